@@ -1,0 +1,11 @@
+//! What is ready: the facts of one object in, a verdict out; the verdicts of many in, a condition out.
+//!
+//! Pure: no I/O, no clock, no async, no dependency.
+
+mod reason;
+mod time;
+mod verdict;
+
+pub use reason::Reason;
+pub use time::Time;
+pub use verdict::{Assessment, Level, Verdict};

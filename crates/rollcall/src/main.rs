@@ -1,0 +1,2 @@
+//! The rollcall command.
+fn main() {}

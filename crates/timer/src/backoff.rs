@@ -18,7 +18,7 @@ impl Backoff {
     pub fn after(&self, failures: u32, seed: Seed, key: u64) -> Duration {
         let doubled = self.base.saturating_mul(1_u32 << failures.saturating_sub(1).min(20));
         let full = doubled.min(self.cap);
-        full - seed.below(full / 4, key ^ u64::from(failures))
+        full.saturating_sub(seed.below(full / 4, key ^ u64::from(failures)))
     }
 }
 

@@ -1,1 +1,8 @@
-//! Acceptance.
+//! The stage for acceptance tests: a real control plane, the built binary in it, and judges who know nothing of
+//! how it works inside.
+
+pub mod caller;
+pub mod control_plane;
+pub mod kind;
+pub mod places;
+pub mod process;

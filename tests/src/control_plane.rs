@@ -1,0 +1,269 @@
+//! A real control plane on loopback: etcd, API server, and, where a test wants a living cluster, the controllers,
+//! the scheduler and kwok in the role of the kubelets.
+
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+use http::Method;
+use serde_json::json;
+use tokio::sync::OnceCell;
+use tokio::time::{sleep, timeout};
+
+use crate::caller::Caller;
+use crate::places;
+use crate::process::Process;
+
+/// The token of the one user whom nothing is forbidden.
+const ADMIN: &str = "admin-of-a-cluster-that-lives-on-loopback";
+/// Measured: 5 to 6 s on two idle cores.
+const PATIENCE: Duration = Duration::from_secs(90);
+
+/// Running servers with one etcd; they end when this is dropped, or with the process.
+pub struct ControlPlane {
+    folder: PathBuf,
+    url: String,
+    /// The API server, for tests that kill it.
+    pub api_server: Process,
+    others: Vec<Process>,
+}
+
+/// How much of a cluster a test needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parts {
+    /// etcd and the API server: objects stay as they are written.
+    Storage,
+    /// With controllers, scheduler and kubelets: pods run.
+    Everything,
+}
+
+/// The control plane that all tests of one process share; each test has a namespace and an API group in it.
+pub async fn shared() -> Result<&'static ControlPlane> {
+    static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
+    SHARED.get_or_try_init(|| ControlPlane::start(Parts::Everything)).await
+}
+
+impl ControlPlane {
+    /// Starts the parts and returns when they work.
+    pub async fn start(parts: Parts) -> Result<Self> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let folder = places::run_folder()?.join(format!("plane-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
+        fs::create_dir_all(&folder)?;
+        let listen = free_ports(6)?;
+        let url = format!("https://127.0.0.1:{}", listen[0]);
+        let start = |name: &str, args: Vec<String>| {
+            Process::start(name, &places::program(name)?, &args, &[], &folder.join(format!("{name}.log")))
+        };
+        prepare(&folder, &url)?;
+        let etcd = start("etcd", etcd_args(&folder, listen[1], listen[2]))?;
+        let api_server = start("kube-apiserver", api_server_args(&folder, listen[0], listen[1]))?;
+        let mut plane = Self { folder: folder.clone(), url, api_server, others: vec![etcd] };
+        plane.until_ready().await?;
+        if parts == Parts::Everything {
+            plane.others.push(start("kube-controller-manager", manager_args(&folder, listen[3]))?);
+            plane.others.push(start("kube-scheduler", scheduler_args(&folder, listen[4]))?);
+            plane.others.push(start("kwok", kwok_args(&folder, listen[5]))?);
+            plane.admin().await?.create(&node("node-1")).await?;
+        }
+        Ok(plane)
+    }
+
+    /// Where the API server listens.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// A kubeconfig file of the administrator.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.folder.join("admin.kubeconfig")
+    }
+
+    /// The administrator.
+    pub async fn admin(&self) -> Result<Caller> {
+        Caller::from_kubeconfig(&self.kubeconfig()).await
+    }
+
+    /// A kubeconfig with another token, namespace or address (of a gate before the API server).
+    pub fn kubeconfig_for(&self, file: &Path, url: &str, token: &str, namespace: &str) -> Result<()> {
+        write_kubeconfig(file, url, &self.folder, token, namespace)
+    }
+
+    /// Waits until the API server says that it is ready.
+    pub async fn until_ready(&mut self) -> Result<()> {
+        let answered = async {
+            loop {
+                if let Some(status) = self.api_server.ended()? {
+                    bail!("the API server ended: {status}");
+                }
+                // Before its certificate exists there is nothing to connect with.
+                if let Ok(admin) = self.admin().await
+                    && admin
+                        .client()
+                        .request_text(http::Request::get("/readyz").body(Vec::new())?)
+                        .await
+                        .is_ok()
+                {
+                    return Ok(());
+                }
+                sleep(Duration::from_millis(100)).await;
+            }
+        };
+        match timeout(PATIENCE, answered).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(error.context(self.api_server.tail(30))),
+            Err(_) => bail!("the API server is not ready after {PATIENCE:?}\n{}", self.api_server.tail(30)),
+        }
+    }
+
+    /// Kills the API server without a word, as a lost machine would, and starts it again on the same port.
+    pub async fn restart_api_server(&mut self) -> Result<()> {
+        self.api_server.kill()?;
+        self.api_server.again()?;
+        self.until_ready().await
+    }
+
+    /// Runs kubectl as the administrator; its output, if it succeeds.
+    pub fn kubectl(&self, args: &[&str]) -> Result<String> {
+        let output = self.kubectl_command()?.args(args).output().context("failed to run kubectl")?;
+        let errors = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "kubectl {}: {errors}", args.join(" "));
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// kubectl as the administrator, not yet started.
+    pub fn kubectl_command(&self) -> Result<Command> {
+        let mut command = Command::new(places::program("kubectl")?);
+        command.arg("--kubeconfig").arg(self.kubeconfig());
+        Ok(command)
+    }
+
+    /// Who the API server thinks a caller is allowed to be.
+    pub async fn token_of(&self, namespace: &str, service_account: &str) -> Result<String> {
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token");
+        let wish = json!({
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+            "spec": { "expirationSeconds": 7200, "audiences": ["https://kubernetes.default.svc"] },
+        });
+        let answer = self
+            .admin()
+            .await?
+            .send(Method::POST, &path, "application/json", serde_json::to_vec(&wish)?)
+            .await
+            .context("failed to request a token")?;
+        Ok(answer["status"]["token"].as_str().context("a TokenRequest without a token")?.to_owned())
+    }
+}
+
+/// Distinct ports that were free a moment ago.
+pub fn free_ports(count: usize) -> Result<Vec<u16>> {
+    let listeners: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect::<std::io::Result<_>>()?;
+    listeners.iter().map(|listener| Ok(listener.local_addr()?.port())).collect()
+}
+
+fn prepare(folder: &Path, url: &str) -> Result<()> {
+    fs::write(folder.join("tokens.csv"), format!("{ADMIN},admin,admin,\"system:masters\"\n"))?;
+    let key = folder.join("service-accounts.key");
+    let made = Command::new("openssl")
+        .args(["ecparam", "-name", "prime256v1", "-genkey", "-noout", "-out"])
+        .arg(&key)
+        .output()
+        .context("failed to run openssl")?;
+    ensure!(made.status.success(), "openssl: {}", String::from_utf8_lossy(&made.stderr));
+    write_kubeconfig(&folder.join("admin.kubeconfig"), url, folder, ADMIN, "default")
+}
+
+fn write_kubeconfig(file: &Path, url: &str, folder: &Path, token: &str, namespace: &str) -> Result<()> {
+    let ca = folder.join("certificates/apiserver.crt");
+    let mut cluster = json!({ "server": url });
+    if url.starts_with("https") {
+        cluster["certificate-authority"] = json!(ca);
+    }
+    let text = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "it",
+        "clusters": [{ "name": "it", "cluster": cluster }],
+        "users": [{ "name": "it", "user": { "token": token } }],
+        "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it", "namespace": namespace } }],
+    });
+    Ok(fs::write(file, serde_json::to_vec_pretty(&text)?)?)
+}
+
+fn etcd_args(folder: &Path, client: u16, peer: u16) -> Vec<String> {
+    let [client, peer] = [client, peer].map(|port| format!("http://127.0.0.1:{port}"));
+    vec![
+        format!("--data-dir={}", folder.join("etcd").display()),
+        format!("--listen-client-urls={client}"),
+        format!("--advertise-client-urls={client}"),
+        format!("--listen-peer-urls={peer}"),
+        format!("--initial-advertise-peer-urls={peer}"),
+        format!("--initial-cluster=default={peer}"),
+        // Nothing here outlives the tests.
+        "--unsafe-no-fsync".to_owned(),
+    ]
+}
+
+fn api_server_args(folder: &Path, port: u16, etcd: u16) -> Vec<String> {
+    let key = folder.join("service-accounts.key");
+    vec![
+        format!("--etcd-servers=http://127.0.0.1:{etcd}"),
+        "--bind-address=127.0.0.1".to_owned(),
+        format!("--secure-port={port}"),
+        format!("--cert-dir={}", folder.join("certificates").display()),
+        format!("--token-auth-file={}", folder.join("tokens.csv").display()),
+        "--authorization-mode=RBAC,Node".to_owned(),
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        format!("--service-account-key-file={}", key.display()),
+        format!("--service-account-signing-key-file={}", key.display()),
+        "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+        "--endpoint-reconciler-type=none".to_owned(),
+    ]
+}
+
+fn manager_args(folder: &Path, port: u16) -> Vec<String> {
+    let mut args = component_args(folder, port);
+    args.push(format!(
+        "--service-account-private-key-file={}",
+        folder.join("service-accounts.key").display()
+    ));
+    args.push(format!("--root-ca-file={}", folder.join("certificates/apiserver.crt").display()));
+    args.push("--use-service-account-credentials".to_owned());
+    args
+}
+
+fn scheduler_args(folder: &Path, port: u16) -> Vec<String> {
+    component_args(folder, port)
+}
+
+fn component_args(folder: &Path, port: u16) -> Vec<String> {
+    let file = folder.join("admin.kubeconfig").display().to_string();
+    vec![
+        format!("--kubeconfig={file}"),
+        format!("--authentication-kubeconfig={file}"),
+        format!("--authorization-kubeconfig={file}"),
+        "--authentication-skip-lookup".to_owned(),
+        "--bind-address=127.0.0.1".to_owned(),
+        format!("--secure-port={port}"),
+        "--leader-elect=false".to_owned(),
+    ]
+}
+
+fn kwok_args(folder: &Path, port: u16) -> Vec<String> {
+    vec![
+        format!("--kubeconfig={}", folder.join("admin.kubeconfig").display()),
+        "--manage-all-nodes=true".to_owned(),
+        format!("--config={}", places::control_plane_source().join("stages.yaml").display()),
+        format!("--server-address=127.0.0.1:{port}"),
+        "--node-ip=127.0.0.1".to_owned(),
+    ]
+}
+
+fn node(name: &str) -> serde_json::Value {
+    json!({
+        "apiVersion": "v1", "kind": "Node",
+        "metadata": { "name": name, "labels": { "kubernetes.io/hostname": name } },
+    })
+}

@@ -1,0 +1,106 @@
+//! Where objects live under the API server's roof: paths from the words in a manifest.
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+/// A kind as a manifest names it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Kind {
+    /// `apps/v1`.
+    pub api_version: String,
+    /// `Deployment`.
+    pub kind: String,
+}
+
+/// One object's address.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Address {
+    /// What it is.
+    pub kind: Kind,
+    /// Empty for cluster-scoped objects.
+    pub namespace: String,
+    /// `metadata.name`.
+    pub name: String,
+}
+
+const CLUSTER_SCOPED: [&str; 7] = [
+    "CustomResourceDefinition",
+    "Namespace",
+    "Node",
+    "PersistentVolume",
+    "PriorityClass",
+    "ReadinessPolicy",
+    "StorageClass",
+];
+
+impl Kind {
+    /// From the two words.
+    pub fn new(api_version: &str, kind: &str) -> Self {
+        Self { api_version: api_version.to_owned(), kind: kind.to_owned() }
+    }
+
+    /// The kind that an object says it is.
+    pub fn of(object: &Value) -> Result<Self> {
+        let word = |key: &str| object[key].as_str().with_context(|| format!("no {key} in {object}"));
+        Ok(Self::new(word("apiVersion")?, word("kind")?))
+    }
+
+    /// Custom kinds of these tests are cluster-scoped when their name says so, as with `ClusterRole`.
+    pub fn is_cluster_scoped(&self) -> bool {
+        self.kind.starts_with("Cluster") || CLUSTER_SCOPED.contains(&self.kind.as_str())
+    }
+
+    /// `deployments`.
+    pub fn plural(&self) -> String {
+        let lower = self.kind.to_lowercase();
+        match lower.as_bytes().last() {
+            Some(b'y') => format!("{}ies", &lower[..lower.len() - 1]),
+            Some(b's') => format!("{lower}es"),
+            _ => format!("{lower}s"),
+        }
+    }
+
+    /// `example.com`, empty for the core group.
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// `v1`.
+    pub fn version(&self) -> &str {
+        self.api_version.split_once('/').map_or(&self.api_version, |(_, version)| version)
+    }
+
+    /// The collection's path; an empty namespace means all of them.
+    pub fn path(&self, namespace: &str) -> String {
+        let root = if self.api_version.contains('/') { "apis" } else { "api" };
+        let within = if namespace.is_empty() || self.is_cluster_scoped() {
+            String::new()
+        } else {
+            format!("/namespaces/{namespace}")
+        };
+        format!("/{root}/{}{within}/{}", self.api_version, self.plural())
+    }
+}
+
+impl Address {
+    /// The address that an object carries in itself.
+    pub fn of(object: &Value) -> Result<Self> {
+        let metadata = &object["metadata"];
+        Ok(Self {
+            kind: Kind::of(object)?,
+            namespace: metadata["namespace"].as_str().unwrap_or_default().to_owned(),
+            name: metadata["name"].as_str().context("an object without a name")?.to_owned(),
+        })
+    }
+
+    /// The object's path.
+    pub fn path(&self) -> String {
+        format!("{}/{}", self.kind.path(&self.namespace), self.name)
+    }
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.kind.kind, self.name)
+    }
+}

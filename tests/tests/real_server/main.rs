@@ -1,0 +1,3 @@
+//! The built binary against a real control plane. One program, so that all tests share one control plane.
+
+mod stage;

@@ -247,6 +247,7 @@ impl Engine {
         if let Some(r) = self.graph.roll_mut(roll) {
             r.view = None;
             r.answer = None;
+            r.judged = false;
             r.phase = Phase::default();
             r.well = None;
             r.missing = None;
@@ -330,7 +331,14 @@ impl Engine {
         while let Some(parent) = self.redeliver.take_due(now) {
             parents.insert(parent);
         }
+        parents.retain(|parent| self.has_a_say(*parent));
         drafts.extend(parents.into_iter().map(|parent| Draft { parent }));
+    }
+
+    /// One of its policies has judged it, or none applies any more: before that, what it says is left as it is.
+    fn has_a_say(&self, parent: ObjectId) -> bool {
+        let mut rolls = self.graph.rolls_of(parent).iter().filter_map(|r| self.graph.roll(*r)).peekable();
+        rolls.peek().is_none() || rolls.any(|r| r.judged || r.view.is_none())
     }
 
     fn judge(&mut self, id: RollId, now: Time, work: &mut VecDeque<RollId>) -> Option<ObjectId> {
@@ -345,6 +353,7 @@ impl Engine {
         roll.touched.fire(now);
         let moved = roll.answer != answer;
         roll.answer = answer;
+        roll.judged |= gate != Gate::Closed;
         roll.view.as_ref()?;
         if let Some(at) = again {
             self.due.arm_by(id, at);

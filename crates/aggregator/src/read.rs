@@ -47,11 +47,16 @@ impl Engine {
     pub fn answers(&self, parent: ObjectId) -> Vec<(PolicyId, Answer)> {
         let seen = self.graph.rolls_of(parent).iter().filter_map(|r| self.graph.roll(*r));
         let mut answers: Vec<_> = seen
-            .filter(|r| r.view.as_ref().is_some_and(|v| !v.owned) && !self.is_shadow(r.policy))
+            .filter(|r| r.judged && r.view.as_ref().is_some_and(|v| !v.owned) && !self.is_shadow(r.policy))
             .filter_map(|r| Some((r.policy, r.answer?)))
             .collect();
         answers.sort_by_key(|(policy, _)| *policy);
         answers
+    }
+
+    /// Has `policy` an answer of its own about `parent` yet?
+    pub fn has_judged(&self, parent: ObjectId, policy: PolicyId) -> bool {
+        self.graph.roll_for(parent, policy).and_then(|r| self.graph.roll(r)).is_some_and(|r| r.judged)
     }
 
     fn is_shadow(&self, policy: PolicyId) -> bool {

@@ -61,6 +61,8 @@ pub(crate) struct Roll {
     pub(crate) touched: Touched<Time>,
     /// The last answer.
     pub(crate) answer: Option<Answer>,
+    /// That answer is our own, not one restored from what the parent says.
+    pub(crate) judged: bool,
 }
 
 impl Roll {
@@ -83,6 +85,7 @@ impl Roll {
             missing: None,
             touched: Touched::default(),
             answer: None,
+            judged: false,
         }
     }
 

@@ -236,8 +236,6 @@ pub struct Told {
     pub reason: ParentReason,
     /// `lastTransitionTime` of the condition.
     pub since: Time,
-    /// A digest of all entries of this policy.
-    pub digest: Digest,
     /// `Stalled` stands beside it.
     pub stalled: bool,
 }

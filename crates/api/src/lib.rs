@@ -1,1 +1,5 @@
-//! Placeholder.
+//! The promise: the custom resources of `rollcall.dev/v1alpha1`. Nothing else lives here.
+
+pub mod policy;
+
+pub use policy::{ReadinessPolicy, ReadinessPolicySpec, ReadinessPolicyStatus};

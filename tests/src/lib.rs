@@ -3,6 +3,14 @@
 
 pub mod caller;
 pub mod control_plane;
+pub mod crd;
+pub mod gate;
+pub mod judge;
 pub mod kind;
+pub mod objects;
 pub mod places;
 pub mod process;
+pub mod recorder;
+pub mod rollcall;
+pub mod scene;
+pub mod wish;

@@ -1,0 +1,157 @@
+//! A gate before the API server: requests pass unchanged, or wait, or are refused, as a test says. It makes the
+//! moments that a network makes by chance.
+
+use std::future::IntoFuture;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, anyhow};
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use futures::StreamExt;
+use http::{Method, StatusCode};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use crate::caller::Caller;
+use crate::scene::PATIENCE;
+
+/// What happens to a request.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Rule {
+    /// It goes on to the server.
+    Pass,
+    /// Requests of this method whose path contains this wait until the rule changes.
+    Hold(Method, String),
+    /// Requests of this method whose path contains this are answered so, without reaching the server.
+    Answer(Method, String, StatusCode),
+    /// Requests of this method whose path contains this reach the server, but their answer is lost.
+    LoseAnswer(Method, String),
+    /// Nothing reaches the server, and what is under way is cut.
+    Down,
+}
+
+impl Rule {
+    fn meets(&self, request: &Request) -> bool {
+        match self {
+            Self::Pass => false,
+            Self::Down => true,
+            Self::Hold(method, part) | Self::Answer(method, part, _) | Self::LoseAnswer(method, part) => {
+                request.method() == method && request.uri().to_string().contains(part)
+            }
+        }
+    }
+}
+
+/// A listening gate; closed when dropped.
+pub struct Gate {
+    /// Where a client is to connect.
+    pub url: String,
+    rule: watch::Sender<Rule>,
+    shared: Arc<Shared>,
+    server: JoinHandle<()>,
+}
+
+struct Shared {
+    server: kube::Client,
+    rule: watch::Receiver<Rule>,
+    /// One permit for every request that met a rule other than `Pass`.
+    caught: Semaphore,
+}
+
+impl Gate {
+    /// Opens a gate; what passes is sent with the identity of `caller`.
+    pub async fn open(caller: &Caller) -> Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+        let url = format!("http://{}", listener.local_addr()?);
+        let (rule, watching) = watch::channel(Rule::Pass);
+        let shared = Arc::new(Shared { server: caller.client(), rule: watching, caught: Semaphore::new(0) });
+        let app = axum::Router::new().fallback(pass).with_state(shared.clone());
+        let server = tokio::spawn(async move {
+            // Runs until the gate is dropped.
+            let _ = axum::serve(listener, app).into_future().await;
+        });
+        Ok(Self { url, rule, shared, server })
+    }
+
+    /// From now on this rule holds, also for requests that wait.
+    pub fn set(&self, rule: Rule) {
+        // Permits of the rule before would be taken for catches of the new one.
+        self.shared.caught.forget_permits(usize::MAX >> 4);
+        self.rule.send_replace(rule);
+    }
+
+    /// Waits until the rule has caught a request.
+    pub async fn caught(&self) -> Result<()> {
+        self.caught_within(PATIENCE).await
+    }
+
+    /// The same with a bound of one's own.
+    pub async fn caught_within(&self, bound: Duration) -> Result<()> {
+        let permit = timeout(bound, self.shared.caught.acquire()).await;
+        permit.map_err(|_| anyhow!("no request met the gate's rule {:?}", *self.rule.borrow()))??.forget();
+        Ok(())
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.server.abort();
+    }
+}
+
+async fn pass(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let mut watching = shared.rule.clone();
+    let rule = watching.borrow_and_update().clone();
+    if rule.meets(&request) {
+        let caught = || shared.caught.add_permits(1);
+        match rule {
+            Rule::Pass => {}
+            Rule::Hold(..) => {
+                caught();
+                // An error means that the gate is gone, and the request with it.
+                let _ = watching.changed().await;
+            }
+            Rule::Answer(_, _, status) => {
+                caught();
+                return answer(status);
+            }
+            Rule::Down => {
+                caught();
+                return answer(StatusCode::SERVICE_UNAVAILABLE);
+            }
+            Rule::LoseAnswer(..) => {
+                let _ = forward(&shared.server, request).await;
+                caught();
+                return answer(StatusCode::GATEWAY_TIMEOUT);
+            }
+        }
+    }
+    match forward(&shared.server, request).await {
+        Ok(response) => response.map(|body| until_down(body, watching)),
+        Err(_) => answer(StatusCode::BAD_GATEWAY),
+    }
+}
+
+async fn forward(server: &kube::Client, request: Request) -> Result<Response<kube::client::Body>> {
+    let (mut parts, body) = request.into_parts();
+    // The gate speaks for its caller; the client writes these two itself.
+    parts.headers.remove(http::header::AUTHORIZATION);
+    parts.headers.remove(http::header::HOST);
+    let body = axum::body::to_bytes(body, usize::MAX).await?;
+    Ok(server.send(http::Request::from_parts(parts, kube::client::Body::from(body.to_vec()))).await?)
+}
+
+fn until_down(body: kube::client::Body, mut watching: watch::Receiver<Rule>) -> Body {
+    let down = async move { watching.wait_for(|rule| *rule == Rule::Down).await.is_ok() };
+    Body::from_stream(Body::new(body).into_data_stream().take_until(Box::pin(down)))
+}
+
+fn answer(status: StatusCode) -> Response {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = status;
+    response
+}

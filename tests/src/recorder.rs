@@ -1,0 +1,242 @@
+//! A third client that writes down every state of a parent and its children, and judges afterwards by its own
+//! lights. One etcd counts resourceVersions over all kinds, so the recording has one order, whatever order the
+//! watches arrived in.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Context, Result, anyhow, bail};
+use futures::StreamExt;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use tokio::time::{Duration, sleep, timeout};
+
+use crate::caller::{Caller, Seen, version_of};
+use crate::judge;
+use crate::kind::{Address, Kind};
+use crate::objects::{condition, uid};
+use crate::scene::{PATIENCE, Scene};
+
+/// One state of one object; no state means that it was deleted.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// The order over all kinds.
+    pub version: u64,
+    /// Which incarnation.
+    pub uid: String,
+    /// The object as written, or nothing once it is gone.
+    pub state: Option<Value>,
+}
+
+/// One moment at which a parent's condition was written.
+#[derive(Clone, Debug)]
+pub struct Said {
+    /// The order over all kinds.
+    pub version: u64,
+    /// Which incarnation of the parent.
+    pub uid: String,
+    /// The parent's generation at that moment.
+    pub generation: i64,
+    /// The whole entry; null when it was removed.
+    pub entry: Value,
+}
+
+type Tape = Arc<Mutex<Vec<Entry>>>;
+
+/// A recording in progress.
+pub struct Recorder {
+    admin: Caller,
+    namespace: String,
+    kinds: Vec<Kind>,
+    tape: Tape,
+    tasks: Vec<JoinHandle<Result<()>>>,
+}
+
+/// A finished recording, in order.
+pub struct Recording {
+    entries: Vec<Entry>,
+}
+
+impl Recorder {
+    /// Begins to record these kinds in a scene's namespace.
+    pub async fn start(scene: &Scene, kinds: &[&str]) -> Result<Self> {
+        let tape = Tape::default();
+        let admin = scene.plane.admin().await?;
+        let kinds: Vec<Kind> = kinds.iter().map(|word| scene.kind(word)).collect();
+        let mut tasks = Vec::new();
+        for kind in &kinds {
+            let (there, from) = admin.list(kind, &scene.name, "").await?;
+            for object in there {
+                note(&tape, &object, Some(object.clone()))?;
+            }
+            let (admin, kind, namespace, tape) =
+                (admin.clone(), kind.clone(), scene.name.clone(), tape.clone());
+            tasks.push(tokio::spawn(async move { record(&admin, &kind, &namespace, from, &tape).await }));
+        }
+        Ok(Self { admin, namespace: scene.name.clone(), kinds, tape, tasks })
+    }
+
+    /// Ends it once everything that the server holds now is on the tape.
+    pub async fn stop(self) -> Result<Recording> {
+        for kind in &self.kinds {
+            let (now, version) = self.admin.list(kind, &self.namespace, "").await?;
+            let caught_up = async {
+                while !self.has_all(kind, &now, version)? {
+                    if let Some(task) = self.tasks.iter().position(JoinHandle::is_finished) {
+                        bail!("the recorder of {} ended", self.kinds[task].kind);
+                    }
+                    sleep(Duration::from_millis(10)).await;
+                }
+                Ok(())
+            };
+            timeout(PATIENCE, caught_up).await.map_err(|_| anyhow!("the recorder lags"))??;
+        }
+        let mut entries = self.tape.lock().map_err(|_| anyhow!("poisoned"))?.clone();
+        entries.sort_by_key(|entry| entry.version);
+        Ok(Recording { entries })
+    }
+
+    fn has_all(&self, kind: &Kind, now: &[Value], version: u64) -> Result<bool> {
+        let tape = self.tape.lock().map_err(|_| anyhow!("poisoned"))?;
+        let mut last: BTreeMap<&str, &Entry> = BTreeMap::new();
+        for entry in tape.iter() {
+            let newest = last.entry(&entry.uid).or_insert(entry);
+            if entry.version >= newest.version {
+                *newest = entry;
+            }
+        }
+        let recorded =
+            |object: &&Value| last.get(uid(object)).is_some_and(|entry| entry.version >= version_of(object));
+        let living = last.values().filter_map(|entry| entry.state.as_ref());
+        let still_there = living
+            .filter(|state| state["kind"] == kind.kind)
+            .all(|state| now.iter().any(|object| uid(object) == uid(state)) || version_of(state) > version);
+        Ok(now.iter().all(|object| recorded(&object)) && still_there)
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+impl Recording {
+    /// Everything in order.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// Each time the entry `kind` of the parent with this name changed, over all its incarnations.
+    pub fn said(&self, parent: &Address, kind: &str) -> Vec<Said> {
+        let mut last: BTreeMap<&str, Value> = BTreeMap::new();
+        let mut said = Vec::new();
+        for entry in &self.entries {
+            let Some(state) = entry.state.as_ref().filter(|state| is(state, parent)) else { continue };
+            let now = condition(state, kind).cloned().unwrap_or_default();
+            if last.insert(&entry.uid, now.clone()).unwrap_or_default() != now {
+                let generation = state["metadata"]["generation"].as_i64().unwrap_or_default();
+                let uid = entry.uid.clone();
+                said.push(Said { version: entry.version, uid, generation, entry: now });
+            }
+        }
+        said
+    }
+
+    /// Fails if `kind=True` was ever written while a child was not ready, fewer than `expected` children of a
+    /// kind were there, or for another generation than the parent's own.
+    pub fn no_false_ready(&self, parent: &Address, kind: &str, expected: &[(&str, usize)]) -> Result<()> {
+        for said in self.said(parent, kind).iter().filter(|said| said.entry["status"] == "True") {
+            if let Some(fault) = self.fault_of(said, expected)? {
+                bail!("false ready at {}: {fault}\n{}", said.version, self.transcript(parent, kind));
+            }
+        }
+        Ok(())
+    }
+
+    /// Fails unless the first thing that every incarnation and every generation was told is `Unknown`.
+    pub fn first_word_is_unknown(&self, parent: &Address, kind: &str) -> Result<()> {
+        let mut met: BTreeMap<(String, i64), &Said> = BTreeMap::new();
+        let all = self.said(parent, kind);
+        for said in all.iter().filter(|said| !said.entry.is_null()) {
+            let first = *met.entry((said.uid.clone(), said.generation)).or_insert(said);
+            if first.entry["status"] != "Unknown" {
+                bail!("first word for generation {}: {}", said.generation, self.transcript(parent, kind));
+            }
+        }
+        Ok(())
+    }
+
+    /// What the parent said over time, one line each.
+    pub fn transcript(&self, parent: &Address, kind: &str) -> String {
+        let mut lines = String::new();
+        for Said { version, generation, entry, .. } in self.said(parent, kind) {
+            let word = |key: &str| entry[key].as_str().unwrap_or("-").to_owned();
+            let (status, reason, message) = (word("status"), word("reason"), word("message"));
+            let _ = writeln!(lines, "{version} gen {generation} {kind}={status} {reason}: {message}");
+        }
+        lines
+    }
+
+    fn fault_of(&self, said: &Said, expected: &[(&str, usize)]) -> Result<Option<String>> {
+        if said.entry["observedGeneration"].as_i64() != Some(said.generation) {
+            return Ok(Some(format!("written for another generation than {}", said.generation)));
+        }
+        let children = self.children_at(said.version, &said.uid);
+        for (kind, least) in expected {
+            let there = children.iter().filter(|child| child["kind"] == **kind).count();
+            if there < *least {
+                return Ok(Some(format!("{there} of {least} {kind} exist")));
+            }
+        }
+        for child in children {
+            let awaited = expected.iter().any(|(kind, _)| child["kind"] == **kind);
+            if awaited && !judge::ready(child)? {
+                return Ok(Some(format!("not ready: {:#}", child["status"])));
+            }
+        }
+        Ok(None)
+    }
+
+    fn children_at(&self, version: u64, parent: &str) -> Vec<&Value> {
+        let mut alive: BTreeMap<&str, Option<&Value>> = BTreeMap::new();
+        for entry in self.entries.iter().take_while(|entry| entry.version <= version) {
+            alive.insert(&entry.uid, entry.state.as_ref());
+        }
+        let owned = |child: &&Value| {
+            let owners = child["metadata"]["ownerReferences"].as_array();
+            owners.is_some_and(|owners| owners.iter().any(|owner| owner["uid"] == *parent))
+        };
+        alive.into_values().flatten().filter(owned).collect()
+    }
+}
+
+fn is(state: &Value, address: &Address) -> bool {
+    state["kind"] == address.kind.kind && state["metadata"]["name"] == address.name
+}
+
+async fn record(admin: &Caller, kind: &Kind, namespace: &str, from: u64, tape: &Tape) -> Result<()> {
+    let mut from = from;
+    loop {
+        let events = admin.watch(kind, namespace, "", from).await.context("the recorder lost its place")?;
+        let mut events = std::pin::pin!(events);
+        // An error inside the stream is a cut line: what it carried comes again.
+        while let Some(Ok(event)) = events.next().await {
+            from = match event {
+                Seen::There(object) => note(tape, &object, Some(object.clone()))?,
+                Seen::Gone(object) => note(tape, &object, None)?,
+                Seen::Bookmark(version) => version,
+            };
+        }
+    }
+}
+
+fn note(tape: &Tape, object: &Value, state: Option<Value>) -> Result<u64> {
+    let version = version_of(object);
+    let entry = Entry { version, uid: uid(object).to_owned(), state };
+    tape.lock().map_err(|_| anyhow!("poisoned"))?.push(entry);
+    Ok(version)
+}

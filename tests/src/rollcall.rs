@@ -1,0 +1,307 @@
+//! The built binary, run as a user would: with a kubeconfig, with the rights that it prints itself, and no others.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, bail, ensure};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::sync::OnceCell;
+use tokio::time::{sleep, timeout};
+
+use crate::control_plane::free_ports;
+use crate::kind::Address;
+use crate::places;
+use crate::process::Process;
+use crate::scene::{PATIENCE, SCENE, Scene};
+
+/// The service account of every scene.
+const ACCOUNT: &str = "rollcall";
+
+/// A running `rollcall run`; killed when dropped.
+pub struct Rollcall {
+    process: Process,
+    address: String,
+}
+
+/// One answer of its HTTP listener.
+pub struct Answer {
+    /// The status code.
+    pub code: u16,
+    /// What follows the headers.
+    pub body: String,
+}
+
+impl Scene {
+    /// Creates a policy for `parent`, a kind of this scene; `spec` says the rest. Its real name carries the
+    /// scene's, because policies live in the cluster.
+    pub async fn policy(&self, name: &str, parent: &str, spec: Value) -> Result<Value> {
+        install_crds(self).await?;
+        self.admin.create(&self.policy_manifest(name, parent, spec)).await
+    }
+
+    /// The same, not created.
+    pub fn policy_manifest(&self, name: &str, parent: &str, mut spec: Value) -> Value {
+        let kind = self.kind(parent);
+        spec["parent"]["group"] = json!(kind.group());
+        spec["parent"]["kind"] = json!(kind.kind);
+        json!({
+            "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy",
+            "metadata": { "name": self.policy_name(name), "labels": { SCENE: self.name } },
+            "spec": spec,
+        })
+    }
+
+    /// What a policy of this scene is called in the cluster.
+    pub fn policy_name(&self, name: &str) -> String {
+        format!("{}-{name}", self.name)
+    }
+
+    /// A kind of this scene as a policy names it among its children.
+    pub fn child(&self, kind: &str) -> Value {
+        let kind = self.kind(kind);
+        json!({ "kind": { "group": kind.group(), "kind": kind.kind } })
+    }
+
+    /// All policies of this scene, as they are in the cluster.
+    pub async fn policies(&self) -> Result<Vec<Value>> {
+        let query = format!("labelSelector={SCENE}={}", self.name);
+        Ok(self.admin.list(&self.kind("ReadinessPolicy"), "", &query).await?.0)
+    }
+
+    /// Grants exactly what `rollcall rbac` prints for the scene's policies.
+    pub async fn grant(&self) -> Result<()> {
+        let policies = self.policies().await?;
+        self.grant_for(&policies)
+    }
+
+    /// Grants exactly what `rollcall rbac` prints for these policies.
+    pub fn grant_for(&self, policies: &[Value]) -> Result<()> {
+        let file = self.folder.join("policies.yaml");
+        let text: Vec<String> = policies.iter().map(|policy| format!("---\n{policy}\n")).collect();
+        fs::write(&file, text.concat())?;
+        let printed = rollcall(&["rbac", "-f", &file.to_string_lossy()])?;
+        self.apply_rights(&printed)
+    }
+
+    /// Applies printed roles under this scene's name and binds them to its service account.
+    pub fn apply_rights(&self, printed: &str) -> Result<()> {
+        let documents: Vec<Value> = serde_saphyr::from_multiple(printed).context("rbac prints no YAML")?;
+        let mut objects = vec![json!({
+            "apiVersion": "v1", "kind": "ServiceAccount",
+            "metadata": { "name": ACCOUNT, "namespace": self.name },
+        })];
+        for mut role in documents {
+            let Some(kind @ ("Role" | "ClusterRole")) = role["kind"].as_str() else { continue };
+            let kind = kind.to_owned();
+            let name = format!("{}-{}", self.name, role["metadata"]["name"].as_str().unwrap_or_default());
+            role["metadata"]["name"] = json!(name);
+            if kind == "Role" {
+                role["metadata"]["namespace"] = json!(self.name);
+            }
+            objects.push(role);
+            objects.push(self.binding(&kind, &name));
+        }
+        ensure!(objects.len() > 1, "rbac printed no role:\n{printed}");
+        let file = self.folder.join("rights.json");
+        let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
+        fs::write(&file, serde_json::to_vec_pretty(&list)?)?;
+        self.plane.kubectl(&["apply", "-f", &file.to_string_lossy()])?;
+        Ok(())
+    }
+
+    fn binding(&self, kind: &str, name: &str) -> Value {
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": format!("{kind}Binding"),
+            "metadata": { "name": name, "namespace": self.name },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name },
+            "subjects": [{ "kind": "ServiceAccount", "name": ACCOUNT, "namespace": self.name }],
+        })
+    }
+
+    /// A kubeconfig of the scene's service account, towards the server itself or a gate before it.
+    pub async fn kubeconfig(&self, url: &str) -> Result<PathBuf> {
+        let token = self.plane.token_of(&self.name, ACCOUNT).await?;
+        let file = self.folder.join("rollcall.kubeconfig");
+        self.plane.kubeconfig_for(&file, url, &token, &self.name)?;
+        Ok(file)
+    }
+
+    /// Grants the rights, starts Rollcall for this scene's policies, and waits until it is ready.
+    pub async fn rollcall(&self, options: &[&str]) -> Result<Rollcall> {
+        install_crds(self).await?;
+        self.grant().await?;
+        let running = self.rollcall_at(self.plane.url(), options).await?;
+        running.until_ready().await?;
+        Ok(running)
+    }
+
+    /// Starts Rollcall with the rights it has, towards an address of choice, and does not wait.
+    pub async fn rollcall_at(&self, url: &str, options: &[&str]) -> Result<Rollcall> {
+        let kubeconfig = self.kubeconfig(url).await?;
+        let address = format!("127.0.0.1:{}", free_ports(1)?[0]);
+        let mut args = vec![
+            "run".to_owned(),
+            format!("--kubeconfig={}", kubeconfig.display()),
+            format!("--listen={address}"),
+            format!("--policy-selector={SCENE}={}", self.name),
+            "--log-format=json".to_owned(),
+        ];
+        args.extend(options.iter().map(|&option| option.to_owned()));
+        let log = self.folder.join("rollcall.log");
+        let env = [("RUST_BACKTRACE".to_owned(), "1".to_owned())];
+        let process = Process::start("rollcall", &places::rollcall()?, &args, &env, &log)?;
+        if let Ok(mut logs) = self.logs.lock()
+            && !logs.contains(&log)
+        {
+            logs.push(log);
+        }
+        Ok(Rollcall { process, address })
+    }
+}
+
+impl Rollcall {
+    /// Waits until `/readyz` answers 200.
+    pub async fn until_ready(&self) -> Result<()> {
+        let answered = async {
+            loop {
+                match self.http("/readyz").await {
+                    Ok(Answer { code: 200, .. }) => return,
+                    _ => sleep(Duration::from_millis(10)).await,
+                }
+            }
+        };
+        if timeout(PATIENCE, answered).await.is_err() {
+            let said = self.http("/readyz").await.map_or_else(|error| error.to_string(), |last| last.body);
+            bail!("rollcall is not ready after {PATIENCE:?}: {said}\n{}", self.process.tail(40));
+        }
+        Ok(())
+    }
+
+    /// One GET.
+    pub async fn http(&self, path: &str) -> Result<Answer> {
+        let mut stream = TcpStream::connect(&self.address).await?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: rollcall\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut text = String::new();
+        timeout(PATIENCE, stream.read_to_string(&mut text)).await??;
+        let (head, body) = text.split_once("\r\n\r\n").context("half an answer")?;
+        let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).context("no status line")?;
+        Ok(Answer { code, body: body.to_owned() })
+    }
+
+    /// The sum over all series of `metric` whose labels contain each of `labels` (as `name="value"`).
+    pub async fn metric(&self, metric: &str, labels: &[&str]) -> Result<f64> {
+        let text = self.http("/metrics").await?.body;
+        let of_metric = |line: &&str| {
+            let rest = line.strip_prefix(metric);
+            rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
+                && labels.iter().all(|want| line.contains(want))
+        };
+        let values: Vec<f64> =
+            text.lines().filter(of_metric).filter_map(|line| line.rsplit(' ').next()?.parse().ok()).collect();
+        ensure!(!values.is_empty(), "no series {metric} {labels:?} in:\n{text}");
+        Ok(values.iter().sum())
+    }
+
+    /// Waits until a metric's sum satisfies `enough`.
+    pub async fn until_metric(&self, metric: &str, labels: &[&str], enough: fn(f64) -> bool) -> Result<f64> {
+        let reached = async {
+            loop {
+                if let Ok(value) = self.metric(metric, labels).await
+                    && enough(value)
+                {
+                    return value;
+                }
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let end = timeout(PATIENCE, reached).await;
+        end.map_err(|_| anyhow!("{metric} {labels:?} did not get there\n{}", self.process.tail(40)))
+    }
+
+    /// Waits until it has printed `words`.
+    pub async fn until_printed(&self, words: &str) -> Result<()> {
+        let printed = async {
+            while !self.process.output().contains(words) {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let end = timeout(PATIENCE, printed).await;
+        end.map_err(|_| anyhow!("{words:?} was not printed\n{}", self.process.tail(40)))
+    }
+
+    /// All that it and its predecessors in this scene have printed.
+    pub fn output(&self) -> String {
+        self.process.output()
+    }
+
+    /// SIGTERM, and how it ended.
+    pub async fn terminate(&mut self) -> Result<ExitStatus> {
+        self.process.terminate()?;
+        self.process.end(Duration::from_secs(20)).await
+    }
+
+    /// SIGKILL.
+    pub fn kill(&mut self) -> Result<()> {
+        self.process.kill()
+    }
+
+    /// Starts it again with the same options, and waits until it is ready.
+    pub async fn again(&mut self) -> Result<()> {
+        self.process.again()?;
+        self.until_ready().await
+    }
+
+    /// Whether it still runs.
+    pub fn runs(&mut self) -> Result<bool> {
+        Ok(self.process.ended()?.is_none())
+    }
+}
+
+impl Drop for Rollcall {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("{}", self.process.tail(60));
+        }
+    }
+}
+
+/// Runs one short command of the binary; its output, if it succeeds.
+pub fn rollcall(args: &[&str]) -> Result<String> {
+    let output = Command::new(places::rollcall()?).args(args).stdin(Stdio::null()).output()?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "rollcall {}: {}\n{errors}", args.join(" "), output.status);
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Installs what `rollcall crd` prints, once for all scenes, and waits until it is served.
+async fn install_crds(scene: &Scene) -> Result<()> {
+    static INSTALLED: OnceCell<()> = OnceCell::const_new();
+    let install = async {
+        let file = scene.folder.join("crds.yaml");
+        fs::write(&file, rollcall(&["crd"])?)?;
+        scene.plane.kubectl(&["apply", "--server-side", "-f", &file.to_string_lossy()])?;
+        for name in ["readinesspolicies", "readinessrecords"] {
+            let place = format!("crd/{name}.rollcall.dev");
+            scene.plane.kubectl(&["wait", "--for=condition=Established", &place, "--timeout=60s"])?;
+        }
+        let kind = scene.kind("ReadinessPolicy");
+        let served = async {
+            while scene.admin.list(&kind, "", "limit=1").await.is_err() {
+                sleep(Duration::from_millis(50)).await;
+            }
+        };
+        timeout(PATIENCE, served).await.context("ReadinessPolicy is not served")
+    };
+    INSTALLED.get_or_try_init(|| install).await?;
+    Ok(())
+}
+
+/// The policy's address.
+pub fn policy_address(scene: &Scene, name: &str) -> Result<Address> {
+    scene.address(&format!("ReadinessPolicy/{}", scene.policy_name(name)))
+}

@@ -1,1 +1,37 @@
-//! Placeholder.
+//! I/O out and wiring: supervised tasks, the one loop that reads the clock, writer, metrics, admin.
+//!
+//! [`core`] is the loop without clock and wire; everything else is behind the feature `io`.
+
+pub mod core;
+
+#[cfg(feature = "io")]
+mod admin;
+#[cfg(feature = "io")]
+pub mod args;
+#[cfg(feature = "io")]
+pub mod crd;
+#[cfg(feature = "io")]
+mod drive;
+#[cfg(feature = "io")]
+mod health;
+#[cfg(feature = "io")]
+mod kinds;
+#[cfg(feature = "io")]
+mod look;
+#[cfg(feature = "io")]
+mod metrics;
+#[cfg(feature = "io")]
+pub mod policies;
+#[cfg(feature = "io")]
+pub mod rbac;
+#[cfg(feature = "io")]
+pub mod release;
+#[cfg(feature = "io")]
+mod run;
+#[cfg(feature = "io")]
+mod snapshot;
+#[cfg(feature = "io")]
+mod writer;
+
+#[cfg(feature = "io")]
+pub use run::{Service, run};

@@ -3,9 +3,12 @@
 //! Pure: no I/O, no clock, no async, no dependency.
 
 mod reason;
+pub mod rollup;
 mod time;
 mod verdict;
 
 pub use reason::Reason;
 pub use time::Time;
 pub use verdict::{Assessment, Level, Verdict};
+mod interim;
+pub use interim::*;

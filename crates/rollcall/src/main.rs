@@ -1,2 +1,13 @@
-//! The rollcall command.
-fn main() {}
+//! The `rollcall` command.
+
+mod cli;
+mod commands;
+mod telemetry;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    cli::Cli::parse().run()
+}

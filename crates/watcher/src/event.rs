@@ -8,17 +8,11 @@ use crate::wire::Meta;
 
 /// What can be followed: decoded straight from an object's JSON into the fields that somebody reads.
 ///
-/// **Invariant:** decoding should not fail for any JSON object; what is not understood is absent. Where it does fail,
-/// [`Wire::unreadable`] stands in, so that an object that cannot be read is not mistaken for one that is gone.
+/// **Invariant:** decoding does not fail for a JSON object; what is not understood is absent. An object that cannot be
+/// decoded is reported and left out, and what is left out of a list counts as gone.
 pub trait Wire: DeserializeOwned + Clone + Debug + Send + Sync + 'static {
     /// What identifies the object.
     fn meta(&self) -> &Meta;
-
-    /// What stands in for an object of which only the metadata could be read; `None` leaves it out.
-    fn unreadable(meta: Meta) -> Option<Self> {
-        let _ = meta;
-        None
-    }
 }
 
 /// One thing that following a kind has to say.

@@ -138,7 +138,7 @@ impl Listing {
         Listing {
             what: format!("list {kind}{place}"),
             path: kind.path(namespace),
-            labels: labels.map(|labels| encoded(labels)),
+            labels: labels.map(encoded),
             accept,
         }
     }

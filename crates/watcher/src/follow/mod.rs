@@ -24,7 +24,7 @@ use crate::event::{Cause, Event, Trouble, Wire};
 use crate::guard::{Guard, Limits, Pace, Shared, Signal};
 use crate::kind::ApiKind;
 pub(crate) use cause::is_stall;
-use row::{Row, Unreadable};
+use row::{Read, Row};
 
 /// How a kind is followed.
 #[derive(Clone, Debug)]
@@ -79,8 +79,6 @@ pub fn follow<K: Wire>(
         })
         .flatten_stream()
 }
-
-type Read<K> = Result<K, Box<Unreadable<K>>>;
 
 struct Following<K: Wire> {
     source: Source,
@@ -151,9 +149,8 @@ impl<K: Wire> Following<K> {
     fn hear_object(&mut self, object: Read<K>, event: impl FnOnce(K) -> Event<K>) {
         match object {
             Ok(object) => self.pending.push_back(event(object)),
-            Err(unreadable) => {
-                self.pending.extend(unreadable.stand_in.map(event));
-                let trouble = Trouble { cause: Cause::Undecodable, detail: unreadable.detail };
+            Err(why) => {
+                let trouble = Trouble { cause: Cause::Undecodable, detail: why.into() };
                 self.pending.push_back(Event::Trouble(trouble));
             }
         }
@@ -172,10 +169,10 @@ impl<K: Wire> Following<K> {
                 self.careful();
             }
             watcher::Error::NoResourceVersion => self.shared.failed(),
-            watcher::Error::WatchStartFailed(kube::Error::Api(status)) => self.refused(status.code),
             // kube lists anew by itself.
             watcher::Error::WatchError(status) if status.code == 410 => {}
-            watcher::Error::WatchError(status) => self.refused(status.code),
+            watcher::Error::WatchError(status)
+            | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => self.refused(status.code),
             watcher::Error::InitialListFailed(_)
             | watcher::Error::WatchStartFailed(_)
             | watcher::Error::WatchFailed(_) => {}

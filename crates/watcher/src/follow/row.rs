@@ -11,12 +11,8 @@ use crate::event::Wire;
 use crate::guard::UNKNOWN_VERSION;
 use crate::wire::Meta;
 
-/// An object that could not be read, and what may stand in for it.
-#[derive(Clone, Debug)]
-pub(super) struct Unreadable<K> {
-    pub(super) detail: String,
-    pub(super) stand_in: Option<K>,
-}
+/// An object, or why it could not be read.
+pub(super) type Read<K> = Result<K, Box<str>>;
 
 /// One object, read or not, and the resourceVersion that kube wants of it.
 ///
@@ -25,11 +21,11 @@ pub(super) struct Unreadable<K> {
 #[derive(Clone, Debug)]
 pub(super) struct Row<K, const CAREFUL: bool> {
     meta: ObjectMeta,
-    pub(super) object: Result<K, Box<Unreadable<K>>>,
+    pub(super) object: Read<K>,
 }
 
 impl<K: Wire, const CAREFUL: bool> Row<K, CAREFUL> {
-    fn new(object: Result<K, Box<Unreadable<K>>>) -> Self {
+    fn new(object: Read<K>) -> Self {
         let object =
             object.and_then(
                 |object| {
@@ -42,12 +38,9 @@ impl<K: Wire, const CAREFUL: bool> Row<K, CAREFUL> {
     }
 }
 
-fn anonymous<K: Wire>(object: &K) -> Box<Unreadable<K>> {
+fn anonymous<K: Wire>(object: &K) -> Box<str> {
     let Meta { namespace, name, .. } = object.meta();
-    Box::new(Unreadable {
-        detail: format!("object {namespace:?}/{name:?} without metadata.uid"),
-        stand_in: None,
-    })
+    format!("object {namespace:?}/{name:?} has no metadata.uid").into()
 }
 
 impl<'de, K: Wire, const CAREFUL: bool> Deserialize<'de> for Row<K, CAREFUL> {
@@ -60,9 +53,10 @@ impl<'de, K: Wire, const CAREFUL: bool> Deserialize<'de> for Row<K, CAREFUL> {
     }
 }
 
-fn unreadable<K: Wire>(raw: &RawValue, error: &serde_json::Error) -> Box<Unreadable<K>> {
-    let _ = raw;
-    Box::new(Unreadable { detail: error.to_string(), stand_in: None })
+/// Names the object by how it begins: type and name stand there, secrets do not.
+fn unreadable(raw: &RawValue, error: &serde_json::Error) -> Box<str> {
+    let begins: String = raw.get().chars().take(120).collect();
+    format!("{error}: {begins}").into()
 }
 
 impl<K, const CAREFUL: bool> kube::Resource for Row<K, CAREFUL> {

@@ -37,12 +37,11 @@ impl Pace {
 
     /// A request failed; the server may have said when to come back.
     pub(crate) fn failed(&mut self, now: Instant, come_back: Option<Duration>) {
-        let wait = match come_back {
-            Some(asked) => self.obeyed(asked),
-            None => {
-                self.failures = self.failures.saturating_add(1);
-                self.backoff.after(self.failures, self.seed, u64::from(self.failures))
-            }
+        let wait = if let Some(asked) = come_back {
+            self.obeyed(asked)
+        } else {
+            self.failures = self.failures.saturating_add(1);
+            self.backoff.after(self.failures, self.seed, u64::from(self.failures))
         };
         self.not_before = self.not_before.max(Some(now + wait));
     }

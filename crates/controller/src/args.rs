@@ -1,0 +1,95 @@
+//! What the service is told on its command line; every flag is also an environment variable `ROLLCALL_…`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+/// Which cluster, as with kubectl.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ClusterArgs {
+    /// Path of the kubeconfig file; left out, $KUBECONFIG, then ~/.kube/config, then the pod's service account.
+    #[arg(long, env = "ROLLCALL_KUBECONFIG", global = true, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig; left out, its current one.
+    #[arg(long, env = "ROLLCALL_CONTEXT", global = true, value_name = "NAME")]
+    pub context: Option<String>,
+}
+
+/// `rollcall run`.
+#[derive(Args, Clone, Debug)]
+pub struct RunArgs {
+    /// Address of /metrics, /livez, /readyz.
+    #[arg(long, env = "ROLLCALL_LISTEN", default_value = "0.0.0.0:8080", value_name = "ADDR")]
+    pub listen: SocketAddr,
+    /// How often a parent that is not ready is read again live, with the children that hold it back; 0s: never.
+    #[arg(long, env = "ROLLCALL_RESYNC", default_value = "30s", value_parser = duration, value_name = "DURATION")]
+    pub resync: Duration,
+    /// How often a parent that ten passes found unchanged is read again.
+    #[arg(long, env = "ROLLCALL_AUDIT", default_value = "10m", value_parser = duration, value_name = "DURATION")]
+    pub audit: Duration,
+    /// From when on something pending or terminating is stuck, where a policy does not say.
+    #[arg(long, env = "ROLLCALL_STUCK_AFTER", default_value = "10m", value_parser = duration, value_name = "DURATION")]
+    pub stuck_after: Duration,
+    /// Only these namespaces; needs no more than Roles in them. Repeat, or separate by commas.
+    #[arg(long, env = "ROLLCALL_NAMESPACES", value_delimiter = ',', value_name = "NAMESPACE")]
+    pub namespaces: Vec<String>,
+    /// Only policies with such labels: `team=a,tier in (gold,silver),!legacy`.
+    #[arg(long, env = "ROLLCALL_POLICY_SELECTOR", value_name = "SELECTOR")]
+    pub policy_selector: Option<String>,
+    /// Policies from this file instead of the cluster; `-` is standard input.
+    #[arg(long, env = "ROLLCALL_POLICIES", value_name = "FILE")]
+    pub policies: Option<PathBuf>,
+    /// Live reads a second, at most.
+    #[arg(long, env = "ROLLCALL_RESYNC_RATE", default_value_t = 20, value_name = "N")]
+    pub resync_rate: u32,
+    /// Parents that are not ready and get metric series of their own, at most.
+    #[arg(long, env = "ROLLCALL_METRICS_PARENTS", default_value_t = 500, value_name = "N")]
+    pub metrics_parents: usize,
+    /// Where spread and jitter come from; left out, the time of the start.
+    #[arg(long, env = "ROLLCALL_SEED", value_name = "N")]
+    pub seed: Option<u64>,
+    /// How logs are written; left out, text on a terminal and JSON otherwise.
+    #[arg(long, env = "ROLLCALL_LOG_FORMAT", value_name = "FORMAT")]
+    pub log_format: Option<LogFormat>,
+    /// What is logged: a level, or directives as in `info,controller=debug`.
+    #[arg(long, env = "ROLLCALL_LOG", default_value = "info", value_name = "FILTER")]
+    pub log: String,
+}
+
+/// How logs are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For machines.
+    Json,
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| format!("{error}; write it as 100ms, 30s, 10m"))
+}
+
+impl ClusterArgs {
+    /// The configuration of a client for that cluster.
+    pub async fn config(&self) -> anyhow::Result<kube::Config> {
+        use anyhow::Context;
+        let options = kube::config::KubeConfigOptions { context: self.context.clone(), ..Default::default() };
+        match &self.kubeconfig {
+            Some(path) => {
+                let read = kube::config::Kubeconfig::read_from(path)
+                    .with_context(|| format!("failed to read kubeconfig {}", path.display()))?;
+                kube::Config::from_custom_kubeconfig(read, &options)
+                    .await
+                    .with_context(|| format!("failed to use kubeconfig {}", path.display()))
+            }
+            None if self.context.is_some() => {
+                kube::Config::from_kubeconfig(&options).await.context("failed to use the kubeconfig")
+            }
+            None => kube::Config::infer().await.context(
+                "no cluster: neither a kubeconfig ($KUBECONFIG, ~/.kube/config, --kubeconfig) nor a pod's service account was found; `rollcall demo` needs none",
+            ),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The loop without the clock and the wire: what `drive` does in one turn, and what the simulator does as well.
+//!
+//! [`Core`] holds the engine and reads the reflector. It is told what moved and what time it is, and says what is to be
+//! written. Nothing in here waits, and nothing in here knows kube.
+
+mod causes;
+mod render;
+mod words;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aggregator::{Decision, Draft, Engine, KindId, ObjectId, Outcome, Policy, PolicyId};
+use readiness::Time;
+use readiness::rollup::{ParentReason, Status};
+use serde_json::Value;
+use timer::Seed;
+use watcher::reflector::Reflector;
+use watcher::status::{Guarded, ParentStatus, Wanted, guarded_patch};
+
+pub use words::{GroupWords, PolicyWords};
+
+/// The engine, the reflector that it is fed from, and the names of things.
+pub struct Core {
+    /// The engine.
+    pub engine: Engine,
+    /// What is known of the world.
+    pub reflector: Arc<Reflector>,
+    kinds: BTreeMap<KindId, (String, String)>,
+    policies: BTreeMap<PolicyId, PolicyWords>,
+    drafts: Vec<Draft>,
+}
+
+/// One write to one parent.
+#[derive(Clone, Debug)]
+pub struct Write {
+    /// The parent.
+    pub parent: ObjectId,
+    /// Its kind.
+    pub kind: KindId,
+    /// Its namespace; empty for cluster-scoped parents.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// The policies whose answers are in it.
+    pub policies: Vec<PolicyId>,
+    /// The JSON Patch.
+    pub patch: Value,
+    /// What it makes the parent say.
+    pub wanted: Wanted,
+    /// The status that a condition turns to by it.
+    pub turns_to: Option<Status>,
+}
+
+fn turns_to(status: &ParentStatus, wanted: &Wanted) -> Option<Status> {
+    let main = wanted.entries.first()?;
+    let before = status.ours(&main.r#type).map(|o| o.entry.status.as_str());
+    (before != Some(&main.status)).then(|| main.reason().map(ParentReason::status)).flatten()
+}
+
+impl Core {
+    /// A core over this reflector, with the periods of the pass and of the audit.
+    pub fn new(reflector: Arc<Reflector>, resync: Duration, audit: Duration, seed: Seed) -> Self {
+        Core {
+            engine: Engine::new(resync, audit, seed),
+            reflector,
+            kinds: BTreeMap::new(),
+            policies: BTreeMap::new(),
+            drafts: Vec::new(),
+        }
+    }
+
+    /// What people call a kind.
+    pub fn name_kind(&mut self, kind: KindId, name: &str, group: &str) {
+        let label = if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") };
+        self.kinds.insert(kind, (name.to_owned(), label));
+    }
+
+    /// Kind and group, as metrics and logs have it: `Deployment.apps`.
+    pub fn kind_label(&self, kind: KindId) -> String {
+        self.kinds.get(&kind).map_or_else(|| "object".to_owned(), |(_, label)| label.clone())
+    }
+
+    /// A policy is new, changed, or (`None`) gone.
+    pub fn set_policy(&mut self, now: Time, id: PolicyId, policy: Option<(Policy, PolicyWords)>) {
+        let (policy, words) = policy.unzip();
+        match words {
+            Some(words) => _ = self.policies.insert(id, words),
+            None => _ = self.policies.remove(&id),
+        }
+        self.engine.set_policy(now, id, policy);
+    }
+
+    /// These objects moved.
+    pub fn take_in(&mut self, now: Time, moved: &[ObjectId]) {
+        for id in moved {
+            let gone = self.reflector.view(*id, now, |view| {
+                self.engine.observe(now, *id, view);
+                view.is_none()
+            });
+            if gone {
+                self.reflector.recycle(*id);
+            }
+        }
+    }
+
+    /// Everything that is due: what is to be written now.
+    pub fn turn(&mut self, now: Time) -> Vec<Write> {
+        while let Some(id) = self.engine.take_ripe(now) {
+            self.take_in(now, &[id]);
+        }
+        let mut drafts = std::mem::take(&mut self.drafts);
+        self.engine.poll(now, &mut drafts);
+        let writes = drafts.drain(..).filter_map(|draft| self.write(now, draft.parent)).collect();
+        self.drafts = drafts;
+        writes
+    }
+
+    /// What is to be written on `parent`, if it does not say it already and its turn has come.
+    fn write(&mut self, now: Time, parent: ObjectId) -> Option<Write> {
+        let wanted = self.render(parent, now)?;
+        let digest = watcher::status::digest(&wanted.entries, wanted.observed_generation);
+        if self.engine.offer(parent, digest, now) != Decision::Send {
+            return None;
+        }
+        let policies = self.engine.answers(parent).into_iter().map(|(policy, _)| policy).collect();
+        let write = self.reflector.read(parent, |row| {
+            let row_parent = row.parent.as_ref()?;
+            let guarded = Guarded {
+                uid: &row_parent.uid,
+                generation: row_parent.generation,
+                status: &row_parent.status,
+            };
+            Some(Write {
+                parent,
+                kind: row.kind,
+                namespace: row.namespace.to_string(),
+                name: row.name.to_string(),
+                uid: row_parent.uid.to_string(),
+                policies,
+                patch: guarded_patch(&guarded, &wanted)?,
+                turns_to: turns_to(&row_parent.status, &wanted),
+                wanted,
+            })
+        });
+        let write = write.flatten();
+        if write.is_none() {
+            // Its status has a shape that no entry can be written into: until it changes, there is nothing to send.
+            self.engine.settle(parent, Outcome::Pruned, now);
+        }
+        write
+    }
+
+    /// A write ended so; what the parent says now was applied to the reflector before.
+    pub fn settle(&mut self, now: Time, parent: ObjectId, outcome: Outcome) {
+        // What was read on the way has to be known before the outcome is, or it would look like somebody else's doing.
+        self.take_in(now, &[parent]);
+        self.engine.settle(parent, outcome, now);
+    }
+
+    pub(crate) fn kind_name(&self, kind: KindId) -> &str {
+        self.kinds.get(&kind).map_or("object", |(name, _)| name.as_str())
+    }
+}

@@ -1,0 +1,222 @@
+//! The loop: the only place that reads the clock, and the only owner of the engine.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use aggregator::{KindId, KindState, ObjectId};
+use readiness::Time;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+use watcher::Cause;
+
+use crate::core::{Core, Write};
+use crate::health::Health;
+use crate::kinds::News;
+use crate::look::LookOrder;
+use crate::metrics::Metrics;
+use crate::policies::Plan;
+use crate::snapshot::Snapshot;
+use crate::writer::Settled;
+
+/// So many objects are taken from the dirty set in one turn, so that no direction waits long for another.
+const TURN: usize = 256;
+/// How often numbers for policies' status and metrics are gathered, where something moved.
+const GATHER: Duration = Duration::from_secs(2);
+
+/// The clock: wall time at the start, and from then on what a monotonic clock adds, so that it never goes back.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    wall: Time,
+    start: Instant,
+}
+
+impl Clock {
+    /// Reads both clocks, once.
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    pub fn start() -> Clock {
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Clock { wall: Time::default() + wall, start: Instant::now() }
+    }
+
+    /// The time.
+    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
+    pub fn now(&self) -> Time {
+        self.wall + Instant::now().duration_since(self.start)
+    }
+
+    async fn until(&self, deadline: Option<Time>) {
+        match deadline {
+            Some(at) => tokio::time::sleep(at - self.now()).await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+/// Everything that can happen to the loop.
+enum Input {
+    Stop,
+    Wake,
+    Settled(Settled),
+    Kind(KindId, News),
+    Plan(Arc<Plan>),
+    Children(Vec<ObjectId>),
+}
+
+/// The ends of the channels that the loop holds.
+pub struct Wires {
+    /// Objects moved.
+    pub dirty: Arc<Notify>,
+    /// Kinds' tasks say where they stand.
+    pub news: UnboundedReceiver<(KindId, News)>,
+    /// The plan changed.
+    pub plans: UnboundedReceiver<Arc<Plan>>,
+    /// To the writer.
+    pub writes: UnboundedSender<Write>,
+    /// From the writer.
+    pub settled: UnboundedReceiver<Settled>,
+    /// To the live reads of the pass.
+    pub looks: UnboundedSender<LookOrder>,
+    /// Numbers for policies' status, metrics and `/readyz`.
+    pub snapshot: watch::Sender<Arc<Snapshot>>,
+}
+
+/// The loop and what it owns.
+pub struct Drive {
+    core: Core,
+    clock: Clock,
+    wires: Wires,
+    metrics: Arc<Metrics>,
+    health: Health,
+    plan: Option<Arc<Plan>>,
+    moved: bool,
+    gather_at: Time,
+}
+
+impl Drive {
+    /// A loop over this core.
+    pub fn new(core: Core, clock: Clock, wires: Wires, metrics: Arc<Metrics>) -> Self {
+        let gather_at = clock.now();
+        Drive { core, clock, wires, metrics, health: Health::default(), plan: None, moved: true, gather_at }
+    }
+
+    /// Runs until `stop`. Ends early, with an error, only where a channel's other end is gone.
+    pub async fn run(mut self, stop: CancellationToken) -> anyhow::Result<()> {
+        loop {
+            let now = self.clock.now();
+            for write in self.core.turn(now) {
+                self.wires.writes.send(write)?;
+            }
+            self.pass(now)?;
+            self.gather(now);
+            match self.next(&stop).await? {
+                Input::Stop => return Ok(()),
+                Input::Wake => self.wake(),
+                Input::Settled(settled) => self.settled(settled),
+                Input::Kind(kind, news) => self.kind(kind, news),
+                Input::Plan(plan) => self.set_plan(plan),
+                Input::Children(moved) => {
+                    self.moved = true;
+                    self.core.take_in(self.clock.now(), &moved);
+                }
+            }
+        }
+    }
+
+    /// The deadline comes before the dirty set: a full set must not keep what is due from being said.
+    async fn next(&mut self, stop: &CancellationToken) -> anyhow::Result<Input> {
+        let gather = self.moved.then_some(self.gather_at);
+        let deadline = [self.core.engine.next_deadline(), self.health.next_deadline(), gather]
+            .into_iter()
+            .flatten()
+            .min();
+        let wires = &mut self.wires;
+        let gone = || anyhow::anyhow!("a part of the program ended");
+        Ok(tokio::select! { biased;
+            () = stop.cancelled() => Input::Stop,
+            () = self.clock.until(deadline) => Input::Wake,
+            settled = wires.settled.recv() => Input::Settled(settled.ok_or_else(gone)?),
+            news = wires.news.recv() => news.map(|(kind, news)| Input::Kind(kind, news)).ok_or_else(gone)?,
+            plan = wires.plans.recv() => Input::Plan(plan.ok_or_else(gone)?),
+            () = wires.dirty.notified() => {
+                let moved = self.core.reflector.take_dirty(TURN);
+                if self.core.reflector.dirty() > 0 {
+                    wires.dirty.notify_one();
+                }
+                Input::Children(moved)
+            }
+        })
+    }
+
+    fn wake(&mut self) {
+        let now = self.clock.now();
+        while let Some((kind, state)) = self.health.overdue(now) {
+            warn!(kind = %self.core.kind_label(kind), ?state, "neither watched nor listed for too long");
+            self.set_kind(kind, state);
+        }
+    }
+
+    fn settled(&mut self, settled: Settled) {
+        if let Some(plan) = &self.plan {
+            self.metrics.settled(&settled, plan);
+        }
+        self.core.settle(self.clock.now(), settled.parent, settled.outcome);
+        self.moved = true;
+    }
+
+    fn kind(&mut self, kind: KindId, news: News) {
+        let now = self.clock.now();
+        self.metrics.news(&self.core.kind_label(kind), &news, now);
+        if let News::Trouble(Cause::Forbidden, _) = &news {
+            debug!(kind = %self.core.kind_label(kind), "forbidden");
+        }
+        if let Some(state) = self.health.hear(kind, &news, now) {
+            self.set_kind(kind, state);
+        }
+    }
+
+    fn set_kind(&mut self, kind: KindId, state: KindState) {
+        self.metrics.kind_state(&self.core.kind_label(kind), state);
+        self.core.engine.set_kind(self.clock.now(), kind, state);
+        self.moved = true;
+    }
+
+    fn set_plan(&mut self, plan: Arc<Plan>) {
+        let now = self.clock.now();
+        for (id, kind) in &plan.kinds {
+            self.core.name_kind(*id, &kind.key.1, &kind.key.0);
+            self.metrics.kind(&self.core.kind_label(*id));
+        }
+        let before = self.plan.take().unwrap_or_default();
+        for id in before.policies.keys().filter(|id| !plan.policies.contains_key(id)) {
+            self.core.set_policy(now, *id, None);
+        }
+        for (id, policy) in plan.policies.iter().filter(|(id, _)| !before.policies.contains_key(id)) {
+            self.metrics.policy(&policy.1.name);
+            self.core.set_policy(now, *id, Some(policy.clone()));
+        }
+        info!(policies = plan.policies.len(), kinds = plan.kinds.len(), "plan");
+        self.plan = Some(plan);
+        self.moved = true;
+    }
+
+    /// Orders live reads for the parents whose periodic pass is due.
+    fn pass(&mut self, now: Time) -> anyhow::Result<()> {
+        while let Some(parent) = self.core.engine.take_pass(now) {
+            let (children, kinds) = self.core.engine.pass(parent);
+            self.wires.looks.send(LookOrder { parent, children, kinds })?;
+        }
+        Ok(())
+    }
+
+    fn gather(&mut self, now: Time) {
+        if !self.moved || now < self.gather_at {
+            return;
+        }
+        (self.moved, self.gather_at) = (false, now + GATHER);
+        let snapshot = Snapshot::take(&self.core, self.plan.as_deref(), &self.health);
+        self.metrics.gathered(&snapshot, self.core.engine.take_counts());
+        self.wires.snapshot.send_replace(Arc::new(snapshot));
+    }
+}

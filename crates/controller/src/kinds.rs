@@ -1,0 +1,244 @@
+//! One task per kind: find it, follow it, feed the reflector, and say where it stands.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aggregator::KindId;
+use dashmap::DashMap;
+use futures::StreamExt;
+use futures::stream::select_all;
+use timer::{Backoff, Seed};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+use watcher::plan::Interest;
+use watcher::reflector::Reflector;
+use watcher::{ApiKind, Cause, Event, Feed, FollowOptions, Parent, follow, resolve, wire::Child};
+
+use crate::policies::{KindPlan, Plan};
+
+/// What a kind's task says to the loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum News {
+    /// It is followed anew: what was known is neither confirmed nor gone until `Synced`.
+    Starting,
+    /// It is not installed.
+    Absent,
+    /// Everything was listed.
+    Synced,
+    /// The server answered.
+    Alive,
+    /// Something is wrong.
+    Trouble(Cause, String),
+    /// It is not followed any more.
+    Stopped,
+}
+
+/// A kind as the server serves it, and why it is followed.
+#[derive(Clone, Debug)]
+pub struct Followed {
+    /// Where it is served.
+    pub api: ApiKind,
+    /// Why it is followed.
+    pub interest: Interest,
+}
+
+/// Kinds that were found, by id: for the writer and for live reads.
+pub type Known = Arc<DashMap<KindId, Arc<Followed>>>;
+
+/// What every kind's task needs.
+#[derive(Clone)]
+pub struct Setting {
+    /// The guarded client.
+    pub client: kube::Client,
+    /// What is fed.
+    pub reflector: Arc<Reflector>,
+    /// What was found.
+    pub known: Known,
+    /// To the loop.
+    pub news: UnboundedSender<(KindId, News)>,
+    /// Only these namespaces; empty for all.
+    pub namespaces: Vec<String>,
+    /// Lengths of watches and waits.
+    pub seed: Seed,
+}
+
+/// The tasks of all kinds of the current plan.
+pub struct Kinds {
+    setting: Setting,
+    running: BTreeMap<KindId, (Arc<KindPlan>, CancellationToken)>,
+    tasks: JoinSet<KindId>,
+}
+
+impl Kinds {
+    /// None yet.
+    pub fn new(setting: Setting) -> Self {
+        Kinds { setting, running: BTreeMap::new(), tasks: JoinSet::new() }
+    }
+
+    /// Follows what the plan asks for: starts what is new, restarts what is followed for other reasons now, stops the rest.
+    pub fn follow(&mut self, plan: &Plan) {
+        let gone: Vec<_> = self.running.keys().copied().filter(|id| !plan.kinds.contains_key(id)).collect();
+        for id in gone {
+            self.stop(id);
+            self.setting.known.remove(&id);
+            self.setting.reflector.forget(id);
+            _ = self.setting.news.send((id, News::Stopped));
+        }
+        for (id, plan) in &plan.kinds {
+            let same =
+                |(old, _): &(Arc<KindPlan>, CancellationToken)| format!("{old:?}") == format!("{plan:?}");
+            if !self.running.get(id).is_some_and(same) {
+                self.stop(*id);
+                self.start(plan.clone());
+            }
+        }
+    }
+
+    /// Lists one kind anew, because what is wanted of it changed in a way that the plan does not show.
+    pub fn restart(&mut self, id: KindId) {
+        if let Some((plan, _)) = self.running.get(&id).cloned() {
+            self.stop(id);
+            self.start((*plan).clone());
+        }
+    }
+
+    fn start(&mut self, plan: KindPlan) {
+        let stop = CancellationToken::new();
+        let (id, plan) = (plan.id, Arc::new(plan));
+        _ = self.setting.news.send((id, News::Starting));
+        let task = Task { setting: self.setting.clone(), plan: plan.clone(), stop: stop.clone() };
+        self.tasks.spawn(async move {
+            task.run().await;
+            id
+        });
+        self.running.insert(id, (plan, stop));
+    }
+
+    fn stop(&mut self, id: KindId) {
+        if let Some((_, stop)) = self.running.remove(&id) {
+            stop.cancel();
+        }
+    }
+
+    /// Waits for a task that ended by itself, which none should; one that was stopped is only cleared away.
+    pub async fn ended(&mut self) -> anyhow::Error {
+        loop {
+            match self.tasks.join_next().await {
+                None => std::future::pending().await,
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return anyhow::Error::new(error).context("following a kind ended"),
+            }
+        }
+    }
+}
+
+struct Task {
+    setting: Setting,
+    plan: Arc<KindPlan>,
+    stop: CancellationToken,
+}
+
+impl Task {
+    async fn run(self) {
+        let stop = self.stop.clone();
+        stop.run_until_cancelled(async {
+            loop {
+                let api = self.find().await;
+                info!(kind = %api, version = %api.version, "following");
+                self.follow(api).await;
+            }
+        })
+        .await;
+    }
+
+    fn say(&self, news: News) {
+        // A task that was stopped may be in the middle of a sentence; its successor speaks for the kind now.
+        if !self.stop.is_cancelled() {
+            _ = self.setting.news.send((self.plan.id, news));
+        }
+    }
+
+    /// Waits until the kind is installed.
+    async fn find(&self) -> ApiKind {
+        let backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_secs(15) };
+        let (group, kind) = &self.plan.key;
+        for failures in 1.. {
+            match resolve(&self.setting.client, group, self.plan.version.as_deref(), kind).await {
+                Ok(Some(api)) => return api,
+                Ok(None) => {
+                    self.setting.reflector.forget(self.plan.id);
+                    self.say(News::Absent);
+                }
+                Err(error) => {
+                    warn!(kind, group, %error, "not found out where it is served");
+                    self.say(News::Trouble(error.cause, error.to_string()));
+                }
+            }
+            let wait = backoff.after(failures, self.setting.seed, u64::from(self.plan.id));
+            tokio::time::sleep(wait).await;
+        }
+        unreachable!("counted to the end of u32 by waiting at least a second each")
+    }
+
+    async fn follow(&self, api: ApiKind) {
+        let interest = Interest { counted: api.has_status, ..self.plan.interest.clone() };
+        let parents = !interest.parent.is_empty() || interest.release;
+        self.setting
+            .known
+            .insert(self.plan.id, Arc::new(Followed { api: api.clone(), interest: interest.clone() }));
+        if parents {
+            self.feed::<Parent>(&api, &interest).await;
+        } else {
+            self.feed::<Child>(&api, &interest).await;
+        }
+    }
+
+    /// Feeds the reflector until the kind is not served any more.
+    async fn feed<K: Feed>(&self, api: &ApiKind, interest: &Interest) {
+        let everywhere = self.setting.namespaces.is_empty() || !api.namespaced;
+        let scopes: Vec<Option<String>> =
+            if everywhere { vec![None] } else { self.setting.namespaces.iter().cloned().map(Some).collect() };
+        let mut unlisted: Vec<bool> = vec![true; scopes.len()];
+        let streams = scopes.iter().enumerate().map(|(at, scope)| {
+            let options = FollowOptions::new(self.setting.seed);
+            follow::<K>(&self.setting.client, api, scope.as_deref(), options)
+                .map(move |event| (at, event))
+                .boxed()
+        });
+        let mut events = select_all(streams);
+        let reflector = &self.setting.reflector;
+        while let Some((at, event)) = events.next().await {
+            let scope = scopes[at].as_deref();
+            match event {
+                Event::Init => reflector.begin(interest.id, scope),
+                Event::InitApply(object) | Event::Apply(object) => {
+                    reflector.apply(interest, object.child(), object.text());
+                }
+                Event::InitDone => {
+                    let swept = reflector.finish(interest.id, scope);
+                    debug!(kind = %api, swept, "listed");
+                    unlisted[at] = false;
+                    if !unlisted.contains(&true) {
+                        self.say(News::Synced);
+                    }
+                }
+                Event::Delete(object) => {
+                    let meta = &object.child().meta;
+                    reflector.delete(&meta.uid, meta.resource_version);
+                }
+                Event::Alive => self.say(News::Alive),
+                Event::Trouble(trouble) => {
+                    warn!(kind = %api, cause = trouble.cause.label(), detail = trouble.detail, "watch");
+                    let gone = trouble.cause == Cause::NotInstalled;
+                    self.say(News::Trouble(trouble.cause, trouble.detail));
+                    if gone {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}

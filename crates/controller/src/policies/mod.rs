@@ -1,0 +1,36 @@
+//! Policies: read from the cluster or from a file, checked, turned into a plan, and told what became of them.
+
+mod compile;
+mod file;
+mod plan;
+mod selector;
+mod status;
+mod task;
+
+pub use compile::{Compiled, CompiledGroup, Problem, belongs_to_others, compile};
+pub use file::{read as read_file, to_yaml};
+pub use plan::{InUse, KindKey, KindPlan, Plan, Registry, plan};
+pub use selector::parse as parse_selector;
+pub(crate) use task::found;
+pub use task::{Policies, Source};
+
+use api::ReadinessPolicySpec;
+
+/// A policy as it was found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// Its name.
+    pub name: String,
+    /// Its uid; empty where it comes from a file.
+    pub uid: String,
+    /// Its generation.
+    pub generation: i64,
+    /// When it was created: of two that are in each other's way the later one gives way.
+    pub created: Option<readiness::Time>,
+    /// Its labels.
+    pub labels: Vec<(Box<str>, Box<str>)>,
+    /// Its spec, or why it is none.
+    pub spec: Result<ReadinessPolicySpec, String>,
+    /// Its status as last read.
+    pub status: api::ReadinessPolicyStatus,
+}

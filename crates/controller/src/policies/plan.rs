@@ -1,0 +1,202 @@
+//! From all accepted policies to one plan: per kind, for whom its objects count and how they are read.
+
+use std::collections::BTreeMap;
+
+use aggregator::{KindId, Policy, PolicyId};
+use readiness::Kind;
+use watcher::plan::{ChildRule, Find, Interest, LabelRule, Lens, ParentRule};
+
+use super::compile::{Compiled, CompiledGroup};
+use crate::core::{GroupWords, PolicyWords};
+
+/// Group and kind: what a kind is known by, in whatever version.
+pub type KindKey = (String, String);
+
+/// Small integers for kinds and policies, stable while the process lives.
+#[derive(Debug, Default)]
+pub struct Registry {
+    kinds: BTreeMap<KindKey, KindId>,
+    policies: u16,
+}
+
+impl Registry {
+    /// The id of a kind.
+    pub fn kind(&mut self, group: &str, kind: &str) -> KindId {
+        let next = KindId(self.kinds.len() as u16);
+        *self.kinds.entry((group.to_owned(), kind.to_owned())).or_insert(next)
+    }
+
+    /// The id of a kind that has one.
+    pub fn known(&self, group: &str, kind: &str) -> Option<KindId> {
+        self.kinds.get(&(group.to_owned(), kind.to_owned())).copied()
+    }
+
+    /// An id for a policy in one of its generations: a changed policy is a new one, so that nothing which was judged
+    /// by the old one counts for it.
+    pub fn policy(&mut self) -> PolicyId {
+        self.policies = self.policies.wrapping_add(1);
+        PolicyId(self.policies)
+    }
+}
+
+/// What one kind is followed for.
+#[derive(Clone, Debug)]
+pub struct KindPlan {
+    /// Its id.
+    pub id: KindId,
+    /// Group and kind.
+    pub key: KindKey,
+    /// The version to follow; left out, the preferred one.
+    pub version: Option<String>,
+    /// Everything else; `counted` is known once the server was asked.
+    pub interest: Interest,
+}
+
+/// A policy in use.
+#[derive(Clone, Debug)]
+pub struct InUse {
+    /// Its id.
+    pub id: PolicyId,
+    /// Its name.
+    pub name: String,
+    /// Checked.
+    pub compiled: Compiled,
+}
+
+/// Everything that is followed, and for whom.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// Kinds.
+    pub kinds: BTreeMap<KindId, KindPlan>,
+    /// Policies, as the engine and the renderer know them.
+    pub policies: BTreeMap<PolicyId, (Policy, PolicyWords)>,
+    /// A policy chooses parents by the labels of their namespaces.
+    pub namespaces: bool,
+}
+
+/// Plans for these policies. `released` are parent kinds of policies that are gone.
+pub fn plan(policies: &[InUse], released: &[KindKey], registry: &mut Registry) -> Plan {
+    let mut plan = Plan::default();
+    for policy in policies {
+        let compiled = &policy.compiled;
+        let parent = registry.kind(&compiled.parent.group, &compiled.parent.kind);
+        let entry = plan.kind(
+            parent,
+            &compiled.parent.group,
+            &compiled.parent.kind,
+            compiled.parent.version.as_deref(),
+        );
+        entry.interest.parent.push(parent_rule(policy));
+        plan.namespaces |= compiled.namespace_selector.is_some();
+        let mut kinds = vec![parent];
+        let mut groups = Vec::new();
+        for (at, group) in compiled.groups.iter().enumerate() {
+            let kind = registry.kind(&group.kind.group, &group.kind.kind);
+            kinds.push(kind);
+            groups.push(group.group(kind));
+            let entry = plan.kind(kind, &group.kind.group, &group.kind.kind, group.kind.version.as_deref());
+            entry.add_child(policy, at as u8, group);
+        }
+        kinds.sort_unstable();
+        kinds.dedup();
+        let words = words(policy, &kinds);
+        plan.policies.insert(policy.id, (engine_policy(compiled, groups, kinds), words));
+    }
+    for (group, kind) in released {
+        let id = registry.kind(group, kind);
+        plan.kind(id, group, kind, None).interest.release = true;
+    }
+    plan
+}
+
+fn engine_policy(compiled: &Compiled, groups: Vec<aggregator::Group>, kinds: Vec<KindId>) -> Policy {
+    Policy {
+        groups,
+        min: compiled.min,
+        kinds,
+        debounce: compiled.debounce,
+        settle: compiled.settle,
+        hold: compiled.hold,
+        pending: compiled.limits.pending,
+        deadline: None,
+        shadow: compiled.shadow,
+        names: compiled.groups.iter().any(|g| !g.names.is_empty()),
+    }
+}
+
+fn words(policy: &InUse, kinds: &[KindId]) -> PolicyWords {
+    let group = |g: &CompiledGroup| GroupWords { kind: g.kind.kind.clone(), min: g.min, max: g.max };
+    PolicyWords {
+        name: policy.name.clone(),
+        groups: policy.compiled.groups.iter().map(group).collect(),
+        min: policy.compiled.min,
+        kinds: kinds.to_vec(),
+    }
+}
+
+fn parent_rule(policy: &InUse) -> ParentRule {
+    let compiled = &policy.compiled;
+    let by_labels = |(at, g): (usize, &CompiledGroup)| LabelRule {
+        group: at as u8,
+        values: g.labels.iter().map(|(_, value)| value.clone()).collect(),
+        namespaces: g.namespaces.clone(),
+    };
+    let groups = || compiled.groups.iter().enumerate();
+    ParentRule {
+        policy: policy.id,
+        selector: compiled.selector.clone(),
+        namespace_selector: compiled.namespace_selector.clone(),
+        namespaces: Vec::new(),
+        condition: compiled.condition.as_str().into(),
+        fallback: compiled.fallback.as_deref().map(Into::into),
+        takeover: compiled.takeover,
+        observed_generation: compiled.observed_generation,
+        labels: groups().filter(|(_, g)| !g.labels.is_empty()).map(by_labels).collect(),
+        names: groups()
+            .filter(|(_, g)| !g.names.is_empty())
+            .map(|(at, g)| (at as u8, g.names.clone()))
+            .collect(),
+    }
+}
+
+impl Plan {
+    fn kind(&mut self, id: KindId, group: &str, kind: &str, version: Option<&str>) -> &mut KindPlan {
+        let plan = self.kinds.entry(id).or_insert_with(|| KindPlan {
+            id,
+            key: (group.to_owned(), kind.to_owned()),
+            version: None,
+            interest: Interest {
+                id,
+                judge: Kind::of(group, kind),
+                lenses: Vec::new(),
+                child: Vec::new(),
+                parent: Vec::new(),
+                release: false,
+                counted: true,
+            },
+        });
+        if plan.version.is_none() {
+            plan.version = version.map(str::to_owned);
+        }
+        plan
+    }
+}
+
+impl KindPlan {
+    fn add_child(&mut self, policy: &InUse, at: u8, group: &CompiledGroup) {
+        let lens = Lens { limits: policy.compiled.limits.clone() };
+        let known = self.interest.lenses.iter().position(|l| *l == lens);
+        let lens = known.unwrap_or_else(|| {
+            self.interest.lenses.push(lens);
+            self.interest.lenses.len() - 1
+        });
+        let parent = &policy.compiled.parent;
+        let find = if group.labels.is_empty() {
+            Find::Owner { group: parent.group.as_str().into(), kind: parent.kind.as_str().into() }
+        } else {
+            Find::Labels { keys: group.labels.iter().map(|(key, _)| key.as_str().into()).collect() }
+        };
+        let ignore = group.ignore.clone();
+        self.interest.child.push(ChildRule { policy: policy.id, group: at, lens: lens as u8, find, ignore });
+    }
+}

@@ -1,0 +1,89 @@
+//! `rollcall release`: takes our entries off the parents of policies, as an uninstall needs it.
+
+use anyhow::Context;
+use serde_json::Value;
+use tracing::{info, warn};
+use watcher::status::{Guarded, MANAGER, ParentStatus, Wanted, guarded_patch};
+use watcher::{ApiKind, Parent, look_all, resolve};
+
+use crate::policies::{Compiled, Found};
+
+/// What became of a release.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Released {
+    /// Parents whose entries were taken off.
+    pub released: usize,
+    /// Parents on which that failed.
+    pub failed: usize,
+}
+
+/// Releases every parent of these policies.
+pub async fn release(
+    client: &kube::Client,
+    policies: &[Compiled],
+    namespaces: &[String],
+) -> anyhow::Result<Released> {
+    let mut done = Released::default();
+    for policy in policies {
+        let parent = &policy.parent;
+        let found = resolve(client, &parent.group, parent.version.as_deref(), &parent.kind).await?;
+        let Some(api) = found else { continue };
+        let scopes: Vec<Option<&str>> = if namespaces.is_empty() {
+            vec![None]
+        } else {
+            namespaces.iter().map(|n| Some(n.as_str())).collect()
+        };
+        for scope in scopes {
+            for object in look_all::<Parent>(client, &api, scope, None).await? {
+                match release_one(client, &api, &object).await {
+                    Ok(true) => done.released += 1,
+                    Ok(false) => {}
+                    Err(error) => {
+                        done.failed += 1;
+                        warn!(error = format!("{error:#}"), "release");
+                    }
+                }
+            }
+        }
+    }
+    Ok(done)
+}
+
+async fn release_one(client: &kube::Client, api: &ApiKind, object: &Parent) -> anyhow::Result<bool> {
+    let meta = &object.child.meta;
+    let status = ParentStatus::read(&object.text, &[]);
+    let generation = (meta.generation > 0).then_some(meta.generation);
+    let guarded = Guarded { uid: &meta.uid, generation, status: &status };
+    let Some(patch) = guarded_patch(&guarded, &Wanted::default()) else { return Ok(false) };
+    let name = format!("{api} {}/{}", meta.namespace, meta.name);
+    send(client, api, &meta.namespace, &meta.name, &patch)
+        .await
+        .with_context(|| format!("failed to release {name}"))?;
+    info!(object = name, "released");
+    Ok(true)
+}
+
+async fn send(
+    client: &kube::Client,
+    api: &ApiKind,
+    namespace: &str,
+    name: &str,
+    patch: &Value,
+) -> anyhow::Result<()> {
+    let status = if api.has_status { "/status" } else { "" };
+    let path = api.path(Some(namespace).filter(|n| !n.is_empty()));
+    let request = http::Request::patch(format!("{path}/{name}{status}?fieldManager={MANAGER}"))
+        .header(http::header::CONTENT_TYPE, "application/json-patch+json")
+        .body(serde_json::to_vec(patch)?)?;
+    client.request::<Value>(request).await?;
+    Ok(())
+}
+
+/// The policies of the cluster, as a release needs them.
+pub async fn in_cluster(client: &kube::Client) -> anyhow::Result<Vec<Found>> {
+    let Some(kind) = resolve(client, "rollcall.dev", None, "ReadinessPolicy").await? else {
+        return Ok(Vec::new());
+    };
+    let policies = look_all::<Parent>(client, &kind, None, None).await?;
+    Ok(policies.iter().map(crate::policies::found).collect())
+}

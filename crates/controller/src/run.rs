@@ -1,0 +1,193 @@
+//! The service: every task, supervised. A task that ends takes the process with it and is named.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use timer::Seed;
+use tokio::net::TcpListener;
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use watcher::reflector::Reflector;
+
+use crate::admin::{self, Pages};
+use crate::args::{ClusterArgs, RunArgs};
+use crate::core::Core;
+use crate::drive::{Clock, Drive, Wires};
+use crate::kinds::Setting;
+use crate::look::Looker;
+use crate::metrics::Metrics;
+use crate::policies::{Policies, Source, read_file};
+use crate::snapshot::Snapshot;
+use crate::writer::Writer;
+
+/// How long a stopping service may take to finish what it began.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// What a service is made of.
+pub struct Service {
+    /// The client.
+    pub client: kube::Client,
+    /// Where policies come from.
+    pub source: Source,
+    /// Where it listens.
+    pub listener: TcpListener,
+    /// Everything else.
+    pub args: RunArgs,
+}
+
+/// `rollcall run`: until SIGTERM or Ctrl-C; a second one aborts.
+pub async fn run(cluster: &ClusterArgs, args: RunArgs) -> anyhow::Result<()> {
+    let source = match &args.policies {
+        Some(path) => Source::File(read_file(path)?),
+        None => {
+            Source::Cluster(crate::policies::parse_selector(args.policy_selector.as_deref().unwrap_or(""))?)
+        }
+    };
+    let config = cluster.config().await?;
+    info!(version = env!("CARGO_PKG_VERSION"), server = %config.cluster_url, "rollcall");
+    let client = watcher::client(config).context("failed to make a client")?;
+    let listener = TcpListener::bind(args.listen)
+        .await
+        .with_context(|| format!("failed to listen on {}", args.listen))?;
+    let stop = CancellationToken::new();
+    let service = Service { client, source, listener, args };
+    let signals = tokio::spawn(signals(stop.clone()));
+    let done = service.run(stop).await;
+    signals.abort();
+    done
+}
+
+impl Service {
+    /// Runs until `stop`, then drains.
+    pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
+        let Service { client, source, listener, args } = self;
+        let clock = Clock::start();
+        let seed = Seed(args.seed.unwrap_or_else(|| clock.now().0 as u64));
+        info!(seed = seed.0, listen = %listener.local_addr()?, "started");
+        let dirty = Arc::new(Notify::new());
+        let wake = dirty.clone();
+        let reflector = Arc::new(Reflector::new(move || wake.notify_one()));
+        let metrics = Arc::new(Metrics::new(args.metrics_parents)?);
+        let (news_in, news) = mpsc::unbounded_channel();
+        let (plans_in, plans) = mpsc::unbounded_channel();
+        let (writes, writes_out) = mpsc::unbounded_channel();
+        let (settled_in, settled) = mpsc::unbounded_channel();
+        let (looks, looks_out) = mpsc::unbounded_channel();
+        let (snapshot, snapshots) = watch::channel(Arc::new(Snapshot::default()));
+        let (read, was_read) = watch::channel(matches!(source, Source::File(_)));
+        let known = crate::kinds::Known::default();
+
+        let core = Core::new(reflector.clone(), args.resync, args.audit, seed.derive(1));
+        let wires = Wires { dirty, news, plans, writes, settled, looks, snapshot };
+        let drive = Drive::new(core, clock, wires, metrics.clone());
+        let setting = Setting {
+            client: client.clone(),
+            reflector: reflector.clone(),
+            known: known.clone(),
+            news: news_in,
+            namespaces: args.namespaces.clone(),
+            seed: seed.derive(2),
+        };
+        let stuck_after = args.stuck_after;
+        let policies = Policies {
+            source,
+            setting,
+            stuck_after,
+            plans: plans_in,
+            snapshot: snapshots.clone(),
+            read,
+            clock,
+        };
+        let writer = Writer {
+            client: client.clone(),
+            reflector: reflector.clone(),
+            known: known.clone(),
+            seed: seed.derive(3),
+        };
+        let looker = Looker { client, reflector, known, metrics: metrics.clone(), rate: args.resync_rate };
+        let pages = Pages {
+            metrics,
+            snapshot: snapshots,
+            read: was_read,
+            was_ready: Arc::new(AtomicBool::new(false)),
+        };
+
+        let mut tasks = Tasks::default();
+        tasks.spawn("the loop", drive.run(stop.child_token()));
+        tasks.spawn("the policies' watch", policies.run(stop.child_token()));
+        tasks.spawn("the writer", async move {
+            writer.run(writes_out, settled_in).await;
+            Ok(())
+        });
+        tasks.spawn("the periodic pass", async move {
+            looker.run(looks_out).await;
+            Ok(())
+        });
+        tasks.spawn("the listener", admin::serve(listener, pages, stop.child_token()));
+        tasks.supervise(&stop).await
+    }
+}
+
+/// Tasks by name.
+#[derive(Default)]
+struct Tasks {
+    set: JoinSet<(&'static str, anyhow::Result<()>)>,
+}
+
+impl Tasks {
+    fn spawn(&mut self, name: &'static str, task: impl Future<Output = anyhow::Result<()>> + Send + 'static) {
+        // A task of its own below, so that a panic is known by the name too.
+        let task = tokio::spawn(task);
+        self.set.spawn(async move {
+            let ended = task.await.map_err(anyhow::Error::new).and_then(|done| done);
+            (name, ended)
+        });
+    }
+
+    async fn supervise(mut self, stop: &CancellationToken) -> anyhow::Result<()> {
+        while !stop.is_cancelled() {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                Some(Ok((name, ended))) = self.set.join_next() => {
+                    if !stop.is_cancelled() {
+                        stop.cancel();
+                        return Err(ended.err().unwrap_or_else(|| anyhow::anyhow!("it returned"))).context(format!("{name} ended"));
+                    }
+                }
+            }
+        }
+        info!("stopping");
+        let drained = tokio::time::timeout(DRAIN, async {
+            while let Some(Ok((name, ended))) = self.set.join_next().await {
+                if let Err(error) = ended {
+                    info!(task = name, error = format!("{error:#}"), "ended");
+                }
+            }
+        });
+        if drained.await.is_err() {
+            bail!("not everything was finished within {DRAIN:?}");
+        }
+        info!("stopped");
+        Ok(())
+    }
+}
+
+/// The first signal drains, the second aborts.
+async fn signals(stop: CancellationToken) -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let mut next = async || {
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+        }
+    };
+    next().await;
+    stop.cancel();
+    next().await;
+    std::process::exit(130)
+}

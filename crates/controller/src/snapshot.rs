@@ -1,0 +1,118 @@
+//! Where everything stands, as numbers: for policies' status, for metrics and for `/readyz`.
+
+use std::collections::BTreeMap;
+
+use aggregator::{KindId, KindState};
+use readiness::Time;
+use readiness::rollup::{ParentReason, Status};
+
+use crate::core::Core;
+use crate::health::Health;
+use crate::policies::Plan;
+
+/// One policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicyNumbers {
+    /// Parents that it applies to.
+    pub parents: u64,
+    /// Of those, ready.
+    pub ready: u64,
+    /// Parents by the reason of their answer.
+    pub reasons: BTreeMap<ParentReason, u64>,
+    /// Parents on which the condition belongs to somebody else, with its managers.
+    pub owned: BTreeMap<String, u64>,
+    /// Parents on which somebody keeps overwriting what is written.
+    pub yielding: u64,
+    /// Everything that it rests on was listed.
+    pub synced: bool,
+}
+
+/// One kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindNumbers {
+    /// `Deployment.apps`.
+    pub label: String,
+    /// Where its list and watch stand.
+    pub state: KindState,
+    /// What ails it.
+    pub trouble: Option<String>,
+}
+
+/// A parent that is not ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotReady {
+    /// Its policy.
+    pub policy: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The reason of its answer.
+    pub reason: ParentReason,
+    /// Since when, where it says so.
+    pub since: Option<Time>,
+}
+
+/// Everything.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// By policy name.
+    pub policies: BTreeMap<String, PolicyNumbers>,
+    /// By kind.
+    pub kinds: BTreeMap<KindId, KindNumbers>,
+    /// Parents that are not ready.
+    pub unready: Vec<NotReady>,
+    /// The loop has heard of a plan.
+    pub planned: bool,
+    /// Every kind of it that exists was listed.
+    pub synced: bool,
+    /// Objects that are held.
+    pub rows: u64,
+}
+
+impl Snapshot {
+    /// Counts.
+    pub fn take(core: &Core, plan: Option<&Plan>, health: &Health) -> Snapshot {
+        let mut snapshot = Snapshot { planned: plan.is_some(), ..Snapshot::default() };
+        let Some(plan) = plan else { return snapshot };
+        for id in plan.kinds.keys() {
+            let (state, trouble) = health.of(*id);
+            let trouble = trouble.map(|(cause, detail)| format!("{}: {detail}", cause.label()));
+            snapshot.kinds.insert(*id, KindNumbers { label: core.kind_label(*id), state, trouble });
+        }
+        snapshot.synced = snapshot.kinds.values().all(|k| k.state != KindState::Listing);
+        for (id, (_, words)) in &plan.policies {
+            let synced = core.engine.is_open(*id);
+            snapshot
+                .policies
+                .insert(words.name.clone(), PolicyNumbers { synced, ..PolicyNumbers::default() });
+        }
+        for roll in core.engine.rolls() {
+            let Some((_, words)) = plan.policies.get(&roll.policy) else { continue };
+            let numbers = snapshot.policies.entry(words.name.clone()).or_default();
+            numbers.parents += 1;
+            numbers.yielding += u64::from(roll.yielding);
+            *numbers.reasons.entry(roll.answer.reason).or_default() += 1;
+            let ready = roll.answer.reason.status() == Status::True;
+            numbers.ready += u64::from(ready);
+            let told = core.reflector.read(roll.parent, |row| {
+                let parent = row.parent.as_ref()?;
+                let target = parent.targets.iter().find(|t| t.policy == roll.policy)?;
+                let owner =
+                    target.condition.is_none().then(|| target.owner.as_deref().unwrap_or("").to_owned());
+                let view = parent.view.answers.iter().find(|a| a.policy == roll.policy)?;
+                Some((row.namespace.to_string(), row.name.to_string(), owner, view.told.map(|t| t.since)))
+            });
+            let Some(Some((namespace, name, owner, since))) = told else { continue };
+            if let Some(owner) = owner {
+                *numbers.owned.entry(owner).or_default() += 1;
+            }
+            if !ready {
+                let (policy, reason) = (words.name.clone(), roll.answer.reason);
+                snapshot.unready.push(NotReady { policy, namespace, name, reason, since });
+            }
+        }
+        core.reflector.each(|_, _| snapshot.rows += 1);
+        snapshot
+    }
+}

@@ -1,0 +1,214 @@
+//! I/O out: patches the status of parents, a few at a time, and reports what became of each.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aggregator::{ObjectId, Outcome, PolicyId};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use http::Request;
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use readiness::rollup::Status;
+use serde_json::value::RawValue;
+use timer::{Backoff, Seed};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tracing::{debug, info, warn};
+use watcher::reflector::Reflector;
+use watcher::status::{MANAGER, ParentStatus};
+use watcher::{ApiKind, Parent, look};
+
+use crate::core::Write;
+use crate::kinds::{Followed, Known};
+
+/// So many writes are under way at once.
+const AT_ONCE: usize = 16;
+/// A write that takes longer has an unknown end.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// What became of a write.
+#[derive(Clone, Debug)]
+pub struct Settled {
+    /// The parent.
+    pub parent: ObjectId,
+    /// The policies whose answers were in it.
+    pub policies: Vec<PolicyId>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// How it ended, as a metric's label.
+    pub label: &'static str,
+    /// The status that the first policy's condition turned to, where it was written and turned.
+    pub turned_to: Option<Status>,
+}
+
+/// Writes what it is given.
+#[derive(Clone)]
+pub struct Writer {
+    /// The client; retries are our own.
+    pub client: kube::Client,
+    /// Fed with what the server answers.
+    pub reflector: Arc<Reflector>,
+    /// Where kinds are served.
+    pub known: Known,
+    /// Spreads retries.
+    pub seed: Seed,
+}
+
+impl Writer {
+    /// Writes until there is nothing more to come, and then to the end what was begun.
+    pub async fn run(self, mut writes: UnboundedReceiver<Write>, settled: UnboundedSender<Settled>) {
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            tokio::select! { biased;
+                Some(done) = under_way.next(), if !under_way.is_empty() => { _ = settled.send(done); }
+                write = writes.recv(), if under_way.len() < AT_ONCE => match write {
+                    Some(write) => under_way.push(self.write(write)),
+                    None => break,
+                },
+            }
+        }
+        while let Some(done) = under_way.next().await {
+            _ = settled.send(done);
+        }
+    }
+
+    async fn write(&self, write: Write) -> Settled {
+        let known = self.known.get(&write.kind).map(|k| Arc::clone(&k));
+        let (outcome, label) = match known {
+            Some(followed) => self.patch(&followed, &write).await,
+            // The kind was dropped in between; whoever follows it next asks anew.
+            None => (Outcome::Retry(Duration::from_secs(1)), "dropped"),
+        };
+        let turned_to = write.turns_to.filter(|_| outcome == Outcome::Written);
+        Settled { parent: write.parent, policies: write.policies, outcome, label, turned_to }
+    }
+
+    async fn patch(&self, followed: &Followed, write: &Write) -> (Outcome, &'static str) {
+        let object = format!("{} {}/{}", followed.api, write.namespace, write.name);
+        let response = match tokio::time::timeout(PATIENCE, self.send(&followed.api, write)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => {
+                warn!(object, error = format!("{error:#}"), "failed to patch status");
+                return (self.retry(write, Duration::ZERO), "error");
+            }
+            Err(_) => {
+                warn!(object, "failed to patch status: no answer");
+                return (self.retry(write, Duration::ZERO), "timeout");
+            }
+        };
+        let Response { status, retry_after, body } = response;
+        match status {
+            200..300 => self.written(followed, write, &object, &body),
+            404 => {
+                debug!(object, "gone before it was written");
+                self.look(followed, write).await;
+                (Outcome::Gone, "gone")
+            }
+            409 | 422 => {
+                debug!(object, status, body = %String::from_utf8_lossy(&body), "guard failed; reading it anew");
+                self.look(followed, write).await;
+                (Outcome::Conflict, "conflict")
+            }
+            403 => {
+                warn!(object, detail = message(&body), "not permitted to patch status");
+                (Outcome::Retry(Duration::from_secs(30)), "forbidden")
+            }
+            _ => {
+                warn!(object, status, detail = message(&body), "failed to patch status");
+                (self.retry(write, retry_after), if status == 429 { "throttled" } else { "error" })
+            }
+        }
+    }
+
+    fn retry(&self, write: &Write, at_least: Duration) -> Outcome {
+        let backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_secs(2) };
+        Outcome::Retry(at_least.max(backoff.after(1, self.seed, u64::from(write.parent))))
+    }
+
+    async fn send(&self, api: &ApiKind, write: &Write) -> anyhow::Result<Response> {
+        let namespace = Some(write.namespace.as_str()).filter(|n| !n.is_empty());
+        let status = if api.has_status { "/status" } else { "" };
+        let target = format!("{}/{}{status}?fieldManager={MANAGER}", api.path(namespace), write.name);
+        let request = Request::patch(target)
+            .header(CONTENT_TYPE, "application/json-patch+json")
+            .header(ACCEPT, "application/json")
+            .body(Body::from(serde_json::to_vec(&write.patch)?))?;
+        let response = self.client.send(request).await?;
+        let status = response.status().as_u16();
+        let retry_after =
+            response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok()?.trim().parse().ok());
+        let body = response.into_body().collect().await?.to_bytes().to_vec();
+        Ok(Response { status, retry_after: Duration::from_secs(retry_after.unwrap_or(0)), body })
+    }
+
+    /// The server accepted it: what it answers is what the parent says now, which may be less than what was sent.
+    fn written(
+        &self,
+        followed: &Followed,
+        write: &Write,
+        object: &str,
+        body: &[u8],
+    ) -> (Outcome, &'static str) {
+        let Some(parent) =
+            std::str::from_utf8(body).ok().and_then(|b| serde_json::from_str::<Parent>(b).ok())
+        else {
+            return (Outcome::Written, "written");
+        };
+        self.reflector.apply(&followed.interest, &parent.child, Some(&parent.text));
+        let takeover: Vec<&str> = write.wanted.entries.iter().map(|e| e.r#type.as_str()).collect();
+        if kept(&parent.text, &takeover) {
+            for entry in
+                write.wanted.entries.iter().filter(|e| !matches!(&*e.r#type, "Reconciling" | "Stalled"))
+            {
+                info!(
+                    object,
+                    condition = entry.r#type,
+                    status = entry.status,
+                    reason = entry.reason,
+                    entry.message,
+                    "wrote"
+                );
+            }
+            return (Outcome::Written, "written");
+        }
+        warn!(
+            object,
+            "the server dropped status.conditions: the schema of its CRD has no such field (it prunes)"
+        );
+        (Outcome::Pruned, "pruned")
+    }
+
+    /// Reads a parent live, so that what is decided next rests on what it says now.
+    async fn look(&self, followed: &Followed, write: &Write) {
+        let namespace = Some(write.namespace.as_str()).filter(|n| !n.is_empty());
+        match look::<Parent>(&self.client, &followed.api, namespace, &write.name).await {
+            Ok(Some(parent)) => {
+                if *parent.child.meta.uid != *write.uid {
+                    self.reflector.delete(&write.uid, 0);
+                }
+                self.reflector.apply(&followed.interest, &parent.child, Some(&parent.text));
+            }
+            Ok(None) => self.reflector.delete(&write.uid, 0),
+            Err(error) => warn!(%error, "after a failed guard"),
+        }
+    }
+}
+
+struct Response {
+    status: u16,
+    retry_after: Duration,
+    body: Vec<u8>,
+}
+
+/// Are entries of all these types there?
+fn kept(object: &RawValue, types: &[&str]) -> bool {
+    let status = ParentStatus::read(object, types);
+    types.iter().all(|kind| status.ours(kind).is_some())
+}
+
+/// What a `Status` object says.
+fn message(body: &[u8]) -> String {
+    let status: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    status["message"].as_str().map_or_else(|| String::from_utf8_lossy(body).into_owned(), str::to_owned)
+}

@@ -1,0 +1,97 @@
+//! What can be said on the command line.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use controller::args::{ClusterArgs, RunArgs};
+
+use crate::commands;
+
+/// Are all of its children ready, and if not, which one, and why?
+///
+/// Rollcall watches the children of parent objects in a Kubernetes cluster, judges each, and writes the answer to the
+/// parent's status.conditions, where Argo CD, Flux, Helm, `kubectl wait` and people look.
+#[derive(Parser, Debug)]
+#[command(
+    name = "rollcall",
+    version,
+    propagate_version = true,
+    max_term_width = 100,
+    after_help = "First steps:\n  rollcall check -f policy.yaml    is the policy valid, and what rights does it need?\n  rollcall crd  | kubectl apply -f -\n  rollcall rbac -f policy.yaml | kubectl apply -f -\n  kubectl apply -f policy.yaml     begin with `mode: shadow`: everything is computed, nothing written\n  rollcall run                     from here, or in the cluster (deploy/)\n\nExit codes: 0 yes or done, 1 no, 2 could not tell (usage, evaluation, connection), 124 waited too long."
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+enum Command {
+    /// Run the service: watch, judge, write, until SIGTERM.
+    Run(Box<RunArgs>),
+    /// Print the CustomResourceDefinitions, for `kubectl apply -f -`.
+    Crd,
+    /// Print the rights that policies need, and no more, for `kubectl apply -f -`.
+    Rbac(RbacArgs),
+    /// Check policies without a cluster: every field, every template; one line per finding.
+    Check(FilesArgs),
+    /// Take Rollcall's entries off the parents of policies, as an uninstall needs it.
+    Release(ReleaseArgs),
+}
+
+/// Policies by file.
+#[derive(Args, Debug)]
+pub(crate) struct FilesArgs {
+    /// Files with ReadinessPolicies, YAML or JSON; `-` is standard input.
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+}
+
+/// `rollcall rbac`.
+#[derive(Args, Debug)]
+pub(crate) struct RbacArgs {
+    /// Files with ReadinessPolicies; left out, only the right to follow policies themselves.
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Roles in these namespaces instead of one ClusterRole, for `run --namespaces --policies`.
+    #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
+    pub(crate) namespaces: Vec<String>,
+    /// The service account that gets them.
+    #[arg(long, default_value = "rollcall", value_name = "NAME")]
+    pub(crate) service_account: String,
+    /// The namespace of the service account.
+    #[arg(short = 'n', long = "namespace", default_value = "rollcall-system", value_name = "NAMESPACE")]
+    pub(crate) namespace: String,
+}
+
+/// `rollcall release`.
+#[derive(Args, Debug)]
+pub(crate) struct ReleaseArgs {
+    /// Policies from these files; left out, every policy in the cluster.
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Only these policies.
+    #[arg(value_name = "POLICY")]
+    pub(crate) policies: Vec<String>,
+    /// Only these namespaces.
+    #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
+    pub(crate) namespaces: Vec<String>,
+}
+
+impl Cli {
+    pub(crate) fn run(self) -> ExitCode {
+        let done = match self.command {
+            Command::Run(args) => commands::run(&self.cluster, *args),
+            Command::Crd => commands::crd(),
+            Command::Rbac(args) => commands::rbac(&args),
+            Command::Check(args) => commands::check(&args),
+            Command::Release(args) => commands::release(&self.cluster, &args),
+        };
+        done.unwrap_or_else(|error| {
+            eprintln!("rollcall: {error:#}");
+            ExitCode::from(2)
+        })
+    }
+}

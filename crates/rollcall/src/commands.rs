@@ -1,0 +1,111 @@
+//! What each command does.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context;
+use controller::args::{ClusterArgs, RunArgs};
+use controller::policies::{Compiled, Found, Problem, compile, read_file};
+use controller::{crd as crds, rbac as rights};
+
+use crate::cli::{FilesArgs, RbacArgs, ReleaseArgs};
+use crate::telemetry;
+
+type Done = anyhow::Result<ExitCode>;
+
+/// Limits do not matter where a policy is only looked at.
+const ANY_LIMIT: Duration = Duration::from_mins(10);
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("failed to start the runtime")
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        done => done.context("failed to write to standard output"),
+    }
+}
+
+pub(crate) fn run(cluster: &ClusterArgs, args: RunArgs) -> Done {
+    telemetry::start(&args.log, args.log_format)?;
+    runtime()?.block_on(controller::run(cluster, args))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn crd() -> Done {
+    print(&crds::yaml()?)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn rbac(args: &RbacArgs) -> Done {
+    let policies = compiled(&args.files)?;
+    let subject = rights::Subject { name: args.service_account.clone(), namespace: args.namespace.clone() };
+    print(&rights::yaml(&policies, &args.namespaces, &subject))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(crate) fn check(args: &FilesArgs) -> Done {
+    let mut wrong = false;
+    for file in &args.files {
+        for found in read_file(file)? {
+            match problems(&found) {
+                Ok(compiled) => {
+                    let kinds: Vec<&str> = compiled.groups.iter().map(|g| g.kind.kind.as_str()).collect();
+                    let policy = format!("{}: {}", file.display(), found.name);
+                    print(&format!("{policy}: ok; {} with {}\n", compiled.parent.kind, kinds.join(", ")))?;
+                }
+                Err(problems) => {
+                    wrong = true;
+                    for problem in problems {
+                        print(&format!("{}: {}: {problem}\n", file.display(), found.name))?;
+                    }
+                }
+            }
+        }
+    }
+    Ok(ExitCode::from(u8::from(wrong)))
+}
+
+pub(crate) fn release(cluster: &ClusterArgs, args: &ReleaseArgs) -> Done {
+    telemetry::start("info", None)?;
+    let released = runtime()?.block_on(async {
+        let client = watcher::client(cluster.config().await?)?;
+        let mut found = Vec::new();
+        for file in &args.files {
+            found.extend(read_file(file)?);
+        }
+        if args.files.is_empty() {
+            found = controller::release::in_cluster(&client).await?;
+        }
+        found.retain(|f| args.policies.is_empty() || args.policies.contains(&f.name));
+        let compiled: Vec<Compiled> = found.iter().filter_map(|f| problems(f).ok()).collect();
+        controller::release::release(&client, &compiled, &args.namespaces).await
+    })?;
+    print(&format!("released {} parents, {} failed\n", released.released, released.failed))?;
+    Ok(ExitCode::from(u8::from(released.failed > 0)))
+}
+
+fn problems(found: &Found) -> Result<Compiled, Vec<Problem>> {
+    match &found.spec {
+        Ok(spec) => compile(spec, ANY_LIMIT),
+        Err(error) => Err(vec![Problem { field: "spec".to_owned(), what: error.clone() }]),
+    }
+}
+
+fn compiled(files: &[PathBuf]) -> anyhow::Result<Vec<Compiled>> {
+    let mut compiled = Vec::new();
+    for file in files {
+        for found in read_file(file)? {
+            let policy = problems(&found).map_err(|problems| {
+                let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                anyhow::anyhow!("{}: policy {}: {}", file.display(), found.name, lines.join("; "))
+            })?;
+            compiled.push(policy);
+        }
+    }
+    Ok(compiled)
+}

@@ -1,0 +1,65 @@
+//! A parent on the wire: a child like any other, and its whole text.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::event::Wire;
+use crate::wire::{Child, Meta};
+
+/// An object that may be a parent.
+#[derive(Clone, Debug)]
+pub struct Parent {
+    /// What any object is decoded to.
+    pub child: Child,
+    /// The object as it came.
+    pub text: Box<RawValue>,
+}
+
+impl<'de> Deserialize<'de> for Parent {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        let child = serde_json::from_str(text.get()).map_err(serde::de::Error::custom)?;
+        Ok(Parent { child, text })
+    }
+}
+
+/// What can be fed to the reflector.
+pub trait Feed: Wire {
+    /// The fields that rules read.
+    fn child(&self) -> &Child;
+
+    /// The whole text, where the kind may be a parent.
+    fn text(&self) -> Option<&RawValue>;
+}
+
+impl Wire for Child {
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+}
+
+impl Feed for Child {
+    fn child(&self) -> &Child {
+        self
+    }
+
+    fn text(&self) -> Option<&RawValue> {
+        None
+    }
+}
+
+impl Wire for Parent {
+    fn meta(&self) -> &Meta {
+        &self.child.meta
+    }
+}
+
+impl Feed for Parent {
+    fn child(&self) -> &Child {
+        &self.child
+    }
+
+    fn text(&self) -> Option<&RawValue> {
+        Some(&self.text)
+    }
+}

@@ -1,0 +1,116 @@
+//! Why a kind is watched: which of its objects count for whom, and what is read from those that are parents.
+
+mod selector;
+mod template;
+
+use aggregator::{KindId, PolicyId};
+use readiness::{Kind, Limits};
+
+pub use selector::{Requirement, Selector};
+pub use template::{Template, TemplateError};
+
+/// Everything the reflector needs to know about one kind.
+#[derive(Clone, Debug)]
+pub struct Interest {
+    /// The kind.
+    pub id: KindId,
+    /// Which table of rules judges it.
+    pub judge: Kind,
+    /// Through what its objects are judged; at least one, the first is the native one of the first policy.
+    pub lenses: Vec<Lens>,
+    /// Under which policies its objects are children.
+    pub child: Vec<ChildRule>,
+    /// Under which policies its objects are parents.
+    pub parent: Vec<ParentRule>,
+    /// A policy is gone: entries of ours that no policy calls for are taken away.
+    pub release: bool,
+    /// `metadata.generation` moves with the spec alone: the kind has a status subresource.
+    pub counted: bool,
+}
+
+/// One way of judging: a rule with its limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lens {
+    /// From when on pending or terminating is stuck.
+    pub limits: Limits,
+}
+
+/// Objects of this kind are children under a policy.
+#[derive(Clone, Debug)]
+pub struct ChildRule {
+    /// The policy.
+    pub policy: PolicyId,
+    /// Which of its `children`.
+    pub group: u8,
+    /// Which of [`Interest::lenses`] judges them.
+    pub lens: u8,
+    /// How they are found.
+    pub find: Find,
+    /// These do not count.
+    pub ignore: Option<Selector>,
+}
+
+/// How children are found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Find {
+    /// By an ownerReference to this group and kind.
+    Owner {
+        /// API group of the parent.
+        group: Box<str>,
+        /// Kind of the parent.
+        kind: Box<str>,
+    },
+    /// By the values of these labels, in the namespaces that the parent names.
+    Labels {
+        /// Keys, in the order in which parents render their values.
+        keys: Vec<Box<str>>,
+    },
+}
+
+/// Objects of this kind are parents under a policy.
+#[derive(Clone, Debug)]
+pub struct ParentRule {
+    /// The policy.
+    pub policy: PolicyId,
+    /// Only parents with such labels.
+    pub selector: Selector,
+    /// Only parents in namespaces with such labels.
+    pub namespace_selector: Option<Selector>,
+    /// Only parents in these namespaces; empty for all.
+    pub namespaces: Vec<Box<str>>,
+    /// The condition that is written.
+    pub condition: Box<str>,
+    /// Where the condition is somebody else's: this one instead.
+    pub fallback: Option<Box<str>>,
+    /// Take the condition even where it is somebody else's.
+    pub takeover: bool,
+    /// What to do about `status.observedGeneration`.
+    pub observed_generation: ObservedGeneration,
+    /// Groups found by labels: values (in the order of the child rule's keys) and namespaces.
+    pub labels: Vec<LabelRule>,
+    /// Groups that expect children by name.
+    pub names: Vec<(u8, Vec<Template>)>,
+}
+
+/// What a parent selects by labels, for one group.
+#[derive(Clone, Debug)]
+pub struct LabelRule {
+    /// Which of the policy's `children`.
+    pub group: u8,
+    /// The values.
+    pub values: Vec<Template>,
+    /// In these namespaces; empty for the parent's own.
+    pub namespaces: Vec<Template>,
+}
+
+/// When `status.observedGeneration` is kept by us.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ObservedGeneration {
+    /// Where a default of the schema supplies it and nobody else owns it.
+    #[default]
+    Auto,
+    /// Always.
+    Write,
+    /// Never.
+    Never,
+}

@@ -1,0 +1,95 @@
+//! One row: what is known of one object.
+
+use aggregator::{KindId, Link, Target};
+use readiness::{Assessment, Time};
+
+use super::parent::ParentRow;
+
+/// One object that a parent owns or selects, or that is a parent.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// Its kind.
+    pub kind: KindId,
+    /// Its name.
+    pub name: Box<str>,
+    /// Its namespace; empty for cluster-scoped objects.
+    pub namespace: Namespace,
+    /// Its version: nothing older is ever applied.
+    pub version: u64,
+    /// `metadata.generation`, its low bits.
+    pub generation: u32,
+    /// When it was created, in seconds.
+    pub(super) created: u32,
+    /// Which of its kind's lists last had it.
+    pub(super) epoch: u32,
+    /// Its native verdict (or, with several lenses, the first).
+    pub assessment: Assessment,
+    /// Its verdicts through further lenses.
+    pub(super) beside: Option<Box<[Assessment]>>,
+    /// For whom it counts.
+    pub(super) links: Links,
+    /// What it is as a parent.
+    pub parent: Option<Box<ParentRow>>,
+}
+
+/// A namespace name, shared by all rows that are in it.
+pub type Namespace = std::sync::Arc<str>;
+
+/// None or one inline, more behind a box.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Links {
+    #[default]
+    None,
+    One(Link),
+    Many(Box<[Link]>),
+}
+
+impl Links {
+    pub(super) fn of(links: Vec<Link>) -> Links {
+        match links.as_slice() {
+            [] => Links::None,
+            [one] => Links::One(*one),
+            _ => Links::Many(links.into()),
+        }
+    }
+
+    pub(super) fn as_slice(&self) -> &[Link] {
+        match self {
+            Links::None => &[],
+            Links::One(one) => std::slice::from_ref(one),
+            Links::Many(many) => many,
+        }
+    }
+
+    /// The objects that it refers to.
+    pub(super) fn owners(&self) -> impl Iterator<Item = aggregator::ObjectId> + '_ {
+        self.as_slice().iter().filter_map(|l| match l.target {
+            Target::Object(id) => Some(id),
+            Target::Selector(_) => None,
+        })
+    }
+}
+
+impl Row {
+    /// When it was created.
+    pub fn created(&self) -> Time {
+        Time(i64::from(self.created) * 1_000)
+    }
+
+    /// Its verdict through a lens.
+    pub fn through(&self, lens: u8) -> &Assessment {
+        match (lens, &self.beside) {
+            (0, _) | (_, None) => &self.assessment,
+            (lens, Some(beside)) => beside.get(usize::from(lens) - 1).unwrap_or(&self.assessment),
+        }
+    }
+
+    pub(super) fn assessments(&self) -> impl Iterator<Item = &Assessment> {
+        std::iter::once(&self.assessment).chain(self.beside.iter().flat_map(|b| b.iter()))
+    }
+
+    /// The next moment at which any of its verdicts changes by itself, after `now`.
+    pub(super) fn recheck(&self, now: Time) -> Option<Time> {
+        self.assessments().filter_map(|a| a.then.as_ref().map(|t| t.0)).filter(|at| *at > now).min()
+    }
+}

@@ -1,0 +1,4 @@
+//! What `follow` and `look` promise, against servers that misbehave.
+
+mod pace;
+mod played;

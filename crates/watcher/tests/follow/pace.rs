@@ -1,0 +1,214 @@
+//! How often a server is asked, whatever it does. Minutes pass in paused time.
+
+use std::time::Duration;
+
+use watcher::{Cause, Event};
+
+use crate::played::{Answer, Asked, Part, Scene, list, parameter, quiet, text, troubles};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+fn lists(asked: &[Asked]) -> Vec<Duration> {
+    asked.iter().filter(|asked| !asked.is_watch()).map(|asked| asked.at).collect()
+}
+
+fn watches(asked: &[Asked]) -> Vec<Duration> {
+    asked.iter().filter(|asked| asked.is_watch()).map(|asked| asked.at).collect()
+}
+
+fn gaps(at: &[Duration]) -> Vec<Duration> {
+    at.windows(2).map(|pair| pair[1] - pair[0]).collect()
+}
+
+fn is_watch(target: &str) -> bool {
+    parameter(target, "watch").is_some()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_at_once_is_not_reopened_at_once() {
+    let mut scene = Scene::new(|target| if is_watch(target) { Answer::Parts(vec![]) } else { list(&[]) });
+    let said = scene.for_span(10 * MINUTE).await;
+    let asked = scene.asked();
+    let gaps = gaps(&watches(&asked));
+    assert!((20..40).contains(&gaps.len()), "{} watches in ten minutes", gaps.len());
+    assert!(gaps.windows(2).take(6).all(|pair| pair[0] < pair[1]), "waits grow: {gaps:?}");
+    assert!(gaps.iter().all(|gap| *gap <= Duration::from_secs(30)), "and stay bounded: {gaps:?}");
+    assert_eq!(lists(&asked).len(), 1, "no list is needed for it");
+    assert_eq!(troubles(&said, Cause::EndedAtOnce), gaps.len() + 1, "each is reported");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ends_after_each_event_is_not_a_storm_either() {
+    let mut version = 7;
+    let mut scene = Scene::new(move |target| {
+        if !is_watch(target) {
+            return list(&[]);
+        }
+        version += 1;
+        let object = format!(r#"{{"metadata":{{"name":"a","uid":"u","resourceVersion":"{version}"}}}}"#);
+        text(&format!("{{\"type\":\"MODIFIED\",\"object\":{object}}}\n"))
+    });
+    scene.for_span(10 * MINUTE).await;
+    let watches = watches(&scene.asked()).len();
+    assert!((20..40).contains(&watches), "{watches} watches in ten minutes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_grow_while_the_list_fails_and_start_anew_after_a_watch_has_stood() {
+    for failure in [|| Answer::Status(500, None), || Answer::NoConnection, || text("{\"items\":[")] {
+        let (mut listed, mut watched) = (0, 0);
+        let mut scene = Scene::new(move |target| {
+            if is_watch(target) {
+                watched += 1;
+                // The first watch stands until the server ends it; the second finds its place gone.
+                return if watched == 1 { quiet(target) } else { Answer::Status(410, None) };
+            }
+            listed += 1;
+            if listed == 8 { list(&[]) } else { failure() }
+        });
+        scene.for_span(4 * MINUTE).await;
+        let lists = lists(&scene.asked());
+        let waits = gaps(&lists[..8]);
+        assert!(waits.windows(2).all(|pair| pair[0] < pair[1]), "waits grow: {waits:?}");
+        assert!(waits[6] > Duration::from_secs(8), "{waits:?}");
+        assert!(lists[9] - lists[8] < Duration::from_secs(1), "and start anew: {lists:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_lists_well_and_refuses_every_watch_is_not_listed_in_a_storm() {
+    for status in [410, 404, 400, 403, 500] {
+        let mut scene =
+            Scene::new(move |target| if is_watch(target) { Answer::Status(status, None) } else { list(&[]) });
+        scene.for_span(10 * MINUTE).await;
+        let lists = lists(&scene.asked()).len();
+        assert!((5..40).contains(&lists), "{lists} lists in ten minutes of {status}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_warms_up_is_asked_when_it_says_and_listed_once() {
+    // As kube-apiserver does it after a restart: a while of 429, then the place in the history is gone.
+    let mut watches = 0;
+    let mut scene = Scene::new(move |target| {
+        if !is_watch(target) {
+            return list(&[]);
+        }
+        watches += 1;
+        match watches {
+            1 => Answer::Parts(vec![Part::Silence(Duration::from_secs(20)), Part::Break]),
+            2..=5 => Answer::NoConnection,
+            6..=12 => Answer::Status(429, Some(7)),
+            13 => text(
+                "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}}\n",
+            ),
+            _ => quiet(target),
+        }
+    });
+    let said = scene.for_span(5 * MINUTE).await;
+    let asked = scene.asked();
+    assert_eq!(lists(&asked).len(), 2, "the first list and one more: {asked:?}");
+    let waits = gaps(&self::watches(&asked)[5..12]);
+    let bounds = Duration::from_secs(7)..Duration::from_millis(8_750);
+    assert!(waits.iter().all(|wait| bounds.contains(wait)), "{waits:?}");
+    assert_eq!(troubles(&said, Cause::Throttled), 7);
+    assert_eq!(troubles(&said, Cause::Gone), 1);
+    let lists = lists(&asked);
+    assert!(lists[1] - self::watches(&asked)[12] < Duration::from_secs(10), "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_throttled_is_asked_again_when_the_server_says() {
+    let mut refusals = 5;
+    let mut scene = Scene::new(move |target| {
+        if is_watch(target) {
+            return quiet(target);
+        }
+        refusals -= 1;
+        if refusals >= 0 { Answer::Status(429, Some(3)) } else { list(&[]) }
+    });
+    let said = scene.for_span(MINUTE).await;
+    let waits = gaps(&lists(&scene.asked()));
+    let bounds = Duration::from_secs(3)..Duration::from_millis(3_750);
+    assert!(waits.len() == 5 && waits.iter().all(|wait| bounds.contains(wait)), "{waits:?}");
+    assert_eq!(troubles(&said, Cause::Throttled), 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_watch_is_reopened_every_60_to_100_seconds() {
+    let silent = |target: &str| {
+        if is_watch(target) { Answer::Parts(vec![Part::SilenceForEver]) } else { list(&[]) }
+    };
+    let mut scene = Scene::new(silent);
+    let said = scene.for_span(15 * MINUTE).await;
+    let asked = scene.asked();
+    let waits = gaps(&watches(&asked));
+    let bounds = Duration::from_secs(60)..Duration::from_secs(100);
+    assert!(waits.len() >= 9 && waits.iter().all(|wait| bounds.contains(wait)), "{waits:?}");
+    assert_eq!(troubles(&said, Cause::Stalled), waits.len());
+    assert_eq!(lists(&asked).len(), 1, "nothing is listed anew");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_kind_beats_at_least_every_90_seconds() {
+    let mut scene = Scene::new(|target| if is_watch(target) { quiet(target) } else { list(&[]) });
+    let begin = tokio::time::Instant::now();
+    let mut beats = Vec::new();
+    while begin.elapsed() < 20 * MINUTE {
+        if let Some(Event::Alive) = futures::StreamExt::next(&mut scene.events).await {
+            beats.push(begin.elapsed());
+        }
+    }
+    assert!(gaps(&beats).iter().all(|gap| *gap <= Duration::from_secs(91)), "{beats:?}");
+    let lengths: std::collections::BTreeSet<_> = scene
+        .asked()
+        .iter()
+        .filter_map(|a| parameter(&a.target, "timeoutSeconds").map(str::to_owned))
+        .collect();
+    assert!(lengths.len() > 5, "lengths vary: {lengths:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_never_answers_or_stops_half_way_is_given_up_and_asked_again() {
+    for stalls in
+        [|| Answer::Never, || Answer::Parts(vec![Part::Text("{\"items\":[".into()), Part::SilenceForEver])]
+    {
+        let mut first = true;
+        let mut scene = Scene::new(move |target| {
+            if is_watch(target) {
+                quiet(target)
+            } else if std::mem::take(&mut first) {
+                stalls()
+            } else {
+                list(&[])
+            }
+        });
+        let said = scene.for_span(MINUTE).await;
+        assert_eq!(troubles(&said, Cause::Stalled), 1, "{said:?}");
+        let lists = lists(&scene.asked());
+        assert!(lists.len() == 2 && lists[1] < Duration::from_secs(31), "{lists:?}");
+        let done: Vec<_> = said.iter().filter(|e| matches!(e, Event::Init | Event::InitDone)).collect();
+        assert_eq!(done.len(), 3, "Init, Init, InitDone: {said:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_seed_asks_at_the_same_instants_and_another_does_not() {
+    async fn run(seed: u64) -> Vec<Asked> {
+        let mut count = 0_u32;
+        let mut scene = Scene::seeded(seed, move |target| {
+            count += 1;
+            match count % 7 {
+                1 => Answer::Status(503, Some(2)),
+                4 => Answer::NoConnection,
+                _ if is_watch(target) => quiet(target),
+                _ => list(&[]),
+            }
+        });
+        scene.for_span(10 * MINUTE).await;
+        scene.asked()
+    }
+    let (once, again, other) = (run(1).await, run(1).await, run(2).await);
+    assert_eq!(once, again);
+    assert_ne!(once, other);
+}

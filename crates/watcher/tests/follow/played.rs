@@ -1,0 +1,176 @@
+//! A server that is one function, below paused time: for what takes minutes. It knows nothing about Kubernetes.
+
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use futures::stream::{self, BoxStream};
+use futures::{Stream, StreamExt};
+use http::{Request, Response};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use kube::client::Body;
+use tokio::time::{Instant, sleep, timeout};
+use tower_service::Service;
+use watcher::{ApiKind, Cause, Event, FollowOptions, Parent, follow};
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What comes over a body.
+#[derive(Clone)]
+pub(crate) enum Part {
+    Text(String),
+    Silence(Duration),
+    SilenceForEver,
+    Break,
+}
+
+/// What the server answers.
+pub(crate) enum Answer {
+    Status(u16, Option<u64>),
+    Parts(Vec<Part>),
+    NoConnection,
+    Never,
+}
+
+/// A list, complete.
+pub(crate) fn list(items: &[&str]) -> Answer {
+    let items = items.join(",");
+    text(&format!(
+        r#"{{"kind":"List","apiVersion":"v1","metadata":{{"resourceVersion":"7"}},"items":[{items}]}}"#
+    ))
+}
+
+/// One chunk.
+pub(crate) fn text(text: &str) -> Answer {
+    Answer::Parts(vec![Part::Text(text.into())])
+}
+
+/// A watch over which nothing comes, and which the server ends as it was asked to.
+pub(crate) fn quiet(target: &str) -> Answer {
+    let seconds = parameter(target, "timeoutSeconds").and_then(|seconds| seconds.parse().ok()).unwrap();
+    Answer::Parts(vec![Part::Silence(Duration::from_secs(seconds))])
+}
+
+/// A parameter of a request.
+pub(crate) fn parameter<'a>(target: &'a str, name: &str) -> Option<&'a str> {
+    let (_, query) = target.split_once('?')?;
+    query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .find(|(key, _)| *key == name)
+        .map(|(_, value)| value)
+}
+
+/// One request, and when it came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) at: Duration,
+    pub(crate) target: String,
+}
+
+impl Asked {
+    pub(crate) fn is_watch(&self) -> bool {
+        parameter(&self.target, "watch").is_some()
+    }
+}
+
+#[derive(Clone)]
+struct Played<F> {
+    answer: Arc<Mutex<F>>,
+    log: Arc<Mutex<Vec<Asked>>>,
+    start: Instant,
+}
+
+impl<F: FnMut(&str) -> Answer + Send + 'static> Service<Request<Body>> for Played<F> {
+    type Response = Response<StreamBody<BoxStream<'static, Result<Frame<Bytes>, BoxError>>>>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let target = request.uri().to_string();
+        self.log.lock().unwrap().push(Asked { at: self.start.elapsed(), target: target.clone() });
+        let answer = (self.answer.lock().unwrap())(&target);
+        Box::pin(async move {
+            let (status, come_back, parts) = match answer {
+                Answer::Status(status, come_back) => (status, come_back, Vec::new()),
+                Answer::Parts(parts) => (200, None, parts),
+                Answer::NoConnection => return Err("connection refused".into()),
+                Answer::Never => std::future::pending().await,
+            };
+            let mut response = Response::builder().status(status);
+            if let Some(seconds) = come_back {
+                response = response.header("Retry-After", seconds);
+            }
+            Ok(response.body(StreamBody::new(stream::iter(parts).filter_map(played).boxed()))?)
+        })
+    }
+}
+
+async fn played(part: Part) -> Option<Result<Frame<Bytes>, BoxError>> {
+    match part {
+        Part::Text(text) => Some(Ok(Frame::data(text.into()))),
+        Part::Silence(span) => {
+            sleep(span).await;
+            None
+        }
+        Part::SilenceForEver => std::future::pending().await,
+        Part::Break => Some(Err("connection reset".into())),
+    }
+}
+
+/// One kind that is followed on a played server.
+pub(crate) struct Scene {
+    pub(crate) events: std::pin::Pin<Box<dyn Stream<Item = Event<Parent>> + Send>>,
+    log: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Scene {
+    pub(crate) fn new(answer: impl FnMut(&str) -> Answer + Send + 'static) -> Self {
+        Scene::seeded(1, answer)
+    }
+
+    pub(crate) fn seeded(seed: u64, answer: impl FnMut(&str) -> Answer + Send + 'static) -> Self {
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let answer = Arc::new(Mutex::new(answer));
+        let client = kube::Client::new(Played { answer, log: log.clone(), start: Instant::now() }, "default");
+        Scene { events: Box::pin(follow(&client, &pods(), None, FollowOptions::new(timer::Seed(seed)))), log }
+    }
+
+    /// What is said within this span.
+    pub(crate) async fn for_span(&mut self, span: Duration) -> Vec<Event<Parent>> {
+        let end = Instant::now() + span;
+        let mut said = Vec::new();
+        while let Ok(event) = timeout(end.saturating_duration_since(Instant::now()), self.events.next()).await
+        {
+            said.extend(event);
+        }
+        said
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.log.lock().unwrap().clone()
+    }
+}
+
+pub(crate) fn pods() -> ApiKind {
+    ApiKind {
+        group: String::new(),
+        version: "v1".into(),
+        kind: "Pod".into(),
+        plural: "pods".into(),
+        namespaced: true,
+        has_status: true,
+    }
+}
+
+/// How often something of this cause was said.
+pub(crate) fn troubles(said: &[Event<Parent>], cause: Cause) -> usize {
+    said.iter().filter(|event| matches!(event, Event::Trouble(trouble) if trouble.cause == cause)).count()
+}

@@ -229,11 +229,11 @@ pub struct FindSpec {
 pub struct ExpectSpec {
     /// At least so many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 1_000_000))]
+    #[schemars(range(min = 0, max = 1_000_000), extend("format" = "int32"))]
     pub min: Option<u32>,
     /// At most so many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 0, max = 1_000_000))]
+    #[schemars(range(min = 0, max = 1_000_000), extend("format" = "int32"))]
     pub max: Option<u32>,
     /// These by name; may hold fields of the parent: `{parent.metadata.name}-migrate`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

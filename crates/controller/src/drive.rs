@@ -27,7 +27,7 @@ const GATHER: Duration = Duration::from_secs(2);
 
 /// The clock: wall time at the start, and from then on what a monotonic clock adds, so that it never goes back.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock {
+pub(crate) struct Clock {
     wall: Time,
     start: Instant,
 }
@@ -35,14 +35,14 @@ pub struct Clock {
 impl Clock {
     /// Reads both clocks, once.
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
-    pub fn start() -> Clock {
+    pub(crate) fn start() -> Clock {
         let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Clock { wall: Time::default() + wall, start: Instant::now() }
     }
 
     /// The time.
     #[expect(clippy::disallowed_methods, reason = "this is the clock")]
-    pub fn now(&self) -> Time {
+    pub(crate) fn now(&self) -> Time {
         self.wall + Instant::now().duration_since(self.start)
     }
 
@@ -65,25 +65,25 @@ enum Input {
 }
 
 /// The ends of the channels that the loop holds.
-pub struct Wires {
+pub(crate) struct Wires {
     /// Objects moved.
-    pub dirty: Arc<Notify>,
+    pub(crate) dirty: Arc<Notify>,
     /// Kinds' tasks say where they stand.
-    pub news: UnboundedReceiver<(KindId, News)>,
+    pub(crate) news: UnboundedReceiver<(KindId, News)>,
     /// The plan changed.
-    pub plans: UnboundedReceiver<Arc<Plan>>,
+    pub(crate) plans: UnboundedReceiver<Arc<Plan>>,
     /// To the writer.
-    pub writes: UnboundedSender<Write>,
+    pub(crate) writes: UnboundedSender<Write>,
     /// From the writer.
-    pub settled: UnboundedReceiver<Settled>,
+    pub(crate) settled: UnboundedReceiver<Settled>,
     /// To the live reads of the pass.
-    pub looks: UnboundedSender<LookOrder>,
+    pub(crate) looks: UnboundedSender<LookOrder>,
     /// Numbers for policies' status, metrics and `/readyz`.
-    pub snapshot: watch::Sender<Arc<Snapshot>>,
+    pub(crate) snapshot: watch::Sender<Arc<Snapshot>>,
 }
 
 /// The loop and what it owns.
-pub struct Drive {
+pub(crate) struct Drive {
     core: Core,
     clock: Clock,
     wires: Wires,
@@ -96,13 +96,13 @@ pub struct Drive {
 
 impl Drive {
     /// A loop over this core.
-    pub fn new(core: Core, clock: Clock, wires: Wires, metrics: Arc<Metrics>) -> Self {
+    pub(crate) fn new(core: Core, clock: Clock, wires: Wires, metrics: Arc<Metrics>) -> Self {
         let gather_at = clock.now();
         Drive { core, clock, wires, metrics, health: Health::default(), plan: None, moved: true, gather_at }
     }
 
     /// Runs until `stop`. Ends early, with an error, only where a channel's other end is gone.
-    pub async fn run(mut self, stop: CancellationToken) -> anyhow::Result<()> {
+    pub(crate) async fn run(mut self, stop: CancellationToken) -> anyhow::Result<()> {
         loop {
             let now = self.clock.now();
             for write in self.core.turn(now) {
@@ -113,8 +113,8 @@ impl Drive {
             match self.next(&stop).await? {
                 Input::Stop => return Ok(()),
                 Input::Wake => self.wake(),
-                Input::Settled(settled) => self.settled(settled),
-                Input::Kind(kind, news) => self.kind(kind, news),
+                Input::Settled(settled) => self.settled(&settled),
+                Input::Kind(kind, news) => self.kind(kind, &news),
                 Input::Plan(plan) => self.set_plan(plan),
                 Input::Children(moved) => {
                     self.moved = true;
@@ -157,21 +157,21 @@ impl Drive {
         }
     }
 
-    fn settled(&mut self, settled: Settled) {
+    fn settled(&mut self, settled: &Settled) {
         if let Some(plan) = &self.plan {
-            self.metrics.settled(&settled, plan);
+            self.metrics.settled(settled, plan);
         }
         self.core.settle(self.clock.now(), settled.parent, settled.outcome);
         self.moved = true;
     }
 
-    fn kind(&mut self, kind: KindId, news: News) {
+    fn kind(&mut self, kind: KindId, news: &News) {
         let now = self.clock.now();
-        self.metrics.news(&self.core.kind_label(kind), &news, now);
-        if let News::Trouble(Cause::Forbidden, _) = &news {
+        self.metrics.news(&self.core.kind_label(kind), news, now);
+        if let News::Trouble(Cause::Forbidden, _) = news {
             debug!(kind = %self.core.kind_label(kind), "forbidden");
         }
-        if let Some(state) = self.health.hear(kind, &news, now) {
+        if let Some(state) = self.health.hear(kind, news, now) {
             self.set_kind(kind, state);
         }
     }

@@ -18,7 +18,7 @@ const REFUSED_AFTER: Duration = Duration::from_secs(3);
 
 /// What is known of every kind's list and watch.
 #[derive(Debug, Default)]
-pub struct Health {
+pub(crate) struct Health {
     kinds: BTreeMap<KindId, Kind>,
     due: Deadlines<KindId, Time>,
 }
@@ -32,7 +32,7 @@ struct Kind {
 
 impl Health {
     /// A kind's task said something; its new state, where that moved.
-    pub fn hear(&mut self, id: KindId, news: &News, now: Time) -> Option<KindState> {
+    pub(crate) fn hear(&mut self, id: KindId, news: &News, now: Time) -> Option<KindState> {
         let kind = self.kinds.entry(id).or_default();
         match news {
             News::Starting => *kind = Kind::default(),
@@ -63,7 +63,7 @@ impl Health {
     }
 
     /// A kind whose time has run out, with its new state.
-    pub fn overdue(&mut self, now: Time) -> Option<(KindId, KindState)> {
+    pub(crate) fn overdue(&mut self, now: Time) -> Option<(KindId, KindState)> {
         while let Some(id) = self.due.take_due(now) {
             if let Some(kind) = self.kinds.get_mut(&id) {
                 let forbidden = kind.trouble.as_ref().is_some_and(|(cause, _)| *cause == Cause::Forbidden);
@@ -75,12 +75,12 @@ impl Health {
     }
 
     /// When one may become overdue.
-    pub fn next_deadline(&self) -> Option<Time> {
+    pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.due.next()
     }
 
     /// Where a kind stands, and what ails it.
-    pub fn of(&self, id: KindId) -> (KindState, Option<(Cause, &str)>) {
+    pub(crate) fn of(&self, id: KindId) -> (KindState, Option<(Cause, &str)>) {
         let kind = self.kinds.get(&id);
         let trouble = kind.and_then(|k| k.trouble.as_ref()).map(|(cause, detail)| (*cause, detail.as_str()));
         (kind.map(|k| k.state).unwrap_or_default(), trouble)

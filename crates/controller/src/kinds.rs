@@ -21,7 +21,7 @@ use crate::policies::{KindPlan, Plan};
 
 /// What a kind's task says to the loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum News {
+pub(crate) enum News {
     /// It is followed anew: what was known is neither confirmed nor gone until `Synced`.
     Starting,
     /// It is not installed.
@@ -38,35 +38,35 @@ pub enum News {
 
 /// A kind as the server serves it, and why it is followed.
 #[derive(Clone, Debug)]
-pub struct Followed {
+pub(crate) struct Followed {
     /// Where it is served.
-    pub api: ApiKind,
+    pub(crate) api: ApiKind,
     /// Why it is followed.
-    pub interest: Interest,
+    pub(crate) interest: Interest,
 }
 
 /// Kinds that were found, by id: for the writer and for live reads.
-pub type Known = Arc<DashMap<KindId, Arc<Followed>>>;
+pub(crate) type Known = Arc<DashMap<KindId, Arc<Followed>>>;
 
 /// What every kind's task needs.
 #[derive(Clone)]
-pub struct Setting {
+pub(crate) struct Setting {
     /// The guarded client.
-    pub client: kube::Client,
+    pub(crate) client: kube::Client,
     /// What is fed.
-    pub reflector: Arc<Reflector>,
+    pub(crate) reflector: Arc<Reflector>,
     /// What was found.
-    pub known: Known,
+    pub(crate) known: Known,
     /// To the loop.
-    pub news: UnboundedSender<(KindId, News)>,
+    pub(crate) news: UnboundedSender<(KindId, News)>,
     /// Only these namespaces; empty for all.
-    pub namespaces: Vec<String>,
+    pub(crate) namespaces: Vec<String>,
     /// Lengths of watches and waits.
-    pub seed: Seed,
+    pub(crate) seed: Seed,
 }
 
 /// The tasks of all kinds of the current plan.
-pub struct Kinds {
+pub(crate) struct Kinds {
     setting: Setting,
     running: BTreeMap<KindId, (Arc<KindPlan>, CancellationToken)>,
     tasks: JoinSet<KindId>,
@@ -74,12 +74,12 @@ pub struct Kinds {
 
 impl Kinds {
     /// None yet.
-    pub fn new(setting: Setting) -> Self {
+    pub(crate) fn new(setting: Setting) -> Self {
         Kinds { setting, running: BTreeMap::new(), tasks: JoinSet::new() }
     }
 
     /// Follows what the plan asks for: starts what is new, restarts what is followed for other reasons now, stops the rest.
-    pub fn follow(&mut self, plan: &Plan) {
+    pub(crate) fn follow(&mut self, plan: &Plan) {
         let gone: Vec<_> = self.running.keys().copied().filter(|id| !plan.kinds.contains_key(id)).collect();
         for id in gone {
             self.stop(id);
@@ -98,7 +98,7 @@ impl Kinds {
     }
 
     /// Lists one kind anew, because what is wanted of it changed in a way that the plan does not show.
-    pub fn restart(&mut self, id: KindId) {
+    pub(crate) fn restart(&mut self, id: KindId) {
         if let Some((plan, _)) = self.running.get(&id).cloned() {
             self.stop(id);
             self.start((*plan).clone());
@@ -124,7 +124,7 @@ impl Kinds {
     }
 
     /// Waits for a task that ended by itself, which none should; one that was stopped is only cleared away.
-    pub async fn ended(&mut self) -> anyhow::Error {
+    pub(crate) async fn ended(&mut self) -> anyhow::Error {
         loop {
             match self.tasks.join_next().await {
                 None => std::future::pending().await,

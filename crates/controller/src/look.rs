@@ -22,27 +22,27 @@ const ONE_BY_ONE: usize = 20;
 
 /// What the pass of one parent reads.
 #[derive(Clone, Debug)]
-pub struct LookOrder {
+pub(crate) struct LookOrder {
     /// The parent.
-    pub parent: ObjectId,
+    pub(crate) parent: ObjectId,
     /// The children that hold it back.
-    pub children: Vec<ObjectId>,
+    pub(crate) children: Vec<ObjectId>,
     /// Kinds of which a child is expected but unseen.
-    pub kinds: Vec<KindId>,
+    pub(crate) kinds: Vec<KindId>,
 }
 
 /// Reads what it is told to.
-pub struct Looker {
+pub(crate) struct Looker {
     /// The client.
-    pub client: kube::Client,
+    pub(crate) client: kube::Client,
     /// Fed with what is read.
-    pub reflector: Arc<Reflector>,
+    pub(crate) reflector: Arc<Reflector>,
     /// Where kinds are served.
-    pub known: Known,
+    pub(crate) known: Known,
     /// Counts reads and drift.
-    pub metrics: Arc<Metrics>,
+    pub(crate) metrics: Arc<Metrics>,
     /// Reads a second, at most.
-    pub rate: u32,
+    pub(crate) rate: u32,
 }
 
 /// One read.
@@ -54,7 +54,7 @@ enum Read {
 
 impl Looker {
     /// Reads until there is nothing more to come.
-    pub async fn run(self, mut orders: UnboundedReceiver<LookOrder>) {
+    pub(crate) async fn run(self, mut orders: UnboundedReceiver<LookOrder>) {
         let mut ticks = tokio::time::interval(Duration::from_secs(1) / self.rate.max(1));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut checks = FuturesUnordered::new();

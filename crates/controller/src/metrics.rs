@@ -4,7 +4,7 @@ use aggregator::{Counts, KindState};
 use prometheus::{
     Encoder, GaugeVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, TextEncoder,
 };
-use readiness::rollup::{ParentReason, Status};
+use readiness::rollup::Status;
 use readiness::{Level, Time};
 use watcher::Cause;
 
@@ -14,7 +14,7 @@ use crate::snapshot::Snapshot;
 use crate::writer::Settled;
 
 /// Every metric of the service.
-pub struct Metrics {
+pub(crate) struct Metrics {
     registry: Registry,
     parents: IntGaugeVec,
     not_ready_since: GaugeVec,
@@ -29,7 +29,7 @@ pub struct Metrics {
     stale: IntGaugeVec,
     drift: IntCounterVec,
     /// Live reads of the periodic pass.
-    pub resync_reads: IntCounter,
+    pub(crate) resync_reads: IntCounter,
     judged: IntCounter,
     rows: IntGauge,
     export: usize,
@@ -39,8 +39,9 @@ const OUTCOMES: [&str; 9] =
     ["written", "conflict", "gone", "pruned", "forbidden", "throttled", "error", "timeout", "dropped"];
 
 impl Metrics {
+    #[expect(clippy::too_many_lines, reason = "a list, one entry per metric")]
     /// Registers everything; at most `export` parents that are not ready get series of their own.
-    pub fn new(export: usize) -> prometheus::Result<Metrics> {
+    pub(crate) fn new(export: usize) -> prometheus::Result<Metrics> {
         let registry = Registry::new();
         let metrics = Metrics {
             parents: gauges(&registry, "parents", "Parents by policy and verdict.", &["policy", "verdict"])?,
@@ -121,7 +122,7 @@ impl Metrics {
     }
 
     /// Every series of a policy exists from the start.
-    pub fn policy(&self, policy: &str) {
+    pub(crate) fn policy(&self, policy: &str) {
         for level in Level::ALL {
             self.parents.with_label_values(&[policy, level.word()]);
         }
@@ -136,7 +137,7 @@ impl Metrics {
     }
 
     /// Every series of a kind exists from the start.
-    pub fn kind(&self, kind: &str) {
+    pub(crate) fn kind(&self, kind: &str) {
         self.stale.with_label_values(&[kind]);
         self.drift.with_label_values(&[kind, "resync"]);
         for cause in Cause::ALL {
@@ -145,7 +146,7 @@ impl Metrics {
     }
 
     /// A kind's task said something.
-    pub fn news(&self, kind: &str, news: &News, now: Time) {
+    pub(crate) fn news(&self, kind: &str, news: &News, now: Time) {
         match news {
             News::Alive | News::Synced => self.last_event.with_label_values(&[kind]).set(seconds(now)),
             News::Trouble(cause, _) => self.restarts.with_label_values(&[kind, cause.label()]).inc(),
@@ -154,13 +155,13 @@ impl Metrics {
     }
 
     /// Where a kind stands.
-    pub fn kind_state(&self, kind: &str, state: KindState) {
+    pub(crate) fn kind_state(&self, kind: &str, state: KindState) {
         let blind = matches!(state, KindState::Stale | KindState::Forbidden);
         self.stale.with_label_values(&[kind]).set(i64::from(blind));
     }
 
     /// A write ended.
-    pub fn settled(&self, settled: &Settled, plan: &Plan) {
+    pub(crate) fn settled(&self, settled: &Settled, plan: &Plan) {
         for (_, words) in settled.policies.iter().filter_map(|id| plan.policies.get(id)) {
             self.writes.with_label_values(&[&words.name, settled.label]).inc();
             if settled.label == "conflict" {
@@ -173,12 +174,12 @@ impl Metrics {
     }
 
     /// The watch had lost something.
-    pub fn drift(&self, kind: &str) {
+    pub(crate) fn drift(&self, kind: &str) {
         self.drift.with_label_values(&[kind, "resync"]).inc();
     }
 
     /// Numbers were gathered.
-    pub fn gathered(&self, snapshot: &Snapshot, counts: Counts) {
+    pub(crate) fn gathered(&self, snapshot: &Snapshot, counts: Counts) {
         self.judged.inc_by(counts.judged);
         self.rows.set(snapshot.rows as i64);
         for (policy, numbers) in &snapshot.policies {
@@ -204,18 +205,13 @@ impl Metrics {
     }
 
     /// The text that is scraped.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut out = Vec::new();
         if let Err(error) = TextEncoder::new().encode(&self.registry.gather(), &mut out) {
             tracing::error!(%error, "failed to encode metrics");
         }
         String::from_utf8_lossy(&out).into_owned()
     }
-}
-
-/// How a reason counts, as a metric's label.
-pub fn verdict(reason: ParentReason) -> &'static str {
-    reason.level().word()
 }
 
 fn seconds(time: Time) -> f64 {

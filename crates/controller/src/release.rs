@@ -26,8 +26,8 @@ pub async fn release(
     let mut done = Released::default();
     for policy in policies {
         let parent = &policy.parent;
-        let found = resolve(client, &parent.group, parent.version.as_deref(), &parent.kind).await?;
-        let Some(api) = found else { continue };
+        let served = resolve(client, &parent.group, parent.version.as_deref(), &parent.kind).await?;
+        let Some(api) = served else { continue };
         let scopes: Vec<Option<&str>> = if namespaces.is_empty() {
             vec![None]
         } else {
@@ -51,9 +51,9 @@ pub async fn release(
 
 async fn release_one(client: &kube::Client, api: &ApiKind, object: &Parent) -> anyhow::Result<bool> {
     let meta = &object.child.meta;
-    let status = ParentStatus::read(&object.text, &[]);
+    let said = ParentStatus::read(&object.text, &[]);
     let generation = (meta.generation > 0).then_some(meta.generation);
-    let guarded = Guarded { uid: &meta.uid, generation, status: &status };
+    let guarded = Guarded { uid: &meta.uid, generation, status: &said };
     let Some(patch) = guarded_patch(&guarded, &Wanted::default()) else { return Ok(false) };
     let name = format!("{api} {}/{}", meta.namespace, meta.name);
     send(client, api, &meta.namespace, &meta.name, &patch)

@@ -63,6 +63,7 @@ pub async fn run(cluster: &ClusterArgs, args: RunArgs) -> anyhow::Result<()> {
 
 impl Service {
     /// Runs until `stop`, then drains.
+    #[expect(clippy::too_many_lines, reason = "wiring: one line per wire")]
     pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
         let Service { client, source, listener, args } = self;
         let clock = Clock::start();
@@ -75,16 +76,16 @@ impl Service {
         let (news_in, news) = mpsc::unbounded_channel();
         let (plans_in, plans) = mpsc::unbounded_channel();
         let (writes, writes_out) = mpsc::unbounded_channel();
-        let (settled_in, settled) = mpsc::unbounded_channel();
+        let (outcomes_in, outcomes) = mpsc::unbounded_channel();
         let (looks, looks_out) = mpsc::unbounded_channel();
         let (snapshot, snapshots) = watch::channel(Arc::new(Snapshot::default()));
         let (read, was_read) = watch::channel(matches!(source, Source::File(_)));
         let known = crate::kinds::Known::default();
 
         let core = Core::new(reflector.clone(), args.resync, args.audit, seed.derive(1));
-        let wires = Wires { dirty, news, plans, writes, settled, looks, snapshot };
+        let wires = Wires { dirty, news, plans, writes, settled: outcomes, looks, snapshot };
         let drive = Drive::new(core, clock, wires, metrics.clone());
-        let setting = Setting {
+        let wanted = Setting {
             client: client.clone(),
             reflector: reflector.clone(),
             known: known.clone(),
@@ -95,7 +96,7 @@ impl Service {
         let stuck_after = args.stuck_after;
         let policies = Policies {
             source,
-            setting,
+            setting: wanted,
             stuck_after,
             plans: plans_in,
             snapshot: snapshots.clone(),
@@ -120,7 +121,7 @@ impl Service {
         tasks.spawn("the loop", drive.run(stop.child_token()));
         tasks.spawn("the policies' watch", policies.run(stop.child_token()));
         tasks.spawn("the writer", async move {
-            writer.run(writes_out, settled_in).await;
+            writer.run(writes_out, outcomes_in).await;
             Ok(())
         });
         tasks.spawn("the periodic pass", async move {

@@ -12,67 +12,67 @@ use crate::policies::Plan;
 
 /// One policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PolicyNumbers {
+pub(crate) struct PolicyNumbers {
     /// Parents that it applies to.
-    pub parents: u64,
+    pub(crate) parents: u64,
     /// Of those, ready.
-    pub ready: u64,
+    pub(crate) ready: u64,
     /// Parents by the reason of their answer.
-    pub reasons: BTreeMap<ParentReason, u64>,
+    pub(crate) reasons: BTreeMap<ParentReason, u64>,
     /// Parents on which the condition belongs to somebody else, with its managers.
-    pub owned: BTreeMap<String, u64>,
+    pub(crate) owned: BTreeMap<String, u64>,
     /// Parents on which somebody keeps overwriting what is written.
-    pub yielding: u64,
+    pub(crate) yielding: u64,
     /// Everything that it rests on was listed.
-    pub synced: bool,
+    pub(crate) synced: bool,
 }
 
 /// One kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KindNumbers {
+pub(crate) struct KindNumbers {
     /// `Deployment.apps`.
-    pub label: String,
+    pub(crate) label: String,
     /// Where its list and watch stand.
-    pub state: KindState,
+    pub(crate) state: KindState,
     /// What ails it.
-    pub trouble: Option<String>,
+    pub(crate) trouble: Option<String>,
 }
 
 /// A parent that is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotReady {
+pub(crate) struct NotReady {
     /// Its policy.
-    pub policy: String,
+    pub(crate) policy: String,
     /// Its namespace.
-    pub namespace: String,
+    pub(crate) namespace: String,
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// The reason of its answer.
-    pub reason: ParentReason,
+    pub(crate) reason: ParentReason,
     /// Since when, where it says so.
-    pub since: Option<Time>,
+    pub(crate) since: Option<Time>,
 }
 
 /// Everything.
 #[derive(Clone, Debug, Default)]
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     /// By policy name.
-    pub policies: BTreeMap<String, PolicyNumbers>,
+    pub(crate) policies: BTreeMap<String, PolicyNumbers>,
     /// By kind.
-    pub kinds: BTreeMap<KindId, KindNumbers>,
+    pub(crate) kinds: BTreeMap<KindId, KindNumbers>,
     /// Parents that are not ready.
-    pub unready: Vec<NotReady>,
+    pub(crate) unready: Vec<NotReady>,
     /// The loop has heard of a plan.
-    pub planned: bool,
+    pub(crate) planned: bool,
     /// Every kind of it that exists was listed.
-    pub synced: bool,
+    pub(crate) synced: bool,
     /// Objects that are held.
-    pub rows: u64,
+    pub(crate) rows: u64,
 }
 
 impl Snapshot {
     /// Counts.
-    pub fn take(core: &Core, plan: Option<&Plan>, health: &Health) -> Snapshot {
+    pub(crate) fn take(core: &Core, plan: Option<&Plan>, health: &Health) -> Snapshot {
         let mut snapshot = Snapshot { planned: plan.is_some(), ..Snapshot::default() };
         let Some(plan) = plan else { return snapshot };
         for id in plan.kinds.keys() {

@@ -29,35 +29,35 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// What became of a write.
 #[derive(Clone, Debug)]
-pub struct Settled {
+pub(crate) struct Settled {
     /// The parent.
-    pub parent: ObjectId,
+    pub(crate) parent: ObjectId,
     /// The policies whose answers were in it.
-    pub policies: Vec<PolicyId>,
+    pub(crate) policies: Vec<PolicyId>,
     /// How it ended.
-    pub outcome: Outcome,
+    pub(crate) outcome: Outcome,
     /// How it ended, as a metric's label.
-    pub label: &'static str,
+    pub(crate) label: &'static str,
     /// The status that the first policy's condition turned to, where it was written and turned.
-    pub turned_to: Option<Status>,
+    pub(crate) turned_to: Option<Status>,
 }
 
 /// Writes what it is given.
 #[derive(Clone)]
-pub struct Writer {
+pub(crate) struct Writer {
     /// The client; retries are our own.
-    pub client: kube::Client,
+    pub(crate) client: kube::Client,
     /// Fed with what the server answers.
-    pub reflector: Arc<Reflector>,
+    pub(crate) reflector: Arc<Reflector>,
     /// Where kinds are served.
-    pub known: Known,
+    pub(crate) known: Known,
     /// Spreads retries.
-    pub seed: Seed,
+    pub(crate) seed: Seed,
 }
 
 impl Writer {
     /// Writes until there is nothing more to come, and then to the end what was begun.
-    pub async fn run(self, mut writes: UnboundedReceiver<Write>, settled: UnboundedSender<Settled>) {
+    pub(crate) async fn run(self, mut writes: UnboundedReceiver<Write>, settled: UnboundedSender<Settled>) {
         let mut under_way = FuturesUnordered::new();
         loop {
             tokio::select! { biased;

@@ -24,6 +24,6 @@ pub use follow::{FollowOptions, follow};
 #[cfg(feature = "kube")]
 pub use guard::client;
 pub use kind::ApiKind;
-pub use parent::{Feed, Parent};
 #[cfg(feature = "kube")]
 pub use look::{LookError, look, look_all, look_metadata};
+pub use parent::{Feed, Parent};

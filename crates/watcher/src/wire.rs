@@ -46,24 +46,63 @@ pub struct OwnerRef {
 
 /// Interim.
 #[derive(Clone, Debug, Default)]
-pub struct Child { /// meta
- pub meta: Meta, /// facts
- pub facts: readiness::Facts }
+pub struct Child {
+    /// meta
+    pub meta: Meta,
+    /// facts
+    pub facts: readiness::Facts,
+}
 impl<'de> serde::Deserialize<'de> for Child {
     fn deserialize<D: serde::Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        #![allow(clippy::many_single_char_names)]
         let v = serde_json::Value::deserialize(d)?;
         let s = |v: &serde_json::Value| -> Box<str> { v.as_str().unwrap_or("").into() };
         let t = |v: &serde_json::Value| v.as_str().and_then(crate::status::time::parse);
         let m = &v["metadata"];
-        let meta = Meta { api_version: s(&v["apiVersion"]), kind: s(&v["kind"]), name: s(&m["name"]), namespace: s(&m["namespace"]), uid: s(&m["uid"]),
-            resource_version: m["resourceVersion"].as_str().and_then(|x| x.parse().ok()).unwrap_or(0), generation: m["generation"].as_i64().unwrap_or(0),
-            created: t(&m["creationTimestamp"]), deleted: t(&m["deletionTimestamp"]),
-            owners: m["ownerReferences"].as_array().map(|a| a.iter().map(|o| OwnerRef { api_version: s(&o["apiVersion"]), kind: s(&o["kind"]), name: s(&o["name"]), uid: s(&o["uid"]) }).collect()).unwrap_or_default(),
-            labels: m["labels"].as_object().map(|a| a.iter().map(|(k, v)| (k.as_str().into(), s(v))).collect()).unwrap_or_default(), finalizers: vec![] };
+        let meta = Meta {
+            api_version: s(&v["apiVersion"]),
+            kind: s(&v["kind"]),
+            name: s(&m["name"]),
+            namespace: s(&m["namespace"]),
+            uid: s(&m["uid"]),
+            resource_version: m["resourceVersion"].as_str().and_then(|x| x.parse().ok()).unwrap_or(0),
+            generation: m["generation"].as_i64().unwrap_or(0),
+            created: t(&m["creationTimestamp"]),
+            deleted: t(&m["deletionTimestamp"]),
+            owners: m["ownerReferences"]
+                .as_array()
+                .map(|a| {
+                    a.iter()
+                        .map(|o| OwnerRef {
+                            api_version: s(&o["apiVersion"]),
+                            kind: s(&o["kind"]),
+                            name: s(&o["name"]),
+                            uid: s(&o["uid"]),
+                        })
+                        .collect()
+                })
+                .unwrap_or_default(),
+            labels: m["labels"]
+                .as_object()
+                .map(|a| a.iter().map(|(k, v)| (k.as_str().into(), s(v))).collect())
+                .unwrap_or_default(),
+            finalizers: vec![],
+        };
         let st = &v["status"];
         let n = |v: &serde_json::Value| v.as_u64().unwrap_or(0) as u32;
-        let ready = st["conditions"].as_array().and_then(|a| a.iter().find(|c| c["type"] == "Ready")).map(|c| c["status"] == "True");
-        let facts = readiness::Facts { generation: meta.generation, observed: st["observedGeneration"].as_i64(), deleted: meta.deleted, desired: v["spec"]["replicas"].as_u64().map(|n| n as u32), available: n(&st["availableReplicas"]), updated: n(&st["updatedReplicas"]), ready };
+        let ready = st["conditions"]
+            .as_array()
+            .and_then(|a| a.iter().find(|c| c["type"] == "Ready"))
+            .map(|c| c["status"] == "True");
+        let facts = readiness::Facts {
+            generation: meta.generation,
+            observed: st["observedGeneration"].as_i64(),
+            deleted: meta.deleted,
+            desired: v["spec"]["replicas"].as_u64().map(|n| n as u32),
+            available: n(&st["availableReplicas"]),
+            updated: n(&st["updatedReplicas"]),
+            ready,
+        };
         Ok(Child { meta, facts })
     }
 }

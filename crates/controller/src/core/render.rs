@@ -62,7 +62,10 @@ impl Core {
             ParentReason::TemplateFailed => self.unrendered(parent, policy),
             _ => {
                 let causes = self.causes(parent, policy, Role::Critical, now);
-                format!("{} of {total} not ready: {causes}", total - ready)
+                match total - ready {
+                    0 => causes,
+                    unready => format!("{unready} of {total} not ready: {causes}"),
+                }
             }
         };
         let cycles = self.engine.cycles(parent, policy);

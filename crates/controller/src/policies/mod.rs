@@ -9,10 +9,11 @@ mod task;
 
 pub use compile::{Compiled, CompiledGroup, Problem, belongs_to_others, compile};
 pub use file::{read as read_file, to_yaml};
-pub use plan::{InUse, KindKey, KindPlan, Plan, Registry, plan};
+pub(crate) use plan::{InUse, KindPlan, Plan};
 pub use selector::parse as parse_selector;
+pub(crate) use task::Policies;
+pub use task::Source;
 pub(crate) use task::found;
-pub use task::{Policies, Source};
 
 use api::ReadinessPolicySpec;
 

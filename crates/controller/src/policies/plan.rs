@@ -10,30 +10,30 @@ use super::compile::{Compiled, CompiledGroup};
 use crate::core::{GroupWords, PolicyWords};
 
 /// Group and kind: what a kind is known by, in whatever version.
-pub type KindKey = (String, String);
+pub(crate) type KindKey = (String, String);
 
 /// Small integers for kinds and policies, stable while the process lives.
 #[derive(Debug, Default)]
-pub struct Registry {
+pub(crate) struct Registry {
     kinds: BTreeMap<KindKey, KindId>,
     policies: u16,
 }
 
 impl Registry {
     /// The id of a kind.
-    pub fn kind(&mut self, group: &str, kind: &str) -> KindId {
+    pub(crate) fn kind(&mut self, group: &str, kind: &str) -> KindId {
         let next = KindId(self.kinds.len() as u16);
         *self.kinds.entry((group.to_owned(), kind.to_owned())).or_insert(next)
     }
 
     /// The id of a kind that has one.
-    pub fn known(&self, group: &str, kind: &str) -> Option<KindId> {
+    pub(crate) fn known(&self, group: &str, kind: &str) -> Option<KindId> {
         self.kinds.get(&(group.to_owned(), kind.to_owned())).copied()
     }
 
     /// An id for a policy in one of its generations: a changed policy is a new one, so that nothing which was judged
     /// by the old one counts for it.
-    pub fn policy(&mut self) -> PolicyId {
+    pub(crate) fn policy(&mut self) -> PolicyId {
         self.policies = self.policies.wrapping_add(1);
         PolicyId(self.policies)
     }
@@ -41,41 +41,41 @@ impl Registry {
 
 /// What one kind is followed for.
 #[derive(Clone, Debug)]
-pub struct KindPlan {
+pub(crate) struct KindPlan {
     /// Its id.
-    pub id: KindId,
+    pub(crate) id: KindId,
     /// Group and kind.
-    pub key: KindKey,
+    pub(crate) key: KindKey,
     /// The version to follow; left out, the preferred one.
-    pub version: Option<String>,
+    pub(crate) version: Option<String>,
     /// Everything else; `counted` is known once the server was asked.
-    pub interest: Interest,
+    pub(crate) interest: Interest,
 }
 
 /// A policy in use.
 #[derive(Clone, Debug)]
-pub struct InUse {
+pub(crate) struct InUse {
     /// Its id.
-    pub id: PolicyId,
+    pub(crate) id: PolicyId,
     /// Its name.
-    pub name: String,
+    pub(crate) name: String,
     /// Checked.
-    pub compiled: Compiled,
+    pub(crate) compiled: Compiled,
 }
 
 /// Everything that is followed, and for whom.
 #[derive(Clone, Debug, Default)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Kinds.
-    pub kinds: BTreeMap<KindId, KindPlan>,
+    pub(crate) kinds: BTreeMap<KindId, KindPlan>,
     /// Policies, as the engine and the renderer know them.
-    pub policies: BTreeMap<PolicyId, (Policy, PolicyWords)>,
+    pub(crate) policies: BTreeMap<PolicyId, (Policy, PolicyWords)>,
     /// A policy chooses parents by the labels of their namespaces.
-    pub namespaces: bool,
+    pub(crate) namespaces: bool,
 }
 
 /// Plans for these policies. `released` are parent kinds of policies that are gone.
-pub fn plan(policies: &[InUse], released: &[KindKey], registry: &mut Registry) -> Plan {
+pub(crate) fn plan(policies: &[InUse], released: &[KindKey], registry: &mut Registry) -> Plan {
     let mut plan = Plan::default();
     for policy in policies {
         let compiled = &policy.compiled;

@@ -30,21 +30,21 @@ pub enum Source {
 }
 
 /// Follows policies, plans, and keeps the kinds' tasks to the plan.
-pub struct Policies {
+pub(crate) struct Policies {
     /// Where they come from.
-    pub source: Source,
+    pub(crate) source: Source,
     /// What every kind's task needs.
-    pub setting: Setting,
+    pub(crate) setting: Setting,
     /// Stands for limits that a policy leaves out.
-    pub stuck_after: Duration,
+    pub(crate) stuck_after: Duration,
     /// To the loop.
-    pub plans: mpsc::UnboundedSender<Arc<Plan>>,
+    pub(crate) plans: mpsc::UnboundedSender<Arc<Plan>>,
     /// Numbers for policies' status.
-    pub snapshot: watch::Receiver<Arc<Snapshot>>,
+    pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
     /// Whether the policies were read once.
-    pub read: watch::Sender<bool>,
+    pub(crate) read: watch::Sender<bool>,
     /// The clock, for conditions of policies.
-    pub clock: Clock,
+    pub(crate) clock: Clock,
 }
 
 /// `Followed` kinds of policies that are gone, and what the current ones became.
@@ -61,7 +61,7 @@ struct State {
 
 impl Policies {
     /// Runs until `stop`.
-    pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
+    pub(crate) async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
         let mut kinds = Kinds::new(self.setting.clone());
         let mut state = State::default();
         let mut events = self.events();
@@ -81,7 +81,7 @@ impl Policies {
                         self.replan(&mut state, &mut kinds)?;
                     }
                 }
-                Some(event) = next_namespace(&mut state.namespaces) => self.namespace(event, &state, &mut kinds),
+                Some(event) = next_namespace(&mut state.namespaces) => self.namespace(&event, &state, &mut kinds),
                 Ok(()) = snapshot.changed(), if writes_status => {
                     let numbers = snapshot.borrow_and_update().clone();
                     statuses.write(&state.found, &state.refused, &state.in_use, &numbers).await;
@@ -127,8 +127,8 @@ impl Policies {
     }
 
     /// A namespace's labels moved: parents that are chosen by them are listed anew.
-    fn namespace(&self, event: Event<watcher::wire::Child>, state: &State, kinds: &mut Kinds) {
-        let news = match &event {
+    fn namespace(&self, event: &Event<watcher::wire::Child>, state: &State, kinds: &mut Kinds) {
+        let news = match event {
             Event::InitApply(ns) | Event::Apply(ns) => {
                 let Meta { name, labels, .. } = &ns.meta;
                 self.setting.reflector.set_namespace(name, Some(labels))

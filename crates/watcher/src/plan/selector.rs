@@ -29,8 +29,12 @@ impl Selector {
     /// Does it match an object with these labels?
     pub fn matches(&self, labels: &[(Box<str>, Box<str>)]) -> bool {
         self.requirements.iter().all(|requirement| match requirement {
-            Requirement::In(key, values) => value(labels, key).is_some_and(|v| values.iter().any(|w| **w == *v)),
-            Requirement::NotIn(key, values) => value(labels, key).is_none_or(|v| values.iter().all(|w| **w != *v)),
+            Requirement::In(key, values) => {
+                value(labels, key).is_some_and(|v| values.iter().any(|w| **w == *v))
+            }
+            Requirement::NotIn(key, values) => {
+                value(labels, key).is_none_or(|v| values.iter().all(|w| **w != *v))
+            }
             Requirement::Exists(key) => value(labels, key).is_some(),
             Requirement::DoesNotExist(key) => value(labels, key).is_none(),
         })

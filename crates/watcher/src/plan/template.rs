@@ -34,9 +34,14 @@ impl fmt::Display for TemplateError {
         match self {
             TemplateError::Unbalanced(text) => write!(f, "unbalanced braces in {text:?}"),
             TemplateError::NotAField(text) => {
-                write!(f, "{text:?} is not a field of the parent: write {{parent.metadata.name}}, {{parent.spec.…}}")
+                write!(
+                    f,
+                    "{text:?} is not a field of the parent: write {{parent.metadata.name}}, {{parent.spec.…}}"
+                )
             }
-            TemplateError::NoSuchField(path) => write!(f, "the parent has no field {path} that can be put into text"),
+            TemplateError::NoSuchField(path) => {
+                write!(f, "the parent has no field {path} that can be put into text")
+            }
         }
     }
 }

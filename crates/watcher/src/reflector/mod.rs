@@ -27,6 +27,9 @@ pub use parent::{AnswerTarget, ParentRow};
 pub use row::{Namespace, Row};
 pub use selectors::name_hash;
 
+/// Labels, in the order of the JSON text.
+type Labels = Box<[(Box<str>, Box<str>)]>;
+
 /// So many deletions are remembered, so that a live read that was overtaken by a deletion does not bring it back.
 const TOMBSTONES: usize = 4_096;
 
@@ -38,7 +41,7 @@ pub struct Reflector {
     wake: Box<dyn Fn() + Send + Sync>,
     selectors: Mutex<selectors::Selectors>,
     epochs: Mutex<FxHashMap<(KindId, Option<Namespace>), u32>>,
-    namespaces: RwLock<BTreeMap<Namespace, Box<[(Box<str>, Box<str>)]>>>,
+    namespaces: RwLock<BTreeMap<Namespace, Labels>>,
     names: DashMap<Namespace, (), FxBuildHasher>,
     tombstones: Mutex<Tombstones>,
     /// What live reads knew before the watch did, and with which version the watch has to catch up.
@@ -149,7 +152,8 @@ impl Reflector {
             }
             return Applied::Unwanted;
         }
-        let assessed: Vec<Assessment> = interest.lenses.iter().map(|lens| assess(interest, child, lens)).collect();
+        let assessed: Vec<Assessment> =
+            interest.lenses.iter().map(|lens| assess(interest, child, lens)).collect();
         let row = self.row(interest, meta, assessed, links, parent);
         self.put(uid, row)
     }
@@ -210,7 +214,9 @@ impl Reflector {
         self.caught_up(uid, u64::MAX);
         self.bury(uid, version);
         if let Some(id) = self.index.get(&uid).map(|id| *id) {
-            let older = |slot: &mut slots::Slot| slot.row.as_ref().is_some_and(|r| version == 0 || r.version <= version);
+            let older = |slot: &mut slots::Slot| {
+                slot.row.as_ref().is_some_and(|r| version == 0 || r.version <= version)
+            };
             if self.slots.with(id, older) == Some(true) {
                 self.bury_row(id);
             }
@@ -245,7 +251,9 @@ impl Reflector {
                 swept.push(id);
             }
         });
-        swept.iter().for_each(|id| self.bury_row(*id));
+        for id in &swept {
+            self.bury_row(*id);
+        }
         swept.len()
     }
 
@@ -379,8 +387,10 @@ impl Reflector {
             match &rule.find {
                 Find::Owner { group, kind } => self.owner_links(rule, group, kind, meta, &mut links),
                 Find::Labels { keys } => {
-                    let values: Option<Vec<&str>> =
-                        keys.iter().map(|k| meta.labels.iter().find(|(l, _)| l == k).map(|(_, v)| &**v)).collect();
+                    let values: Option<Vec<&str>> = keys
+                        .iter()
+                        .map(|k| meta.labels.iter().find(|(l, _)| l == k).map(|(_, v)| &**v))
+                        .collect();
                     if let Some(values) = values {
                         let mut selectors = lock(&self.selectors);
                         let id = selectors.id(rule.policy, rule.group, &meta.namespace, values.into_iter());
@@ -472,7 +482,8 @@ fn unknown(reason: Reason) -> Assessment {
 
 /// One bad object never takes the others with it.
 fn assess(interest: &Interest, child: &Child, lens: &crate::plan::Lens) -> Assessment {
-    let judged = catch_unwind(AssertUnwindSafe(|| readiness::assess(interest.judge, &child.facts, &lens.limits)));
+    let judged =
+        catch_unwind(AssertUnwindSafe(|| readiness::assess(interest.judge, &child.facts, &lens.limits)));
     judged.unwrap_or_else(|_| unknown(Reason::RuleCrashed))
 }
 

@@ -8,8 +8,8 @@ use serde_json::value::RawValue;
 
 use super::selectors::{Selectors, name_hash};
 use crate::plan::{Interest, ObservedGeneration, ParentRule, TemplateError};
-use crate::status::{ParentStatus, digest, raw};
 use crate::status::time;
+use crate::status::{ParentStatus, digest, raw};
 use crate::wire::Meta;
 
 /// A parent, as the renderer and the writer need it.
@@ -119,7 +119,8 @@ fn answer(
         let stalled = row.status.ours("Stalled").is_some_and(|s| s.entry.is_true());
         Some(Told { reason: o.entry.reason()?, since, stalled })
     });
-    let owner = row.status.foreign.iter().find(|(kind, _)| *kind == rule.condition).map(|(_, owner)| owner.clone());
+    let owner =
+        row.status.foreign.iter().find(|(kind, _)| *kind == rule.condition).map(|(_, owner)| owner.clone());
     let mut view = AnswerView {
         policy: rule.policy,
         told,
@@ -207,9 +208,11 @@ fn evidence(meta: &Meta, object: &RawValue, status: &ParentStatus, counted: bool
 fn kopf_handled(object: &RawValue) -> Option<bool> {
     const MARK: &str = "last-handled-configuration";
     let annotations = raw::at(object, &["metadata", "annotations"]).map(raw::members).unwrap_or_default();
-    let mut prefixes: Vec<_> = annotations.iter().filter(|(key, _)| key.ends_with(&format!("/{MARK}"))).collect();
+    let mut prefixes: Vec<_> =
+        annotations.iter().filter(|(key, _)| key.ends_with(&format!("/{MARK}"))).collect();
     prefixes.sort_by(|a, b| a.0.cmp(b.0));
-    let mark = prefixes.first().map(|(_, mark)| **mark).or_else(|| raw::at(object, &["status", "kopf", MARK]))?;
+    let mark =
+        prefixes.first().map(|(_, mark)| **mark).or_else(|| raw::at(object, &["status", "kopf", MARK]))?;
     let essence: serde_json::Value = serde_json::from_str(&raw::string(mark)?).ok()?;
     let spec = match raw::member(object, "spec") {
         Some(spec) => serde_json::from_str(spec.get()).ok()?,
@@ -226,7 +229,8 @@ impl ParentRow {
 
     /// Where its answers go is the same.
     pub(super) fn targets_equal(&self, other: &ParentRow) -> bool {
-        let key = |t: &AnswerTarget| (t.condition.clone(), t.owner.clone(), t.names.clone(), t.unrendered.clone());
+        let key =
+            |t: &AnswerTarget| (t.condition.clone(), t.owner.clone(), t.names.clone(), t.unrendered.clone());
         self.targets.iter().map(key).eq(other.targets.iter().map(key))
     }
 }

@@ -1,6 +1,6 @@
 //! One row: what is known of one object.
 
-use aggregator::{KindId, Link, Target};
+use aggregator::{KindId, Link};
 use readiness::{Assessment, Time};
 
 use super::parent::ParentRow;
@@ -59,14 +59,6 @@ impl Links {
             Links::One(one) => std::slice::from_ref(one),
             Links::Many(many) => many,
         }
-    }
-
-    /// The objects that it refers to.
-    pub(super) fn owners(&self) -> impl Iterator<Item = aggregator::ObjectId> + '_ {
-        self.as_slice().iter().filter_map(|l| match l.target {
-            Target::Object(id) => Some(id),
-            Target::Selector(_) => None,
-        })
     }
 }
 

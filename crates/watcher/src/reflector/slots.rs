@@ -37,7 +37,11 @@ impl Uid {
                 _ => return Uid::hashed(text),
             }
         }
-        if digits == 32 && text.len() == 36 { Uid([(bits >> 64) as u64, bits as u64]) } else { Uid::hashed(text) }
+        if digits == 32 && text.len() == 36 {
+            Uid([(bits >> 64) as u64, bits as u64])
+        } else {
+            Uid::hashed(text)
+        }
     }
 
     fn hashed(text: &str) -> Uid {

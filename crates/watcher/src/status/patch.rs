@@ -83,11 +83,15 @@ fn changes(status: &ParentStatus, wanted: &Wanted) -> Option<Vec<Value>> {
     }
     // From the back, so that no index moves before it is used; new ones go to the end after that.
     removed.sort_by_key(|(index, _)| std::cmp::Reverse(*index));
-    let new: Vec<Value> = wanted.entries.iter().filter(|e| status.ours(&e.r#type).is_none()).map(append).collect();
+    let new: Vec<Value> =
+        wanted.entries.iter().filter(|e| status.ours(&e.r#type).is_none()).map(append).collect();
     if tests.is_empty() && !new.is_empty() {
         // Nothing else of ours changes: one of our entries still guards against a view that is behind our own writes.
         let anchor = status.ours.first()?;
-        tests.push(test(&format!("/status/conditions/{}", anchor.index), &serde_json::from_str(anchor.text.get()).ok()?));
+        tests.push(test(
+            &format!("/status/conditions/{}", anchor.index),
+            &serde_json::from_str(anchor.text.get()).ok()?,
+        ));
     }
     Some(tests.into_iter().chain(replaced).chain(removed.into_iter().map(|(_, op)| op)).chain(new).collect())
 }
@@ -134,7 +138,10 @@ mod tests {
     #[test]
     fn every_patch_is_guarded_by_uid_and_generation() {
         let patch = patch(&json!({}), vec![entry("Ready", "ChildrenPending", "")]).unwrap();
-        assert_eq!(ops(&patch), ["test /metadata/uid", "test /metadata/generation", "test /status", "add /status"]);
+        assert_eq!(
+            ops(&patch),
+            ["test /metadata/uid", "test /metadata/generation", "test /status", "add /status"]
+        );
         assert_eq!(patch[0]["value"], "u");
         assert_eq!(patch[1]["value"], 2);
         assert_eq!(patch[2]["value"], Value::Null);
@@ -143,7 +150,9 @@ mod tests {
     #[test]
     fn the_first_entry_beside_those_of_others_is_guarded_by_the_list() {
         let list = json!([{"type": "Synced", "status": "True"}]);
-        let patch = patch(&json!({"status": {"conditions": list}}), vec![entry("Ready", "ChildrenPending", "")]).unwrap();
+        let patch =
+            patch(&json!({"status": {"conditions": list}}), vec![entry("Ready", "ChildrenPending", "")])
+                .unwrap();
         assert_eq!(ops(&patch)[2..], ["test /status/conditions", "add /status/conditions/-"]);
         assert_eq!(patch[2]["value"], list);
     }
@@ -161,8 +170,15 @@ mod tests {
     fn entries_are_removed_from_the_back_and_added_at_the_end() {
         let object = json!({"status": {"conditions": [
             entry("Reconciling", "ChildrenProgressing", ""), {"type": "Synced"}, entry("Ready", "ChildrenProgressing", "")]}});
-        let patch = patch(&object, vec![entry("Stalled", "ChildrenFailed", ""), entry("Ready", "ChildrenFailed", "")]).unwrap();
-        assert_eq!(ops(&patch)[4..], ["replace /status/conditions/2", "remove /status/conditions/0", "add /status/conditions/-"]);
+        let patch = patch(
+            &object,
+            vec![entry("Stalled", "ChildrenFailed", ""), entry("Ready", "ChildrenFailed", "")],
+        )
+        .unwrap();
+        assert_eq!(
+            ops(&patch)[4..],
+            ["replace /status/conditions/2", "remove /status/conditions/0", "add /status/conditions/-"]
+        );
     }
 
     #[test]

@@ -128,15 +128,19 @@ impl ParentStatus {
     }
 }
 
+type Fields<'a> = FxHashMap<Cow<'a, str>, &'a RawValue>;
+
 /// Who owns what in status, by managedFields.
 struct Managers<'a> {
-    status: Vec<(Cow<'a, str>, FxHashMap<Cow<'a, str>, &'a RawValue>)>,
+    /// By manager: its fields below `f:status`.
+    status: Vec<(Cow<'a, str>, Fields<'a>)>,
     any: bool,
 }
 
 impl<'a> Managers<'a> {
     fn read(object: &'a RawValue) -> Managers<'a> {
-        let fields = raw::at(object, &["metadata", "managedFields"]).and_then(raw::elements).unwrap_or_default();
+        let fields =
+            raw::at(object, &["metadata", "managedFields"]).and_then(raw::elements).unwrap_or_default();
         let any = !fields.is_empty();
         let status = fields
             .into_iter()
@@ -156,9 +160,8 @@ impl<'a> Managers<'a> {
     /// The owners of one entry of a list-map; empty for an atomic list, whose owner is whoever wrote last.
     fn of_condition(&self, kind: &str) -> Vec<String> {
         let key = format!("k:{{\"type\":{}}}", serde_json::Value::from(kind));
-        let owns = |fields: &FxHashMap<Cow<'_, str>, &RawValue>| {
-            fields.get("f:conditions").is_some_and(|c| raw::member(c, &key).is_some())
-        };
+        let owns =
+            |fields: &Fields<'_>| fields.get("f:conditions").is_some_and(|c| raw::member(c, &key).is_some());
         let owners = self.status.iter().filter(|(_, fields)| owns(fields));
         owners.map(|(manager, _)| manager.clone().into_owned()).collect()
     }
@@ -179,7 +182,9 @@ mod tests {
 
     #[test]
     fn an_entry_is_ours_if_its_reason_is() {
-        let read = read(&json!({"status": {"conditions": [{"type": "Synced", "status": "True"}, ours("AllChildrenReady")]}}));
+        let read = read(
+            &json!({"status": {"conditions": [{"type": "Synced", "status": "True"}, ours("AllChildrenReady")]}}),
+        );
         assert_eq!(read.ours("Ready").map(|o| o.index), Some(1));
         assert!(read.is_foreign("Synced") && !read.is_foreign("Ready"));
     }
@@ -197,9 +202,7 @@ mod tests {
             json!([{"manager": manager, "operation": "Update",
                 "fieldsV1": {"f:status": {"f:conditions": {"k:{\"type\":\"Ready\"}": {"f:status": {}}}}}}])
         };
-        let object = |manager: &str| {
-            json!({"metadata": {"managedFields": field(manager)}, "status": {"conditions": [ours("AllChildrenReady")]}})
-        };
+        let object = |manager: &str| json!({"metadata": {"managedFields": field(manager)}, "status": {"conditions": [ours("AllChildrenReady")]}});
         assert!(read(&object("kopf")).is_foreign("Ready"));
         assert!(read(&object("rollcall")).ours("Ready").is_some());
     }
@@ -223,10 +226,12 @@ mod tests {
     #[test]
     fn an_observed_generation_that_a_default_supplied_is_nobodys_evidence() {
         let fields = json!([{"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}}]);
-        let supplied = read(&json!({"metadata": {"managedFields": fields}, "status": {"observedGeneration": 0}}));
+        let supplied =
+            read(&json!({"metadata": {"managedFields": fields}, "status": {"observedGeneration": 0}}));
         assert!(!supplied.generation_is_foreign && supplied.generation_is_ours);
         let fields = json!([{"manager": "op", "operation": "Update", "fieldsV1": {"f:status": {"f:observedGeneration": {}}}}]);
-        let written = read(&json!({"metadata": {"managedFields": fields}, "status": {"observedGeneration": 3}}));
+        let written =
+            read(&json!({"metadata": {"managedFields": fields}, "status": {"observedGeneration": 3}}));
         assert!(written.generation_is_foreign && !written.generation_is_ours);
     }
 }

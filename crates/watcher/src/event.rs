@@ -57,7 +57,7 @@ pub enum Cause {
     Unauthorized,
     /// Our place in the history is gone (410): it is listed anew.
     Gone,
-    /// The server asks us to come back later (429, or 503 with `Retry-After`).
+    /// The server asks us to come back later (429).
     Throttled,
     /// Nothing came within the deadline although the connection stood.
     Stalled,

@@ -89,6 +89,8 @@ struct Following<K: Wire> {
     pending: VecDeque<Event<K>>,
     /// How often in a row the server has refused to go on from our place in the history.
     refusals: u32,
+    /// How many watches had stood when the last refusal came.
+    stood: u64,
     careful: bool,
 }
 
@@ -106,9 +108,11 @@ impl<K: Wire> Following<K> {
         };
         let limits = Limits { watch, grace, read, brief, seed };
         let (client, shared, signals) = Guard::client(client, limits, pace);
+        let namespace = namespace.filter(|_| kind.namespaced);
         let source = Source { client, resource: resource(kind), namespace, config };
         let watcher = source.watcher(false);
-        Following { source, shared, signals, watcher, pending: VecDeque::new(), refusals: 0, careful: false }
+        let pending = VecDeque::new();
+        Following { source, shared, signals, watcher, pending, refusals: 0, stood: 0, careful: false }
     }
 
     async fn next(&mut self) -> Event<K> {
@@ -181,8 +185,10 @@ impl<K: Wire> Following<K> {
 
     /// A watch was refused, by its status or in its stream. kube would ask for the same place in the history for ever.
     fn refused(&mut self, code: u16) {
-        // Refusals count only in a row, and a watch that stood in between has ended the row.
-        self.refusals = if self.shared.failures() <= 1 { 1 } else { self.refusals + 1 };
+        let stood = self.shared.stood();
+        // Only a row of refusals counts, and a watch that stood in between has ended the row.
+        self.refusals = if stood == self.stood { self.refusals + 1 } else { 1 };
+        self.stood = stood;
         let hopeless = matches!(code, 400 | 404 | 410);
         // The server is still warming up: it will know later whether our place is gone.
         let patience = code == 429;

@@ -108,9 +108,9 @@ impl Shared {
         self.pace().failed(Instant::now(), None);
     }
 
-    /// How many failures in a row there were.
-    pub(crate) fn failures(&self) -> u32 {
-        self.pace().failures()
+    /// See [`Pace::stood`].
+    pub(crate) fn stood(&self) -> u64 {
+        self.pace().stood()
     }
 
     /// See [`Pace::doubt`].

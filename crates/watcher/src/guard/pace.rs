@@ -21,13 +21,15 @@ pub(crate) struct Pace {
     failures: u32,
     asked: u64,
     not_before: Option<Instant>,
+    /// How many watches have stood long enough.
+    stood: u64,
     /// The watch that stands has said something unreadable, so it undoes nothing.
     doubted: bool,
 }
 
 impl Pace {
     pub(crate) fn new(backoff: Backoff, seed: Seed, brief: Duration) -> Self {
-        Pace { backoff, seed, brief, failures: 0, asked: 0, not_before: None, doubted: false }
+        Pace { backoff, seed, brief, failures: 0, asked: 0, not_before: None, stood: 0, doubted: false }
     }
 
     /// When the next request may go out; `None` for at once.
@@ -69,13 +71,14 @@ impl Pace {
         if !doubted {
             self.failures = 0;
             self.not_before = None;
+            self.stood += 1;
         }
         false
     }
 
-    /// How many failures in a row there were.
-    pub(crate) fn failures(&self) -> u32 {
-        self.failures
+    /// How many watches have stood long enough to be believed: whoever sees it move may forgive.
+    pub(crate) fn stood(&self) -> u64 {
+        self.stood
     }
 }
 
@@ -103,9 +106,9 @@ mod tests {
             (now, last) = (now + next, next);
         }
         assert!(pace.ended(now, Duration::from_secs(1)), "one second is too short");
-        assert_eq!(pace.failures(), 8);
+        assert_eq!((pace.failures, pace.stood()), (8, 0));
         assert!(!pace.ended(now, Duration::from_secs(5)));
-        assert_eq!((pace.failures(), wait(&pace, now)), (0, Duration::ZERO));
+        assert_eq!((pace.failures, pace.stood(), wait(&pace, now)), (0, 1, Duration::ZERO));
     }
 
     #[tokio::test(start_paused = true)]
@@ -115,7 +118,7 @@ mod tests {
             pace.failed(now, Some(Duration::from_millis(asked)));
             let waits = wait(&pace, now).as_millis();
             assert!((least..=most).contains(&waits), "asked for {asked} ms, waits {waits} ms");
-            assert_eq!(pace.failures(), 0, "to be asked to wait is no failure");
+            assert_eq!(pace.failures, 0, "to be asked to wait is no failure");
         }
     }
 
@@ -124,7 +127,7 @@ mod tests {
         let (mut pace, now) = (pace(), Instant::now());
         pace.doubt(now);
         assert!(!pace.ended(now, Duration::from_secs(60)));
-        assert_eq!(pace.failures(), 1);
+        assert_eq!(pace.failures, 1);
         assert!(wait(&pace, now) > Duration::ZERO);
     }
 }

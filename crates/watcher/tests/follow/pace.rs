@@ -87,6 +87,25 @@ async fn a_server_that_lists_well_and_refuses_every_watch_is_not_listed_in_a_sto
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_place_in_the_history_that_is_refused_again_and_again_is_given_up() {
+    // A server restored from a backup has never heard of our version: 504, and `Retry-After: 1` each time.
+    let mut watched = 0;
+    let mut scene = Scene::new(move |target| {
+        watched += usize::from(is_watch(target));
+        match watched {
+            1 if is_watch(target) => quiet(target),
+            _ if is_watch(target) => Answer::Status(504, Some(1)),
+            _ => list(&[]),
+        }
+    });
+    scene.for_span(3 * MINUTE).await;
+    let asked = scene.asked();
+    let relisted = lists(&asked)[1];
+    let refused = watches(&asked).iter().filter(|at| **at < relisted).count() - 1;
+    assert_eq!(refused, 3, "{asked:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_warms_up_is_asked_when_it_says_and_listed_once() {
     // As kube-apiserver does it after a restart: a while of 429, then the place in the history is gone.
     let mut watches = 0;

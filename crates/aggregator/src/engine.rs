@@ -220,6 +220,8 @@ impl Engine {
             let policy = self.graph.roll(roll).map(|r| r.policy);
             if !answers.iter().any(|a| Some(a.policy) == policy) {
                 self.unanswer(roll);
+                // What was said for a policy that no longer applies is to be taken back.
+                self.redeliver.arm_by(id, now);
             }
         }
         if view.is_none() {

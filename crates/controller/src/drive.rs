@@ -151,6 +151,7 @@ impl Drive {
 
     fn wake(&mut self) {
         let now = self.clock.now();
+        self.moved = true;
         while let Some((kind, state)) = self.health.overdue(now) {
             warn!(kind = %self.core.kind_label(kind), ?state, "neither watched nor listed for too long");
             self.set_kind(kind, state);
@@ -166,6 +167,11 @@ impl Drive {
     }
 
     fn kind(&mut self, kind: KindId, news: &News) {
+        if *news == News::Synced {
+            // Everything that the list brought has to be known before it counts as seen.
+            let moved = self.core.reflector.take_dirty(usize::MAX);
+            self.core.take_in(self.clock.now(), &moved);
+        }
         let now = self.clock.now();
         self.metrics.news(&self.core.kind_label(kind), news, now);
         if let News::Trouble(Cause::Forbidden, _) = news {

@@ -101,18 +101,22 @@ impl Snapshot {
                 let owner =
                     target.condition.is_none().then(|| target.owner.as_deref().unwrap_or("").to_owned());
                 let view = parent.view.answers.iter().find(|a| a.policy == roll.policy)?;
-                Some((row.namespace.to_string(), row.name.to_string(), owner, view.told.map(|t| t.since)))
+                let unready = (!ready).then(|| NotReady {
+                    policy: words.name.clone(),
+                    namespace: row.namespace.to_string(),
+                    name: row.name.to_string(),
+                    reason: roll.answer.reason,
+                    since: view.told.map(|t| t.since),
+                });
+                Some((owner, unready))
             });
-            let Some(Some((namespace, name, owner, since))) = told else { continue };
+            let Some(Some((owner, unready))) = told else { continue };
             if let Some(owner) = owner {
                 *numbers.owned.entry(owner).or_default() += 1;
             }
-            if !ready {
-                let (policy, reason) = (words.name.clone(), roll.answer.reason);
-                snapshot.unready.push(NotReady { policy, namespace, name, reason, since });
-            }
+            snapshot.unready.extend(unready);
         }
-        core.reflector.each(|_, _| snapshot.rows += 1);
+        snapshot.rows = core.reflector.len() as u64;
         snapshot
     }
 }

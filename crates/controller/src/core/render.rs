@@ -40,9 +40,10 @@ impl Core {
 
     fn message(&self, parent: ObjectId, policy: PolicyId, answer: Answer, now: Time) -> String {
         let Answer { total, ready, .. } = answer;
-        let generation =
-            self.reflector.read(parent, |row| row.parent.as_ref().and_then(|p| p.generation)).flatten();
-        let generation = generation.map_or(String::new(), |n| format!(" generation {n}"));
+        // Where status writes move the generation too, naming it would make each write call for another.
+        let counted = |p: &ParentRow| p.generation.filter(|n| *n as u64 == p.view.generation);
+        let generation = self.reflector.read(parent, |row| row.parent.as_deref().and_then(counted)).flatten();
+        let generation = generation.map_or_else(|| " its spec".to_owned(), |n| format!(" generation {n}"));
         let text = match answer.reason {
             ParentReason::AllChildrenReady => {
                 let optional = self.causes(parent, policy, Role::Optional, now);

@@ -316,6 +316,16 @@ impl Reflector {
         }
     }
 
+    /// How many objects have a place, those known as somebody's owner alone included.
+    pub fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// None has.
+    pub fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
     /// Every row, for pages and tests.
     pub fn each(&self, mut f: impl FnMut(ObjectId, &Row)) {
         self.slots.each(|id, slot| {

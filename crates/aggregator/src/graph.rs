@@ -380,6 +380,13 @@ impl Graph {
         }
     }
 
+    /// Every edge that counts, with its child.
+    pub(crate) fn edges(&self) -> impl Iterator<Item = (ObjectId, Edge)> + '_ {
+        self.nodes.iter().enumerate().flat_map(|(at, node)| {
+            node.edges.as_slice().iter().filter(|e| !e.cyclic).map(move |e| (ObjectId(at as u32), *e))
+        })
+    }
+
     /// The tallies of a roll, counted anew from the edges of all nodes.
     pub(crate) fn recount(&self, id: RollId) -> BTreeMap<u8, readiness::rollup::Tally> {
         let mut groups = BTreeMap::<u8, readiness::rollup::Tally>::new();

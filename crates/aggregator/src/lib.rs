@@ -17,7 +17,7 @@ mod types;
 
 pub use delivery::{Decision, Outcome};
 pub use engine::{Counts, Draft, Engine};
-pub use read::{RollState, Trouble};
+pub use read::{ChildOf, RollState, Trouble};
 pub use types::{
     Answer, AnswerView, Digest, Evidence, Group, KindId, KindState, Link, ObjectId, ParentView, Policy,
     PolicyId, Quorum, Role, RollId, SelectorId, Source, Target, Told, View,

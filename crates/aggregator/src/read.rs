@@ -35,7 +35,32 @@ pub struct RollState {
     pub yielding: bool,
 }
 
+/// One child of one parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChildOf {
+    /// The child.
+    pub child: ObjectId,
+    /// The parent.
+    pub parent: ObjectId,
+    /// Under this policy.
+    pub policy: PolicyId,
+    /// In this one of its groups.
+    pub group: u8,
+    /// May it turn the parent?
+    pub role: Role,
+}
+
 impl Engine {
+    /// Every edge that counts. Walks all objects: for pages and tools, not for the loop.
+    pub fn edges(&self) -> impl Iterator<Item = ChildOf> + '_ {
+        self.graph.edges().filter_map(|(child, edge)| {
+            let roll = self.graph.roll(edge.roll)?;
+            let policy = self.policies.get(usize::from(roll.policy.0))?.as_ref()?;
+            let role = policy.groups.get(usize::from(edge.group))?.role;
+            Some(ChildOf { child, parent: roll.parent, policy: roll.policy, group: edge.group, role })
+        })
+    }
+
     /// What `policy` last answered about `parent`.
     pub fn answer(&self, parent: ObjectId, policy: PolicyId) -> Option<Answer> {
         let roll = self.graph.roll(self.graph.roll_for(parent, policy)?)?;

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use watcher::Cause;
 
-use crate::core::{Core, Write};
+use crate::core::{Ages, Core, TreeNode, Write};
 use crate::health::Health;
 use crate::kinds::News;
 use crate::look::LookOrder;
@@ -20,10 +20,15 @@ use crate::policies::Plan;
 use crate::snapshot::Snapshot;
 use crate::writer::Settled;
 
+/// Trees of all parents, for whoever draws them.
+pub type Trees = watch::Sender<Arc<Vec<TreeNode>>>;
+
 /// So many objects are taken from the dirty set in one turn, so that no direction waits long for another.
 const TURN: usize = 256;
 /// How often numbers for policies' status and metrics are gathered, where something moved.
 const GATHER: Duration = Duration::from_secs(2);
+/// The same where somebody draws trees and wants to see them move.
+const DRAW: Duration = Duration::from_millis(100);
 
 /// The clock: wall time at the start, and from then on what a monotonic clock adds, so that it never goes back.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +85,8 @@ pub(crate) struct Wires {
     pub(crate) looks: UnboundedSender<LookOrder>,
     /// Numbers for policies' status, metrics and `/readyz`.
     pub(crate) snapshot: watch::Sender<Arc<Snapshot>>,
+    /// Trees, where somebody draws them.
+    pub(crate) trees: Option<Trees>,
 }
 
 /// The loop and what it owns.
@@ -92,13 +99,24 @@ pub(crate) struct Drive {
     plan: Option<Arc<Plan>>,
     moved: bool,
     gather_at: Time,
+    ages: Ages,
 }
 
 impl Drive {
     /// A loop over this core.
     pub(crate) fn new(core: Core, clock: Clock, wires: Wires, metrics: Arc<Metrics>) -> Self {
         let gather_at = clock.now();
-        Drive { core, clock, wires, metrics, health: Health::default(), plan: None, moved: true, gather_at }
+        Drive {
+            core,
+            clock,
+            wires,
+            metrics,
+            health: Health::default(),
+            plan: None,
+            moved: true,
+            gather_at,
+            ages: Ages::default(),
+        }
     }
 
     /// Runs until `stop`. Ends early, with an error, only where a channel's other end is gone.
@@ -220,7 +238,11 @@ impl Drive {
         if !self.moved || now < self.gather_at {
             return;
         }
-        (self.moved, self.gather_at) = (false, now + GATHER);
+        let pause = if self.wires.trees.is_some() { DRAW } else { GATHER };
+        (self.moved, self.gather_at) = (false, now + pause);
+        if let Some(trees) = &self.wires.trees {
+            trees.send_replace(Arc::new(self.core.trees(now, &mut self.ages)));
+        }
         let snapshot = Snapshot::take(&self.core, self.plan.as_deref(), &self.health);
         self.metrics.gathered(&snapshot, self.core.engine.take_counts());
         self.wires.snapshot.send_replace(Arc::new(snapshot));

@@ -34,4 +34,6 @@ mod snapshot;
 mod writer;
 
 #[cfg(feature = "io")]
+pub use drive::Trees;
+#[cfg(feature = "io")]
 pub use run::{Service, run};

@@ -16,7 +16,7 @@ use watcher::reflector::Reflector;
 use crate::admin::{self, Pages};
 use crate::args::{ClusterArgs, RunArgs};
 use crate::core::Core;
-use crate::drive::{Clock, Drive, Wires};
+use crate::drive::{Clock, Drive, Trees, Wires};
 use crate::kinds::Setting;
 use crate::look::Looker;
 use crate::metrics::Metrics;
@@ -35,6 +35,8 @@ pub struct Service {
     pub source: Source,
     /// Where it listens.
     pub listener: TcpListener,
+    /// Where trees are drawn from, if anywhere.
+    pub trees: Option<Trees>,
     /// Everything else.
     pub args: RunArgs,
 }
@@ -54,7 +56,7 @@ pub async fn run(cluster: &ClusterArgs, args: RunArgs) -> anyhow::Result<()> {
         .await
         .with_context(|| format!("failed to listen on {}", args.listen))?;
     let stop = CancellationToken::new();
-    let service = Service { client, source, listener, args };
+    let service = Service { client, source, listener, trees: None, args };
     let signals = tokio::spawn(signals(stop.clone()));
     let done = service.run(stop).await;
     signals.abort();
@@ -65,7 +67,7 @@ impl Service {
     /// Runs until `stop`, then drains.
     #[expect(clippy::too_many_lines, reason = "wiring: one line per wire")]
     pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
-        let Service { client, source, listener, args } = self;
+        let Service { client, source, listener, trees, args } = self;
         let clock = Clock::start();
         let seed = Seed(args.seed.unwrap_or_else(|| clock.now().0 as u64));
         info!(seed = seed.0, listen = %listener.local_addr()?, "started");
@@ -83,7 +85,7 @@ impl Service {
         let known = crate::kinds::Known::default();
 
         let core = Core::new(reflector.clone(), args.resync, args.audit, seed.derive(1));
-        let wires = Wires { dirty, news, plans, writes, settled: outcomes, looks, snapshot };
+        let wires = Wires { dirty, news, plans, writes, settled: outcomes, looks, snapshot, trees };
         let drive = Drive::new(core, clock, wires, metrics.clone());
         let wanted = Setting {
             client: client.clone(),

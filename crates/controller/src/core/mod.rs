@@ -5,6 +5,7 @@
 
 mod causes;
 mod render;
+mod tree;
 mod words;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use timer::Seed;
 use watcher::reflector::Reflector;
 use watcher::status::{Guarded, ParentStatus, Wanted, guarded_patch};
 
+pub use tree::{Ages, TreeNode};
 pub use words::{GroupWords, PolicyWords};
 
 /// The engine, the reflector that it is fed from, and the names of things.

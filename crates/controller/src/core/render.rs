@@ -38,7 +38,7 @@ impl Core {
         row.targets.iter().filter(silent).filter_map(|t| t.condition.clone()).collect()
     }
 
-    fn message(&self, parent: ObjectId, policy: PolicyId, answer: Answer, now: Time) -> String {
+    pub(super) fn message(&self, parent: ObjectId, policy: PolicyId, answer: Answer, now: Time) -> String {
         let Answer { total, ready, .. } = answer;
         // Where status writes move the generation too, naming it would make each write call for another.
         let counted = |p: &ParentRow| p.generation.filter(|n| *n as u64 == p.view.generation);

@@ -1,0 +1,187 @@
+//! What the server fills in.
+
+use serde_json::{Value, json};
+
+use super::kind::Kind;
+
+/// Fills in what the object leaves out: a custom resource by its schema, a built-in kind by the few defaults that a
+/// reader of its readiness would miss.
+pub(super) fn fill(kind: &Kind, object: &mut Value, fresh: Option<u64>) {
+    match &kind.schema {
+        Some(schema) => by_schema(object, &schema.0),
+        None if kind.traits.custom => {}
+        None => builtin(kind, object, fresh),
+    }
+}
+
+fn by_schema(value: &mut Value, schema: &Value) {
+    match value {
+        Value::Object(map) => {
+            for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+                // A null that the schema does not allow counts as left out.
+                if map.get(name).is_some_and(Value::is_null) && property["nullable"] != true {
+                    map.remove(name);
+                }
+                if !map.contains_key(name)
+                    && let Some(default) = property.get("default")
+                {
+                    map.insert(name.clone(), default.clone());
+                }
+                if let Some(child) = map.get_mut(name) {
+                    by_schema(child, property);
+                }
+            }
+            let others = &schema["additionalProperties"];
+            if others.is_object() {
+                let known = &schema["properties"];
+                map.iter_mut()
+                    .filter(|(name, _)| known[name.as_str()].is_null())
+                    .for_each(|(_, child)| by_schema(child, others));
+            }
+        }
+        Value::Array(list) if schema["items"].is_object() => {
+            for item in list {
+                by_schema(item, &schema["items"]);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Adds to `value` what it lacks of `defaults`, map by map.
+fn lacking(value: &mut Value, defaults: &Value) {
+    let (Value::Object(map), Some(defaults)) = (value, defaults.as_object()) else { return };
+    for (name, default) in defaults {
+        match map.get_mut(name) {
+            Some(Value::Null) | None => {
+                map.insert(name.clone(), default.clone());
+            }
+            Some(child) => lacking(child, default),
+        }
+    }
+}
+
+fn builtin(kind: &Kind, object: &mut Value, fresh: Option<u64>) {
+    let known = (kind.group.as_str(), kind.plural.as_str());
+    let spec = spec_of(known);
+    if !spec.is_null() {
+        lacking(object, &json!({ "spec": spec }));
+    }
+    match known {
+        ("batch", "jobs") => job(object, fresh.is_some()),
+        ("", "services") => service(object, fresh),
+        ("", "pods") => lacking_in_items(
+            &mut object["spec"]["containers"],
+            &json!({"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "imagePullPolicy": "Always", "resources": {}}),
+        ),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => super::crd::complete(object),
+        ("", "secrets") => lacking(object, &json!({"type": "Opaque"})),
+        _ => {}
+    }
+    if fresh.is_some() {
+        let status = status_of(known);
+        if !status.is_null() {
+            object["status"] = status;
+        }
+    }
+}
+
+fn spec_of(kind: (&str, &str)) -> Value {
+    match kind {
+        ("apps", "deployments") => json!({
+            "replicas": 1, "progressDeadlineSeconds": 600, "revisionHistoryLimit": 10,
+            "strategy": {"type": "RollingUpdate"},
+        }),
+        ("apps", "statefulsets") => json!({
+            "replicas": 1, "revisionHistoryLimit": 10, "podManagementPolicy": "OrderedReady", "serviceName": "",
+            "updateStrategy": {"type": "RollingUpdate"},
+        }),
+        ("apps", "daemonsets") => {
+            json!({"revisionHistoryLimit": 10, "updateStrategy": {"type": "RollingUpdate"}})
+        }
+        ("apps", "replicasets") => json!({"replicas": 1}),
+        ("batch", "cronjobs") => json!({
+            "concurrencyPolicy": "Allow", "suspend": false, "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1,
+        }),
+        ("", "pods") => json!({
+            "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst", "securityContext": {},
+            "schedulerName": "default-scheduler", "enableServiceLinks": true, "preemptionPolicy": "PreemptLowerPriority", "priority": 0,
+        }),
+        ("", "persistentvolumeclaims") => json!({"volumeMode": "Filesystem"}),
+        ("", "persistentvolumes") => {
+            json!({"volumeMode": "Filesystem", "persistentVolumeReclaimPolicy": "Retain"})
+        }
+        ("autoscaling", "horizontalpodautoscalers") => json!({"minReplicas": 1}),
+        ("", "namespaces") => json!({"finalizers": ["kubernetes"]}),
+        _ => Value::Null,
+    }
+}
+
+/// The status a fresh object of a built-in kind starts with.
+fn status_of(kind: (&str, &str)) -> Value {
+    match kind {
+        ("apps", "deployments") | ("batch", "jobs" | "cronjobs") | ("", "nodes") => json!({}),
+        ("apps", "statefulsets") => json!({"replicas": 0, "availableReplicas": 0}),
+        ("apps", "daemonsets") => {
+            json!({"currentNumberScheduled": 0, "numberMisscheduled": 0, "desiredNumberScheduled": 0, "numberReady": 0})
+        }
+        ("apps", "replicasets") | ("", "replicationcontrollers") => json!({"replicas": 0}),
+        ("", "pods") => json!({"phase": "Pending", "qosClass": "BestEffort"}),
+        ("", "persistentvolumeclaims" | "persistentvolumes") => json!({"phase": "Pending"}),
+        ("", "namespaces") => json!({"phase": "Active"}),
+        ("", "services") | ("networking.k8s.io", "ingresses") => json!({"loadBalancer": {}}),
+        ("autoscaling", "horizontalpodautoscalers") => json!({"desiredReplicas": 0, "currentMetrics": null}),
+        ("policy", "poddisruptionbudgets") => {
+            json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0})
+        }
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}})
+        }
+        _ => Value::Null,
+    }
+}
+
+fn job(object: &mut Value, fresh: bool) {
+    let uid = object["metadata"]["uid"].clone();
+    let name = object["metadata"]["name"].clone();
+    let own = object["spec"]["manualSelector"] == true;
+    let queue = object["spec"]["completions"].is_null() && !object["spec"]["parallelism"].is_null();
+    let mut spec = json!({"parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": false, "podReplacementPolicy": "TerminatingOrFailed"});
+    if !queue {
+        spec["completions"] = json!(1);
+    }
+    lacking(object, &json!({ "spec": spec }));
+    if fresh && !own {
+        let labels = json!({"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name, "controller-uid": uid, "job-name": name});
+        lacking(
+            object,
+            &json!({"spec": {"selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}}}),
+        );
+        lacking(object, &json!({"spec": {"template": {"metadata": {"labels": labels}}}}));
+    }
+}
+
+fn service(object: &mut Value, fresh: Option<u64>) {
+    lacking(
+        object,
+        &json!({"spec": {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster", "ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"]}}),
+    );
+    lacking_in_items(&mut object["spec"]["ports"], &json!({"protocol": "TCP"}));
+    for port in object["spec"]["ports"].as_array_mut().into_iter().flatten() {
+        let number = port["port"].clone();
+        lacking(port, &json!({ "targetPort": number }));
+    }
+    if let Some(number) = fresh
+        && object["spec"]["type"] != "ExternalName"
+    {
+        let address =
+            format!("10.{}.{}.{}", number >> 8 & 0xff, number >> 16 & 0xff, 1 + (number >> 24) % 254);
+        lacking(object, &json!({"spec": {"clusterIP": address}}));
+        let address = object["spec"]["clusterIP"].clone();
+        lacking(object, &json!({"spec": {"clusterIPs": [address]}}));
+    }
+}
+
+fn lacking_in_items(list: &mut Value, defaults: &Value) {
+    list.as_array_mut().into_iter().flatten().for_each(|item| lacking(item, defaults));
+}

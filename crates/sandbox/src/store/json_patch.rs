@@ -1,0 +1,221 @@
+//! JSON Patch (RFC 6902) as the real server applies it, which is not always as the RFC has it: an absent member reads
+//! as null, so a `test` against null holds for it, and a `replace` of it adds it.
+
+use serde_json::Value;
+
+/// Why a patch does not apply. The real server keeps it to itself; it is here for people who debug tests.
+pub(crate) type Misfit = String;
+
+/// Applies all operations or fails at the first that does not fit; a caller that failed throws `document` away.
+pub(crate) fn apply(document: &mut Value, operations: &[Value]) -> Result<(), Misfit> {
+    operations.iter().try_for_each(|operation| one(document, operation))
+}
+
+fn one(document: &mut Value, operation: &Value) -> Result<(), Misfit> {
+    let text = |field: &str| operation[field].as_str().ok_or_else(|| format!("an operation without {field}"));
+    let (what, path) = (text("op")?, text("path")?);
+    let value = || operation["value"].clone();
+    match what {
+        "test" if path.is_empty() => held(equal(document, &operation["value"]), path),
+        "test" => {
+            let place = parent(document, path)?;
+            let (found, wanted) = (place.read()?.unwrap_or(&Value::Null), &operation["value"]);
+            held(equal(found, wanted), path)
+        }
+        "replace" if path.is_empty() => {
+            *document = value();
+            Ok(())
+        }
+        "add" => parent(document, path)?.add(value()),
+        "replace" => parent(document, path)?.replace(value()),
+        "remove" => parent(document, path)?.remove().map(drop),
+        "move" => {
+            let moved = parent(document, text("from")?)?.remove()?;
+            parent(document, path)?.add(moved)
+        }
+        "copy" => {
+            let from = text("from")?;
+            let copied = parent(document, from)?
+                .read()?
+                .cloned()
+                .ok_or_else(|| format!("copy of a missing {from}"))?;
+            parent(document, path)?.add(copied)
+        }
+        _ => Err(format!("unexpected operation {what}")),
+    }
+}
+
+fn held(holds: bool, path: &str) -> Result<(), Misfit> {
+    if holds { Ok(()) } else { Err(format!("testing value {path} failed")) }
+}
+
+/// Numbers are compared as numbers: 1 and 1.0 are equal.
+fn equal(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| equal(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| equal(a, b)))
+        }
+        _ => one == other,
+    }
+}
+
+/// A place inside a document: the container and the key within it.
+struct Place<'a> {
+    container: &'a mut Value,
+    key: String,
+}
+
+/// The container that holds the last part of `path`, which itself need not exist.
+fn parent<'a>(document: &'a mut Value, path: &str) -> Result<Place<'a>, Misfit> {
+    let missing = || format!("missing path: {path}");
+    let mut parts = path.split('/').map(|part| part.replace("~1", "/").replace("~0", "~"));
+    if parts.next().is_none_or(|root| !root.is_empty()) {
+        return Err(missing());
+    }
+    let parts: Vec<String> = parts.collect();
+    let (key, way) = parts.split_last().ok_or_else(missing)?;
+    let mut container = document;
+    for part in way {
+        container = match container {
+            Value::Object(map) => map.get_mut(part),
+            Value::Array(list) => index(part, list.len()).and_then(|at| list.get_mut(at)),
+            _ => None,
+        }
+        .ok_or_else(missing)?;
+    }
+    if container.is_object() || container.is_array() {
+        Ok(Place { container, key: key.clone() })
+    } else {
+        Err(missing())
+    }
+}
+
+/// A list index; negative ones count from the end.
+fn index(key: &str, length: usize) -> Option<usize> {
+    let at: i64 = key.parse().ok()?;
+    if at < 0 { usize::try_from(length as i64 + at).ok() } else { usize::try_from(at).ok() }
+}
+
+impl Place<'_> {
+    fn wrong_index(&self) -> Misfit {
+        format!("unable to access invalid index: {}", self.key)
+    }
+
+    fn read(&self) -> Result<Option<&Value>, Misfit> {
+        match &*self.container {
+            Value::Object(map) => Ok(map.get(&self.key)),
+            Value::Array(list) => {
+                let at = index(&self.key, list.len())
+                    .filter(|at| *at < list.len())
+                    .ok_or_else(|| self.wrong_index())?;
+                Ok(Some(&list[at]))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn add(self, value: Value) -> Result<(), Misfit> {
+        let wrong = self.wrong_index();
+        match self.container {
+            Value::Object(map) => {
+                map.insert(self.key, value);
+            }
+            Value::Array(list) if self.key == "-" => list.push(value),
+            Value::Array(list) => {
+                let at = index(&self.key, list.len() + 1).filter(|at| *at <= list.len()).ok_or(wrong)?;
+                list.insert(at, value);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn replace(self, value: Value) -> Result<(), Misfit> {
+        let wrong = self.wrong_index();
+        match self.container {
+            Value::Object(map) => {
+                map.insert(self.key, value);
+            }
+            Value::Array(list) => {
+                let at = index(&self.key, list.len()).filter(|at| *at < list.len()).ok_or(wrong)?;
+                list[at] = value;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn remove(self) -> Result<Value, Misfit> {
+        let wrong = self.wrong_index();
+        match self.container {
+            Value::Object(map) => {
+                map.remove(&self.key).ok_or_else(|| format!("unable to remove nonexistent key: {}", self.key))
+            }
+            Value::Array(list) => {
+                let at = index(&self.key, list.len()).filter(|at| *at < list.len()).ok_or(wrong)?;
+                Ok(list.remove(at))
+            }
+            _ => Err(wrong),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn after(patch: &Value) -> Option<Value> {
+        let mut document = json!({"a": {"b": 1}, "list": [1, 2], "nil": null, "x/y": 1});
+        apply(&mut document, patch.as_array().unwrap()).ok().map(|()| document)
+    }
+
+    #[test]
+    fn a_test_against_null_holds_for_what_is_absent() {
+        for path in ["/nil", "/absent", "/a/absent"] {
+            assert!(after(&json!([{"op": "test", "path": path, "value": null}])).is_some(), "{path}");
+        }
+        for path in ["/absent/below", "/list/7", "/list/x", "/a/b"] {
+            assert!(after(&json!([{"op": "test", "path": path, "value": null}])).is_none(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_failed_operation_fails_the_patch() {
+        let bad = [
+            json!([{"op": "remove", "path": "/absent"}]),
+            json!([{"op": "add", "path": "/absent/below", "value": 1}]),
+            json!([{"op": "add", "path": "/list/3", "value": 1}]),
+            json!([{"op": "replace", "path": "/list/2", "value": 1}]),
+            json!([{"op": "test", "path": "/a", "value": {"b": 2}}]),
+            json!([{"op": "frobnicate", "path": "/a"}]),
+            json!([{"path": "/a"}]),
+            json!([{"op": "copy", "from": "/absent", "path": "/b"}]),
+        ];
+        for patch in bad {
+            assert_eq!(after(&patch), None, "{patch}");
+        }
+    }
+
+    #[test]
+    fn replace_adds_an_absent_member() {
+        assert_eq!(after(&json!([{"op": "replace", "path": "/c", "value": 1}])).unwrap()["c"], 1);
+    }
+
+    #[test]
+    fn paths_are_unescaped_and_lists_indexed() {
+        let done = after(&json!([
+            {"op": "test", "path": "/x~1y", "value": 1.0},
+            {"op": "add", "path": "/list/-", "value": 3},
+            {"op": "add", "path": "/list/0", "value": 0},
+            {"op": "remove", "path": "/list/1"},
+            {"op": "move", "from": "/a/b", "path": "/c"},
+            {"op": "copy", "from": "/c", "path": "/d"},
+        ]))
+        .unwrap();
+        assert_eq!(done, json!({"a": {}, "list": [0, 2, 3], "nil": null, "x/y": 1, "c": 1, "d": 1}));
+    }
+}

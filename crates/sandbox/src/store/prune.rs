@@ -1,0 +1,38 @@
+//! Pruning: fields that a structural schema does not know are dropped, unless it says to keep them.
+
+use serde_json::Value;
+
+use super::kind::Kind;
+
+/// Drops from a custom resource what its schema does not know.
+pub(super) fn object(kind: &Kind, object: &mut Value) {
+    let Some(schema) = &kind.schema else { return };
+    prune(object, &schema.0, true);
+}
+
+fn prune(value: &mut Value, schema: &Value, resource: bool) {
+    match value {
+        Value::Object(map) => {
+            let keep = schema["x-kubernetes-preserve-unknown-fields"] == true
+                || schema["additionalProperties"] == true;
+            let embedded = resource || schema["x-kubernetes-embedded-resource"] == true;
+            let (known, others) = (&schema["properties"], &schema["additionalProperties"]);
+            map.retain(|name, _| {
+                let own = embedded && ["apiVersion", "kind", "metadata"].contains(&name.as_str());
+                own || keep || !known[name].is_null() || others.is_object()
+            });
+            for (name, child) in map.iter_mut() {
+                let below = if known[name].is_null() { others } else { &known[name] };
+                if below.is_object() && !(embedded && name == "metadata") {
+                    prune(child, below, false);
+                }
+            }
+        }
+        Value::Array(list) if schema["items"].is_object() => {
+            for item in list {
+                prune(item, &schema["items"], false);
+            }
+        }
+        _ => {}
+    }
+}

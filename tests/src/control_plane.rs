@@ -6,9 +6,10 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use http::Method;
 use serde_json::json;
 use tokio::sync::OnceCell;
@@ -27,8 +28,11 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub struct ControlPlane {
     folder: PathBuf,
     url: String,
-    /// The API server, for tests that kill it.
-    pub api_server: Process,
+    parts: Parts,
+    /// Whether Rollcall's own kinds were installed.
+    pub(crate) crds: OnceCell<()>,
+    /// Apart from the others because a test may kill it.
+    api_server: Mutex<Process>,
     others: Vec<Process>,
 }
 
@@ -42,9 +46,10 @@ pub enum Parts {
 }
 
 /// The control plane that all tests of one process share; each test has a namespace and an API group in it.
-pub async fn shared() -> Result<&'static ControlPlane> {
-    static SHARED: OnceCell<ControlPlane> = OnceCell::const_new();
-    SHARED.get_or_try_init(|| ControlPlane::start(Parts::Everything)).await
+pub async fn shared() -> Result<Arc<ControlPlane>> {
+    static SHARED: OnceCell<Arc<ControlPlane>> = OnceCell::const_new();
+    let start = async || Ok(Arc::new(ControlPlane::start(Parts::Everything).await?));
+    SHARED.get_or_try_init(start).await.cloned()
 }
 
 impl ControlPlane {
@@ -60,8 +65,15 @@ impl ControlPlane {
         };
         prepare(&folder, &url)?;
         let etcd = start("etcd", etcd_args(&folder, listen[1], listen[2]))?;
-        let api_server = start("kube-apiserver", api_server_args(&folder, listen[0], listen[1]))?;
-        let mut plane = Self { folder: folder.clone(), url, api_server, others: vec![etcd] };
+        let api_server = Mutex::new(start("kube-apiserver", api_server_args(&folder, listen[0], listen[1]))?);
+        let mut plane = Self {
+            folder: folder.clone(),
+            url,
+            parts,
+            crds: OnceCell::new(),
+            api_server,
+            others: vec![etcd],
+        };
         plane.until_ready().await?;
         if parts == Parts::Everything {
             plane.others.push(start("kube-controller-manager", manager_args(&folder, listen[3]))?);
@@ -75,6 +87,11 @@ impl ControlPlane {
     /// Where the API server listens.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// What of a cluster there is.
+    pub fn parts(&self) -> Parts {
+        self.parts
     }
 
     /// A kubeconfig file of the administrator.
@@ -93,10 +110,10 @@ impl ControlPlane {
     }
 
     /// Waits until the API server says that it is ready.
-    pub async fn until_ready(&mut self) -> Result<()> {
+    pub async fn until_ready(&self) -> Result<()> {
         let answered = async {
             loop {
-                if let Some(status) = self.api_server.ended()? {
+                if let Some(status) = self.api_server()?.ended()? {
                     bail!("the API server ended: {status}");
                 }
                 // Before its certificate exists there is nothing to connect with.
@@ -112,18 +129,23 @@ impl ControlPlane {
                 sleep(Duration::from_millis(100)).await;
             }
         };
-        match timeout(PATIENCE, answered).await {
-            Ok(Ok(())) => Ok(()),
-            Ok(Err(error)) => Err(error.context(self.api_server.tail(30))),
-            Err(_) => bail!("the API server is not ready after {PATIENCE:?}\n{}", self.api_server.tail(30)),
-        }
+        let ended = timeout(PATIENCE, answered).await;
+        let ready = ended.unwrap_or_else(|_| bail!("the API server is not ready after {PATIENCE:?}"));
+        ready.map_err(|error| match self.api_server() {
+            Ok(server) => error.context(server.tail(30)),
+            Err(_) => error,
+        })
     }
 
     /// Kills the API server without a word, as a lost machine would, and starts it again on the same port.
-    pub async fn restart_api_server(&mut self) -> Result<()> {
-        self.api_server.kill()?;
-        self.api_server.again()?;
+    pub async fn restart_api_server(&self) -> Result<()> {
+        self.api_server()?.kill()?;
+        self.api_server()?.again()?;
         self.until_ready().await
+    }
+
+    fn api_server(&self) -> Result<MutexGuard<'_, Process>> {
+        self.api_server.lock().map_err(|_| anyhow!("poisoned"))
     }
 
     /// Runs kubectl as the administrator; its output, if it succeeds.
@@ -231,6 +253,8 @@ fn manager_args(folder: &Path, port: u16) -> Vec<String> {
     ));
     args.push(format!("--root-ca-file={}", folder.join("certificates/apiserver.crt").display()));
     args.push("--use-service-account-credentials".to_owned());
+    // kwok's nodes are never lost; on a busy machine their heartbeats may be late.
+    args.push("--node-monitor-grace-period=24h".to_owned());
     args
 }
 

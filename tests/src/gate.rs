@@ -30,14 +30,16 @@ pub enum Rule {
     Answer(Method, String, StatusCode),
     /// Requests of this method whose path contains this reach the server, but their answer is lost.
     LoseAnswer(Method, String),
-    /// Nothing reaches the server, and what is under way is cut.
+    /// Watches say nothing, and what they should have said is lost; everything else passes.
+    Mute,
+    /// Nothing reaches the server, and what is under way ends.
     Down,
 }
 
 impl Rule {
     fn meets(&self, request: &Request) -> bool {
         match self {
-            Self::Pass => false,
+            Self::Pass | Self::Mute => false,
             Self::Down => true,
             Self::Hold(method, part) | Self::Answer(method, part, _) | Self::LoseAnswer(method, part) => {
                 request.method() == method && request.uri().to_string().contains(part)
@@ -106,10 +108,11 @@ impl Drop for Gate {
 async fn pass(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let mut watching = shared.rule.clone();
     let rule = watching.borrow_and_update().clone();
+    let is_watch = request.uri().query().is_some_and(|query| query.contains("watch="));
     if rule.meets(&request) {
         let caught = || shared.caught.add_permits(1);
         match rule {
-            Rule::Pass => {}
+            Rule::Pass | Rule::Mute => {}
             Rule::Hold(..) => {
                 caught();
                 // An error means that the gate is gone, and the request with it.
@@ -131,7 +134,8 @@ async fn pass(State(shared): State<Arc<Shared>>, request: Request) -> Response {
         }
     }
     match forward(&shared.server, request).await {
-        Ok(response) => response.map(|body| until_down(body, watching)),
+        Ok(response) if is_watch => response.map(|body| watch_body(body, watching)),
+        Ok(response) => response.map(Body::new),
         Err(_) => answer(StatusCode::BAD_GATEWAY),
     }
 }
@@ -145,9 +149,14 @@ async fn forward(server: &kube::Client, request: Request) -> Result<Response<kub
     Ok(server.send(http::Request::from_parts(parts, kube::client::Body::from(body.to_vec()))).await?)
 }
 
-fn until_down(body: kube::client::Body, mut watching: watch::Receiver<Rule>) -> Body {
-    let down = async move { watching.wait_for(|rule| *rule == Rule::Down).await.is_ok() };
-    Body::from_stream(Body::new(body).into_data_stream().take_until(Box::pin(down)))
+fn watch_body(body: kube::client::Body, watching: watch::Receiver<Rule>) -> Body {
+    let mut until = watching.clone();
+    let down = async move { until.wait_for(|rule| *rule == Rule::Down).await.is_ok() };
+    let heard = Body::new(body).into_data_stream().filter(move |_| {
+        let muted = *watching.borrow() == Rule::Mute;
+        async move { !muted }
+    });
+    Body::from_stream(heard.take_until(Box::pin(down)))
 }
 
 fn answer(status: StatusCode) -> Response {

@@ -170,13 +170,23 @@ impl Recording {
         Ok(())
     }
 
+    /// The statuses that it went through, each run of equal ones once.
+    pub fn statuses(&self, parent: &Address, kind: &str) -> Vec<String> {
+        let word = |said: Said| said.entry["status"].as_str().unwrap_or("gone").to_owned();
+        let mut all: Vec<String> = self.said(parent, kind).into_iter().map(word).collect();
+        all.dedup();
+        all
+    }
+
     /// What the parent said over time, one line each.
     pub fn transcript(&self, parent: &Address, kind: &str) -> String {
         let mut lines = String::new();
         for Said { version, generation, entry, .. } in self.said(parent, kind) {
             let word = |key: &str| entry[key].as_str().unwrap_or("-").to_owned();
             let (status, reason, message) = (word("status"), word("reason"), word("message"));
-            let _ = writeln!(lines, "{version} gen {generation} {kind}={status} {reason}: {message}");
+            let of = entry["observedGeneration"].as_i64().unwrap_or_default();
+            let at = format!("{version} generation {generation}");
+            let _ = writeln!(lines, "{at}: {kind}={status} {reason} of generation {of}: {message}");
         }
         lines
     }

@@ -9,7 +9,6 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::sync::OnceCell;
 use tokio::time::{sleep, timeout};
 
 use crate::control_plane::free_ports;
@@ -80,46 +79,42 @@ impl Scene {
 
     /// Grants exactly what `rollcall rbac` prints for these policies.
     pub fn grant_for(&self, policies: &[Value]) -> Result<()> {
+        let file = self.policies_file(policies)?;
+        self.apply_rights(&["-f", &file.to_string_lossy()])
+    }
+
+    /// These policies as a file.
+    pub fn policies_file(&self, policies: &[Value]) -> Result<PathBuf> {
         let file = self.folder.join("policies.yaml");
         let text: Vec<String> = policies.iter().map(|policy| format!("---\n{policy}\n")).collect();
         fs::write(&file, text.concat())?;
-        let printed = rollcall(&["rbac", "-f", &file.to_string_lossy()])?;
-        self.apply_rights(&printed)
+        Ok(file)
     }
 
-    /// Applies printed roles under this scene's name and binds them to its service account.
-    pub fn apply_rights(&self, printed: &str) -> Result<()> {
-        let documents: Vec<Value> = serde_saphyr::from_multiple(printed).context("rbac prints no YAML")?;
-        let mut objects = vec![json!({
+    /// Applies what `rollcall rbac` prints with these options, for the scene's own service account. Only the names
+    /// are changed: every scene has its own role in the one cluster.
+    pub fn apply_rights(&self, options: &[&str]) -> Result<()> {
+        let mut args = vec!["rbac", "--namespace", &self.name, "--service-account", ACCOUNT];
+        args.extend(options);
+        let printed = rollcall(&args)?;
+        let mut objects: Vec<Value> = serde_saphyr::from_multiple(&printed).context("rbac prints no YAML")?;
+        ensure!(!objects.is_empty(), "rbac printed nothing");
+        for object in &mut objects {
+            for name in ["/metadata/name", "/roleRef/name"] {
+                if let Some(name) = object.pointer_mut(name) {
+                    *name = json!(format!("{}-{}", self.name, name.as_str().unwrap_or_default()));
+                }
+            }
+        }
+        objects.push(json!({
             "apiVersion": "v1", "kind": "ServiceAccount",
             "metadata": { "name": ACCOUNT, "namespace": self.name },
-        })];
-        for mut role in documents {
-            let Some(kind @ ("Role" | "ClusterRole")) = role["kind"].as_str() else { continue };
-            let kind = kind.to_owned();
-            let name = format!("{}-{}", self.name, role["metadata"]["name"].as_str().unwrap_or_default());
-            role["metadata"]["name"] = json!(name);
-            if kind == "Role" {
-                role["metadata"]["namespace"] = json!(self.name);
-            }
-            objects.push(role);
-            objects.push(self.binding(&kind, &name));
-        }
-        ensure!(objects.len() > 1, "rbac printed no role:\n{printed}");
+        }));
         let file = self.folder.join("rights.json");
         let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
         fs::write(&file, serde_json::to_vec_pretty(&list)?)?;
         self.plane.kubectl(&["apply", "-f", &file.to_string_lossy()])?;
         Ok(())
-    }
-
-    fn binding(&self, kind: &str, name: &str) -> Value {
-        json!({
-            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": format!("{kind}Binding"),
-            "metadata": { "name": name, "namespace": self.name },
-            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name },
-            "subjects": [{ "kind": "ServiceAccount", "name": ACCOUNT, "namespace": self.name }],
-        })
     }
 
     /// A kubeconfig of the scene's service account, towards the server itself or a gate before it.
@@ -278,27 +273,25 @@ pub fn rollcall(args: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Installs what `rollcall crd` prints, once for all scenes, and waits until it is served.
+/// Installs what `rollcall crd` prints, once for all scenes of a control plane, and waits until it is served.
 async fn install_crds(scene: &Scene) -> Result<()> {
-    static INSTALLED: OnceCell<()> = OnceCell::const_new();
-    let install = async {
-        let file = scene.folder.join("crds.yaml");
-        fs::write(&file, rollcall(&["crd"])?)?;
-        scene.plane.kubectl(&["apply", "--server-side", "-f", &file.to_string_lossy()])?;
-        for name in ["readinesspolicies", "readinessrecords"] {
-            let place = format!("crd/{name}.rollcall.dev");
-            scene.plane.kubectl(&["wait", "--for=condition=Established", &place, "--timeout=60s"])?;
-        }
-        let kind = scene.kind("ReadinessPolicy");
-        let served = async {
-            while scene.admin.list(&kind, "", "limit=1").await.is_err() {
-                sleep(Duration::from_millis(50)).await;
-            }
-        };
-        timeout(PATIENCE, served).await.context("ReadinessPolicy is not served")
-    };
-    INSTALLED.get_or_try_init(|| install).await?;
+    scene.plane.crds.get_or_try_init(|| install(scene)).await?;
     Ok(())
+}
+
+async fn install(scene: &Scene) -> Result<()> {
+    let file = scene.folder.join("crds.yaml");
+    fs::write(&file, rollcall(&["crd"])?)?;
+    let file = file.to_string_lossy();
+    scene.plane.kubectl(&["apply", "--server-side", "-f", &file])?;
+    scene.plane.kubectl(&["wait", "--for=condition=Established", "-f", &file, "--timeout=60s"])?;
+    let kind = scene.kind("ReadinessPolicy");
+    let served = async {
+        while scene.admin.list(&kind, "", "limit=1").await.is_err() {
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(PATIENCE, served).await.context("ReadinessPolicy is not served")
 }
 
 /// The policy's address.

@@ -1,0 +1,110 @@
+//! What `deploy/` installs, on the real server.
+
+use std::process::Command;
+
+use acceptance::caller::Caller;
+use acceptance::control_plane::free_ports;
+use acceptance::crd::Crd;
+use acceptance::kind::Address;
+use acceptance::objects::{deployment, owned_by};
+use acceptance::places;
+use acceptance::process::Process;
+use acceptance::rollcall::rollcall;
+use acceptance::scene::{SCENE, Scene};
+use acceptance::wish::{says, there};
+use anyhow::{Context, Result};
+use serde_json::json;
+
+const HOME: &str = "rollcall-system";
+
+/// The base as it is, applied; nothing of it is changed for the test.
+fn install(scene: &Scene) -> Result<()> {
+    let base = places::repository().join("deploy/kustomize");
+    scene.plane.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &base.to_string_lossy()])?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_base_installs_and_its_service_account_is_enough() -> Result<()> {
+    let scene = Scene::set("deploy").await?;
+    install(&scene)?;
+    // The namespace demands the restricted profile, and the pod is admitted.
+    let place = Address { kind: scene.kind("Deployment"), namespace: HOME.into(), name: "rollcall".into() };
+    scene.until_at(&place, &says("Available", "True")).await?;
+
+    scene.crd(&Crd::new("Database")).await?;
+    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
+    let policy = scene.policy("db", "Database", spec).await?;
+    let file = scene.policies_file(&[policy])?;
+    let rights = scene.folder.join("rights.yaml");
+    std::fs::write(&rights, rollcall(&["rbac", "-f", &file.to_string_lossy()])?)?;
+    scene.plane.kubectl(&["apply", "-f", &rights.to_string_lossy()])?;
+
+    let token = scene.plane.token_of(HOME, "rollcall").await?;
+    let kubeconfig = scene.folder.join("deployed.kubeconfig");
+    scene.plane.kubeconfig_for(&kubeconfig, scene.plane.url(), &token, HOME)?;
+    let address = format!("127.0.0.1:{}", free_ports(1)?[0]);
+    let mut args = arguments(&scene, &place).await?;
+    args.retain(|arg| !arg.starts_with("--listen"));
+    args.extend([
+        format!("--kubeconfig={}", kubeconfig.display()),
+        format!("--listen={address}"),
+        format!("--policy-selector={SCENE}={}", scene.name),
+    ]);
+    let log = scene.folder.join("deployed.log");
+    let mut process = Process::start("rollcall", &places::rollcall()?, &args, &[], &log)?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    let ready = scene.until("Database/db", says("Ready", "True")).await;
+    ready.with_context(|| process.tail(40))?;
+    process.terminate()?;
+    assert!(process.end(std::time::Duration::from_secs(20)).await?.success());
+
+    let own = Caller::from_kubeconfig(&kubeconfig).await?;
+    assert!(own.list(&scene.kind("Secret"), "", "").await.is_err(), "it may read secrets");
+    Ok(())
+}
+
+/// The arguments that the deployed container gets.
+async fn arguments(scene: &Scene, place: &Address) -> Result<Vec<String>> {
+    let deployed = scene.until_at(place, &there()).await?;
+    let container = &deployed["spec"]["template"]["spec"]["containers"][0];
+    let args = container["args"].as_array().context("a container without arguments")?;
+    Ok(args.iter().filter_map(|arg| Some(arg.as_str()?.to_owned())).collect())
+}
+
+#[tokio::test]
+async fn every_example_is_a_valid_policy() -> Result<()> {
+    let scene = Scene::set("examples").await?;
+    install(&scene)?;
+    let examples = places::repository().join("deploy/examples");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(&examples)? {
+        let file = entry?.path();
+        let name = file.to_string_lossy();
+        scene.plane.kubectl(&["apply", "--dry-run=server", "--validate=strict", "-f", &name])?;
+        rollcall(&["check", "-f", &name])?;
+        seen += 1;
+    }
+    assert!(seen >= 4, "{seen} examples");
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_generated_crds_are_those_that_the_binary_prints() -> Result<()> {
+    let file = places::repository().join("deploy/crds/rollcall.dev.yaml");
+    assert_eq!(std::fs::read_to_string(file)?, rollcall(&["crd"])?);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_kustomization_builds_without_a_cluster() -> Result<()> {
+    let base = places::repository().join("deploy/kustomize");
+    let built = Command::new(places::program("kubectl")?).arg("kustomize").arg(&base).output()?;
+    let text = String::from_utf8_lossy(&built.stdout);
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    for part in ["kind: Namespace", "kind: CustomResourceDefinition", "kind: Deployment", "path: /readyz"] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! The dangerous moment: the parent's spec is new, its children still look ready for the old one.
+
+use acceptance::crd::Crd;
+use acceptance::objects::{deployment, owned_by};
+use acceptance::recorder::Recorder;
+use acceptance::scene::Scene;
+use acceptance::wish::{because, current, says};
+use anyhow::Result;
+use serde_json::{Value, json};
+
+/// A scene with a policy over Deployments, `more` added to its spec.
+async fn scene_with(word: &str, more: Value) -> Result<Scene> {
+    let scene = Scene::set(word).await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let mut spec = json!({ "children": [scene.child("Deployment")] });
+    for (key, value) in more.as_object().into_iter().flatten() {
+        spec[key] = value.clone();
+    }
+    scene.policy("db", "Database", spec).await?;
+    Ok(scene)
+}
+
+#[tokio::test]
+async fn after_a_spec_change_it_is_unknown_until_the_operator_has_acted() -> Result<()> {
+    let scene = scene_with("acted", json!({ "settle": "200ms" })).await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    scene.change_status("Database/db", json!({ "observedGeneration": 1 })).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+
+    scene.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
+    let waits = says("Ready", "Unknown").and(because("Ready", "ChildrenPending")).and(current("Ready"));
+    scene.until("Database/db", waits).await?;
+    // Many times the settling span, made of real events: an operator that marks generations is waited for.
+    for round in 0..20 {
+        scene
+            .change("Deployment/web", json!({ "metadata": { "labels": { "round": format!("{round}") } } }))
+            .await?;
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    scene.until("Database/db", says("Ready", "Unknown")).await?;
+    scene.change("Deployment/web", json!({ "spec": { "replicas": 2 } })).await?;
+    scene.change_status("Database/db", json!({ "observedGeneration": 2 })).await?;
+    scene.until("Database/db", says("Ready", "True").and(current("Ready"))).await?;
+
+    let recording = recorder.stop().await?;
+    let parent = scene.address("Database/db")?;
+    recording.first_word_is_unknown(&parent, "Ready")?;
+    recording.no_false_ready(&parent, "Ready", &[("Deployment", 1)])?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_operator_that_stays_silent_never_becomes_ready() -> Result<()> {
+    let more = json!({ "settle": "100ms", "limits": { "pending": "2s" } });
+    let scene = scene_with("silent", more).await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    scene.change_status("Database/db", json!({ "observedGeneration": 1 })).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    scene.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
+    let silent = because("Ready", "OperatorSilent").and(current("Ready")).and(says("Stalled", "True"));
+    scene.until("Database/db", silent).await?;
+
+    let recording = recorder.stop().await?;
+    let parent = scene.address("Database/db")?;
+    let late = recording.said(&parent, "Ready").into_iter().filter(|said| said.generation == 2);
+    let statuses: Vec<Value> = late.map(|said| said.entry["status"].clone()).collect();
+    assert!(!statuses.is_empty() && statuses.iter().all(|status| status == "Unknown"), "{statuses:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn where_an_operator_leaves_no_mark_quiet_decides() -> Result<()> {
+    let scene = scene_with("quiet", json!({ "settle": "1s" })).await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    scene.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
+    scene.until("Database/db", because("Ready", "ChildrenPending").and(current("Ready"))).await?;
+    // The operator acts within the settling span: its rollout is then what decides.
+    scene.change("Deployment/web", json!({ "spec": { "replicas": 3 } })).await?;
+    scene.until("Database/db", says("Ready", "True").and(current("Ready"))).await?;
+    let recording = recorder.stop().await?;
+    let parent = scene.address("Database/db")?;
+    recording.first_word_is_unknown(&parent, "Ready")?;
+    recording.no_false_ready(&parent, "Ready", &[("Deployment", 1)])?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn nothing_that_a_policy_expects_is_ever_ready_by_its_absence() -> Result<()> {
+    let scene = scene_with("absent", json!({ "settle": "100ms", "limits": { "pending": "2s" } })).await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    scene.create(scene.custom("Database", "db")).await?;
+    let missing = says("Ready", "False").and(because("Ready", "ChildrenMissing"));
+    scene.until("Database/db", missing.and(says("Stalled", "True"))).await?;
+    Ok(())
+}

@@ -1,0 +1,129 @@
+//! The API server goes away and comes back.
+
+use std::sync::Arc;
+
+use acceptance::caller::{Caller, version_of};
+use acceptance::control_plane::{ControlPlane, Parts};
+use acceptance::crd::Crd;
+use acceptance::gate::{Gate, Rule};
+use acceptance::objects::{deployment, owned_by, playing};
+use acceptance::scene::Scene;
+use acceptance::wish::says;
+use anyhow::Result;
+use serde_json::json;
+
+/// A scene whose Rollcall talks through a gate.
+async fn gated(word: &str) -> Result<(Scene, Gate)> {
+    let scene = Scene::set(word).await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let children = json!([scene.child("Deployment")]);
+    scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
+    scene.grant().await?;
+    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
+    let gate = Gate::open(&own).await?;
+    Ok((scene, gate))
+}
+
+#[tokio::test]
+async fn it_waits_for_an_api_server_that_is_down_and_says_so() -> Result<()> {
+    let (scene, gate) = gated("down").await?;
+    gate.set(Rule::Down);
+    let mut running = scene.rollcall_at(&gate.url, &[]).await?;
+    gate.caught().await?;
+    gate.caught().await?;
+    assert_eq!(running.http("/livez").await?.code, 200);
+    assert_eq!(running.http("/readyz").await?.code, 503);
+    assert!(running.output().to_lowercase().contains("failed to"), "{}", running.output());
+    gate.set(Rule::Pass);
+    running.until_ready().await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    assert!(running.terminate().await?.success());
+    Ok(())
+}
+
+#[tokio::test]
+async fn it_ends_on_sigterm_while_it_waits_for_the_api_server() -> Result<()> {
+    let scene = Scene::set("nobody").await?;
+    scene.apply_rights(&[])?;
+    let free = acceptance::control_plane::free_ports(1)?[0];
+    let mut running = scene.rollcall_at(&format!("http://127.0.0.1:{free}"), &[]).await?;
+    running.until_printed("failed to").await?;
+    assert!(running.terminate().await?.success(), "{}", running.output());
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_outage_is_no_news_about_children_and_what_happened_meanwhile_is_found() -> Result<()> {
+    let (scene, gate) = gated("outage").await?;
+    let running = scene.rollcall_at(&gate.url, &[]).await?;
+    running.until_ready().await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    let kept = scene.create(scene.custom("Database", "kept")).await?;
+    scene.create(owned_by(&kept, deployment("other", 1))).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    let before = scene.until("Database/kept", says("Ready", "True")).await?;
+
+    gate.set(Rule::Down);
+    gate.caught().await?;
+    scene.play("web", Some("crash")).await?;
+    scene.until("Deployment/web", says("Available", "False")).await?;
+    assert_eq!(running.http("/livez").await?.code, 200);
+    gate.set(Rule::Pass);
+    scene.until("Database/db", says("Ready", "False")).await?;
+    let after = scene.get("Database/kept").await?;
+    assert_eq!(before["metadata"]["resourceVersion"], after["metadata"]["resourceVersion"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_watch_that_lost_an_event_is_found_out_by_the_pass() -> Result<()> {
+    let (scene, gate) = gated("deaf").await?;
+    let running = scene.rollcall_at(&gate.url, &["--resync=2s"]).await?;
+    running.until_ready().await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
+    scene.until("Database/db", says("Ready", "False")).await?;
+    gate.set(Rule::Mute);
+    scene.play("web", None).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    running.until_metric("rollcall_drift_total", &["found_by=\"resync\""], |count| count >= 1.0).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_api_server_that_is_killed_and_comes_back_moves_nothing_but_what_moved() -> Result<()> {
+    let plane = Arc::new(ControlPlane::start(Parts::Storage).await?);
+    let scene = Scene::set_on(plane.clone(), "killed").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    scene.crd(&Crd::new("Shard")).await?;
+    let children = json!([scene.child("Shard")]);
+    scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
+    let _running = scene.rollcall(&[]).await?;
+    for number in 0..20 {
+        let db = scene.create(scene.custom("Database", &format!("db-{number}"))).await?;
+        scene.create(owned_by(&db, scene.custom("Shard", &format!("shard-{number}")))).await?;
+        set_ready(&scene, number, "True").await?;
+    }
+    let mut before = Vec::new();
+    for number in 0..20 {
+        let db = scene.until(&format!("Database/db-{number}"), says("Ready", "True")).await?;
+        before.push(version_of(&db));
+    }
+    plane.restart_api_server().await?;
+    set_ready(&scene, 7, "False").await?;
+    scene.until("Database/db-7", says("Ready", "False")).await?;
+    for (number, version) in before.into_iter().enumerate().filter(|(number, _)| *number != 7) {
+        let now = scene.get(&format!("Database/db-{number}")).await?;
+        assert_eq!(version_of(&now), version, "db-{number} was written: {}", now["status"]);
+    }
+    Ok(())
+}
+
+async fn set_ready(scene: &Scene, number: u32, status: &str) -> Result<()> {
+    let entry = json!({ "type": "Ready", "status": status, "observedGeneration": 1 });
+    scene.change_status(&format!("Shard/shard-{number}"), json!({ "conditions": [entry] })).await?;
+    Ok(())
+}

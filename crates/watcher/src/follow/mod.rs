@@ -164,11 +164,11 @@ impl<K: Wire> Following<K> {
     fn stumble(&mut self, error: &watcher::Error) {
         self.pending.push_back(Event::Trouble(cause::trouble(error)));
         match error {
-            watcher::Error::InitialListFailed(error) if is_undecodable(error) => {
+            watcher::Error::InitialListFailed(error) if cause::is_undecodable(error) => {
                 self.shared.failed();
                 self.careful();
             }
-            watcher::Error::WatchFailed(error) if is_undecodable(error) => {
+            watcher::Error::WatchFailed(error) if cause::is_undecodable(error) => {
                 self.shared.doubt();
                 self.careful();
             }
@@ -176,7 +176,8 @@ impl<K: Wire> Following<K> {
             // kube lists anew by itself.
             watcher::Error::WatchError(status) if status.code == 410 => {}
             watcher::Error::WatchError(status)
-            | watcher::Error::WatchStartFailed(kube::Error::Api(status)) => self.refused(status.code),
+            | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+            | watcher::Error::WatchFailed(kube::Error::Api(status)) => self.refused(status.code),
             watcher::Error::InitialListFailed(_)
             | watcher::Error::WatchStartFailed(_)
             | watcher::Error::WatchFailed(_) => {}
@@ -254,10 +255,6 @@ fn resource(kind: &ApiKind) -> ApiResource {
         kind: kind.kind.clone(),
         plural: kind.plural.clone(),
     }
-}
-
-fn is_undecodable(error: &kube::Error) -> bool {
-    matches!(error, kube::Error::SerdeError(_) | kube::Error::FromUtf8(_))
 }
 
 /// A number for a kind, so that the seed treats each differently.

@@ -1,0 +1,215 @@
+//! Objects, lists and watches that are not what they should be: the rest gets through, and it is said.
+
+use std::time::Duration;
+
+use sandbox::{Act, Verb};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use watcher::wire::Meta;
+use watcher::{Cause, Event, Parent, Wire};
+
+use crate::cluster::{Cluster, Mirror, deployment, hasty};
+use crate::played::{Scene, list, parameter, quiet, text};
+
+/// Decodes nothing that is not exactly right, as most people's types do.
+#[derive(Clone, Debug, Deserialize)]
+struct Strict {
+    #[serde(rename = "metadata", deserialize_with = "meta")]
+    meta: Meta,
+    #[serde(rename = "spec")]
+    _spec: StrictSpec,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+struct StrictSpec {
+    #[serde(rename = "template")]
+    _template: Value,
+}
+
+fn meta<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Meta, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Plain {
+        name: Box<str>,
+        uid: Box<str>,
+        resource_version: String,
+    }
+    let Plain { name, uid, resource_version } = Plain::deserialize(deserializer)?;
+    let resource_version = resource_version.parse().map_err(serde::de::Error::custom)?;
+    Ok(Meta { name, uid, resource_version, ..Meta::default() })
+}
+
+impl Wire for Strict {
+    fn meta(&self) -> &Meta {
+        &self.meta
+    }
+}
+
+/// A legal object of 200 levels.
+fn deep(name: &str) -> Value {
+    let mut object = deployment(name);
+    let bottom = (0..200).fold(json!(1), |below, _| json!({ "x": below }));
+    object["spec"]["template"]["spec"]["affinity"] = bottom;
+    object
+}
+
+#[tokio::test]
+async fn an_unreadable_object_in_a_list_hides_nobody() {
+    for nonsense in
+        ["7", "null", "\"text\"", "[]", "{\"metadata\":7}", "{\"metadata\":{\"name\":[]},\"spec\":0}"]
+    {
+        let cluster = Cluster::new().await.with(&["a", "b"]);
+        cluster.on_lists(Act::RawItem(nonsense.into()));
+        let mut mirror: Mirror<Parent> = cluster.follow().await;
+        mirror.knows(&["a", "b"]).await;
+        mirror.hears_of(Cause::Undecodable).await;
+        cluster.create(deployment("c"));
+        mirror.knows(&["a", "b", "c"]).await;
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_a_strict_type_refuses_hides_nobody_and_is_named() {
+    let cluster = Cluster::new().await.with(&["a"]);
+    let odd = r#"{"metadata":{"name":"odd","uid":"u","resourceVersion":"5"},"spec":[]}"#;
+    cluster.server.faults().add(sandbox::Fault::new(Act::RawItem(odd.into())).on(Verb::List).times(2));
+    let mut mirror: Mirror<Strict> = cluster.follow_with(hasty()).await;
+    mirror.knows(&["a"]).await;
+    mirror.until("named it", |mirror| mirror.troubles.iter().any(|t| t.detail.contains("\"odd\""))).await;
+    assert_eq!(cluster.asked(Verb::List), 2, "once as quick as can be, once carefully");
+}
+
+#[tokio::test]
+async fn an_object_that_a_strict_type_refuses_in_a_watch_loses_nothing() {
+    let cluster = Cluster::new().await.with(&["a"]);
+    let odd = "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"odd\"}}}\n";
+    cluster.on_watches(Act::RawLine(odd.into()));
+    let mut mirror: Mirror<Strict> = cluster.follow_with(hasty()).await;
+    mirror.hears_of(Cause::Undecodable).await;
+    cluster.create(deployment("b"));
+    mirror.knows(&["a", "b"]).await;
+    assert_eq!(cluster.asked(Verb::List), 2, "what was lost is looked for once");
+}
+
+#[tokio::test]
+async fn an_unreadable_object_in_a_watch_hides_nobody() {
+    for nonsense in ["7", "null", "{\"metadata\":7}", "{\"metadata\":{\"uid\":\"\"}}"] {
+        let cluster = Cluster::new().await.with(&["a"]);
+        let line = format!("{{\"type\":\"MODIFIED\",\"object\":{nonsense}}}\n");
+        cluster.on_watches(Act::RawLine(line.into()));
+        let mut mirror: Mirror<Parent> = cluster.follow().await;
+        mirror.hears_of(Cause::Undecodable).await;
+        cluster.create(deployment("b"));
+        mirror.knows(&["a", "b"]).await;
+    }
+}
+
+#[tokio::test]
+async fn lines_that_are_no_events_do_not_end_the_stream() {
+    for line in [
+        "<html>502 Bad Gateway</html>\n",
+        "{\"type\":\n",
+        "\n\n",
+        "{}\n",
+        "{\"type\":\"SURPRISE\",\"object\":{}}\n",
+    ] {
+        let cluster = Cluster::new().await.with(&["a"]);
+        cluster.on_watches(Act::RawLine(line.into()));
+        let mut mirror = cluster.follow().await;
+        mirror.knows(&["a"]).await;
+        cluster.create(deployment("b"));
+        mirror.knows(&["a", "b"]).await;
+        cluster.delete("a");
+        mirror.knows(&["b"]).await;
+    }
+}
+
+#[tokio::test]
+async fn half_a_line_glued_to_an_event_loses_nothing() {
+    let cluster = Cluster::new().await.with(&["a"]);
+    cluster.on_watches(Act::RawLine("{\"type\":\"MODIFIED\",\"obj".into()));
+    let mut mirror = cluster.follow().await;
+    mirror.knows(&["a"]).await;
+    // The line that tells of it cannot be read.
+    cluster.create(deployment("b"));
+    mirror.knows(&["a", "b"]).await;
+    mirror.hears_of(Cause::Undecodable).await;
+}
+
+#[tokio::test]
+async fn objects_of_200_levels_are_followed_like_any_other() {
+    let cluster = Cluster::new().await.with(&["a"]);
+    cluster.create(deep("listed"));
+    let mut mirror = cluster.follow().await;
+    mirror.knows(&["a", "listed"]).await;
+    cluster.create(deep("watched"));
+    mirror.knows(&["a", "listed", "watched"]).await;
+    assert_eq!(mirror.troubles, []);
+}
+
+#[tokio::test]
+async fn bytes_that_are_no_text_cost_nobody_anything() {
+    let raw = |name: &str| {
+        let object = format!(
+            r#"{{"metadata":{{"name":"{name}","uid":"u-{name}","resourceVersion":"3","annotations":{{"x":"@"}}}}}}"#
+        );
+        object
+            .bytes()
+            .flat_map(|byte| if byte == b'@' { vec![0xff, 0xc3, 0x28] } else { vec![byte] })
+            .collect()
+    };
+    let cluster = Cluster::new().await.with(&["a"]);
+    cluster.on_lists(Act::RawItem(raw("listed")));
+    let line: Vec<u8> =
+        [b"{\"type\":\"ADDED\",\"object\":".to_vec(), raw("watched"), b"}\n".to_vec()].concat();
+    cluster.on_watches(Act::RawLine(line));
+    let mut mirror = cluster.follow().await;
+    mirror.knows(&["a", "listed", "watched"]).await;
+    assert_eq!((mirror.troubles.len(), cluster.asked(Verb::List)), (0, 1), "not even a new list");
+}
+
+#[tokio::test]
+async fn a_list_that_is_no_json_is_asked_again() {
+    for body in ["", "not json", "{\"items\":[{\"metadata\":", "[]", "{\"metadata\":{},\"items\":[]}"] {
+        let cluster = Cluster::new().await.with(&["a"]);
+        cluster.on_lists(Act::AnswerRaw(body.into()));
+        let mut mirror = cluster.follow().await;
+        mirror.knows(&["a"]).await;
+        assert_eq!(mirror.lists, 1, "what could not be read is no list: {body}");
+        mirror.hears_of(Cause::Undecodable).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_talks_nonsense_is_not_listed_in_a_storm() {
+    let minutes = 10;
+    let mut scene =
+        Scene::new(
+            |target| {
+                if parameter(target, "watch").is_some() { text("nonsense\n") } else { list(&[]) }
+            },
+        );
+    scene.for_span(Duration::from_secs(minutes * 60)).await;
+    let lists = scene.asked().iter().filter(|asked| !asked.is_watch()).count();
+    assert!((5..40).contains(&lists), "{lists} lists in {minutes} minutes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_without_a_version_does_not_lose_the_place_in_the_history() {
+    let mut watched = 0;
+    let mut scene = Scene::new(move |target| {
+        if parameter(target, "watch").is_none() {
+            return list(&[]);
+        }
+        watched += 1;
+        match watched {
+            1 => text("{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\",\"uid\":\"u\"}}}\n"),
+            _ => quiet(target),
+        }
+    });
+    let said = scene.for_span(Duration::from_secs(30)).await;
+    let asked = scene.asked();
+    assert_eq!(asked.len(), 3, "one list, two watches: {asked:?}");
+    assert_eq!(parameter(&asked[2].target, "resourceVersion"), Some("7"));
+    assert!(said.iter().any(|event| matches!(event, Event::Apply(_))));
+}

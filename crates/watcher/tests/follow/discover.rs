@@ -1,0 +1,82 @@
+//! From a group and a kind to what the server serves.
+
+use sandbox::{Act, Fault, Verb};
+use serde_json::json;
+use watcher::{Cause, resolve};
+
+use crate::cluster::Cluster;
+
+#[tokio::test]
+async fn kinds_are_found_by_group_and_name() {
+    let cluster = Cluster::new().await;
+    let cases = [
+        ("apps", None, "Deployment", "/apis/apps/v1/deployments", true),
+        ("", None, "Pod", "/api/v1/pods", true),
+        ("", Some("v1"), "ConfigMap", "/api/v1/configmaps", false),
+        (
+            "autoscaling",
+            Some("v1"),
+            "HorizontalPodAutoscaler",
+            "/apis/autoscaling/v1/horizontalpodautoscalers",
+            true,
+        ),
+        (
+            "rbac.authorization.k8s.io",
+            None,
+            "ClusterRole",
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+            false,
+        ),
+    ];
+    for (group, version, kind, path, has_status) in cases {
+        let found = resolve(&cluster.client, group, version, kind).await.unwrap().unwrap();
+        assert_eq!((found.path(None).as_str(), found.has_status), (path, has_status), "{kind}");
+    }
+    assert!(!cluster.kind("", "Node").await.namespaced);
+    assert_eq!(cluster.kind("", "Node").await.path(Some("default")), "/api/v1/nodes");
+}
+
+#[tokio::test]
+async fn what_is_not_installed_is_no_error() {
+    let cluster = Cluster::new().await;
+    for (group, version, kind) in [
+        ("example.com", None, "Widget"),
+        ("apps", None, "Widget"),
+        ("apps", Some("v9"), "Deployment"),
+        ("", None, "Widget"),
+        // A subresource is no kind: `deployments/scale` returns a Scale.
+        ("apps", None, "Scale"),
+    ] {
+        assert_eq!(resolve(&cluster.client, group, version, kind).await.unwrap(), None, "{group}/{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_kind_is_found_in_the_version_that_has_it() {
+    let cluster = Cluster::new().await;
+    let version = |name: &str, storage: bool| {
+        json!({"name": name, "served": true, "storage": storage, "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}})
+    };
+    let define = |kind: &str, plural: &str, versions: serde_json::Value| {
+        cluster.create(json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.example.com")},
+            "spec": {"group": "example.com", "scope": "Cluster",
+                "names": {"kind": kind, "plural": plural}, "versions": versions},
+        }));
+    };
+    define("New", "news", json!([version("v1", true)]));
+    define("Old", "olds", json!([version("v1beta1", true)]));
+    let old = cluster.kind("example.com", "Old").await;
+    assert_eq!((old.version.as_str(), old.namespaced, old.has_status), ("v1beta1", false, true));
+    assert_eq!(cluster.kind("example.com", "New").await.version, "v1");
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_not_one_that_has_no_such_kind() {
+    let cluster = Cluster::new().await;
+    cluster.server.faults().add(Fault::new(Act::Answer(503, None)).on(Verb::Other));
+    let error = resolve(&cluster.client, "apps", None, "Deployment").await.unwrap_err();
+    assert_eq!(error.cause, Cause::ServerError);
+}

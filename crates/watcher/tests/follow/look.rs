@@ -1,0 +1,127 @@
+//! Reading again, live.
+
+use std::time::Duration;
+
+use sandbox::{Act, Fault, Verb};
+use serde_json::json;
+use watcher::{Cause, Parent, Wire, look, look_all, look_metadata};
+
+use crate::cluster::{Cluster, deployment};
+
+#[tokio::test]
+async fn one_object_is_read_as_it_is_now() {
+    let cluster = Cluster::new().await.with(&["a"]);
+    let kind = cluster.kind("apps", "Deployment").await;
+    let read =
+        async |name: &str| look::<Parent>(&cluster.client, &kind, Some("default"), name).await.unwrap();
+    let a = read("a").await.unwrap();
+    assert_eq!((&*a.meta().name, &*a.meta().namespace), ("a", "default"));
+    cluster.delete("a");
+    assert!(read("a").await.is_none());
+    assert!(read("never-was").await.is_none());
+}
+
+#[tokio::test]
+async fn reads_name_no_version_so_that_no_cache_may_answer() {
+    let cluster = Cluster::new().await.with(&["a"]);
+    let kind = cluster.kind("apps", "Deployment").await;
+    cluster.server.forget_requests();
+    let _: Option<Parent> = look(&cluster.client, &kind, Some("default"), "a").await.unwrap();
+    let _: Vec<Parent> = look_all(&cluster.client, &kind, None, None).await.unwrap();
+    let _ = look_metadata(&cluster.client, &kind, None, None).await.unwrap();
+    let requests = cluster.server.requests();
+    assert_eq!(requests.len(), 3);
+    for request in requests {
+        assert!(request.query.iter().all(|(key, _)| !key.starts_with("resourceVersion")), "{request:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_is_none_is_never_asked_for() {
+    let cluster = Cluster::new().await;
+    let kind = cluster.kind("apps", "Deployment").await;
+    cluster.server.forget_requests();
+    for name in ["../../secrets/x", "a/b", "", "..", "a?watch=1"] {
+        assert!(look::<Parent>(&cluster.client, &kind, Some("default"), name).await.unwrap().is_none());
+        assert!(look::<Parent>(&cluster.client, &kind, Some(name), "a").await.unwrap().is_none());
+    }
+    assert_eq!(cluster.server.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_long_list_is_read_whole_and_by_labels() {
+    let cluster = Cluster::new().await;
+    let names: Vec<String> = (0..1_100).map(|n| format!("d{n:04}")).collect();
+    names.iter().for_each(|name| cluster.create(deployment(name)));
+    let kind = cluster.kind("apps", "Deployment").await;
+    cluster.server.forget_requests();
+    let all: Vec<Parent> = look_all(&cluster.client, &kind, Some("default"), None).await.unwrap();
+    let mut found: Vec<_> = all.iter().map(|object| object.meta().name.to_string()).collect();
+    found.sort();
+    assert_eq!(found, names);
+    assert_eq!(cluster.asked(Verb::List), 3, "500 at a time");
+    let some = look_all::<Parent>(&cluster.client, &kind, None, Some("app in (d0001, d0777)")).await.unwrap();
+    assert_eq!(some.len(), 2);
+}
+
+#[tokio::test]
+async fn a_list_that_outlives_the_history_is_read_anew_in_one_piece() {
+    let cluster = Cluster::new().await;
+    (0..600).for_each(|n| cluster.create(deployment(&format!("d{n}"))));
+    let kind = cluster.kind("apps", "Deployment").await;
+    cluster.server.faults().add(Fault::new(Act::Answer(410, None)).on(Verb::List).skip(1).once());
+    let all: Vec<Parent> = look_all(&cluster.client, &kind, None, None).await.unwrap();
+    assert_eq!(all.len(), 600);
+    let last = cluster.server.requests().pop().unwrap();
+    assert!(last.query.iter().all(|(key, _)| key != "limit" && key != "continue"), "{last:?}");
+}
+
+#[tokio::test]
+async fn metadata_alone_has_what_identifies_and_links_an_object() {
+    let cluster = Cluster::new().await;
+    let mut object = deployment("a");
+    let owner = json!({"apiVersion": "example.com/v1", "kind": "Shop", "name": "shop", "uid": "u-shop"});
+    object["metadata"]["ownerReferences"] = json!([owner]);
+    let now = cluster.server.now();
+    cluster.server.store().set_controllers(false);
+    cluster.server.store().create(now, object).unwrap();
+    let kind = cluster.kind("apps", "Deployment").await;
+    let metas = look_metadata(&cluster.client, &kind, None, Some("app=a")).await.unwrap();
+    assert_eq!((metas.len(), &*metas[0].name, &*metas[0].owners[0].uid), (1, "a", "u-shop"));
+    assert!(metas[0].resource_version > 0);
+}
+
+#[tokio::test]
+async fn a_refusal_is_told_at_once_and_with_its_cause() {
+    let cluster = Cluster::new().await.with(&["a"]);
+    let kind = cluster.kind("apps", "Deployment").await;
+    let cases = [
+        (Act::Answer(429, Some(1)), Cause::Throttled, Some(1)),
+        (Act::Answer(503, Some(2)), Cause::ServerError, Some(2)),
+        (Act::Answer(500, None), Cause::ServerError, None),
+        (Act::Forbid, Cause::Forbidden, None),
+        (Act::Drop, Cause::Connection, None),
+        (Act::AnswerRaw("not json".into()), Cause::Undecodable, None),
+    ];
+    for (act, cause, seconds) in cases {
+        cluster.server.forget_requests();
+        let fault = cluster.server.faults().add(Fault::new(act).on(Verb::Get));
+        let error = look::<Parent>(&cluster.client, &kind, Some("default"), "a").await.unwrap_err();
+        assert_eq!((error.cause, error.come_back), (cause, seconds.map(Duration::from_secs)), "{error}");
+        assert!(error.to_string().starts_with("failed to get Deployment.apps default/a: "), "{error}");
+        assert_eq!(fault.fired(), 1, "nobody retries behind our back");
+        fault.lift();
+    }
+}
+
+#[tokio::test]
+async fn an_object_that_cannot_be_read_is_named_and_not_left_out() {
+    let cluster = Cluster::new().await.with(&["a"]);
+    let kind = cluster.kind("apps", "Deployment").await;
+    cluster.on_lists(Act::RawItem(b"{\"metadata\":{\"name\":\"x\xff\",\"uid\":\"u\"}}".to_vec()));
+    let all: Vec<Parent> = look_all(&cluster.client, &kind, None, None).await.unwrap();
+    assert_eq!(all.len(), 2, "bytes that are no text are not the end of it");
+    cluster.on_lists(Act::RawItem("nonsense".into()));
+    let error = look_all::<Parent>(&cluster.client, &kind, None, None).await.unwrap_err();
+    assert_eq!(error.cause, Cause::Undecodable);
+}

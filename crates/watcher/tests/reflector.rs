@@ -1,0 +1,303 @@
+//! What the reflector holds, and what it lets go.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use aggregator::{KindId, PolicyId, Target};
+use readiness::{Kind, Level, Limits, Time};
+use serde_json::{Value, json};
+use watcher::plan::{
+    ChildRule, Find, Interest, LabelRule, Lens, ObservedGeneration, ParentRule, Selector, Template,
+};
+use watcher::reflector::{Applied, Reflector};
+use watcher::{Feed, Parent};
+
+const NOW: Time = Time(1_800_000_000_000);
+const PODS: KindId = KindId(1);
+const WIDGETS: KindId = KindId(2);
+const POLICY: PolicyId = PolicyId(7);
+
+fn limits() -> Limits {
+    Limits { pending: Duration::from_mins(10), terminating: Duration::from_mins(10) }
+}
+
+fn children(find: Find, ignore: Option<Selector>) -> Interest {
+    let child = vec![ChildRule { policy: POLICY, group: 0, lens: 0, find, ignore }];
+    let lenses = vec![Lens { limits: limits() }];
+    Interest {
+        id: PODS,
+        judge: Kind::of("", "Pod"),
+        lenses,
+        child,
+        parent: vec![],
+        release: false,
+        counted: true,
+    }
+}
+
+fn owned() -> Interest {
+    children(Find::Owner { group: "example.com".into(), kind: "Widget".into() }, None)
+}
+
+fn parents(labels: Vec<LabelRule>) -> Interest {
+    let rule = ParentRule {
+        policy: POLICY,
+        selector: Selector::default(),
+        namespace_selector: None,
+        namespaces: vec![],
+        condition: "Ready".into(),
+        fallback: None,
+        takeover: false,
+        observed_generation: ObservedGeneration::Auto,
+        labels,
+        names: vec![],
+    };
+    let (judge, lenses) = (Kind::of("example.com", "Widget"), vec![]);
+    Interest { id: WIDGETS, judge, lenses, child: vec![], parent: vec![rule], release: false, counted: true }
+}
+
+fn uid(n: u32) -> String {
+    format!("00000000-0000-4000-8000-{n:012}")
+}
+
+fn pod(n: u32, version: u32, ready: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": format!("pod-{n}"), "namespace": "shop", "uid": uid(n), "resourceVersion": version.to_string(),
+            "labels": {"app": "web"},
+            "ownerReferences": [{"apiVersion": "example.com/v1", "kind": "Widget", "name": "w", "uid": uid(1_000)}]},
+        "spec": {"restartPolicy": "Always"},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": ready}]}
+    })
+}
+
+fn widget(version: u32, generation: u32, status: &Value) -> Value {
+    json!({
+        "apiVersion": "example.com/v1", "kind": "Widget",
+        "metadata": {"name": "w", "namespace": "shop", "uid": uid(1_000), "resourceVersion": version.to_string(),
+            "generation": generation},
+        "spec": {"size": 1}, "status": status
+    })
+}
+
+fn apply(reflector: &Reflector, interest: &Interest, object: &Value) -> Applied {
+    let object: Parent = serde_json::from_str(&object.to_string()).unwrap();
+    let text = (!interest.parent.is_empty()).then(|| object.text()).flatten();
+    reflector.apply(interest, object.child(), text)
+}
+
+fn level(reflector: &Reflector, n: u32) -> Option<Level> {
+    reflector.read(reflector.find(&uid(n))?, |row| row.assessment.at(NOW).level)
+}
+
+#[test]
+fn an_object_that_no_parent_owns_gets_no_row() {
+    let reflector = Reflector::new(|| ());
+    let mut stray = pod(1, 5, "True");
+    stray["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": uid(9)}]);
+    assert_eq!(apply(&reflector, &owned(), &stray), Applied::Unwanted);
+    assert!(reflector.is_empty() && reflector.take_dirty(9).is_empty());
+    assert_eq!(apply(&reflector, &owned(), &pod(1, 6, "True")), Applied::Moved(0));
+    assert_eq!(apply(&reflector, &owned(), &stray_again(&stray)), Applied::Unwanted);
+    assert_eq!(level(&reflector, 1), None, "it was orphaned");
+}
+
+fn stray_again(stray: &Value) -> Value {
+    let mut later = stray.clone();
+    later["metadata"]["resourceVersion"] = json!("7");
+    later
+}
+
+#[test]
+fn only_what_a_parent_could_show_moves_an_object() {
+    let woken = Arc::new(AtomicUsize::new(0));
+    let count = woken.clone();
+    let reflector = Reflector::new(move || _ = count.fetch_add(1, Ordering::Relaxed));
+    assert_eq!(apply(&reflector, &owned(), &pod(1, 5, "True")), Applied::Moved(0));
+    let mut chatter = pod(1, 6, "True");
+    chatter["metadata"]["annotations"] = json!({"touched": "again"});
+    assert_eq!(apply(&reflector, &owned(), &chatter), Applied::Same);
+    assert_eq!(apply(&reflector, &owned(), &pod(1, 7, "False")), Applied::Moved(6));
+    assert_eq!(reflector.take_dirty(9).len(), 1, "the set coalesces");
+    assert_eq!(woken.load(Ordering::Relaxed), 1, "one wake for what nobody has taken yet");
+}
+
+#[test]
+fn nothing_older_than_what_is_held_is_applied() {
+    let reflector = Reflector::new(|| ());
+    apply(&reflector, &owned(), &pod(1, 50, "False"));
+    assert_eq!(apply(&reflector, &owned(), &pod(1, 49, "True")), Applied::Stale);
+    assert_ne!(level(&reflector, 1), Some(Level::Ready));
+}
+
+#[test]
+fn a_live_read_that_a_deletion_overtook_brings_nothing_back() {
+    let reflector = Reflector::new(|| ());
+    apply(&reflector, &owned(), &pod(1, 50, "True"));
+    reflector.delete(&uid(1), 60);
+    assert_eq!(apply(&reflector, &owned(), &pod(1, 50, "True")), Applied::Stale);
+    assert_eq!(level(&reflector, 1), None);
+}
+
+#[test]
+fn identity_is_the_uid_and_not_the_name() {
+    let reflector = Reflector::new(|| ());
+    apply(&reflector, &owned(), &pod(1, 5, "True"));
+    let mut again = pod(1, 6, "False");
+    again["metadata"]["uid"] = json!(uid(2));
+    apply(&reflector, &owned(), &again);
+    assert_ne!(reflector.find(&uid(1)), reflector.find(&uid(2)));
+    reflector.delete(&uid(1), 7);
+    assert_eq!(level(&reflector, 1), None);
+    assert!(level(&reflector, 2).is_some(), "deleting the old one does not touch the new one");
+}
+
+#[test]
+fn a_relist_is_mark_and_sweep_within_its_scope() {
+    let reflector = Reflector::new(|| ());
+    reflector.begin(PODS, Some("shop"));
+    for n in 1..=3 {
+        apply(&reflector, &owned(), &pod(n, n, "True"));
+    }
+    let mut elsewhere = pod(4, 4, "True");
+    elsewhere["metadata"]["namespace"] = json!("bank");
+    reflector.begin(PODS, Some("bank"));
+    apply(&reflector, &owned(), &elsewhere);
+    assert_eq!(reflector.finish(PODS, Some("bank")), 0);
+
+    reflector.begin(PODS, Some("shop"));
+    apply(&reflector, &owned(), &pod(2, 9, "True"));
+    // The list breaks off and begins again: nothing is gone before one is complete.
+    reflector.begin(PODS, Some("shop"));
+    assert!(level(&reflector, 1).is_some());
+    apply(&reflector, &owned(), &pod(1, 10, "True"));
+    assert_eq!(reflector.finish(PODS, Some("shop")), 2);
+    assert_eq!([1, 2, 3, 4].map(|n| level(&reflector, n).is_some()), [true, false, false, true]);
+}
+
+#[test]
+fn a_place_is_used_again_only_after_the_engine_let_go() {
+    let reflector = Reflector::new(|| ());
+    apply(&reflector, &owned(), &pod(1, 5, "True"));
+    let owner = reflector.find(&uid(1_000)).expect("the owner has a place before it is seen");
+    reflector.delete(&uid(1), 6);
+    let dirty = reflector.take_dirty(9);
+    assert!(dirty.contains(&owner), "the owner that nobody refers to any more is let go as well");
+    assert!(reflector.find(&uid(1)).is_some(), "until the engine has heard of it");
+    for id in dirty {
+        assert!(reflector.view(id, NOW, |view| view.is_none()));
+        reflector.recycle(id);
+    }
+    assert!(reflector.is_empty());
+}
+
+#[test]
+fn what_a_live_read_knew_first_is_awaited_from_the_watch() {
+    let reflector = Reflector::new(|| ());
+    apply(&reflector, &owned(), &pod(1, 5, "False"));
+    let live = |version: u32| {
+        let object: Parent = serde_json::from_str(&pod(1, version, "True").to_string()).unwrap();
+        reflector.apply_live(&owned(), object.child(), None)
+    };
+    let (applied, awaited) = live(8);
+    assert_eq!(applied, Applied::Moved(5));
+    let awaited = awaited.expect("it was news");
+    apply(&reflector, &owned(), &pod(1, 8, "True"));
+    assert!(!reflector.still_awaited(&awaited), "the watch brought it too");
+    apply(&reflector, &owned(), &pod(1, 9, "False"));
+    let (_, awaited) = live(12);
+    assert!(reflector.still_awaited(&awaited.expect("news again")), "drift");
+}
+
+#[test]
+fn labels_find_children_in_the_namespace_of_the_parent_alone() {
+    let reflector = Reflector::new(|| ());
+    let by_name = LabelRule {
+        group: 0,
+        values: vec![Template::parse("{parent.metadata.name}eb").unwrap()],
+        namespaces: vec![],
+    };
+    apply(&reflector, &parents(vec![by_name]), &widget(1, 1, &json!(null)));
+    let by_label = children(Find::Labels { keys: vec!["app".into()] }, None);
+    apply(&reflector, &by_label, &pod(1, 5, "True"));
+    let mut elsewhere = pod(2, 5, "True");
+    elsewhere["metadata"]["namespace"] = json!("bank");
+    apply(&reflector, &by_label, &elsewhere);
+    let target = |n| reflector.view(reflector.find(&uid(n)).unwrap(), NOW, |v| v.unwrap().links[0].target);
+    let selects = reflector.read(reflector.find(&uid(1_000)).unwrap(), |row| {
+        row.parent.as_ref().unwrap().view.answers[0].selects.clone()
+    });
+    assert_eq!(selects.map(|s| Target::Selector(s[0])), Some(target(1)));
+    assert_ne!(target(1), target(2));
+}
+
+#[test]
+fn a_template_that_reads_a_missing_field_is_said_of_its_parent() {
+    let reflector = Reflector::new(|| ());
+    let bad = LabelRule {
+        group: 0,
+        values: vec![Template::parse("{parent.spec.nothing}").unwrap()],
+        namespaces: vec![],
+    };
+    apply(&reflector, &parents(vec![bad]), &widget(1, 1, &json!(null)));
+    let unrendered = reflector.read(reflector.find(&uid(1_000)).unwrap(), |row| {
+        let parent = row.parent.as_ref().unwrap();
+        (parent.view.answers[0].unrendered, parent.targets[0].unrendered.as_ref().map(ToString::to_string))
+    });
+    let (unrendered, error) = unrendered.unwrap();
+    assert!(unrendered && error.unwrap().contains("parent.spec.nothing"));
+}
+
+#[test]
+fn evidence_is_read_from_what_the_operator_left() {
+    use aggregator::Evidence::{Handled, NotYet, Silent};
+    let by = |manager: &str| json!([{"manager": manager, "operation": "Update", "fieldsV1": {"f:status": {"f:observedGeneration": {}}}}]);
+    let kopf =
+        |spec: &str| json!({"kopf.zalando.org/last-handled-configuration": format!("{{\"spec\":{spec}}}\n")});
+    for (annotations, fields, status, expected) in [
+        (json!({}), json!([]), json!({}), Silent),
+        (json!({}), by("operator"), json!({"observedGeneration": 3}), Handled),
+        (json!({}), by("operator"), json!({"observedGeneration": 2}), NotYet),
+        (json!({}), by("rollcall"), json!({"observedGeneration": 3}), Silent),
+        (
+            json!({}),
+            json!([]),
+            json!({"conditions": [{"type": "Synced", "status": "True", "observedGeneration": 3}]}),
+            Handled,
+        ),
+        (
+            json!({}),
+            json!([]),
+            json!({"conditions": [{"type": "Synced", "status": "True", "observedGeneration": 2}]}),
+            NotYet,
+        ),
+        (kopf(r#"{"size":1}"#), json!([]), json!({}), Handled),
+        (kopf(r#"{"size":0}"#), json!([]), json!({}), NotYet),
+        (kopf("not json"), json!([]), json!({}), Silent),
+        (kopf(r#"{"size":0}"#), by("operator"), json!({"observedGeneration": 3}), NotYet),
+    ] {
+        let reflector = Reflector::new(|| ());
+        let mut parent = widget(1, 3, &status);
+        parent["metadata"]["annotations"] = annotations.clone();
+        parent["metadata"]["managedFields"] = fields.clone();
+        apply(&reflector, &parents(vec![]), &parent);
+        let evidence = reflector
+            .view(reflector.find(&uid(1_000)).unwrap(), NOW, |v| v.unwrap().parent.unwrap().evidence);
+        assert_eq!(evidence, expected, "{annotations} {fields} {status}");
+    }
+}
+
+#[test]
+fn a_namespace_that_the_policy_does_not_choose_has_no_parents() {
+    let reflector = Reflector::new(|| ());
+    let mut interest = parents(vec![]);
+    interest.parent[0].namespace_selector = Some(Selector {
+        requirements: vec![watcher::plan::Requirement::In("team".into(), vec!["a".into()])],
+    });
+    assert_eq!(apply(&reflector, &interest, &widget(1, 1, &json!(null))), Applied::Unwanted);
+    assert!(reflector.set_namespace("shop", Some(&[("team".into(), "a".into())])));
+    assert!(!reflector.set_namespace("shop", Some(&[("team".into(), "a".into())])), "that is no news");
+    assert_eq!(apply(&reflector, &interest, &widget(2, 1, &json!(null))), Applied::Moved(0));
+}

@@ -116,6 +116,11 @@ impl Delivery {
         self.overwrites >= FIGHT
     }
 
+    /// The server drops what is written on it.
+    pub(crate) fn pruned(&self) -> bool {
+        matches!(self.state, State::Pruned(_))
+    }
+
     /// This is to be said. Where the answer is `Later` without a moment, the outcome of a write is awaited.
     pub(crate) fn offer(&mut self, wanted: Digest, now: Time) -> (Decision, Option<Time>) {
         match self.state {

@@ -33,6 +33,8 @@ pub struct RollState {
     pub answer: Answer,
     /// Somebody keeps overwriting what we write on this parent.
     pub yielding: bool,
+    /// The server drops what we write on this parent, or its status has no place for it.
+    pub pruned: bool,
 }
 
 /// One child of one parent.
@@ -144,6 +146,7 @@ impl Engine {
                 policy: r.policy,
                 answer: r.answer?,
                 yielding: delivery.yielding(),
+                pruned: delivery.pruned(),
             })
         })
     }

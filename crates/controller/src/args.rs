@@ -26,7 +26,8 @@ pub struct RunArgs {
     /// How often a parent that is not ready is read again live, with the children that hold it back; 0s: never.
     #[arg(long, env = "ROLLCALL_RESYNC", default_value = "30s", value_parser = duration, value_name = "DURATION")]
     pub resync: Duration,
-    /// How often a parent that ten passes found unchanged is read again.
+    /// How often the metadata of everything is compared with what is held, and how often a parent that ten passes
+    /// found unchanged is read again; 0s: never.
     #[arg(long, env = "ROLLCALL_AUDIT", default_value = "10m", value_parser = duration, value_name = "DURATION")]
     pub audit: Duration,
     /// From when on something pending or terminating is stuck, where a policy does not say.

@@ -17,24 +17,8 @@ use watcher::plan::Interest;
 use watcher::reflector::Reflector;
 use watcher::{ApiKind, Cause, Event, Feed, FollowOptions, Parent, follow, resolve, wire::Child};
 
+pub(crate) use crate::core::News;
 use crate::policies::{KindPlan, Plan};
-
-/// What a kind's task says to the loop.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum News {
-    /// It is followed anew: what was known is neither confirmed nor gone until `Synced`.
-    Starting,
-    /// It is not installed.
-    Absent,
-    /// Everything was listed.
-    Synced,
-    /// The server answered.
-    Alive,
-    /// Something is wrong.
-    Trouble(Cause, String),
-    /// It is not followed any more.
-    Stopped,
-}
 
 /// A kind as the server serves it, and why it is followed.
 #[derive(Clone, Debug)]

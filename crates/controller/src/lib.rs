@@ -9,6 +9,8 @@ mod admin;
 #[cfg(feature = "io")]
 pub mod args;
 #[cfg(feature = "io")]
+mod audit;
+#[cfg(feature = "io")]
 pub mod crd;
 #[cfg(feature = "io")]
 mod drive;

@@ -32,6 +32,7 @@ pub(crate) struct LookOrder {
 }
 
 /// Reads what it is told to.
+#[derive(Clone)]
 pub(crate) struct Looker {
     /// The client.
     pub(crate) client: kube::Client,
@@ -73,7 +74,7 @@ impl Looker {
                     self.metrics.resync_reads.inc();
                     let news = self.read(&read).await;
                     if !news.is_empty() {
-                        checks.push(self.check(news));
+                        checks.push(self.check(news, "resync"));
                     }
                 }
             }
@@ -145,9 +146,21 @@ impl Looker {
         known: Option<ObjectId>,
     ) -> Result<Vec<Drift>, LookError> {
         let scope = Some(namespace).filter(|n| !n.is_empty());
-        match look::<K>(&self.client, &followed.api, scope, name).await? {
-            Some(object) => Ok(self.apply(followed, &object).into_iter().collect()),
-            None => Ok(known.and_then(|id| self.vanished(followed, id, name)).into_iter().collect()),
+        let object = look::<K>(&self.client, &followed.api, scope, name).await?;
+        Ok(self.found(followed, name, known, object.as_ref()).into_iter().collect())
+    }
+
+    /// What one live read found; `known` is the object that was expected there.
+    pub(crate) fn found<K: Feed>(
+        &self,
+        followed: &Followed,
+        name: &str,
+        known: Option<ObjectId>,
+        object: Option<&K>,
+    ) -> Option<Drift> {
+        match object {
+            Some(object) => self.apply(followed, object),
+            None => self.vanished(followed, known?, name),
         }
     }
 
@@ -186,7 +199,7 @@ impl Looker {
     }
 
     /// After a while: is what was read live still only known from there?
-    async fn check(&self, news: Vec<Drift>) {
+    pub(crate) async fn check(&self, news: Vec<Drift>, found_by: &str) {
         tokio::time::sleep(GRACE).await;
         for drift in news.iter().filter(|d| self.reflector.still_awaited(&d.awaited)) {
             let Drift { kind, object, before, live, .. } = drift;
@@ -197,14 +210,14 @@ impl Looker {
                 live,
                 "drift: the watch has not brought what a live read found"
             );
-            self.metrics.drift(kind);
+            self.metrics.drift(kind, found_by);
         }
     }
 }
 
 /// Something that a live read knew before the watch did.
 #[derive(Clone, Debug)]
-struct Drift {
+pub(crate) struct Drift {
     kind: String,
     object: String,
     before: u64,

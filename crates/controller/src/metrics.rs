@@ -140,6 +140,7 @@ impl Metrics {
     pub(crate) fn kind(&self, kind: &str) {
         self.stale.with_label_values(&[kind]);
         self.drift.with_label_values(&[kind, "resync"]);
+        self.drift.with_label_values(&[kind, "audit"]);
         for cause in Cause::ALL {
             self.restarts.with_label_values(&[kind, cause.label()]);
         }
@@ -174,8 +175,8 @@ impl Metrics {
     }
 
     /// The watch had lost something.
-    pub(crate) fn drift(&self, kind: &str) {
-        self.drift.with_label_values(&[kind, "resync"]).inc();
+    pub(crate) fn drift(&self, kind: &str, found_by: &str) {
+        self.drift.with_label_values(&[kind, found_by]).inc();
     }
 
     /// Numbers were gathered.

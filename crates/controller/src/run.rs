@@ -112,6 +112,7 @@ impl Service {
             seed: seed.derive(3),
         };
         let looker = Looker { client, reflector, known, metrics: metrics.clone(), rate: args.resync_rate };
+        let auditor = looker.clone();
         let pages = Pages {
             metrics,
             snapshot: snapshots,
@@ -128,6 +129,17 @@ impl Service {
         });
         tasks.spawn("the periodic pass", async move {
             looker.run(looks_out).await;
+            Ok(())
+        });
+        let auditing = crate::audit::run(
+            auditor,
+            args.audit,
+            args.namespaces.clone(),
+            seed.derive(4),
+            stop.child_token(),
+        );
+        tasks.spawn("the audit", async move {
+            auditing.await;
             Ok(())
         });
         tasks.spawn("the listener", admin::serve(listener, pages, stop.child_token()));

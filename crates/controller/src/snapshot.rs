@@ -23,6 +23,8 @@ pub(crate) struct PolicyNumbers {
     pub(crate) owned: BTreeMap<String, u64>,
     /// Parents on which somebody keeps overwriting what is written.
     pub(crate) yielding: u64,
+    /// Parents on which the server drops what is written.
+    pub(crate) pruned: u64,
     /// Everything that it rests on was listed.
     pub(crate) synced: bool,
 }
@@ -92,6 +94,7 @@ impl Snapshot {
             let numbers = snapshot.policies.entry(words.name.clone()).or_default();
             numbers.parents += 1;
             numbers.yielding += u64::from(roll.yielding);
+            numbers.pruned += u64::from(roll.pruned);
             *numbers.reasons.entry(roll.answer.reason).or_default() += 1;
             let ready = roll.answer.reason.status() == Status::True;
             numbers.ready += u64::from(ready);

@@ -11,15 +11,14 @@ use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http_body_util::BodyExt;
 use kube::client::Body;
 use readiness::rollup::Status;
-use serde_json::value::RawValue;
-use timer::{Backoff, Seed};
+use timer::Seed;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tracing::{debug, info, warn};
 use watcher::reflector::Reflector;
-use watcher::status::{MANAGER, ParentStatus};
+use watcher::status::MANAGER;
 use watcher::{ApiKind, Parent, look};
 
-use crate::core::Write;
+use crate::core::{Reply, Write, reply};
 use crate::kinds::{Followed, Known};
 
 /// So many writes are under way at once.
@@ -90,40 +89,37 @@ impl Writer {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
                 warn!(object, error = format!("{error:#}"), "failed to patch status");
-                return (self.retry(write, Duration::ZERO), "error");
+                return (reply::retry(write, self.seed, Duration::ZERO), "error");
             }
             Err(_) => {
                 warn!(object, "failed to patch status: no answer");
-                return (self.retry(write, Duration::ZERO), "timeout");
+                return (reply::retry(write, self.seed, Duration::ZERO), "timeout");
             }
         };
         let Response { status, retry_after, body } = response;
-        match status {
-            200..300 => self.written(followed, write, &object, &body),
-            404 => {
+        let reply = Reply::of(status);
+        let outcome = reply.outcome(write, self.seed, retry_after);
+        match reply {
+            Reply::Accepted => self.written(followed, write, &object, &body),
+            Reply::Gone => {
                 debug!(object, "gone before it was written");
                 self.look(followed, write).await;
-                (Outcome::Gone, "gone")
+                (outcome, "gone")
             }
-            409 | 422 => {
+            Reply::Conflict => {
                 debug!(object, status, body = %String::from_utf8_lossy(&body), "guard failed; reading it anew");
                 self.look(followed, write).await;
-                (Outcome::Conflict, "conflict")
+                (outcome, "conflict")
             }
-            403 => {
+            Reply::NotPermitted => {
                 warn!(object, detail = message(&body), "not permitted to patch status");
-                (Outcome::Retry(Duration::from_secs(30)), "forbidden")
+                (outcome, "forbidden")
             }
-            _ => {
+            Reply::Failed => {
                 warn!(object, status, detail = message(&body), "failed to patch status");
-                (self.retry(write, retry_after), if status == 429 { "throttled" } else { "error" })
+                (outcome, if status == 429 { "throttled" } else { "error" })
             }
         }
-    }
-
-    fn retry(&self, write: &Write, at_least: Duration) -> Outcome {
-        let backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_secs(2) };
-        Outcome::Retry(at_least.max(backoff.after(1, self.seed, u64::from(write.parent))))
     }
 
     async fn send(&self, api: &ApiKind, write: &Write) -> anyhow::Result<Response> {
@@ -155,9 +151,8 @@ impl Writer {
         else {
             return (Outcome::Written, "written");
         };
-        self.reflector.apply(&followed.interest, &parent.child, Some(&parent.text));
-        let takeover: Vec<&str> = write.wanted.entries.iter().map(|e| e.r#type.as_str()).collect();
-        if kept(&parent.text, &takeover) {
+        let outcome = reply::accepted(&self.reflector, &followed.interest, write, &parent);
+        if outcome == Outcome::Written {
             for entry in
                 write.wanted.entries.iter().filter(|e| !matches!(&*e.r#type, "Reconciling" | "Stalled"))
             {
@@ -170,26 +165,20 @@ impl Writer {
                     "wrote"
                 );
             }
-            return (Outcome::Written, "written");
+            return (outcome, "written");
         }
         warn!(
             object,
             "the server dropped status.conditions: the schema of its CRD has no such field (it prunes)"
         );
-        (Outcome::Pruned, "pruned")
+        (outcome, "pruned")
     }
 
     /// Reads a parent live, so that what is decided next rests on what it says now.
     async fn look(&self, followed: &Followed, write: &Write) {
         let namespace = Some(write.namespace.as_str()).filter(|n| !n.is_empty());
         match look::<Parent>(&self.client, &followed.api, namespace, &write.name).await {
-            Ok(Some(parent)) => {
-                if *parent.child.meta.uid != *write.uid {
-                    self.reflector.delete(&write.uid, 0);
-                }
-                self.reflector.apply(&followed.interest, &parent.child, Some(&parent.text));
-            }
-            Ok(None) => self.reflector.delete(&write.uid, 0),
+            Ok(live) => reply::reread(&self.reflector, &followed.interest, write, live.as_ref()),
             Err(error) => warn!(%error, "after a failed guard"),
         }
     }
@@ -199,12 +188,6 @@ struct Response {
     status: u16,
     retry_after: Duration,
     body: Vec<u8>,
-}
-
-/// Are entries of all these types there?
-fn kept(object: &RawValue, types: &[&str]) -> bool {
-    let status = ParentStatus::read(object, types);
-    types.iter().all(|kind| status.ours(kind).is_some())
 }
 
 /// What a `Status` object says.

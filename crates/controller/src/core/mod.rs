@@ -4,7 +4,9 @@
 //! written. Nothing in here waits, and nothing in here knows kube.
 
 mod causes;
+mod health;
 mod render;
+pub mod reply;
 mod tree;
 mod words;
 
@@ -20,6 +22,8 @@ use timer::Seed;
 use watcher::reflector::Reflector;
 use watcher::status::{Guarded, ParentStatus, Wanted, guarded_patch};
 
+pub use health::{Health, News};
+pub use reply::Reply;
 pub use tree::{Ages, TreeNode};
 pub use words::{GroupWords, PolicyWords};
 

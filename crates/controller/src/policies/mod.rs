@@ -17,6 +17,15 @@ pub(crate) use task::found;
 
 use api::ReadinessPolicySpec;
 
+/// Why a policy is not in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// `Invalid` or `Conflict`.
+    pub(crate) reason: &'static str,
+    /// For people.
+    pub(crate) why: String,
+}
+
 /// A policy as it was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {

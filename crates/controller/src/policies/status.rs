@@ -13,7 +13,7 @@ use readiness::Time;
 use tracing::{debug, warn};
 use watcher::status::{MANAGER, time};
 
-use super::{Found, InUse};
+use super::{Found, InUse, Refused};
 use crate::drive::Clock;
 use crate::snapshot::{PolicyNumbers, Snapshot};
 
@@ -44,7 +44,7 @@ impl StatusWriter {
     pub(super) async fn write(
         &mut self,
         found: &BTreeMap<String, Found>,
-        refused: &BTreeMap<String, String>,
+        refused: &BTreeMap<String, Refused>,
         in_use: &[InUse],
         snapshot: &Snapshot,
     ) {
@@ -90,7 +90,7 @@ impl StatusWriter {
 
 fn status(
     policy: &Found,
-    refused: Option<&String>,
+    refused: Option<&Refused>,
     used: Option<&InUse>,
     numbers: Option<&PolicyNumbers>,
     snapshot: &Snapshot,
@@ -129,9 +129,9 @@ fn status(
     }
 }
 
-fn accepted(refused: Option<&String>, used: Option<&InUse>) -> (bool, &'static str, String) {
+fn accepted(refused: Option<&Refused>, used: Option<&InUse>) -> (bool, &'static str, String) {
     match (refused, used) {
-        (Some(why), _) => (false, "Invalid", why.clone()),
+        (Some(Refused { reason, why }), _) => (false, reason, why.clone()),
         (None, Some(used)) if used.compiled.shadow => {
             (true, "Shadow", "computed and exported, nothing is written".to_owned())
         }
@@ -192,10 +192,17 @@ fn ready(numbers: &PolicyNumbers) -> (bool, &'static str, String) {
     if numbers.yielding > 0 {
         words.push(format!("{} parents keep being overwritten by another writer", numbers.yielding));
     }
-    let reason = match (numbers.owned.is_empty(), numbers.yielding) {
-        (false, _) => "ConditionOwned",
-        (true, 1..) => "Yielding",
-        (true, 0) => "Synced",
+    if numbers.pruned > 0 {
+        words.push(format!(
+            "{} parents cannot hold the condition: the schema of their CRD drops status.conditions; `rollcall crd-defaults` prints what to add",
+            numbers.pruned
+        ));
+    }
+    let reason = match (numbers.owned.is_empty(), numbers.pruned, numbers.yielding) {
+        (false, ..) => "ConditionOwned",
+        (true, 1.., _) => "ConditionPruned",
+        (true, 0, 1..) => "Yielding",
+        (true, 0, 0) => "Synced",
     };
     (true, reason, words.join("; "))
 }

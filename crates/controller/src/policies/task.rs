@@ -15,7 +15,7 @@ use watcher::{ApiKind, Cause, Event, FollowOptions, Parent, Wire, follow, wire::
 
 use super::plan::{InUse, KindKey, Plan, Registry, plan};
 use super::status::StatusWriter;
-use super::{Found, compile};
+use super::{Found, Refused, compile};
 use crate::drive::Clock;
 use crate::kinds::{Kinds, Setting};
 use crate::snapshot::Snapshot;
@@ -52,7 +52,7 @@ pub(crate) struct Policies {
 struct State {
     found: BTreeMap<String, Found>,
     ids: BTreeMap<String, (PolicyId, Found)>,
-    refused: BTreeMap<String, String>,
+    refused: BTreeMap<String, Refused>,
     in_use: Vec<InUse>,
     released: Vec<KindKey>,
     registry: Registry,
@@ -217,8 +217,7 @@ impl State {
             let compiled = match compiled(&policy, stuck_after) {
                 Ok(compiled) => compiled,
                 Err(why) => {
-                    warn!(policy = policy.name, why, "refused");
-                    self.refused.insert(policy.name.clone(), why);
+                    self.refuse(&policy, "Invalid", why);
                     continue;
                 }
             };
@@ -227,8 +226,7 @@ impl State {
             if let Some(other) = taken.get(&key) {
                 let why =
                     format!("spec.condition.type: policy {other} writes {} on {} already", key.1, key.0.1);
-                warn!(policy = policy.name, why, "refused");
-                self.refused.insert(policy.name.clone(), why);
+                self.refuse(&policy, "Conflict", why);
                 continue;
             }
             taken.insert(key, policy.name.clone());
@@ -243,6 +241,11 @@ impl State {
             }
         }
         self.released.retain(|k| !now.contains(k));
+    }
+
+    fn refuse(&mut self, policy: &Found, reason: &'static str, why: String) {
+        warn!(policy = policy.name, why, "refused");
+        self.refused.insert(policy.name.clone(), Refused { reason, why });
     }
 
     fn id(&mut self, policy: &Found) -> PolicyId {

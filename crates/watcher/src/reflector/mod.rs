@@ -95,6 +95,13 @@ impl Reflector {
         self.take_in(interest, child, object)
     }
 
+    /// Would an object with such metadata get a row?
+    pub fn wants(&self, interest: &Interest, meta: &Meta) -> bool {
+        let links = self.links(interest, meta);
+        self.release(&links);
+        !links.is_empty() || !self.parent_rules(interest, meta).is_empty()
+    }
+
     /// An object was read live. Where that was news, the watch is awaited to bring it too.
     pub fn apply_live(
         &self,

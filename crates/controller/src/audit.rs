@@ -1,0 +1,108 @@
+//! The slow audit: metadata of everything, so that a silent watch cannot hide what happened to what is ready.
+//!
+//! One metadata-only list per kind and period. Only objects whose version the list knows to be newer, that it has and we
+//! lack, or that we have and it lacks are read whole.
+
+use std::time::Duration;
+
+use aggregator::ObjectId;
+use rustc_hash::FxHashSet;
+use timer::Seed;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+use watcher::{LookError, Parent, look, look_metadata, wire::Child, wire::Meta};
+
+use crate::kinds::Followed;
+use crate::look::{Drift, Looker};
+
+/// So many objects of one kind are read whole in one audit; what is more is left to the next.
+const MOST: usize = 500;
+
+/// Audits every kind once per `every`, kinds spread over the period by the seed, until `stop`. Zero: never.
+pub(crate) async fn run(
+    looker: Looker,
+    every: Duration,
+    namespaces: Vec<String>,
+    seed: Seed,
+    stop: CancellationToken,
+) {
+    if every.is_zero() {
+        return stop.cancelled().await;
+    }
+    for round in 0_u64.. {
+        let kinds: Vec<_> = looker.known.iter().map(|kind| kind.value().clone()).collect();
+        let share = every / u32::try_from(kinds.len().max(1)).unwrap_or(u32::MAX);
+        for (at, kind) in kinds.iter().enumerate() {
+            let wait = share / 2 + seed.below(share / 2, round << 16 | at as u64);
+            if stop.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
+                return;
+            }
+            if let Err(error) = audit(&looker, kind, &namespaces).await {
+                debug!(%error, "audit");
+            }
+        }
+        if kinds.is_empty() && stop.run_until_cancelled(tokio::time::sleep(every)).await.is_none() {
+            return;
+        }
+    }
+}
+
+async fn audit(looker: &Looker, followed: &Followed, namespaces: &[String]) -> Result<(), LookError> {
+    let everywhere = namespaces.is_empty() || !followed.api.namespaced;
+    let scopes: Vec<Option<&str>> =
+        if everywhere { vec![None] } else { namespaces.iter().map(|n| Some(n.as_str())).collect() };
+    for scope in scopes {
+        // What is held now and not in a list that begins now is gone; what comes in between is not in this set.
+        let held = held(looker, followed, scope);
+        let listed = look_metadata(&looker.client, &followed.api, scope, None).await?;
+        let mut seen = FxHashSet::default();
+        let mut behind: Vec<&Meta> = Vec::new();
+        for meta in &listed {
+            let id = looker.reflector.find(&meta.uid);
+            seen.extend(id);
+            let version = id.and_then(|id| looker.reflector.read(id, |row| row.version));
+            let wanted = || looker.reflector.wants(&followed.interest, meta);
+            if version.map_or_else(wanted, |version| version < meta.resource_version) {
+                behind.push(meta);
+            }
+        }
+        let mut drifts = Vec::new();
+        for meta in behind.into_iter().take(MOST) {
+            drifts.extend(read(looker, followed, &meta.namespace, &meta.name, None).await?);
+        }
+        for (id, namespace, name) in held.into_iter().filter(|(id, ..)| !seen.contains(id)).take(MOST) {
+            drifts.extend(read(looker, followed, &namespace, &name, Some(id)).await?);
+        }
+        if !drifts.is_empty() {
+            warn!(kind = %followed.api, objects = drifts.len(), "the audit found what the watch had not brought yet");
+            looker.check(drifts, "audit").await;
+        }
+    }
+    Ok(())
+}
+
+fn held(looker: &Looker, followed: &Followed, scope: Option<&str>) -> Vec<(ObjectId, String, String)> {
+    let mut held = Vec::new();
+    looker.reflector.each(|id, row| {
+        if row.kind == followed.interest.id && scope.is_none_or(|s| *s == *row.namespace) {
+            held.push((id, row.namespace.to_string(), row.name.to_string()));
+        }
+    });
+    held
+}
+
+async fn read(
+    looker: &Looker,
+    followed: &Followed,
+    namespace: &str,
+    name: &str,
+    known: Option<ObjectId>,
+) -> Result<Option<Drift>, LookError> {
+    let scope = Some(namespace).filter(|n| !n.is_empty());
+    if followed.interest.parent.is_empty() {
+        let object = look::<Child>(&looker.client, &followed.api, scope, name).await?;
+        return Ok(looker.found(followed, name, known, object.as_ref()));
+    }
+    let object = look::<Parent>(&looker.client, &followed.api, scope, name).await?;
+    Ok(looker.found(followed, name, known, object.as_ref()))
+}

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use readiness::Time;
 use serde_json::Value;
 
+use crate::lua::Library;
 use crate::{argocd, kstatus};
 
 /// Whose rules judge. Each reproduces that peer exactly, its quirks included.
@@ -42,12 +43,16 @@ impl Profile {
         }
     }
 
-    /// What this peer says of `object` at `now`.
-    pub fn judge(&self, object: &Value, now: Time) -> PeerVerdict {
+    /// What this peer says of `object` at `now`. `scripts` are Argo CD's; a matching one answers before anything else,
+    /// even for an object that is being deleted (a live Argo CD would say "Pending deletion" first).
+    pub fn judge(self, object: &Value, scripts: Option<&Library>, now: Time) -> PeerVerdict {
         match self {
             Profile::Kstatus => kstatus::kstatus(object, now),
             Profile::Flux => kstatus::flux(object, now),
-            Profile::Argocd => argocd::built_in(object),
+            Profile::Argocd => match scripts.and_then(|library| library.judge(object, now)) {
+                Some(outcome) => outcome.verdict,
+                None => argocd::built_in(object),
+            },
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Each profile against its peer's real code, over objects gone wrong in every way.
 //!
-//! `ROLLCALL_KSTATUS_ORACLE` and `ROLLCALL_ENGINE_ORACLE` name the binaries built from `oracle/`;
+//! `ROLLCALL_KSTATUS_ORACLE`, `ROLLCALL_ENGINE_ORACLE` and `ROLLCALL_ARGOCD_ORACLE` name the binaries built from
+//! `oracle/`, `ROLLCALL_ARGO_LIBRARY` the `resource_customizations` of the version that the last one is built from;
 //! `ROLLCALL_MUTANTS` says how many objects (20,000 where it says nothing).
 
 #![expect(clippy::print_stdout, reason = "how many were compared, and why not, is the result of these tests")]
@@ -9,16 +10,21 @@ mod mutate;
 mod oracle;
 mod samples;
 
+use std::fs;
+use std::path::Path;
+
 use readiness::Time;
 use rules::Profile;
+use rules::lua::Library;
+use serde::Deserialize;
 use serde_json::Value;
 
 /// Between the creation dates that the mutations know, so that both sides agree on every Pod's age.
 const NOW: Time = Time(1_800_000_000_000);
 
-fn mutants(seed: u64) -> Vec<Value> {
+fn mutants(seed: u64, samples: &[Value]) -> Vec<Value> {
     let count = std::env::var("ROLLCALL_MUTANTS").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000);
-    mutate::mutants(seed, count)
+    mutate::mutants(seed, count, samples)
 }
 
 /// Fails with the first few objects on which `ours` and `theirs` differ.
@@ -59,9 +65,10 @@ fn suspended_job(object: &Value) -> bool {
 #[test]
 fn kstatus_and_flux_say_what_their_code_says() {
     let Some(path) = oracle::named("ROLLCALL_KSTATUS_ORACLE") else { return };
-    let objects = mutants(1);
+    let objects = mutants(1, &samples::all());
     let answers = oracle::ask(&path, oracle::objects(&objects));
-    let ours = |profile: Profile| move |object: &Value| profile.judge(object, NOW).status.map(str::to_owned);
+    let ours =
+        |profile: Profile| move |object: &Value| profile.judge(object, None, NOW).status.map(str::to_owned);
     compare(&objects, &answers, ours(Profile::Flux), |_, answer| status_of(answer, "flux"));
     compare(&objects, &answers, ours(Profile::Kstatus), |object, answer| {
         let known = ours(Profile::Kstatus)(object);
@@ -77,7 +84,8 @@ fn scripted(object: &Value) -> bool {
 #[test]
 fn argocd_says_what_its_engine_says() {
     let Some(path) = oracle::named("ROLLCALL_ENGINE_ORACLE") else { return };
-    let objects: Vec<_> = mutants(2).into_iter().filter(|object| !scripted(object)).collect();
+    let objects: Vec<_> =
+        mutants(2, &samples::all()).into_iter().filter(|object| !scripted(object)).collect();
     let answers = oracle::ask(&path, oracle::objects(&objects));
     let errors = answers.iter().filter(|a| a["error"] == true).count();
     println!("{errors} of them are errors in Go, where the message is ours");
@@ -91,7 +99,7 @@ fn argocd_says_what_its_engine_says() {
         &objects,
         &answers,
         |object| {
-            let said = Profile::Argocd.judge(object, NOW);
+            let said = Profile::Argocd.judge(object, None, NOW);
             let message = if erroneous.contains(&object.to_string()) { String::new() } else { said.message };
             (said.status.map(str::to_owned), message)
         },
@@ -100,4 +108,64 @@ fn argocd_says_what_its_engine_says() {
             (answer["status"].as_str().map(str::to_owned), message.to_owned())
         },
     );
+}
+
+fn yaml_files(folder: &Path, found: &mut Vec<Value>) {
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort();
+    for path in paths {
+        if path.is_dir() {
+            yaml_files(&path, found);
+        } else if path.extension().is_some_and(|end| end == "yaml") && folder.ends_with("testdata") {
+            let text = fs::read_to_string(&path).expect("a readable file");
+            let first = serde_norway::Deserializer::from_str(&text).next().expect("a document");
+            found.push(Value::deserialize(first).expect("a file that Go can read"));
+        }
+    }
+}
+
+/// The object as if nobody had deleted it: then a live Argo CD asks the script too.
+fn alive(mut object: Value) -> Value {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("deletionTimestamp");
+    }
+    object
+}
+
+#[test]
+fn scripts_say_in_luau_what_they_say_in_argo_cd() {
+    let Some(path) = oracle::named("ROLLCALL_ARGOCD_ORACLE") else { return };
+    let Some(folder) = oracle::named("ROLLCALL_ARGO_LIBRARY") else { return };
+    let library = Library::from_directory(Path::new(&folder)).expect("a readable library");
+    let mut samples = Vec::new();
+    yaml_files(Path::new(&folder), &mut samples);
+    // A number that no double holds prints differently where a script joins it to a text: see the module `lua`.
+    let holds_monster = |object: &Value| object.to_string().contains(&u64::MAX.to_string());
+    let scripted = |object: &Value| !holds_monster(object) && library.judge(object, NOW).is_some();
+    let objects: Vec<_> = mutants(3, &samples).into_iter().map(alive).filter(scripted).collect();
+    let answers = oracle::ask(&path, oracle::objects(&objects));
+    println!("{} of them are errors in Go", answers.iter().filter(|a| a["error"] == true).count());
+    let same = |object: &Value, answer: &Value| {
+        let ours = library.judge(object, NOW).expect("scripted").verdict;
+        // The text of an error is Go's there and Luau's here.
+        answer["status"] == ours.status.unwrap_or("")
+            && (answer["error"] == true || answer["message"] == *ours.message)
+    };
+    let differ = |(object, answer): &(&Value, &Value)| !same(object, answer);
+    let first: Vec<Value> =
+        objects.iter().zip(&answers).filter(differ).map(|(object, _)| object.clone()).collect();
+    // A script that walks a map answers in Argo CD by the luck of an order that changes: one of its answers is ours.
+    let again: Vec<Value> = first.iter().flat_map(|object| vec![object.clone(); 64]).collect();
+    let luck = oracle::ask(&path, oracle::objects(&again));
+    let wrong: Vec<_> = first
+        .iter()
+        .zip(luck.chunks(64))
+        .filter(|(object, answers)| !answers.iter().any(|a| same(object, a)))
+        .collect();
+    println!("{} objects, {} by luck, {} differences", objects.len(), first.len() - wrong.len(), wrong.len());
+    for (object, answers) in wrong.iter().take(5) {
+        println!("ours {:?}\ntheirs {}\n{object}\n", library.judge(object, NOW), answers[0]);
+    }
+    assert!(wrong.is_empty());
 }

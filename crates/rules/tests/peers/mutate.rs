@@ -2,8 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::samples;
-
 /// splitmix64: the same seed gives the same objects everywhere.
 pub(crate) struct Dice(u64);
 
@@ -26,12 +24,11 @@ impl Dice {
 }
 
 /// `count` objects, each a sample with up to six mutations.
-pub(crate) fn mutants(seed: u64, count: usize) -> Vec<Value> {
+pub(crate) fn mutants(seed: u64, count: usize, samples: &[Value]) -> Vec<Value> {
     let mut dice = Dice::new(seed);
-    let samples = samples::all();
     (0..count)
         .map(|_| {
-            let mut object = dice.pick(&samples).clone();
+            let mut object = dice.pick(samples).clone();
             for _ in 0..dice.below(7) {
                 mutate(&mut dice, &mut object);
             }

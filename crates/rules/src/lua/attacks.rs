@@ -1,0 +1,105 @@
+//! Scripts that mean harm, each with what it must get: stopped in time, or an answer, but never more.
+
+use serde_json::json;
+
+use super::*;
+
+/// A hostile call's name, its source, and whether it ends by itself.
+const ATTACKS: [(&str, &str, bool); 38] = [
+    ("endless loop", "while true do end", false),
+    ("endless repeat", "repeat until false", false),
+    ("endless recursion", "local function f() return f() end f()", false),
+    ("deep recursion", "local function f() return 1 + f() end f()", false),
+    ("caught again and again", "while true do pcall(function() while true do end end) end", false),
+    ("caught in depth", "local function f() while true do pcall(f) end end f()", false),
+    ("handler that never ends", "xpcall(function() error() end, function() while true do end end)", false),
+    ("coroutines without end", "while true do coroutine.wrap(function() coroutine.yield() end)() end", false),
+    ("a coroutine that never yields", "coroutine.wrap(function() while true do end end)()", false),
+    ("coroutine in coroutine", "local function f() coroutine.wrap(f)() end f()", false),
+    ("text bomb", "local s = 'x' while true do s = s .. s end", false),
+    ("text bomb, caught", "local s = 'x' while true do pcall(function() s = s .. s end) end", false),
+    ("rep bomb", "return {status = 'Healthy', message = ('x'):rep(2^30)}", false),
+    ("rep of rep", "local s = ('x'):rep(2^20) while true do local t = s:rep(7) end", false),
+    ("rep of nothing", "return {status = 'Healthy', message = (''):rep(2^31 - 1)}", true),
+    ("joined without end", "local t = {} for i = 1, 1e9 do t[i] = i end", false),
+    ("table bomb", "local t = {} while true do t = {t, t, {}, {}} end", false),
+    ("big table at once", "return table.concat({}, 'x', 1, 2^30)", true),
+    ("closures", "local t = {} while true do t[#t + 1] = function() return t end end", false),
+    ("pattern that backtracks", "return (('a'):rep(40)):find(('a?'):rep(40) .. ('a'):rep(40) .. 'b')", false),
+    ("pattern over pattern", "return (('a'):rep(2^19)):find('.-.-.-.-.-b')", false),
+    ("set as large as the text", "return (('x'):rep(2^20)):find('[' .. ('a'):rep(2^20) .. ']*')", false),
+    ("find of half a text", "local s = ('a'):rep(2^21) return s:find(('a'):rep(2^20) .. 'b', 1, true)", true),
+    ("gsub that grows", "local s = ('a'):rep(2^16) while true do s = s:gsub('a', 'aa') end", false),
+    ("gsub with a loop inside", "return (('a'):rep(9)):gsub('a', function() while true do end end)", false),
+    ("gmatch without end", "for _ in (('a'):rep(2^20)):gmatch('') do end", false),
+    ("brackets", "return (('('):rep(2^20)):find('%b()')", false),
+    (
+        "sort with a bad comparator",
+        "local t = {} for i = 1, 100 do t[i] = i end table.sort(t, function() return true end)",
+        true,
+    ),
+    ("sort that never ends", "table.sort({3, 2, 1}, function() while true do end end)", false),
+    ("sort of many", "local t = {} for i = 1, 6e4 do t[i] = -i end while true do table.sort(t) end", false),
+    (
+        "index that calls itself",
+        "local t = setmetatable({}, {__index = function(t, k) return t[k] end}) return t.x",
+        false,
+    ),
+    (
+        "metatable as its own index",
+        "local t = {} setmetatable(t, {__index = t}) t.__index = t return t.x",
+        true,
+    ),
+    (
+        "tostring that never ends",
+        "return tostring(setmetatable({}, {__tostring = function() while true do end end}))",
+        false,
+    ),
+    ("format of a giant", "return {status = 'Healthy', message = string.format('%99999999d', 1)}", true),
+    ("unpack of many", "return unpack({}, 1, 1e8)", true),
+    (
+        "a result that is a bomb",
+        "local t = {} for i = 1, 5e4 do t[i] = 1 end return {status = 'Healthy', t = t}",
+        false,
+    ),
+    (
+        "a result without bottom",
+        "local t = {} local u = t for i = 1, 1e4 do u.n = {} u = u.n end t.status = 'Healthy' return t",
+        false,
+    ),
+    ("a message without end", "return {status = 'Healthy', message = ('x'):rep(2^18)}", false),
+];
+
+#[expect(clippy::disallowed_methods, reason = "how long an attack takes is what is tested")]
+fn timed(judge: impl FnOnce() -> Outcome) -> (Outcome, std::time::Duration) {
+    let started = std::time::Instant::now();
+    let outcome = judge();
+    (outcome, started.elapsed())
+}
+
+#[test]
+fn every_attack_is_stopped_or_ends_and_spoils_nothing() {
+    let object = json!({"kind": "X", "status": {"phase": "Up"}});
+    let innocent =
+        Script::compile("test", "return {status = 'Healthy', message = obj.status.phase}", true).unwrap();
+    for (name, source, ends) in &ATTACKS {
+        let attack = Script::compile(name, source, true).unwrap();
+        let (outcome, took) = timed(|| attack.judge(Object::Tree(&object), Time(0)));
+        let end = match outcome.limit {
+            Some(limit) => format!("stopped: {limit}"),
+            None => format!(
+                "{}: {}",
+                outcome.verdict.status.unwrap_or("-"),
+                &outcome.verdict.message[..60.min(outcome.verdict.message.len())]
+            ),
+        };
+        println!("{name:32} {:>9.3} ms  {end}", took.as_secs_f64() * 1e3);
+        if outcome.limit.is_none() != *ends {
+            println!("^^^^^^^^^^^^ {:?}", outcome.verdict.message.get(..100));
+        }
+        // Ten milliseconds on a quiet machine; a busy one may let the thread wait.
+        assert!(took.as_millis() < 500, "{name} took {took:?}");
+        let after = innocent.judge(Object::Tree(&object), Time(0));
+        assert_eq!(after.verdict.message, "Up", "after {name}");
+    }
+}

@@ -189,6 +189,13 @@ impl Drive {
             // Everything that the list brought has to be known before it counts as seen.
             let moved = self.core.reflector.take_dirty(usize::MAX);
             self.core.take_in(self.clock.now(), &moved);
+            for (child, owner) in self.core.reflector.strangers(20) {
+                warn!(
+                    child,
+                    owner,
+                    "an ownerReference to another namespace is not counted: the API treats such an owner as absent"
+                );
+            }
         }
         let now = self.clock.now();
         self.metrics.news(&self.core.kind_label(kind), news, now);

@@ -303,3 +303,28 @@ fn a_namespace_that_the_policy_does_not_choose_has_no_parents() {
     assert!(!reflector.set_namespace("shop", Some(&[("team".into(), "a".into())])), "that is no news");
     assert_eq!(apply(&reflector, &interest, &widget(2, 1, &json!(null))), Applied::Moved(0));
 }
+
+#[test]
+fn an_owner_in_another_namespace_owns_nothing_whoever_is_seen_first() {
+    for parent_first in [true, false] {
+        let reflector = Reflector::new(|| ());
+        let mut elsewhere = pod(2, 5, "True");
+        elsewhere["metadata"]["namespace"] = json!("bank");
+        let see_children = || {
+            apply(&reflector, &owned(), &pod(1, 5, "True"));
+            apply(&reflector, &owned(), &elsewhere);
+        };
+        if !parent_first {
+            see_children();
+            reflector.take_dirty(9);
+        }
+        apply(&reflector, &parents(vec![]), &widget(1, 1, &json!(null)));
+        if parent_first {
+            see_children();
+        }
+        assert!(reflector.take_dirty(9).contains(&reflector.find(&uid(2)).unwrap()), "it is looked at again");
+        let links = |n| reflector.view(reflector.find(&uid(n)).unwrap(), NOW, |v| v.unwrap().links.len());
+        assert_eq!((links(1), links(2)), (1, 0), "parent first: {parent_first}");
+        assert_eq!(reflector.strangers(9), [("bank/pod-2".to_owned(), "shop/w".to_owned())]);
+    }
+}

@@ -4,23 +4,24 @@
 //! itself carries the moment. It knows no I/O: watches, live reads and a simulator feed it alike.
 
 mod dirty;
+mod links;
 mod parent;
 mod row;
 mod selectors;
 mod slots;
+mod view;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
-use aggregator::{KindId, Link, ObjectId, Target, View};
+use aggregator::{KindId, Link, ObjectId};
 use dashmap::DashMap;
-use readiness::rollup::Weight;
-use readiness::{Assessment, Level, Reason, Time, Verdict};
+use readiness::{Assessment, Level, Reason, Verdict};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde_json::value::RawValue;
 
-use crate::plan::{ChildRule, Find, Interest, ParentRule};
+use crate::plan::{Interest, ParentRule};
 use crate::wire::{Child, Meta};
 
 pub use parent::{AnswerTarget, ParentRow};
@@ -93,13 +94,6 @@ impl Reflector {
     pub fn apply(&self, interest: &Interest, child: &Child, object: Option<&RawValue>) -> Applied {
         self.caught_up(slots::Uid::of(&child.meta.uid), child.meta.resource_version);
         self.take_in(interest, child, object)
-    }
-
-    /// Would an object with such metadata get a row?
-    pub fn wants(&self, interest: &Interest, meta: &Meta) -> bool {
-        let links = self.links(interest, meta);
-        self.release(&links);
-        !links.is_empty() || !self.parent_rules(interest, meta).is_empty()
     }
 
     /// An object was read live. Where that was news, the watch is awaited to bring it too.
@@ -193,22 +187,25 @@ impl Reflector {
     }
 
     fn put(&self, uid: slots::Uid, row: Row) -> Applied {
-        let id = self.intern(uid);
-        let new_links = row.links.clone();
-        let outcome = self.slots.with(id, |slot| {
-            if slot.row.as_ref().is_some_and(|old| row.version < old.version) {
-                return (Applied::Stale, new_links);
+        let mut row = Some(row);
+        let (id, (outcome, released, strangers)) = self.place(uid, |slot| {
+            let new = row.take()?;
+            if slot.row.as_ref().is_some_and(|old| new.version < old.version) {
+                return Some((Applied::Stale, new.links, false));
             }
             let outcome = match &slot.row {
-                Some(old) if same(old, &row) => Applied::Same,
+                Some(old) if same(old, &new) => Applied::Same,
                 Some(old) => Applied::Moved(old.version),
                 None => Applied::Moved(0),
             };
-            let old = slot.row.replace(row);
-            (outcome, old.map(|r| r.links).unwrap_or_default())
+            let strangers = slot.row.is_none() && slot.expects_other_than(&new.namespace);
+            let old = slot.row.replace(new);
+            Some((outcome, old.map(|r| r.links).unwrap_or_default(), strangers))
         });
-        let Some((outcome, released)) = outcome else { return Applied::Stale };
         self.release(released.as_slice());
+        if strangers {
+            self.mark_strangers(id);
+        }
         if matches!(outcome, Applied::Moved(_)) {
             self.mark(id);
         }
@@ -281,31 +278,6 @@ impl Reflector {
         self.dirty.len()
     }
 
-    /// Shows an object as it stands at `now`; `None` where it is gone.
-    pub fn view<R>(&self, id: ObjectId, now: Time, show: impl FnOnce(Option<&View<'_>>) -> R) -> R {
-        let mut show = Some(show);
-        let shown = self.slots.with(id, |slot| {
-            let row = slot.row.as_ref()?;
-            let weights: Vec<Weight> = row.assessments().map(|a| weight(a.at(now))).collect();
-            let view = View {
-                kind: row.kind,
-                weights: &weights,
-                generation: row.generation,
-                created: row.created(),
-                name: selectors::name_hash(&row.name),
-                links: row.links.as_slice(),
-                recheck: row.recheck(now),
-                parent: row.parent.as_ref().map(|p| &p.view),
-            };
-            Some(show.take()?(Some(&view)))
-        });
-        match (shown.flatten(), show) {
-            (Some(shown), _) => shown,
-            (None, Some(show)) => show(None),
-            (None, None) => unreachable!("a view is shown once"),
-        }
-    }
-
     /// Reads the row of an object.
     pub fn read<R>(&self, id: ObjectId, f: impl FnOnce(&Row) -> R) -> Option<R> {
         self.slots.with(id, |slot| slot.row.as_ref().map(f)).flatten()
@@ -358,8 +330,17 @@ impl Reflector {
         }
     }
 
-    fn intern(&self, uid: slots::Uid) -> ObjectId {
-        *self.index.entry(uid).or_insert_with(|| self.slots.take(uid))
+    /// Does something at the place of `uid`, which is made where there is none. Between two looks the place may have
+    /// been given back and taken by another: then it is looked up anew.
+    fn place<R>(&self, uid: slots::Uid, mut at: impl FnMut(&mut slots::Slot) -> Option<R>) -> (ObjectId, R) {
+        loop {
+            let id = *self.index.entry(uid).or_insert_with(|| self.slots.take(uid));
+            let done = self.slots.with(id, |slot| if slot.uid == uid { at(slot) } else { None });
+            if let Some(Some(done)) = done {
+                return (id, done);
+            }
+            std::hint::spin_loop();
+        }
     }
 
     fn namespace(&self, name: &str) -> Namespace {
@@ -392,58 +373,6 @@ impl Reflector {
     fn is_buried(&self, uid: slots::Uid, version: u64) -> bool {
         // A uid never comes back, so a newer version of a buried one can only be a deletion that was a mistake.
         lock(&self.tombstones).at.get(&uid).is_some_and(|at| *at == 0 || version <= *at)
-    }
-
-    /// For whom an object counts. Every owner that it refers to is held until [`Reflector::release`].
-    fn links(&self, interest: &Interest, meta: &Meta) -> Vec<Link> {
-        let mut links = Vec::new();
-        for rule in &interest.child {
-            if rule.ignore.as_ref().is_some_and(|s| s.matches(&meta.labels)) {
-                continue;
-            }
-            match &rule.find {
-                Find::Owner { group, kind } => self.owner_links(rule, group, kind, meta, &mut links),
-                Find::Labels { keys } => {
-                    let values: Option<Vec<&str>> = keys
-                        .iter()
-                        .map(|k| meta.labels.iter().find(|(l, _)| l == k).map(|(_, v)| &**v))
-                        .collect();
-                    if let Some(values) = values {
-                        let mut selectors = lock(&self.selectors);
-                        let id = selectors.id(rule.policy, rule.group, &meta.namespace, values.into_iter());
-                        links.push(link(rule, Target::Selector(id)));
-                    }
-                }
-            }
-        }
-        links
-    }
-
-    fn owner_links(&self, rule: &ChildRule, group: &str, kind: &str, meta: &Meta, links: &mut Vec<Link>) {
-        for owner in meta.owners.iter().filter(|o| *o.kind == *kind && group_of(&o.api_version) == group) {
-            let id = self.intern(slots::Uid::of(&owner.uid));
-            let link = link(rule, Target::Object(id));
-            if !links.contains(&link) {
-                self.slots.with(id, |slot| slot.refs += 1);
-                links.push(link);
-            }
-        }
-    }
-
-    /// Lets go of the owners that links referred to.
-    fn release(&self, links: &[Link]) {
-        for link in links {
-            if let Target::Object(id) = link.target {
-                let last = self.slots.with(id, |slot| {
-                    slot.refs = slot.refs.saturating_sub(1);
-                    slot.refs == 0 && slot.row.is_none()
-                });
-                if last == Some(true) {
-                    // The driver lets the engine forget it, and then gives its place back.
-                    self.mark(id);
-                }
-            }
-        }
     }
 
     fn parent_rules<'i>(&self, interest: &'i Interest, meta: &Meta) -> Vec<&'i ParentRule> {
@@ -479,18 +408,6 @@ impl Reflector {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn link(rule: &ChildRule, target: Target) -> Link {
-    Link { policy: rule.policy, group: rule.group, lens: rule.lens, target }
-}
-
-fn group_of(api_version: &str) -> &str {
-    api_version.split_once('/').map_or("", |(group, _)| group)
-}
-
-fn weight(verdict: &Verdict) -> Weight {
-    Weight { level: verdict.level, terminal: verdict.terminal() }
 }
 
 fn unknown(reason: Reason) -> Assessment {

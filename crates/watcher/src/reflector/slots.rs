@@ -18,6 +18,30 @@ pub(super) struct Slot {
     /// How many links of others refer to it.
     pub(super) refs: u32,
     pub(super) taken: bool,
+    /// Where those that refer to it live, as far as they agree; a namespaced owner lives there too.
+    home: u32,
+    /// They do not agree.
+    mixed: bool,
+}
+
+impl Slot {
+    /// An object in this namespace refers to it as its owner.
+    pub(super) fn refer(&mut self, namespace: &str) {
+        let home = home(namespace);
+        self.mixed |= self.refs > 0 && self.home != home;
+        self.refs += 1;
+        self.home = home;
+    }
+
+    /// Do some that refer to it live elsewhere? An owner without a namespace may own anything anywhere.
+    pub(super) fn expects_other_than(&self, namespace: &str) -> bool {
+        self.refs > 0 && !namespace.is_empty() && (self.mixed || self.home != home(namespace))
+    }
+}
+
+/// A namespace in 32 bits: enough to see that two differ, which is worth a closer look.
+fn home(namespace: &str) -> u32 {
+    super::selectors::name_hash(namespace) as u32
 }
 
 /// A uid as 128 bits: exact for a UUID, a hash for anything else.

@@ -1,0 +1,98 @@
+//! For whom an object counts.
+
+use aggregator::{Link, ObjectId, Target};
+
+use super::{Reflector, lock, slots};
+use crate::plan::{ChildRule, Find, Interest};
+use crate::wire::Meta;
+
+impl Reflector {
+    /// Would an object with such metadata get a row?
+    pub fn wants(&self, interest: &Interest, meta: &Meta) -> bool {
+        let links = self.links(interest, meta);
+        self.release(&links);
+        !links.is_empty() || !self.parent_rules(interest, meta).is_empty()
+    }
+
+    /// For whom an object counts. Every owner that it refers to is held until [`Reflector::release`].
+    pub(super) fn links(&self, interest: &Interest, meta: &Meta) -> Vec<Link> {
+        let mut links = Vec::new();
+        for rule in &interest.child {
+            if rule.ignore.as_ref().is_some_and(|s| s.matches(&meta.labels)) {
+                continue;
+            }
+            match &rule.find {
+                Find::Owner { group, kind } => self.owner_links(rule, group, kind, meta, &mut links),
+                Find::Labels { keys } => {
+                    let value = |key: &str| meta.labels.iter().find(|(l, _)| **l == *key).map(|(_, v)| &**v);
+                    if let Some(values) = keys.iter().map(|k| value(k)).collect::<Option<Vec<_>>>() {
+                        let mut selectors = lock(&self.selectors);
+                        let id = selectors.id(rule.policy, rule.group, &meta.namespace, values.into_iter());
+                        links.push(link(rule, Target::Selector(id)));
+                    }
+                }
+            }
+        }
+        links
+    }
+
+    fn owner_links(&self, rule: &ChildRule, group: &str, kind: &str, meta: &Meta, links: &mut Vec<Link>) {
+        for owner in meta.owners.iter().filter(|o| *o.kind == *kind && group_of(&o.api_version) == group) {
+            let uid = slots::Uid::of(&owner.uid);
+            let known = self.find(&owner.uid).map(|id| link(rule, Target::Object(id)));
+            if known.is_some_and(|link| links.contains(&link)) {
+                continue;
+            }
+            let (id, ()) = self.place(uid, |slot| {
+                slot.refer(&meta.namespace);
+                Some(())
+            });
+            links.push(link(rule, Target::Object(id)));
+        }
+    }
+
+    /// Lets go of the owners that links referred to.
+    pub(super) fn release(&self, links: &[Link]) {
+        for link in links {
+            if let Target::Object(id) = link.target {
+                let last = self.slots.with(id, |slot| {
+                    slot.refs = slot.refs.saturating_sub(1);
+                    slot.refs == 0 && slot.row.is_none()
+                });
+                if last == Some(true) {
+                    // The driver lets the engine forget it, and then gives its place back.
+                    self.mark(id);
+                }
+            }
+        }
+    }
+
+    /// A namespaced object cannot own one in another namespace: the API treats such an owner as absent, so do we.
+    pub(super) fn is_stranger(&self, owner: ObjectId, namespace: &str) -> bool {
+        let lives_in = self.read(owner, |row| row.namespace.clone());
+        lives_in.is_some_and(|n| !n.is_empty() && *n != *namespace)
+    }
+
+    /// An owner was seen to live elsewhere than some that refer to it thought: those are looked at again.
+    pub(super) fn mark_strangers(&self, owner: ObjectId) {
+        let mut strangers = Vec::new();
+        self.slots.each(|id, slot| {
+            let refers =
+                |row: &super::Row| row.links.as_slice().iter().any(|l| l.target == Target::Object(owner));
+            if slot.row.as_ref().is_some_and(refers) {
+                strangers.push(id);
+            }
+        });
+        for id in strangers {
+            self.mark(id);
+        }
+    }
+}
+
+fn link(rule: &ChildRule, target: Target) -> Link {
+    Link { policy: rule.policy, group: rule.group, lens: rule.lens, target }
+}
+
+fn group_of(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}

@@ -1,5 +1,6 @@
 //! JSON as Lua values, the way Argo CD hands it to a script: null is nil, and a null in a list is left out.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
@@ -92,11 +93,38 @@ impl<'de> Visitor<'de> for IntoLua<'_> {
             .lua
             .create_table_with_capacity(0, fields.size_hint().unwrap_or(0))
             .map_err(A::Error::custom)?;
-        while let Some(key) = fields.next_key_seed(self)? {
+        while let Some(key) = fields.next_key_seed(Key)? {
             let value = fields.next_value_seed(inner)?;
-            map.raw_set(key, value).map_err(A::Error::custom)?;
+            map.raw_set(&*key, value).map_err(A::Error::custom)?;
         }
         Ok(Value::Table(map))
+    }
+}
+
+/// A key, borrowed from the text where no escape has to be undone.
+struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Cow<'de, str>, D::Error> {
+        json.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Key {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(key))
+    }
+
+    fn visit_str<E: Error>(self, key: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(key.to_owned()))
     }
 }
 
@@ -151,7 +179,11 @@ impl Fields {
         let text = self.text.borrow();
         let mut json = serde_json::Deserializer::from_str(&text[range]);
         json.disable_recursion_limit();
-        IntoLua::new(lua).deserialize(&mut json).map_err(mlua::Error::external)
+        // The object's own size bounds this, and without a limit the machine need not guard every single allocation.
+        let limit = lua.set_memory_limit(0)?;
+        let value = IntoLua::new(lua).deserialize(&mut json).map_err(mlua::Error::external);
+        lua.set_memory_limit(limit)?;
+        value
     }
 }
 

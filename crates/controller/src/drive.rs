@@ -11,8 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use watcher::Cause;
 
-use crate::core::{Ages, Core, TreeNode, Write};
-use crate::health::Health;
+use crate::core::{Ages, Core, Health, TreeNode, Write};
 use crate::kinds::News;
 use crate::look::LookOrder;
 use crate::metrics::Metrics;

@@ -15,8 +15,6 @@ pub mod crd;
 #[cfg(feature = "io")]
 mod drive;
 #[cfg(feature = "io")]
-mod health;
-#[cfg(feature = "io")]
 mod kinds;
 #[cfg(feature = "io")]
 mod look;

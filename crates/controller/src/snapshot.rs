@@ -6,8 +6,7 @@ use aggregator::{KindId, KindState};
 use readiness::Time;
 use readiness::rollup::{ParentReason, Status};
 
-use crate::core::Core;
-use crate::health::Health;
+use crate::core::{Core, Health};
 use crate::policies::Plan;
 
 /// One policy.

@@ -1,3 +1,0 @@
-//! See [`crate::core`].
-
-pub(crate) use crate::core::Health;

@@ -2,13 +2,26 @@
 //!
 //! Pure: no I/O, no clock, no async, no dependency.
 
+mod assess;
+mod branch;
+mod custom;
+mod facts;
+mod kind;
 mod reason;
 pub mod rollup;
+mod rules;
+mod text;
 mod time;
 mod verdict;
 
-pub use reason::Reason;
+pub use assess::{Limits, assess, outcome, why};
+pub use branch::Branch;
+pub use custom::{counts, now, tells, weight};
+pub use facts::{
+    Condition, Container, Containers, Count, Exit, Facts, Name, Owner, Place, Spec, Status, Truth, Word,
+};
+pub use kind::Kind;
+pub use reason::{Counted, Custom, Reason};
+pub use text::Text;
 pub use time::Time;
 pub use verdict::{Assessment, Level, Verdict};
-mod interim;
-pub use interim::*;

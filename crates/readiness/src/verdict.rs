@@ -95,3 +95,10 @@ impl From<Verdict> for Assessment {
         Assessment { verdict, then: None }
     }
 }
+
+impl Verdict {
+    /// Failed for good, by the API's own word.
+    pub fn terminal(&self) -> bool {
+        self.level == Level::Failed && self.reason.terminal()
+    }
+}

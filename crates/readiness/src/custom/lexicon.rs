@@ -1,0 +1,273 @@
+//! What the words mean that objects use for how they are.
+
+use std::sync::LazyLock;
+
+use super::tokens::{Token, tokens};
+
+/// What a word says of the object that uses it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sense {
+    /// All is well.
+    Good,
+    /// On its way.
+    Busy,
+    /// Something is wrong.
+    Bad,
+    /// Put to rest on purpose.
+    Paused,
+    /// Being taken down, or gone.
+    Leaving,
+    /// It does not know.
+    Unknown,
+}
+
+use Sense::{Bad, Busy, Good, Leaving, Paused, Unknown};
+
+const GOOD: &str = "accepted active activated admitted adopted alive allocated applied approved assigned associated \
+    attached authenticated authorized available bound built compatible complete completed configured conformant \
+    connected converged created current delivered deployed done elected enabled ensured established executed exported \
+    fine finished fulfilled functional functioning good granted green healthy imported installed insync issued joined \
+    launched linked listening live loaded merged met mounted normal ok okay online operational optimal passed passing \
+    peered processed programmed promoted propagated provisioned published reachable ready reconciled registered \
+    replicated resolved responding restored running satisfied saved serving signed stable started steady succeeded \
+    success successful successfully supported synced synchronised synchronized unsealed updated upgraded uploaded \
+    uptodate valid validated verified working";
+
+const BUSY: &str = "acquiring activating adding allocating applying assigning attaching awaiting backingoff binding \
+    bootstrapping building claiming cloning configuring connecting converging copying creating deploying detaching \
+    downloading draining enabling executing expanding exporting failover importing incomplete init initialising \
+    initialization initialized initialised initializing inprogress installing issuing joining launching loading merging \
+    migrating mounting moving new notready outdated outofdate outofsync partial partially patching pausing pending \
+    preparing processing progress progressing promoting propagating provisioning pulling pushing queued queueing \
+    queuing rebalancing rebooting rebuilding reconciling recovering recreating registering released reloading \
+    replacing replicating requested resizing resolving restarting restoring resuming retry retrying rolling rollout \
+    scaling scheduled scheduling setting shifting shrinking staging stale starting stopping submitted submitting \
+    suspending switching syncing synchronising synchronizing transferring transitioning unready updating upgrading \
+    uploading validating verifying wait waiting warming yellow";
+
+const BAD: &str = "abort aborted alert backoff bad blocked broken cancelled canceled cannot cant conflict conflicted \
+    conflicting conflicts corrupt corrupted crash crashed crashing crashloop crashloopbackoff critical dead deadlocked \
+    degraded denied disconnected err error errored errors evicted exceeded exhausted expired fail failed failing \
+    fails failure failures fatal fault faulted faulty forbidden impaired inaccessible incompatible inconsistent \
+    insufficient interrupted invalid killed lost malformed mismatch mismatched misconfigured missing notfound offline \
+    oomkilled overloaded panic panicked pressure red refused rejected revoked rollback rolledback stalled stuck tainted \
+    timedout timeout unable unauthorized unavailable unhealthy unreachable unresolved unresponsive unstable unsupported \
+    violated violation violations wrong";
+
+const PAUSED: &str = "asleep cordoned deactivated disabled dormant frozen halted hibernated hibernating idled inactive \
+    maintenance onhold parked paused scaleddown scaledtozero shelved shutdown sleeping standby stopped suspended";
+
+const LEAVING: &str = "decommissioned decommissioning deleted deleting deprovisioned deprovisioning destroyed destroying \
+    finalizing gone removed removing retired retiring tearing terminated terminating undeploying uninstalled uninstalling";
+
+const UNKNOWN: &str = "indeterminate undefined undetermined unknown";
+
+/// Words ending in -ing that say nothing about a state.
+const NOT_A_STATE: &str = "autoscaling billing during engineering everything existing king logging monitoring \
+    networking nothing ping remaining ring routing something spring string thing tracing warning";
+
+/// What is wrong, and not only late, where it is not so.
+const WRONG_IF_NOT: &str = "accepted allowed authenticated authorized compatible connected found healthy ok passed \
+    permitted reachable resolved succeeded success successful supported valid verified";
+
+/// Words that say that something came to its end, and well.
+const ENDS: &str = "available complete completed done exported finished imported ok passed ready restored succeeded \
+    success successful successfully uploaded";
+
+static WORDS: LazyLock<Vec<(&'static str, Sense)>> = LazyLock::new(|| {
+    let groups =
+        [(GOOD, Good), (BUSY, Busy), (BAD, Bad), (PAUSED, Paused), (LEAVING, Leaving), (UNKNOWN, Unknown)];
+    let mut words: Vec<_> = groups
+        .iter()
+        .flat_map(|(words, sense)| words.split_whitespace().map(|word| (word, *sense)))
+        .collect();
+    words.sort_unstable_by_key(|(word, _)| *word);
+    words
+});
+
+fn listed(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|listed| listed == word)
+}
+
+/// The sense of one word.
+fn word_sense(word: &str) -> Option<Sense> {
+    if let Ok(at) = WORDS.binary_search_by_key(&word, |(word, _)| word) {
+        return Some(WORDS[at].1);
+    }
+    let base = ["not", "non", "un", "dis"].iter().find_map(|prefix| word.strip_prefix(prefix));
+    match base.and_then(|base| WORDS.binary_search_by_key(&base, |(word, _)| word).ok()) {
+        Some(at) if WORDS[at].1 == Good => Some(negated(Good, WORDS[at].0)?),
+        None if word.len() > 5 && word.ends_with("ing") && !listed(NOT_A_STATE, word) => Some(Busy),
+        Some(_) | None => None,
+    }
+}
+
+/// Words that mean something only together.
+fn compound(before: [Token; 2], word: &str) -> Option<Sense> {
+    match (before[0].as_str(), before[1].as_str(), word) {
+        (_, "in", "sync") | ("up", "to", "date") => Some(Good),
+        (_, "in", "progress") | ("out", "of", "sync" | "date") => Some(Busy),
+        (_, "back", "off") | (_, "timed" | "time", "out") | (_, "rolled" | "roll", "back") => Some(Bad),
+        (_, "scaled" | "shut", "down") | (_, "on", "hold") | (_, "to", "zero") => Some(Paused),
+        _ => None,
+    }
+}
+
+fn negated(sense: Sense, word: &str) -> Option<Sense> {
+    match sense {
+        Good if listed(WRONG_IF_NOT, word) => Some(Bad),
+        Good => Some(Busy),
+        Bad => Some(Good),
+        _ => None,
+    }
+}
+
+/// The sense of a name or a short phrase.
+///
+/// What is wrong outweighs everything. Otherwise the last word is the head (`ProvisioningSucceeded`), unless something
+/// is waited for, or only a part is meant.
+pub(super) fn sense(text: &str) -> Option<Sense> {
+    // Beside other words these two are only directions.
+    if text.eq_ignore_ascii_case("up") {
+        return Some(Good);
+    } else if text.eq_ignore_ascii_case("down") {
+        return Some(Bad);
+    }
+    let sentence = text.contains(' ');
+    let mut negating = false;
+    let (mut waits, mut late, mut seen) = (false, false, 0);
+    let mut before = [Token::default(); 2];
+    let mut head = None;
+    for token in tokens(text) {
+        let word = token.as_str();
+        if matches!(word, "not" | "no" | "non" | "never" | "without" | "isnt" | "arent" | "wasnt") {
+            negating = true;
+            continue;
+        }
+        if negating && word == "found" {
+            return Some(Bad);
+        }
+        seen += 1;
+        let compound = compound(before, word);
+        before = [before[1], token];
+        let Some(plain) = compound.or_else(|| word_sense(word)) else { continue };
+        // Alone it is a complaint; `MinimumReplicasUnavailable` is only not yet.
+        late |= word == "unavailable";
+        let meant = if negating { negated(plain, word) } else { Some(plain) };
+        negating = false;
+        if meant == Some(Bad) && word != "unavailable" {
+            return Some(Bad);
+        }
+        // "Waiting for x to become active", "Setting up the primary".
+        waits |= sentence && seen == 1 && meant == Some(Busy);
+        waits |= matches!(
+            word,
+            "waiting" | "wait" | "awaiting" | "pending" | "partial" | "partially" | "incomplete"
+        );
+        head = meant.or(head);
+    }
+    match head {
+        _ if late => Some(if seen == 1 { Bad } else { Busy }),
+        _ if waits => Some(Busy),
+        head => head,
+    }
+}
+
+/// What a message for people says first: that something is wrong, or that something is awaited.
+pub(super) fn message_sense(message: &str) -> Option<Sense> {
+    let mut negating = false;
+    for token in tokens(message) {
+        let word = token.as_str();
+        match word {
+            "not" | "no" | "without" | "doesnt" | "didnt" | "isnt" => {
+                negating = true;
+                continue;
+            }
+            "found" | "exist" | "exists" | "allowed" | "permitted" | "supported" if negating => {
+                return Some(Bad);
+            }
+            _ => {}
+        }
+        match word_sense(word) {
+            Some(Bad) if !negating => return Some(Bad),
+            Some(Busy) => return Some(Busy),
+            Some(Good) if negating => return negated(Good, word),
+            _ => {}
+        }
+        negating = false;
+    }
+    None
+}
+
+/// Is it wrong, and not only late, if this is not so?
+pub(super) fn wrong_if_not(name: &str) -> bool {
+    tokens(name).any(|token| listed(WRONG_IF_NOT, token.as_str()))
+}
+
+/// Does this say that something came to its end?
+pub(super) fn ends(text: &str) -> bool {
+    tokens(text).any(|token| listed(ENDS, token.as_str()))
+}
+
+/// Does this say that it failed, not only that something is wrong?
+pub(super) fn failed(text: &str) -> bool {
+    tokens(text)
+        .any(|token| matches!(token.as_str(), "failed" | "failure" | "aborted" | "cancelled" | "canceled"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_word_has_two_senses() {
+        for pair in WORDS.windows(2) {
+            assert_ne!(pair[0].0, pair[1].0);
+        }
+    }
+
+    #[test]
+    fn phrases_mean_what_a_reader_takes_them_to_mean() {
+        let cases: [(Option<Sense>, &str); 6] = [
+            (
+                Some(Good),
+                "Ready|RUNNING|ok|ProvisioningSucceeded|CREATE_COMPLETE|up-to-date state: current|NoErrors|not failed|Cluster in healthy state|NewReplicaSetAvailable|MonitoringReady",
+            ),
+            (
+                Some(Busy),
+                "NotReady|Pending|IN_PROGRESS|CREATE_IN_PROGRESS|WaitingForReady|PartiallyAvailable|Creating|Rebalancing|Setting up primary|unready|NotAvailable|Reticulating",
+            ),
+            (
+                Some(Bad),
+                "CreateFailed|FAILED|ImagePullBackOff|Unhealthy|NotHealthy|PartiallyFailed|InvalidSpec|SecretNotFound|CompletedWithErrors|TimedOut error|Unavailable|NotSupported",
+            ),
+            (Some(Paused), "Paused|SUSPENDED|Stopped|Hibernated"),
+            (Some(Leaving), "Deleting|Terminated|Uninstalling"),
+            (None, "Blue|Primary|v1.2.3|Monitoring|eu-central-1|NotPaused"),
+        ];
+        for (expected, phrases) in cases {
+            for phrase in phrases.split('|') {
+                assert_eq!(sense(phrase), expected, "{phrase}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_tells_late_from_wrong() {
+        for wrong in [
+            "failed to create: x",
+            "secret \"a\" not found",
+            "Cannot reach db",
+            "quota exceeded",
+            "does not exist: it is not found",
+        ] {
+            assert_eq!(message_sense(wrong), Some(Bad), "{wrong}");
+        }
+        for late in
+            ["waiting for database", "2 of 3 nodes are not ready", "Creating bucket", "pending approval"]
+        {
+            assert_eq!(message_sense(late), Some(Busy), "{late}");
+        }
+        assert_eq!(message_sense("no errors"), None);
+    }
+}

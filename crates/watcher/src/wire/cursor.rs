@@ -1,0 +1,324 @@
+//! A walk over JSON text that is known to be valid, and that cannot fail: what is not of the type asked for is absent.
+//!
+//! Every reader takes exactly one value off the text, whatever it is. Nothing recurses.
+
+use std::borrow::Cow;
+
+use readiness::{Time, Truth};
+
+use super::moment;
+
+/// A place in a JSON text, in front of a value.
+#[derive(Clone, Debug)]
+pub(super) struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(super) fn new(text: &'a str) -> Self {
+        Cursor { text, at: 0 }
+    }
+
+    /// The first byte of the value; 0 at the end of the text.
+    pub(super) fn peek(&mut self) -> u8 {
+        let bytes = self.text.as_bytes();
+        while let Some(b' ' | b'\n' | b'\t' | b'\r') = bytes.get(self.at) {
+            self.at += 1;
+        }
+        bytes.get(self.at).copied().unwrap_or(0)
+    }
+
+    /// Each member of an object; false where it is none. What the callback leaves untouched is skipped.
+    pub(super) fn members(&mut self, mut each: impl FnMut(&str, &mut Self)) -> bool {
+        self.walk(b'{', b'}', |cursor| {
+            let (key, escaped) = cursor.raw_string();
+            let key = if escaped { unescaped(key) } else { Cow::Borrowed(key) };
+            if cursor.peek() == b':' {
+                cursor.at += 1;
+                cursor.peek();
+            }
+            let before = cursor.at;
+            each(&key, cursor);
+            if cursor.at == before {
+                cursor.skip();
+            }
+        })
+    }
+
+    /// Each element of a list; false where it is none. What the callback leaves untouched is skipped.
+    pub(super) fn elements(&mut self, mut each: impl FnMut(&mut Self)) -> bool {
+        self.walk(b'[', b']', |cursor| {
+            let before = cursor.at;
+            each(cursor);
+            if cursor.at == before {
+                cursor.skip();
+            }
+        })
+    }
+
+    fn walk(&mut self, open: u8, close: u8, mut one: impl FnMut(&mut Self)) -> bool {
+        if self.peek() != open {
+            self.skip();
+            return false;
+        }
+        self.at += 1;
+        loop {
+            match self.peek() {
+                0 => return true,
+                b',' => self.at += 1,
+                byte if byte == close => {
+                    self.at += 1;
+                    return true;
+                }
+                _ => {
+                    let before = self.at;
+                    one(self);
+                    // Text that is not JSON after all must not hold us here.
+                    self.at += usize::from(self.at == before);
+                }
+            }
+        }
+    }
+
+    /// Passes over one value.
+    pub(super) fn skip(&mut self) {
+        let bytes = self.text.as_bytes();
+        match self.peek() {
+            b'"' => {
+                self.raw_string();
+            }
+            b'{' | b'[' => self.skip_nested(),
+            _ => {
+                let scalar = |b: &u8| !matches!(b, b',' | b'}' | b']' | b' ' | b'\n' | b'\t' | b'\r');
+                self.at += bytes[self.at..].iter().take_while(|b| scalar(b)).count();
+            }
+        }
+    }
+
+    fn skip_nested(&mut self) {
+        let bytes = self.text.as_bytes();
+        let mut at = self.at;
+        let mut depth = 0_usize;
+        while let Some(&byte) = bytes.get(at) {
+            at += 1;
+            match byte {
+                b'"' => at = end_of_string(bytes, at) + 1,
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+        self.at = at.min(bytes.len());
+    }
+
+    /// What is between the quotes, and whether there are escapes in it.
+    fn raw_string(&mut self) -> (&'a str, bool) {
+        let bytes = self.text.as_bytes();
+        if self.peek() != b'"' {
+            return ("", false);
+        }
+        let start = self.at + 1;
+        let end = end_of_string(bytes, start).min(bytes.len());
+        self.at = (end + 1).min(bytes.len());
+        let raw = self.text.get(start..end).unwrap_or("");
+        (raw, raw.as_bytes().contains(&b'\\'))
+    }
+
+    /// A text.
+    pub(super) fn string(&mut self) -> Option<Cow<'a, str>> {
+        if self.peek() != b'"' {
+            self.skip();
+            return None;
+        }
+        let (raw, escaped) = self.raw_string();
+        Some(if escaped { unescaped(raw) } else { Cow::Borrowed(raw) })
+    }
+
+    /// The beginning of a text, at most so many bytes.
+    pub(super) fn beginning(&mut self, limit: usize) -> Option<Cow<'a, str>> {
+        if self.peek() != b'"' {
+            self.skip();
+            return None;
+        }
+        let (raw, escaped) = self.raw_string();
+        if !escaped {
+            return Some(Cow::Borrowed(&raw[..raw.floor_char_boundary(limit)]));
+        }
+        // An escape takes at most six times the bytes of its character.
+        let mut text = unescaped(&raw[..raw.floor_char_boundary(limit.saturating_mul(6))]).into_owned();
+        text.truncate(text.floor_char_boundary(limit));
+        Some(Cow::Owned(text))
+    }
+
+    /// A text of its own; empty where it is none.
+    pub(super) fn boxed(&mut self) -> Box<str> {
+        self.string().map_or_else(Box::default, Into::into)
+    }
+
+    /// An integer, also one that is written as a text or with a fraction of zero.
+    pub(super) fn integer(&mut self) -> Option<i64> {
+        let text = match self.peek() {
+            b'"' => self.string()?,
+            b'-' | b'0'..=b'9' => {
+                let start = self.at;
+                self.skip();
+                Cow::Borrowed(self.text.get(start..self.at)?)
+            }
+            _ => {
+                self.skip();
+                return None;
+            }
+        };
+        let whole = text.trim().trim_end_matches(".0");
+        whole.parse().ok()
+    }
+
+    /// A boolean, also one that is written as a text.
+    pub(super) fn truth(&mut self) -> Truth {
+        match self.peek() {
+            b't' | b'f' => {
+                let truth = Truth::from(self.peek() == b't');
+                self.skip();
+                truth
+            }
+            b'"' => self.string().map_or(Truth::Absent, |text| Truth::of(text.trim())),
+            _ => {
+                self.skip();
+                Truth::Absent
+            }
+        }
+    }
+
+    /// A boolean; `None` where it is neither true nor false.
+    pub(super) fn flag(&mut self) -> Option<bool> {
+        match self.truth() {
+            Truth::True => Some(true),
+            Truth::False => Some(false),
+            Truth::Unknown | Truth::Absent => None,
+        }
+    }
+
+    /// A moment as RFC 3339 has it.
+    pub(super) fn time(&mut self) -> Option<Time> {
+        moment::parse(&self.string()?)
+    }
+}
+
+/// The position of the closing quote of a string whose inside starts at `at`.
+fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'"' => break,
+            b'\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    at
+}
+
+/// Escapes as characters; half a surrogate pair becomes the replacement character.
+fn unescaped(raw: &str) -> Cow<'_, str> {
+    let mut text = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some(at) = rest.find('\\') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let Some(escape) = rest.chars().next() else { break };
+        rest = &rest[escape.len_utf8()..];
+        match escape {
+            'n' => text.push('\n'),
+            't' => text.push('\t'),
+            'r' => text.push('\r'),
+            'b' => text.push('\u{8}'),
+            'f' => text.push('\u{c}'),
+            'u' => {
+                let (character, after) = unicode(rest);
+                text.push(character);
+                rest = after;
+            }
+            other => text.push(other),
+        }
+    }
+    text.push_str(rest);
+    Cow::Owned(text)
+}
+
+/// The character of the four hexadecimal digits, or of two times four with `\u` between them.
+fn unicode(text: &str) -> (char, &str) {
+    let unit = |text: &str| text.get(..4).and_then(|hex| u16::from_str_radix(hex, 16).ok());
+    let Some(first) = unit(text) else { return (char::REPLACEMENT_CHARACTER, text) };
+    let after = &text[4..];
+    let second = after.strip_prefix("\\u").and_then(|low| unit(low).map(|unit| (unit, &low[4..])));
+    if let Some((second, after)) = second.filter(|_| (0xD800..0xDC00).contains(&first))
+        && let Some(Ok(character)) = char::decode_utf16([first, second]).next()
+    {
+        return (character, after);
+    }
+    (char::from_u32(first.into()).unwrap_or(char::REPLACEMENT_CHARACTER), after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_are_read_whatever_is_in_them() {
+        let read = |json| Cursor::new(json).string().map(Cow::into_owned);
+        assert_eq!(read(r#""plain""#).as_deref(), Some("plain"));
+        assert_eq!(read(r#""a\"b\\c\n\u00e4\ud83d\ude00""#).as_deref(), Some("a\"b\\c\nä😀"));
+        assert_eq!(read(r#""\ud83d alone""#).as_deref(), Some("\u{fffd} alone"));
+        assert_eq!(read(r#""\udc00\ud800\u0041""#).as_deref(), Some("\u{fffd}\u{fffd}A"));
+        assert_eq!(read("17"), None);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!(Cursor::new(r#""ääää""#).beginning(3).as_deref(), Some("ä"));
+        assert_eq!(Cursor::new(r#""\u00e4\u00e4\n""#).beginning(3).as_deref(), Some("ä"));
+    }
+
+    #[test]
+    fn numbers_may_be_texts() {
+        let read = |json| Cursor::new(json).integer();
+        assert_eq!(read("-12"), Some(-12));
+        assert_eq!(read("\"3\""), Some(3));
+        assert_eq!(read("3.0"), Some(3));
+        for none in ["3.5", "1e400", "true", "null", "\"x\"", "[1]", "99999999999999999999"] {
+            assert_eq!(read(none), None, "{none}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_asked_for_is_passed_over() {
+        let json = r#" { "a" : { "x": [1, {"y": "}]"}] } , "b" : "\"}" , "c" : 7 } "#;
+        let mut seen = Vec::new();
+        let mut number = None;
+        Cursor::new(json).members(|key, value| {
+            seen.push(key.to_owned());
+            if key == "c" {
+                number = value.integer();
+            }
+        });
+        assert_eq!((seen.concat(), number), ("abc".to_owned(), Some(7)));
+    }
+
+    #[test]
+    fn broken_text_ends_the_walk() {
+        for json in
+            ["{", "{\"a\"", "{\"a\":", "[1,", "[[[", "{\"a\":\"", "{a:1}", "\"\\", "\"\\u12", "}{", ""]
+        {
+            let mut cursor = Cursor::new(json);
+            cursor.members(|_, value| {
+                value.elements(|_| {});
+            });
+            Cursor::new(json).elements(Cursor::skip);
+            _ = Cursor::new(json).string();
+        }
+    }
+}

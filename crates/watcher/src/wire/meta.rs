@@ -1,0 +1,81 @@
+//! `metadata`.
+
+use readiness::Status;
+
+use super::cursor::Cursor;
+use super::{Child, OwnerRef, conditions};
+
+/// Annotations that say a volume is being made, or on which node it will be used.
+const PROVISIONING: [&str; 3] = [
+    "volume.kubernetes.io/selected-node",
+    "volume.kubernetes.io/storage-provisioner",
+    "volume.beta.kubernetes.io/storage-provisioner",
+];
+/// Where version 1 of the autoscaler keeps its conditions, as a text.
+const AUTOSCALER: &str = "autoscaling.alpha.kubernetes.io/conditions";
+/// Annotations that say that an object comes and goes with a deployment, or is not to be judged.
+const KEPT: [&str; 4] = [
+    "argocd.argoproj.io/hook",
+    "argocd.argoproj.io/hook-delete-policy",
+    "helm.sh/hook",
+    "helm.sh/hook-delete-policy",
+];
+
+pub(super) fn read(metadata: &mut Cursor<'_>, child: &mut Child) {
+    metadata.members(|key, value| {
+        let meta = &mut child.meta;
+        match key {
+            "name" => meta.name = value.boxed(),
+            "namespace" => meta.namespace = value.boxed(),
+            "uid" => meta.uid = value.boxed(),
+            "resourceVersion" => {
+                meta.resource_version = value.string().and_then(|text| text.parse().ok()).unwrap_or(0);
+            }
+            "generation" => {
+                child.facts.generation = value.integer();
+                meta.generation = child.facts.generation.unwrap_or(0);
+            }
+            "creationTimestamp" => meta.created = value.time(),
+            "deletionTimestamp" => meta.deleted = value.time(),
+            "ownerReferences" => {
+                value.elements(|owner| meta.owners.push(self::owner(owner)));
+            }
+            "labels" => {
+                value.members(|key, value| meta.labels.push((key.into(), value.boxed())));
+            }
+            "finalizers" => {
+                value.elements(|name| meta.finalizers.extend(name.string().map(Into::into)));
+            }
+            "annotations" => annotations(value, child),
+            _ => {}
+        }
+    });
+}
+
+fn owner(reference: &mut Cursor<'_>) -> OwnerRef {
+    let mut owner = OwnerRef::default();
+    reference.members(|key, value| match key {
+        "apiVersion" => owner.api_version = value.boxed(),
+        "kind" => owner.kind = value.boxed(),
+        "name" => owner.name = value.boxed(),
+        "uid" => owner.uid = value.boxed(),
+        "controller" => owner.controller = value.flag() == Some(true),
+        _ => {}
+    });
+    owner
+}
+
+fn annotations(map: &mut Cursor<'_>, child: &mut Child) {
+    map.members(|key, value| {
+        if PROVISIONING.contains(&key) {
+            child.facts.provisioning = true;
+        } else if KEPT.contains(&key) {
+            child.meta.annotations.push((key.into(), value.boxed()));
+        } else if key == AUTOSCALER
+            && let Some(text) = value.string()
+        {
+            let status: &mut Status = &mut child.facts.status;
+            conditions::read(&mut Cursor::new(&text), None, status);
+        }
+    });
+}

@@ -1,0 +1,135 @@
+//! From JSON straight into the few fields that rules read. A wire type cannot fail: what it does not understand is absent.
+//!
+//! serde_json finds the end of the object, without recursion and without a look at what is inside; a cursor of our own
+//! then walks to the fields that are read and passes over the rest.
+
+mod conditions;
+mod containers;
+mod cursor;
+mod meta;
+mod moment;
+mod spec;
+mod status;
+
+use readiness::{Facts, Owner, Time};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use cursor::Cursor;
+
+/// What identifies an object, and what links it to others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Meta {
+    /// `apiVersion`; empty inside lists of built-in kinds.
+    pub api_version: Box<str>,
+    /// `kind`; empty inside lists of built-in kinds.
+    pub kind: Box<str>,
+    /// `metadata.name`.
+    pub name: Box<str>,
+    /// `metadata.namespace`; empty for cluster-scoped objects.
+    pub namespace: Box<str>,
+    /// `metadata.uid`.
+    pub uid: Box<str>,
+    /// `metadata.resourceVersion` as a number (comparable within a kind since Kubernetes 1.35); 0 where it is none.
+    pub resource_version: u64,
+    /// `metadata.generation`; 0 where absent.
+    pub generation: i64,
+    /// `metadata.creationTimestamp`.
+    pub created: Option<Time>,
+    /// `metadata.deletionTimestamp`.
+    pub deleted: Option<Time>,
+    /// `metadata.ownerReferences`.
+    pub owners: Vec<OwnerRef>,
+    /// `metadata.labels`, in the order of the JSON text.
+    pub labels: Vec<(Box<str>, Box<str>)>,
+    /// Those of `metadata.annotations` that rules and policies read.
+    pub annotations: Vec<(Box<str>, Box<str>)>,
+    /// `metadata.finalizers`.
+    pub finalizers: Vec<Box<str>>,
+}
+
+/// One of `metadata.ownerReferences`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnerRef {
+    /// `apiVersion` of the owner.
+    pub api_version: Box<str>,
+    /// `kind` of the owner.
+    pub kind: Box<str>,
+    /// `name` of the owner.
+    pub name: Box<str>,
+    /// `uid` of the owner.
+    pub uid: Box<str>,
+    /// It is the one that controls the object.
+    pub controller: bool,
+}
+
+/// One object: who it is, and what rules may know of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Child {
+    /// Who it is.
+    pub meta: Meta,
+    /// What is known of it.
+    pub facts: Facts,
+}
+
+impl Child {
+    /// Reads the text of one object. What is not an object has nothing.
+    pub fn read(object: &RawValue) -> Child {
+        let mut child = Child::default();
+        let mut endpoints = None;
+        Cursor::new(object.get()).members(|key, value| match key {
+            "apiVersion" => child.meta.api_version = value.boxed(),
+            "kind" => child.meta.kind = value.boxed(),
+            "metadata" => meta::read(value, &mut child),
+            "spec" => child.facts.spec = spec::read(value),
+            "status" => status::read(value, &mut child.facts.status),
+            "endpoints" => endpoints = self::endpoints(value),
+            _ => {}
+        });
+        child.facts.endpoints = endpoints;
+        child.share();
+        child
+    }
+
+    /// What identifies an object and matters to its rules too.
+    fn share(&mut self) {
+        let (meta, facts) = (&self.meta, &mut self.facts);
+        facts.created = meta.created;
+        facts.deleted = meta.deleted;
+        if meta.deleted.is_some() {
+            facts.finalizers.clone_from(&meta.finalizers);
+        }
+        let controller = meta.owners.iter().find(|o| o.controller);
+        facts.owner = match controller.map(|o| (&*o.api_version, &*o.kind)) {
+            Some(("apps/v1", "Deployment")) => Owner::Deployment,
+            Some(("batch/v1", "Job")) => Owner::Job,
+            _ => Owner::Other,
+        };
+    }
+}
+
+impl<'de> Deserialize<'de> for Child {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        <&RawValue>::deserialize(deserializer).map(Child::read)
+    }
+}
+
+/// Ready and all of an EndpointSlice's endpoints. One that does not say is ready.
+fn endpoints(list: &mut Cursor<'_>) -> Option<(u32, u32)> {
+    let (mut ready, mut all) = (0, 0);
+    let is_list = list.elements(|endpoint| {
+        let mut serves = true;
+        endpoint.members(|key, value| {
+            if key == "conditions" {
+                value.members(|key, value| {
+                    if key == "ready" {
+                        serves = value.flag() != Some(false);
+                    }
+                });
+            }
+        });
+        all += 1;
+        ready += u32::from(serves);
+    });
+    is_list.then_some((ready, all))
+}

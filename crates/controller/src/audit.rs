@@ -5,15 +5,14 @@
 
 use std::time::Duration;
 
-use aggregator::ObjectId;
-use rustc_hash::FxHashSet;
 use timer::Seed;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
-use watcher::{LookError, Parent, look, look_metadata, wire::Child, wire::Meta};
+use watcher::{LookError, look_metadata};
 
+use crate::core::reads;
 use crate::kinds::Followed;
-use crate::look::{Drift, Looker};
+use crate::look::Looker;
 
 /// So many objects of one kind are read whole in one audit; what is more is left to the next.
 const MOST: usize = 500;
@@ -53,25 +52,11 @@ async fn audit(looker: &Looker, followed: &Followed, namespaces: &[String]) -> R
         if everywhere { vec![None] } else { namespaces.iter().map(|n| Some(n.as_str())).collect() };
     for scope in scopes {
         // What is held now and not in a list that begins now is gone; what comes in between is not in this set.
-        let held = held(looker, followed, scope);
+        let held = reads::held(&looker.reflector, followed.interest.id, scope);
         let listed = look_metadata(&looker.client, &followed.api, scope, None).await?;
-        let mut seen = FxHashSet::default();
-        let mut behind: Vec<&Meta> = Vec::new();
-        for meta in &listed {
-            let id = looker.reflector.find(&meta.uid);
-            seen.extend(id);
-            let version = id.and_then(|id| looker.reflector.read(id, |row| row.version));
-            let wanted = || looker.reflector.wants(&followed.interest, meta);
-            if version.map_or_else(wanted, |version| version < meta.resource_version) {
-                behind.push(meta);
-            }
-        }
         let mut drifts = Vec::new();
-        for meta in behind.into_iter().take(MOST) {
-            drifts.extend(read(looker, followed, &meta.namespace, &meta.name, None).await?);
-        }
-        for (id, namespace, name) in held.into_iter().filter(|(id, ..)| !seen.contains(id)).take(MOST) {
-            drifts.extend(read(looker, followed, &namespace, &name, Some(id)).await?);
+        for read in reads::differing(&looker.reflector, &followed.interest, held, &listed, MOST) {
+            drifts.extend(looker.read(&read).await);
         }
         if !drifts.is_empty() {
             warn!(kind = %followed.api, objects = drifts.len(), "the audit found what the watch had not brought yet");
@@ -79,30 +64,4 @@ async fn audit(looker: &Looker, followed: &Followed, namespaces: &[String]) -> R
         }
     }
     Ok(())
-}
-
-fn held(looker: &Looker, followed: &Followed, scope: Option<&str>) -> Vec<(ObjectId, String, String)> {
-    let mut held = Vec::new();
-    looker.reflector.each(|id, row| {
-        if row.kind == followed.interest.id && scope.is_none_or(|s| *s == *row.namespace) {
-            held.push((id, row.namespace.to_string(), row.name.to_string()));
-        }
-    });
-    held
-}
-
-async fn read(
-    looker: &Looker,
-    followed: &Followed,
-    namespace: &str,
-    name: &str,
-    known: Option<ObjectId>,
-) -> Result<Option<Drift>, LookError> {
-    let scope = Some(namespace).filter(|n| !n.is_empty());
-    if followed.interest.parent.is_empty() {
-        let object = look::<Child>(&looker.client, &followed.api, scope, name).await?;
-        return Ok(looker.found(followed, name, known, object.as_ref()));
-    }
-    let object = look::<Parent>(&looker.client, &followed.api, scope, name).await?;
-    Ok(looker.found(followed, name, known, object.as_ref()))
 }

@@ -11,9 +11,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use watcher::Cause;
 
-use crate::core::{Ages, Core, Health, TreeNode, Write};
+use crate::core::{Ages, Core, Health, Read, TreeNode, Write};
 use crate::kinds::News;
-use crate::look::LookOrder;
 use crate::metrics::Metrics;
 use crate::policies::Plan;
 use crate::snapshot::Snapshot;
@@ -81,7 +80,7 @@ pub(crate) struct Wires {
     /// From the writer.
     pub(crate) settled: UnboundedReceiver<Settled>,
     /// To the live reads of the pass.
-    pub(crate) looks: UnboundedSender<LookOrder>,
+    pub(crate) looks: UnboundedSender<Vec<Read>>,
     /// Numbers for policies' status, metrics and `/readyz`.
     pub(crate) snapshot: watch::Sender<Arc<Snapshot>>,
     /// Trees, where somebody draws them.
@@ -234,8 +233,7 @@ impl Drive {
     /// Orders live reads for the parents whose periodic pass is due.
     fn pass(&mut self, now: Time) -> anyhow::Result<()> {
         while let Some(parent) = self.core.engine.take_pass(now) {
-            let (children, kinds) = self.core.engine.pass(parent);
-            self.wires.looks.send(LookOrder { parent, children, kinds })?;
+            self.wires.looks.send(self.core.reads(parent))?;
         }
         Ok(())
     }

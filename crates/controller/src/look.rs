@@ -3,34 +3,20 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use aggregator::{KindId, ObjectId};
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use rustc_hash::FxHashSet;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::{debug, warn};
-use watcher::reflector::{Applied, Awaited, Reflector};
+use watcher::reflector::Reflector;
 use watcher::{Cause, Feed, LookError, Parent, look, look_all, wire::Child};
 
+use crate::core::{Ahead, Read, reads};
 use crate::kinds::{Followed, Known};
 use crate::metrics::Metrics;
 
 /// The watch may be so much behind a live read; what it lacks after that was lost.
 const GRACE: Duration = Duration::from_secs(5);
-/// Beyond so many children of one kind and namespace one list is cheaper than reads one by one.
-const ONE_BY_ONE: usize = 20;
-
-/// What the pass of one parent reads.
-#[derive(Clone, Debug)]
-pub(crate) struct LookOrder {
-    /// The parent.
-    pub(crate) parent: ObjectId,
-    /// The children that hold it back.
-    pub(crate) children: Vec<ObjectId>,
-    /// Kinds of which a child is expected but unseen.
-    pub(crate) kinds: Vec<KindId>,
-}
-
 /// Reads what it is told to.
 #[derive(Clone)]
 pub(crate) struct Looker {
@@ -46,16 +32,9 @@ pub(crate) struct Looker {
     pub(crate) rate: u32,
 }
 
-/// One read.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Read {
-    One { kind: KindId, namespace: String, name: String, uid: Option<ObjectId> },
-    All { kind: KindId, namespace: String },
-}
-
 impl Looker {
     /// Reads until there is nothing more to come.
-    pub(crate) async fn run(self, mut orders: UnboundedReceiver<LookOrder>) {
+    pub(crate) async fn run(self, mut orders: UnboundedReceiver<Vec<Read>>) {
         let mut ticks = tokio::time::interval(Duration::from_secs(1) / self.rate.max(1));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut checks = FuturesUnordered::new();
@@ -64,7 +43,7 @@ impl Looker {
         loop {
             tokio::select! { biased;
                 order = orders.recv() => match order {
-                    Some(order) => self.queue(&order, &mut queue, &mut queued),
+                    Some(order) => queue.extend(order.into_iter().filter(|read| queued.insert(read.clone()))),
                     None => return,
                 },
                 Some(()) = checks.next(), if !checks.is_empty() => {}
@@ -81,128 +60,48 @@ impl Looker {
         }
     }
 
-    fn queue(&self, order: &LookOrder, queue: &mut Vec<Read>, queued: &mut FxHashSet<Read>) {
-        let mut namespace = String::new();
-        let one = |id: ObjectId| {
-            self.reflector.read(id, |row| {
-                let (namespace, name) = (row.namespace.to_string(), row.name.to_string());
-                Read::One { kind: row.kind, namespace, name, uid: Some(id) }
-            })
-        };
-        let mut reads = Vec::new();
-        if let Some(read) = one(order.parent) {
-            if let Read::One { namespace: n, .. } = &read {
-                namespace.clone_from(n);
-            }
-            reads.push(read);
-        }
-        if order.children.len() > ONE_BY_ONE {
-            let places = order.children.iter().filter_map(|id| {
-                self.reflector
-                    .read(*id, |row| Read::All { kind: row.kind, namespace: row.namespace.to_string() })
-            });
-            reads.extend(places.collect::<FxHashSet<_>>());
-        } else {
-            reads.extend(order.children.iter().filter_map(|id| one(*id)));
-        }
-        reads.extend(order.kinds.iter().map(|kind| Read::All { kind: *kind, namespace: namespace.clone() }));
-        for read in reads {
-            if queued.insert(read.clone()) {
-                queue.push(read);
-            }
-        }
-    }
-
     /// Reads; the objects that were news, with the version that the watch had not brought.
-    async fn read(&self, read: &Read) -> Vec<Drift> {
-        let (Read::One { kind, .. } | Read::All { kind, .. }) = read;
-        let Some(followed) = self.known.get(kind).map(|k| Arc::clone(&k)) else { return Vec::new() };
-        let parents = !followed.interest.parent.is_empty();
-        let done = match read {
-            Read::One { namespace, name, uid, .. } if parents => {
-                self.one::<Parent>(&followed, namespace, name, *uid).await
-            }
-            Read::One { namespace, name, uid, .. } => {
-                self.one::<Child>(&followed, namespace, name, *uid).await
-            }
-            Read::All { namespace, .. } if parents => self.all::<Parent>(&followed, namespace).await,
-            Read::All { namespace, .. } => self.all::<Child>(&followed, namespace).await,
+    pub(crate) async fn read(&self, read: &Read) -> Vec<Drift> {
+        let Some(followed) = self.known.get(&read.kind()).map(|k| Arc::clone(&k)) else { return Vec::new() };
+        let parents = !followed.interest.parent.is_empty() || followed.interest.release;
+        let done = if parents {
+            self.read_as::<Parent>(&followed, read).await
+        } else {
+            self.read_as::<Child>(&followed, read).await
         };
-        done.unwrap_or_else(|error| {
+        let ahead = done.unwrap_or_else(|error| {
             if error.cause == Cause::Forbidden {
-                debug!(%error, "the pass");
+                debug!(%error, "a live read");
             } else {
-                warn!(%error, "the pass");
+                warn!(%error, "a live read");
             }
             Vec::new()
-        })
+        });
+        let kind = followed.api.to_string();
+        ahead.into_iter().map(|ahead| Drift { kind: kind.clone(), ahead }).collect()
     }
 
-    async fn one<K: Feed>(
-        &self,
-        followed: &Followed,
-        namespace: &str,
-        name: &str,
-        known: Option<ObjectId>,
-    ) -> Result<Vec<Drift>, LookError> {
-        let scope = Some(namespace).filter(|n| !n.is_empty());
-        let object = look::<K>(&self.client, &followed.api, scope, name).await?;
-        Ok(self.found(followed, name, known, object.as_ref()).into_iter().collect())
-    }
-
-    /// What one live read found; `known` is the object that was expected there.
-    pub(crate) fn found<K: Feed>(
-        &self,
-        followed: &Followed,
-        name: &str,
-        known: Option<ObjectId>,
-        object: Option<&K>,
-    ) -> Option<Drift> {
-        match object {
-            Some(object) => self.apply(followed, object),
-            None => self.vanished(followed, known?, name),
+    async fn read_as<K: Feed>(&self, followed: &Followed, read: &Read) -> Result<Vec<Ahead>, LookError> {
+        let Followed { api, interest } = followed;
+        match read {
+            Read::One { namespace, name, known, .. } => {
+                let scope = Some(namespace.as_str()).filter(|n| !n.is_empty());
+                let live = look::<K>(&self.client, api, scope, name).await?;
+                Ok(reads::found(&self.reflector, interest, *known, live.as_ref()).into_iter().collect())
+            }
+            Read::All { namespace, .. } => {
+                let scope = Some(namespace.as_str()).filter(|n| !n.is_empty() && api.namespaced);
+                let live = look_all::<K>(&self.client, api, scope, None).await?;
+                Ok(live.iter().filter_map(|live| reads::listed(&self.reflector, interest, live)).collect())
+            }
         }
-    }
-
-    async fn all<K: Feed>(&self, followed: &Followed, namespace: &str) -> Result<Vec<Drift>, LookError> {
-        let scope = Some(namespace).filter(|n| !n.is_empty() && followed.api.namespaced);
-        let objects = look_all::<K>(&self.client, &followed.api, scope, None).await?;
-        Ok(objects.iter().filter_map(|object| self.apply(followed, object)).collect())
-    }
-
-    /// What a live read says is applied like any event. Where it was news, the watch is given a while to bring it too.
-    fn apply<K: Feed>(&self, followed: &Followed, object: &K) -> Option<Drift> {
-        let meta = &object.child().meta;
-        let (applied, awaited) = self.reflector.apply_live(&followed.interest, object.child(), object.text());
-        let Applied::Moved(before) = applied else { return None };
-        let object = format!("{}/{}", meta.namespace, meta.name);
-        Some(Drift {
-            kind: followed.api.to_string(),
-            object,
-            before,
-            live: meta.resource_version,
-            awaited: awaited?,
-        })
-    }
-
-    /// A live read found it gone.
-    fn vanished(&self, followed: &Followed, id: ObjectId, name: &str) -> Option<Drift> {
-        let (before, namespace) = self.reflector.read(id, |row| (row.version, row.namespace.to_string()))?;
-        let awaited = self.reflector.vanish(id)?;
-        Some(Drift {
-            kind: followed.api.to_string(),
-            object: format!("{namespace}/{name}"),
-            before,
-            live: 0,
-            awaited,
-        })
     }
 
     /// After a while: is what was read live still only known from there?
     pub(crate) async fn check(&self, news: Vec<Drift>, found_by: &str) {
         tokio::time::sleep(GRACE).await;
-        for drift in news.iter().filter(|d| self.reflector.still_awaited(&d.awaited)) {
-            let Drift { kind, object, before, live, .. } = drift;
+        for drift in news.iter().filter(|d| self.reflector.still_awaited(&d.ahead.awaited)) {
+            let Drift { kind, ahead: Ahead { object, before, live, .. } } = drift;
             warn!(
                 kind,
                 object,
@@ -219,8 +118,5 @@ impl Looker {
 #[derive(Clone, Debug)]
 pub(crate) struct Drift {
     kind: String,
-    object: String,
-    before: u64,
-    live: u64,
-    awaited: Awaited,
+    ahead: Ahead,
 }

@@ -5,6 +5,7 @@
 
 mod causes;
 mod health;
+pub mod reads;
 mod render;
 pub mod reply;
 mod tree;
@@ -23,6 +24,7 @@ use watcher::reflector::Reflector;
 use watcher::status::{Guarded, ParentStatus, Wanted, guarded_patch};
 
 pub use health::{Health, News};
+pub use reads::{Ahead, Read};
 pub use reply::Reply;
 pub use tree::{Ages, TreeNode};
 pub use words::{GroupWords, PolicyWords};

@@ -1,0 +1,156 @@
+//! Live reads: what the pass and the audit ask the server for, and what becomes of its answers.
+
+use std::collections::BTreeSet;
+
+use aggregator::{KindId, ObjectId};
+use watcher::Feed;
+use watcher::plan::Interest;
+use watcher::reflector::{Applied, Awaited, Reflector};
+use watcher::wire::Meta;
+
+use super::Core;
+
+/// Beyond so many children of one parent, one list per kind and namespace is cheaper than reads one by one.
+const ONE_BY_ONE: usize = 20;
+
+/// One live read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Read {
+    /// One object.
+    One {
+        /// Its kind.
+        kind: KindId,
+        /// Its namespace; empty for cluster-scoped objects.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// The object that is expected there.
+        known: Option<ObjectId>,
+    },
+    /// All objects of a kind in one namespace.
+    All {
+        /// The kind.
+        kind: KindId,
+        /// The namespace; empty for all.
+        namespace: String,
+    },
+}
+
+impl Read {
+    /// What is read.
+    pub fn kind(&self) -> KindId {
+        match self {
+            Read::One { kind, .. } | Read::All { kind, .. } => *kind,
+        }
+    }
+}
+
+/// Something that a live read knew before the watch did.
+#[derive(Clone, Debug)]
+pub struct Ahead {
+    /// `namespace/name`.
+    pub object: String,
+    /// The version that was held; 0 for none.
+    pub before: u64,
+    /// The version that was read; 0 where it is gone.
+    pub live: u64,
+    /// What the watch is given a while to bring.
+    pub awaited: Awaited,
+}
+
+impl Core {
+    /// What the pass of one parent reads: the parent, the children that hold it back, and kinds of which a child is
+    /// expected but unseen.
+    pub fn reads(&self, parent: ObjectId) -> Vec<Read> {
+        let (children, kinds) = self.engine.pass(parent);
+        let namespace = self.reflector.read(parent, |row| row.namespace.to_string()).unwrap_or_default();
+        let mut reads: Vec<Read> = one(&self.reflector, parent).into_iter().collect();
+        if children.len() > ONE_BY_ONE {
+            let place = |id: &ObjectId| {
+                self.reflector
+                    .read(*id, |row| Read::All { kind: row.kind, namespace: row.namespace.to_string() })
+            };
+            reads.extend(children.iter().filter_map(place).collect::<BTreeSet<_>>());
+        } else {
+            reads.extend(children.iter().filter_map(|id| one(&self.reflector, *id)));
+        }
+        reads.extend(kinds.into_iter().map(|kind| Read::All { kind, namespace: namespace.clone() }));
+        reads
+    }
+}
+
+fn one(reflector: &Reflector, id: ObjectId) -> Option<Read> {
+    reflector.read(id, |row| Read::One {
+        kind: row.kind,
+        namespace: row.namespace.to_string(),
+        name: row.name.to_string(),
+        known: Some(id),
+    })
+}
+
+/// What one live read found; `known` is the object that was expected there. It is applied like any event, and where it
+/// was news, the watch is given a while to bring it too.
+pub fn found<K: Feed>(
+    reflector: &Reflector,
+    interest: &Interest,
+    known: Option<ObjectId>,
+    live: Option<&K>,
+) -> Option<Ahead> {
+    match live {
+        Some(live) => listed(reflector, interest, live),
+        None => vanished(reflector, known?),
+    }
+}
+
+/// One object of a live list.
+pub fn listed<K: Feed>(reflector: &Reflector, interest: &Interest, live: &K) -> Option<Ahead> {
+    let meta = &live.child().meta;
+    let (applied, awaited) = reflector.apply_live(interest, live.child(), live.text());
+    let Applied::Moved(before) = applied else { return None };
+    let object = format!("{}/{}", meta.namespace, meta.name);
+    Some(Ahead { object, before, live: meta.resource_version, awaited: awaited? })
+}
+
+fn vanished(reflector: &Reflector, id: ObjectId) -> Option<Ahead> {
+    let (before, object) =
+        reflector.read(id, |row| (row.version, format!("{}/{}", row.namespace, row.name)))?;
+    Some(Ahead { object, before, live: 0, awaited: reflector.vanish(id)? })
+}
+
+/// Everything of a kind that is held before a list begins, in one namespace or in all: what of it the list does not
+/// have is gone.
+pub fn held(reflector: &Reflector, kind: KindId, namespace: Option<&str>) -> Vec<Read> {
+    let mut held = Vec::new();
+    reflector.each(|id, row| {
+        if row.kind == kind && namespace.is_none_or(|n| *n == *row.namespace) {
+            let (namespace, name) = (row.namespace.to_string(), row.name.to_string());
+            held.push(Read::One { kind, namespace, name, known: Some(id) });
+        }
+    });
+    held
+}
+
+/// What is to be read whole after a list of metadata: what it has newer, what it has and we lack, what we hold and it
+/// lacks. At most `most` of either.
+pub fn differing(
+    reflector: &Reflector,
+    interest: &Interest,
+    held: Vec<Read>,
+    listed: &[Meta],
+    most: usize,
+) -> Vec<Read> {
+    let (mut seen, mut behind) = (BTreeSet::new(), Vec::new());
+    for meta in listed {
+        let id = reflector.find(&meta.uid);
+        seen.extend(id);
+        let version = id.and_then(|id| reflector.read(id, |row| row.version));
+        let wanted = || reflector.wants(interest, meta);
+        if version.map_or_else(wanted, |version| version < meta.resource_version) {
+            let (namespace, name) = (meta.namespace.to_string(), meta.name.to_string());
+            behind.push(Read::One { kind: interest.id, namespace, name, known: None });
+        }
+    }
+    let unlisted = |read: &Read| matches!(read, Read::One { known: Some(id), .. } if !seen.contains(id));
+    let gone = held.into_iter().filter(unlisted).take(most);
+    behind.into_iter().take(most).chain(gone).collect()
+}

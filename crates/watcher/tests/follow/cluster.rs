@@ -49,7 +49,9 @@ impl Cluster {
 
     /// Deployments of these names.
     pub(crate) fn with(self, names: &[&str]) -> Self {
-        names.iter().for_each(|name| self.create(deployment(name)));
+        for name in names {
+            self.create(deployment(name));
+        }
         self
     }
 

@@ -52,7 +52,9 @@ async fn a_name_that_is_none_is_never_asked_for() {
 async fn a_long_list_is_read_whole_and_by_labels() {
     let cluster = Cluster::new().await;
     let names: Vec<String> = (0..1_100).map(|n| format!("d{n:04}")).collect();
-    names.iter().for_each(|name| cluster.create(deployment(name)));
+    for name in &names {
+        cluster.create(deployment(name));
+    }
     let kind = cluster.kind("apps", "Deployment").await;
     cluster.server.forget_requests();
     let all: Vec<Parent> = look_all(&cluster.client, &kind, Some("default"), None).await.unwrap();

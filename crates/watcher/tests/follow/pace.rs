@@ -55,7 +55,13 @@ async fn a_watch_that_ends_after_each_event_is_not_a_storm_either() {
 
 #[tokio::test(start_paused = true)]
 async fn waits_grow_while_the_list_fails_and_start_anew_after_a_watch_has_stood() {
-    for failure in [|| Answer::Status(500, None), || Answer::NoConnection, || text("{\"items\":[")] {
+    let failures = [
+        || Answer::Status(500, None),
+        || Answer::NoConnection,
+        || text("{\"items\":["),
+        || Answer::Parts(vec![Part::Text("{\"items\":[".into()), Part::Break]),
+    ];
+    for failure in failures {
         let (mut listed, mut watched) = (0, 0);
         let mut scene = Scene::new(move |target| {
             if is_watch(target) {

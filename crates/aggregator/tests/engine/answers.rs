@@ -1,0 +1,313 @@
+//! First words, evidence, and no false ready.
+
+use std::time::Duration;
+
+use aggregator::{Evidence, KindState, Policy};
+use readiness::Level::{Failed, Progressing, Ready, Suspended, Terminating, Unknown};
+use readiness::rollup::Weight;
+
+use crate::policy;
+use crate::server::Fate;
+use crate::world::{CHILDREN, World, weight};
+
+const MINUTE: u64 = 60_000;
+
+#[test]
+fn first_word_is_unknown() {
+    let mut w = World::with(policy());
+    w.child("web", "db", Ready);
+    w.run(60_000);
+    w.parent("db");
+    w.run(60_000);
+    assert_eq!(w.words("db"), ["ChildrenPending", "AllChildrenReady"]);
+    w.respecify("db", Evidence::Handled);
+    w.run(60_000);
+    assert_eq!(w.words("db")[2..], ["ChildrenPending", "AllChildrenReady"]);
+}
+
+#[test]
+fn the_first_word_is_awaited_however_long_its_write_takes() {
+    let mut w = World::with(policy());
+    w.fates = vec![Fate::Retry(Duration::from_secs(2)); 20];
+    w.parent("db");
+    w.child("web", "db", Ready);
+    w.run(30_000);
+    assert_eq!(w.says("db"), "");
+    w.run(60_000);
+    assert_eq!(w.words("db"), ["ChildrenPending", "AllChildrenReady"]);
+}
+
+#[test]
+fn an_entry_without_a_reason_of_ours_is_no_first_word() {
+    let mut w = World::with(policy());
+    w.child("web", "db", Ready);
+    w.run(60_000);
+    w.parent_so("db", |_| {});
+    let (id, mut view) = (w.id("db"), aggregator::ParentView::default());
+    view.generation = 1;
+    view.evidence = Evidence::Handled;
+    view.answers = vec![aggregator::AnswerView {
+        policy: crate::world::POLICY,
+        about: Some(1),
+        ..aggregator::AnswerView::default()
+    }];
+    let shown = aggregator::View { weights: &[weight(Unknown)], parent: Some(&view), ..Default::default() };
+    w.engine.observe(w.now, id, Some(&shown));
+    w.engine.poll(w.now, &mut Vec::new());
+    assert_eq!(w.reason("db").map(|r| r.word()), Some("ChildrenPending"));
+}
+
+#[test]
+fn nothing_is_said_before_everything_was_seen() {
+    let mut w = World::empty();
+    w.policy(crate::world::POLICY, policy());
+    w.parent("db");
+    w.child("web", "db", Ready);
+    w.run(10_000);
+    w.kind(crate::world::PARENTS, KindState::Synced);
+    w.run(10_000);
+    assert!(w.log.is_empty());
+    w.kind(CHILDREN, KindState::Synced);
+    w.run(10_000);
+    assert_eq!(w.words("db"), ["ChildrenPending", "AllChildrenReady"]);
+}
+
+#[test]
+fn what_is_relisted_is_not_judged_meanwhile() {
+    let mut w = well();
+    w.kind(CHILDREN, KindState::Listing);
+    w.turn("web", Failed);
+    w.run(10_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w.kind(CHILDREN, KindState::Synced);
+    w.run(100);
+    assert_eq!(w.says("db"), "ChildrenFailed");
+}
+
+/// A parent whose operator leaves no marks, with a ready child.
+fn silent() -> World {
+    let mut w = World::with(policy());
+    w.child("web", "db", Ready);
+    w.run(60_000);
+    w.parent_so("db", |p| p.evidence = Evidence::Silent);
+    w
+}
+
+#[test]
+fn a_silent_operator_is_believed_once_nothing_moved_for_settle() {
+    let mut w = silent();
+    w.run(3_000);
+    w.child("api", "db", Ready);
+    w.run(4_900);
+    assert_eq!(w.says("db"), "ChildrenPending");
+    w.run(2_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn a_child_that_is_specified_anew_or_deleted_moves_the_end_of_settling() {
+    let mut w = silent();
+    w.child("api", "db", Ready);
+    w.run(4_000);
+    w.change("web", |web| web.generation += 1);
+    w.run(4_000);
+    w.remove("api");
+    w.run(4_900);
+    assert_eq!(w.says("db"), "ChildrenPending");
+    w.run(1_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn evidence_to_the_contrary_never_times_out_into_readiness() {
+    let mut w = silent();
+    w.change_parent("db", |p| p.evidence = Evidence::NotYet);
+    w.run(10 * MINUTE - 100);
+    assert_eq!(w.says("db"), "ChildrenPending");
+    w.run(200);
+    assert_eq!(w.says("db"), "OperatorSilent!");
+    w.run(60 * MINUTE);
+    assert_eq!(w.says("db"), "OperatorSilent!");
+    w.change_parent("db", |p| p.evidence = Evidence::Handled);
+    w.run(200);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn a_new_generation_starts_over() {
+    let mut w = silent();
+    w.run(MINUTE);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w.respecify("db", Evidence::Silent);
+    w.run(4_900);
+    assert_eq!(w.says("db"), "ChildrenPending");
+    w.run(1_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w.respecify("db", Evidence::NotYet);
+    w.run(10 * MINUTE + 100);
+    assert_eq!(w.says("db"), "OperatorSilent!");
+    w.respecify("db", Evidence::NotYet);
+    w.run(10 * MINUTE - 100);
+    assert_eq!(w.says("db"), "ChildrenPending");
+}
+
+#[test]
+fn a_new_generation_that_a_restart_interrupts_settles_from_then_on() {
+    let mut w = World::with(policy());
+    w.child("web", "db", Unknown);
+    w.parent_so("db", |p| p.evidence = Evidence::Silent);
+    w.run(60 * MINUTE);
+    assert_eq!(w.says("db"), "ChildrenUnknown");
+    w.respecify("db", Evidence::Silent);
+    w.run(500);
+    w.turn("web", Ready);
+    w.run(500);
+    assert_eq!(w.says("db"), "ChildrenPending");
+    w.restart(&[]);
+    w.run(4_000);
+    assert_eq!(w.says("db"), "ChildrenPending", "the spec is five seconds old, the condition an hour");
+    w.run(2_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn a_limit_is_not_passed_by_a_restart() {
+    let mut w = World::with(policy());
+    w.child("web", "db", Unknown);
+    w.parent("db");
+    w.run(60 * MINUTE);
+    w.respecify("db", Evidence::NotYet);
+    w.run(1_000);
+    w.restart(&[]);
+    w.run(1_000);
+    assert_eq!(w.says("db"), "ChildrenPending", "stalled is a word that readers abort on");
+}
+
+#[test]
+fn a_template_that_failed_is_no_sign_of_the_operator() {
+    let mut w = silent();
+    w.change_parent("db", |p| p.unrendered = true);
+    w.run(1_000);
+    assert_eq!(w.says("db"), "TemplateFailed");
+    w.respecify("db", Evidence::NotYet);
+    w.run(1_000);
+    w.restart(&[]);
+    w.change_parent("db", |p| (p.unrendered, p.evidence) = (false, Evidence::Silent));
+    w.run(4_000);
+    assert_eq!(w.says("db"), "ChildrenPending");
+}
+
+#[test]
+fn true_waits_until_the_last_child_has_settled_and_held() {
+    let mut w = World::with(Policy { hold: Duration::from_secs(3), ..policy() });
+    w.parent("db");
+    w.child("web", "db", Ready);
+    w.run(8_000);
+    assert_eq!(w.says("db"), "ChildrenSettling");
+    w.run(200);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w.turn("web", Progressing);
+    w.run(1_500);
+    w.turn("web", Ready);
+    w.run(2_900);
+    assert_eq!(w.says("db"), "ChildrenSettling");
+    w.run(200);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn a_ready_child_that_joins_does_not_turn_a_ready_parent() {
+    let mut w = well();
+    w.child("api", "db", Ready);
+    w.run(20_000);
+    assert_eq!(w.words("db"), ["ChildrenPending", "AllChildrenReady", "AllChildrenReady"]);
+}
+
+#[test]
+fn every_level_of_a_child_has_its_reason() {
+    use readiness::Level::{Missing, Stuck};
+    for (level, reason) in [
+        (Failed, "ChildrenFailed"),
+        (Stuck, "ChildrenStuck!"),
+        (Missing, "ChildrenMissing"),
+        (Unknown, "ChildrenUnknown"),
+        (Progressing, "ChildrenProgressing"),
+        (Terminating, "ChildrenTerminating"),
+        (Suspended, "AllChildrenReady"),
+    ] {
+        let mut w = well();
+        w.child("api", "db", level);
+        w.run(20_000);
+        assert_eq!(w.says("db"), reason, "{level}");
+    }
+}
+
+#[test]
+fn a_terminal_failure_stalls_and_another_does_not() {
+    let mut w = well();
+    w.turn("web", Failed);
+    w.run(2_000);
+    assert_eq!(w.says("db"), "ChildrenFailed");
+    w.change("web", |web| web.weights = vec![Weight { level: Failed, terminal: true }]);
+    w.run(2_000);
+    assert_eq!(w.says("db"), "ChildrenFailed!");
+}
+
+#[test]
+fn a_verdict_that_changes_by_itself_is_asked_for_again_in_time() {
+    let mut w = well();
+    w.change("web", |web| {
+        web.weights = vec![weight(Progressing)];
+        web.then = Some((crate::world::START + Duration::from_secs(60), weight(Failed)));
+    });
+    w.run(2_000);
+    assert_eq!(w.says("db"), "ChildrenProgressing");
+    w.run(60_000);
+    assert_eq!(w.says("db"), "ChildrenFailed");
+}
+
+#[test]
+fn a_deadline_of_the_whole_parent_is_exceeded_once_and_stays_so_across_a_restart() {
+    let mut w = World::with(Policy { deadline: Some(Duration::from_mins(2)), ..policy() });
+    w.parent("db");
+    w.child("web", "db", Progressing);
+    w.run(2 * MINUTE - 100);
+    assert_eq!(w.says("db"), "ChildrenProgressing");
+    w.run(200);
+    assert_eq!(w.says("db"), "DeadlineExceeded!");
+    w.restart(&[]);
+    w.run(MINUTE);
+    assert_eq!(w.words("db").last().unwrap(), "DeadlineExceeded!");
+    w.turn("web", Ready);
+    w.run(MINUTE);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn a_true_that_could_not_be_written_is_not_written_once_it_is_in_doubt() {
+    let mut w = World::with(policy());
+    w.parent("db");
+    w.child("web", "db", Ready);
+    w.run(5_000);
+    w.fates = vec![Fate::Retry(Duration::from_millis(500))];
+    w.run(600);
+    assert_eq!(
+        (w.reason("db").unwrap().word(), w.says("db").as_str()),
+        ("AllChildrenReady", "ChildrenSettling")
+    );
+    let refused = w.engine.next_deadline().unwrap() - w.now;
+    w.run(refused.as_millis() as u64 - 20);
+    w.turn("web", Failed);
+    w.run(5_000);
+    assert!(!w.words("db").contains(&"AllChildrenReady".to_owned()), "{:?}", w.told("db"));
+}
+
+/// A parent that says that it is ready, with one child.
+pub(crate) fn well() -> World {
+    let mut w = World::with(policy());
+    w.parent("db");
+    w.child("web", "db", Ready);
+    w.run(20_000);
+    assert_eq!(w.words("db").last().unwrap(), "AllChildrenReady");
+    w
+}

@@ -1,0 +1,132 @@
+//! No echo: nothing is written that the parent says already.
+
+use std::time::Duration;
+
+use aggregator::{Evidence, KindState, Policy};
+use readiness::Level::{Failed, Progressing, Ready, Stuck, Suspended, Terminating, Unknown};
+use readiness::rollup::Weight;
+
+use crate::answers::well;
+use crate::world::{CHILDREN, World};
+use crate::{group, groups, policy};
+
+#[test]
+fn no_echo() {
+    let mut w = well();
+    let before = w.log.len();
+    for _ in 0..50 {
+        w.observe("web");
+        w.observe("db");
+        w.run(333);
+    }
+    assert_eq!(w.log.len(), before);
+}
+
+#[test]
+fn a_write_that_is_seen_again_calls_for_no_other() {
+    let mut w = well();
+    for level in [Failed, Progressing, Ready] {
+        w.turn("web", level);
+        let before = w.log.len();
+        w.run(20_000);
+        w.observe("db");
+        w.run(20_000);
+        assert_eq!(w.log.len(), before + 1, "{level}");
+    }
+}
+
+/// Brings a world to rest, restarts over it, and says what was written after that.
+fn restarted(name: &str, reason: &str, mut w: World) {
+    w.run(15 * 60_000);
+    assert_eq!(w.says("db"), reason, "{name}");
+    let before = w.log.len();
+    for order in [&[][..], &["db", "web"], &["web", "db"]] {
+        w.restart(order);
+        w.run(60_000);
+        let after: Vec<_> = w.told("db")[before..].to_vec();
+        assert!(after.is_empty(), "{name}: {after:?}");
+    }
+    w.run(20 * 60_000);
+    assert_eq!(w.says("db"), reason, "{name}");
+    assert_eq!(w.log.len(), before, "{name}: {:?}", w.told("db"));
+}
+
+/// A parent `db` with a child `web` at this level.
+fn with(policy: Policy, level: readiness::Level) -> World {
+    let mut w = World::with(policy);
+    w.parent("db");
+    w.child("web", "db", level);
+    w
+}
+
+#[test]
+fn a_restart_at_rest_writes_nothing_whatever_is_said() {
+    for (level, reason) in [
+        (Ready, "AllChildrenReady"),
+        (Failed, "ChildrenFailed"),
+        (Stuck, "ChildrenStuck!"),
+        (Unknown, "ChildrenUnknown"),
+        (Progressing, "ChildrenProgressing"),
+        (Terminating, "ChildrenTerminating"),
+        (Suspended, "ChildrenSuspended"),
+    ] {
+        restarted(reason, reason, with(policy(), level));
+    }
+    let mut w = with(policy(), Failed);
+    w.change("web", |web| web.weights = vec![Weight { level: Failed, terminal: true }]);
+    restarted("terminal", "ChildrenFailed!", w);
+}
+
+#[test]
+fn a_restart_at_rest_writes_nothing_where_something_is_awaited() {
+    let unhandled = |evidence| {
+        let mut w = World::with(Policy { pending: Duration::from_hours(1), ..policy() });
+        w.parent_so("db", |p| p.evidence = evidence);
+        w.child("web", "db", Ready);
+        w
+    };
+    restarted("pending", "ChildrenPending", unhandled(Evidence::NotYet));
+    let mut w = with(policy(), Ready);
+    w.respecify("db", Evidence::NotYet);
+    restarted("silent", "OperatorSilent!", w);
+    let mut w = World::with(policy());
+    w.parent("db");
+    restarted("missing", "ChildrenMissing!", w);
+    let deadline = Some(Duration::from_mins(3));
+    restarted("deadline", "DeadlineExceeded!", with(Policy { deadline, ..policy() }, Progressing));
+}
+
+#[test]
+fn a_restart_at_rest_writes_nothing_where_the_view_is_obstructed() {
+    let mut w = with(policy(), Ready);
+    w.kind(CHILDREN, KindState::Forbidden);
+    restarted("forbidden", "KindNotVisible", w);
+    let mut w = with(policy(), Ready);
+    w.kind(CHILDREN, KindState::Stale);
+    restarted("stale", "WatchStale", w);
+    let mut w = with(policy(), Ready);
+    w.change_parent("db", |p| p.unrendered = true);
+    restarted("unrendered", "TemplateFailed", w);
+    let mut w = with(policy(), Ready);
+    w.change_parent("db", |p| p.deleting = true);
+    restarted("deleting", "Terminating", w);
+    let few = aggregator::Group { max: Some(0), min: 0, ..group(CHILDREN) };
+    restarted("surplus", "TooManyChildren", with(groups(vec![few]), Ready));
+}
+
+#[test]
+fn a_parent_that_is_deleted_is_told_once_and_then_left_alone() {
+    let mut w = well();
+    w.change_parent("db", |p| p.deleting = true);
+    w.run(1_000);
+    assert_eq!(w.says("db"), "Terminating");
+    let before = w.log.len();
+    w.turn("web", Terminating);
+    w.run(1_000);
+    w.remove("web");
+    w.run(1_000);
+    // Its operator tidies up.
+    w.change_parent("db", |p| p.status.clear());
+    w.run(60_000);
+    assert_eq!(w.log.len(), before);
+}

@@ -1,0 +1,438 @@
+//! A small world: objects, an API server that keeps what is written, and a driver that runs virtual time from deadline
+//! to deadline.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aggregator::{
+    AnswerView, Decision, Digest, Engine, Evidence, KindId, KindState, Link, ObjectId, Outcome, ParentView,
+    Policy, PolicyId, SelectorId, Target, Told, View,
+};
+use readiness::rollup::{ParentReason, Weight};
+use readiness::{Level, Time};
+use timer::Seed;
+
+use crate::server::{Entry, Fate, Flight, Status, digest};
+
+/// The kind of parents.
+pub(crate) const PARENTS: KindId = KindId(0);
+/// The kind of children, unless a test says otherwise.
+pub(crate) const CHILDREN: KindId = KindId(1);
+/// The policy, unless a test has several.
+pub(crate) const POLICY: PolicyId = PolicyId(1);
+/// Nothing in a history is older.
+pub(crate) const START: Time = Time(1_800_000_000_000);
+
+pub(crate) fn weight(level: Level) -> Weight {
+    Weight { level, terminal: false }
+}
+
+/// A hash of a name, as the reflector makes one.
+pub(crate) fn hash(name: &str) -> u64 {
+    name.bytes().fold(7, |hash, byte| Seed(hash).number(u64::from(byte)))
+}
+
+/// An object as the API server has it.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    pub(crate) id: ObjectId,
+    pub(crate) uid: u32,
+    pub(crate) kind: KindId,
+    pub(crate) weights: Vec<Weight>,
+    pub(crate) generation: u32,
+    pub(crate) created: Time,
+    /// By ownerReference: policy, group and name of the parent.
+    pub(crate) owners: Vec<(PolicyId, u8, String)>,
+    /// By labels: policy, group and selector.
+    pub(crate) labels: Vec<(PolicyId, u8, SelectorId)>,
+    /// From then on it weighs so.
+    pub(crate) then: Option<(Time, Weight)>,
+    pub(crate) parent: Option<Parent>,
+}
+
+/// What an object is as a parent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Parent {
+    pub(crate) policies: Vec<PolicyId>,
+    pub(crate) evidence: Evidence,
+    pub(crate) deleting: bool,
+    pub(crate) owned: bool,
+    pub(crate) unrendered: bool,
+    pub(crate) selects: Vec<(PolicyId, SelectorId)>,
+    pub(crate) expects: Vec<(PolicyId, u8, String)>,
+    pub(crate) status: Status,
+}
+
+/// A write that the server accepted.
+#[derive(Clone, Debug)]
+pub(crate) struct Written {
+    /// Milliseconds since the start.
+    pub(crate) at: i64,
+    pub(crate) parent: String,
+    pub(crate) before: Status,
+    pub(crate) after: Status,
+}
+
+/// Everything.
+pub(crate) struct World {
+    pub(crate) now: Time,
+    pub(crate) engine: Engine,
+    pub(crate) policies: BTreeMap<PolicyId, Policy>,
+    pub(crate) kinds: BTreeMap<KindId, KindState>,
+    pub(crate) objects: BTreeMap<String, Object>,
+    /// How long a write takes.
+    pub(crate) delay: Duration,
+    /// What becomes of the next writes; beyond these all succeed.
+    pub(crate) fates: Vec<Fate>,
+    pub(crate) flights: Vec<Flight>,
+    /// Everything that was accepted.
+    pub(crate) log: Vec<Written>,
+    /// Passes that were due: when, and whose.
+    pub(crate) passes: Vec<(i64, String)>,
+    pub(crate) places: Vec<Option<String>>,
+    uids: u32,
+}
+
+impl World {
+    /// A world with one policy, of which everything was listed.
+    pub(crate) fn with(policy: Policy) -> World {
+        let mut world = World::empty();
+        world.policy(POLICY, policy);
+        world.sync();
+        world
+    }
+
+    /// A world without any policy.
+    pub(crate) fn empty() -> World {
+        World {
+            now: START,
+            engine: World::engine(),
+            policies: BTreeMap::new(),
+            kinds: BTreeMap::new(),
+            objects: BTreeMap::new(),
+            delay: Duration::from_millis(5),
+            fates: Vec::new(),
+            flights: Vec::new(),
+            log: Vec::new(),
+            passes: Vec::new(),
+            places: Vec::new(),
+            uids: 0,
+        }
+    }
+
+    fn engine() -> Engine {
+        Engine::new(Duration::from_secs(30), Duration::from_mins(10), Seed(1))
+    }
+
+    /// A policy is new.
+    pub(crate) fn policy(&mut self, id: PolicyId, policy: Policy) {
+        for kind in &policy.kinds {
+            self.kinds.entry(*kind).or_default();
+        }
+        self.engine.set_policy(self.now, id, Some(policy.clone()));
+        self.policies.insert(id, policy);
+    }
+
+    /// Every kind was listed.
+    pub(crate) fn sync(&mut self) {
+        for kind in self.kinds.keys().copied().collect::<Vec<_>>() {
+            self.kind(kind, KindState::Synced);
+        }
+    }
+
+    /// The list or watch of a kind moves on.
+    pub(crate) fn kind(&mut self, kind: KindId, state: KindState) {
+        self.kinds.insert(kind, state);
+        self.engine.set_kind(self.now, kind, state);
+    }
+
+    /// A parent appears, which its operator has handled.
+    pub(crate) fn parent(&mut self, name: &str) {
+        self.parent_so(name, |_| {});
+    }
+
+    /// A parent appears, changed by `so` before anybody sees it.
+    pub(crate) fn parent_so(&mut self, name: &str, so: impl FnOnce(&mut Parent)) {
+        let mut parent = Parent { policies: vec![POLICY], evidence: Evidence::Handled, ..Parent::default() };
+        so(&mut parent);
+        self.create(name, PARENTS, Level::Progressing, |object| object.parent = Some(parent));
+    }
+
+    /// A child of the first group appears.
+    pub(crate) fn child(&mut self, name: &str, of: &str, level: Level) {
+        let owner = (POLICY, 0, of.to_owned());
+        self.create(name, CHILDREN, level, |object| object.owners = vec![owner]);
+    }
+
+    /// An object appears.
+    pub(crate) fn create(&mut self, name: &str, kind: KindId, level: Level, so: impl FnOnce(&mut Object)) {
+        self.uids += 1;
+        let mut object = Object {
+            id: self.place(name),
+            uid: self.uids,
+            kind,
+            weights: vec![weight(level)],
+            generation: 1,
+            created: self.now,
+            owners: Vec::new(),
+            labels: Vec::new(),
+            then: None,
+            parent: None,
+        };
+        so(&mut object);
+        self.objects.insert(name.to_owned(), object);
+        self.observe(name);
+    }
+
+    /// The place of a name: objects are referred to before they are seen.
+    pub(crate) fn place(&mut self, name: &str) -> ObjectId {
+        let known = self.places.iter().position(|place| place.as_deref() == Some(name));
+        let at = known.unwrap_or_else(|| match self.places.iter().position(Option::is_none) {
+            Some(free) => free,
+            None => {
+                self.places.push(None);
+                self.places.len() - 1
+            }
+        });
+        self.places[at] = Some(name.to_owned());
+        ObjectId(at as u32)
+    }
+
+    /// An object changes.
+    pub(crate) fn change(&mut self, name: &str, change: impl FnOnce(&mut Object)) {
+        change(self.objects.get_mut(name).unwrap_or_else(|| panic!("no {name}")));
+        self.observe(name);
+    }
+
+    /// A parent changes.
+    pub(crate) fn change_parent(&mut self, name: &str, change: impl FnOnce(&mut Parent)) {
+        self.change(name, |object| change(object.parent.as_mut().unwrap()));
+    }
+
+    /// A child turns.
+    pub(crate) fn turn(&mut self, name: &str, level: Level) {
+        self.change(name, |object| object.weights = vec![weight(level)]);
+    }
+
+    /// A parent's spec changes; `evidence` is what its operator says to that.
+    pub(crate) fn respecify(&mut self, name: &str, evidence: Evidence) {
+        self.change(name, |object| {
+            object.generation += 1;
+            object.parent.as_mut().unwrap().evidence = evidence;
+        });
+    }
+
+    /// An object is gone, and its place is free unless somebody refers to it.
+    pub(crate) fn remove(&mut self, name: &str) {
+        let Some(object) = self.objects.remove(name) else { return };
+        self.engine.observe(self.now, object.id, None);
+        for at in 0..self.places.len() {
+            let Some(place) = self.places[at].clone() else { continue };
+            let owned = |object: &Object| object.owners.iter().any(|(_, _, owner)| *owner == place);
+            if !self.objects.contains_key(&place) && !self.objects.values().any(owned) {
+                self.places[at] = None;
+            }
+        }
+    }
+
+    /// Shows an object to the engine as it stands.
+    pub(crate) fn observe(&mut self, name: &str) {
+        let Some(object) = self.objects.get(name).cloned() else { return };
+        let mut links: Vec<Link> = Vec::new();
+        for (policy, group, owner) in &object.owners {
+            let target = Target::Object(self.place(owner));
+            links.push(Link { policy: *policy, group: *group, lens: 0, target });
+        }
+        for (policy, group, selector) in &object.labels {
+            let target = Target::Selector(*selector);
+            links.push(Link { policy: *policy, group: *group, lens: 0, target });
+        }
+        let parent = object.parent.as_ref().map(|p| p.view(&object));
+        let turned = object.then.filter(|(at, _)| *at <= self.now);
+        let weights = turned.map_or_else(|| object.weights.clone(), |(_, weight)| vec![weight]);
+        let view = View {
+            kind: object.kind,
+            weights: &weights,
+            generation: object.generation,
+            created: object.created,
+            name: hash(name),
+            links: &links,
+            recheck: object.then.map(|(at, _)| at).filter(|at| *at > self.now),
+            parent: parent.as_ref(),
+        };
+        self.engine.observe(self.now, object.id, Some(&view));
+    }
+
+    /// Rollcall starts anew: it sees every object, in this order or (for those left out) by name, and then is told that
+    /// everything was listed.
+    pub(crate) fn restart(&mut self, order: &[&str]) {
+        self.engine = World::engine();
+        self.flights.clear();
+        for (id, policy) in &self.policies {
+            self.engine.set_policy(self.now, *id, Some(policy.clone()));
+        }
+        let rest = self.objects.keys().filter(|name| !order.contains(&name.as_str())).cloned();
+        let names: Vec<String> = order.iter().map(|name| (*name).to_owned()).chain(rest).collect();
+        names.iter().for_each(|name| self.observe(name));
+        for (kind, state) in self.kinds.clone() {
+            self.engine.set_kind(self.now, kind, state);
+        }
+    }
+
+    /// Lets so many milliseconds pass.
+    pub(crate) fn run(&mut self, millis: u64) {
+        let until = self.now + Duration::from_millis(millis);
+        let mut turns = 0;
+        loop {
+            self.land();
+            self.drive();
+            let flights = self.flights.iter().map(|f| f.lands).min();
+            let next = [self.engine.next_deadline(), flights].into_iter().flatten().min();
+            let Some(next) = next.filter(|at| *at <= until) else { break };
+            turns = if next > self.now { 0 } else { turns + 1 };
+            assert!(turns < 1_000, "a deadline that never passes");
+            self.now = self.now.max(next);
+        }
+        self.now = until;
+    }
+
+    /// One turn of the driver.
+    fn drive(&mut self) {
+        while let Some(id) = self.engine.take_ripe(self.now) {
+            if let Some(name) = self.name(id) {
+                self.observe(&name);
+            }
+        }
+        let mut drafts = Vec::new();
+        self.engine.poll(self.now, &mut drafts);
+        for draft in drafts {
+            let Some(name) = self.name(draft.parent) else { continue };
+            let Some(wanted) = self.render(&name) else { continue };
+            if self.engine.offer(draft.parent, digest(&wanted), self.now) == Decision::Send {
+                self.send(&name, wanted);
+            }
+        }
+        while let Some(id) = self.engine.take_pass(self.now) {
+            let name = self.name(id).unwrap_or_default();
+            self.passes.push((self.millis(), name));
+        }
+    }
+
+    fn send(&mut self, name: &str, wanted: Status) {
+        let object = &self.objects[name];
+        let fate = if self.fates.is_empty() { Fate::Lands } else { self.fates.remove(0) };
+        let before = object.parent.as_ref().unwrap().status.clone();
+        let (uid, generation, id) = (object.uid, object.generation, object.id);
+        let lands = self.now + self.delay;
+        self.flights.push(Flight { lands, name: name.to_owned(), id, uid, generation, before, wanted, fate });
+    }
+
+    /// Writes arrive at the server, and its answers here.
+    fn land(&mut self) {
+        let now = self.now;
+        let landing: Vec<Flight> = self.flights.extract_if(.., |f| f.lands <= now).collect();
+        for flight in landing {
+            let outcome = self.accept(&flight);
+            self.observe(&flight.name);
+            self.engine.settle(flight.id, outcome, now);
+        }
+    }
+
+    fn accept(&mut self, flight: &Flight) -> Outcome {
+        let at = self.millis();
+        let object = self.objects.get_mut(&flight.name).filter(|o| o.uid == flight.uid);
+        let Some(object) = object else { return Outcome::Gone };
+        let generation = object.generation;
+        let Some(parent) = &mut object.parent else { return Outcome::Gone };
+        match flight.fate {
+            Fate::Retry(after) => return Outcome::Retry(after),
+            Fate::Conflict => return Outcome::Conflict,
+            Fate::Pruned => return Outcome::Pruned,
+            Fate::Lands | Fate::Unheard(_) => {}
+        }
+        if generation != flight.generation || parent.status != flight.before {
+            return Outcome::Conflict;
+        }
+        let before = std::mem::replace(&mut parent.status, flight.wanted.clone());
+        let (parent, after) = (flight.name.clone(), flight.wanted.clone());
+        self.log.push(Written { at, parent, before, after });
+        match flight.fate {
+            Fate::Unheard(after) => Outcome::Retry(after),
+            _ => Outcome::Written,
+        }
+    }
+
+    /// Milliseconds since the start.
+    pub(crate) fn millis(&self) -> i64 {
+        self.now.0 - START.0
+    }
+
+    pub(crate) fn name(&self, id: ObjectId) -> Option<String> {
+        let found = self.objects.iter().find(|(_, object)| object.id == id);
+        found.map(|(name, _)| name.clone())
+    }
+
+    pub(crate) fn id(&self, name: &str) -> ObjectId {
+        self.objects[name].id
+    }
+}
+
+impl Parent {
+    fn view(&self, object: &Object) -> ParentView {
+        let generation = u64::from(object.generation);
+        let answer = |policy: &PolicyId| {
+            let told = self.status.get(policy);
+            AnswerView {
+                policy: *policy,
+                told: told.map(|e| Told { reason: e.reason, since: e.since, stalled: e.stalled }),
+                about: told.map(|e| u64::from(e.about)),
+                owned: self.owned,
+                selects: self.selects.iter().filter(|(p, _)| p == policy).map(|(_, s)| *s).collect(),
+                expects: self
+                    .expects
+                    .iter()
+                    .filter(|(p, _, _)| p == policy)
+                    .map(|(_, group, name)| (*group, hash(name)))
+                    .collect(),
+                unrendered: self.unrendered,
+            }
+        };
+        ParentView {
+            generation,
+            evidence: self.evidence,
+            deleting: self.deleting,
+            digest: if self.status.is_empty() { Digest::default() } else { digest(&self.status) },
+            answers: self.policies.iter().map(answer).collect(),
+        }
+    }
+}
+
+/// What a test asks.
+impl World {
+    /// What a parent says for the policy: the reason's word, with `!` where it is stalled; empty where nothing.
+    pub(crate) fn says(&self, name: &str) -> String {
+        self.says_for(name, POLICY)
+    }
+
+    /// What a parent says for a policy.
+    pub(crate) fn says_for(&self, name: &str, policy: PolicyId) -> String {
+        let entry = self.objects[name].parent.as_ref().unwrap().status.get(&policy);
+        entry.map(Entry::brief).unwrap_or_default()
+    }
+
+    /// Everything that was written on a parent for the policy: when, and what.
+    pub(crate) fn told(&self, name: &str) -> Vec<(i64, String)> {
+        let of = self.log.iter().filter(|w| w.parent == name);
+        of.map(|w| (w.at, w.after.get(&POLICY).map(Entry::brief).unwrap_or_default())).collect()
+    }
+
+    /// The words of everything that was written on a parent.
+    pub(crate) fn words(&self, name: &str) -> Vec<String> {
+        self.told(name).into_iter().map(|(_, words)| words).collect()
+    }
+
+    /// The reason that the engine holds, written or not.
+    pub(crate) fn reason(&self, name: &str) -> Option<ParentReason> {
+        self.engine.answer(self.id(name), POLICY).map(|a| a.reason)
+    }
+}

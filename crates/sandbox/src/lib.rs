@@ -9,6 +9,9 @@
 
 pub mod store;
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
+
 #[cfg(feature = "http")]
 mod http;
 

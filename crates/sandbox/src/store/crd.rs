@@ -8,12 +8,14 @@ use super::kind::{Kind, Traits};
 use super::message::Millis;
 use super::meta;
 use super::schema::Schema;
+use super::shelf::Shelf;
 use super::{Store, managed};
 
 impl Store {
     /// Serves what a CRD describes, and says so in its status.
     pub(super) fn install(&mut self, now: Millis, kind: &Arc<Kind>, definition: &Arc<Value>) {
-        self.registry.install(meta::name(definition), kinds(definition));
+        let storage = self.registry.install(meta::name(definition), kinds(definition));
+        self.shelves.entry(storage).or_insert_with(|| Shelf::since_revision(self.revision));
         let mut told = (**definition).clone();
         told["status"] = status(definition, now);
         if told["status"] == definition["status"] {

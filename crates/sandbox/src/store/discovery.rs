@@ -88,6 +88,9 @@ fn verbs(kind: &Kind) -> Value {
     if kind.traits.review {
         return json!(["create"]);
     }
+    if kind.traits.custom {
+        return json!(["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]);
+    }
     json!(["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"])
 }
 
@@ -145,7 +148,10 @@ fn all_at_once(registry: &Registry, core: bool) -> Response {
 }
 
 fn described(kind: &Kind) -> Value {
-    let response_kind = json!({"group": kind.group, "version": kind.version, "kind": kind.kind});
+    // The real server leaves out what a built-in kind shares with its group and version.
+    let (group, version) =
+        if kind.traits.custom { (kind.group.as_str(), kind.version.as_str()) } else { ("", "") };
+    let response_kind = json!({"group": group, "version": version, "kind": kind.kind});
     let mut entry = json!({
         "resource": kind.plural, "responseKind": response_kind, "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
         "singularResource": kind.singular, "verbs": verbs(kind),

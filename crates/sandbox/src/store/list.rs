@@ -23,8 +23,11 @@ struct Start {
 }
 
 pub(super) fn bad_revision(text: &str) -> Refusal {
-    let why = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
-    Refusal::invalid("", "", "", vec![Cause::invalid("resourceVersion", &json!(text), &why)])
+    Refusal::bad_request(format!("invalid resource version: {}", no_number(text)))
+}
+
+pub(super) fn no_number(text: &str) -> String {
+    format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: invalid syntax")
 }
 
 /// A refused combination of list options.
@@ -55,6 +58,9 @@ impl Store {
         let total = chosen.len() as u64;
         let shown = if limit == 0 { total } else { limit.min(total) };
         let mut metadata = json!({"resourceVersion": start.revision.to_string()});
+        if kind.traits.custom && view == View::Whole {
+            metadata["continue"] = json!("");
+        }
         if shown < total {
             let last = chosen.keys().nth(shown as usize - 1).cloned().unwrap_or_default();
             metadata["continue"] = json!(token(start.revision, &last));
@@ -104,9 +110,7 @@ impl Store {
             }
             Some("Exact") => true,
             Some("NotOlderThan") => false,
-            Some(other) => {
-                return Err(Refusal::bad_request(format!("unknown resourceVersionMatch {other:?}")));
-            }
+            Some(other) => return Err(unsupported_match(other)),
             // As etcd3 had it: a limit turns a bare revision into an exact one.
             None => asked > 0 && number(request, "limit")?.unwrap_or(0) > 0,
         };
@@ -120,7 +124,8 @@ impl Store {
     }
 
     fn continued(&self, target: &Target, text: &str, current: u64) -> Result<Start, Refusal> {
-        let bad = || Refusal::bad_request(format!("continue key is not valid: {text}"));
+        let bad =
+            || Refusal::bad_request(format!("invalid continue token: continue key is not valid: {text}"));
         let (revision, after) = read_token(text).ok_or_else(bad)?;
         // A negative revision: whoever holds this token was told that the rest may be inconsistent.
         let Ok(revision) = u64::try_from(revision) else {
@@ -131,6 +136,12 @@ impl Store {
         }
         Ok(Start { revision, after, continued: true })
     }
+}
+
+fn unsupported_match(what: &str) -> Refusal {
+    let message = format!("Unsupported value: {what:?}: supported values: \"Exact\", \"NotOlderThan\", \"\"");
+    let cause = Cause { reason: "FieldValueNotSupported", message, field: "resourceVersionMatch".into() };
+    Refusal::invalid("meta.k8s.io", "ListOptions", "", vec![cause])
 }
 
 /// Keys of a whole kind, or of one namespace of it.

@@ -64,6 +64,10 @@ struct Entry {
 pub(super) fn update(write: &Write, old: &Value, new: &mut Value) {
     let mut entries: Vec<Entry> = read(&old["metadata"]["managedFields"]);
     let given = meta_mut(new).remove("managedFields");
+    // Whoever created it without owning anything, or cleared the list, is not tracked: until an apply, which there is not.
+    if entries.is_empty() && !meta::uid(old).is_empty() {
+        return;
+    }
     if given.is_some_and(|given| given == json!([]) || given == json!([{}])) && !meta::uid(old).is_empty() {
         entries.clear();
     }

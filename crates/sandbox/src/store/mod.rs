@@ -14,7 +14,7 @@ mod direct;
 mod discovery;
 mod events;
 mod fieldset;
-mod json;
+pub(crate) mod json;
 mod json_patch;
 mod kind;
 mod list;
@@ -131,6 +131,7 @@ impl Store {
         if target.kind.traits.review {
             return review::answer(&target, request);
         }
+        view::View::of(request)?;
         match (request.method.as_str(), &target.name) {
             ("GET", Some(_)) => self.read(&target, request),
             ("GET", None) => self.list_request(now, &target, request),

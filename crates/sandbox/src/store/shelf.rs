@@ -27,6 +27,11 @@ pub(crate) struct Shelf {
 }
 
 impl Shelf {
+    /// An empty one that nothing is known of up to this revision.
+    pub(crate) fn since_revision(revision: u64) -> Shelf {
+        Shelf { compacted: revision, ..Shelf::default() }
+    }
+
     /// Records a change and applies it.
     pub(crate) fn commit(&mut self, change: Change, keep: usize) {
         if change.deleted {

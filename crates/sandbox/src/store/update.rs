@@ -53,6 +53,7 @@ impl Store {
             return Err(target.not_found());
         };
         versioned(kind, name, &object)?;
+        same_uid(kind, &old, &object)?;
         let updated = self.replace(&write, &old, object)?;
         Ok(Response::json(200, &view::one(request, &kind.render(&updated))))
     }
@@ -68,6 +69,9 @@ impl Store {
         let old = &kind.render(old);
         let name = meta::name(old).to_owned();
         precondition(kind, old, &new)?;
+        if !(write.sub == Some(Sub::Status) && kind.traits.custom) {
+            immutable_uid(kind, old, &new)?;
+        }
         prune::object(kind, &mut new);
         keep_identity(old, &mut new);
         keep_other_half(write, old, &mut new);
@@ -114,12 +118,7 @@ fn versioned(kind: &Kind, name: &str, object: &Value) -> Result<(), Refusal> {
 
 /// What the writer says to have read has to be what is there.
 fn precondition(kind: &Kind, old: &Value, new: &Value) -> Result<(), Refusal> {
-    let (said, is) = (meta::uid(new), meta::uid(old));
     let name = meta::name(old);
-    if !said.is_empty() && said != is {
-        let why = format!("Precondition failed: UID in precondition: {said}, UID in object meta: {is}");
-        return Err(Refusal::conflict(&kind.group, &kind.plural, name, &why));
-    }
     let said = meta::text(new, "resourceVersion");
     if !said.is_empty() && said != "0" && said != meta::text(old, "resourceVersion") {
         let why =
@@ -127,6 +126,26 @@ fn precondition(kind: &Kind, old: &Value, new: &Value) -> Result<(), Refusal> {
         return Err(Refusal::conflict(&kind.group, &kind.plural, name, why));
     }
     Ok(())
+}
+
+/// A PUT that names a uid means that object and no other.
+fn same_uid(kind: &Kind, old: &Value, new: &Value) -> Result<(), Refusal> {
+    let (said, is) = (meta::uid(new), meta::uid(old));
+    if said.is_empty() || said == is {
+        return Ok(());
+    }
+    let why = format!("Precondition failed: UID in precondition: {said}, UID in object meta: {is}");
+    Err(Refusal::conflict(&kind.group, &kind.plural, meta::name(old), &why))
+}
+
+/// A patch that names another uid tries to change it.
+fn immutable_uid(kind: &Kind, old: &Value, new: &Value) -> Result<(), Refusal> {
+    let said = meta::uid(new);
+    if said.is_empty() || said == meta::uid(old) {
+        return Ok(());
+    }
+    let cause = Cause::invalid("metadata.uid", &json!(said), "field is immutable");
+    Err(Refusal::invalid(&kind.group, &kind.kind, meta::name(old), vec![cause]))
 }
 
 fn keep_identity(old: &Value, new: &mut Value) {

@@ -12,7 +12,10 @@ pub(super) fn object(kind: &Kind, object: &Value) -> Result<(), Refusal> {
     let mut causes = Vec::new();
     name(kind, object, &mut causes);
     owners(object, &mut causes);
-    finalizers(object, &mut causes);
+    // Of custom resources the real server only warns.
+    if !kind.traits.custom {
+        finalizers(object, &mut causes);
+    }
     if let Some(schema) = &kind.schema {
         for (field, value) in object.as_object().into_iter().flatten() {
             if let Some(property) = schema.0["properties"].get(field).filter(|_| field != "metadata") {
@@ -52,7 +55,7 @@ fn is_subdomain(name: &str) -> bool {
 }
 
 fn owners(object: &Value, causes: &mut Vec<Cause>) {
-    for (at, owner) in meta::owners(object).iter().enumerate() {
+    for owner in meta::owners(object) {
         for (field, lower) in [("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "uid")]
         {
             let text = owner[field].as_str().unwrap_or_default();
@@ -62,11 +65,7 @@ fn owners(object: &Value, causes: &mut Vec<Cause>) {
                 } else {
                     "must not be empty".into()
                 };
-                causes.push(Cause::invalid(
-                    format!("metadata.ownerReferences[{at}].{field}"),
-                    &json!(text),
-                    &why,
-                ));
+                causes.push(Cause::invalid(format!("metadata.ownerReferences.{field}"), &json!(text), &why));
             }
         }
     }

@@ -15,8 +15,9 @@ use super::shelf::Change;
 use super::view::View;
 use super::{Store, meta};
 
-/// How often a watch that wants bookmarks gets one.
+/// How often a watch that wants bookmarks gets one, and how long before its end it gets its last.
 const BOOKMARK_EVERY: Millis = 60_000;
+const BEFORE_END: Millis = 2_000;
 
 /// What a line says happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,9 +120,10 @@ impl Store {
         let current = request.as_of.unwrap_or(self.revision);
         let asked = match request.param("resourceVersion") {
             None => 0,
-            Some(text) => text.parse().map_err(|_| list::bad_revision(text))?,
+            Some(text) => text.parse().map_err(|_| Refusal::new(500, "", list::no_number(text)))?,
         };
         let deadline = list::number(request, "timeoutSeconds")?.filter(|seconds| *seconds > 0);
+        let deadline = deadline.map(|seconds| now + seconds as Millis * 1000);
         let mut cursor = Cursor {
             prefix: list::prefix(&target),
             kind: target.kind,
@@ -129,15 +131,15 @@ impl Store {
             view: View::of(request)?,
             revision: asked,
             pending: VecDeque::new(),
-            bookmark: request.flag("allowWatchBookmarks").then_some(now + BOOKMARK_EVERY),
-            deadline: deadline.map(|seconds| now + seconds as Millis * 1000),
+            bookmark: request.flag("allowWatchBookmarks").then(|| next_bookmark(now, deadline)).flatten(),
+            deadline,
             ended: false,
         };
         if initial == Some(true) && asked > current {
             return Err(Refusal::too_large_revision(asked, current));
         }
         if initial == Some(true) || (initial.is_none() && asked == 0) {
-            self.tell_all(&mut cursor, current, initial == Some(true));
+            self.tell_all(&mut cursor, current);
         } else if asked == 0 {
             cursor.revision = current;
         } else if self.shelves.get(&cursor.kind.storage).is_some_and(|shelf| shelf.forgot(asked)) {
@@ -146,7 +148,7 @@ impl Store {
         Ok(cursor)
     }
 
-    fn tell_all(&self, cursor: &mut Cursor, current: u64, mark_end: bool) {
+    fn tell_all(&self, cursor: &mut Cursor, current: u64) {
         if let Some(shelf) = self.shelves.get(&cursor.kind.storage) {
             let then = shelf.snapshot(current, &cursor.prefix, "");
             let seen = then.values().filter(|object| cursor.selector.matches(object));
@@ -154,7 +156,7 @@ impl Store {
             cursor.pending.extend(lines);
         }
         cursor.revision = current;
-        if mark_end && cursor.bookmark.is_some() {
+        if cursor.bookmark.is_some() {
             let mut line = cursor.bookmark_line();
             line.object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
             cursor.pending.push_back(line);
@@ -176,10 +178,6 @@ impl Store {
     }
 
     fn advance_cursor(&self, now: Millis, cursor: &mut Cursor, limit: u64) {
-        if !self.registry.served(cursor.kind.storage) {
-            cursor.ended = true;
-            return;
-        }
         if let Some(shelf) = self.shelves.get(&cursor.kind.storage) {
             if shelf.forgot(cursor.revision) {
                 cursor.expire();
@@ -193,14 +191,11 @@ impl Store {
                 }
             }
         }
-        if cursor.deadline.is_some_and(|deadline| now >= deadline) {
-            cursor.ended = true;
-        }
-        if let Some(due) = cursor.bookmark
-            && (now >= due || cursor.ended)
-        {
+        let over = cursor.deadline.is_some_and(|deadline| now >= deadline);
+        cursor.ended = over || !self.registry.served(cursor.kind.storage);
+        if !cursor.ended && cursor.bookmark.is_some_and(|due| now >= due) {
             cursor.revision = cursor.revision.max(self.revision.min(limit));
-            cursor.bookmark = Some(now + BOOKMARK_EVERY);
+            cursor.bookmark = next_bookmark(now, cursor.deadline);
             let line = cursor.bookmark_line();
             cursor.pending.push_back(line);
         }
@@ -234,7 +229,7 @@ impl Cursor {
     }
 
     fn bookmark_line(&self) -> WatchLine {
-        let metadata = json!({"resourceVersion": self.revision.to_string(), "creationTimestamp": null});
+        let metadata = json!({"resourceVersion": self.revision.to_string()});
         let object =
             json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata});
         WatchLine { kind: LineKind::Bookmark, object: self.view.show(&object) }
@@ -246,6 +241,11 @@ impl Cursor {
             .push_back(WatchLine { kind: LineKind::Error, object: Refusal::expired(message).status() });
         self.ended = true;
     }
+}
+
+fn next_bookmark(now: Millis, deadline: Option<Millis>) -> Option<Millis> {
+    let next = deadline.map_or(Millis::MAX, |deadline| deadline - BEFORE_END).min(now + BOOKMARK_EVERY);
+    (next > now).then_some(next)
 }
 
 /// Whether the watch starts with all that is there: as asked, or as the revision implies.

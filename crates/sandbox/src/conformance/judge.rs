@@ -1,0 +1,162 @@
+//! Whether an answer holds, and where two servers' answers differ.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::run::Outcome;
+
+/// What of an answer does not hold, in words.
+pub(super) fn unmet(
+    body: &Value,
+    expect: &BTreeMap<String, Value>,
+    saved: &BTreeMap<String, String>,
+) -> Vec<String> {
+    let mut failures = Vec::new();
+    for (pointer, wanted) in expect {
+        let found = body.pointer(pointer);
+        if !holds(found, wanted, saved) {
+            let found = found.map_or_else(|| "nothing".into(), short);
+            failures.push(format!("{pointer} should be {wanted}, is {found}"));
+        }
+    }
+    failures
+}
+
+/// A value is itself, or `{"$present": bool}`, `{"$contains": text}`, `{"$starts": text}`, `{"$size": n}`, `{"$saved": name}`,
+/// `{"$unlike": name}`, `{"$names": [names of the items]}`, `{"$holds": part of an object}`, `{"$any": [values]}`.
+fn holds(found: Option<&Value>, wanted: &Value, saved: &BTreeMap<String, String>) -> bool {
+    let Some((how, what)) = wanted
+        .as_object()
+        .filter(|map| map.len() == 1)
+        .and_then(|map| map.iter().next())
+        .filter(|(how, _)| how.starts_with('$'))
+    else {
+        return found == Some(wanted);
+    };
+    let text = || found.and_then(Value::as_str).unwrap_or_default();
+    let named = || what.as_str().and_then(|name| saved.get(name)).map(String::as_str);
+    match how.as_str() {
+        "$present" => found.is_some_and(|found| !found.is_null()) == (*what == json!(true)),
+        "$contains" => text().contains(what.as_str().unwrap_or("\0")),
+        "$starts" => text().starts_with(what.as_str().unwrap_or("\0")),
+        "$size" => size(found) == what.as_u64(),
+        "$saved" => named() == Some(&plain(found)),
+        "$unlike" => named() != Some(&plain(found)),
+        "$names" => names(found) == *what,
+        "$holds" => found.is_some_and(|found| part(found, what)),
+        "$any" => what
+            .as_array()
+            .is_some_and(|values| values.iter().any(|value| found.unwrap_or(&Value::Null) == value)),
+        _ => false,
+    }
+}
+
+fn size(found: Option<&Value>) -> Option<u64> {
+    match found? {
+        Value::Array(list) => Some(list.len() as u64),
+        Value::Object(map) => Some(map.len() as u64),
+        _ => None,
+    }
+}
+
+/// Whether everything in `part` is in `whole`.
+fn part(whole: &Value, wanted: &Value) -> bool {
+    match (whole, wanted) {
+        (Value::Object(whole), Value::Object(wanted)) => {
+            wanted.iter().all(|(key, wanted)| whole.get(key).is_some_and(|whole| part(whole, wanted)))
+        }
+        (Value::Array(whole), Value::Array(wanted)) => {
+            wanted.iter().all(|wanted| whole.iter().any(|whole| part(whole, wanted)))
+        }
+        _ => whole == wanted,
+    }
+}
+
+fn names(list: Option<&Value>) -> Value {
+    list.and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .map(|item| item["metadata"]["name"].clone())
+        .collect()
+}
+
+/// A value as it is put into later requests.
+pub(super) fn plain(value: Option<&Value>) -> String {
+    match value {
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+        None => String::new(),
+    }
+}
+
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    if text.len() <= 300 { text } else { format!("{}…", text.chars().take(300).collect::<String>()) }
+}
+
+/// Where two runs of the same cases were answered differently: status, and body but for what is never the same twice.
+pub fn differences(one: &[Outcome], other: &[Outcome]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (one, other) in one.iter().zip(other) {
+        for (at, (a, b)) in one.exchanges.iter().zip(&other.exchanges).enumerate() {
+            let step = format!("{} [{}] {}", one.name, at + 1, a.request);
+            if a.status != b.status {
+                found.push(format!("{step}: {} against {}", a.status, b.status));
+            }
+            compare(&step, "", &normal(&a.body), &normal(&b.body), &mut found);
+        }
+    }
+    found
+}
+
+fn compare(step: &str, path: &str, one: &Value, other: &Value, found: &mut Vec<String>) {
+    match (one, other) {
+        (Value::Object(a), Value::Object(b)) => {
+            let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
+            for key in keys {
+                let of = |map: &serde_json::Map<String, Value>| {
+                    map.get(key).cloned().unwrap_or_else(|| json!("(nothing)"))
+                };
+                compare(step, &format!("{path}/{key}"), &of(a), &of(b), found);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (at, (a, b)) in a.iter().zip(b).enumerate() {
+                compare(step, &format!("{path}/{at}"), a, b, found);
+            }
+        }
+        _ if one != other => found.push(format!("{step}: {path}: {} against {}", short(one), short(other))),
+        _ => {}
+    }
+}
+
+/// A body without what differs between any two servers: identities, versions, times, tokens.
+pub fn normal(body: &Value) -> Value {
+    match body {
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, value)| (key.clone(), if is_unique(key, value) { json!("…") } else { normal(value) }))
+            .collect(),
+        Value::Array(list) => list.iter().map(normal).collect(),
+        other => other.clone(),
+    }
+}
+
+fn is_unique(key: &str, value: &Value) -> bool {
+    const KEYS: [&str; 12] = [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "time",
+        "continue",
+        "lastTransitionTime",
+        "clusterIP",
+        "clusterIPs",
+        "controller-uid",
+        "batch.kubernetes.io/controller-uid",
+        "message",
+    ];
+    KEYS.contains(&key) && !value.is_null()
+}

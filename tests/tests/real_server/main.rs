@@ -1,8 +1,16 @@
 //! The built binary against a real control plane. One program, so that all tests share one control plane.
 
+mod cascade;
 mod deploy;
+mod extremes;
 mod generation;
+mod identity;
+mod neighbours;
 mod outage;
+mod permissions;
 mod policies;
+mod restart;
+mod rollout;
 mod service;
+mod shapes;
 mod stage;

@@ -1,0 +1,111 @@
+//! A name is not an identity: what was meant for the old object must not touch the new one.
+
+use acceptance::caller::Caller;
+use acceptance::crd::Crd;
+use acceptance::gate::{Gate, Rule};
+use acceptance::objects::{condition, deployment, owned_by, playing, uid};
+use acceptance::recorder::Recorder;
+use acceptance::scene::Scene;
+use acceptance::wish::{because, current, gone, says};
+use anyhow::{Context, Result};
+use http::Method;
+use serde_json::json;
+
+#[tokio::test]
+async fn a_write_in_flight_does_not_land_on_a_recreated_parent() -> Result<()> {
+    let scene = Scene::set("recreate").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let children = json!([scene.child("Deployment")]);
+    scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
+    scene.grant().await?;
+    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
+    let gate = Gate::open(&own).await?;
+    let rollcall = scene.rollcall_at(&gate.url, &[]).await?;
+    rollcall.until_ready().await?;
+    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
+    scene.until("Database/db", says("Ready", "False")).await?;
+    gate.set(Rule::Hold(Method::PATCH, "/databases/db".to_owned()));
+    scene.play("web", None).await?;
+    gate.caught().await?;
+    scene.delete("Database/db").await?;
+    scene.until("Database/db", gone()).await?;
+    scene.until("Deployment/web", gone()).await?;
+    let new = scene.create(scene.custom("Database", "db")).await?;
+    assert_ne!(uid(&db), uid(&new));
+    gate.set(Rule::Pass);
+
+    scene.until("Database/db", because("Ready", "ChildrenMissing").and(current("Ready"))).await?;
+    let recording = recorder.stop().await?;
+    let parent = scene.address("Database/db")?;
+    let of_new: Vec<_> =
+        recording.said(&parent, "Ready").into_iter().filter(|said| said.uid == uid(&new)).collect();
+    assert_eq!(of_new.first().context("nothing said")?.entry["reason"], "ChildrenPending", "{of_new:#?}");
+    assert!(of_new.iter().all(|said| said.entry["status"] != "True"), "{of_new:#?}");
+    recording.first_word_is_unknown(&parent, "Ready")?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_write_in_flight_does_not_land_on_a_new_generation() -> Result<()> {
+    let scene = Scene::set("overtaken").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let children = json!([scene.child("Deployment")]);
+    scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
+    scene.grant().await?;
+    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
+    let gate = Gate::open(&own).await?;
+    let rollcall = scene.rollcall_at(&gate.url, &[]).await?;
+    rollcall.until_ready().await?;
+    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
+    scene.change_status("Database/db", json!({ "observedGeneration": 1 })).await?;
+    scene.until("Database/db", says("Ready", "False")).await?;
+    gate.set(Rule::Hold(Method::PATCH, "/databases/db".to_owned()));
+    scene.play("web", None).await?;
+    gate.caught().await?;
+    scene.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
+    gate.set(Rule::Pass);
+
+    scene.until("Database/db", because("Ready", "ChildrenPending").and(current("Ready"))).await?;
+    scene.change_status("Database/db", json!({ "observedGeneration": 2 })).await?;
+    scene.until("Database/db", says("Ready", "True").and(current("Ready"))).await?;
+    let recording = recorder.stop().await?;
+    recording.no_false_ready(&scene.address("Database/db")?, "Ready", &[("Deployment", 1)])?;
+    recording.first_word_is_unknown(&scene.address("Database/db")?, "Ready")?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_write_whose_answer_is_lost_is_not_written_twice() -> Result<()> {
+    let scene = Scene::set("lost").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let children = json!([scene.child("Deployment")]);
+    scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
+    scene.grant().await?;
+    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
+    let gate = Gate::open(&own).await?;
+    let rollcall = scene.rollcall_at(&gate.url, &[]).await?;
+    rollcall.until_ready().await?;
+    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
+    scene.until("Database/db", says("Ready", "False")).await?;
+    gate.set(Rule::LoseAnswer(Method::PATCH, "/databases/db".to_owned()));
+    scene.play("web", None).await?;
+    gate.caught().await?;
+    gate.set(Rule::Pass);
+    scene.until("Database/db", says("Ready", "True")).await?;
+    // A second life in which the same word would be written once more, if it were.
+    scene.play("web", Some("crash")).await?;
+    scene.until("Database/db", says("Ready", "False")).await?;
+    let recording = recorder.stop().await?;
+    let states = recording.entries().iter().filter_map(|entry| entry.state.as_ref());
+    let said: Vec<_> = states.map(|state| condition(state, "Ready").cloned()).collect();
+    let twice = said.windows(2).filter(|pair| pair[0].is_some() && pair[0] == pair[1]).count();
+    assert_eq!(twice, 0, "{}", recording.transcript(&scene.address("Database/db")?, "Ready"));
+    Ok(())
+}

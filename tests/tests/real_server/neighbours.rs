@@ -1,0 +1,180 @@
+//! Others write conditions too: their words stay theirs.
+
+use acceptance::caller::{Caller, code_of};
+use acceptance::crd::Crd;
+use acceptance::kind::Address;
+use acceptance::objects::{condition, deployment, owned_by};
+use acceptance::recorder::Recorder;
+use acceptance::scene::Scene;
+use acceptance::wish::{Wish, because, has, says};
+use anyhow::{Context, Result, bail};
+use http::Method;
+use serde_json::{Value, json};
+
+/// A neighbour that counts in its own entry, `rounds` times, through the same list that Rollcall writes; each
+/// round it must find its last word where it left it.
+async fn count_beside(admin: &Caller, parent: &Address, rounds: u32) -> Result<()> {
+    let mut last: Option<String> = None;
+    for round in 0..rounds {
+        let word = format!("round {round}");
+        loop {
+            let now = admin.get(parent).await?.context("the parent is gone")?;
+            let mut list = now["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let own = list.iter().position(|entry| entry["type"] == "Neighbour");
+            let found = own.map(|at| list[at]["message"].as_str().unwrap_or_default().to_owned());
+            if found != last {
+                bail!("round {round}: left {last:?}, found {found:?} in {list:?}");
+            }
+            let entry = json!({ "type": "Neighbour", "status": "True", "message": word });
+            match own {
+                Some(at) => list[at] = entry,
+                None => list.push(entry),
+            }
+            // As operators do: the whole list, guarded by the version that was read.
+            let mut status = now.clone();
+            status["status"]["conditions"] = Value::from(list);
+            match admin.put_status(&status).await {
+                Ok(_) => break,
+                Err(error) if code_of(&error) == Some(409) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        last = Some(word);
+    }
+    Ok(())
+}
+
+async fn survives(word: &str, crd: Crd) -> Result<()> {
+    let scene = Scene::set(word).await?;
+    scene.crd(&crd).await?;
+    scene.crd(&Crd::new("Shard")).await?;
+    let shards = json!([scene.child("Shard")]);
+    let fast = json!({ "quiet": "5ms", "cap": "20ms" });
+    let spec = json!({ "children": shards, "settle": "0s", "debounce": fast });
+    scene.policy("db", "Database", spec).await?;
+    let rollcall = scene.rollcall(&[]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, scene.custom("Shard", "one"))).await?;
+    scene.until("Database/db", has("Ready", true)).await?;
+
+    let parent = scene.address("Database/db")?;
+    let counting = count_beside(&scene.admin, &parent, 1000);
+    let mut counting = std::pin::pin!(counting);
+    let mut flips = 0_u32;
+    loop {
+        let status = if flips.is_multiple_of(2) { "True" } else { "False" };
+        let entry = json!({ "type": "Ready", "status": status, "observedGeneration": 1 });
+        let flip = scene.change_status("Shard/one", json!({ "conditions": [entry] }));
+        tokio::select! {
+            counted = &mut counting => { counted?; break }
+            flipped = flip => { flipped?; flips += 1 }
+        }
+        tokio::select! {
+            counted = &mut counting => { counted?; break }
+            () = tokio::time::sleep(std::time::Duration::from_millis(30)) => {}
+        }
+    }
+    let done = json!({ "type": "Ready", "status": "True", "observedGeneration": 1 });
+    scene.change_status("Shard/one", json!({ "conditions": [done] })).await?;
+    let both = Wish::new("Neighbour at its last word", |db| {
+        condition(db, "Neighbour").is_some_and(|entry| entry["message"] == "round 999")
+    });
+    scene.until("Database/db", says("Ready", "True").and(both)).await?;
+    let written = rollcall.metric("rollcall_writes_total", &["outcome=\"written\""]).await?;
+    eprintln!("{flips} flips, {written} writes beside 1000 of the neighbour's");
+    assert!(written >= 20.0, "only {written} writes interleaved");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_thousand_writes_of_a_neighbour_survive_in_a_list_map() -> Result<()> {
+    survives("neighbour", Crd::new("Database")).await
+}
+
+#[tokio::test]
+async fn a_thousand_writes_of_a_neighbour_survive_in_an_atomic_list() -> Result<()> {
+    survives("atomicneighbour", Crd::new("Database").atomic()).await
+}
+
+/// A `Ready` that an operator wrote under its own name.
+async fn written_by_operator(scene: &Scene, place: &str) -> Result<()> {
+    let address = scene.address(place)?;
+    let entry = json!({
+        "type": "Ready", "status": "True", "reason": "UpAndRunning", "message": "the operator says so",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    });
+    let patch = json!({ "status": { "conditions": [entry] } });
+    let path = format!("{}/status?fieldManager=database-operator", address.path());
+    let body = serde_json::to_vec(&patch)?;
+    scene.admin.send(Method::PATCH, &path, "application/merge-patch+json", body).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_ready_of_somebody_else_is_not_taken() -> Result<()> {
+    let scene = Scene::set("foreign").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    written_by_operator(&scene, "Database/db").await?;
+    let children = json!([scene.child("Deployment")]);
+    scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    let policy = acceptance::rollcall::policy_address(&scene, "db")?;
+    scene.until_at(&policy, &because("Ready", "ConditionOwned")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    scene.until("Deployment/web", says("Available", "True")).await?;
+    let counted = Wish::new("judged all the same", |policy: &Value| policy["status"]["ready"] == 1);
+    scene.until_at(&policy, &counted).await?;
+    let now = scene.get("Database/db").await?;
+    let entry = condition(&now, "Ready").context("Ready is gone")?;
+    assert_eq!(entry["reason"], "UpAndRunning", "{now:#}");
+    assert_eq!(now["status"]["conditions"].as_array().map(Vec::len), Some(1), "{now:#}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn where_ready_is_somebody_elses_the_fallback_is_used() -> Result<()> {
+    let scene = Scene::set("fallback").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    written_by_operator(&scene, "Database/db").await?;
+    let condition_of = json!({ "type": "Ready", "fallback": "ChildrenReady" });
+    let children = json!([scene.child("Deployment")]);
+    let spec = json!({ "children": children, "settle": "100ms", "condition": condition_of });
+    scene.policy("db", "Database", spec).await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    let now = scene.until("Database/db", says("ChildrenReady", "True")).await?;
+    assert_eq!(condition(&now, "Ready").context("Ready is gone")?["reason"], "UpAndRunning");
+    Ok(())
+}
+
+#[tokio::test]
+async fn two_policies_on_one_parent_do_not_fight() -> Result<()> {
+    let scene = Scene::set("two").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let web = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
+    let mut store = json!({ "children": [scene.child("StatefulSet")], "settle": "100ms" });
+    store["condition"] = json!({ "type": "StoreReady" });
+    scene.policy("web", "Database", web).await?;
+    scene.policy("store", "Database", store).await?;
+    let rollcall = scene.rollcall(&[]).await?;
+    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    scene.create(owned_by(&db, acceptance::objects::stateful_set("store", 1))).await?;
+    scene.until("Database/db", says("Ready", "True").and(says("StoreReady", "True"))).await?;
+    scene.play("store", Some("crash")).await?;
+    scene.until("Database/db", says("Ready", "True").and(says("StoreReady", "False"))).await?;
+    scene.play("store", None).await?;
+    scene.until("Database/db", says("Ready", "True").and(says("StoreReady", "True"))).await?;
+    let recording = recorder.stop().await?;
+    let parent = scene.address("Database/db")?;
+    assert_eq!(recording.statuses(&parent, "Ready").last().map(String::as_str), Some("True"));
+    let store = recording.transcript(&parent, "StoreReady");
+    assert!(!recording.statuses(&parent, "StoreReady").contains(&"gone".to_owned()), "{store}");
+    assert!(!recording.statuses(&parent, "Ready").contains(&"gone".to_owned()));
+    let written = rollcall.metric("rollcall_writes_total", &["outcome=\"written\""]).await?;
+    assert!(written < 30.0, "{written} writes for a handful of changes");
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! Ends and beginnings of the process itself.
+
+use acceptance::crd::Crd;
+use acceptance::objects::{deployment, job, owned_by, playing, stateful_set};
+use acceptance::recorder::Recorder;
+use acceptance::scene::Scene;
+use acceptance::wish::{mentions, says};
+use anyhow::Result;
+use serde_json::{Value, json};
+
+/// All resourceVersions that Rollcall could have moved.
+async fn versions(scene: &Scene) -> Result<Vec<Value>> {
+    let (parents, _) = scene.admin.list(&scene.kind("Database"), &scene.name, "").await?;
+    let policies = scene.policies().await?;
+    Ok(parents.iter().chain(&policies).map(|object| object["metadata"]["resourceVersion"].clone()).collect())
+}
+
+#[tokio::test]
+async fn twenty_restarts_at_rest_write_nothing() -> Result<()> {
+    let scene = Scene::set("rest").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let children = json!([scene.child("Deployment"), scene.child("Job")]);
+    scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
+    let mut rollcall = scene.rollcall(&[]).await?;
+    for (name, part) in [("well", None), ("ill", Some("hold"))] {
+        let db = scene.create(scene.custom("Database", name)).await?;
+        let web = deployment(&format!("web-{name}"), 1);
+        scene.create(owned_by(&db, part.map_or(web.clone(), |part| playing(part, web)))).await?;
+        scene.create(owned_by(&db, job(&format!("job-{name}")))).await?;
+    }
+    scene.until("Database/well", says("Ready", "True")).await?;
+    scene.until("Database/ill", says("Ready", "False").and(mentions("Ready", "1 of 2 not ready"))).await?;
+    // The words of the message and the numbers in the policy's status have come to rest, too.
+    rollcall.until_metric("rollcall_parents", &["verdict=\"Ready\""], |count| count >= 1.0).await?;
+    assert!(rollcall.terminate().await?.success());
+    rollcall.again().await?;
+    settled(&rollcall).await?;
+    assert!(rollcall.terminate().await?.success());
+
+    let before = versions(&scene).await?;
+    for round in 0..20 {
+        rollcall.again().await?;
+        settled(&rollcall).await?;
+        if round % 2 == 0 {
+            assert!(rollcall.terminate().await?.success());
+        } else {
+            rollcall.kill()?;
+        }
+    }
+    assert_eq!(versions(&scene).await?, before);
+    Ok(())
+}
+
+/// It has judged both parents, and its own metric says so: whatever there is to write is written.
+async fn settled(rollcall: &acceptance::rollcall::Rollcall) -> Result<()> {
+    rollcall.until_metric("rollcall_parents", &["verdict=\"Ready\""], |count| count >= 1.0).await?;
+    rollcall.until_metric("rollcall_parents", &[], |count| count >= 2.0).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_kill_in_mid_rollout_ends_exact_all_the_same() -> Result<()> {
+    let scene = Scene::set("killed").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let children = json!([scene.child("Deployment"), scene.child("StatefulSet")]);
+    scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
+    let mut rollcall = scene.rollcall(&[]).await?;
+    let recorder = Recorder::start(&scene, &["Database", "Deployment", "StatefulSet"]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
+    scene.create(owned_by(&db, playing("hold", stateful_set("store", 2)))).await?;
+    scene.until("Database/db", says("Ready", "False")).await?;
+    rollcall.kill()?;
+    scene.until_pods("store", 2).await?;
+    scene.play("store", None).await?;
+    rollcall.again().await?;
+    scene.until("Database/db", mentions("Ready", "1 of 2 not ready")).await?;
+    rollcall.kill()?;
+    scene.play("web", None).await?;
+    scene.until("Deployment/web", says("Available", "True")).await?;
+    rollcall.again().await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    let recording = recorder.stop().await?;
+    let parent = scene.address("Database/db")?;
+    recording.no_false_ready(&parent, "Ready", &[("Deployment", 1), ("StatefulSet", 1)])?;
+    recording.first_word_is_unknown(&parent, "Ready")?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_happened_while_it_was_away_is_found() -> Result<()> {
+    let scene = Scene::set("away").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let children = json!([scene.child("Deployment")]);
+    scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
+    let mut rollcall = scene.rollcall(&[]).await?;
+    for name in ["kept", "emptied"] {
+        let db = scene.create(scene.custom("Database", name)).await?;
+        scene.create(owned_by(&db, deployment(&format!("{name}-web"), 1))).await?;
+        scene.until(&format!("Database/{name}"), says("Ready", "True")).await?;
+    }
+    assert!(rollcall.terminate().await?.success());
+    scene.delete("Deployment/emptied-web").await?;
+    scene.until("Deployment/emptied-web", acceptance::wish::gone()).await?;
+    rollcall.again().await?;
+    scene.until("Database/emptied", says("Ready", "False")).await?;
+    scene.until("Database/kept", says("Ready", "True")).await?;
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! Every shape of status that operators ship.
+
+use acceptance::crd::Crd;
+use acceptance::objects::{condition, deployment, job, owned_by, uid};
+use acceptance::recorder::Recorder;
+use acceptance::rollcall::policy_address;
+use acceptance::scene::Scene;
+use acceptance::wish::{Wish, says};
+use anyhow::Result;
+use serde_json::{Value, json};
+
+/// A scene with one shape of `Database`, a policy and Rollcall; and the way from nothing to ready.
+async fn becomes_ready(word: &str, crd: Crd) -> Result<()> {
+    let scene = Scene::set(word).await?;
+    scene.crd(&crd).await?;
+    let children = json!([scene.child("Deployment"), scene.child("Job")]);
+    scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    let recorder = Recorder::start(&scene, &["Database", "Deployment", "Job"]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    scene.create(owned_by(&db, job("migrate"))).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    let recording = recorder.stop().await?;
+    recording.first_word_is_unknown(&scene.address("Database/db")?, "Ready")?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn conditions_are_written_into_a_list_map() -> Result<()> {
+    becomes_ready("listmap", Crd::new("Database")).await
+}
+
+#[tokio::test]
+async fn conditions_are_written_into_an_atomic_list() -> Result<()> {
+    becomes_ready("atomic", Crd::new("Database").atomic()).await
+}
+
+#[tokio::test]
+async fn conditions_are_written_where_the_schema_says_nothing() -> Result<()> {
+    becomes_ready("shapeless", Crd::new("Database").shapeless()).await
+}
+
+#[tokio::test]
+async fn conditions_are_written_without_a_status_subresource() -> Result<()> {
+    becomes_ready("flat", Crd::new("Database").without_status_subresource()).await
+}
+
+#[tokio::test]
+async fn another_writer_of_a_status_without_subresource_is_no_reason_to_write() -> Result<()> {
+    let scene = Scene::set("noloop").await?;
+    scene.crd(&Crd::new("Database").without_status_subresource()).await?;
+    let children = json!([scene.child("Deployment")]);
+    scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
+    let rollcall = scene.rollcall(&[]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    let writes = rollcall.metric("rollcall_writes_total", &["outcome=\"written\""]).await?;
+
+    // Each of these moves the generation, none of them the spec.
+    for round in 0..50 {
+        scene.change("Database/db", json!({ "status": { "phase": format!("round {round}") } })).await?;
+    }
+    scene.until("Database/db", says("Ready", "True")).await?;
+    let entry = condition(&scene.get("Database/db").await?, "Ready").cloned();
+    let after = rollcall.metric("rollcall_writes_total", &["outcome=\"written\""]).await?;
+    assert!(after <= writes, "{writes} writes before, {after} after 50 foreign ones: {entry:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_schema_that_prunes_conditions_is_reported_and_not_tried_again() -> Result<()> {
+    let scene = Scene::set("pruned").await?;
+    scene.crd(&Crd::new("Database").pruning()).await?;
+    let children = json!([scene.child("Deployment")]);
+    scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
+    let rollcall = scene.rollcall(&[]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    let pruned = ["outcome=\"pruned\""];
+    rollcall.until_metric("rollcall_writes_total", &pruned, |count| count >= 1.0).await?;
+    rollcall.until_metric("rollcall_parents", &["verdict=\"Ready\""], |count| count >= 1.0).await?;
+    let tried = rollcall.metric("rollcall_writes_total", &pruned).await?;
+    assert!(tried <= 4.0, "one try for each thing to say, not {tried}");
+    let told = scene.get("Database/db").await?;
+    assert!(told["status"].is_null() || told["status"] == json!({}), "{}", told["status"]);
+    let policy = policy_address(&scene, "db")?;
+    let reported = Wish::new("reported in the policy", |policy: &Value| {
+        let text = policy["status"]["conditions"].to_string();
+        text.contains("prune") || text.contains("Pruned")
+    });
+    scene.until_at(&policy, &reported).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn odd_statuses_are_left_alone_and_others_go_on() -> Result<()> {
+    let scene = Scene::set("odd").await?;
+    scene.crd(&Crd::new("Database").shapeless()).await?;
+    let children = json!([scene.child("Deployment")]);
+    scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
+    let mut rollcall = scene.rollcall(&[]).await?;
+    let odd = [json!(true), json!("up"), json!({ "conditions": "none" }), json!({ "conditions": [1, null] })];
+    for (at, status) in odd.iter().enumerate() {
+        let mut parent = scene.custom("Database", &format!("odd-{at}"));
+        parent["status"] = status.clone();
+        scene.create(parent).await?;
+        scene.change_status(&format!("Database/odd-{at}"), status.clone()).await?;
+    }
+    let db = scene.create(scene.custom("Database", "plain")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    scene.until("Database/plain", says("Ready", "True")).await?;
+    assert!(rollcall.runs()?, "{}", rollcall.output());
+    for at in 0..odd.len() {
+        let now = scene.get(&format!("Database/odd-{at}")).await?;
+        assert!(!uid(&now).is_empty());
+        let ours = condition(&now, "Ready").is_none_or(|entry| entry["status"] != "True");
+        assert!(ours, "{}", now["status"]);
+    }
+    Ok(())
+}

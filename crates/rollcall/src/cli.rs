@@ -7,6 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use controller::args::{ClusterArgs, RunArgs};
 
 use crate::commands;
+use crate::demo::DemoArgs;
 
 /// Are all of its children ready, and if not, which one, and why?
 ///
@@ -29,6 +30,8 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand, Debug)]
 enum Command {
+    /// Play a story on a cluster in memory: no Kubernetes needed, nothing is touched.
+    Demo(DemoArgs),
     /// Run the service: watch, judge, write, until SIGTERM.
     Run(Box<RunArgs>),
     /// Print the CustomResourceDefinitions, for `kubectl apply -f -`.
@@ -83,6 +86,7 @@ pub(crate) struct ReleaseArgs {
 impl Cli {
     pub(crate) fn run(self) -> ExitCode {
         let done = match self.command {
+            Command::Demo(args) => commands::demo(args),
             Command::Run(args) => commands::run(&self.cluster, *args),
             Command::Crd => commands::crd(),
             Command::Rbac(args) => commands::rbac(&args),

@@ -11,6 +11,7 @@ use controller::policies::{Compiled, Found, Problem, compile, read_file};
 use controller::{crd as crds, rbac as rights};
 
 use crate::cli::{FilesArgs, RbacArgs, ReleaseArgs};
+use crate::demo::{self, DemoArgs};
 use crate::telemetry;
 
 type Done = anyhow::Result<ExitCode>;
@@ -28,6 +29,10 @@ fn print(text: &str) -> anyhow::Result<()> {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         done => done.context("failed to write to standard output"),
     }
+}
+
+pub(crate) fn demo(args: DemoArgs) -> Done {
+    runtime()?.block_on(demo::run(args))
 }
 
 pub(crate) fn run(cluster: &ClusterArgs, args: RunArgs) -> Done {

@@ -2,6 +2,7 @@
 
 mod cli;
 mod commands;
+mod demo;
 mod telemetry;
 
 use std::process::ExitCode;

@@ -1,0 +1,88 @@
+//! The cluster, and everybody in it but Rollcall: the operator, the controllers, the kubelet.
+
+use anyhow::{Context, anyhow};
+use sandbox::store::Refusal;
+use sandbox::{Act, Fault, FaultHandle, Options, Server};
+use serde_json::Value;
+
+use super::cast::{self, NAMESPACE, Part};
+
+/// An API server in memory with the scenery in place.
+pub(super) struct Cluster {
+    server: Server,
+}
+
+impl Cluster {
+    /// Starts one on a free port of loopback.
+    pub(super) async fn start() -> anyhow::Result<Cluster> {
+        let server = Server::start(Options::default()).await.context("failed to start the API server")?;
+        let cluster = Cluster { server };
+        for object in cast::scenery()? {
+            cluster.create(object)?;
+        }
+        Ok(cluster)
+    }
+
+    /// A client, over HTTP like everybody's.
+    pub(super) fn client(&self) -> anyhow::Result<kube::Client> {
+        let url = self.server.url().parse().context("failed to read the API server's address")?;
+        watcher::client(kube::Config::new(url)).context("failed to make a client")
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub(super) fn now(&self) -> i64 {
+        self.server.now()
+    }
+
+    /// Creates an object, with its status if it has one.
+    pub(super) fn create(&self, object: Value) -> anyhow::Result<()> {
+        let what = format!("create {} {}", object["kind"], object["metadata"]["name"]);
+        let now = self.now();
+        self.server.store().create_with_status(now, object).map(drop).map_err(|r| refused(&what, &r))
+    }
+
+    /// A merge patch.
+    pub(super) fn patch(&self, part: Part, patch: &Value) -> anyhow::Result<()> {
+        let (Part { api, kind, name }, now) = (part, self.now());
+        let done = self.server.store().patch(now, api, kind, NAMESPACE, name, patch);
+        done.map(drop).map_err(|r| refused(&format!("patch {kind} {name}"), &r))
+    }
+
+    /// Its controller says this of it.
+    pub(super) fn status(&self, part: Part, status: &Value) -> anyhow::Result<()> {
+        let (Part { api, kind, name }, now) = (part, self.now());
+        let patch = serde_json::json!({ "status": status });
+        let done = self.server.store().patch_status(now, api, kind, NAMESPACE, name, &patch);
+        done.map(drop).map_err(|r| refused(&format!("patch status of {kind} {name}"), &r))
+    }
+
+    /// Deletes it; what a finalizer holds stays and is marked.
+    pub(super) fn delete(&self, part: Part) -> anyhow::Result<()> {
+        let (Part { api, kind, name }, now) = (part, self.now());
+        let done = self.server.store().delete(now, api, kind, NAMESPACE, name);
+        done.map(drop).map_err(|r| refused(&format!("delete {kind} {name}"), &r))
+    }
+
+    /// Its uid.
+    pub(super) fn uid(&self, part: Part) -> anyhow::Result<String> {
+        let found = self.server.store().get(part.api, part.kind, NAMESPACE, part.name);
+        let uid = found.as_ref().and_then(|object| object["metadata"]["uid"].as_str());
+        uid.map(str::to_owned).ok_or_else(|| anyhow!("{} {} does not exist", part.kind, part.name))
+    }
+
+    /// How often somebody has written the status of this object over HTTP, which only Rollcall does.
+    pub(super) fn writes(&self, part: Part) -> usize {
+        let end = format!("/{}/status", part.name);
+        let requests = self.server.requests();
+        requests.iter().filter(|r| r.method == "PATCH" && r.path.ends_with(&end)).count()
+    }
+
+    /// From now on, and until it is lifted, watches of this kind stay open and say nothing.
+    pub(super) fn silence(&self, group: &str, plural: &str) -> FaultHandle {
+        self.server.faults().add(Fault::new(Act::DropEvent).kind(group, plural))
+    }
+}
+
+fn refused(what: &str, refusal: &Refusal) -> anyhow::Error {
+    anyhow!("failed to {what}: {}", refusal.message())
+}

@@ -1,0 +1,41 @@
+//! Where the demo is shown, and what that place can do.
+
+use std::io::IsTerminal;
+
+/// What standard output is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Look {
+    /// The picture is redrawn in place; else lines follow lines.
+    pub(super) live: bool,
+    /// There is colour.
+    pub(super) colour: bool,
+}
+
+impl Look {
+    /// Asks the environment, once.
+    pub(super) fn of_this_process(once: bool) -> Look {
+        let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let dumb = set("TERM").is_none_or(|term| term == "dumb");
+        Look::new(std::io::stdout().is_terminal(), dumb, set("NO_COLOR").is_some(), once)
+    }
+
+    fn new(terminal: bool, dumb: bool, no_color: bool, once: bool) -> Look {
+        let capable = terminal && !dumb;
+        Look { live: capable && !once, colour: capable && !no_color }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_capable_terminal_gets_a_live_picture_and_colour() {
+        let plain = Look { live: false, colour: false };
+        assert_eq!(Look::new(false, false, false, false), plain);
+        assert_eq!(Look::new(true, true, false, false), plain);
+        assert_eq!(Look::new(true, false, false, false), Look { live: true, colour: true });
+        assert_eq!(Look::new(true, false, true, false), Look { live: true, colour: false });
+        assert_eq!(Look::new(true, false, false, true), Look { live: false, colour: true });
+    }
+}

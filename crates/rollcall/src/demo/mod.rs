@@ -1,0 +1,178 @@
+//! `rollcall demo`: a cluster in memory, the real service over HTTP, and an operator that plays a story.
+
+mod cast;
+mod cluster;
+mod listen;
+mod look;
+mod pace;
+mod peers;
+mod said;
+mod screen;
+mod show;
+mod stage;
+mod story;
+mod text;
+mod transcript;
+mod tree;
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use controller::args::RunArgs;
+use controller::policies::{Source, parse_selector};
+use controller::{Service, Trees};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use cluster::Cluster;
+use look::Look;
+use pace::Pace;
+use said::Said;
+use show::{Caption, Show};
+use stage::{Stage, Unmet};
+
+/// The pass, which the service makes every 30 s where nobody says otherwise.
+const RESYNC: Duration = Duration::from_secs(3);
+/// How long the service may take to finish what it began: nothing of this cluster will be missed.
+const DRAIN: Duration = Duration::from_secs(1);
+/// How much faster than real time `--once` plays.
+const ONCE: f64 = 4.0;
+
+/// `rollcall demo`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct DemoArgs {
+    /// Play the story to its end without pauses for readers, print what happened, and exit 0 only if every expectation
+    /// of the story held.
+    #[arg(long)]
+    once: bool,
+    /// How fast: 2 is twice as fast, 0.5 half as fast, 0 leaves out every pause [default: 1; with --once 4].
+    #[arg(long, value_name = "N", value_parser = pace::speed)]
+    speed: Option<f64>,
+    /// Address of /metrics, /livez, /readyz; where it is taken, a free port beside it [default: 127.0.0.1:8080; with
+    /// --once a free port].
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+}
+
+/// How the demo ended.
+enum Ending {
+    /// The story is over, and everything was as expected.
+    Held,
+    /// Something was not as expected.
+    Unmet(Unmet),
+    /// Somebody had seen enough.
+    Interrupted,
+    /// Something does not work.
+    Broken(anyhow::Error),
+}
+
+/// Plays.
+pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
+    let look = Look::of_this_process(args.once);
+    let pace = Pace::new(args.speed.unwrap_or(if args.once { ONCE } else { 1.0 }), !args.once);
+    let (listener, listening) = listen::bind(args.listen, args.once).await?;
+    let cluster = Arc::new(Cluster::start().await?);
+    let (trees_in, trees) = watch::channel(Arc::default());
+    let stop = CancellationToken::new();
+    let mut service = serve(&cluster, listener, trees_in, stop.clone())?;
+    let said = Said::listen(cluster.client()?);
+    let caption = watch::Sender::new(Caption { listening: listening.clone(), ..Caption::default() });
+    let show = if look.live {
+        Show::Live(caption.clone())
+    } else {
+        eprintln!("{listening}");
+        Show::Lines(look)
+    };
+    let stage = Stage::new(cluster.clone(), said, trees.clone(), pace, show);
+    let ending = tokio::select! {
+        ending = tell(stage, args.once) => ending,
+        ended = &mut service => Ending::Broken(why(ended)),
+        () = screen::run(look, caption.subscribe(), trees, &cluster), if look.live => Ending::Interrupted,
+        done = interrupted() => done.map_or_else(|error| Ending::Broken(error.into()), |()| Ending::Interrupted),
+    };
+    let over = caption.borrow().over;
+    stop.cancel();
+    // Whatever it has to say now, its cluster is gone in a moment.
+    _ = tokio::time::timeout(DRAIN, service).await;
+    match ending {
+        Ending::Held => Ok(ExitCode::SUCCESS),
+        Ending::Interrupted if over || !args.once => Ok(ExitCode::SUCCESS),
+        Ending::Interrupted => anyhow::bail!("interrupted before the story was over"),
+        Ending::Broken(error) => Err(error),
+        Ending::Unmet(unmet) => {
+            eprintln!("rollcall: {unmet}");
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// The story; without `--once` it does not end by itself.
+async fn tell(mut stage: Stage, once: bool) -> Ending {
+    match story::play(&mut stage).await {
+        Ok(()) => {}
+        Err(error) => match error.downcast::<Unmet>() {
+            Ok(unmet) => return Ending::Unmet(unmet),
+            Err(error) => return Ending::Broken(error),
+        },
+    }
+    match stage.end(once) {
+        Ok(()) if once => Ending::Held,
+        Ok(()) => std::future::pending().await,
+        Err(error) => Ending::Broken(error),
+    }
+}
+
+type Running = JoinHandle<anyhow::Result<()>>;
+
+/// The service as `rollcall run` runs it, with a shorter period.
+fn serve(
+    cluster: &Cluster,
+    listener: tokio::net::TcpListener,
+    trees: Trees,
+    stop: CancellationToken,
+) -> anyhow::Result<Running> {
+    let args = RunArgs {
+        listen: listener.local_addr()?,
+        resync: RESYNC,
+        audit: Duration::from_mins(10),
+        stuck_after: Duration::from_mins(10),
+        namespaces: Vec::new(),
+        policy_selector: None,
+        policies: None,
+        resync_rate: 20,
+        metrics_parents: 500,
+        seed: Some(1),
+        log_format: None,
+        log: String::new(),
+    };
+    let source = Source::Cluster(parse_selector("")?);
+    let service = Service { client: cluster.client()?, source, listener, trees: Some(trees), args };
+    Ok(tokio::spawn(service.run(stop)))
+}
+
+fn why(ended: Result<anyhow::Result<()>, tokio::task::JoinError>) -> anyhow::Error {
+    let error = match ended {
+        Ok(Ok(())) => anyhow::anyhow!("it returned"),
+        Ok(Err(error)) => error,
+        Err(error) => error.into(),
+    };
+    error.context("the service ended")
+}
+
+/// Ctrl-C, a polite kill, or a terminal that was closed.
+async fn interrupted() -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut int = signal(SignalKind::interrupt())?;
+    let mut term = signal(SignalKind::terminate())?;
+    let mut hangup = signal(SignalKind::hangup())?;
+    tokio::select! {
+        _ = int.recv() => {}
+        _ = term.recv() => {}
+        _ = hangup.recv() => {}
+    }
+    Ok(())
+}

@@ -9,6 +9,8 @@ use crate::types::Digest;
 
 /// A write that changes only the message goes out at most so often.
 const WORDS_EVERY: Duration = Duration::from_secs(10);
+/// Where the server drops what we write: whether its schema was mended is tried so often, and only for news.
+const PRUNED_EVERY: Duration = Duration::from_mins(10);
 /// Being overwritten so often in a row without rest is a fight.
 const FIGHT: u32 = 3;
 /// While yielding: at most one write a minute.
@@ -49,7 +51,7 @@ enum State {
     Told,
     /// This much was sent.
     Pending(Digest),
-    /// The server drops what we write; until what is wanted changes.
+    /// The server drops what we write, this for example.
     Pruned(Digest),
 }
 
@@ -132,6 +134,9 @@ impl Delivery {
             return (Decision::Same, None);
         }
         let mut at = self.not_before;
+        if self.pruned() {
+            at = at.max(self.sent.map(|sent| sent + PRUNED_EVERY));
+        }
         if wanted.gist == self.told.gist {
             at = at.max(self.sent.map(|sent| sent + WORDS_EVERY));
         }

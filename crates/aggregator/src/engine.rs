@@ -231,7 +231,9 @@ impl Engine {
         let Some(view) = view else { return self.set_selects(now, id, &[]) };
         for answer in answers {
             let roll = self.graph.roll_at(id, answer.policy);
-            self.set_answer(now, roll, view, answer);
+            if self.set_answer(now, roll, view, answer) && self.is_open(answer.policy) {
+                self.due.arm_by(roll, now);
+            }
             self.touch(roll, now);
         }
         let selects: Vec<_> =
@@ -257,20 +259,24 @@ impl Engine {
         self.drop_if_idle(roll);
     }
 
-    fn set_answer(&mut self, now: Time, roll: RollId, view: &ParentView, answer: &AnswerView) {
+    /// Returns whether a generation begins, which is judged at once.
+    fn set_answer(&mut self, now: Time, roll: RollId, view: &ParentView, answer: &AnswerView) -> bool {
         let shadow = self
             .policies
             .get(usize::from(answer.policy.0))
             .and_then(Option::as_ref)
             .is_some_and(|p| p.shadow);
-        let Some(roll) = self.graph.roll_mut(roll) else { return };
+        let Some(roll) = self.graph.roll_mut(roll) else { return false };
         let first = roll.view.is_none();
         let about = answer.about == Some(view.generation);
-        if first || roll.phase.generation != view.generation {
+        let begins = first || roll.phase.generation != view.generation;
+        if begins {
             let told = answer.told.filter(|_| about);
             roll.phase = new_phase(view.generation, now, told);
             roll.well = None;
             roll.missing = told.filter(|t| t.reason == ParentReason::ChildrenMissing).map(|t| t.since);
+            // What was judged of an older generation must never be rendered for this one.
+            roll.judged = false;
         }
         if first {
             roll.answer = answer.told.map(restored);
@@ -279,6 +285,7 @@ impl Engine {
         roll.evidence = view.evidence;
         roll.deleting = view.deleting;
         roll.view = Some(answer.clone());
+        begins && !first
     }
 
     fn set_selects(&mut self, now: Time, id: ObjectId, selects: &[(PolicyId, crate::types::SelectorId)]) {
@@ -404,6 +411,18 @@ impl Engine {
             if outcome != Outcome::Gone {
                 self.redeliver.arm_by(parent, now);
             }
+        }
+        if outcome == Outcome::Pruned {
+            self.unheard(parent, now);
+        }
+    }
+
+    /// A parent that cannot be told anything is judged all the same, for metrics and for its own parents.
+    fn unheard(&mut self, parent: ObjectId, now: Time) {
+        for id in self.graph.rolls_of(parent).to_vec() {
+            let Some(roll) = self.graph.roll_mut(id).filter(|r| !r.phase.announced) else { continue };
+            roll.phase.announced = true;
+            self.due.arm_by(id, now);
         }
     }
 

@@ -113,8 +113,9 @@ fn judge_children(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time, criti
     };
     let Some(reason) = reason else { return all_well(roll, policy, gate, now, critical) };
     roll.well = None;
+    // What is not found among what cannot be seen is not known to be missing.
     if let Gate::Blind(state) = gate
-        && reason.status() != readiness::rollup::Status::False
+        && (reason.status() != readiness::rollup::Status::False || reason == ParentReason::ChildrenMissing)
     {
         return blind(state, critical);
     }

@@ -80,7 +80,17 @@ impl Scene {
     /// Grants exactly what `rollcall rbac` prints for these policies.
     pub fn grant_for(&self, policies: &[Value]) -> Result<()> {
         let file = self.policies_file(policies)?;
-        self.apply_rights(&["-f", &file.to_string_lossy()])
+        let crds = self.crds_file();
+        let mut options = vec!["-f".to_owned(), file.display().to_string()];
+        if crds.exists() {
+            options.extend(["-f".to_owned(), crds.display().to_string()]);
+        }
+        self.apply_rights(&options.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// The CRDs that were installed in this scene, as a file.
+    pub(crate) fn crds_file(&self) -> PathBuf {
+        self.folder.join("crds.yaml")
     }
 
     /// These policies as a file.

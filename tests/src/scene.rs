@@ -1,6 +1,7 @@
 //! A test's own corner of the shared control plane: a namespace, an API group, a folder, a policy selector.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -68,6 +69,8 @@ impl Scene {
     pub async fn crd(&self, crd: &Crd) -> Result<()> {
         let manifest = crd.manifest(&self.group);
         self.admin.create(&manifest).await?;
+        let mut file = fs::File::options().create(true).append(true).open(self.crds_file())?;
+        writeln!(file, "---\n{manifest}")?;
         self.until_at(&Address::of(&manifest)?, &says("Established", "True")).await?;
         // Established says that it will be served; the first list says that it is.
         let kind = self.kind(manifest["spec"]["names"]["kind"].as_str().context("a CRD without a kind")?);

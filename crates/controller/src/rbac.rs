@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use serde_json::Value;
+
 use crate::policies::Compiled;
 
 /// The role's name.
@@ -17,9 +19,44 @@ pub struct Subject {
     pub namespace: String,
 }
 
+/// What CRDs say of their kinds and a policy does not: how they are called in a role, and where their status is written.
+#[derive(Debug, Default)]
+pub struct Crds(BTreeMap<(String, String), Names>);
+
+#[derive(Debug)]
+struct Names {
+    plural: String,
+    /// Some served version has no status subresource: its status is patched on the main resource.
+    flat: bool,
+}
+
+impl Crds {
+    /// Reads these `CustomResourceDefinition`s; what is missing in one is as if it were not given.
+    pub fn read<'a>(crds: impl IntoIterator<Item = &'a Value>) -> Self {
+        let known = crds.into_iter().filter_map(|crd| {
+            let spec = &crd["spec"];
+            let text = |value: &Value| value.as_str().map(str::to_owned);
+            let versions = spec["versions"].as_array().into_iter().flatten();
+            let flat =
+                versions.filter(|v| v["served"] != false).any(|v| v["subresources"]["status"].is_null());
+            let names = Names { plural: text(&spec["names"]["plural"])?, flat };
+            Some(((text(&spec["group"])?, text(&spec["names"]["kind"])?), names))
+        });
+        Crds(known.collect())
+    }
+
+    fn plural(&self, group: &str, kind: &str) -> String {
+        self.0.get(&(group.to_owned(), kind.to_owned())).map_or_else(|| plural(kind), |n| n.plural.clone())
+    }
+
+    fn is_flat(&self, group: &str, kind: &str) -> bool {
+        self.0.get(&(group.to_owned(), kind.to_owned())).is_some_and(|n| n.flat)
+    }
+}
+
 /// Roles and bindings for these policies; in these namespaces only, or (none given) in the whole cluster.
-pub fn yaml(policies: &[Compiled], namespaces: &[String], subject: &Subject) -> String {
-    let rules = rules(policies);
+pub fn yaml(policies: &[Compiled], crds: &Crds, namespaces: &[String], subject: &Subject) -> String {
+    let rules = rules(policies, crds);
     let mut out = String::new();
     if namespaces.is_empty() {
         let own = [
@@ -37,18 +74,21 @@ pub fn yaml(policies: &[Compiled], namespaces: &[String], subject: &Subject) -> 
     out
 }
 
-fn rules(policies: &[Compiled]) -> Vec<String> {
+fn rules(policies: &[Compiled], crds: &Crds) -> Vec<String> {
     let mut read: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     let mut patched: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for policy in policies {
-        let parent = plural(&policy.parent.kind);
-        read.entry(&policy.parent.group).or_default().insert(parent.clone());
+        let (group, kind) = (&policy.parent.group, &policy.parent.kind);
+        let parent = crds.plural(group, kind);
+        read.entry(group).or_default().insert(parent.clone());
         if !policy.shadow {
-            // Where a kind has no status subresource, its status is patched on the main resource.
-            patched.entry(&policy.parent.group).or_default().extend([format!("{parent}/status"), parent]);
+            // The right to patch the main resource is the right to change a spec: only where there is no other way.
+            let status = if crds.is_flat(group, kind) { parent } else { format!("{parent}/status") };
+            patched.entry(group).or_default().insert(status);
         }
         for group in &policy.groups {
-            read.entry(&group.kind.group).or_default().insert(plural(&group.kind.kind));
+            let kind = crds.plural(&group.kind.group, &group.kind.kind);
+            read.entry(&group.kind.group).or_default().insert(kind);
         }
         if policy.namespace_selector.is_some() {
             read.entry("").or_default().insert("namespaces".to_owned());
@@ -91,7 +131,7 @@ fn binding(out: &mut String, kind: &str, namespace: Option<&String>, subject: &S
 }
 
 /// The plural of a kind as the API machinery's own default forms it. A CRD may call it otherwise: offline that is not
-/// known, so `rbac` says how to give it.
+/// known unless the CRD is given.
 pub fn plural(kind: &str) -> String {
     let lower = kind.to_lowercase();
     if lower.ends_with('s') || lower.ends_with('x') || lower.ends_with("ch") || lower.ends_with("sh") {
@@ -106,6 +146,22 @@ pub fn plural(kind: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kind_without_status_subresource_is_patched_itself_and_is_called_as_its_crd_calls_it() {
+        let crd = |versions: Value| {
+            let names = serde_json::json!({ "kind": "Database", "plural": "dbs" });
+            serde_json::json!({ "spec": { "group": "example.com", "names": names, "versions": versions } })
+        };
+        let with = crd(serde_json::json!([{ "name": "v1", "subresources": { "status": {} } }]));
+        let without = crd(serde_json::json!([{ "name": "v1" }]));
+        for (crd, flat) in [(with, false), (without, true)] {
+            let crds = Crds::read([&crd]);
+            assert_eq!(crds.plural("example.com", "Database"), "dbs");
+            assert_eq!(crds.is_flat("example.com", "Database"), flat);
+        }
+        assert_eq!(Crds::default().plural("example.com", "Database"), "databases");
+    }
 
     #[test]
     fn plurals_are_those_of_the_built_in_kinds() {

@@ -55,7 +55,9 @@ pub(crate) struct FilesArgs {
 /// `rollcall rbac`.
 #[derive(Args, Debug)]
 pub(crate) struct RbacArgs {
-    /// Files with ReadinessPolicies; left out, only the right to follow policies themselves.
+    /// Files with ReadinessPolicies; left out, only the right to follow policies themselves. CRDs among them tell how
+    /// their kinds are called in a role, and which have no status subresource, so that more than their status has to be
+    /// patched.
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     /// Roles in these namespaces instead of one ClusterRole, for `run --namespaces --policies`.

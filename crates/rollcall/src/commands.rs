@@ -1,13 +1,13 @@
 //! What each command does.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
 use controller::args::{ClusterArgs, RunArgs};
-use controller::policies::{Compiled, Found, Problem, compile, read_file};
+use controller::policies::{Compiled, Found, Manifest, Problem, compile, read_file, read_manifests};
 use controller::{crd as crds, rbac as rights};
 
 use crate::cli::{FilesArgs, RbacArgs, ReleaseArgs};
@@ -47,9 +47,17 @@ pub(crate) fn crd() -> Done {
 }
 
 pub(crate) fn rbac(args: &RbacArgs) -> Done {
-    let policies = compiled(&args.files)?;
+    let (mut policies, mut crds) = (Vec::new(), Vec::new());
+    for file in &args.files {
+        for manifest in read_manifests(file)? {
+            match manifest {
+                Manifest::Policy(found) => policies.push(valid(file, &found)?),
+                Manifest::Crd(crd) => crds.push(crd),
+            }
+        }
+    }
     let subject = rights::Subject { name: args.service_account.clone(), namespace: args.namespace.clone() };
-    print(&rights::yaml(&policies, &args.namespaces, &subject))?;
+    print(&rights::yaml(&policies, &rights::Crds::read(&crds), &args.namespaces, &subject))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -101,16 +109,9 @@ fn problems(found: &Found) -> Result<Compiled, Vec<Problem>> {
     }
 }
 
-fn compiled(files: &[PathBuf]) -> anyhow::Result<Vec<Compiled>> {
-    let mut compiled = Vec::new();
-    for file in files {
-        for found in read_file(file)? {
-            let policy = problems(&found).map_err(|problems| {
-                let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-                anyhow::anyhow!("{}: policy {}: {}", file.display(), found.name, lines.join("; "))
-            })?;
-            compiled.push(policy);
-        }
-    }
-    Ok(compiled)
+fn valid(file: &Path, found: &Found) -> anyhow::Result<Compiled> {
+    problems(found).map_err(|problems| {
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("{}: policy {}: {}", file.display(), found.name, lines.join("; "))
+    })
 }

@@ -1,9 +1,9 @@
 //! Objects that nobody should make, and that somebody will.
 
 use acceptance::crd::Crd;
-use acceptance::objects::{condition, config_map, deployment, owned_by};
+use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::scene::Scene;
-use acceptance::wish::says;
+use acceptance::wish::{because, mentions, says};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
@@ -101,14 +101,13 @@ async fn an_object_of_two_hundred_levels_does_not_stop_its_kind() -> Result<()> 
 
 #[tokio::test]
 async fn a_child_without_any_signal_is_unknown_and_named() -> Result<()> {
-    let scene = scene_over("mute", "ConfigMap").await?;
+    let scene = scene_over("mute", "Shard").await?;
+    scene.crd(&Crd::new("Shard").shapeless()).await?;
     let _running = scene.rollcall(&[]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
-    scene.create(owned_by(&db, config_map("settings"))).await?;
-    let unknown = says("Ready", "Unknown").and(acceptance::wish::because("Ready", "ChildrenUnknown"));
-    scene
-        .until("Database/db", unknown.and(acceptance::wish::mentions("Ready", "ConfigMap settings")))
-        .await?;
+    scene.create(owned_by(&db, scene.custom("Shard", "mute"))).await?;
+    let unknown = says("Ready", "Unknown").and(because("Ready", "ChildrenUnknown"));
+    scene.until("Database/db", unknown.and(mentions("Ready", "Shard mute"))).await?;
     Ok(())
 }
 
@@ -126,10 +125,10 @@ async fn a_child_that_hangs_in_deletion_names_who_holds_it() -> Result<()> {
     scene.create(owned_by(&db, web)).await?;
     scene.until("Database/db", says("Ready", "True")).await?;
     scene.delete("Deployment/web").await?;
-    let stuck = says("Ready", "False").and(acceptance::wish::because("Ready", "ChildrenStuck"));
-    let named = acceptance::wish::mentions("Ready", "example.com/backup");
+    let stuck = says("Ready", "False").and(because("Ready", "ChildrenStuck"));
+    let named = mentions("Ready", "example.com/backup");
     scene.until("Database/db", stuck.and(named).and(says("Stalled", "True"))).await?;
     scene.change("Deployment/web", json!({ "metadata": { "finalizers": null } })).await?;
-    scene.until("Database/db", acceptance::wish::because("Ready", "ChildrenMissing")).await?;
+    scene.until("Database/db", because("Ready", "ChildrenMissing")).await?;
     Ok(())
 }

@@ -8,7 +8,7 @@ mod status;
 mod task;
 
 pub use compile::{Compiled, CompiledGroup, Problem, belongs_to_others, compile};
-pub use file::{read as read_file, to_yaml};
+pub use file::{Manifest, read as read_file, read_manifests, to_yaml};
 pub(crate) use plan::{InUse, KindPlan, Plan};
 pub use selector::parse as parse_selector;
 pub(crate) use task::Policies;

@@ -14,9 +14,11 @@ const PRUNED_EVERY: Duration = Duration::from_mins(10);
 /// Being overwritten so often in a row without rest is a fight.
 const FIGHT: u32 = 3;
 /// While yielding: at most one write a minute.
-const YIELD_CAP: Duration = Duration::from_mins(1);
-/// A rest after which an overwrite counts as the first again.
+const YIELD: Duration = Duration::from_mins(1);
+/// A rest after which a fight is over.
 const REST: Duration = Duration::from_mins(5);
+/// The shortest wait after a write that did not arrive.
+const BREATH: Duration = Duration::from_millis(50);
 
 /// What to do with a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,8 +51,8 @@ enum State {
     /// Nothing is on its way.
     #[default]
     Told,
-    /// This much was sent.
-    Pending(Digest),
+    /// This much was sent, to a parent that said that much.
+    Pending { sent: Digest, basis: Digest },
     /// The server drops what we write, this for example.
     Pruned(Digest),
 }
@@ -61,13 +63,17 @@ pub(crate) struct Delivery {
     state: State,
     /// What the parent says, as last read; zero where nothing.
     told: Digest,
-    /// What we last wrote successfully.
+    /// What we last wrote, and saw there.
     written: Option<Digest>,
+    /// What was sent without our hearing whether it arrived.
+    lost: Option<Digest>,
     /// When a write last went out.
     sent: Option<Time>,
+    /// When the last two writes went out that were not refused, the older one first.
+    recent: [Option<Time>; 2],
     /// No write before this.
     not_before: Option<Time>,
-    failures: u32,
+    conflicts: u32,
     overwrites: u32,
     overwritten: Option<Time>,
 }
@@ -79,24 +85,25 @@ impl Delivery {
             return;
         }
         self.told = told;
-        if matches!(self.state, State::Pruned(_)) {
-            self.state = State::Told;
+        match self.state {
+            State::Pending { .. } => return,
+            State::Pruned(_) => self.state = State::Told,
+            State::Told => {}
         }
-        if self.written.is_some_and(|w| w.gist != told.gist) && !matches!(self.state, State::Pending(_)) {
+        if self.lost == Some(told) {
+            (self.written, self.lost) = (self.lost, None);
+        }
+        if self.written.is_some_and(|w| w.gist != told.gist) {
             self.overwritten(now);
         }
     }
 
     fn overwritten(&mut self, now: Time) {
-        if self.overwritten.is_some_and(|at| at + REST <= now) {
-            self.overwrites = 0;
-        }
         self.overwrites += 1;
         self.overwritten = Some(now);
         self.written = None;
         if self.overwrites >= FIGHT {
-            let wait = Duration::from_secs(1).saturating_mul(1 << (self.overwrites - FIGHT).min(10));
-            self.hold_until(now + wait.min(YIELD_CAP));
+            self.hold_until(now + YIELD);
         }
     }
 
@@ -106,10 +113,10 @@ impl Delivery {
 
     /// The first conflict is news, not a failure: what was read live may be answered at once.
     fn back_off(&mut self, now: Time) {
-        self.failures += 1;
-        if self.failures > 1 {
-            let wait = Duration::from_millis(50).saturating_mul(1 << self.failures.min(10));
-            self.hold_until(now + wait.min(YIELD_CAP));
+        self.conflicts += 1;
+        if self.conflicts > 1 {
+            let wait = BREATH.saturating_mul(1 << (self.conflicts - 2).min(11));
+            self.hold_until(now + wait.min(YIELD));
         }
     }
 
@@ -118,22 +125,38 @@ impl Delivery {
         self.overwrites >= FIGHT
     }
 
+    /// When a fight that goes on no further is over.
+    pub(crate) fn calm_at(&self) -> Option<Time> {
+        self.overwritten.map(|at| at + REST)
+    }
+
+    /// Nobody has overwritten anything for long: the next one is the first again.
+    pub(crate) fn calm(&mut self) {
+        (self.overwrites, self.overwritten) = (0, None);
+    }
+
     /// The server drops what is written on it.
     pub(crate) fn pruned(&self) -> bool {
         matches!(self.state, State::Pruned(_))
     }
 
-    /// This is to be said. Where the answer is `Later` without a moment, the outcome of a write is awaited.
-    pub(crate) fn offer(&mut self, wanted: Digest, now: Time) -> (Decision, Option<Time>) {
+    /// The parent's spec is new: that is news which no write of before may hold up.
+    pub(crate) fn hurry(&mut self) {
+        self.recent = [None; 2];
+    }
+
+    /// This is to be said; at most two writes within any `window`, the leading one and one more. Where the answer is
+    /// `Later` without a moment, the outcome of a write is awaited.
+    pub(crate) fn offer(&mut self, wanted: Digest, window: Duration, now: Time) -> (Decision, Option<Time>) {
         match self.state {
-            State::Pending(_) => return (Decision::Later, None),
+            State::Pending { .. } => return (Decision::Later, None),
             State::Pruned(refused) if refused == wanted => return (Decision::Same, None),
             _ => {}
         }
         if wanted == self.told {
             return (Decision::Same, None);
         }
-        let mut at = self.not_before;
+        let mut at = self.not_before.max(self.recent[0].map(|sent| sent + window));
         if self.pruned() {
             at = at.max(self.sent.map(|sent| sent + PRUNED_EVERY));
         }
@@ -143,34 +166,36 @@ impl Delivery {
         if let Some(at) = at.filter(|at| *at > now) {
             return (Decision::Later, Some(at));
         }
-        self.state = State::Pending(wanted);
-        self.not_before = None;
+        self.state = State::Pending { sent: wanted, basis: self.told };
+        (self.not_before, self.lost) = (None, None);
         self.sent = Some(now);
         (Decision::Send, None)
     }
 
     /// A write ended so.
     pub(crate) fn settle(&mut self, outcome: Outcome, now: Time) {
-        let sent = match self.state {
-            State::Pending(sent) => sent,
-            State::Told | State::Pruned(_) => return,
-        };
+        let State::Pending { sent, basis } = self.state else { return };
         self.state = State::Told;
+        if matches!(outcome, Outcome::Written | Outcome::Retry(_)) {
+            self.recent = [self.recent[1], self.sent];
+        }
         match outcome {
-            Outcome::Written => {
+            Outcome::Written if self.told == sent => {
                 self.written = Some(sent);
-                if self.told == sent {
-                    self.failures = 0;
-                } else {
-                    // Accepted, yet the parent says something else: overwritten at once, or altered on the way in.
-                    self.back_off(now);
-                }
+                self.conflicts = 0;
             }
+            // Accepted, yet the parent says something else; or somebody changes our entry while we write it.
+            Outcome::Written if self.told.gist != sent.gist => self.overwritten(now),
+            Outcome::Conflict if self.told != basis => self.overwritten(now),
+            Outcome::Written | Outcome::Conflict => self.back_off(now),
             Outcome::Pruned => self.state = State::Pruned(sent),
-            Outcome::Conflict => self.back_off(now),
             Outcome::Retry(after) => {
-                self.failures += 1;
-                self.hold_until(now + after);
+                if self.told == sent {
+                    self.written = Some(sent);
+                } else {
+                    self.lost = Some(sent);
+                }
+                self.hold_until(now + after.max(BREATH));
             }
             Outcome::Gone => {}
         }

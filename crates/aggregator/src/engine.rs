@@ -1,6 +1,6 @@
 //! The engine: what was seen goes in, what is to be told comes out, and when to ask again.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use readiness::Time;
@@ -8,13 +8,13 @@ use timer::{Deadlines, Resync, Seed};
 
 use crate::delivery::{Decision, Outcome};
 use crate::graph::{Few, Graph, weigh};
-use crate::judge::{Gate, Judged, judge};
+use crate::judge::{Gate, Judged, is_well, judge};
 use crate::roll::Phase;
 use crate::types::{
     Answer, AnswerView, Digest, KindId, KindState, Link, ObjectId, ParentView, Policy, PolicyId, RollId,
     Told, View,
 };
-use readiness::rollup::ParentReason;
+use readiness::rollup::{ParentReason, Weight};
 
 /// A parent whose answers may differ from what it says: render them, and [`Engine::offer`] their digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +39,12 @@ pub struct Engine {
     pub(crate) policies: Vec<Option<Policy>>,
     gates: Vec<Gate>,
     kinds: Vec<KindState>,
+    /// Rolls of which something was seen, once it is quiet.
     due: Deadlines<RollId, Time>,
+    /// Rolls whose answer changes by itself.
+    later: Deadlines<RollId, Time>,
+    /// Parents over which there was a fight, when it is over.
+    calm: Deadlines<ObjectId, Time>,
     ripe: Deadlines<ObjectId, Time>,
     redeliver: Deadlines<ObjectId, Time>,
     resync: Resync<ObjectId, Time>,
@@ -58,6 +63,8 @@ impl Engine {
             gates: Vec::new(),
             kinds: Vec::new(),
             due: Deadlines::default(),
+            later: Deadlines::default(),
+            calm: Deadlines::default(),
             ripe: Deadlines::default(),
             redeliver: Deadlines::default(),
             resync: Resync::new(resync, audit, seed),
@@ -142,8 +149,8 @@ impl Engine {
             None => _ = self.ripe.disarm(id),
         }
         self.set_parent(now, id, view.parent);
-        // The words of a child that is not ready are part of what its parents say, so they move even where levels do not.
         self.graph.reweigh(id, |lens| weigh(before.get(lens), rolled));
+        // The words of a child that is not ready are part of what its parents say, so they move even where levels do not.
         let edges = self.graph.node(id).map(|n| n.edges.clone()).unwrap_or_default();
         for edge in edges.as_slice() {
             if respecified {
@@ -197,6 +204,7 @@ impl Engine {
     fn drop_if_idle(&mut self, roll: RollId) {
         if self.graph.drop_if_idle(roll) {
             self.due.disarm(roll);
+            self.later.disarm(roll);
         }
     }
 
@@ -211,7 +219,9 @@ impl Engine {
         if let Some(parent) = &mut node.parent {
             parent.delivery = crate::delivery::Delivery::default();
             parent.offered = Digest::default();
+            parent.taken_leave = false;
         }
+        self.calm.disarm(id);
     }
 
     fn set_parent(&mut self, now: Time, id: ObjectId, view: Option<&ParentView>) {
@@ -229,21 +239,38 @@ impl Engine {
             self.redeliver.disarm(id);
         }
         let Some(view) = view else { return self.set_selects(now, id, &[]) };
+        let mut anew = false;
         for answer in answers {
             let roll = self.graph.roll_at(id, answer.policy);
-            if self.set_answer(now, roll, view, answer) && self.is_open(answer.policy) {
-                self.due.arm_by(roll, now);
-            }
+            let begins = self.set_answer(now, roll, view, answer);
             self.touch(roll, now);
+            if begins && self.is_open(answer.policy) {
+                self.due.arm(roll, now);
+            }
+            anew |= begins;
         }
         let selects: Vec<_> =
             answers.iter().flat_map(|a| a.selects.iter().map(move |s| (a.policy, *s))).collect();
         self.set_selects(now, id, &selects);
+        let leave = |a: &AnswerView| a.told.is_some_and(|t| t.reason == ParentReason::Terminating);
         let parent = self.graph.node_mut(id).parent.get_or_insert_default();
+        parent.taken_leave = view.deleting && (parent.taken_leave || answers.iter().any(leave));
         let before = parent.delivery;
+        if anew {
+            parent.delivery.hurry();
+        }
         parent.delivery.read(view.digest, now);
         if before != parent.delivery {
             self.redeliver.arm_by(id, now);
+        }
+        self.watch_calm(id);
+    }
+
+    fn watch_calm(&mut self, id: ObjectId) {
+        let at = self.graph.node(id).and_then(|n| n.parent.as_ref()?.delivery.calm_at());
+        match at {
+            Some(at) => self.calm.arm(id, at),
+            None => _ = self.calm.disarm(id),
         }
     }
 
@@ -268,20 +295,20 @@ impl Engine {
             .is_some_and(|p| p.shadow);
         let Some(roll) = self.graph.roll_mut(roll) else { return false };
         let first = roll.view.is_none();
-        let about = answer.about == Some(view.generation);
+        let told = answer.told.filter(|_| answer.about == Some(view.generation));
         let begins = first || roll.phase.generation != view.generation;
         if begins {
-            let told = answer.told.filter(|_| about);
-            roll.phase = new_phase(view.generation, now, told);
+            roll.phase = Phase::new(view.generation, now, told);
             roll.well = None;
-            roll.missing = told.filter(|t| t.reason == ParentReason::ChildrenMissing).map(|t| t.since);
+            let overdue = told.filter(|t| t.reason == ParentReason::ChildrenMissing && t.stalled);
+            roll.missing = overdue.map(|_| Time::default());
             // What was judged of an older generation must never be rendered for this one.
             roll.judged = false;
         }
         if first {
             roll.answer = answer.told.map(restored);
         }
-        roll.phase.announced |= about || shadow || answer.owned;
+        roll.phase.announced |= told.is_some() || shadow || answer.owned;
         roll.evidence = view.evidence;
         roll.deleting = view.deleting;
         roll.view = Some(answer.clone());
@@ -317,35 +344,85 @@ impl Engine {
             && self.gates.get(usize::from(roll.policy.0)).is_some_and(|g| *g != Gate::Closed)
         {
             let at = roll.touched.touch(now, policy.debounce);
+            roll.reworded = true;
             self.resync.moved(roll.parent, now);
-            self.due.arm_by(id, at);
+            // What is due already is not put off by what comes after.
+            if self.due.get(id).is_none_or(|due| due > now) {
+                self.due.arm(id, at);
+            }
+            if at > now {
+                self.doubt(id);
+            }
         }
+    }
+
+    /// What waits to be judged must not be taken for well by those above meanwhile.
+    fn doubt(&mut self, id: RollId) {
+        let mut work = vec![id];
+        while let Some(id) = work.pop() {
+            let Some(roll) = self.graph.roll(id) else { continue };
+            let Some(Some(policy)) = self.policies.get(usize::from(roll.policy.0)) else { continue };
+            let said = roll.answer.is_some_and(|a| a.reason == ParentReason::AllChildrenReady);
+            let (parent, doubted) = (roll.parent, said && !is_well(roll, policy));
+            if doubted != roll.doubted {
+                let rolled = self.graph.rolled(parent);
+                if let Some(roll) = self.graph.roll_mut(id) {
+                    roll.doubted = doubted;
+                }
+                work.extend(self.reweigh(parent, rolled));
+            }
+        }
+    }
+
+    /// Moves what `parent` weighs for its owners, of whose rolls it was `rolled` until now; the rolls that moved.
+    fn reweigh(&mut self, parent: ObjectId, rolled: Option<Weight>) -> Vec<RollId> {
+        let Some(own) = self.graph.node(parent).map(|n| n.weights.clone()) else { return Vec::new() };
+        self.graph.reweigh(parent, |lens| weigh(own.get(lens), rolled))
     }
 
     /// Judges what is due; every parent whose words may have moved is added to `drafts`, once.
     pub fn poll(&mut self, now: Time, drafts: &mut Vec<Draft>) {
-        let (mut work, mut parents, mut climbs) =
-            (VecDeque::new(), BTreeSet::new(), std::collections::BTreeMap::new());
-        while let Some(id) = work.pop_front().or_else(|| self.due.take_due(now)) {
+        while let Some(parent) = self.calm.take_due(now) {
+            if let Some(p) = self.graph.node_mut(parent).parent.as_deref_mut() {
+                p.delivery.calm();
+            }
+        }
+        let (mut work, mut parents, mut climbs) = (VecDeque::new(), BTreeSet::new(), BTreeMap::new());
+        while let Some(parent) = self.redeliver.take_due(now) {
+            parents.insert(parent);
+        }
+        // Nobody is told that all is well while it is known that it is not.
+        work.extend(parents.iter().flat_map(|p| self.graph.rolls_of(*p)).filter(|r| self.is_doubted(**r)));
+        while let Some(id) = self.next_due(&mut work, now) {
             let turns = climbs.entry(id).or_insert(0_u8);
             *turns += 1;
             if *turns > CLIMBS {
-                self.due.arm_by(id, now + Duration::from_secs(1));
+                self.later.arm_by(id, now + Duration::from_secs(1));
                 continue;
             }
             if let Some(parent) = self.judge(id, now, &mut work) {
+                let doubted = self.graph.rolls_of(parent).iter().filter(|r| self.is_doubted(**r));
+                work.extend(doubted);
                 parents.insert(parent);
             }
-        }
-        while let Some(parent) = self.redeliver.take_due(now) {
-            parents.insert(parent);
         }
         parents.retain(|parent| self.has_a_say(*parent));
         drafts.extend(parents.into_iter().map(|parent| Draft { parent }));
     }
 
+    fn next_due(&mut self, work: &mut VecDeque<RollId>, now: Time) -> Option<RollId> {
+        work.pop_front().or_else(|| self.due.take_due(now)).or_else(|| self.later.take_due(now))
+    }
+
+    fn is_doubted(&self, roll: RollId) -> bool {
+        self.graph.roll(roll).is_some_and(|r| r.doubted)
+    }
+
     /// One of its policies has judged it, or none applies any more: before that, what it says is left as it is.
     fn has_a_say(&self, parent: ObjectId) -> bool {
+        if self.graph.node(parent).and_then(|n| n.parent.as_ref()).is_some_and(|p| p.taken_leave) {
+            return false;
+        }
         let mut rolls = self.graph.rolls_of(parent).iter().filter_map(|r| self.graph.roll(*r)).peekable();
         rolls.peek().is_none() || rolls.any(|r| r.judged || r.view.is_none())
     }
@@ -360,21 +437,31 @@ impl Engine {
         let Judged { answer, again } = judge(roll, policy, gate, now);
         self.counts.judged += 1;
         roll.touched.fire(now);
-        let moved = roll.answer != answer;
+        self.due.disarm(id);
+        let moved = roll.answer != answer || std::mem::take(&mut roll.doubted);
         roll.answer = answer;
         roll.judged |= gate != Gate::Closed;
-        roll.view.as_ref()?;
-        if let Some(at) = again {
-            self.due.arm_by(id, at);
+        let view = roll.view.as_ref()?;
+        // Where nothing is written, nobody renders its words: whoever quotes them is told that they may have moved.
+        let quoted = std::mem::take(&mut roll.reworded) && (view.owned || policy.shadow);
+        match again {
+            Some(at) => self.later.arm(id, at),
+            None => _ = self.later.disarm(id),
         }
         if moved {
             self.counts.moved += 1;
             self.enroll(parent, now);
-            if let Some(own) = self.graph.node(parent).map(|n| n.weights.clone()) {
-                work.extend(self.graph.reweigh(parent, |lens| weigh(own.get(lens), rolled)));
-            }
+            work.extend(self.reweigh(parent, rolled));
+        }
+        if quoted {
+            self.touch_owners(parent, now);
         }
         Some(parent)
+    }
+
+    fn touch_owners(&mut self, id: ObjectId, now: Time) {
+        let edges = self.graph.node(id).map(|n| n.edges.clone()).unwrap_or_default();
+        edges.as_slice().iter().filter(|e| !e.cyclic).for_each(|edge| self.touch(edge.roll, now));
     }
 
     /// The pass looks after parents that are not ready, and no others.
@@ -391,17 +478,24 @@ impl Engine {
 
     /// The answers of a draft were rendered, to this digest. Where they moved, the words of its owners may move too.
     pub fn offer(&mut self, parent: ObjectId, digest: Digest, now: Time) -> Decision {
+        let window = self.window(parent);
         let Some(p) = self.graph.node_mut(parent).parent.as_deref_mut() else { return Decision::Same };
-        let (decision, again) = p.delivery.offer(digest, now);
+        let (decision, again) = p.delivery.offer(digest, window, now);
         let moved = std::mem::replace(&mut p.offered, digest) != digest;
         if let Some(at) = again {
             self.redeliver.arm_by(parent, at);
         }
         if moved {
-            let edges = self.graph.node(parent).map(|n| n.edges.clone()).unwrap_or_default();
-            edges.as_slice().iter().for_each(|edge| self.touch(edge.roll, now));
+            self.touch_owners(parent, now);
         }
         decision
+    }
+
+    /// In which a parent is written twice at most: the shortest cap of its policies.
+    fn window(&self, parent: ObjectId) -> Duration {
+        let rolls = self.graph.rolls_of(parent).iter().filter_map(|r| self.graph.roll(*r));
+        let policies = rolls.filter_map(|r| self.policies.get(usize::from(r.policy.0))?.as_ref());
+        policies.map(|p| p.debounce.cap).min().unwrap_or_default()
     }
 
     /// A write that [`Decision::Send`] asked for ended so.
@@ -411,6 +505,7 @@ impl Engine {
             if outcome != Outcome::Gone {
                 self.redeliver.arm_by(parent, now);
             }
+            self.watch_calm(parent);
         }
         if outcome == Outcome::Pruned {
             self.unheard(parent, now);
@@ -422,7 +517,7 @@ impl Engine {
         for id in self.graph.rolls_of(parent).to_vec() {
             let Some(roll) = self.graph.roll_mut(id).filter(|r| !r.phase.announced) else { continue };
             roll.phase.announced = true;
-            self.due.arm_by(id, now);
+            self.due.arm(id, now);
         }
     }
 
@@ -443,26 +538,14 @@ impl Engine {
 
     /// When to poll next, if nothing is observed before.
     pub fn next_deadline(&self) -> Option<Time> {
-        [self.due.next(), self.ripe.next(), self.redeliver.next(), self.resync.next()]
-            .into_iter()
-            .flatten()
-            .min()
+        let rolls = [self.due.next(), self.later.next()];
+        let objects = [self.ripe.next(), self.redeliver.next(), self.calm.next(), self.resync.next()];
+        rolls.into_iter().chain(objects).flatten().min()
     }
 
     /// What was counted since the last call.
     pub fn take_counts(&mut self) -> Counts {
         std::mem::take(&mut self.counts)
-    }
-}
-
-fn new_phase(generation: u64, now: Time, told: Option<Told>) -> Phase {
-    let undecided =
-        |t: &Told| matches!(t.reason, ParentReason::ChildrenPending | ParentReason::OperatorSilent);
-    Phase {
-        generation,
-        since: told.filter(undecided).map_or(now, |t| t.since.min(now)),
-        announced: false,
-        handled: told.is_some_and(|t| !undecided(&t)),
     }
 }
 

@@ -126,6 +126,8 @@ pub(crate) struct Parent {
     pub(crate) delivery: crate::delivery::Delivery,
     /// The last digest that was offered: where it moves, the words of every ancestor may move with it.
     pub(crate) offered: crate::types::Digest,
+    /// It is being deleted, and says so: it is left alone.
+    pub(crate) taken_leave: bool,
 }
 
 /// All nodes and rolls.

@@ -77,6 +77,16 @@ pub(crate) fn judge(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time) -> 
     judge_children(roll, policy, gate, now, critical)
 }
 
+/// Would nothing that is known of `roll` keep it from being well?
+pub(crate) fn is_well(roll: &Roll, policy: &Policy) -> bool {
+    let (missing, surplus) = unmet(roll, policy, &critical(roll, policy));
+    let kept = roll.deleting
+        || !(roll.phase.announced && roll.phase.handled)
+        || roll.evidence == Evidence::NotYet
+        || roll.view.as_ref().is_none_or(|v| v.unrendered);
+    !kept && worst(&counted(roll, policy), missing, surplus).is_none()
+}
+
 /// Was this generation handled? If not, when to ask again where nothing moves.
 fn handled(roll: &Roll, policy: &Policy, now: Time) -> Result<(), Option<Time>> {
     match roll.evidence {

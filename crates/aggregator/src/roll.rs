@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use readiness::Time;
-use readiness::rollup::{Tally, Weight};
+use readiness::rollup::{ParentReason, Status, Tally, Weight};
 use timer::Touched;
 
-use crate::types::{Answer, AnswerView, Evidence, KindId, ObjectId, PolicyId};
+use crate::types::{Answer, AnswerView, Evidence, KindId, ObjectId, PolicyId, Told};
 
 /// A child that is not ready, in the order in which trouble is told: worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,6 +28,37 @@ pub(crate) struct Phase {
     pub(crate) announced: bool,
     /// Its operator has handled it: children may be judged.
     pub(crate) handled: bool,
+}
+
+impl Phase {
+    /// Of a generation that is first seen `now`, where the parent says `told` about it already.
+    ///
+    /// What it says survives a restart, how long it has been so does not always: `lastTransitionTime` moves with the
+    /// status alone, so that an Unknown may be older than the generation that it is about. True and False are not: the
+    /// first word about a generation is Unknown. A limit that was passed stays passed, and no other is taken for passed.
+    pub(crate) fn new(generation: u64, now: Time, told: Option<Told>) -> Phase {
+        let since = match told.map(|t| (t.reason, t.since)) {
+            Some((ParentReason::OperatorSilent | ParentReason::DeadlineExceeded, _)) => Time::default(),
+            Some((reason, since)) if shows_handled(reason) && reason.status() != Status::Unknown => {
+                since.min(now)
+            }
+            _ => now,
+        };
+        let handled = told.is_some_and(|t| shows_handled(t.reason));
+        Phase { generation, since, announced: false, handled }
+    }
+}
+
+/// Is this said only of a generation that its operator has handled?
+fn shows_handled(reason: ParentReason) -> bool {
+    !matches!(
+        reason,
+        ParentReason::ChildrenPending
+            | ParentReason::OperatorSilent
+            | ParentReason::TemplateFailed
+            | ParentReason::RuleChanged
+            | ParentReason::Terminating
+    )
 }
 
 /// One policy's roll of one parent's children.
@@ -63,6 +94,10 @@ pub(crate) struct Roll {
     pub(crate) answer: Option<Answer>,
     /// That answer is our own, not one restored from what the parent says.
     pub(crate) judged: bool,
+    /// It was answered to be well, but what was seen since, and waits to be judged, says otherwise.
+    pub(crate) doubted: bool,
+    /// What holds it back may be put into other words than before.
+    pub(crate) reworded: bool,
 }
 
 impl Roll {
@@ -86,12 +121,15 @@ impl Roll {
             touched: Touched::default(),
             answer: None,
             judged: false,
+            doubted: false,
+            reworded: false,
         }
     }
 
     /// How this roll counts where its parent is itself a child.
     pub(crate) fn weight(&self) -> Weight {
         match self.answer {
+            _ if self.doubted => Weight { level: readiness::Level::Progressing, terminal: false },
             Some(answer) => Weight { level: answer.reason.level(), terminal: answer.stalled },
             None => Weight { level: readiness::Level::Unknown, terminal: false },
         }

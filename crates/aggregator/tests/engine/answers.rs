@@ -218,9 +218,10 @@ fn true_waits_until_the_last_child_has_settled_and_held() {
 #[test]
 fn a_ready_child_that_joins_does_not_turn_a_ready_parent() {
     let mut w = well();
+    let before = w.told("db").len();
     w.child("api", "db", Ready);
     w.run(20_000);
-    assert_eq!(w.words("db"), ["ChildrenPending", "AllChildrenReady", "AllChildrenReady"]);
+    assert_eq!(w.words("db")[before..], ["AllChildrenReady"], "that there are two now");
 }
 
 #[test]
@@ -290,7 +291,7 @@ fn a_true_that_could_not_be_written_is_not_written_once_it_is_in_doubt() {
     w.child("web", "db", Ready);
     w.run(5_000);
     w.fates = vec![Fate::Retry(Duration::from_millis(500))];
-    w.run(600);
+    w.run(500);
     assert_eq!(
         (w.reason("db").unwrap().word(), w.says("db").as_str()),
         ("AllChildrenReady", "ChildrenSettling")

@@ -69,7 +69,6 @@ pub(crate) struct Written {
     /// Milliseconds since the start.
     pub(crate) at: i64,
     pub(crate) parent: String,
-    pub(crate) before: Status,
     pub(crate) after: Status,
 }
 
@@ -353,9 +352,9 @@ impl World {
         if generation != flight.generation || parent.status != flight.before {
             return Outcome::Conflict;
         }
-        let before = std::mem::replace(&mut parent.status, flight.wanted.clone());
-        let (parent, after) = (flight.name.clone(), flight.wanted.clone());
-        self.log.push(Written { at, parent, before, after });
+        assert_ne!(parent.status, flight.wanted, "{} says so already", flight.name);
+        parent.status = flight.wanted.clone();
+        self.log.push(Written { at, parent: flight.name.clone(), after: flight.wanted.clone() });
         match flight.fate {
             Fate::Unheard(after) => Outcome::Retry(after),
             _ => Outcome::Written,

@@ -1,6 +1,7 @@
 //! The built binary against a real control plane. One program, so that all tests share one control plane.
 
 mod cascade;
+mod conformance;
 mod deploy;
 mod extremes;
 mod generation;

@@ -7,6 +7,7 @@ mod case;
 mod client;
 mod fixture;
 mod judge;
+mod lines;
 mod run;
 
 use std::io;

@@ -5,21 +5,19 @@ use std::io;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 
 use super::case::{Case, Step};
 use super::client::{Endpoint, Sent};
 use super::fixture;
 use super::judge::{plain, unmet};
+use super::lines::{Lines, told};
 use crate::store::json::parse;
 
 /// How long a step that holds eventually may take, and how often it is asked again.
 const EVENTUALLY: Duration = Duration::from_secs(20);
 const AGAIN: Duration = Duration::from_millis(100);
-
-/// How long the next line of a watch may take.
-const NEXT_LINE: Duration = Duration::from_secs(10);
 
 /// What came of a case.
 #[derive(Clone, Debug)]
@@ -39,23 +37,68 @@ pub struct Exchange {
     pub request: String,
     /// The HTTP status; 0 for the lines of a watch.
     pub status: u16,
-    /// The body; for the lines of a watch, a list of them.
+    /// The body, with the names of what was saved for its values; for the lines of a watch, a list of them.
     pub body: Value,
 }
 
-/// Prepares a server and runs all cases.
+/// How many cases run side by side: they wait more than they work.
+const LANES: usize = 8;
+
+/// Prepares a server and runs all cases, each in a namespace that the server names, so that a server can be asked
+/// any number of times.
 pub(super) async fn all(endpoint: &Endpoint, cases: &[Case]) -> io::Result<Vec<Outcome>> {
     prepare(endpoint).await?;
-    let mut outcomes = Vec::new();
-    for (at, case) in cases.iter().enumerate() {
-        let mut running = Running::new(endpoint, format!("conformance-{at}"));
-        let mut failures = Vec::new();
-        if let Err(error) = running.all(case, &mut failures).await {
-            failures.push(format!("the server went away: {error}"));
-        }
-        outcomes.push(Outcome { name: case.name.clone(), failures, exchanges: running.exchanges });
+    let mut lanes = JoinSet::new();
+    for lane in 0..LANES {
+        let mine: Vec<(usize, Case)> = cases.iter().cloned().enumerate().skip(lane).step_by(LANES).collect();
+        let endpoint = endpoint.clone();
+        lanes.spawn(async move {
+            let mut outcomes = Vec::new();
+            for (at, case) in mine {
+                outcomes.push((at, one(&endpoint, &case).await));
+            }
+            outcomes
+        });
     }
-    Ok(outcomes)
+    let mut outcomes: Vec<(usize, Outcome)> = lanes.join_all().await.into_iter().flatten().collect();
+    outcomes.sort_by_key(|(at, _)| *at);
+    Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
+}
+
+async fn one(endpoint: &Endpoint, case: &Case) -> Outcome {
+    let mut running = Running { endpoint, saved: BTreeMap::new(), watch: None, exchanges: Vec::new() };
+    let mut failures = Vec::new();
+    if let Err(error) = running.all(case, &mut failures).await {
+        failures.push(format!("the server went away: {error}"));
+    }
+    let Running { saved, mut exchanges, .. } = running;
+    for exchange in &mut exchanges {
+        in_words(&mut exchange.body, &saved);
+    }
+    Outcome { name: case.name.clone(), failures, exchanges }
+}
+
+/// Puts the names of what was saved in the place of its values, so that the answers of two servers can be compared.
+fn in_words(body: &mut Value, saved: &BTreeMap<String, String>) {
+    // What is shorter may stand anywhere by chance.
+    let replaced = |text: &str| {
+        let long = saved.iter().filter(|(_, value)| value.len() >= 8);
+        long.fold(text.to_owned(), |text, (name, value)| text.replace(value, &format!("{{{name}}}")))
+    };
+    match body {
+        Value::String(text) => *text = replaced(text),
+        Value::Array(items) => items.iter_mut().for_each(|item| in_words(item, saved)),
+        Value::Object(fields) => {
+            *fields = std::mem::take(fields)
+                .into_iter()
+                .map(|(name, mut value)| {
+                    in_words(&mut value, saved);
+                    (replaced(&name), value)
+                })
+                .collect();
+        }
+        _ => {}
+    }
 }
 
 async fn prepare(endpoint: &Endpoint) -> io::Result<()> {
@@ -95,25 +138,22 @@ fn json_request(method: &str, target: &str, body: &Value) -> Sent {
 struct Running<'a> {
     endpoint: &'a Endpoint,
     saved: BTreeMap<String, String>,
-    watch: Option<Watching>,
+    watch: Option<Lines>,
     exchanges: Vec<Exchange>,
 }
 
-struct Watching {
-    body: Incoming,
-    unread: Vec<u8>,
-}
-
-impl<'a> Running<'a> {
-    fn new(endpoint: &'a Endpoint, namespace: String) -> Running<'a> {
-        let saved = BTreeMap::from([("ns".to_owned(), namespace)]);
-        Running { endpoint, saved, watch: None, exchanges: Vec::new() }
-    }
-
+impl Running<'_> {
     async fn all(&mut self, case: &Case, failures: &mut Vec<String>) -> io::Result<()> {
+        let target = "/api/v1/namespaces";
         let namespace =
-            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.saved["ns"]}});
-        self.endpoint.send(&json_request("POST", "/api/v1/namespaces", &namespace)).await?;
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "conformance-"}});
+        let (status, body) = self.endpoint.send(&json_request("POST", target, &namespace)).await?;
+        if status != 201 {
+            failures.push(format!("a namespace was not made: {status} {}", String::from_utf8_lossy(&body)));
+            return Ok(());
+        }
+        let body = parse(&body).map_err(io::Error::other)?;
+        self.saved.insert("ns".into(), plain(body.pointer("/metadata/name")));
         for (at, step) in case.steps.iter().enumerate() {
             let mut found = self.step(step).await?;
             let mut left = EVENTUALLY;
@@ -219,7 +259,7 @@ impl<'a> Running<'a> {
             failures.push(format!("watch {target} should answer {wanted}, answers {status}"));
         }
         if status == 200 {
-            self.watch = Some(Watching { body: response.into_body(), unread: Vec::new() });
+            self.watch = Some(Lines::of(response.into_body()));
             return Ok(failures);
         }
         let body = response.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
@@ -248,32 +288,5 @@ impl<'a> Running<'a> {
         }
         self.exchanges.push(Exchange { request: format!("events {wanted:?}"), status: 0, body });
         Ok(failures)
-    }
-}
-
-/// A line in the words of cases.
-fn told(line: &Value) -> String {
-    let kind = line["type"].as_str().unwrap_or_default();
-    match kind {
-        "ERROR" => format!("ERROR {}", line["object"]["code"]),
-        "ADDED" | "MODIFIED" | "DELETED" => {
-            format!("{kind} {}", line["object"]["metadata"]["name"].as_str().unwrap_or_default())
-        }
-        other => other.to_owned(),
-    }
-}
-
-impl Watching {
-    /// The next line; an error when the watch ended or nothing came.
-    async fn line(&mut self) -> io::Result<Value> {
-        loop {
-            if let Some(at) = self.unread.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.unread.drain(..=at).collect();
-                return serde_json::from_slice(&line).map_err(io::Error::other);
-            }
-            let frame = tokio::time::timeout(NEXT_LINE, self.body.frame()).await?;
-            let frame = frame.ok_or(io::ErrorKind::UnexpectedEof)?.map_err(io::Error::other)?;
-            self.unread.extend(frame.into_data().unwrap_or_default());
-        }
     }
 }

@@ -180,7 +180,7 @@ impl Reflector {
             generation: meta.generation as u32,
             created: meta.created.map_or(0, |t| u32::try_from(t.0 / 1_000).unwrap_or(0)),
             assessment,
-            beside: (!beside.is_empty()).then(|| beside.into()),
+            beside: (!beside.is_empty()).then(|| Box::new(beside)),
             links: row::Links::of(links),
             parent,
         }

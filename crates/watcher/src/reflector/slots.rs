@@ -17,36 +17,48 @@ pub(super) struct Slot {
     pub(super) uid: Uid,
     /// How many links of others refer to it.
     pub(super) refs: u32,
-    pub(super) taken: bool,
-    /// Where those that refer to it live, as far as they agree; a namespaced owner lives there too.
+    /// Where those that refer to it live, as far as they agree ([`MIXED`] where they do not); a namespaced owner lives
+    /// there too. [`TAKEN`] where the place is.
     home: u32,
-    /// They do not agree.
-    mixed: bool,
 }
+
+const TAKEN: u32 = 1 << 31;
+const MIXED: u32 = 1 << 30;
 
 impl Slot {
     /// An object in this namespace refers to it as its owner.
     pub(super) fn refer(&mut self, namespace: &str) {
-        let home = home(namespace);
-        self.mixed |= self.refs > 0 && self.home != home;
+        if self.refs > 0 && !self.is_home(namespace) {
+            self.home |= MIXED;
+        }
+        if self.refs == 0 {
+            self.home = TAKEN | home(namespace);
+        }
         self.refs += 1;
-        self.home = home;
+    }
+
+    fn is_home(&self, namespace: &str) -> bool {
+        self.home & !TAKEN == home(namespace)
+    }
+
+    fn is_taken(&self) -> bool {
+        self.home & TAKEN != 0
     }
 
     /// Do some that refer to it live elsewhere? An owner without a namespace may own anything anywhere.
     pub(super) fn expects_other_than(&self, namespace: &str) -> bool {
-        self.refs > 0 && !namespace.is_empty() && (self.mixed || self.home != home(namespace))
+        self.refs > 0 && !namespace.is_empty() && !self.is_home(namespace)
     }
 }
 
-/// A namespace in 32 bits: enough to see that two differ, which is worth a closer look.
+/// A namespace in 30 bits: enough to see that two differ, which is worth a closer look.
 fn home(namespace: &str) -> u32 {
-    super::selectors::name_hash(namespace) as u32
+    super::selectors::name_hash(namespace) as u32 & !(TAKEN | MIXED)
 }
 
-/// A uid as 128 bits: exact for a UUID, a hash for anything else.
+/// A uid as 128 bits: exact for a UUID, a hash for anything else. Not two `u64`: those would be aligned to 8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Uid([u64; 2]);
+pub(super) struct Uid([u32; 4]);
 
 impl Uid {
     pub(super) fn of(text: &str) -> Uid {
@@ -61,11 +73,7 @@ impl Uid {
                 _ => return Uid::hashed(text),
             }
         }
-        if digits == 32 && text.len() == 36 {
-            Uid([(bits >> 64) as u64, bits as u64])
-        } else {
-            Uid::hashed(text)
-        }
+        if digits == 32 && text.len() == 36 { Uid::from_bits(bits) } else { Uid::hashed(text) }
     }
 
     fn hashed(text: &str) -> Uid {
@@ -76,7 +84,11 @@ impl Uid {
             hash.write(text.as_bytes());
             timer::Seed(seed).number(hash.finish())
         };
-        Uid([half(1), half(2)])
+        Uid::from_bits(u128::from(half(1)) << 64 | u128::from(half(2)))
+    }
+
+    fn from_bits(bits: u128) -> Uid {
+        Uid([(bits >> 96) as u32, (bits >> 64) as u32, (bits >> 32) as u32, bits as u32])
     }
 }
 
@@ -106,7 +118,7 @@ impl Slots {
 
     /// Takes a slot for `uid`.
     pub(super) fn take(&self, uid: Uid) -> ObjectId {
-        let shard_number = (uid.0[1] % u64::from(SHARDS)) as u32;
+        let shard_number = uid.0[3] % SHARDS;
         let mut shard = self.shard(shard_number);
         let at = shard.free.pop().unwrap_or_else(|| {
             shard.used += 1;
@@ -116,7 +128,7 @@ impl Slots {
             shard.chunks.push((0..CHUNK).map(|_| Slot::default()).collect());
         }
         let slot = &mut shard.chunks[at as usize / CHUNK][at as usize % CHUNK];
-        *slot = Slot { uid, taken: true, ..Slot::default() };
+        *slot = Slot { uid, home: TAKEN, ..Slot::default() };
         ObjectId(at * SHARDS + shard_number)
     }
 
@@ -125,7 +137,7 @@ impl Slots {
         let mut shard = self.shard(id.0 % SHARDS);
         let at = (id.0 / SHARDS) as usize;
         let slot = shard.chunks.get_mut(at / CHUNK)?.get_mut(at % CHUNK)?;
-        slot.taken.then(|| f(slot))
+        slot.is_taken().then(|| f(slot))
     }
 
     /// Gives a slot back if nothing is in it and nobody refers to it.
@@ -133,10 +145,10 @@ impl Slots {
         let mut shard = self.shard(id.0 % SHARDS);
         let at = id.0 / SHARDS;
         let slot = shard.chunks.get_mut(at as usize / CHUNK)?.get_mut(at as usize % CHUNK)?;
-        if !slot.taken || slot.row.is_some() || slot.refs > 0 {
+        if !slot.is_taken() || slot.row.is_some() || slot.refs > 0 {
             return None;
         }
-        slot.taken = false;
+        slot.home = 0;
         let uid = slot.uid;
         shard.free.push(at);
         Some(uid)
@@ -147,7 +159,7 @@ impl Slots {
         for number in 0..SHARDS {
             let mut shard = self.shard(number);
             for (chunk, slots) in shard.chunks.iter_mut().enumerate() {
-                for (at, slot) in slots.iter_mut().enumerate().filter(|(_, s)| s.taken) {
+                for (at, slot) in slots.iter_mut().enumerate().filter(|(_, s)| s.is_taken()) {
                     f(ObjectId((chunk * CHUNK + at) as u32 * SHARDS + number), slot);
                 }
             }

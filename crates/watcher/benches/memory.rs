@@ -1,0 +1,166 @@
+//! What a child, ready or not, and a parent cost in memory: the reflector's row and the engine's node, edges and tallies.
+//!
+//! Every byte that the allocator handed out and did not get back is counted, so figures of different machines agree.
+
+use std::alloc::System;
+use std::time::Duration;
+
+use aggregator::{Engine, Group, KindId, KindState, Policy, PolicyId, Quorum, Role};
+use cap::Cap;
+use readiness::{Kind, Limits, Time};
+use timer::{Debounce, Seed};
+use watcher::plan::{ChildRule, Find, Interest, Lens, ObservedGeneration, ParentRule, Selector};
+use watcher::reflector::Reflector;
+use watcher::{Feed, Parent};
+
+#[global_allocator]
+static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+
+const NOW: Time = Time(1_800_000_000_000);
+const PODS: KindId = KindId(1);
+const WIDGETS: KindId = KindId(2);
+const POLICY: PolicyId = PolicyId(0);
+const LIMITS: Limits = Limits { pending: Duration::from_mins(10), terminating: Duration::from_mins(10) };
+/// How many children one parent has.
+const FAMILY: usize = 20;
+
+fn main() {
+    for children in [10_000, 100_000] {
+        let (ready, parent) = measure(children, "True", true);
+        let (unready, _) = measure(children, "False", true);
+        let (alone, _) = measure(children, "True", false);
+        print(&format!("ready child, {children} of them"), ready, 256);
+        print("  the reflector's part", alone, 256);
+        print(&format!("child that is not ready, {children} of them"), unready, 1_024);
+        print(&format!("parent, {} of them", children / FAMILY), parent, 512);
+    }
+}
+
+#[expect(clippy::print_stdout, reason = "this is what it is for")]
+fn print(what: &str, bytes: usize, budget: usize) {
+    println!("{what:44} {bytes:5} B   {:4.2} of {budget} B", bytes as f64 / budget as f64);
+}
+
+/// Bytes per child and per parent.
+fn measure(children: usize, ready: &str, with_engine: bool) -> (usize, usize) {
+    let reflector = Reflector::new(|| ());
+    let mut engine = with_engine.then(engine);
+    let start = ALLOCATOR.allocated();
+    let parents = children / FAMILY;
+    for number in 0..parents {
+        feed(&reflector, &parents_interest(), &widget(number));
+    }
+    take_in(&reflector, engine.as_mut());
+    let between = ALLOCATOR.allocated();
+    for number in 0..children {
+        feed(&reflector, &children_interest(), &pod(number, ready));
+    }
+    take_in(&reflector, engine.as_mut());
+    let end = ALLOCATOR.allocated();
+    ((end - between) / children, (between - start) / parents)
+}
+
+fn take_in(reflector: &Reflector, engine: Option<&mut Engine>) {
+    let mut engine = engine;
+    loop {
+        let moved = reflector.take_dirty(256);
+        if moved.is_empty() {
+            break;
+        }
+        for id in moved {
+            if let Some(engine) = engine.as_deref_mut() {
+                reflector.view(id, NOW, |view| engine.observe(NOW, id, view));
+            }
+        }
+    }
+    if let Some(engine) = engine {
+        engine.poll(Time(NOW.0 + 60_000), &mut Vec::new());
+    }
+}
+
+fn engine() -> Engine {
+    let mut engine = Engine::new(Duration::from_secs(30), Duration::from_mins(10), Seed(1));
+    let group = Group { kind: PODS, role: Role::Critical, min: 1, max: None, quorum: Quorum::All };
+    let policy = Policy {
+        groups: vec![group],
+        min: 0,
+        kinds: vec![WIDGETS, PODS],
+        debounce: Debounce { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
+        settle: Duration::from_secs(5),
+        hold: Duration::ZERO,
+        pending: LIMITS.pending,
+        deadline: None,
+        shadow: false,
+        names: false,
+    };
+    engine.set_policy(NOW, POLICY, Some(policy));
+    engine.set_kind(NOW, PODS, KindState::Synced);
+    engine.set_kind(NOW, WIDGETS, KindState::Synced);
+    engine
+}
+
+fn feed(reflector: &Reflector, interest: &Interest, text: &str) {
+    let object: Parent = serde_json::from_str(text).expect("valid JSON");
+    let whole = (!interest.parent.is_empty()).then(|| object.text()).flatten();
+    reflector.apply(interest, object.child(), whole);
+}
+
+fn children_interest() -> Interest {
+    let find = Find::Owner { group: "example.com".into(), kind: "Widget".into() };
+    Interest {
+        id: PODS,
+        judge: Kind::of("", "Pod"),
+        lenses: vec![Lens { limits: LIMITS }],
+        child: vec![ChildRule { policy: POLICY, group: 0, lens: 0, find, ignore: None }],
+        parent: vec![],
+        release: false,
+        counted: true,
+    }
+}
+
+fn parents_interest() -> Interest {
+    let rule = ParentRule {
+        policy: POLICY,
+        selector: Selector::default(),
+        namespace_selector: None,
+        namespaces: vec![],
+        condition: "Ready".into(),
+        fallback: None,
+        takeover: false,
+        observed_generation: ObservedGeneration::Auto,
+        labels: vec![],
+        names: vec![],
+    };
+    Interest {
+        id: WIDGETS,
+        judge: Kind::of("example.com", "Widget"),
+        lenses: vec![],
+        child: vec![],
+        parent: vec![rule],
+        release: false,
+        counted: true,
+    }
+}
+
+fn widget(number: usize) -> String {
+    format!(
+        r#"{{"apiVersion":"example.com/v1","kind":"Widget","metadata":{{"name":"widget-{number}","namespace":"shop",
+        "uid":"00000000-0000-4000-8000-{number:012}","resourceVersion":"{version}","generation":1}},"spec":{{"size":1}},
+        "status":{{"conditions":[{{"type":"Ready","status":"False","reason":"ChildrenProgressing","observedGeneration":1,
+        "lastTransitionTime":"2026-08-14T09:12:33Z","message":"1 of {FAMILY} not ready: Pod web-1 progressing"}}]}}}}"#,
+        version = number + 1,
+    )
+}
+
+fn pod(number: usize, ready: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"web-7d9f8c6b5d-{number:05}","namespace":"shop",
+        "uid":"11111111-0000-4000-8000-{number:012}","resourceVersion":"{version}","generation":1,
+        "creationTimestamp":"2026-08-14T09:12:33Z","ownerReferences":[{{"apiVersion":"example.com/v1","kind":"Widget",
+        "name":"w","uid":"00000000-0000-4000-8000-{parent:012}","controller":true}}]}},
+        "spec":{{"restartPolicy":"Always","containers":[{{"name":"web"}}]}},"status":{{"phase":"Running",
+        "conditions":[{{"type":"Ready","status":"{ready}"}}]}}}}"#,
+        version = number + 1,
+        parent = number / FAMILY,
+    )
+}

@@ -1,4 +1,6 @@
-//! The cluster, and everybody in it but Rollcall: the operator, the controllers, the kubelet.
+//! The cluster, and everybody in it but Rollcall: the operator, the controllers, the kubelet, and who looks at it.
+
+use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, anyhow};
 use sandbox::store::Refusal;
@@ -10,13 +12,15 @@ use super::cast::{self, NAMESPACE, Part};
 /// An API server in memory with the scenery in place.
 pub(super) struct Cluster {
     server: Server,
+    reader: kube::Client,
 }
 
 impl Cluster {
     /// Starts one on a free port of loopback.
     pub(super) async fn start() -> anyhow::Result<Cluster> {
         let server = Server::start(Options::default()).await.context("failed to start the API server")?;
-        let cluster = Cluster { server };
+        let reader = client(&server.url())?;
+        let cluster = Cluster { server, reader };
         for object in cast::scenery()? {
             cluster.create(object)?;
         }
@@ -25,8 +29,24 @@ impl Cluster {
 
     /// A client, over HTTP like everybody's.
     pub(super) fn client(&self) -> anyhow::Result<kube::Client> {
-        let url = self.server.url().parse().context("failed to read the API server's address")?;
-        watcher::client(kube::Config::new(url)).context("failed to make a client")
+        client(&self.server.url())
+    }
+
+    /// The object as `kubectl get -o json` shows it: read over HTTP, now.
+    pub(super) async fn get(&self, part: Part) -> anyhow::Result<Value> {
+        self.find(part).await?.with_context(|| format!("{} {} does not exist", part.kind, part.name))
+    }
+
+    /// The same; `None` where the server answers that there is none.
+    pub(super) async fn find(&self, part: Part) -> anyhow::Result<Option<Value>> {
+        let Part { api, kind, name } = part;
+        let path = self.server.store().path(api, kind, NAMESPACE, name).map_err(|r| refused("find", &r))?;
+        let request = http::Request::get(path).body(Vec::new())?;
+        match self.reader.request(request).await {
+            Ok(object) => Ok(Some(object)),
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+            Err(error) => Err(error).with_context(|| format!("failed to get {kind} {name}")),
+        }
     }
 
     /// Milliseconds since the Unix epoch.
@@ -81,6 +101,31 @@ impl Cluster {
     pub(super) fn silence(&self, group: &str, plural: &str) -> FaultHandle {
         self.server.faults().add(Fault::new(Act::DropEvent).kind(group, plural))
     }
+}
+
+/// What Rollcall's own listener says.
+#[derive(Clone)]
+pub(super) struct Meter(kube::Client);
+
+impl Meter {
+    /// Reads the metrics that are served there.
+    pub(super) fn at(addr: SocketAddr) -> anyhow::Result<Meter> {
+        // Who listens everywhere listens here.
+        let ip = if addr.ip().is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { addr.ip() };
+        client(&format!("http://{}", SocketAddr::new(ip, addr.port()))).map(Meter)
+    }
+
+    /// A series, written as Prometheus writes it; `None` where there is none.
+    pub(super) async fn read(&self, series: &str) -> anyhow::Result<Option<f64>> {
+        let request = http::Request::get("/metrics").body(Vec::new())?;
+        let text = self.0.request_text(request).await.context("failed to get /metrics")?;
+        Ok(text.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok()))
+    }
+}
+
+fn client(url: &str) -> anyhow::Result<kube::Client> {
+    let url = url.parse().context("failed to read a server's address")?;
+    watcher::client(kube::Config::new(url)).context("failed to make a client")
 }
 
 fn refused(what: &str, refusal: &Refusal) -> anyhow::Error {

@@ -16,11 +16,10 @@ impl Look {
     pub(super) fn of_this_process(once: bool) -> Look {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let dumb = set("TERM").is_none_or(|term| term == "dumb");
-        Look::new(std::io::stdout().is_terminal(), dumb, set("NO_COLOR").is_some(), once)
+        Look::new(std::io::stdout().is_terminal() && !dumb, set("NO_COLOR").is_some(), once)
     }
 
-    fn new(terminal: bool, dumb: bool, no_color: bool, once: bool) -> Look {
-        let capable = terminal && !dumb;
+    fn new(capable: bool, no_color: bool, once: bool) -> Look {
         Look { live: capable && !once, colour: capable && !no_color }
     }
 }
@@ -32,10 +31,9 @@ mod tests {
     #[test]
     fn only_a_capable_terminal_gets_a_live_picture_and_colour() {
         let plain = Look { live: false, colour: false };
-        assert_eq!(Look::new(false, false, false, false), plain);
-        assert_eq!(Look::new(true, true, false, false), plain);
-        assert_eq!(Look::new(true, false, false, false), Look { live: true, colour: true });
-        assert_eq!(Look::new(true, false, true, false), Look { live: true, colour: false });
-        assert_eq!(Look::new(true, false, false, true), Look { live: false, colour: true });
+        assert_eq!(Look::new(false, false, false), plain);
+        assert_eq!(Look::new(true, false, false), Look { live: true, colour: true });
+        assert_eq!(Look::new(true, true, false), Look { live: true, colour: false });
+        assert_eq!(Look::new(true, false, true), Look { live: false, colour: true });
     }
 }

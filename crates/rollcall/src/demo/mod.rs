@@ -15,6 +15,7 @@ mod text;
 mod transcript;
 mod tree;
 
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use cluster::Cluster;
+use cluster::{Cluster, Meter};
 use look::Look;
 use pace::Pace;
 use said::Said;
@@ -64,7 +65,7 @@ enum Ending {
     Held,
     /// Something was not as expected.
     Unmet(Unmet),
-    /// Somebody had seen enough.
+    /// Somebody had seen enough, or is gone.
     Interrupted,
     /// Something does not work.
     Broken(anyhow::Error),
@@ -75,6 +76,7 @@ pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
     let look = Look::of_this_process(args.once);
     let pace = Pace::new(args.speed.unwrap_or(if args.once { ONCE } else { 1.0 }), !args.once);
     let (listener, listening) = listen::bind(args.listen, args.once).await?;
+    let meter = Meter::at(listener.local_addr()?)?;
     let cluster = Arc::new(Cluster::start().await?);
     let (trees_in, trees) = watch::channel(Arc::default());
     let stop = CancellationToken::new();
@@ -84,10 +86,10 @@ pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
     let show = if look.live {
         Show::Live(caption.clone())
     } else {
-        eprintln!("{listening}");
+        say(&listening);
         Show::Lines(look)
     };
-    let stage = Stage::new(cluster.clone(), said, trees.clone(), pace, show);
+    let stage = Stage::new(cluster.clone(), meter, said, trees.clone(), pace, show);
     let ending = tokio::select! {
         ending = tell(stage, args.once) => ending,
         ended = &mut service => Ending::Broken(why(ended)),
@@ -101,28 +103,38 @@ pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
     match ending {
         Ending::Held => Ok(ExitCode::SUCCESS),
         Ending::Interrupted if over || !args.once => Ok(ExitCode::SUCCESS),
-        Ending::Interrupted => anyhow::bail!("interrupted before the story was over"),
+        Ending::Interrupted => {
+            say("rollcall: interrupted before the story was over");
+            Ok(ExitCode::from(2))
+        }
         Ending::Broken(error) => Err(error),
         Ending::Unmet(unmet) => {
-            eprintln!("rollcall: {unmet}");
+            say(&format!("rollcall: {unmet}"));
             Ok(ExitCode::FAILURE)
         }
     }
 }
 
+/// Words for people. Where nobody is left to read them there is nothing to do about it.
+fn say(text: &str) {
+    _ = writeln!(io::stderr(), "{text}");
+}
+
 /// The story; without `--once` it does not end by itself.
 async fn tell(mut stage: Stage, once: bool) -> Ending {
-    match story::play(&mut stage).await {
-        Ok(()) => {}
-        Err(error) => match error.downcast::<Unmet>() {
-            Ok(unmet) => return Ending::Unmet(unmet),
-            Err(error) => return Ending::Broken(error),
-        },
-    }
-    match stage.end(once) {
+    match story::play(&mut stage).await.and_then(|()| stage.end(once)) {
         Ok(()) if once => Ending::Held,
         Ok(()) => std::future::pending().await,
-        Err(error) => Ending::Broken(error),
+        Err(error) => Ending::of(error),
+    }
+}
+
+impl Ending {
+    fn of(error: anyhow::Error) -> Ending {
+        if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
+            return Ending::Interrupted;
+        }
+        error.downcast::<Unmet>().map_or_else(Ending::Broken, Ending::Unmet)
     }
 }
 
@@ -164,7 +176,7 @@ fn why(ended: Result<anyhow::Result<()>, tokio::task::JoinError>) -> anyhow::Err
 }
 
 /// Ctrl-C, a polite kill, or a terminal that was closed.
-async fn interrupted() -> std::io::Result<()> {
+async fn interrupted() -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut int = signal(SignalKind::interrupt())?;
     let mut term = signal(SignalKind::terminate())?;

@@ -107,6 +107,9 @@ fn frame(lines: &[Line], width: usize, colour: bool) -> String {
 fn picture(caption: &Caption, trees: &[TreeNode], now: i64, width: usize, height: usize) -> Vec<Line> {
     let mut lines = vec![head(caption, now, width), Line::default()];
     lines.extend(transcript::words(caption, width));
+    if let Some(check) = caption.checked.last() {
+        lines.extend(transcript::checked(check, width));
+    }
     lines.push(Line::default());
     lines.extend(tree::lines(trees, now, width));
     lines.push(Line::default());

@@ -7,7 +7,17 @@ use tokio::sync::watch;
 
 use super::look::Look;
 use super::said::Said;
+use super::text::Line;
 use super::transcript;
+
+/// Something beside what the parent says that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Check {
+    /// What is so, or should be.
+    pub(super) what: String,
+    /// Whether it is.
+    pub(super) holds: bool,
+}
 
 /// What is going on.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +38,8 @@ pub(super) struct Caption {
     pub(super) said: Said,
     /// What it said before, oldest first.
     pub(super) past: Vec<Said>,
+    /// What else was found to be as expected in this scene.
+    pub(super) checked: Vec<Check>,
     /// How many expectations were met.
     pub(super) met: usize,
     /// Where metrics are served.
@@ -64,6 +76,22 @@ impl Show {
         match self {
             Show::Live(shown) => _ = shown.send_replace(caption.clone()),
             Show::Lines(look) => transcript::write(&transcript::beat(caption, trees, now), *look)?,
+        }
+        Ok(())
+    }
+
+    /// Something beside what the parent says was looked at.
+    pub(super) fn checked(&self, caption: &Caption) -> std::io::Result<()> {
+        match (self, caption.checked.as_slice()) {
+            (Show::Live(shown), _) => _ = shown.send_replace(caption.clone()),
+            (Show::Lines(look), [before @ .., last]) => {
+                let mut lines = transcript::checked(last, transcript::WIDTH);
+                if before.is_empty() {
+                    lines.insert(0, Line::default());
+                }
+                transcript::write(&lines, *look)?;
+            }
+            (Show::Lines(_), []) => {}
         }
         Ok(())
     }

@@ -8,12 +8,14 @@ use controller::core::TreeNode;
 use tokio::sync::watch;
 
 use super::cast::{Part, SHOP};
-use super::cluster::Cluster;
+use super::cluster::{Cluster, Meter};
 use super::pace::Pace;
 use super::peers;
 use super::said::{Log, Said};
-use super::show::{Caption, Show};
+use super::show::{Caption, Check, Show};
 
+/// How often something is asked for that does not say by itself when it moves.
+const AGAIN: Duration = Duration::from_millis(100);
 /// Whatever is expected comes within this time, or never.
 const BOUND: Duration = Duration::from_secs(30);
 
@@ -29,18 +31,22 @@ impl fmt::Display for Unmet {
 
 impl std::error::Error for Unmet {}
 
-/// What the parent's condition is expected to say.
+/// An object of the tree, its verdict, and what is in the reason that is drawn beside it.
+pub(super) type Row = (Part, &'static str, &'static str);
+
+/// What the parent's condition is expected to say, and what the tree below it is to show then.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expect {
     status: &'static str,
     reason: &'static str,
     text: &'static str,
     stalled: bool,
+    tree: &'static [Row],
 }
 
 /// The condition has this status and this reason.
 pub(super) fn says(status: &'static str, reason: &'static str) -> Expect {
-    Expect { status, reason, text: "", stalled: false }
+    Expect { status, reason, text: "", stalled: false, tree: &[] }
 }
 
 impl Expect {
@@ -52,6 +58,11 @@ impl Expect {
     /// It is told not to wait any longer.
     pub(super) fn stalled(self) -> Expect {
         Expect { stalled: true, ..self }
+    }
+
+    /// These are below the parent, and nothing else is.
+    pub(super) fn over(self, tree: &'static [Row]) -> Expect {
+        Expect { tree, ..self }
     }
 
     fn met_by(self, said: &Said) -> bool {
@@ -74,6 +85,8 @@ impl fmt::Display for Expect {
 pub(super) struct Stage {
     /// What the story acts upon.
     pub(super) cluster: Arc<Cluster>,
+    /// What Rollcall says of itself.
+    pub(super) meter: Meter,
     pace: Pace,
     said: Log,
     trees: watch::Receiver<Arc<Vec<TreeNode>>>,
@@ -81,11 +94,14 @@ pub(super) struct Stage {
     caption: Caption,
     /// What was said up to here is answered for.
     mark: usize,
+    /// What was looked at and not found as expected.
+    unmet: Vec<String>,
 }
 
 impl Stage {
     pub(super) fn new(
         cluster: Arc<Cluster>,
+        meter: Meter,
         said: Log,
         trees: watch::Receiver<Arc<Vec<TreeNode>>>,
         pace: Pace,
@@ -95,7 +111,7 @@ impl Stage {
             Show::Live(caption) => caption.borrow().clone(),
             Show::Lines(_) => Caption::default(),
         };
-        Stage { cluster, pace, said, trees, show, caption, mark: 0 }
+        Stage { cluster, meter, pace, said, trees, show, caption, mark: 0, unmet: Vec::new() }
     }
 
     /// A new scene.
@@ -103,7 +119,7 @@ impl Stage {
         if self.caption.since == 0 {
             self.caption.since = self.cluster.now();
         }
-        self.caption = Caption { scene, scenes, title, ..self.caption.clone() };
+        self.caption = Caption { scene, scenes, title, checked: Vec::new(), ..self.caption.clone() };
         Ok(self.show.scene(&self.caption)?)
     }
 
@@ -125,6 +141,12 @@ impl Stage {
 
     /// The next thing that the parent says is this; until then it does not say True.
     pub(super) async fn expect(&mut self, expect: Expect) -> anyhow::Result<()> {
+        self.hear(expect).await?;
+        self.show(expect).await
+    }
+
+    /// The same, but nothing is shown yet.
+    pub(super) async fn hear(&mut self, expect: Expect) -> anyhow::Result<()> {
         let mark = self.mark;
         let next = |log: &Vec<Said>| -> Option<Result<usize, Unmet>> {
             for (at, said) in log.iter().enumerate().skip(mark) {
@@ -146,28 +168,49 @@ impl Stage {
         };
         let at = found.unwrap_or_else(|| Err(self.unmet(&expect)))?;
         self.mark = at + 1;
-        let said = self.said.borrow().get(at).cloned().unwrap_or_default();
-        self.met(said).await
+        Ok(())
     }
 
-    /// What the parent said last still holds, although `part` is known by now.
-    pub(super) async fn still(&mut self, expect: Expect, part: Part) -> anyhow::Result<()> {
-        self.drawn(&expect, |root| root.children.iter().any(|c| c.name == part.name)).await?;
+    /// What the parent said last still holds, although the tree has moved.
+    pub(super) async fn still(&mut self, expect: Expect) -> anyhow::Result<()> {
+        self.drawn(expect.tree).await?;
         let said = self.said.borrow().last().cloned().unwrap_or_default();
         if !expect.met_by(&said) {
             return Err(self.unmet(&expect).into());
         }
         self.mark = self.said.borrow().len();
-        self.met(said).await
+        self.show(expect).await
     }
 
-    /// Something beside what the parent says.
-    pub(super) fn check(&mut self, what: &str, holds: bool) -> anyhow::Result<()> {
-        if !holds {
-            return Err(Unmet(format!("not as expected: {what}")).into());
+    /// The tree shows these below the parent.
+    pub(super) async fn drawn(&mut self, rows: &[Row]) -> Result<(), Unmet> {
+        self.drawn_when(rows, |_, shown| shown).await
+    }
+
+    /// Something beside what the parent says. The story goes on where it does not hold, and ends as one that failed.
+    pub(super) fn check(&mut self, what: impl Into<String>, holds: bool) -> anyhow::Result<()> {
+        let what = what.into();
+        if holds {
+            self.caption.met += 1;
+        } else {
+            self.unmet.push(what.clone());
         }
-        self.caption.met += 1;
-        Ok(())
+        self.caption.checked.push(Check { what, holds });
+        Ok(self.show.checked(&self.caption)?)
+    }
+
+    /// This series, as the service serves it, reaches this value.
+    pub(super) async fn counted(&mut self, series: &str, value: f64) -> anyhow::Result<()> {
+        let meter = self.meter.clone();
+        let reached = async {
+            while meter.read(series).await?.is_none_or(|now| now < value) {
+                tokio::time::sleep(AGAIN).await;
+            }
+            anyhow::Ok(())
+        };
+        let reached = tokio::time::timeout(BOUND, reached).await;
+        let holds = reached.is_ok_and(|read| read.is_ok());
+        self.check(format!("{series} {value}"), holds)
     }
 
     fn unmet(&self, expect: &impl fmt::Display) -> Unmet {
@@ -180,11 +223,24 @@ impl Stage {
         ))
     }
 
-    async fn met(&mut self, said: Said) -> anyhow::Result<()> {
-        // The picture is to show what was told: the tree is gathered a moment after the write.
-        let reason = said.reason.clone();
-        self.drawn(&reason.clone(), |root| root.reason == reason).await?;
-        self.caption.others = peers::without_rollcall(&said.object, self.cluster.now());
+    /// Shows what the parent said last of what was expected, and how everything stands.
+    pub(super) async fn show(&mut self, expect: Expect) -> anyhow::Result<()> {
+        let said = self.mark.checked_sub(1).and_then(|at| self.said.borrow().get(at).cloned());
+        let said = said.unwrap_or_default();
+        // The picture is to show what was told: the tree is gathered a moment after the write. Where that took so long
+        // that the parent has said more by then, the newer tree will do.
+        let (log, mark) = (self.said.clone(), self.mark);
+        let as_told = |reason: &str, shown| shown && reason == expect.reason;
+        self.drawn_when(expect.tree, |reason, shown| as_told(reason, shown) || log.borrow().len() > mark)
+            .await?;
+        // What a plain GET says, the watch has to have said, now or since.
+        let live = self.cluster.get(SHOP).await?;
+        let read = Said::read(&live);
+        let heard = |log: &Vec<Said>| log.iter().skip(mark.saturating_sub(1)).any(|said| *said == read);
+        if !matches!(tokio::time::timeout(BOUND, self.said.wait_for(heard)).await, Ok(Ok(_))) {
+            return Err(Unmet(format!("GET says {read:?}, and no watch ever said that")).into());
+        }
+        self.caption.others = peers::without_rollcall(&live, self.cluster.now());
         let before = std::mem::replace(&mut self.caption.said, said);
         if !before.status.is_empty() {
             self.caption.past.push(before);
@@ -196,22 +252,40 @@ impl Stage {
         Ok(())
     }
 
-    async fn drawn(
-        &mut self,
-        what: &impl fmt::Display,
-        holds: impl Fn(&TreeNode) -> bool,
-    ) -> Result<(), Unmet> {
-        let shop = |trees: &Arc<Vec<TreeNode>>| trees.iter().any(|t| t.kind == SHOP.kind && holds(t));
-        let seen = tokio::time::timeout(BOUND, self.trees.wait_for(shop)).await;
-        match seen {
+    /// `holds` is told the parent's reason, and whether exactly these are drawn below it.
+    async fn drawn_when(&mut self, rows: &[Row], holds: impl Fn(&str, bool) -> bool) -> Result<(), Unmet> {
+        let shows = |root: &TreeNode| holds(&root.reason, rows_below(root, rows));
+        let drawn = |trees: &Arc<Vec<TreeNode>>| trees.iter().any(|t| t.kind == SHOP.kind && shows(t));
+        match tokio::time::timeout(BOUND, self.trees.wait_for(drawn)).await {
             Ok(Ok(_)) => Ok(()),
-            _ => Err(Unmet(format!("{}: the tree never showed {what}", self.caption.title))),
+            _ => Err(Unmet(format!("{}: the tree never showed {rows:?}", self.caption.title))),
         }
     }
 
     /// The story is over.
     pub(super) fn end(&mut self, once: bool) -> anyhow::Result<()> {
+        if !self.unmet.is_empty() {
+            return Err(Unmet(format!("not as expected: {}", self.unmet.join("; "))).into());
+        }
         self.caption.over = true;
         Ok(self.show.end(&self.caption, !once)?)
     }
+}
+
+/// These are below the root, and nothing else.
+fn rows_below(root: &TreeNode, rows: &[Row]) -> bool {
+    fn below<'a>(node: &'a TreeNode, out: &mut Vec<&'a TreeNode>) {
+        for child in &node.children {
+            out.push(child);
+            below(child, out);
+        }
+    }
+    let mut nodes = Vec::new();
+    below(root, &mut nodes);
+    let shown = |(part, verdict, why): &Row| {
+        let is =
+            |n: &&TreeNode| (n.kind.as_str(), n.name.as_str(), n.verdict) == (part.kind, part.name, *verdict);
+        nodes.iter().any(|n| is(n) && super::tree::why(n).contains(why))
+    };
+    nodes.len() == rows.len() && rows.iter().all(shown)
 }

@@ -75,7 +75,7 @@ impl Line {
             room -= text.chars().count();
             let code = style.code();
             if colour && !code.is_empty() && !text.trim().is_empty() {
-                out.push_str(&format!("\x1b[{code}m{text}\x1b[0m"));
+                out.extend(["\x1b[", code, "m", &text, "\x1b[0m"]);
             } else {
                 out.push_str(&text);
             }

@@ -5,12 +5,12 @@ use std::io::Write;
 use controller::core::TreeNode;
 
 use super::look::Look;
-use super::show::Caption;
+use super::show::{Caption, Check};
 use super::text::{Line, Style, wrap};
 use super::tree;
 
 /// Right for every terminal, and for a README.
-const WIDTH: usize = 80;
+pub(super) const WIDTH: usize = 80;
 /// What leads in the lines between a title and a tree.
 const LABEL: usize = 12;
 
@@ -31,6 +31,12 @@ pub(super) fn beat(caption: &Caption, trees: &[TreeNode], now: i64) -> Vec<Line>
     out.push(Line::default());
     out.extend(tree::lines(trees, now, WIDTH));
     out
+}
+
+/// Something that was looked at beside what the parent says.
+pub(super) fn checked(check: &Check, width: usize) -> Vec<Line> {
+    let (label, style) = if check.holds { ("checked", Style::Plain) } else { ("NOT SO", Style::Bad) };
+    labelled(label, style, &check.what, width, 3)
 }
 
 /// What happens, what others say of it, and what the parent says.
@@ -115,7 +121,6 @@ mod tests {
             message: "1 of 3 not ready: PersistentVolumeClaim media stuck (finalizers: example.org/backup)"
                 .to_owned(),
             beside: vec!["Stalled".to_owned()],
-            ..Said::default()
         };
         let caption = Caption {
             what: "Nobody lets go.",

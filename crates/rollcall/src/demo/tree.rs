@@ -30,9 +30,7 @@ fn node(node: &TreeNode, before: &str, below: &str, now: i64, width: usize, out:
 fn line(node: &TreeNode, before: &str, now: i64, width: usize) -> Line {
     let optional = if node.role == "optional" { " (optional)" } else { "" };
     let name = cut(&format!("{} {}{optional}", node.kind, node.name), VERDICT - 1 - before.chars().count());
-    // A parent's whole message stands elsewhere; a leaf has only this line.
-    let why = if node.policy.is_empty() { &node.detail } else { &node.reason };
-    let why = if why == "ready" { "" } else { why };
+    let why = why(node);
     let room = width.saturating_sub(REASON + AGE + 1);
     Line::new(Style::Dim, before)
         .then(Style::Plain, name)
@@ -42,6 +40,13 @@ fn line(node: &TreeNode, before: &str, now: i64, width: usize) -> Line {
         .then(Style::Plain, cut(why, room))
         .to(width.saturating_sub(AGE))
         .then(Style::Dim, format!("{:>AGE$}", age(now - node.since)))
+}
+
+/// What is drawn beside a verdict.
+pub(super) fn why(node: &TreeNode) -> &str {
+    // A parent's whole message stands elsewhere; a leaf has only this line.
+    let why = if node.policy.is_empty() { &node.detail } else { &node.reason };
+    if why == "ready" { "" } else { why }
 }
 
 /// An age in its largest unit.

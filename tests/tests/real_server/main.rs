@@ -7,6 +7,7 @@ mod extremes;
 mod generation;
 mod identity;
 mod neighbours;
+mod observed;
 mod outage;
 mod permissions;
 mod policies;

@@ -1,0 +1,100 @@
+//! What Prometheus makes of it: the metrics as they are exposed, and the rules that are shipped for them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::Write as _;
+use std::process::{Command, Output, Stdio};
+
+use acceptance::crd::Crd;
+use acceptance::objects::{deployment, owned_by, playing};
+use acceptance::scene::Scene;
+use acceptance::wish::says;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+const DASHBOARDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../dashboards");
+
+fn promtool(args: &[&str], input: &str) -> Result<Output> {
+    let mut command = Command::new("promtool");
+    command.current_dir(DASHBOARDS).args(args);
+    let mut running = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("promtool (package prometheus) is missing")?;
+    running.stdin.take().context("no stdin")?.write_all(input.as_bytes())?;
+    let output = running.wait_with_output()?;
+    let said = [&*output.stdout, &*output.stderr].concat();
+    ensure!(output.status.success(), "promtool {args:?}: {}", String::from_utf8_lossy(&said));
+    Ok(output)
+}
+
+/// Every name of ours in a text.
+fn names(text: &str) -> BTreeSet<&str> {
+    let part_of_a_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.split(|c| !part_of_a_name(c)).filter(|word| word.starts_with("rollcall_")).collect()
+}
+
+fn file(name: &str) -> Result<String> {
+    fs::read_to_string(format!("{DASHBOARDS}/{name}")).with_context(|| format!("no {name}"))
+}
+
+#[test]
+fn alerts_fire_when_they_should_and_not_otherwise() -> Result<()> {
+    promtool(&["check", "rules", "rules/rollcall.rules.yaml"], "")?;
+    promtool(&["test", "rules", "rules/rollcall.test.yaml"], "")?;
+    Ok(())
+}
+
+#[test]
+fn every_alert_names_its_object_and_has_a_runbook() -> Result<()> {
+    let (rules, runbooks): (Value, String) =
+        (serde_saphyr::from_str(&file("rules/rollcall.rules.yaml")?)?, file("README.md")?);
+    let groups = rules["groups"].as_array().context("no groups")?;
+    let alerts: Vec<&Value> = groups
+        .iter()
+        .flat_map(|g| g["rules"].as_array())
+        .flatten()
+        .filter(|r| !r["alert"].is_null())
+        .collect();
+    assert!(alerts.len() >= 8, "{}", alerts.len());
+    for alert in alerts {
+        let name = alert["alert"].as_str().context("a name")?;
+        let notes = &alert["annotations"];
+        for key in ["summary", "description", "runbook_url"] {
+            assert!(notes[key].as_str().is_some_and(|text| !text.is_empty()), "{name} has no {key}");
+        }
+        let names_it = notes["description"].as_str().is_some_and(|text| text.contains("{{ $labels."));
+        assert!(names_it || name == "RollcallAbsent", "{name} does not name its object");
+        assert!(
+            runbooks.contains(&format!("\n## {name}\n")),
+            "{name} has no section in dashboards/README.md"
+        );
+        let anchor = format!("#{}", name.to_lowercase());
+        assert!(notes["runbook_url"].as_str().is_some_and(|url| url.ends_with(&anchor)), "{name}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn metrics_are_named_as_prometheus_wants_and_rules_use_no_others() -> Result<()> {
+    let scene = Scene::set("observed").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    scene.policy("db", "Database", json!({ "children": [scene.child("Deployment")] })).await?;
+    let running = scene.rollcall(&[]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
+    scene.until("Database/db", says("Ready", "False")).await?;
+    let one = ["name=\"db\""];
+    running.until_metric("rollcall_parent_not_ready_since_timestamp_seconds", &one, |at| at > 1e9).await?;
+    let exposed = running.http("/metrics").await?.body;
+    promtool(&["check", "metrics"], &exposed)?;
+    let exposed = names(&exposed);
+    for shipped in ["rules/rollcall.rules.yaml", "README.md"] {
+        for name in names(&file(shipped)?) {
+            assert!(exposed.contains(name), "{shipped} names {name}, which is not exposed: {exposed:?}");
+        }
+    }
+    Ok(())
+}

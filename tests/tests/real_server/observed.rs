@@ -54,7 +54,7 @@ fn every_alert_names_its_object_and_has_a_runbook() -> Result<()> {
     let groups = rules["groups"].as_array().context("no groups")?;
     let alerts: Vec<&Value> = groups
         .iter()
-        .flat_map(|g| g["rules"].as_array())
+        .filter_map(|g| g["rules"].as_array())
         .flatten()
         .filter(|r| !r["alert"].is_null())
         .collect();

@@ -184,7 +184,7 @@ impl Plan {
 
 impl KindPlan {
     fn add_child(&mut self, policy: &InUse, at: u8, group: &CompiledGroup) {
-        let lens = Lens { limits: policy.compiled.limits.clone() };
+        let lens = Lens { limits: policy.compiled.limits };
         let known = self.interest.lenses.iter().position(|l| *l == lens);
         let lens = known.unwrap_or_else(|| {
             self.interest.lenses.push(lens);

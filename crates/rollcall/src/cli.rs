@@ -8,6 +8,7 @@ use controller::args::{ClusterArgs, RunArgs};
 
 use crate::commands;
 use crate::demo::DemoArgs;
+use crate::eval::{self, EvalArgs};
 
 /// Are all of its children ready, and if not, which one, and why?
 ///
@@ -34,6 +35,8 @@ enum Command {
     Demo(DemoArgs),
     /// Run the service: watch, judge, write, until SIGTERM.
     Run(Box<RunArgs>),
+    /// Judge manifests without a cluster: which objects are ready, and which rule says so.
+    Eval(Box<EvalArgs>),
     /// Print the CustomResourceDefinitions, for `kubectl apply -f -`.
     Crd,
     /// Print the rights that policies need, and no more, for `kubectl apply -f -`.
@@ -90,6 +93,7 @@ impl Cli {
         let done = match self.command {
             Command::Demo(args) => commands::demo(args),
             Command::Run(args) => commands::run(&self.cluster, *args),
+            Command::Eval(args) => eval::run(&self.cluster, &args),
             Command::Crd => commands::crd(),
             Command::Rbac(args) => commands::rbac(&args),
             Command::Check(args) => commands::check(&args),

@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod demo;
+mod eval;
 mod telemetry;
 
 use std::process::ExitCode;

@@ -29,7 +29,10 @@ async fn main() -> io::Result<()> {
     if let Some(url) = against {
         let others = run(&Endpoint { url, ..Endpoint::default() }, &cases()).await?;
         for difference in differences(&outcomes, &others) {
-            eprintln!("differs: {difference}");
+            match difference.left_out() {
+                None => eprintln!("differs: {difference}"),
+                Some(why) => eprintln!("left out ({why}): {difference}"),
+            }
         }
     }
     Ok(())

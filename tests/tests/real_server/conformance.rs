@@ -2,19 +2,28 @@
 
 use acceptance::control_plane::{self, ControlPlane};
 use anyhow::{Context, Result};
-use sandbox::conformance::{Endpoint, cases, run};
+use sandbox::conformance::{Endpoint, Outcome, cases, differences, run};
+use sandbox::{Options, Server};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_case_that_holds_on_the_sandbox_holds_here() -> Result<()> {
+async fn the_sandbox_answers_as_the_real_server_does() -> Result<()> {
     let plane = control_plane::shared().await?;
-    let outcomes = run(&endpoint(&plane)?, &cases()).await?;
-    let failures: Vec<String> = outcomes
-        .iter()
-        .flat_map(|outcome| {
-            outcome.failures.iter().map(move |failure| format!("{}: {failure}", outcome.name))
-        })
-        .collect();
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    let sandbox = Server::start(Options::default()).await?;
+    let alike = Endpoint { url: sandbox.url(), ..Endpoint::default() };
+    let real = run(&endpoint(&plane)?, &cases()).await?;
+    let ours = run(&alike, &cases()).await?;
+    let failures = |server: &str, outcomes: &[Outcome]| -> Vec<String> {
+        let of = |outcome: &Outcome| {
+            let told = |failure: &String| format!("{server}: {}: {failure}", outcome.name);
+            outcome.failures.iter().map(told).collect::<Vec<_>>()
+        };
+        outcomes.iter().flat_map(of).collect()
+    };
+    let mut wrong = failures("real", &real);
+    wrong.extend(failures("sandbox", &ours));
+    let differ = differences(&real, &ours);
+    wrong.extend(differ.iter().filter(|found| found.left_out().is_none()).map(ToString::to_string));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
 }
 

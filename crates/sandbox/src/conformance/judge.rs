@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::run::Outcome;
-
 /// What of an answer does not hold, in words.
 pub(super) fn unmet(
     body: &Value,
@@ -90,73 +88,7 @@ pub(super) fn plain(value: Option<&Value>) -> String {
     }
 }
 
-fn short(value: &Value) -> String {
+pub(super) fn short(value: &Value) -> String {
     let text = value.to_string();
     if text.len() <= 300 { text } else { format!("{}…", text.chars().take(300).collect::<String>()) }
-}
-
-/// Where two runs of the same cases were answered differently: status, and body but for what is never the same twice.
-pub fn differences(one: &[Outcome], other: &[Outcome]) -> Vec<String> {
-    let mut found = Vec::new();
-    for (one, other) in one.iter().zip(other) {
-        for (at, (a, b)) in one.exchanges.iter().zip(&other.exchanges).enumerate() {
-            let step = format!("{} [{}] {}", one.name, at + 1, a.request);
-            if a.status != b.status {
-                found.push(format!("{step}: {} against {}", a.status, b.status));
-            }
-            compare(&step, "", &normal(&a.body), &normal(&b.body), &mut found);
-        }
-    }
-    found
-}
-
-fn compare(step: &str, path: &str, one: &Value, other: &Value, found: &mut Vec<String>) {
-    match (one, other) {
-        (Value::Object(a), Value::Object(b)) => {
-            let keys: std::collections::BTreeSet<&String> = a.keys().chain(b.keys()).collect();
-            for key in keys {
-                let of = |map: &serde_json::Map<String, Value>| {
-                    map.get(key).cloned().unwrap_or_else(|| json!("(nothing)"))
-                };
-                compare(step, &format!("{path}/{key}"), &of(a), &of(b), found);
-            }
-        }
-        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            for (at, (a, b)) in a.iter().zip(b).enumerate() {
-                compare(step, &format!("{path}/{at}"), a, b, found);
-            }
-        }
-        _ if one != other => found.push(format!("{step}: {path}: {} against {}", short(one), short(other))),
-        _ => {}
-    }
-}
-
-/// A body without what differs between any two servers: identities, versions, times, tokens.
-pub fn normal(body: &Value) -> Value {
-    match body {
-        Value::Object(map) => map
-            .iter()
-            .map(|(key, value)| (key.clone(), if is_unique(key, value) { json!("…") } else { normal(value) }))
-            .collect(),
-        Value::Array(list) => list.iter().map(normal).collect(),
-        other => other.clone(),
-    }
-}
-
-fn is_unique(key: &str, value: &Value) -> bool {
-    const KEYS: [&str; 12] = [
-        "uid",
-        "resourceVersion",
-        "creationTimestamp",
-        "deletionTimestamp",
-        "time",
-        "continue",
-        "lastTransitionTime",
-        "clusterIP",
-        "clusterIPs",
-        "controller-uid",
-        "batch.kubernetes.io/controller-uid",
-        "message",
-    ];
-    KEYS.contains(&key) && !value.is_null()
 }

@@ -5,6 +5,7 @@
 
 mod case;
 mod client;
+mod differ;
 mod fixture;
 mod judge;
 mod lines;
@@ -14,7 +15,7 @@ use std::io;
 
 pub use case::{Case, Step};
 pub use client::Endpoint;
-pub use judge::{differences, normal};
+pub use differ::{Difference, differences};
 pub use run::{Exchange, Outcome};
 
 /// All cases, in the order of their files.

@@ -9,7 +9,7 @@ use super::delete::{Options, Propagation};
 use super::kind::{Kind, StorageId};
 use super::message::Millis;
 use super::meta::{self, meta_mut};
-use super::{Store, crd};
+use super::{Store, crd, managed};
 
 /// Held until all objects of the kind are gone.
 const CLEANUP: &str = "customresourcecleanup.apiextensions.k8s.io";
@@ -182,11 +182,14 @@ impl Store {
         }
     }
 
-    fn drop_owners(&mut self, now: Millis, kind: &Arc<Kind>, object: &Value, uids: &[Value]) {
-        let mut object = object.clone();
+    fn drop_owners(&mut self, now: Millis, kind: &Arc<Kind>, before: &Value, uids: &[Value]) {
+        let mut object = before.clone();
         if let Some(owners) = meta_mut(&mut object).get_mut("ownerReferences").and_then(Value::as_array_mut) {
             owners.retain(|owner| !uids.contains(&owner["uid"]));
         }
+        meta::tidy(&mut object);
+        let write = managed::Write::by(now, kind, "kube-controller-manager");
+        managed::update(&write, before, &mut object);
         self.commit(now, kind, object);
     }
 
@@ -258,10 +261,25 @@ impl Store {
         if let Some(storage) = self.registry.custom(name) {
             self.delete_all(now, storage, "");
             if self.shelves.get(&storage).is_some_and(|shelf| !shelf.objects.is_empty()) {
+                self.commit_terminating(now, &kind, &definition);
                 return;
             }
         }
         self.let_go(now, &kind, &definition, CLEANUP);
+    }
+
+    /// Says of a definition that its objects are going but not gone.
+    fn commit_terminating(&mut self, now: Millis, kind: &Arc<Kind>, definition: &Arc<Value>) {
+        let mut told = (**definition).clone();
+        crd::emptying(&mut told);
+        if told != **definition {
+            let write = managed::Write {
+                sub: Some(super::route::Sub::Status),
+                ..managed::Write::by(now, kind, "kube-apiserver")
+            };
+            managed::update(&write, definition, &mut told);
+            self.commit(now, kind, told);
+        }
     }
 
     /// Deletes everything of one kind whose key starts with `prefix`.

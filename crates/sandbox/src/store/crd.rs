@@ -81,6 +81,9 @@ pub(super) fn priority(version: &str) -> (u8, u32, u32) {
 /// `spec.names` with what may be left out.
 fn names(definition: &Value) -> Value {
     let mut names = definition["spec"]["names"].clone();
+    if !names.is_object() {
+        names = json!({});
+    }
     let kind = names["kind"].as_str().unwrap_or_default().to_owned();
     for (field, default) in [("singular", kind.to_lowercase()), ("listKind", format!("{kind}List"))] {
         if names[field].as_str().is_none_or(str::is_empty) {
@@ -110,21 +113,20 @@ fn status(definition: &Value, now: Millis) -> Value {
             since.map_or_else(|| json!(meta::time(now)), |condition| condition["lastTransitionTime"].clone());
         json!({"type": what, "status": "True", "reason": reason, "message": message, "lastTransitionTime": since})
     };
-    let stored: Vec<&Value> = definition["spec"]["versions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|version| version["storage"] == true)
-        .map(|version| &version["name"])
-        .collect();
     json!({
         "acceptedNames": names(definition),
         "conditions": [
             condition("NamesAccepted", "NoConflicts", "no conflicts found"),
             condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
         ],
-        "storedVersions": stored,
+        "storedVersions": stored(definition),
     })
+}
+
+/// The version that objects are kept in.
+pub(super) fn stored(definition: &Value) -> Vec<Value> {
+    let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
+    versions.filter(|version| version["storage"] == true).map(|version| version["name"].clone()).collect()
 }
 
 /// The status of a definition that waits for its objects to go.
@@ -139,4 +141,13 @@ pub(super) fn terminating(definition: &mut Value, now: Millis) {
         "lastTransitionTime": meta::time(now),
     }));
     *conditions = Value::Array(list);
+}
+
+/// The same, once their deletion has begun.
+pub(super) fn emptying(definition: &mut Value) {
+    let conditions = definition["status"]["conditions"].as_array_mut().into_iter().flatten();
+    for condition in conditions.filter(|condition| condition["type"] == "Terminating") {
+        condition["reason"] = json!("InstanceDeletionInProgress");
+        condition["message"] = json!("CustomResource deletion is in progress");
+    }
 }

@@ -51,8 +51,9 @@ impl Store {
         {
             fields.remove("status");
         }
-        defaults::fill(kind, &mut object, Some(self.draw()));
+        defaults::fill(kind, &mut object, true);
         managed::update(write, &json!({}), &mut object);
+        defaults::allocate(kind, &mut object, Some(self.draw()));
         validate::object(kind, &object)?;
         validate::custom_definition(kind, &object)?;
         let (name, key) =

@@ -67,9 +67,11 @@ pub(super) fn well_formed(kind: &Kind, value: &Value) -> Result<(), Refusal> {
         || ["finalizers", "ownerReferences"]
             .iter()
             .any(|field| !(meta[*field].is_null() || meta[*field].is_array()));
-    if wrong {
+    // Of a custom resource the schema says it.
+    let is_part = |part: &Value| kind.traits.custom || part.is_null() || part.is_object();
+    if wrong || !is_part(&value["spec"]) || !is_part(&value["status"]) {
         return Err(Refusal::bad_request(format!(
-            "{} in version {:?} cannot be handled as a {}: wrong type in metadata",
+            "{} in version {:?} cannot be handled as a {}: a field has the wrong type",
             kind.kind, kind.version, kind.kind
         )));
     }

@@ -3,10 +3,12 @@
 use serde_json::{Value, json};
 
 use super::kind::Kind;
+use super::meta::{self, lacking};
+use super::template;
 
 /// Fills in what the object leaves out: a custom resource by its schema, a built-in kind by the few defaults that a
 /// reader of its readiness would miss.
-pub(super) fn fill(kind: &Kind, object: &mut Value, fresh: Option<u64>) {
+pub(super) fn fill(kind: &Kind, object: &mut Value, fresh: bool) {
     match &kind.schema {
         Some(schema) => by_schema(object, &schema.0),
         None if kind.traits.custom => {}
@@ -48,41 +50,50 @@ fn by_schema(value: &mut Value, schema: &Value) {
     }
 }
 
-/// Adds to `value` what it lacks of `defaults`, map by map.
-fn lacking(value: &mut Value, defaults: &Value) {
-    let (Value::Object(map), Some(defaults)) = (value, defaults.as_object()) else { return };
-    for (name, default) in defaults {
-        match map.get_mut(name) {
-            Some(Value::Null) | None => {
-                map.insert(name.clone(), default.clone());
-            }
-            Some(child) => lacking(child, default),
-        }
-    }
-}
-
-fn builtin(kind: &Kind, object: &mut Value, fresh: Option<u64>) {
+fn builtin(kind: &Kind, object: &mut Value, fresh: bool) {
     let known = (kind.group.as_str(), kind.plural.as_str());
     let spec = spec_of(known);
     if !spec.is_null() {
         lacking(object, &json!({ "spec": spec }));
     }
+    template::fill(known, object);
     match known {
-        ("batch", "jobs") => job(object, fresh.is_some()),
-        ("", "services") => service(object, fresh),
-        ("", "pods") => lacking_in_items(
-            &mut object["spec"]["containers"],
-            &json!({"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "imagePullPolicy": "Always", "resources": {}}),
-        ),
+        ("batch", "jobs") => job(object),
+        ("", "services") => service(object),
+        ("", "namespaces") => {
+            let label = json!({"kubernetes.io/metadata.name": meta::name(object)});
+            lacking(object, &json!({"metadata": {"labels": label}}));
+        }
         ("apiextensions.k8s.io", "customresourcedefinitions") => super::crd::complete(object),
         ("", "secrets") => lacking(object, &json!({"type": "Opaque"})),
         _ => {}
     }
-    if fresh.is_some() {
-        let status = status_of(known);
+    if fresh {
+        let mut status = status_of(known);
+        if kind.plural == "customresourcedefinitions" {
+            status["storedVersions"] = json!(super::crd::stored(object));
+        }
         if !status.is_null() {
             object["status"] = status;
         }
+    }
+}
+
+/// What the server hands out after it has noted who wrote what: addresses, priorities, and what is there but empty.
+pub(super) fn allocate(kind: &Kind, object: &mut Value, number: Option<u64>) {
+    if kind.traits.custom {
+        return;
+    }
+    match (kind.group.as_str(), kind.plural.as_str()) {
+        ("", "services") => address(object, number),
+        ("batch", "jobs") if number.is_some() => job_labels(object),
+        ("", "pods") => {
+            lacking(object, &json!({"spec": {"preemptionPolicy": "PreemptLowerPriority", "priority": 0}}));
+        }
+        ("", "namespaces") => lacking(object, &json!({"spec": {"finalizers": ["kubernetes"]}})),
+        ("coordination.k8s.io", "leases") => lacking(object, &json!({"spec": {}})),
+        (group, "events") => super::events::complete(object, group),
+        _ => {}
     }
 }
 
@@ -103,16 +114,12 @@ fn spec_of(kind: (&str, &str)) -> Value {
         ("batch", "cronjobs") => json!({
             "concurrencyPolicy": "Allow", "suspend": false, "successfulJobsHistoryLimit": 3, "failedJobsHistoryLimit": 1,
         }),
-        ("", "pods") => json!({
-            "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst", "securityContext": {},
-            "schedulerName": "default-scheduler", "enableServiceLinks": true, "preemptionPolicy": "PreemptLowerPriority", "priority": 0,
-        }),
+        ("", "pods") => json!({"enableServiceLinks": true}),
         ("", "persistentvolumeclaims") => json!({"volumeMode": "Filesystem"}),
         ("", "persistentvolumes") => {
             json!({"volumeMode": "Filesystem", "persistentVolumeReclaimPolicy": "Retain"})
         }
         ("autoscaling", "horizontalpodautoscalers") => json!({"minReplicas": 1}),
-        ("", "namespaces") => json!({"finalizers": ["kubernetes"]}),
         _ => Value::Null,
     }
 }
@@ -141,37 +148,53 @@ fn status_of(kind: (&str, &str)) -> Value {
     }
 }
 
-fn job(object: &mut Value, fresh: bool) {
-    let uid = object["metadata"]["uid"].clone();
-    let name = object["metadata"]["name"].clone();
-    let own = object["spec"]["manualSelector"] == true;
+fn job(object: &mut Value) {
     let queue = object["spec"]["completions"].is_null() && !object["spec"]["parallelism"].is_null();
-    let mut spec = json!({"parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": false, "podReplacementPolicy": "TerminatingOrFailed"});
+    let mut spec = json!({
+        "parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": false,
+        "podReplacementPolicy": "TerminatingOrFailed", "manualSelector": false,
+    });
     if !queue {
         spec["completions"] = json!(1);
     }
     lacking(object, &json!({ "spec": spec }));
-    if fresh && !own {
-        let labels = json!({"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name, "controller-uid": uid, "job-name": name});
-        lacking(
-            object,
-            &json!({"spec": {"selector": {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}}}),
-        );
-        lacking(object, &json!({"spec": {"template": {"metadata": {"labels": labels}}}}));
+}
+
+/// By what a Job knows its pods.
+fn job_labels(object: &mut Value) {
+    if object["spec"]["manualSelector"] == true {
+        return;
+    }
+    let (uid, name) = (object["metadata"]["uid"].clone(), object["metadata"]["name"].clone());
+    let labels = json!({
+        "batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name,
+        "controller-uid": uid, "job-name": name,
+    });
+    let selector = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
+    lacking(object, &json!({"spec": {"selector": selector, "template": {"metadata": {"labels": labels}}}}));
+    // A Job without labels takes those of its pods.
+    let labels = object["spec"]["template"]["metadata"]["labels"].clone();
+    if object["metadata"]["labels"].as_object().is_none_or(serde_json::Map::is_empty) {
+        meta::meta_mut(object).insert("labels".into(), labels);
     }
 }
 
-fn service(object: &mut Value, fresh: Option<u64>) {
+fn service(object: &mut Value) {
     lacking(
         object,
-        &json!({"spec": {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster", "ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"]}}),
+        &json!({"spec": {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"}}),
     );
-    lacking_in_items(&mut object["spec"]["ports"], &json!({"protocol": "TCP"}));
-    for port in object["spec"]["ports"].as_array_mut().into_iter().flatten() {
+    template::lacking_in_items(object, "/spec/ports", &json!({"protocol": "TCP"}));
+    let ports = object.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
+    for port in ports.into_iter().flatten() {
         let number = port["port"].clone();
         lacking(port, &json!({ "targetPort": number }));
     }
-    if let Some(number) = fresh
+}
+
+fn address(object: &mut Value, number: Option<u64>) {
+    lacking(object, &json!({"spec": {"ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"]}}));
+    if let Some(number) = number
         && object["spec"]["type"] != "ExternalName"
     {
         let address =
@@ -180,8 +203,4 @@ fn service(object: &mut Value, fresh: Option<u64>) {
         let address = object["spec"]["clusterIP"].clone();
         lacking(object, &json!({"spec": {"clusterIPs": [address]}}));
     }
-}
-
-fn lacking_in_items(list: &mut Value, defaults: &Value) {
-    list.as_array_mut().into_iter().flatten().for_each(|item| lacking(item, defaults));
 }

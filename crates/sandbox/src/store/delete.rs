@@ -90,7 +90,10 @@ impl Store {
             items.push(shown);
             self.remove(now, kind, &object, &options)?;
         }
-        let body = json!({"kind": kind.list_kind, "apiVersion": kind.api_version(), "metadata": {"resourceVersion": listed}, "items": items});
+        let mut body = json!({"kind": kind.list_kind, "apiVersion": kind.api_version(), "metadata": {"resourceVersion": listed}, "items": items});
+        if kind.traits.custom {
+            body["metadata"]["continue"] = json!("");
+        }
         Ok(Response::json(200, &body))
     }
 
@@ -112,18 +115,32 @@ impl Store {
         let own = kind.plural == "customresourcedefinitions" || kind.plural == "namespaces";
         if !kind.traits.custom && own {
             super::collect::hold(kind, &mut marked, now);
+            meta_mut(&mut marked).entry("deletionTimestamp").or_insert_with(|| json!(meta::time(now)));
         } else if grace == 0 && meta::finalizers(&marked).is_empty() {
-            let key = kind.key(meta::namespace(object), meta::name(object));
-            let last = self.erase(now, kind.storage, &key).unwrap_or_else(|| object.clone());
-            return Ok(Outcome { gone: true, object: last });
+            return Ok(Outcome { gone: true, object: self.end(now, kind, object, marked) });
+        } else {
+            mark(&mut marked, now, grace);
         }
-        mark(&mut marked, now, grace);
         if marked == **object {
             return Ok(Outcome { gone: false, object: object.clone() });
         }
         let marked = self.commit(now, kind, marked);
         self.after_write(now, kind, &marked);
         Ok(Outcome { gone: false, object: marked })
+    }
+}
+
+impl Store {
+    /// Removes what nothing holds. A Pod is marked first and removed then, in two revisions, as on the real server.
+    fn end(&mut self, now: Millis, kind: &Arc<Kind>, object: &Arc<Value>, mut marked: Value) -> Arc<Value> {
+        if kind.traits.graceful {
+            mark(&mut marked, now, 0);
+            if marked != **object {
+                self.commit(now, kind, marked);
+            }
+        }
+        let key = kind.key(meta::namespace(object), meta::name(object));
+        self.erase(now, kind.storage, &key).unwrap_or_else(|| object.clone())
     }
 }
 
@@ -221,15 +238,15 @@ impl Options {
     /// Whether the object is the one that the caller means.
     fn hold(&self, kind: &Kind, object: &Value) -> Result<(), Refusal> {
         let pairs = [
-            ("UID", &self.uid, meta::uid(object)),
-            ("ResourceVersion", &self.revision, meta::text(object, "resourceVersion")),
+            ("UID", &self.uid, meta::uid(object), "deleted and then recreated"),
+            ("ResourceVersion", &self.revision, meta::text(object, "resourceVersion"), "modified"),
         ];
-        for (what, wanted, is) in pairs {
+        for (what, wanted, is, how) in pairs {
             if let Some(wanted) = wanted.as_deref().filter(|wanted| *wanted != is) {
                 let why = format!(
-                    "Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {is}"
+                    "the {what} in the precondition ({wanted}) does not match the {what} in record ({is}). The object might have been {how}"
                 );
-                return Err(Refusal::conflict(&kind.group, &kind.plural, meta::name(object), &why));
+                return Err(Refusal::conflict(&kind.group, &kind.kind, meta::name(object), &why));
             }
         }
         Ok(())

@@ -11,7 +11,9 @@ use super::registry::Registry;
 
 pub(super) fn version() -> Value {
     json!({
-        "major": "1", "minor": "36", "gitVersion": "v1.36.3-sandbox", "gitCommit": "", "gitTreeState": "clean",
+        "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36",
+        "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",
+        "gitVersion": "v1.36.3-sandbox", "gitCommit": "", "gitTreeState": "clean",
         "buildDate": "1970-01-01T00:00:00Z", "goVersion": "", "compiler": "", "platform": "linux/amd64",
     })
 }
@@ -91,6 +93,9 @@ fn verbs(kind: &Kind) -> Value {
     if kind.traits.custom {
         return json!(["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]);
     }
+    if kind.plural == "namespaces" {
+        return json!(["create", "delete", "get", "list", "patch", "update", "watch"]);
+    }
     json!(["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"])
 }
 
@@ -117,7 +122,12 @@ fn resources(registry: &Registry, group: &str, version: &str) -> Result<Value, R
         return Err(if known { Refusal::no_such_resource() } else { Refusal::no_such_path() });
     }
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    Ok(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": api_version, "resources": list}))
+    let mut body = json!({"kind": "APIResourceList", "groupVersion": api_version, "resources": list});
+    // The core group's does not say it.
+    if !group.is_empty() {
+        body["apiVersion"] = json!("v1");
+    }
+    Ok(body)
 }
 
 fn all_at_once(registry: &Registry, core: bool) -> Response {
@@ -133,11 +143,7 @@ fn all_at_once(registry: &Registry, core: bool) -> Response {
                     json!({"version": version, "resources": resources, "freshness": "Current"})
                 })
                 .collect();
-            let metadata = if core {
-                json!({"creationTimestamp": null})
-            } else {
-                json!({"name": group, "creationTimestamp": null})
-            };
+            let metadata = if core { json!({}) } else { json!({"name": group}) };
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();

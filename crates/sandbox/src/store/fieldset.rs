@@ -92,11 +92,13 @@ impl Difference {
 
     fn compare(&mut self, old: Option<&Value>, new: Option<&Value>, shape: Shape<'_>) {
         let leaf = match (old, new) {
-            (None | Some(Value::Object(_)), Some(Value::Object(_))) | (Some(Value::Object(_)), None) => {
+            (None | Some(Value::Null | Value::Object(_)), Some(Value::Object(_)))
+            | (Some(Value::Object(_)), None) => {
                 let empty = |side: Option<&Value>| side.and_then(Value::as_object).is_none_or(Map::is_empty);
                 shape.is_atomic_map() || (empty(old) && empty(new))
             }
-            (None | Some(Value::Array(_)), Some(Value::Array(_))) | (Some(Value::Array(_)), None) => {
+            (None | Some(Value::Null | Value::Array(_)), Some(Value::Array(_)))
+            | (Some(Value::Array(_)), None) => {
                 let empty = |side: Option<&Value>| side.and_then(Value::as_array).is_none_or(Vec::is_empty);
                 matches!(shape.items(), Items::Atomic) || (empty(old) && empty(new))
             }

@@ -84,6 +84,19 @@ pub(crate) fn time(at: Millis) -> String {
     seconds.to_string()
 }
 
+/// Adds to `value` what it lacks of `defaults`, map by map.
+pub(crate) fn lacking(value: &mut Value, defaults: &Value) {
+    let (Value::Object(map), Some(defaults)) = (value, defaults.as_object()) else { return };
+    for (name, default) in defaults {
+        match map.get_mut(name) {
+            Some(Value::Null) | None => {
+                map.insert(name.clone(), default.clone());
+            }
+            Some(child) => lacking(child, default),
+        }
+    }
+}
+
 /// Removes what is null or empty in metadata, as the real server does not write it.
 pub(crate) fn tidy(object: &mut Value) {
     let meta = meta_mut(object);

@@ -32,6 +32,7 @@ mod route;
 mod schema;
 mod selector;
 mod shelf;
+mod template;
 mod update;
 mod validate;
 mod view;

@@ -58,7 +58,10 @@ impl Way {
             "application/strategic-merge-patch+json" => Err(Refusal::unsupported_media_type(
                 "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
             )),
-            _ => Err(Refusal::unsupported_media_type("415: Unsupported Media Type")),
+            _ if kind.traits.custom => Err(Refusal::unsupported_media_type(
+                "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
+            )),
+            _ => Err(Refusal::unknown_patch()),
         }
     }
 

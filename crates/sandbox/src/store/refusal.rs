@@ -99,8 +99,10 @@ impl Refusal {
     }
 
     pub(crate) fn invalid(group: &str, kind: &str, name: &str, causes: Vec<Cause>) -> Refusal {
-        let lines: Vec<String> =
+        let mut lines: Vec<String> =
             causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
+        // The message says once what the causes may say twice.
+        lines.dedup();
         let told = if let [one] = &lines[..] { one.clone() } else { format!("[{}]", lines.join(", ")) };
         let message = format!("{} {name:?} is invalid: {told}", qualified(group, kind));
         let causes: Vec<Value> = causes
@@ -129,6 +131,10 @@ impl Refusal {
 
     pub(crate) fn unsupported_media_type(message: impl Into<String>) -> Refusal {
         Refusal::new(415, "UnsupportedMediaType", message)
+    }
+
+    pub(crate) fn unknown_patch() -> Refusal {
+        Refusal::unsupported_media_type("415: Unsupported Media Type").details(json!({}))
     }
 
     pub(crate) fn too_large(message: impl Into<String>) -> Refusal {

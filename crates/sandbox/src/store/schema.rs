@@ -65,8 +65,9 @@ const ATOMIC: [&str; 9] = [
     "configMapKeyRef",
 ];
 
-/// Structs of built-in kinds that are always there, so that nobody owns their mere presence.
-const STRUCTS: [&str; 9] = [
+/// Structs and lists of built-in kinds that are always there, so that nobody owns their mere presence.
+const STRUCTS: [&str; 10] = [
+    "containers",
     "metadata",
     "spec",
     "status",

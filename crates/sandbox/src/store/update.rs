@@ -75,8 +75,9 @@ impl Store {
         prune::object(kind, &mut new);
         keep_identity(old, &mut new);
         keep_other_half(write, old, &mut new);
-        defaults::fill(kind, &mut new, None);
+        defaults::fill(kind, &mut new, false);
         managed::update(write, old, &mut new);
+        defaults::allocate(kind, &mut new, None);
         bump_generation(kind, old, &mut new);
         validate::finalizers_only_go(kind, old, &new)?;
         validate::object(kind, &new)?;
@@ -144,8 +145,9 @@ fn immutable_uid(kind: &Kind, old: &Value, new: &Value) -> Result<(), Refusal> {
     if said.is_empty() || said == meta::uid(old) {
         return Ok(());
     }
+    // The real server checks metadata twice, and says twice what is wrong with it.
     let cause = Cause::invalid("metadata.uid", &json!(said), "field is immutable");
-    Err(Refusal::invalid(&kind.group, &kind.kind, meta::name(old), vec![cause]))
+    Err(Refusal::invalid(&kind.group, &kind.kind, meta::name(old), vec![cause.clone(), cause]))
 }
 
 fn keep_identity(old: &Value, new: &mut Value) {

@@ -103,7 +103,8 @@ pub(super) fn finalizers_only_go(kind: &Kind, old: &Value, new: &Value) -> Resul
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
         listed.join(", ")
     );
-    refuse(kind, old, vec![Cause::forbidden("metadata.finalizers", &why)])
+    let cause = Cause::forbidden("metadata.finalizers", &why);
+    refuse(kind, old, vec![cause.clone(), cause])
 }
 
 /// The few rules for definitions of custom resources that tests run into.
@@ -146,10 +147,16 @@ fn against(value: &Value, schema: &Value, path: &str, causes: &mut Vec<Cause>) {
         return;
     }
     if let Some(wrong) = wrong_type(value, schema) {
-        let wanted = schema["type"].as_str().unwrap_or("integer or string");
+        let wanted = schema["type"].as_str().unwrap_or("integer,string");
         let message =
             format!("Invalid value: \"{wrong}\": {path} in body must be of type {wanted}: \"{wrong}\"");
         causes.push(Cause { reason: "FieldValueTypeInvalid", message, field: path.into() });
+        if (wrong, wanted) == ("number", "integer") {
+            let message = format!(
+                "Invalid value: \"\": Checked value must be of type integer (default format) in {path}"
+            );
+            causes.push(Cause { reason: "FieldValueInvalid", message, field: "<nil>".into() });
+        }
         return;
     }
     bounds(value, schema, path, causes);
@@ -235,10 +242,13 @@ fn bounds(value: &Value, schema: &Value, path: &str, causes: &mut Vec<Cause>) {
         schema[least].as_u64().is_none_or(|least| size >= least),
         format!("be at least {} {what}", schema[least]),
     );
-    limit(
-        schema[most].as_u64().is_none_or(|most| size <= most),
-        format!("be at most {} {what}", schema[most]),
-    );
+    if let Some(most) = schema[most].as_u64().filter(|most| size > *most) {
+        let (reason, message) = match value {
+            Value::String(_) => ("FieldValueTooLong", format!("Too long: may not be more than {most} bytes")),
+            _ => ("FieldValueTooMany", format!("Too many: {size}: must have at most {most} items")),
+        };
+        causes.push(Cause { reason, message, field: path.into() });
+    }
 }
 
 fn duplicates(list: &[Value], schema: &Value, path: &str, causes: &mut Vec<Cause>) {

@@ -1,10 +1,10 @@
 //! What one parent is to be told now, and when that changes by itself.
 
-use readiness::rollup::{ParentReason, Tally, worst};
+use readiness::rollup::{ParentReason, Status, Tally, worst};
 use readiness::{Level, Time};
 
 use crate::roll::Roll;
-use crate::types::{Answer, Evidence, Group, KindState, Policy, Role};
+use crate::types::{Answer, Evidence, Group, KindState, ObjectId, Policy, Quorum, Role};
 
 /// What the lists and watches of a policy's kinds allow to be said.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ pub(crate) struct Judged {
     pub(crate) again: Option<Time>,
 }
 
-fn say(reason: ParentReason, tally: Tally) -> Answer {
+fn say(reason: ParentReason, tally: &Tally) -> Answer {
     let well = matches!(reason, ParentReason::AllChildrenReady);
     let neutral = matches!(reason, ParentReason::ChildrenSuspended | ParentReason::Terminating);
     Answer {
@@ -57,34 +57,33 @@ pub(crate) fn judge(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time) -> 
     let quiet = Judged { answer: roll.answer, again: None };
     let Some(view) = &roll.view else { return Judged { answer: None, again: None } };
     let blocked = view.unrendered;
-    let critical = critical(roll, policy);
+    let stand = Standing::of(roll, policy);
     if roll.deleting {
-        return Judged { answer: Some(say(ParentReason::Terminating, critical)), again: None };
+        return Judged { answer: Some(say(ParentReason::Terminating, &stand.all)), again: None };
     }
     if gate == Gate::Closed {
         return quiet;
     }
     if !roll.phase.announced {
-        return Judged { answer: Some(say(ParentReason::ChildrenPending, Tally::default())), again: None };
+        return Judged { answer: Some(say(ParentReason::ChildrenPending, &Tally::default())), again: None };
     }
     if blocked {
-        return Judged { answer: Some(say(ParentReason::TemplateFailed, critical)), again: None };
+        return Judged { answer: Some(say(ParentReason::TemplateFailed, &stand.all)), again: None };
     }
     match handled(roll, policy, now) {
         Ok(()) => roll.phase.handled = true,
         Err(again) => return pending(roll, policy, now, again),
     }
-    judge_children(roll, policy, gate, now, critical)
+    judge_children(roll, policy, gate, now, &stand)
 }
 
 /// Would nothing that is known of `roll` keep it from being well?
 pub(crate) fn is_well(roll: &Roll, policy: &Policy) -> bool {
-    let (missing, surplus) = unmet(roll, policy, &critical(roll, policy));
     let kept = roll.deleting
         || !(roll.phase.announced && roll.phase.handled)
         || roll.evidence == Evidence::NotYet
         || roll.view.as_ref().is_none_or(|v| v.unrendered);
-    !kept && worst(&counted(roll, policy), missing, surplus).is_none()
+    !kept && Standing::of(roll, policy).worst().is_none()
 }
 
 /// Was this generation handled? If not, when to ask again where nothing moves.
@@ -106,33 +105,32 @@ fn pending(roll: &Roll, policy: &Policy, now: Time, again: Option<Time>) -> Judg
         let answer = Answer {
             reconciling: false,
             stalled: true,
-            ..say(ParentReason::OperatorSilent, Tally::default())
+            ..say(ParentReason::OperatorSilent, &Tally::default())
         };
         return Judged { answer: Some(answer), again: None };
     }
-    let answer = say(ParentReason::ChildrenPending, Tally::default());
+    let answer = say(ParentReason::ChildrenPending, &Tally::default());
     Judged { answer: Some(answer), again: again.or(Some(silent_at)) }
 }
 
-fn judge_children(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time, critical: Tally) -> Judged {
-    let (missing, surplus) = unmet(roll, policy, &critical);
-    let reason = worst(&counted(roll, policy), missing, surplus);
+fn judge_children(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time, stand: &Standing) -> Judged {
+    let reason = stand.worst();
     roll.missing = match reason {
         Some(ParentReason::ChildrenMissing) => roll.missing.or(Some(now)),
         _ => None,
     };
-    let Some(reason) = reason else { return all_well(roll, policy, gate, now, critical) };
+    let Some(reason) = reason else { return all_well(roll, policy, gate, now, &stand.all) };
     roll.well = None;
     // What is not found among what cannot be seen is not known to be missing.
     if let Gate::Blind(state) = gate
-        && (reason.status() != readiness::rollup::Status::False || reason == ParentReason::ChildrenMissing)
+        && (reason.status() != Status::False || reason == ParentReason::ChildrenMissing)
     {
-        return blind(state, critical);
+        return blind(state, &stand.all);
     }
-    let mut answer = say(reason, critical);
+    let mut answer = say(reason, &stand.all);
     let overdue = roll.missing.map(|since| since + policy.pending);
     answer.stalled = match reason {
-        ParentReason::ChildrenFailed => counted(roll, policy).terminal() > 0,
+        ParentReason::ChildrenFailed => stand.counted.terminal() > 0,
         ParentReason::ChildrenStuck => true,
         ParentReason::ChildrenMissing => overdue.is_some_and(|at| at <= now),
         _ => false,
@@ -141,7 +139,7 @@ fn judge_children(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time, criti
     if let Some(limit) = policy.deadline {
         let at = roll.phase.since + limit;
         if at <= now && reason != ParentReason::ChildrenSuspended {
-            answer = Answer { stalled: true, ..say(ParentReason::DeadlineExceeded, critical) };
+            answer = Answer { stalled: true, ..say(ParentReason::DeadlineExceeded, &stand.all) };
         } else {
             again = Some(again.map_or(at, |a| a.min(at)));
         }
@@ -150,7 +148,7 @@ fn judge_children(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time, criti
     Judged { answer: Some(answer), again }
 }
 
-fn blind(state: KindState, critical: Tally) -> Judged {
+fn blind(state: KindState, critical: &Tally) -> Judged {
     let reason = match state {
         KindState::Stale => ParentReason::WatchStale,
         _ => ParentReason::KindNotVisible,
@@ -158,7 +156,7 @@ fn blind(state: KindState, critical: Tally) -> Judged {
     Judged { answer: Some(say(reason, critical)), again: None }
 }
 
-fn all_well(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time, critical: Tally) -> Judged {
+fn all_well(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time, critical: &Tally) -> Judged {
     let since = *roll.well.get_or_insert(now);
     if let Gate::Blind(state) = gate {
         return blind(state, critical);
@@ -172,59 +170,69 @@ fn all_well(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time, critical: T
     Judged { answer: Some(say(ParentReason::ChildrenSettling, critical)), again: Some(at) }
 }
 
-/// All critical children.
-fn critical(roll: &Roll, policy: &Policy) -> Tally {
-    sum(roll, policy, |_, _| true)
+/// How the critical children of a roll stand.
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    /// All of them.
+    all: Tally,
+    /// Those whose trouble counts: a group that has its quorum has none.
+    counted: Tally,
+    /// So many that are expected do not exist.
+    missing: u32,
+    /// A group has more than the policy allows.
+    surplus: bool,
 }
 
-/// The critical children whose trouble counts: a group that has its quorum has none.
-fn counted(roll: &Roll, policy: &Policy) -> Tally {
-    sum(roll, policy, |group, tally| !has_quorum(group, tally))
+impl Standing {
+    fn of(roll: &Roll, policy: &Policy) -> Standing {
+        let mut stand = Standing::default();
+        for (at, group) in policy.groups.iter().enumerate().filter(|(_, g)| g.role == Role::Critical) {
+            let tally = roll.tally(at as u8);
+            stand.all = stand.all.plus(&tally);
+            if !has_quorum(group, &tally) {
+                stand.counted = stand.counted.plus(&tally);
+            }
+            stand.missing += least(group).saturating_sub(tally.total());
+            stand.surplus |= group.max.is_some_and(|max| tally.total() > max);
+        }
+        let total = stand.all.total();
+        stand.missing += policy.min.saturating_sub(total) + unseen_names(roll, policy);
+        // No children at all is never ready, whatever a policy expects.
+        stand.missing = stand.missing.max(u32::from(total == 0));
+        stand
+    }
+
+    fn worst(&self) -> Option<ParentReason> {
+        worst(&self.counted, self.missing, self.surplus)
+    }
+}
+
+/// A quorum of n is never reached by fewer than n.
+fn least(group: &Group) -> u32 {
+    match group.quorum {
+        Quorum::Count(n) => group.min.max(n),
+        _ => group.min,
+    }
 }
 
 fn has_quorum(group: &Group, tally: &Tally) -> bool {
+    if group.quorum == Quorum::All {
+        return false;
+    }
     let needed = group.quorum.of(tally.total() - tally.at(Level::Suspended));
-    group.quorum != crate::types::Quorum::All && needed > 0 && tally.at(Level::Ready) >= needed
+    needed > 0 && tally.at(Level::Ready) >= needed
 }
 
-fn sum(roll: &Roll, policy: &Policy, keep: impl Fn(&Group, &Tally) -> bool) -> Tally {
-    let mut total = Tally::default();
-    for (at, tally) in &roll.groups {
-        match policy.groups.get(usize::from(*at)) {
-            Some(group) if group.role == Role::Critical && keep(group, tally) => total = total.plus(tally),
-            _ => {}
-        }
-    }
-    total
-}
-
-/// How many expected children there are not, and whether any group has too many.
-fn unmet(roll: &Roll, policy: &Policy, critical: &Tally) -> (u32, bool) {
-    let (mut missing, mut surplus) = (policy.min.saturating_sub(critical.total()), false);
-    for (at, group) in policy.groups.iter().enumerate().filter(|(_, g)| g.role == Role::Critical) {
-        let count = roll.tally(at as u8).total();
-        // A quorum of n is never reached by fewer than n.
-        let least = match group.quorum {
-            crate::types::Quorum::Count(n) => group.min.max(n),
-            _ => group.min,
-        };
-        missing += least.saturating_sub(count);
-        surplus |= group.max.is_some_and(|max| count > max);
-    }
-    let names = roll.view.iter().flat_map(|v| &v.expects).filter(|(group, name)| {
+fn unseen_names(roll: &Roll, policy: &Policy) -> u32 {
+    let expects = roll.view.iter().flat_map(|v| &v.expects);
+    let unseen = expects.filter(|(group, name)| {
         let critical = policy.groups.get(usize::from(*group)).is_some_and(|g| g.role == Role::Critical);
         critical && !has_name(roll, *group, *name)
     });
-    missing += names.count() as u32;
-    // No children at all is never ready, whatever a policy expects.
-    if critical.total() == 0 {
-        missing = missing.max(1);
-    }
-    (missing, surplus)
+    unseen.count() as u32
 }
 
 /// Is there a child of that name in that group?
 pub(crate) fn has_name(roll: &Roll, group: u8, name: u64) -> bool {
-    use crate::types::ObjectId;
     roll.named.range((group, name, ObjectId(0))..=(group, name, ObjectId(u32::MAX))).next().is_some()
 }

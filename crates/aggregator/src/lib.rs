@@ -11,13 +11,11 @@ mod delivery;
 mod engine;
 mod graph;
 mod judge;
-mod read;
 mod roll;
 mod types;
 
 pub use delivery::{Decision, Outcome};
-pub use engine::{Counts, Draft, Engine};
-pub use read::{ChildOf, RollState, Trouble};
+pub use engine::{ChildOf, Counts, Draft, Engine, RollState, Trouble};
 pub use types::{
     Answer, AnswerView, Digest, Evidence, Group, KindId, KindState, Link, ObjectId, ParentView, Policy,
     PolicyId, Quorum, Role, RollId, SelectorId, Source, Target, Told, View,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use aggregator::{Evidence, KindState, Policy};
 use readiness::Level::{Failed, Progressing, Ready, Suspended, Terminating, Unknown};
-use readiness::rollup::Weight;
+use readiness::rollup::{ParentReason, Weight};
 
 use crate::policy;
 use crate::server::Fate;
@@ -54,7 +54,7 @@ fn an_entry_without_a_reason_of_ours_is_no_first_word() {
     let shown = aggregator::View { weights: &[weight(Unknown)], parent: Some(&view), ..Default::default() };
     w.engine.observe(w.now, id, Some(&shown));
     w.engine.poll(w.now, &mut Vec::new());
-    assert_eq!(w.reason("db").map(|r| r.word()), Some("ChildrenPending"));
+    assert_eq!(w.reason("db").map(ParentReason::word), Some("ChildrenPending"));
 }
 
 #[test]

@@ -186,13 +186,9 @@ impl World {
     /// The place of a name: objects are referred to before they are seen.
     pub(crate) fn place(&mut self, name: &str) -> ObjectId {
         let known = self.places.iter().position(|place| place.as_deref() == Some(name));
-        let at = known.unwrap_or_else(|| match self.places.iter().position(Option::is_none) {
-            Some(free) => free,
-            None => {
-                self.places.push(None);
-                self.places.len() - 1
-            }
-        });
+        let free = || self.places.iter().position(Option::is_none);
+        let at = known.or_else(free).unwrap_or(self.places.len());
+        self.places.resize(self.places.len().max(at + 1), None);
         self.places[at] = Some(name.to_owned());
         ObjectId(at as u32)
     }
@@ -272,7 +268,9 @@ impl World {
         }
         let rest = self.objects.keys().filter(|name| !order.contains(&name.as_str())).cloned();
         let names: Vec<String> = order.iter().map(|name| (*name).to_owned()).chain(rest).collect();
-        names.iter().for_each(|name| self.observe(name));
+        for name in &names {
+            self.observe(name);
+        }
         for (kind, state) in self.kinds.clone() {
             self.engine.set_kind(self.now, kind, state);
         }

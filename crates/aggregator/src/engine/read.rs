@@ -3,7 +3,7 @@
 use readiness::Level;
 use readiness::rollup::{Tally, Weight};
 
-use crate::engine::Engine;
+use super::Engine;
 use crate::judge::has_name;
 use crate::types::{Answer, KindId, ObjectId, PolicyId, Role};
 
@@ -99,7 +99,7 @@ impl Engine {
     ) -> impl Iterator<Item = Trouble> + '_ {
         let of = self.graph.roll_for(parent, policy).and_then(|r| self.graph.roll(r));
         let groups = self.policies.get(usize::from(policy.0)).and_then(Option::as_ref).map(|p| &p.groups);
-        of.into_iter().flat_map(|r| &r.troubles).filter_map(move |t| {
+        of.into_iter().flat_map(|r| r.troubles.iter()).filter_map(move |t| {
             let group = groups?.get(usize::from(t.group))?;
             let edges = self.graph.node(t.child)?.edges.as_slice();
             let lens = edges.iter().find(|e| e.group == t.group).map_or(0, |e| e.lens);

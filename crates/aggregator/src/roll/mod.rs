@@ -1,65 +1,18 @@
 //! One policy's view of one parent: how many children stand where, and what keeps it from being ready.
 
-use std::collections::BTreeSet;
+mod phase;
+mod troubles;
 
-use readiness::Time;
-use readiness::rollup::{ParentReason, Status, Tally, Weight};
+use std::collections::{BTreeMap, BTreeSet};
+
+use readiness::rollup::{Tally, Weight};
+use readiness::{Level, Time};
 use timer::Touched;
 
-use crate::types::{Answer, AnswerView, Evidence, KindId, ObjectId, PolicyId, Told};
+pub(crate) use phase::Phase;
+pub(crate) use troubles::{Trouble, Troubles};
 
-/// A child that is not ready, in the order in which trouble is told: worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Trouble {
-    pub(crate) weight: Weight,
-    pub(crate) group: u8,
-    pub(crate) kind: KindId,
-    pub(crate) child: ObjectId,
-}
-
-/// Where a parent's generation stands.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Phase {
-    /// Which generation this is about.
-    pub(crate) generation: u64,
-    /// When it was first seen.
-    pub(crate) since: Time,
-    /// The parent itself says something about this generation: the first word has arrived.
-    pub(crate) announced: bool,
-    /// Its operator has handled it: children may be judged.
-    pub(crate) handled: bool,
-}
-
-impl Phase {
-    /// Of a generation that is first seen `now`, where the parent says `told` about it already.
-    ///
-    /// What it says survives a restart, how long it has been so does not always: `lastTransitionTime` moves with the
-    /// status alone, so that an Unknown may be older than the generation that it is about. True and False are not: the
-    /// first word about a generation is Unknown. A limit that was passed stays passed, and no other is taken for passed.
-    pub(crate) fn new(generation: u64, now: Time, told: Option<Told>) -> Phase {
-        let since = match told.map(|t| (t.reason, t.since)) {
-            Some((ParentReason::OperatorSilent | ParentReason::DeadlineExceeded, _)) => Time::default(),
-            Some((reason, since)) if shows_handled(reason) && reason.status() != Status::Unknown => {
-                since.min(now)
-            }
-            _ => now,
-        };
-        let handled = told.is_some_and(|t| shows_handled(t.reason));
-        Phase { generation, since, announced: false, handled }
-    }
-}
-
-/// Is this said only of a generation that its operator has handled?
-fn shows_handled(reason: ParentReason) -> bool {
-    !matches!(
-        reason,
-        ParentReason::ChildrenPending
-            | ParentReason::OperatorSilent
-            | ParentReason::TemplateFailed
-            | ParentReason::RuleChanged
-            | ParentReason::Terminating
-    )
-}
+use crate::types::{Answer, AnswerView, Evidence, ObjectId, PolicyId};
 
 /// One policy's roll of one parent's children.
 #[derive(Clone, Debug)]
@@ -69,9 +22,11 @@ pub(crate) struct Roll {
     /// Tallies by group; a group without children has none.
     pub(crate) groups: Vec<(u8, Tally)>,
     /// Every child that is not ready. **Invariant:** a ready child is not in here.
-    pub(crate) troubles: BTreeSet<Trouble>,
+    pub(crate) troubles: Troubles,
     /// Children with a name that is expected, kept only where the policy expects names.
     pub(crate) named: BTreeSet<(u8, u64, ObjectId)>,
+    /// Its policy expects names.
+    pub(crate) naming: bool,
     /// How many edges end here; a roll without edges and without a parent is dropped.
     pub(crate) edges: u32,
     /// Edges that are not counted because they would close a cycle.
@@ -98,6 +53,21 @@ pub(crate) struct Roll {
     pub(crate) doubted: bool,
     /// What holds it back may be put into other words than before.
     pub(crate) reworded: bool,
+    /// It is in the queue of what is judged once it is quiet, or of what changes by itself.
+    pub(crate) waits: Waits,
+    /// The poll in which it was judged last, and how often in it.
+    pub(crate) climbs: (u32, u8),
+}
+
+/// In which queues a roll stands, so that nobody has to look for it there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Waits {
+    /// It is judged in the next poll.
+    pub(crate) now: bool,
+    /// It is judged once it is quiet.
+    pub(crate) quiet: bool,
+    /// Its answer changes by itself.
+    pub(crate) date: bool,
 }
 
 impl Roll {
@@ -106,8 +76,9 @@ impl Roll {
             parent,
             policy,
             groups: Vec::new(),
-            troubles: BTreeSet::new(),
+            troubles: Troubles::default(),
             named: BTreeSet::new(),
+            naming: false,
             edges: 0,
             cyclic: 0,
             view: None,
@@ -123,15 +94,17 @@ impl Roll {
             judged: false,
             doubted: false,
             reworded: false,
+            waits: Waits::default(),
+            climbs: (0, 0),
         }
     }
 
     /// How this roll counts where its parent is itself a child.
     pub(crate) fn weight(&self) -> Weight {
         match self.answer {
-            _ if self.doubted => Weight { level: readiness::Level::Progressing, terminal: false },
+            _ if self.doubted => Weight { level: Level::Progressing, terminal: false },
             Some(answer) => Weight { level: answer.reason.level(), terminal: answer.stalled },
-            None => Weight { level: readiness::Level::Unknown, terminal: false },
+            None => Weight { level: Level::Unknown, terminal: false },
         }
     }
 
@@ -147,22 +120,24 @@ impl Roll {
         &mut self.groups[at].1
     }
 
+    /// Counts a child.
     pub(crate) fn enter(&mut self, trouble: Trouble) {
         self.tally_mut(trouble.group).add(trouble.weight);
-        if trouble.weight.level != readiness::Level::Ready {
+        if trouble.weight.level != Level::Ready {
             self.troubles.insert(trouble);
         }
     }
 
+    /// Counts a child no more; `trouble` as it entered.
     pub(crate) fn leave(&mut self, trouble: Trouble) {
         self.tally_mut(trouble.group).remove(trouble.weight);
-        if trouble.weight.level != readiness::Level::Ready {
-            self.troubles.remove(&trouble);
+        if trouble.weight.level != Level::Ready {
+            self.troubles.remove(trouble);
         }
     }
 
     /// The tallies by group, without those that are empty.
-    pub(crate) fn groups_sorted(&self) -> std::collections::BTreeMap<u8, Tally> {
+    pub(crate) fn groups_sorted(&self) -> BTreeMap<u8, Tally> {
         self.groups.iter().copied().filter(|(_, t)| t.total() > 0).collect()
     }
 }

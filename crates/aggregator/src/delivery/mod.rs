@@ -1,11 +1,14 @@
 //! What is told to whom, and when: compared with what the parent itself says, one write at a time per parent,
 //! patient with conflicts, and yielding where somebody else keeps overwriting.
 
+mod fuse;
+
 use std::time::Duration;
 
 use readiness::Time;
 
 use crate::types::Digest;
+use fuse::Fuse;
 
 /// A write that changes only the message goes out at most so often.
 const WORDS_EVERY: Duration = Duration::from_secs(10);
@@ -74,8 +77,10 @@ pub(crate) struct Delivery {
     /// No write before this.
     not_before: Option<Time>,
     conflicts: u32,
+    retries: u32,
     overwrites: u32,
     overwritten: Option<Time>,
+    fuse: Fuse,
 }
 
 impl Delivery {
@@ -92,6 +97,7 @@ impl Delivery {
         }
         if self.lost == Some(told) {
             (self.written, self.lost) = (self.lost, None);
+            self.fuse.spend(now);
         }
         if self.written.is_some_and(|w| w.gist != told.gist) {
             self.overwritten(now);
@@ -120,19 +126,26 @@ impl Delivery {
         }
     }
 
-    /// Somebody keeps overwriting our entries.
+    /// Somebody keeps overwriting our entries, or each write of ours calls for another.
     pub(crate) fn yielding(&self) -> bool {
-        self.overwrites >= FIGHT
+        self.overwrites >= FIGHT || self.fuse.blown()
     }
 
-    /// When a fight that goes on no further is over.
+    /// When a fight, or an echo, that goes on no further is over.
     pub(crate) fn calm_at(&self) -> Option<Time> {
-        self.overwritten.map(|at| at + REST)
+        let echoed = self.sent.filter(|_| self.fuse.blown());
+        self.overwritten.max(echoed).map(|at| at + REST)
     }
 
-    /// Nobody has overwritten anything for long: the next one is the first again.
+    /// It is over: what comes next is the first again.
     pub(crate) fn calm(&mut self) {
         (self.overwrites, self.overwritten) = (0, None);
+        self.fuse.mend();
+    }
+
+    /// Something other than the parent itself has moved.
+    pub(crate) fn provoke(&mut self) {
+        self.fuse.provoke();
     }
 
     /// The server drops what is written on it.
@@ -157,6 +170,9 @@ impl Delivery {
             return (Decision::Same, None);
         }
         let mut at = self.not_before.max(self.recent[0].map(|sent| sent + window));
+        if self.fuse.blown() {
+            at = at.max(self.sent.map(|sent| sent + YIELD));
+        }
         if self.pruned() {
             at = at.max(self.sent.map(|sent| sent + PRUNED_EVERY));
         }
@@ -176,8 +192,15 @@ impl Delivery {
     pub(crate) fn settle(&mut self, outcome: Outcome, now: Time) {
         let State::Pending { sent, basis } = self.state else { return };
         self.state = State::Told;
-        if matches!(outcome, Outcome::Written | Outcome::Retry(_)) {
+        let landed = match outcome {
+            Outcome::Written => true,
+            Outcome::Retry(_) => self.told != basis,
+            _ => false,
+        };
+        if landed {
             self.recent = [self.recent[1], self.sent];
+            self.fuse.spend(now);
+            self.retries = 0;
         }
         match outcome {
             Outcome::Written if self.told == sent => {
@@ -195,7 +218,9 @@ impl Delivery {
                 } else {
                     self.lost = Some(sent);
                 }
-                self.hold_until(now + after.max(BREATH));
+                let breath = BREATH.saturating_mul(1 << self.retries.min(4));
+                self.retries += 1;
+                self.hold_until(now + after.max(breath));
             }
             Outcome::Gone => {}
         }

@@ -1,0 +1,230 @@
+//! How a change climbs: touched, quiet, judged, and what moved goes on to the owners at once.
+
+use readiness::Time;
+use readiness::rollup::{ParentReason, Weight};
+
+use super::{Cause, Draft, Engine};
+use crate::graph::weigh;
+use crate::judge::{Gate, Judged, is_well, judge};
+use crate::types::{ObjectId, RollId};
+
+/// A roll judged so often in one poll is in a loop that the cycle guard did not see; it goes on in the next.
+const CLIMBS: u8 = 64;
+/// How much later that is.
+const BREATH: std::time::Duration = std::time::Duration::from_secs(1);
+
+impl Engine {
+    /// Something about this roll moved: it is judged once it is quiet, or at once where it has been quiet for long.
+    pub(super) fn touch(&mut self, id: RollId, now: Time, cause: Cause) {
+        let Some(roll) = self.graph.roll_mut(id) else { return };
+        let at = usize::from(roll.policy.0);
+        let Some(Some(policy)) = self.policies.get(at) else { return };
+        if self.gates[at] == Gate::Closed {
+            return;
+        }
+        let at = roll.touched.touch(now, policy.debounce);
+        roll.reworded = true;
+        self.stirred(id, now, cause);
+        if at <= now {
+            return self.at_once(id, now);
+        }
+        let Some(roll) = self.graph.roll_mut(id).filter(|r| !r.waits.now) else { return };
+        roll.waits.quiet = true;
+        self.quiet.arm(id, at);
+        self.doubt(id);
+    }
+
+    /// This roll is judged in the next poll.
+    pub(super) fn at_once(&mut self, id: RollId, now: Time) {
+        let Some(roll) = self.graph.roll_mut(id) else { return };
+        if !std::mem::replace(&mut roll.waits.now, true) {
+            self.at_once.push_back(id);
+            self.at_once_since.get_or_insert(now);
+        }
+    }
+
+    /// The pass begins to be patient anew; and if others have moved something, we may write about it.
+    pub(super) fn stirred(&mut self, id: RollId, now: Time, cause: Cause) {
+        let Some(id) = self.graph.roll(id).map(|r| r.parent) else { return };
+        let Some(parent) = self.graph.parent_mut(id) else { return };
+        if cause == Cause::Others {
+            parent.provoked = true;
+            parent.delivery.provoke();
+        }
+        if std::mem::take(&mut parent.passed) {
+            self.resync.moved(id, now);
+        }
+    }
+
+    /// Those that quote `id` hear that its words moved.
+    pub(super) fn touch_owners(&mut self, id: ObjectId, now: Time, cause: Cause) {
+        let edges = self.graph.edges_of(id);
+        edges.iter().filter(|e| !e.cyclic).for_each(|edge| self.touch(edge.roll, now, cause));
+    }
+
+    /// What waits to be judged must not be taken for well by those above meanwhile.
+    fn doubt(&mut self, id: RollId) {
+        let mut work = vec![id];
+        while let Some(id) = work.pop() {
+            let Some(roll) = self.graph.roll(id) else { continue };
+            let Some(policy) = self.policy(roll.policy) else { continue };
+            let said = roll.answer.is_some_and(|a| a.reason == ParentReason::AllChildrenReady);
+            let (parent, doubted) = (roll.parent, said && !is_well(roll, policy));
+            if doubted != roll.doubted {
+                let rolled = self.graph.rolled(parent);
+                if let Some(roll) = self.graph.roll_mut(id) {
+                    roll.doubted = doubted;
+                }
+                self.reweigh_parent(parent, rolled);
+                work.append(&mut self.moved);
+            }
+        }
+    }
+
+    /// Moves what `child` weighs for its owners; the rolls that moved by it are in `self.moved`.
+    pub(super) fn reweigh(&mut self, child: ObjectId, was: impl Fn(u8) -> Weight) {
+        self.moved.clear();
+        self.graph.reweigh(child, was, &mut self.moved);
+    }
+
+    /// The same of a parent whose rolls weighed `rolled` until now.
+    fn reweigh_parent(&mut self, parent: ObjectId, rolled: Option<Weight>) {
+        let own = self.graph.node(parent).map(|n| n.weights.clone()).unwrap_or_default();
+        self.reweigh(parent, |lens| weigh(own.get(lens), rolled));
+    }
+
+    /// Judges what is due; every parent whose words may have moved is added to `drafts`, once.
+    pub fn poll(&mut self, now: Time, drafts: &mut Vec<Draft>) {
+        self.polls = self.polls.wrapping_add(1);
+        self.calm_down(now);
+        let mut parents = std::mem::take(&mut self.drafted);
+        while let Some(parent) = self.redeliver.take_due(now) {
+            self.resolve(parent, now);
+            parents.push(parent);
+        }
+        while let Some(id) = self.next_due(now) {
+            if self.goes_round(id) {
+                self.dated.arm_by(id, now + BREATH);
+            } else if let Some(parent) = self.judge(id, now) {
+                if self.graph.rolls_of(parent).len() > 1 {
+                    self.resolve(parent, now);
+                }
+                parents.push(parent);
+            }
+        }
+        self.at_once_since = None;
+        parents.sort_unstable();
+        parents.dedup();
+        parents.retain(|parent| self.has_a_say(*parent));
+        drafts.extend(parents.drain(..).map(|parent| Draft { parent }));
+        self.drafted = parents;
+    }
+
+    /// Nobody is told that all is well while it is known that it is not.
+    fn resolve(&mut self, parent: ObjectId, now: Time) {
+        for at in 0..self.graph.rolls_of(parent).len() {
+            let id = self.graph.rolls_of(parent)[at];
+            if self.graph.roll(id).is_some_and(|r| r.doubted) {
+                self.at_once(id, now);
+            }
+        }
+    }
+
+    fn next_due(&mut self, now: Time) -> Option<RollId> {
+        while let Some(id) = self.at_once.pop_front() {
+            if self.graph.roll_mut(id).is_some_and(|r| std::mem::take(&mut r.waits.now)) {
+                return Some(id);
+            }
+        }
+        self.quiet.take_due(now).or_else(|| self.dated.take_due(now))
+    }
+
+    fn goes_round(&mut self, id: RollId) -> bool {
+        let Some(roll) = self.graph.roll_mut(id) else { return false };
+        if roll.climbs.0 != self.polls {
+            roll.climbs = (self.polls, 0);
+        }
+        roll.climbs.1 += 1;
+        roll.climbs.1 > CLIMBS
+    }
+
+    /// One of its policies has judged it, or none applies any more: before that, what it says is left as it is.
+    fn has_a_say(&self, parent: ObjectId) -> bool {
+        if self.graph.parent(parent).is_some_and(|p| p.taken_leave) {
+            return false;
+        }
+        let mut rolls = self.graph.rolls_of(parent).iter().filter_map(|r| self.graph.roll(*r)).peekable();
+        rolls.peek().is_none() || rolls.any(|r| r.judged || r.view.is_none())
+    }
+
+    fn judge(&mut self, id: RollId, now: Time) -> Option<ObjectId> {
+        let roll = self.graph.roll(id)?;
+        let (parent, at) = (roll.parent, usize::from(roll.policy.0));
+        let rolled = self.graph.rolled(parent);
+        let gate = self.gate(roll.policy);
+        let policy = self.policies.get(at)?.as_ref()?;
+        let roll = self.graph.roll_mut(id)?;
+        let Judged { answer, again } = judge(roll, policy, gate, now);
+        self.counts.judged += 1;
+        roll.touched.fire(now);
+        let moved = std::mem::take(&mut roll.doubted) || roll.answer != answer;
+        roll.answer = answer;
+        roll.judged |= gate != Gate::Closed;
+        let waited = std::mem::take(&mut roll.waits);
+        let again = again.filter(|_| roll.view.is_some());
+        roll.waits.date = again.is_some();
+        let reworded = std::mem::take(&mut roll.reworded);
+        let silent = policy.shadow || roll.view.as_ref().is_some_and(|v| v.owned);
+        let seen = roll.view.is_some();
+        if waited.quiet {
+            self.quiet.disarm(id);
+        }
+        match again {
+            Some(at) => self.dated.arm(id, at),
+            None if waited.date => _ = self.dated.disarm(id),
+            None => {}
+        }
+        if !seen {
+            return None;
+        }
+        if moved {
+            self.climb(parent, rolled, now);
+        }
+        // Where nothing is written, nobody renders its words: whoever quotes them is told that they may have moved.
+        if reworded && silent {
+            self.touch_owners(parent, now, Cause::Others);
+        }
+        Some(parent)
+    }
+
+    /// The answer about `parent` moved; its owners are judged in the same poll, so that a cascade costs one debounce.
+    fn climb(&mut self, parent: ObjectId, rolled: Option<Weight>, now: Time) {
+        self.counts.moved += 1;
+        self.enroll(parent, now);
+        self.reweigh_parent(parent, rolled);
+        let provoked = self.graph.parent(parent).is_some_and(|p| p.provoked);
+        for at in 0..self.moved.len() {
+            let owner = self.moved[at];
+            self.at_once(owner, now);
+            if provoked {
+                self.stirred(owner, now, Cause::Others);
+            }
+        }
+    }
+
+    /// The pass looks after parents that are not ready, and no others.
+    fn enroll(&mut self, id: ObjectId, now: Time) {
+        if self.is_unready(id)
+            && let Some(parent) = self.graph.parent_mut(id)
+            && !std::mem::replace(&mut parent.enrolled, true)
+        {
+            self.resync.enroll(id, now);
+        }
+    }
+
+    pub(super) fn is_unready(&self, parent: ObjectId) -> bool {
+        let rolls = self.graph.rolls_of(parent).iter().filter_map(|r| self.graph.roll(*r));
+        let mut answers = rolls.filter(|r| !r.deleting).filter_map(|r| r.answer);
+        answers.any(|a| a.reason != ParentReason::AllChildrenReady)
+    }
+}

@@ -1,0 +1,124 @@
+//! What was seen: objects appear, change, count for others, and go.
+
+use readiness::Time;
+
+use super::{Cause, Engine};
+use crate::delivery::Delivery;
+use crate::graph::{Few, Weights, weigh};
+use crate::types::{Digest, Link, ObjectId, RollId, View};
+
+impl Engine {
+    /// An object was seen to be so, or (`None`) to be gone.
+    pub fn observe(&mut self, now: Time, id: ObjectId, view: Option<&View<'_>>) {
+        match view {
+            Some(view) => self.seen(now, id, view),
+            None => self.gone(now, id),
+        }
+    }
+
+    fn seen(&mut self, now: Time, id: ObjectId, view: &View<'_>) {
+        let rolled = self.graph.rolled(id);
+        let node = self.graph.node_mut(id);
+        (node.kind, node.name) = (view.kind, view.name);
+        let first = !std::mem::replace(&mut node.present, true);
+        let respecified = !first && node.generation != view.generation;
+        node.generation = view.generation;
+        let before = std::mem::replace(&mut node.weights, Weights::of(view.weights));
+        // Our own writes make a parent move too; what is no parent is moved by others alone.
+        let by_others = first || respecified || view.parent.is_none() || before != node.weights;
+        let cause = if by_others { Cause::Others } else { Cause::Perhaps };
+        self.ripen(now, id, view.recheck);
+        if view.parent.is_some() || rolled.is_some() {
+            self.set_parent(now, id, view.parent);
+        }
+        self.reweigh(id, |lens| weigh(before.get(lens), rolled));
+        // The words of a child that is not ready are part of what its parents say, so they move even where levels do not.
+        let edges = self.graph.edges_of(id);
+        for edge in edges.iter() {
+            if respecified {
+                self.graph.stir(edge.roll, now, false);
+            }
+            self.touch(edge.roll, now, cause);
+        }
+        self.relink(now, id, view.links, view.created);
+    }
+
+    fn ripen(&mut self, now: Time, id: ObjectId, recheck: Option<Time>) {
+        let at = recheck.filter(|at| *at > now);
+        let node = self.graph.node_mut(id);
+        let ripens = std::mem::replace(&mut node.ripens, at.is_some());
+        match at {
+            Some(at) => self.ripe.arm(id, at),
+            None if ripens => _ = self.ripe.disarm(id),
+            None => {}
+        }
+    }
+
+    fn relink(&mut self, now: Time, id: ObjectId, links: &[Link], created: Time) {
+        let node = self.graph.node_mut(id);
+        if node.links.as_slice() == links {
+            return;
+        }
+        let old = std::mem::replace(&mut node.links, Few::from_slice(links));
+        for link in old.iter().filter(|l| !links.contains(l)) {
+            self.graph.selectors.hang(id, *link, false);
+            for roll in self.graph.rolls_behind(*link) {
+                self.detach(now, id, roll, link.group);
+            }
+        }
+        for link in links.iter().filter(|l| !old.as_slice().contains(l)) {
+            self.graph.selectors.hang(id, *link, true);
+            for roll in self.graph.rolls_behind(*link) {
+                self.attach(now, id, roll, *link, created);
+            }
+        }
+    }
+
+    pub(super) fn attach(&mut self, now: Time, child: ObjectId, roll: RollId, link: Link, created: Time) {
+        let naming = self.policy(link.policy).is_some_and(|p| p.names);
+        let moved = self.graph.attach(child, roll, link, naming);
+        if !moved.is_empty() {
+            // Before everything was listed, a child did not appear now: it is as old as it says.
+            let at = if self.is_open(link.policy) { now } else { created.min(now) };
+            self.graph.stir(roll, at, true);
+        }
+        for roll in moved {
+            self.touch(roll, now, Cause::Others);
+        }
+    }
+
+    pub(super) fn detach(&mut self, now: Time, child: ObjectId, roll: RollId, group: u8) {
+        let edges = self.graph.edges_of(child);
+        if let Some(edge) = edges.iter().find(|e| e.roll == roll && e.group == group) {
+            let moved = self.graph.detach(child, *edge);
+            self.graph.stir(roll, now, false);
+            for roll in moved {
+                self.touch(roll, now, Cause::Others);
+            }
+        }
+        self.drop_if_idle(roll);
+    }
+
+    pub(super) fn drop_if_idle(&mut self, roll: RollId) {
+        if self.graph.drop_if_idle(roll) {
+            self.quiet.disarm(roll);
+            self.dated.disarm(roll);
+        }
+    }
+
+    fn gone(&mut self, now: Time, id: ObjectId) {
+        self.relink(now, id, &[], now);
+        self.set_parent(now, id, None);
+        self.ripen(now, id, None);
+        let node = self.graph.node_mut(id);
+        node.present = false;
+        node.weights = Weights::default();
+        node.generation = 0;
+        if let Some(parent) = &mut node.parent {
+            parent.delivery = Delivery::default();
+            parent.offered = Digest::default();
+            (parent.taken_leave, parent.provoked) = (false, false);
+        }
+        self.calm.disarm(id);
+    }
+}

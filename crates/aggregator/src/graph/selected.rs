@@ -1,0 +1,68 @@
+//! Who selects whom by labels: children hang on a selector, parents select by it, in whichever order they are seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::types::{Link, ObjectId, PolicyId, SelectorId, Target};
+
+/// Every selector that anything hangs on or selects by.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Selectors {
+    by: BTreeMap<SelectorId, Selected>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Selected {
+    parents: BTreeSet<(ObjectId, PolicyId)>,
+    children: BTreeSet<(ObjectId, Link)>,
+}
+
+impl Selected {
+    fn children_of(&self, policy: PolicyId) -> Vec<(ObjectId, Link)> {
+        self.children.iter().copied().filter(|(_, link)| link.policy == policy).collect()
+    }
+}
+
+impl Selectors {
+    /// Those that select by `selector` under `policy`.
+    pub(crate) fn parents(&self, selector: SelectorId, policy: PolicyId) -> Vec<ObjectId> {
+        let parents = self.by.get(&selector).into_iter().flat_map(|s| &s.parents);
+        parents.filter(|(_, p)| *p == policy).map(|(id, _)| *id).collect()
+    }
+
+    /// Remembers, or forgets, that a child hangs on a selector.
+    pub(crate) fn hang(&mut self, child: ObjectId, link: Link, on: bool) {
+        let Target::Selector(selector) = link.target else { return };
+        if on {
+            self.by.entry(selector).or_default().children.insert((child, link));
+        } else {
+            self.forget(selector, |s| s.children.remove(&(child, link)));
+        }
+    }
+
+    /// A parent starts, or stops, selecting; the children that it gains or loses.
+    pub(crate) fn select(
+        &mut self,
+        parent: ObjectId,
+        policy: PolicyId,
+        selector: SelectorId,
+        on: bool,
+    ) -> Vec<(ObjectId, Link)> {
+        if on {
+            let selected = self.by.entry(selector).or_default();
+            selected.parents.insert((parent, policy));
+            return selected.children_of(policy);
+        }
+        let lost = self.by.get(&selector).map(|s| s.children_of(policy)).unwrap_or_default();
+        self.forget(selector, |s| s.parents.remove(&(parent, policy)));
+        lost
+    }
+
+    fn forget(&mut self, selector: SelectorId, remove: impl FnOnce(&mut Selected) -> bool) {
+        if let Some(selected) = self.by.get_mut(&selector) {
+            remove(selected);
+            if selected.children.is_empty() && selected.parents.is_empty() {
+                self.by.remove(&selector);
+            }
+        }
+    }
+}

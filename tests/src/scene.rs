@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail, ensure};
+use anyhow::{Context, Result, anyhow, bail};
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -150,9 +150,10 @@ impl Scene {
 
     /// Gives the pods of the workload `app` another part to play; none means: become well.
     pub async fn play(&self, app: &str, part: Option<&str>) -> Result<()> {
+        // Where a parent already says what it lacks, the controllers may still be about to create it.
+        self.until_pods(app, 1).await?;
         let query = format!("labelSelector=app={app}");
         let (pods, _) = self.admin.list(&self.kind("Pod"), &self.name, &query).await?;
-        ensure!(!pods.is_empty(), "no pods of {app} to play with");
         for pod in pods {
             let patch = json!({ "metadata": { "labels": { "play": part } } });
             self.admin.merge(&Address::of(&pod)?, "", &patch).await?;

@@ -107,6 +107,11 @@ impl Kinds {
         }
     }
 
+    /// Ends all tasks: none may be in the middle of something when the runtime goes.
+    pub(crate) async fn shut_down(mut self) {
+        self.tasks.shutdown().await;
+    }
+
     /// Waits for a task that ended by itself, which none should; one that was stopped is only cleared away.
     pub(crate) async fn ended(&mut self) -> anyhow::Error {
         loop {

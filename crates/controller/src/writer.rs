@@ -112,7 +112,15 @@ impl Writer {
                 (outcome, "conflict")
             }
             Reply::NotPermitted => {
-                warn!(object, detail = message(&body), "not permitted to patch status");
+                let api = &followed.api;
+                let status = if api.has_status { "/status" } else { "" };
+                let (group, plural) = (&api.group, &api.plural);
+                warn!(
+                    object,
+                    detail = message(&body),
+                    rule = format!("apiGroups: [{group:?}], resources: [{plural}{status}], verbs: [patch]"),
+                    "not permitted to patch status: add the rule to Rollcall's role"
+                );
                 (outcome, "forbidden")
             }
             Reply::Failed => {

@@ -8,6 +8,9 @@ use tracing_subscriber::EnvFilter;
 
 /// Starts logging.
 pub(crate) fn start(filter: &str, format: Option<LogFormat>) -> anyhow::Result<()> {
+    // What kube says of a failed list or watch is said again by us, with the kind and in fewer words.
+    let quiet = if filter.contains("kube") { String::new() } else { format!("{filter},kube_runtime=error") };
+    let filter = if quiet.is_empty() { filter } else { &quiet };
     let filter = EnvFilter::try_new(filter).with_context(|| format!("not a log filter: {filter:?}"))?;
     let terminal = std::io::stderr().is_terminal();
     let format = format.unwrap_or(if terminal { LogFormat::Text } else { LogFormat::Json });

@@ -1,10 +1,10 @@
 //! The dangerous moment: the parent's spec is new, its children still look ready for the old one.
 
 use acceptance::crd::Crd;
-use acceptance::objects::{deployment, owned_by};
+use acceptance::objects::{condition, deployment, owned_by, playing};
 use acceptance::recorder::Recorder;
 use acceptance::scene::Scene;
-use acceptance::wish::{because, current, says};
+use acceptance::wish::{because, current, mentions, says};
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -101,5 +101,20 @@ async fn nothing_that_a_policy_expects_is_ever_ready_by_its_absence() -> Result<
     scene.create(scene.custom("Database", "db")).await?;
     let missing = says("Ready", "False").and(because("Ready", "ChildrenMissing"));
     scene.until("Database/db", missing.and(says("Stalled", "True"))).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_parent_that_is_not_ready_in_time_is_stalled_until_it_is() -> Result<()> {
+    let scene = scene_with("late", json!({ "settle": "100ms", "limits": { "deadline": "3s" } })).await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
+    let late = says("Ready", "False").and(because("Ready", "DeadlineExceeded"));
+    let named = mentions("Ready", "Deployment web");
+    scene.until("Database/db", late.and(named).and(says("Stalled", "True"))).await?;
+    scene.play("web", None).await?;
+    let now = scene.until("Database/db", says("Ready", "True")).await?;
+    assert!(condition(&now, "Stalled").is_none(), "{}", now["status"]);
     Ok(())
 }

@@ -40,6 +40,8 @@ pub struct Compiled {
     pub hold: Duration,
     /// See the schema.
     pub limits: Limits,
+    /// See the schema.
+    pub deadline: Option<Duration>,
     /// Write nothing.
     pub shadow: bool,
 }
@@ -100,9 +102,7 @@ pub fn compile(spec: &ReadinessPolicySpec, stuck_after: Duration) -> Result<Comp
         pending: check.limit("spec.limits.pending", spec.limits.pending.as_deref(), stuck_after),
         terminating: check.limit("spec.limits.terminating", spec.limits.terminating.as_deref(), stuck_after),
     };
-    if spec.limits.deadline.is_some() {
-        check.not_built("spec.limits.deadline");
-    }
+    let deadline = spec.limits.deadline.as_deref().map(|text| check.duration("spec.limits.deadline", text));
     if spec.parent.kind.is_empty() {
         check.add("spec.parent.kind", "must not be empty");
     }
@@ -139,6 +139,7 @@ pub fn compile(spec: &ReadinessPolicySpec, stuck_after: Duration) -> Result<Comp
         settle: check.duration("spec.settle", &spec.settle),
         hold: check.duration("spec.hold", &spec.hold),
         limits,
+        deadline,
         shadow: spec.mode == Mode::Shadow || belongs_to_others(&spec.parent.group),
     };
     if check.problems.is_empty() { Ok(compiled) } else { Err(check.problems) }

@@ -118,7 +118,7 @@ fn engine_policy(compiled: &Compiled, groups: Vec<aggregator::Group>, kinds: Vec
         settle: compiled.settle,
         hold: compiled.hold,
         pending: compiled.limits.pending,
-        deadline: None,
+        deadline: compiled.deadline,
         shadow: compiled.shadow,
         names: compiled.groups.iter().any(|g| !g.names.is_empty()),
     }

@@ -74,7 +74,10 @@ impl Policies {
         }
         loop {
             tokio::select! {
-                () = stop.cancelled() => return Ok(()),
+                () = stop.cancelled() => {
+                    kinds.shut_down().await;
+                    return Ok(());
+                }
                 error = kinds.ended() => return Err(error),
                 Some(event) = events.next() => {
                     if state.take(event, &self.read) {

@@ -16,13 +16,28 @@ pub(super) fn trouble(error: &watcher::Error) -> Trouble {
         watcher::Error::WatchError(status) => Cause::of_status(status.code),
         watcher::Error::NoResourceVersion => Cause::Undecodable,
     };
-    let detail = match error {
+    Trouble { cause, detail: detail(error) }
+}
+
+/// In words: what the server said, where it said something.
+fn detail(error: &watcher::Error) -> String {
+    match error {
         watcher::Error::WatchFailed(error) if is_undecodable(error) => {
             format!("a line of the watch is no event: {error}")
         }
+        watcher::Error::InitialListFailed(error) => format!("failed to list: {}", said(error)),
+        watcher::Error::WatchStartFailed(error) => format!("failed to watch: {}", said(error)),
+        watcher::Error::WatchFailed(error) => format!("the watch failed: {}", said(error)),
+        watcher::Error::WatchError(status) => format!("the watch ended: {}", status.message),
+        error @ watcher::Error::NoResourceVersion => error.to_string(),
+    }
+}
+
+fn said(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if !status.message.is_empty() => status.message.clone(),
         error => error.to_string(),
-    };
-    Trouble { cause, detail }
+    }
 }
 
 /// What an error of the client means.
@@ -43,6 +58,16 @@ pub(super) fn is_undecodable(error: &kube::Error) -> bool {
         kube::Error::SerdeError(_) | kube::Error::FromUtf8(_) => true,
         _ => false,
     }
+}
+
+/// Whether it comes from the client rather than from the server.
+pub(super) fn is_of_service(error: &watcher::Error) -> bool {
+    matches!(
+        error,
+        watcher::Error::InitialListFailed(kube::Error::Service(_))
+            | watcher::Error::WatchStartFailed(kube::Error::Service(_))
+            | watcher::Error::WatchFailed(kube::Error::Service(_))
+    )
 }
 
 /// Whether one of our deadlines is at the bottom of it.

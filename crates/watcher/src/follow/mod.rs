@@ -92,12 +92,16 @@ struct Following<K: Wire> {
     /// How many watches had stood when the last refusal came.
     stood: u64,
     careful: bool,
+    /// How long to rest after failures, and whether to do so now.
+    rest: Duration,
+    tired: bool,
 }
 
 impl<K: Wire> Following<K> {
     fn new(client: &kube::Client, kind: &ApiKind, namespace: Option<String>, options: FollowOptions) -> Self {
         let seed = options.seed.derive(key(&kind.path(namespace.as_deref())));
         let pace = Pace::new(options.backoff, seed, options.brief);
+        let rest = options.backoff.base;
         let FollowOptions { labels, page, watch, grace, read, brief, .. } = options;
         let config = watcher::Config {
             label_selector: labels,
@@ -112,13 +116,19 @@ impl<K: Wire> Following<K> {
         let source = Source { client, resource: resource(kind), namespace, config };
         let watcher = source.watcher(false);
         let pending = VecDeque::new();
-        Following { source, shared, signals, watcher, pending, refusals: 0, stood: 0, careful: false }
+        let (refusals, stood, careful, tired) = (0, 0, false, false);
+        Following { source, shared, signals, watcher, pending, refusals, stood, careful, rest, tired }
     }
 
     async fn next(&mut self) -> Event<K> {
         loop {
             if let Some(event) = self.pending.pop_front() {
                 return event;
+            }
+            if std::mem::take(&mut self.tired) {
+                // To a runtime that shuts down a task that never yields is one that never ends.
+                tokio::task::yield_now().await;
+                tokio::time::sleep(self.rest).await;
             }
             tokio::select! { biased;
                 Some(signal) = self.signals.recv() => return match signal {
@@ -127,7 +137,12 @@ impl<K: Wire> Following<K> {
                 },
                 said = self.watcher.next() => match said {
                     Some(Ok(event)) => self.hear(event),
-                    Some(Err(error)) => self.stumble(&error),
+                    Some(Err(error)) => {
+                        self.stumble(&error);
+                        // A client whose worker is gone, as while a runtime shuts down, fails without ever waiting: the
+                        // runtime has to get its turn to take this task away.
+                        tokio::task::yield_now().await;
+                    }
                     None => self.start_over(),
                 },
             }
@@ -163,6 +178,8 @@ impl<K: Wire> Following<K> {
     /// Says what went wrong, and starts over with a list where going on would lose something or get nowhere.
     fn stumble(&mut self, error: &watcher::Error) {
         self.pending.push_back(Event::Trouble(cause::trouble(error)));
+        // What fails before it reaches the guard, as where the client's own task has ended, is paced by nobody else.
+        self.tired = cause::is_of_service(error);
         match error {
             watcher::Error::InitialListFailed(error) if cause::is_undecodable(error) => {
                 self.shared.failed();

@@ -9,3 +9,4 @@ mod look;
 mod lost;
 mod pace;
 mod played;
+mod shutdown;

@@ -19,8 +19,13 @@ type Done = anyhow::Result<ExitCode>;
 /// Limits do not matter where a policy is only looked at.
 const ANY_LIMIT: Duration = Duration::from_mins(10);
 
-fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().context("failed to start the runtime")
+/// Runs to the end. What is still under way then ends with the process: nobody waits for it.
+fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.context("failed to start the runtime")?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_background();
+    done
 }
 
 fn print(text: &str) -> anyhow::Result<()> {
@@ -32,12 +37,12 @@ fn print(text: &str) -> anyhow::Result<()> {
 }
 
 pub(crate) fn demo(args: DemoArgs) -> Done {
-    runtime()?.block_on(demo::run(args))
+    block_on(demo::run(args))
 }
 
 pub(crate) fn run(cluster: &ClusterArgs, args: RunArgs) -> Done {
     telemetry::start(&args.log, args.log_format)?;
-    runtime()?.block_on(controller::run(cluster, args))?;
+    block_on(controller::run(cluster, args))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -85,7 +90,7 @@ pub(crate) fn check(args: &FilesArgs) -> Done {
 
 pub(crate) fn release(cluster: &ClusterArgs, args: &ReleaseArgs) -> Done {
     telemetry::start("info", None)?;
-    let released = runtime()?.block_on(async {
+    let released = block_on(async {
         let client = watcher::client(cluster.config().await?)?;
         let mut found = Vec::new();
         for file in &args.files {

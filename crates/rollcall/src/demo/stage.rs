@@ -242,7 +242,7 @@ impl Stage {
         }
         self.caption.others = peers::without_rollcall(&live, self.cluster.now());
         let before = std::mem::replace(&mut self.caption.said, said);
-        if !before.status.is_empty() {
+        if !before.status.is_empty() && before != self.caption.said {
             self.caption.past.push(before);
         }
         self.caption.met += 1;

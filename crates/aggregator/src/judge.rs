@@ -54,15 +54,11 @@ fn say(reason: ParentReason, tally: &Tally) -> Answer {
 
 /// The answer of `roll` at `now`. Moves the roll's phase on.
 pub(crate) fn judge(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time) -> Judged {
-    let quiet = Judged { answer: roll.answer, again: None };
     let Some(view) = &roll.view else { return Judged { answer: None, again: None } };
     let blocked = view.unrendered;
     let stand = Standing::of(roll, policy);
     if roll.deleting {
         return Judged { answer: Some(say(ParentReason::Terminating, &stand.all)), again: None };
-    }
-    if gate == Gate::Closed {
-        return quiet;
     }
     if !roll.phase.announced {
         return Judged { answer: Some(say(ParentReason::ChildrenPending, &Tally::default())), again: None };

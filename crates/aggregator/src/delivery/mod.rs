@@ -148,6 +148,11 @@ impl Delivery {
         self.fuse.provoke();
     }
 
+    /// A write is on its way.
+    pub(crate) fn pending(&self) -> bool {
+        matches!(self.state, State::Pending { .. })
+    }
+
     /// The server drops what is written on it.
     pub(crate) fn pruned(&self) -> bool {
         matches!(self.state, State::Pruned(_))

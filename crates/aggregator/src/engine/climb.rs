@@ -1,10 +1,9 @@
 //! How a change climbs: touched, quiet, judged, and what moved goes on to the owners at once.
 
 use readiness::Time;
-use readiness::rollup::{ParentReason, Weight};
+use readiness::rollup::ParentReason;
 
 use super::{Cause, Draft, Engine};
-use crate::graph::weigh;
 use crate::judge::{Gate, Judged, is_well, judge};
 use crate::types::{ObjectId, RollId};
 
@@ -20,7 +19,7 @@ impl Engine {
         let at = usize::from(roll.policy.0);
         let Some(Some(policy)) = self.policies.get(at) else { return };
         if self.gates[at] == Gate::Closed {
-            return;
+            return self.doubt(id);
         }
         let at = roll.touched.touch(now, policy.debounce);
         roll.reworded = true;
@@ -71,26 +70,19 @@ impl Engine {
             let said = roll.answer.is_some_and(|a| a.reason == ParentReason::AllChildrenReady);
             let (parent, doubted) = (roll.parent, said && !is_well(roll, policy));
             if doubted != roll.doubted {
-                let rolled = self.graph.rolled(parent);
                 if let Some(roll) = self.graph.roll_mut(id) {
                     roll.doubted = doubted;
                 }
-                self.reweigh_parent(parent, rolled);
+                self.reweigh(parent);
                 work.append(&mut self.moved);
             }
         }
     }
 
     /// Moves what `child` weighs for its owners; the rolls that moved by it are in `self.moved`.
-    pub(super) fn reweigh(&mut self, child: ObjectId, was: impl Fn(u8) -> Weight) {
+    pub(super) fn reweigh(&mut self, child: ObjectId) {
         self.moved.clear();
-        self.graph.reweigh(child, was, &mut self.moved);
-    }
-
-    /// The same of a parent whose rolls weighed `rolled` until now.
-    fn reweigh_parent(&mut self, parent: ObjectId, rolled: Option<Weight>) {
-        let own = self.graph.node(parent).map(|n| n.weights.clone()).unwrap_or_default();
-        self.reweigh(parent, |lens| weigh(own.get(lens), rolled));
+        self.graph.reweigh(child, &mut self.moved);
     }
 
     /// Judges what is due; every parent whose words may have moved is added to `drafts`, once.
@@ -148,20 +140,30 @@ impl Engine {
         roll.climbs.1 > CLIMBS
     }
 
-    /// One of its policies has judged it, or none applies any more: before that, what it says is left as it is.
+    /// One of its policies has judged it, or none applies any more: before that, what it says is left as it is. The
+    /// same where it is known that what was judged does not hold, and it cannot be judged anew before a list is through.
     fn has_a_say(&self, parent: ObjectId) -> bool {
         if self.graph.parent(parent).is_some_and(|p| p.taken_leave) {
             return false;
         }
-        let mut rolls = self.graph.rolls_of(parent).iter().filter_map(|r| self.graph.roll(*r)).peekable();
-        rolls.peek().is_none() || rolls.any(|r| r.judged || r.view.is_none())
+        let rolls = self.graph.rolls_of(parent).iter().filter_map(|r| self.graph.roll(*r));
+        let (mut any, mut say) = (false, false);
+        for roll in rolls {
+            if roll.doubted {
+                return false;
+            }
+            (any, say) = (true, say || roll.judged || roll.view.is_none());
+        }
+        say || !any
     }
 
     fn judge(&mut self, id: RollId, now: Time) -> Option<ObjectId> {
         let roll = self.graph.roll(id)?;
         let (parent, at) = (roll.parent, usize::from(roll.policy.0));
-        let rolled = self.graph.rolled(parent);
         let gate = self.gate(roll.policy);
+        if gate == Gate::Closed && !roll.deleting {
+            return None;
+        }
         let policy = self.policies.get(at)?.as_ref()?;
         let roll = self.graph.roll_mut(id)?;
         let Judged { answer, again } = judge(roll, policy, gate, now);
@@ -188,7 +190,7 @@ impl Engine {
             return None;
         }
         if moved {
-            self.climb(parent, rolled, now);
+            self.climb(parent, now);
         }
         // Where nothing is written, nobody renders its words: whoever quotes them is told that they may have moved.
         if reworded && silent {
@@ -198,10 +200,10 @@ impl Engine {
     }
 
     /// The answer about `parent` moved; its owners are judged in the same poll, so that a cascade costs one debounce.
-    fn climb(&mut self, parent: ObjectId, rolled: Option<Weight>, now: Time) {
+    fn climb(&mut self, parent: ObjectId, now: Time) {
         self.counts.moved += 1;
         self.enroll(parent, now);
-        self.reweigh_parent(parent, rolled);
+        self.reweigh(parent);
         let provoked = self.graph.parent(parent).is_some_and(|p| p.provoked);
         for at in 0..self.moved.len() {
             let owner = self.moved[at];

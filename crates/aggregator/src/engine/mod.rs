@@ -5,7 +5,7 @@ mod parents;
 mod read;
 mod sight;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use readiness::Time;
@@ -63,6 +63,8 @@ pub struct Engine {
     /// Parents over which there was a fight, when it is over.
     calm: Deadlines<ObjectId, Time>,
     resync: Resync<ObjectId, Time>,
+    /// Writes on their way to parents that are gone: their outcomes are not for whoever has that place now.
+    orphans: BTreeMap<ObjectId, u32>,
     counts: Counts,
     /// How many polls there were.
     polls: u32,
@@ -87,6 +89,7 @@ impl Engine {
             redeliver: Deadlines::default(),
             calm: Deadlines::default(),
             resync: Resync::new(resync, audit, seed),
+            orphans: BTreeMap::new(),
             counts: Counts::default(),
             polls: 0,
             drafted: Vec::new(),

@@ -164,6 +164,13 @@ impl Engine {
 
     /// A write that [`Decision::Send`] asked for ended so.
     pub fn settle(&mut self, parent: ObjectId, outcome: Outcome, now: Time) {
+        if let Some(orphans) = self.orphans.get_mut(&parent) {
+            *orphans -= 1;
+            if *orphans == 0 {
+                self.orphans.remove(&parent);
+            }
+            return;
+        }
         if let Some(p) = self.graph.parent_mut(parent) {
             p.delivery.settle(outcome, now);
             if outcome != Outcome::Gone {

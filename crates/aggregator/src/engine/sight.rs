@@ -3,9 +3,8 @@
 use readiness::Time;
 
 use super::{Cause, Engine};
-use crate::delivery::Delivery;
-use crate::graph::{Few, Weights, weigh};
-use crate::types::{Digest, Link, ObjectId, RollId, View};
+use crate::graph::{Few, Parent, Weights};
+use crate::types::{Link, ObjectId, RollId, View};
 
 impl Engine {
     /// An object was seen to be so, or (`None`) to be gone.
@@ -17,7 +16,6 @@ impl Engine {
     }
 
     fn seen(&mut self, now: Time, id: ObjectId, view: &View<'_>) {
-        let rolled = self.graph.rolled(id);
         let node = self.graph.node_mut(id);
         (node.kind, node.name) = (view.kind, view.name);
         let first = !std::mem::replace(&mut node.present, true);
@@ -28,10 +26,10 @@ impl Engine {
         let by_others = first || respecified || view.parent.is_none() || before != node.weights;
         let cause = if by_others { Cause::Others } else { Cause::Perhaps };
         self.ripen(now, id, view.recheck);
-        if view.parent.is_some() || rolled.is_some() {
+        if view.parent.is_some() || self.graph.parent(id).is_some() {
             self.set_parent(now, id, view.parent);
         }
-        self.reweigh(id, |lens| weigh(before.get(lens), rolled));
+        self.reweigh(id);
         // The words of a child that is not ready are part of what its parents say, so they move even where levels do not.
         let edges = self.graph.edges_of(id);
         for edge in edges.iter() {
@@ -107,18 +105,22 @@ impl Engine {
     }
 
     fn gone(&mut self, now: Time, id: ObjectId) {
+        if self.graph.parent(id).is_some_and(|p| p.delivery.pending()) {
+            *self.orphans.entry(id).or_default() += 1;
+        }
+        let node = self.graph.node_mut(id);
+        node.present = false;
         self.relink(now, id, &[], now);
         self.set_parent(now, id, None);
         self.ripen(now, id, None);
+        self.calm.disarm(id);
         let node = self.graph.node_mut(id);
-        node.present = false;
         node.weights = Weights::default();
         node.generation = 0;
-        if let Some(parent) = &mut node.parent {
-            parent.delivery = Delivery::default();
-            parent.offered = Digest::default();
-            (parent.taken_leave, parent.provoked) = (false, false);
+        // Those whom its children still name keep their rolls; nothing else of it is left to whoever comes next.
+        if let Some(rolls) = node.parent.take().map(|p| p.rolls).filter(|rolls| !rolls.as_slice().is_empty())
+        {
+            node.parent = Some(Box::new(Parent { rolls, ..Parent::default() }));
         }
-        self.calm.disarm(id);
     }
 }

@@ -34,10 +34,13 @@ impl Graph {
     }
 
     fn turn(&mut self, child: ObjectId, edge: Edge, cyclic: bool) {
+        let weight = if cyclic { edge.weight } else { self.weight(child, edge.lens) };
         let node = self.node_mut(child);
-        node.edges = node.edges.iter().map(|e| if *e == edge { Edge { cyclic, ..*e } } else { *e }).collect();
+        for held in node.edges.as_mut_slice().iter_mut().filter(|e| **e == edge) {
+            *held = Edge { cyclic, weight, ..edge };
+        }
         let (kind, name) = (node.kind, node.name);
-        let trouble = Trouble { weight: self.weight(child, edge.lens), group: edge.group, kind, child };
+        let trouble = Trouble { weight, group: edge.group, kind, child };
         let Some(roll) = self.roll_mut(edge.roll) else { return };
         if cyclic {
             roll.cyclic += 1;

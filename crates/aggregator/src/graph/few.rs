@@ -21,6 +21,14 @@ impl<T: Copy> Few<T> {
         }
     }
 
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [T] {
+        match self {
+            Few::None => &mut [],
+            Few::One(one) => std::slice::from_mut(one),
+            Few::Many(many) => many,
+        }
+    }
+
     pub(crate) fn iter(&self) -> std::slice::Iter<'_, T> {
         self.as_slice().iter()
     }

@@ -22,8 +22,10 @@ pub(crate) struct Edge {
     pub(crate) roll: RollId,
     pub(crate) group: u8,
     pub(crate) lens: u8,
-    /// Counting it would close a cycle.
+    /// It lies on a cycle, and is not counted.
     pub(crate) cyclic: bool,
+    /// As which the child is counted.
+    pub(crate) weight: Weight,
 }
 
 /// One object. What costs memory only for parents or for unusual children sits behind a box.
@@ -144,7 +146,7 @@ impl Graph {
         let node = self.node_mut(parent);
         if let Some(p) = &mut node.parent {
             p.rolls.retain(|r| *r != id);
-            if p.rolls.as_slice().is_empty() {
+            if p.rolls.as_slice().is_empty() && !node.present {
                 node.parent = None;
             }
         }
@@ -179,13 +181,13 @@ impl Graph {
         let Some(parent) = self.roll(roll).map(|r| r.parent) else { return Vec::new() };
         let (group, lens) = (link.group, link.lens);
         let cyclic = self.is_cyclic(child, parent);
-        let node = self.node_mut(child);
+        let Some(node) = self.node(child) else { return Vec::new() };
         if node.edges.iter().any(|e| e.roll == roll && e.group == group) {
             return Vec::new();
         }
-        node.edges.push(Edge { roll, group, lens, cyclic });
         let (kind, name) = (node.kind, node.name);
         let weight = self.weight(child, lens);
+        self.node_mut(child).edges.push(Edge { roll, group, lens, cyclic, weight });
         let Some(r) = self.roll_mut(roll) else { return Vec::new() };
         r.edges += 1;
         r.naming = naming;
@@ -204,7 +206,6 @@ impl Graph {
 
     /// Takes an edge of `child` away; the rolls that this, or a cycle that it opens, moves.
     pub(crate) fn detach(&mut self, child: ObjectId, edge: Edge) -> Vec<RollId> {
-        let weight = self.weight(child, edge.lens);
         let node = self.node_mut(child);
         node.edges.retain(|e| *e != edge);
         let (kind, name) = (node.kind, node.name);
@@ -216,7 +217,7 @@ impl Graph {
             let parent = r.parent;
             moved.extend(self.recheck(parent));
         } else {
-            r.leave(Trouble { weight, group: edge.group, kind, child });
+            r.leave(Trouble { weight: edge.weight, group: edge.group, kind, child });
             r.named.remove(&(edge.group, name, child));
         }
         moved
@@ -238,22 +239,20 @@ impl Graph {
     }
 
     /// Moves what `child` weighs in every roll that it counts for, and adds those rolls to `moved`.
-    pub(crate) fn reweigh(
-        &mut self,
-        child: ObjectId,
-        was: impl Fn(u8) -> Weight,
-        moved: &mut impl Extend<RollId>,
-    ) {
+    pub(crate) fn reweigh(&mut self, child: ObjectId, moved: &mut Vec<RollId>) {
         let Some(node) = self.node(child) else { return };
-        let (kind, edges) = (node.kind, node.edges.clone());
-        for edge in edges.iter().filter(|e| !e.cyclic) {
-            let (old, new) = (was(edge.lens), self.weight(child, edge.lens));
-            if old != new
-                && let Some(roll) = self.roll_mut(edge.roll)
-            {
-                roll.leave(Trouble { weight: old, group: edge.group, kind, child });
-                roll.enter(Trouble { weight: new, group: edge.group, kind, child });
-                moved.extend([edge.roll]);
+        let (kind, edges) = (node.kind, node.edges.as_slice().len());
+        for at in 0..edges {
+            let Some(edge) = self.node(child).map(|n| n.edges.as_slice()[at]) else { return };
+            let weight = self.weight(child, edge.lens);
+            if edge.cyclic || edge.weight == weight {
+                continue;
+            }
+            self.node_mut(child).edges.as_mut_slice()[at].weight = weight;
+            if let Some(roll) = self.roll_mut(edge.roll) {
+                roll.leave(Trouble { weight: edge.weight, group: edge.group, kind, child });
+                roll.enter(Trouble { weight, group: edge.group, kind, child });
+                moved.push(edge.roll);
             }
         }
     }

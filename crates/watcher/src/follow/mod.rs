@@ -137,12 +137,7 @@ impl<K: Wire> Following<K> {
                 },
                 said = self.watcher.next() => match said {
                     Some(Ok(event)) => self.hear(event),
-                    Some(Err(error)) => {
-                        self.stumble(&error);
-                        // A client whose worker is gone, as while a runtime shuts down, fails without ever waiting: the
-                        // runtime has to get its turn to take this task away.
-                        tokio::task::yield_now().await;
-                    }
+                    Some(Err(error)) => self.stumble(&error),
                     None => self.start_over(),
                 },
             }

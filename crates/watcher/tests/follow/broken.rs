@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use futures::StreamExt;
 use sandbox::{Act, Verb};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use watcher::wire::Meta;
-use watcher::{Cause, Event, Parent, Wire, follow};
+use watcher::{Cause, Event, Parent, Wire};
 
 use crate::cluster::{Cluster, Mirror, deployment, hasty};
-use crate::played::{Scene, list, parameter, pods, quiet, text};
+use crate::played::{Scene, list, parameter, quiet, text};
 
 /// Decodes nothing that is not exactly right, as most people's types do.
 #[derive(Clone, Debug, Deserialize)]
@@ -213,25 +212,4 @@ async fn an_object_without_a_version_does_not_lose_the_place_in_the_history() {
     assert_eq!(asked.len(), 3, "one list, two watches: {asked:?}");
     assert_eq!(parameter(&asked[2].target, "resourceVersion"), Some("7"));
     assert!(said.iter().any(|event| matches!(event, Event::Apply(_))));
-}
-
-#[test]
-fn a_client_whose_worker_is_gone_does_not_keep_the_runtime_from_ending() {
-    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let first = runtime();
-    let mut said = first.block_on(async {
-        let nobody = watcher::client(kube::Config::new("http://127.0.0.1:9".parse().unwrap())).unwrap();
-        let mut said = follow::<Parent>(&nobody, &pods(), None, hasty()).boxed();
-        said.next().await.unwrap();
-        said
-    });
-    drop(first);
-    let turns = async {
-        // Who takes what comes and waits for nothing else must not hold on to the thread.
-        for _ in 0..100_000 {
-            said.next().await.unwrap();
-        }
-    };
-    let ended = runtime().block_on(async { tokio::time::timeout(Duration::from_millis(50), turns).await });
-    assert!(ended.is_err(), "a hundred thousand events without a pause");
 }

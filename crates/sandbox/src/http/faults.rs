@@ -27,7 +27,8 @@ pub enum Act {
     CommitThenAnswer(u16),
     /// Does what was asked, then closes the connection.
     CommitThenDrop,
-    /// Reads see nothing newer than this revision: a replica that lags. Watches stay behind while the fault stands.
+    /// The watch cache of this server stays at this revision while the fault stands: watches, and reads that name a
+    /// resourceVersion. Reads that name none are consistent and see everything, as Kubernetes promises.
     LagAt(u64),
     /// Puts these bytes among the items of a list, as its first.
     RawItem(Vec<u8>),

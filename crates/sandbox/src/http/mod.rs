@@ -47,10 +47,15 @@ impl Default for Options {
     }
 }
 
-/// What connections share. The store is written by requests and by whoever holds a [`StoreGuard`].
-struct Shared {
+/// What replicas share: the objects. Written by requests and by whoever holds a [`StoreGuard`].
+struct Cluster {
     store: Mutex<Store>,
     revision: watch::Sender<u64>,
+}
+
+/// What the connections of one server share.
+struct Shared {
+    cluster: Arc<Cluster>,
     /// Moves when all running watches are to end.
     epoch: watch::Sender<u64>,
     faults: Faults,
@@ -75,15 +80,28 @@ impl Server {
 
     /// Starts one over a store that is already filled.
     pub async fn serve(options: Options, store: Store) -> io::Result<Server> {
-        let listener = TcpListener::bind(options.addr).await?;
+        let revision = watch::Sender::new(store.revision());
+        let cluster = Arc::new(Cluster { store: Mutex::new(store), revision });
+        let clock = options.clock.unwrap_or_else(|| Arc::new(wall_clock));
+        Server::listen(options.addr, cluster, clock).await
+    }
+
+    /// Another server over the same objects, with faults and a log of its own: as a load balancer has several behind
+    /// it. With [`Act::LagAt`] its watch cache falls behind.
+    pub async fn replica(&self) -> io::Result<Server> {
+        let (cluster, clock) = (self.shared.cluster.clone(), self.shared.clock.clone());
+        Server::listen((Ipv4Addr::LOCALHOST, 0).into(), cluster, clock).await
+    }
+
+    async fn listen(addr: SocketAddr, cluster: Arc<Cluster>, clock: Clock) -> io::Result<Server> {
+        let listener = TcpListener::bind(addr).await?;
         let addr = listener.local_addr()?;
         let shared = Arc::new(Shared {
-            revision: watch::Sender::new(store.revision()),
+            cluster,
             epoch: watch::Sender::new(0),
-            store: Mutex::new(store),
             faults: Faults::default(),
             log: log::Log::default(),
-            clock: options.clock.unwrap_or_else(|| Arc::new(wall_clock)),
+            clock,
         });
         let accepting = tokio::spawn(accept(listener, shared.clone())).abort_handle();
         Ok(Server { addr, shared, accepting })
@@ -166,8 +184,8 @@ impl Drop for StoreGuard<'_> {
 impl Shared {
     fn lock(&self) -> StoreGuard<'_> {
         // A panic in a test that held the guard must not hide the failure behind a second one.
-        let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        StoreGuard { store, revision: &self.revision }
+        let store = self.cluster.store.lock().unwrap_or_else(PoisonError::into_inner);
+        StoreGuard { store, revision: &self.cluster.revision }
     }
 }
 

@@ -91,7 +91,7 @@ impl Sending {
             Some(Act::RawLine(bytes)) => self.send(bytes).await?,
             _ => {}
         }
-        let mut revision = self.lines.shared.revision.subscribe();
+        let mut revision = self.lines.shared.cluster.revision.subscribe();
         let mut epoch = self.lines.shared.epoch.subscribe();
         loop {
             revision.borrow_and_update();

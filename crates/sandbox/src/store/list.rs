@@ -81,7 +81,7 @@ impl Store {
     }
 
     fn start(&self, target: &Target, request: &Request) -> Result<Start, Refusal> {
-        let current = request.as_of.unwrap_or(self.revision);
+        let current = self.revision;
         let matching = request.param("resourceVersionMatch");
         if let Some(text) = request.param("continue") {
             if request.param("resourceVersion").is_some_and(|revision| revision != "0") {
@@ -114,6 +114,7 @@ impl Store {
             // As etcd3 had it: a limit turns a bare revision into an exact one.
             None => asked > 0 && number(request, "limit")?.unwrap_or(0) > 0,
         };
+        let current = if exact { current } else { request.as_of.unwrap_or(current) };
         if asked > current {
             return Err(Refusal::too_large_revision(asked, current));
         }

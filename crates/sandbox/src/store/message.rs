@@ -22,7 +22,7 @@ pub struct Request {
     pub user_agent: Option<String>,
     /// The body as sent.
     pub body: Vec<u8>,
-    /// Reads see no revision above this one: a replica that lags. Never set by a client.
+    /// What is answered from the watch cache sees no revision above this one: a replica that lags. Never set by a client.
     pub as_of: Option<u64>,
 }
 

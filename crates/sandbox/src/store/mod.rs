@@ -73,7 +73,7 @@ pub struct Store {
     living: BTreeMap<String, (StorageId, String)>,
     work: BTreeSet<Work>,
     controllers: bool,
-    /// When which revision was reached, oldest first, for forgetting by age.
+    /// The last revision of each second in which there was one, oldest first, for forgetting by age.
     ages: std::collections::VecDeque<(Millis, u64)>,
 }
 
@@ -151,7 +151,9 @@ impl Store {
         let name = target.name.as_deref().unwrap_or_default();
         let key = target.kind.key(target.namespace(), name);
         let shelf = self.shelves.get(&target.kind.storage);
-        let found = shelf.and_then(|shelf| match request.as_of {
+        // Without a resourceVersion a read is consistent, whatever the cache knows.
+        let cached = request.param("resourceVersion").and(request.as_of);
+        let found = shelf.and_then(|shelf| match cached {
             Some(revision) => shelf.at(revision, &key),
             None => shelf.objects.get(&key).cloned(),
         });
@@ -207,8 +209,9 @@ impl Store {
 
     fn advance(&mut self, now: Millis) -> u64 {
         self.revision += 1;
-        if self.ages.back().is_none_or(|(at, _)| now - at >= 1_000) {
-            self.ages.push_back((now, self.revision));
+        match self.ages.back_mut() {
+            Some((at, last)) if now - *at < 1_000 => *last = self.revision,
+            _ => self.ages.push_back((now, self.revision)),
         }
         self.revision
     }

@@ -83,6 +83,8 @@ pub struct Cursor {
     /// When the next bookmark is due; never for a watch that wants none.
     bookmark: Option<Millis>,
     deadline: Option<Millis>,
+    /// The revision at which the bookmark after all that was there is due: a cache that lags has to reach it first.
+    caught_up: Option<u64>,
     ended: bool,
 }
 
@@ -133,13 +135,17 @@ impl Store {
             pending: VecDeque::new(),
             bookmark: request.flag("allowWatchBookmarks").then(|| next_bookmark(now, deadline)).flatten(),
             deadline,
+            caught_up: None,
             ended: false,
         };
         if initial == Some(true) && asked > current {
             return Err(Refusal::too_large_revision(asked, current));
         }
         if initial == Some(true) || (initial.is_none() && asked == 0) {
-            self.tell_all(&mut cursor, current);
+            // Without a resourceVersion a streamed list is as fresh as a consistent read; with one, as fresh as that.
+            let consistent = initial == Some(true) && request.param("resourceVersion").is_none();
+            let fresh = if consistent { self.revision } else { current };
+            self.tell_all(&mut cursor, current, fresh);
         } else if asked == 0 {
             cursor.revision = current;
         } else if self.shelves.get(&cursor.kind.storage).is_some_and(|shelf| shelf.forgot(asked)) {
@@ -148,7 +154,7 @@ impl Store {
         Ok(cursor)
     }
 
-    fn tell_all(&self, cursor: &mut Cursor, current: u64) {
+    fn tell_all(&self, cursor: &mut Cursor, current: u64, fresh: u64) {
         if let Some(shelf) = self.shelves.get(&cursor.kind.storage) {
             let then = shelf.snapshot(current, &cursor.prefix, "");
             let seen = then.values().filter(|object| cursor.selector.matches(object));
@@ -156,11 +162,8 @@ impl Store {
             cursor.pending.extend(lines);
         }
         cursor.revision = current;
-        if cursor.bookmark.is_some() {
-            let mut line = cursor.bookmark_line();
-            line.object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
-            cursor.pending.push_back(line);
-        }
+        cursor.caught_up = cursor.bookmark.is_some().then_some(fresh);
+        cursor.end_initial(current);
     }
 
     /// The next line, if there is one by now. Without one, ask again when [`Store::revision`] has moved or at
@@ -191,6 +194,7 @@ impl Store {
                 }
             }
         }
+        cursor.end_initial(self.revision.min(limit));
         let over = cursor.deadline.is_some_and(|deadline| now >= deadline);
         cursor.ended = over || !self.registry.served(cursor.kind.storage);
         if !cursor.ended && cursor.bookmark.is_some_and(|due| now >= due) {
@@ -233,6 +237,17 @@ impl Cursor {
         let object =
             json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata});
         WatchLine { kind: LineKind::Bookmark, object: self.view.show(&object) }
+    }
+
+    /// Says that all that was there was told, once the cache knows as much as it has to.
+    fn end_initial(&mut self, known: u64) {
+        if self.caught_up.is_some_and(|fresh| known >= fresh) {
+            self.caught_up = None;
+            self.revision = self.revision.max(known);
+            let mut line = self.bookmark_line();
+            line.object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+            self.pending.push_back(line);
+        }
     }
 
     fn expire(&mut self) {

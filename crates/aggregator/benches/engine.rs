@@ -68,7 +68,7 @@ fn parent(engine: &mut Engine, now: Time, id: ObjectId, above: Option<ObjectId>)
 }
 
 fn link(of: ObjectId) -> Link {
-    Link { policy: POLICY, group: 0, lens: 0, target: Target::Object(of) }
+    Link::new(POLICY, 0, 0, Target::Object(of))
 }
 
 fn digest(reason: ParentReason) -> Digest {

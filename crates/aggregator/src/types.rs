@@ -62,7 +62,7 @@ pub enum Target {
     Selector(SelectorId),
 }
 
-/// An object counts under a policy's group for a target, as judged through a lens.
+/// An object counts under a policy's group for a target, as judged through a lens. Every child has one, so it is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Link {
     /// Under this policy.
@@ -71,8 +71,29 @@ pub struct Link {
     pub group: u8,
     /// Which of the object's verdicts counts: a verdict belongs to (object, rule).
     pub lens: u8,
+    target: u32,
+}
+
+/// In [`Link`]: the rest is a selector's number, not an object's.
+const SELECTOR: u32 = 1 << 31;
+
+impl Link {
+    /// For `target`, of which there are fewer than 2³¹ of either sort.
+    pub fn new(policy: PolicyId, group: u8, lens: u8, target: Target) -> Link {
+        let target = match target {
+            Target::Object(id) => id.0,
+            Target::Selector(id) => id.0 | SELECTOR,
+        };
+        Link { policy, group, lens, target }
+    }
+
     /// For whom.
-    pub target: Target,
+    pub fn target(&self) -> Target {
+        match self.target & SELECTOR {
+            0 => Target::Object(ObjectId(self.target)),
+            _ => Target::Selector(SelectorId(self.target & !SELECTOR)),
+        }
+    }
 }
 
 /// May a child turn its parent's Ready away from True?

@@ -145,7 +145,7 @@ fn parents_interest() -> Interest {
 fn widget(number: usize) -> String {
     format!(
         r#"{{"apiVersion":"example.com/v1","kind":"Widget","metadata":{{"name":"widget-{number}","namespace":"shop",
-        "uid":"00000000-0000-4000-8000-{number:012}","resourceVersion":"{version}","generation":1}},"spec":{{"size":1}},
+        "uid":"00000000-0000-4000-8000-{number:012x}","resourceVersion":"{version}","generation":1}},"spec":{{"size":1}},
         "status":{{"conditions":[{{"type":"Ready","status":"False","reason":"ChildrenProgressing","observedGeneration":1,
         "lastTransitionTime":"2026-08-14T09:12:33Z","message":"1 of {FAMILY} not ready: Pod web-1 progressing"}}]}}}}"#,
         version = number + 1,
@@ -155,9 +155,9 @@ fn widget(number: usize) -> String {
 fn pod(number: usize, ready: &str) -> String {
     format!(
         r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"web-7d9f8c6b5d-{number:05}","namespace":"shop",
-        "uid":"11111111-0000-4000-8000-{number:012}","resourceVersion":"{version}","generation":1,
+        "uid":"11111111-0000-4000-8000-{number:012x}","resourceVersion":"{version}","generation":1,
         "creationTimestamp":"2026-08-14T09:12:33Z","ownerReferences":[{{"apiVersion":"example.com/v1","kind":"Widget",
-        "name":"w","uid":"00000000-0000-4000-8000-{parent:012}","controller":true}}]}},
+        "name":"w","uid":"00000000-0000-4000-8000-{parent:012x}","controller":true}}]}},
         "spec":{{"restartPolicy":"Always","containers":[{{"name":"web"}}]}},"status":{{"phase":"Running",
         "conditions":[{{"type":"Ready","status":"{ready}"}}]}}}}"#,
         version = number + 1,

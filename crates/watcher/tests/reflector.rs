@@ -227,7 +227,7 @@ fn labels_find_children_in_the_namespace_of_the_parent_alone() {
     let mut elsewhere = pod(2, 5, "True");
     elsewhere["metadata"]["namespace"] = json!("bank");
     apply(&reflector, &by_label, &elsewhere);
-    let target = |n| reflector.view(reflector.find(&uid(n)).unwrap(), NOW, |v| v.unwrap().links[0].target);
+    let target = |n| reflector.view(reflector.find(&uid(n)).unwrap(), NOW, |v| v.unwrap().links[0].target());
     let selects = reflector.read(reflector.find(&uid(1_000)).unwrap(), |row| {
         row.parent.as_ref().unwrap().view.answers[0].selects.clone()
     });

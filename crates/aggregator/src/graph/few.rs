@@ -3,13 +3,13 @@
 use readiness::Level;
 use readiness::rollup::Weight;
 
-/// None or one inline, more in a box.
+/// None or one inline, more behind a thin pointer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Few<T> {
     #[default]
     None,
     One(T),
-    Many(Box<[T]>),
+    Many(Box<Box<[T]>>),
 }
 
 impl<T: Copy> Few<T> {
@@ -36,8 +36,8 @@ impl<T: Copy> Few<T> {
     pub(crate) fn push(&mut self, item: T) {
         *self = match std::mem::take(self) {
             Few::None => Few::One(item),
-            Few::One(one) => Few::Many(Box::new([one, item])),
-            Few::Many(many) => Few::Many(many.iter().copied().chain([item]).collect()),
+            Few::One(one) => Few::Many(Box::new(Box::new([one, item]))),
+            Few::Many(many) => Few::Many(Box::new(many.iter().copied().chain([item]).collect())),
         };
     }
 
@@ -45,7 +45,7 @@ impl<T: Copy> Few<T> {
         match items {
             [] => Few::None,
             [one] => Few::One(*one),
-            many => Few::Many(many.into()),
+            many => Few::Many(Box::new(many.into())),
         }
     }
 
@@ -64,7 +64,7 @@ impl<T: Copy> FromIterator<T> for Few<T> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Weights {
     One(Weight),
-    Many(Box<[Weight]>),
+    Many(Box<Box<[Weight]>>),
 }
 
 /// What was not seen is unknown.
@@ -81,7 +81,7 @@ impl Weights {
         match weights {
             [] => Weights::default(),
             [one] => Weights::One(*one),
-            many => Weights::Many(many.into()),
+            many => Weights::Many(Box::new(many.into())),
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod cycle;
 mod few;
+mod nodes;
 mod selected;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,7 @@ pub(crate) use few::{Few, UNSEEN, Weights, weigh};
 use crate::delivery::Delivery;
 use crate::roll::{Roll, Trouble};
 use crate::types::{Digest, KindId, Link, ObjectId, PolicyId, RollId, SelectorId, Target};
+use nodes::Nodes;
 use selected::Selectors;
 
 /// A child's edge to one roll.
@@ -66,7 +68,7 @@ pub(crate) struct Parent {
 /// All nodes and rolls.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Graph {
-    nodes: Vec<Node>,
+    nodes: Nodes,
     rolls: Vec<Option<Box<Roll>>>,
     free: Vec<RollId>,
     pub(crate) selectors: Selectors,
@@ -74,15 +76,11 @@ pub(crate) struct Graph {
 
 impl Graph {
     pub(crate) fn node(&self, id: ObjectId) -> Option<&Node> {
-        self.nodes.get(id.0 as usize)
+        self.nodes.get(id)
     }
 
     pub(crate) fn node_mut(&mut self, id: ObjectId) -> &mut Node {
-        let at = id.0 as usize;
-        if at >= self.nodes.len() {
-            self.nodes.resize_with(at + 1, Node::default);
-        }
-        &mut self.nodes[at]
+        self.nodes.get_mut(id)
     }
 
     pub(crate) fn edges_of(&self, id: ObjectId) -> Few<Edge> {
@@ -94,7 +92,7 @@ impl Graph {
     }
 
     pub(crate) fn parent_mut(&mut self, id: ObjectId) -> Option<&mut Parent> {
-        self.nodes.get_mut(id.0 as usize)?.parent.as_deref_mut()
+        self.nodes.get_mut(id).parent.as_deref_mut()
     }
 
     pub(crate) fn roll(&self, id: RollId) -> Option<&Roll> {
@@ -167,13 +165,23 @@ impl Graph {
 
     /// The rolls that `link` leads to now.
     pub(crate) fn rolls_behind(&mut self, link: Link) -> Vec<RollId> {
-        match link.target {
+        match link.target() {
             Target::Object(parent) => vec![self.roll_at(parent, link.policy)],
             Target::Selector(selector) => {
                 let parents = self.selectors.parents(selector, link.policy);
                 parents.into_iter().map(|parent| self.roll_at(parent, link.policy)).collect()
             }
         }
+    }
+
+    /// Does any link of `child` lead where `edge` does?
+    pub(crate) fn is_linked(&self, child: ObjectId, edge: &Edge) -> bool {
+        let Some((node, roll)) = self.node(child).zip(self.roll(edge.roll)) else { return false };
+        let mut links = node.links.iter().filter(|l| (l.policy, l.group, l.lens) == (roll.policy, edge.group, edge.lens));
+        links.any(|link| match link.target {
+            Target::Object(parent) => parent == roll.parent,
+            Target::Selector(selector) => self.selectors.selects(roll.parent, roll.policy, selector),
+        })
     }
 
     /// Adds an edge from `child`: the rolls that it, or a cycle that it closes, moves. None where it was there already.
@@ -269,17 +277,17 @@ impl Graph {
 
     /// Every edge that counts, with its child.
     pub(crate) fn edges(&self) -> impl Iterator<Item = (ObjectId, Edge)> + '_ {
-        self.nodes.iter().enumerate().flat_map(|(at, node)| {
-            node.edges.iter().filter(|e| !e.cyclic).map(move |e| (ObjectId(at as u32), *e))
-        })
+        self.nodes
+            .iter()
+            .flat_map(|(child, node)| node.edges.iter().filter(|e| !e.cyclic).map(move |e| (child, *e)))
     }
 
     /// The tallies of a roll, counted anew from the edges of all nodes.
     pub(crate) fn recount(&self, id: RollId) -> BTreeMap<u8, Tally> {
         let mut groups = BTreeMap::<u8, Tally>::new();
-        for (at, node) in self.nodes.iter().enumerate() {
+        for (child, node) in self.nodes.iter() {
             for edge in node.edges.iter().filter(|e| e.roll == id && !e.cyclic) {
-                groups.entry(edge.group).or_default().add(self.weight(ObjectId(at as u32), edge.lens));
+                groups.entry(edge.group).or_default().add(self.weight(child, edge.lens));
             }
         }
         groups

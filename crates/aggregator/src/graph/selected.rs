@@ -29,9 +29,14 @@ impl Selectors {
         parents.filter(|(_, p)| *p == policy).map(|(id, _)| *id).collect()
     }
 
+    /// Does `parent` select by `selector` under `policy`?
+    pub(crate) fn selects(&self, parent: ObjectId, policy: PolicyId, selector: SelectorId) -> bool {
+        self.by.get(&selector).is_some_and(|s| s.parents.contains(&(parent, policy)))
+    }
+
     /// Remembers, or forgets, that a child hangs on a selector.
     pub(crate) fn hang(&mut self, child: ObjectId, link: Link, on: bool) {
-        let Target::Selector(selector) = link.target else { return };
+        let Target::Selector(selector) = link.target() else { return };
         if on {
             self.by.entry(selector).or_default().children.insert((child, link));
         } else {

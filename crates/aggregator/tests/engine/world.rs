@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aggregator::{
-    AnswerView, Decision, Digest, Engine, Evidence, KindId, KindState, Link, ObjectId, Outcome, ParentView,
-    Policy, PolicyId, SelectorId, Target, Told, View,
+    Decision, Engine, Evidence, KindId, KindState, Link, ObjectId, Outcome, Policy, PolicyId, Target, View,
 };
 use readiness::rollup::{ParentReason, Weight};
 use readiness::{Level, Time};
 use timer::Seed;
 
+use crate::naive;
+use crate::object::{Object, Parent};
 use crate::server::{Entry, Fate, Flight, Status, digest};
 
 /// The kind of parents.
@@ -32,43 +33,15 @@ pub(crate) fn hash(name: &str) -> u64 {
     name.bytes().fold(7, |hash, byte| Seed(hash).number(u64::from(byte)))
 }
 
-/// An object as the API server has it.
-#[derive(Clone, Debug)]
-pub(crate) struct Object {
-    pub(crate) id: ObjectId,
-    pub(crate) uid: u32,
-    pub(crate) kind: KindId,
-    pub(crate) weights: Vec<Weight>,
-    pub(crate) generation: u32,
-    pub(crate) created: Time,
-    /// By ownerReference: policy, group and name of the parent.
-    pub(crate) owners: Vec<(PolicyId, u8, String)>,
-    /// By labels: policy, group and selector.
-    pub(crate) labels: Vec<(PolicyId, u8, SelectorId)>,
-    /// From then on it weighs so.
-    pub(crate) then: Option<(Time, Weight)>,
-    pub(crate) parent: Option<Parent>,
-}
-
-/// What an object is as a parent.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Parent {
-    pub(crate) policies: Vec<PolicyId>,
-    pub(crate) evidence: Evidence,
-    pub(crate) deleting: bool,
-    pub(crate) owned: bool,
-    pub(crate) unrendered: bool,
-    pub(crate) selects: Vec<(PolicyId, SelectorId)>,
-    pub(crate) expects: Vec<(PolicyId, u8, String)>,
-    pub(crate) status: Status,
-}
-
 /// A write that the server accepted.
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
     /// Milliseconds since the start.
     pub(crate) at: i64,
     pub(crate) parent: String,
+    pub(crate) uid: u32,
+    /// Which life of ours wrote it.
+    pub(crate) life: u32,
     pub(crate) after: Status,
 }
 
@@ -89,6 +62,9 @@ pub(crate) struct World {
     /// Passes that were due: when, and whose.
     pub(crate) passes: Vec<(i64, String)>,
     pub(crate) places: Vec<Option<String>>,
+    /// Each write to a parent moves its generation.
+    pub(crate) moved_by_writes: bool,
+    pub(crate) life: u32,
     uids: u32,
 }
 
@@ -115,6 +91,8 @@ impl World {
             log: Vec::new(),
             passes: Vec::new(),
             places: Vec::new(),
+            moved_by_writes: false,
+            life: 0,
             uids: 0,
         }
     }
@@ -130,6 +108,19 @@ impl World {
         }
         self.engine.set_policy(self.now, id, Some(policy.clone()));
         self.policies.insert(id, policy);
+    }
+
+    /// A policy is deleted: its parents are shown without it.
+    pub(crate) fn forget(&mut self, id: PolicyId) {
+        self.engine.set_policy(self.now, id, None);
+        self.policies.remove(&id);
+        for name in self.objects.keys().cloned().collect::<Vec<_>>() {
+            let object = self.objects.get_mut(&name).unwrap();
+            object.parent.iter_mut().for_each(|p| p.policies.retain(|p| *p != id));
+            object.owners.retain(|(p, _, _)| *p != id);
+            object.labels.retain(|(p, _, _)| *p != id);
+            self.observe(&name);
+        }
     }
 
     /// Every kind was listed.
@@ -236,11 +227,11 @@ impl World {
         let mut links: Vec<Link> = Vec::new();
         for (policy, group, owner) in &object.owners {
             let target = Target::Object(self.place(owner));
-            links.push(Link { policy: *policy, group: *group, lens: 0, target });
+            links.push(Link::new(*policy, *group, 0, target));
         }
         for (policy, group, selector) in &object.labels {
             let target = Target::Selector(*selector);
-            links.push(Link { policy: *policy, group: *group, lens: 0, target });
+            links.push(Link::new(*policy, *group, 0, target));
         }
         let parent = object.parent.as_ref().map(|p| p.view(&object));
         let turned = object.then.filter(|(at, _)| *at <= self.now);
@@ -262,6 +253,7 @@ impl World {
     /// everything was listed.
     pub(crate) fn restart(&mut self, order: &[&str]) {
         self.engine = World::engine();
+        self.life += 1;
         self.flights.clear();
         for (id, policy) in &self.policies {
             self.engine.set_policy(self.now, *id, Some(policy.clone()));
@@ -319,9 +311,26 @@ impl World {
         let object = &self.objects[name];
         let fate = if self.fates.is_empty() { Fate::Lands } else { self.fates.remove(0) };
         let before = object.parent.as_ref().unwrap().status.clone();
+        for (policy, entry) in &wanted {
+            self.check(name, *policy, before.get(policy), entry);
+        }
         let (uid, generation, id) = (object.uid, object.generation, object.id);
         let lands = self.now + self.delay;
         self.flights.push(Flight { lands, name: name.to_owned(), id, uid, generation, before, wanted, fate });
+    }
+
+    /// What no write may say, whatever happens.
+    fn check(&self, name: &str, policy: PolicyId, before: Option<&Entry>, entry: &Entry) {
+        if before == Some(entry) {
+            return;
+        }
+        if entry.reason == ParentReason::AllChildrenReady {
+            let naive = naive::answer(self, name, policy);
+            assert_eq!(naive.reason, entry.reason, "{name} is told to be ready");
+        }
+        let first = before.is_none_or(|before| before.about != entry.about);
+        let unsaid = matches!(entry.reason, ParentReason::ChildrenPending | ParentReason::Terminating);
+        assert!(!first || unsaid, "the first word about {name} is {}", entry.brief());
     }
 
     /// Writes arrive at the server, and its answers here.
@@ -352,7 +361,9 @@ impl World {
         }
         assert_ne!(parent.status, flight.wanted, "{} says so already", flight.name);
         parent.status = flight.wanted.clone();
-        self.log.push(Written { at, parent: flight.name.clone(), after: flight.wanted.clone() });
+        object.generation += u32::from(self.moved_by_writes);
+        let (parent, uid, life) = (flight.name.clone(), flight.uid, self.life);
+        self.log.push(Written { at, parent, uid, life, after: flight.wanted.clone() });
         match flight.fate {
             Fate::Unheard(after) => Outcome::Retry(after),
             _ => Outcome::Written,
@@ -374,62 +385,3 @@ impl World {
     }
 }
 
-impl Parent {
-    fn view(&self, object: &Object) -> ParentView {
-        let generation = u64::from(object.generation);
-        let answer = |policy: &PolicyId| {
-            let told = self.status.get(policy);
-            AnswerView {
-                policy: *policy,
-                told: told.map(|e| Told { reason: e.reason, since: e.since, stalled: e.stalled }),
-                about: told.map(|e| u64::from(e.about)),
-                owned: self.owned,
-                selects: self.selects.iter().filter(|(p, _)| p == policy).map(|(_, s)| *s).collect(),
-                expects: self
-                    .expects
-                    .iter()
-                    .filter(|(p, _, _)| p == policy)
-                    .map(|(_, group, name)| (*group, hash(name)))
-                    .collect(),
-                unrendered: self.unrendered,
-            }
-        };
-        ParentView {
-            generation,
-            evidence: self.evidence,
-            deleting: self.deleting,
-            digest: if self.status.is_empty() { Digest::default() } else { digest(&self.status) },
-            answers: self.policies.iter().map(answer).collect(),
-        }
-    }
-}
-
-/// What a test asks.
-impl World {
-    /// What a parent says for the policy: the reason's word, with `!` where it is stalled; empty where nothing.
-    pub(crate) fn says(&self, name: &str) -> String {
-        self.says_for(name, POLICY)
-    }
-
-    /// What a parent says for a policy.
-    pub(crate) fn says_for(&self, name: &str, policy: PolicyId) -> String {
-        let entry = self.objects[name].parent.as_ref().unwrap().status.get(&policy);
-        entry.map(Entry::brief).unwrap_or_default()
-    }
-
-    /// Everything that was written on a parent for the policy: when, and what.
-    pub(crate) fn told(&self, name: &str) -> Vec<(i64, String)> {
-        let of = self.log.iter().filter(|w| w.parent == name);
-        of.map(|w| (w.at, w.after.get(&POLICY).map(Entry::brief).unwrap_or_default())).collect()
-    }
-
-    /// The words of everything that was written on a parent.
-    pub(crate) fn words(&self, name: &str) -> Vec<String> {
-        self.told(name).into_iter().map(|(_, words)| words).collect()
-    }
-
-    /// The reason that the engine holds, written or not.
-    pub(crate) fn reason(&self, name: &str) -> Option<ParentReason> {
-        self.engine.answer(self.id(name), POLICY).map(|a| a.reason)
-    }
-}

@@ -6,6 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use aggregator::ObjectId;
 use rustc_hash::FxHashSet;
 
+/// Room that an empty set keeps: a first list fills it with everything there is, and never again.
+const KEPT: usize = 1_024;
+
 /// The dirty set, in the order in which objects first moved.
 #[derive(Debug, Default)]
 pub(super) struct Dirty {
@@ -28,6 +31,9 @@ impl Dirty {
         let taken: Vec<_> = (0..most).map_while(|_| inner.0.pop_front()).collect();
         for id in &taken {
             inner.1.remove(id);
+        }
+        if inner.0.is_empty() && inner.0.capacity() > KEPT {
+            *inner = Default::default();
         }
         taken
     }

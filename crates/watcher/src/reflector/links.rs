@@ -54,7 +54,7 @@ impl Reflector {
     /// Lets go of the owners that links referred to.
     pub(super) fn release(&self, links: &[Link]) {
         for link in links {
-            if let Target::Object(id) = link.target {
+            if let Target::Object(id) = link.target() {
                 let last = self.slots.with(id, |slot| {
                     slot.refs = slot.refs.saturating_sub(1);
                     slot.refs == 0 && slot.row.is_none()
@@ -78,7 +78,7 @@ impl Reflector {
         let mut strangers = Vec::new();
         self.slots.each(|id, slot| {
             let refers =
-                |row: &super::Row| row.links.as_slice().iter().any(|l| l.target == Target::Object(owner));
+                |row: &super::Row| row.links.as_slice().iter().any(|l| l.target() == Target::Object(owner));
             if slot.row.as_ref().is_some_and(refers) {
                 strangers.push(id);
             }
@@ -90,7 +90,7 @@ impl Reflector {
 }
 
 fn link(rule: &ChildRule, target: Target) -> Link {
-    Link { policy: rule.policy, group: rule.group, lens: rule.lens, target }
+    Link::new(rule.policy, rule.group, rule.lens, target)
 }
 
 fn group_of(api_version: &str) -> &str {

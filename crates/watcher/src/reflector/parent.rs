@@ -65,10 +65,10 @@ pub(super) fn read(
             evidence: evidence(meta, object, &status, interest.counted),
             deleting: meta.deleted.is_some(),
             digest: digest(status.ours.iter().map(|o| &o.entry), kept_generation(&status, rules)),
-            answers: Vec::new(),
+            answers: Vec::with_capacity(rules.len()),
         },
         status,
-        targets: Vec::new(),
+        targets: Vec::with_capacity(rules.len()),
     };
     for rule in rules {
         let (view, target) = answer(meta, object, rule, &row, interest.counted, selectors, before);

@@ -36,13 +36,13 @@ pub struct Row {
 /// A namespace name, shared by all rows that are in it; half as wide as an `Arc<str>`.
 pub type Namespace = arcstr::ArcStr;
 
-/// None or one inline, more behind a box.
+/// None or one inline, more behind a thin pointer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Links {
     #[default]
     None,
     One(Link),
-    Many(Box<[Link]>),
+    Many(Box<Box<[Link]>>),
 }
 
 impl Links {
@@ -50,7 +50,7 @@ impl Links {
         match links.as_slice() {
             [] => Links::None,
             [one] => Links::One(*one),
-            _ => Links::Many(links.into()),
+            _ => Links::Many(Box::new(links.into())),
         }
     }
 

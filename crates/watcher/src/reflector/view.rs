@@ -37,7 +37,7 @@ impl Reflector {
     fn counted_links(&self, id: ObjectId) -> Vec<Link> {
         let read = self.read(id, |row| (row.links.as_slice().to_vec(), row.namespace.clone()));
         let Some((mut links, namespace)) = read else { return Vec::new() };
-        links.retain(|link| match link.target {
+        links.retain(|link| match link.target() {
             Target::Object(owner) => !self.is_stranger(owner, &namespace),
             Target::Selector(_) => true,
         });
@@ -49,7 +49,7 @@ impl Reflector {
         let mut refers = Vec::new();
         self.each(|_, row| {
             for link in row.links.as_slice() {
-                if let Target::Object(owner) = link.target {
+                if let Target::Object(owner) = link.target() {
                     refers.push((format!("{}/{}", row.namespace, row.name), row.namespace.clone(), owner));
                 }
             }

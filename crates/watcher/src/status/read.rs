@@ -107,9 +107,12 @@ impl ParentStatus {
         let taken = takeover.contains(&&*kind);
         match entry {
             Some(entry) if !again && ((held && entry.reason().is_some()) || taken) => {
+                // Almost always one or two, kept for as long as the parent lives: no room for four.
+                self.ours.reserve_exact(1);
                 self.ours.push(Owned { index, entry, text: text.to_owned() });
             }
             _ => {
+                self.foreign.reserve_exact(1);
                 self.foreign.push((kind.as_ref().into(), owners.join(", ").into()));
                 let generation = raw::member(text, "observedGeneration").and_then(raw::integer);
                 self.foreign_generation = self.foreign_generation.max(generation);

@@ -4,6 +4,11 @@ use readiness::Time;
 
 /// The moment that `text` names, to the millisecond; `None` where Go would not parse it.
 pub(crate) fn parse(text: &str) -> Option<Time> {
+    nanos(text).and_then(|nanos| i64::try_from(nanos.div_euclid(1_000_000)).ok()).map(Time)
+}
+
+/// The same to the nanosecond, since 1970.
+pub(crate) fn nanos(text: &str) -> Option<i128> {
     let (date, clock) = text.split_once('T')?;
     let mut date = date.split('-');
     let (year, month, day) =
@@ -14,12 +19,12 @@ pub(crate) fn parse(text: &str) -> Option<Time> {
     let (clock, offset_minutes) = split_zone(clock)?;
     let mut clock = clock.splitn(3, ':');
     let (hour, minute) = (digits(clock.next()?, 1, 2)?, digits(clock.next()?, 2, 2)?);
-    let (second, millis) = seconds(clock.next()?)?;
+    let (second, nanos) = seconds(clock.next()?)?;
     if hour > 23 || minute > 59 || second > 59 {
         return None;
     }
     let minutes = (days_since_epoch(year, month, day) * 24 + hour) * 60 + minute - offset_minutes;
-    Some(Time((minutes * 60 + second) * 1000 + millis))
+    Some(i128::from(minutes * 60 + second) * 1_000_000_000 + i128::from(nanos))
 }
 
 fn digits(text: &str, least: usize, most: usize) -> Option<i64> {
@@ -34,8 +39,8 @@ fn seconds(text: &str) -> Option<(i64, i64)> {
     if fraction.is_empty() || !fraction.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    let millis = format!("{fraction:0<3}");
-    Some((digits(whole, 2, 2)?, digits(&millis[..3], 3, 3)?))
+    let nanos = format!("{fraction:0<9}");
+    Some((digits(whole, 2, 2)?, digits(&nanos[..9], 9, 9)?))
 }
 
 fn split_zone(text: &str) -> Option<(&str, i64)> {

@@ -99,6 +99,7 @@ impl Library {
                 verdict: PeerVerdict { status: Some("Unknown"), message: error.to_string() },
                 line: None,
                 limit: None,
+                failed: true,
                 steps: 0,
             },
         })

@@ -123,7 +123,7 @@ impl Machine {
             (None, Err(error)) => (Err(Failed::of(&error)), None),
         };
         match verdict {
-            Ok(verdict) => Outcome { verdict, line, limit: None, steps },
+            Ok(verdict) => Outcome { verdict, line, limit: None, failed: false, steps },
             Err(failed) => Outcome { steps, ..Outcome::failed(failed) },
         }
     }
@@ -311,6 +311,6 @@ impl Outcome {
             Failed::Limit(limit) => (Some(limit), format!("the script was stopped: {limit}")),
         };
         let verdict = PeerVerdict { status: Some("Unknown"), message };
-        Outcome { verdict, line: None, limit, steps: 0 }
+        Outcome { verdict, line: None, limit, failed: true, steps: 0 }
     }
 }

@@ -70,6 +70,8 @@ pub struct Outcome {
     pub line: Option<u32>,
     /// The bound that stopped it.
     pub limit: Option<Limit>,
+    /// It could not be run, failed, was stopped, or returned what is no verdict: the word is ours, not the script's.
+    pub failed: bool,
     steps: u32,
 }
 

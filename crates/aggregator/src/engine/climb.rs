@@ -5,6 +5,7 @@ use readiness::rollup::ParentReason;
 
 use super::{Cause, Draft, Engine};
 use crate::judge::{Gate, Judged, is_well, judge};
+use crate::roll::Roll;
 use crate::types::{ObjectId, RollId};
 
 /// A roll judged so often in one poll is in a loop that the cycle guard did not see; it goes on in the next.
@@ -164,13 +165,20 @@ impl Engine {
         if gate == Gate::Closed && !roll.deleting {
             return None;
         }
+        let held = roll.phase.announced && !roll.deleting && self.awaits(roll);
         let policy = self.policies.get(at)?.as_ref()?;
         let roll = self.graph.roll_mut(id)?;
+        if held {
+            roll.held = true;
+            return None;
+        }
         let Judged { answer, again } = judge(roll, policy, gate, now);
         self.counts.judged += 1;
         roll.touched.fire(now);
         let moved = std::mem::take(&mut roll.doubted) || roll.answer != answer;
         roll.answer = answer;
+        // Those above may have been waiting for this.
+        let awaited = std::mem::take(&mut roll.held) || !roll.judged;
         roll.judged |= gate != Gate::Closed;
         let waited = std::mem::take(&mut roll.waits);
         let again = again.filter(|_| roll.view.is_some());
@@ -193,10 +201,24 @@ impl Engine {
             self.climb(parent, now);
         }
         // Where nothing is written, nobody renders its words: whoever quotes them is told that they may have moved.
-        if reworded && silent {
+        if awaited || (reworded && silent) {
             self.touch_owners(parent, now, Cause::Others);
         }
         Some(parent)
+    }
+
+    /// Among what keeps it from being ready is a parent that was not judged yet, because a list is awaited: it is not
+    /// known to be ready, and not known not to be. What was said of those above stays until it is.
+    fn awaits(&self, roll: &Roll) -> bool {
+        self.awaiting && roll.troubles.iter().any(|t| self.is_awaited(t.child))
+    }
+
+    fn is_awaited(&self, child: ObjectId) -> bool {
+        let mut rolls = self.graph.rolls_of(child).iter().filter_map(|r| self.graph.roll(*r));
+        rolls.any(|r| {
+            let unjudged = !r.judged && self.gate(r.policy) == Gate::Closed;
+            r.view.is_some() && !r.deleting && (unjudged || self.awaits(r))
+        })
     }
 
     /// The answer about `parent` moved; its owners are judged in the same poll, so that a cascade costs one debounce.

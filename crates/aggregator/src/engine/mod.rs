@@ -65,6 +65,8 @@ pub struct Engine {
     resync: Resync<ObjectId, Time>,
     /// Writes on their way to parents that are gone: their outcomes are not for whoever has that place now.
     orphans: BTreeMap<ObjectId, u32>,
+    /// A list is awaited under some policy.
+    awaiting: bool,
     counts: Counts,
     /// How many polls there were.
     polls: u32,
@@ -90,6 +92,7 @@ impl Engine {
             calm: Deadlines::default(),
             resync: Resync::new(resync, audit, seed),
             orphans: BTreeMap::new(),
+            awaiting: false,
             counts: Counts::default(),
             polls: 0,
             drafted: Vec::new(),
@@ -143,6 +146,8 @@ impl Engine {
         let gate = policy.map_or(Gate::Closed, |p| Gate::over(p.kinds.iter().map(|k| self.kind(*k))));
         let Some(held) = self.gates.get_mut(usize::from(id.0)) else { return };
         *held = gate;
+        let mut used = self.policies.iter().zip(&self.gates);
+        self.awaiting = used.any(|(policy, gate)| policy.is_some() && *gate == Gate::Closed);
         if gate != Gate::Closed {
             for roll in self.rolls_under(id) {
                 self.at_once(roll, now);

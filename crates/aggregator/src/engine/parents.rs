@@ -13,6 +13,11 @@ use crate::types::{Answer, AnswerView, Digest, ObjectId, ParentView, PolicyId, R
 impl Engine {
     pub(super) fn set_parent(&mut self, now: Time, id: ObjectId, view: Option<&ParentView>) {
         let answers = view.map_or(&[][..], |v| &v.answers);
+        let selects: Vec<_> =
+            answers.iter().flat_map(|a| a.selects.iter().map(move |s| (a.policy, *s))).collect();
+        if view.is_none() {
+            self.set_selects(now, id, &[]);
+        }
         for roll in self.graph.rolls_of(id).to_vec() {
             let policy = self.graph.roll(roll).map(|r| r.policy);
             if !answers.iter().any(|a| Some(a.policy) == policy) {
@@ -27,23 +32,24 @@ impl Engine {
             if let Some(parent) = self.graph.parent_mut(id) {
                 (parent.enrolled, parent.passed) = (false, false);
             }
-            return self.set_selects(now, id, &[]);
+            return;
         };
         let mut anew = false;
         for answer in answers {
             anew |= self.set_answer(now, id, view, answer);
         }
-        let selects: Vec<_> =
-            answers.iter().flat_map(|a| a.selects.iter().map(move |s| (a.policy, *s))).collect();
         self.set_selects(now, id, &selects);
         self.hear(now, id, view, anew);
     }
 
     /// What the parent says is compared with what it was told.
     fn hear(&mut self, now: Time, id: ObjectId, view: &ParentView, anew: bool) {
+        let unsaid = |a: &&AnswerView| !a.owned && self.policy(a.policy).is_some_and(|p| !p.shadow);
         let leave = |a: &AnswerView| a.told.is_some_and(|t| t.reason == ParentReason::Terminating);
+        let mut said = view.answers.iter().filter(unsaid).peekable();
+        let leaves = view.deleting && said.peek().is_some() && said.all(leave);
         let parent = self.graph.node_mut(id).parent.get_or_insert_default();
-        parent.taken_leave = view.deleting && (parent.taken_leave || view.answers.iter().any(leave));
+        parent.taken_leave = leaves || (view.deleting && parent.taken_leave);
         let before = parent.delivery;
         if anew {
             parent.delivery.hurry();

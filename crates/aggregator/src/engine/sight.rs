@@ -87,7 +87,9 @@ impl Engine {
 
     pub(super) fn detach(&mut self, now: Time, child: ObjectId, roll: RollId, group: u8) {
         let edges = self.graph.edges_of(child);
-        if let Some(edge) = edges.iter().find(|e| e.roll == roll && e.group == group) {
+        let edge = edges.iter().find(|e| e.roll == roll && e.group == group);
+        // It may be found in two ways, by owner and by labels for example.
+        if let Some(edge) = edge.filter(|e| !self.graph.is_linked(child, e)) {
             let moved = self.graph.detach(child, *edge);
             self.graph.stir(roll, now, false);
             for roll in moved {

@@ -177,7 +177,8 @@ impl Graph {
     /// Does any link of `child` lead where `edge` does?
     pub(crate) fn is_linked(&self, child: ObjectId, edge: &Edge) -> bool {
         let Some((node, roll)) = self.node(child).zip(self.roll(edge.roll)) else { return false };
-        let mut links = node.links.iter().filter(|l| (l.policy, l.group, l.lens) == (roll.policy, edge.group, edge.lens));
+        let mut links =
+            node.links.iter().filter(|l| (l.policy, l.group, l.lens) == (roll.policy, edge.group, edge.lens));
         links.any(|link| match link.target() {
             Target::Object(parent) => parent == roll.parent,
             Target::Selector(selector) => self.selectors.selects(roll.parent, roll.policy, selector),

@@ -51,6 +51,8 @@ pub(crate) struct Roll {
     pub(crate) judged: bool,
     /// It was answered to be well, but what was seen since, and waits to be judged, says otherwise.
     pub(crate) doubted: bool,
+    /// It waits for a parent below it to be judged.
+    pub(crate) held: bool,
     /// What holds it back may be put into other words than before.
     pub(crate) reworded: bool,
     /// It is in the queue of what is judged once it is quiet, or of what changes by itself.
@@ -93,6 +95,7 @@ impl Roll {
             answer: None,
             judged: false,
             doubted: false,
+            held: false,
             reworded: false,
             waits: Waits::default(),
             climbs: (0, 0),

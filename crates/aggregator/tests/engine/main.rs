@@ -3,8 +3,19 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
 mod answers;
+mod ask;
+mod blindness;
+mod expectations;
+mod histories;
+mod identity;
+mod invariants;
+mod naive;
+mod object;
 mod pace;
+mod pass;
+mod policies;
 mod server;
+mod shapes;
 mod silence;
 mod world;
 

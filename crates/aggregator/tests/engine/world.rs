@@ -384,4 +384,3 @@ impl World {
         self.objects[name].id
     }
 }
-

@@ -1,0 +1,153 @@
+//! The answer as anybody would work it out from the whole world, without memory and without haste.
+
+use std::collections::BTreeSet;
+
+use aggregator::{Evidence, KindState, Policy, PolicyId, Quorum, Role};
+use readiness::Level::{Failed, Missing, Progressing, Ready, Stuck, Suspended, Terminating, Unknown};
+use readiness::rollup::{ParentReason, Status, Weight};
+
+use crate::object::{Object, Parent};
+use crate::world::World;
+
+/// What is to be said, and of how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Naive {
+    pub(crate) reason: ParentReason,
+    pub(crate) stalled: bool,
+    pub(crate) total: usize,
+    pub(crate) ready: usize,
+}
+
+impl Naive {
+    fn bare(reason: ParentReason) -> Naive {
+        Naive { reason, stalled: false, total: 0, ready: 0 }
+    }
+}
+
+/// Names of those for whom `child` counts, with policy and group: each once, whatever leads there.
+fn owners(world: &World, child: &Object) -> BTreeSet<(PolicyId, u8, String)> {
+    let mut owners: BTreeSet<_> = child.owners.iter().cloned().collect();
+    for (policy, group, selector) in &child.labels {
+        for (name, object) in &world.objects {
+            let selects = object.parent.as_ref().is_some_and(|p| p.selects.contains(&(*policy, *selector)));
+            if selects {
+                owners.insert((*policy, *group, name.clone()));
+            }
+        }
+    }
+    owners
+}
+
+/// Everything above `name`, itself included.
+fn above(world: &World, name: &str) -> BTreeSet<String> {
+    let mut seen = BTreeSet::from([name.to_owned()]);
+    loop {
+        let objects = seen.iter().filter_map(|name| world.objects.get(name));
+        let more: BTreeSet<String> =
+            objects.flat_map(|object| owners(world, object)).map(|(_, _, owner)| owner).collect();
+        let before = seen.len();
+        seen.extend(more);
+        if seen.len() == before {
+            return seen;
+        }
+    }
+}
+
+/// The children of `parent` in one group of a policy that are counted.
+pub(crate) fn children(world: &World, parent: &str, policy: PolicyId, group: u8) -> Vec<(String, Weight)> {
+    let beyond = above(world, parent);
+    let counts = |child: &Object| owners(world, child).contains(&(policy, group, parent.to_owned()));
+    let children = world.objects.iter().filter(|(name, child)| counts(child) && !beyond.contains(*name));
+    children.map(|(name, child)| (name.clone(), weight(world, name, child))).collect()
+}
+
+/// A parent weighs as its worst answer says, unless it is being deleted.
+fn weight(world: &World, name: &str, object: &Object) -> Weight {
+    let own = object.weights[0];
+    let Some(parent) = &object.parent else { return own };
+    if matches!(own.level, Stuck | Terminating) {
+        return own;
+    }
+    let answers = parent.policies.iter().map(|policy| answer(world, name, *policy));
+    answers.map(|a| Weight { level: a.reason.level(), terminal: a.stalled }).min().unwrap_or(own)
+}
+
+/// What `parent` is to say for `policy` once it has been quiet for longer than any limit.
+pub(crate) fn answer(world: &World, name: &str, id: PolicyId) -> Naive {
+    let parent = world.objects[name].parent.as_ref().unwrap();
+    let policy = &world.policies[&id];
+    let groups: Vec<Vec<(String, Weight)>> =
+        (0..policy.groups.len()).map(|group| children(world, name, id, group as u8)).collect();
+    let critical = |at: &usize| policy.groups[*at].role == Role::Critical;
+    let all = groups.iter().enumerate().filter(|(at, _)| critical(at)).flat_map(|(_, g)| g);
+    let (total, ready) = all.fold((0, 0), |(t, r), (_, w)| (t + 1, r + usize::from(w.level == Ready)));
+    let say = |reason| Naive { reason, stalled: false, total, ready };
+    if parent.deleting {
+        return say(ParentReason::Terminating);
+    }
+    if parent.unrendered {
+        return say(ParentReason::TemplateFailed);
+    }
+    if parent.evidence == Evidence::NotYet {
+        return Naive { stalled: true, ..Naive::bare(ParentReason::OperatorSilent) };
+    }
+    let (reason, stalled) = of_children(parent, policy, id, &groups);
+    let blind = policy.kinds.iter().map(|kind| world.kinds[kind]);
+    let blind = blind.filter(|s| matches!(s, KindState::Forbidden | KindState::Stale)).min();
+    match blind {
+        Some(state) if reason.status() != Status::False || reason == ParentReason::ChildrenMissing => {
+            say(if state == KindState::Stale && !forbidden(world, policy) {
+                ParentReason::WatchStale
+            } else {
+                ParentReason::KindNotVisible
+            })
+        }
+        _ => Naive { stalled, ..say(reason) },
+    }
+}
+
+fn forbidden(world: &World, policy: &Policy) -> bool {
+    policy.kinds.iter().any(|kind| world.kinds[kind] == KindState::Forbidden)
+}
+
+fn of_children(
+    parent: &Parent,
+    policy: &Policy,
+    id: PolicyId,
+    groups: &[Vec<(String, Weight)>],
+) -> (ParentReason, bool) {
+    let (mut troubles, mut missing, mut surplus, mut total) = (Vec::new(), false, false, 0);
+    for (at, (group, children)) in policy.groups.iter().zip(groups).enumerate() {
+        if group.role == Role::Optional {
+            continue;
+        }
+        total += children.len();
+        let awake: Vec<_> = children.iter().filter(|(_, w)| w.level != Suspended).collect();
+        let ready = awake.iter().filter(|(_, w)| w.level == Ready).count();
+        let (least, quorum) = match group.quorum {
+            Quorum::All => (0, None),
+            Quorum::Count(n) => (n as usize, Some(n as usize)),
+            Quorum::Percent(p) => (0, Some((awake.len() * p as usize).div_ceil(100))),
+        };
+        missing |= children.len() < least.max(group.min as usize);
+        surplus |= group.max.is_some_and(|max| children.len() > max as usize);
+        if !quorum.is_some_and(|needed| needed > 0 && ready >= needed) {
+            troubles.extend(children.iter().map(|(_, w)| *w));
+        }
+        let expected = parent.expects.iter().filter(|(p, g, _)| *p == id && usize::from(*g) == at);
+        missing |= expected.into_iter().any(|(_, _, name)| !children.iter().any(|(n, _)| n == name));
+    }
+    missing |= total == 0 || total < policy.min as usize;
+    let any = |level| troubles.iter().any(|w| w.level == level);
+    match () {
+        () if any(Failed) => (ParentReason::ChildrenFailed, troubles.iter().any(|w| w.terminal)),
+        () if any(Stuck) => (ParentReason::ChildrenStuck, true),
+        () if missing || any(Missing) => (ParentReason::ChildrenMissing, true),
+        () if surplus => (ParentReason::TooManyChildren, false),
+        () if any(Unknown) => (ParentReason::ChildrenUnknown, false),
+        () if any(Progressing) => (ParentReason::ChildrenProgressing, false),
+        () if any(Terminating) => (ParentReason::ChildrenTerminating, false),
+        () if any(Suspended) && !any(Ready) => (ParentReason::ChildrenSuspended, false),
+        () => (ParentReason::AllChildrenReady, false),
+    }
+}

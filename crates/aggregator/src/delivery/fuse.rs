@@ -44,7 +44,10 @@ impl Fuse {
     }
 
     /// Something other than the parent itself has moved.
-    pub(super) fn provoke(&mut self) {
+    pub(super) fn provoke(&mut self, now: Time) {
+        if self.blown() {
+            self.since = now;
+        }
         self.tokens = self.tokens.max(CAUSE);
     }
 
@@ -88,8 +91,8 @@ mod tests {
                 .count()
         };
         assert_eq!(spend(&mut fuse), 19);
-        fuse.provoke();
-        fuse.provoke();
+        fuse.provoke(Time(7));
+        fuse.provoke(Time(7));
         assert_eq!(spend(&mut fuse), 3);
         fuse.mend();
         assert!(!fuse.blown());

@@ -144,8 +144,8 @@ impl Delivery {
     }
 
     /// Something other than the parent itself has moved.
-    pub(crate) fn provoke(&mut self) {
-        self.fuse.provoke();
+    pub(crate) fn provoke(&mut self, now: Time) {
+        self.fuse.provoke(now);
     }
 
     /// A write is on its way.

@@ -49,7 +49,7 @@ impl Engine {
         let Some(parent) = self.graph.parent_mut(id) else { return };
         if cause == Cause::Others {
             parent.provoked = true;
-            parent.delivery.provoke();
+            parent.delivery.provoke(now);
         }
         if std::mem::take(&mut parent.passed) {
             self.resync.moved(id, now);
@@ -202,7 +202,7 @@ impl Engine {
         }
         // Where nothing is written, nobody renders its words: whoever quotes them is told that they may have moved.
         if awaited || (reworded && silent) {
-            self.touch_owners(parent, now, Cause::Others);
+            self.touch_owners(parent, now, self.cause_of(parent));
         }
         Some(parent)
     }
@@ -226,14 +226,18 @@ impl Engine {
         self.counts.moved += 1;
         self.enroll(parent, now);
         self.reweigh(parent);
-        let provoked = self.graph.parent(parent).is_some_and(|p| p.provoked);
+        let cause = self.cause_of(parent);
         for at in 0..self.moved.len() {
             let owner = self.moved[at];
             self.at_once(owner, now);
-            if provoked {
-                self.stirred(owner, now, Cause::Others);
-            }
+            self.stirred(owner, now, cause);
         }
+    }
+
+    /// Who moved what is said of `parent`, since it was last offered.
+    fn cause_of(&self, parent: ObjectId) -> Cause {
+        let provoked = self.graph.parent(parent).is_some_and(|p| p.provoked);
+        if provoked { Cause::Others } else { Cause::Perhaps }
     }
 
     /// The pass looks after parents that are not ready, and no others.

@@ -113,6 +113,9 @@ impl Engine {
         if first {
             roll.answer = answer.told.map(restored);
         }
+        // A condition that is given up by somebody else is one that we have said nothing about.
+        let given_up = roll.view.as_ref().is_some_and(|v| v.owned) && !answer.owned;
+        roll.phase.announced &= !given_up;
         roll.phase.announced |= told.is_some() || shadow || answer.owned;
         roll.evidence = view.evidence;
         roll.deleting = view.deleting;

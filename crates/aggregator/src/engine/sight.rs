@@ -21,10 +21,9 @@ impl Engine {
         let first = !std::mem::replace(&mut node.present, true);
         let respecified = !first && node.generation != view.generation;
         node.generation = view.generation;
-        let before = std::mem::replace(&mut node.weights, Weights::of(view.weights));
-        // Our own writes make a parent move too; what is no parent is moved by others alone.
-        let by_others = first || respecified || view.parent.is_none() || before != node.weights;
-        let cause = if by_others { Cause::Others } else { Cause::Perhaps };
+        node.weights = Weights::of(view.weights);
+        // A parent is moved by our own writes too; what is none, by others alone.
+        let cause = if first || view.parent.is_none() { Cause::Others } else { Cause::Perhaps };
         self.ripen(now, id, view.recheck);
         if view.parent.is_some() || self.graph.parent(id).is_some() {
             self.set_parent(now, id, view.parent);

@@ -1,1 +1,133 @@
-//! todo
+//! What may be said of what cannot be seen.
+
+use aggregator::{KindId, KindState, Policy};
+use readiness::Level::{Failed, Progressing, Ready};
+
+use crate::answers::well;
+use crate::world::{CHILDREN, PARENTS, POLICY, World};
+use crate::{group, groups, policy};
+
+const EXTRAS: KindId = KindId(2);
+
+/// A policy over two kinds of children, both of which are there and ready.
+fn both() -> World {
+    let mut w = World::with(groups(vec![group(CHILDREN), group(EXTRAS)]));
+    w.parent("db");
+    w.child("web", "db", Ready);
+    w.create("disk", EXTRAS, Ready, |disk| disk.owners = vec![(POLICY, 1, "db".to_owned())]);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w
+}
+
+#[test]
+fn a_kind_that_went_blind_turns_true_into_unknown_and_back() {
+    for (state, reason) in [(KindState::Stale, "WatchStale"), (KindState::Forbidden, "KindNotVisible")] {
+        let mut w = both();
+        w.kind(EXTRAS, state);
+        w.run(1_000);
+        assert_eq!(w.says("db"), reason);
+        w.kind(EXTRAS, KindState::Synced);
+        w.run(10_000);
+        assert_eq!(w.says("db"), "AllChildrenReady");
+    }
+}
+
+#[test]
+fn a_parent_whose_own_kind_cannot_be_watched_is_not_called_ready_either() {
+    let mut w = both();
+    w.kind(PARENTS, KindState::Stale);
+    w.run(1_000);
+    assert_eq!(w.says("db"), "WatchStale");
+}
+
+#[test]
+fn what_is_seen_to_be_wrong_is_said_all_the_same() {
+    let mut w = both();
+    w.kind(EXTRAS, KindState::Stale);
+    w.turn("web", Failed);
+    w.run(10_000);
+    assert_eq!(w.says("db"), "ChildrenFailed");
+    w.turn("web", Progressing);
+    w.run(10_000);
+    assert_eq!(w.says("db"), "ChildrenProgressing");
+    w.turn("web", Ready);
+    w.run(10_000);
+    assert_eq!(w.says("db"), "WatchStale");
+}
+
+#[test]
+fn what_is_not_found_where_nothing_can_be_seen_is_not_called_missing() {
+    let mut w = both();
+    w.kind(EXTRAS, KindState::Forbidden);
+    w.remove("disk");
+    w.run(20 * 60_000);
+    assert_eq!(w.says("db"), "KindNotVisible");
+}
+
+#[test]
+fn of_two_kinds_of_blindness_the_one_that_a_rule_would_heal_is_told() {
+    for (first, second) in [(EXTRAS, CHILDREN), (CHILDREN, EXTRAS)] {
+        let mut w = both();
+        w.kind(first, KindState::Stale);
+        w.kind(second, KindState::Forbidden);
+        w.run(10_000);
+        assert_eq!(w.says("db"), "KindNotVisible");
+    }
+}
+
+#[test]
+fn a_kind_that_is_not_installed_has_no_objects_and_hides_none() {
+    let mut w = World::empty();
+    w.policy(POLICY, groups(vec![group(CHILDREN), group(EXTRAS)]));
+    w.sync();
+    w.kind(EXTRAS, KindState::Absent);
+    w.parent("db");
+    w.child("web", "db", Ready);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "ChildrenMissing");
+    let none = aggregator::Group { min: 0, ..group(EXTRAS) };
+    w.policy(POLICY, groups(vec![group(CHILDREN), none]));
+    w.run(20_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn blindness_of_a_kind_is_nothing_to_policies_that_do_not_look_at_it() {
+    let mut w = well();
+    w.policy(aggregator::PolicyId(2), Policy { shadow: true, ..groups(vec![group(EXTRAS)]) });
+    w.kind(EXTRAS, KindState::Forbidden);
+    let before = w.log.len();
+    w.run(60_000);
+    assert_eq!(w.log.len(), before);
+}
+
+#[test]
+fn a_new_generation_begins_under_blindness_as_well() {
+    let mut w = both();
+    w.kind(EXTRAS, KindState::Stale);
+    w.run(1_000);
+    let before = w.told("db").len();
+    w.respecify("db", aggregator::Evidence::Handled);
+    w.run(10_000);
+    assert_eq!(w.words("db")[before..], ["ChildrenPending", "WatchStale"]);
+}
+
+#[test]
+fn blindness_below_climbs() {
+    let mut w = World::empty();
+    w.policy(POLICY, groups(vec![group(PARENTS)]));
+    w.policy(aggregator::PolicyId(2), policy());
+    w.sync();
+    w.parent("top");
+    w.parent_so("mid", |p| p.policies = vec![aggregator::PolicyId(2)]);
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+    w.create("leaf", CHILDREN, Ready, |leaf| {
+        leaf.owners = vec![(aggregator::PolicyId(2), 0, "mid".to_owned())];
+    });
+    w.run(20_000);
+    assert_eq!(w.says("top"), "AllChildrenReady");
+    w.kind(CHILDREN, KindState::Stale);
+    w.run(1_000);
+    assert_eq!(w.says("top"), "ChildrenUnknown");
+}

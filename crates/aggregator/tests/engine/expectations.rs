@@ -1,1 +1,131 @@
-//! todo
+//! How many there must be, how many there may be, which, and how many of them must be ready.
+
+use aggregator::{Group, Policy, Quorum, Role};
+use readiness::Level::{self, Failed, Progressing, Ready, Suspended};
+
+use crate::world::{CHILDREN, POLICY, World};
+use crate::{group, groups, policy};
+
+/// What is said after a while of a parent under `policy` with children at these levels.
+fn said(policy: Policy, children: &[Level]) -> String {
+    let mut w = World::with(policy);
+    w.parent("db");
+    for (at, level) in children.iter().enumerate() {
+        w.child(&format!("web-{at}"), "db", *level);
+    }
+    w.run(60_000);
+    w.says("db")
+}
+
+fn one(group: Group) -> Policy {
+    groups(vec![group])
+}
+
+#[test]
+fn no_children_at_all_is_never_ready() {
+    assert_eq!(said(policy(), &[]), "ChildrenMissing");
+    for quorum in [Quorum::All, Quorum::Count(0), Quorum::Percent(0), Quorum::Percent(80)] {
+        assert_eq!(said(one(Group { min: 0, quorum, ..group(CHILDREN) }), &[]), "ChildrenMissing");
+    }
+    assert_eq!(said(groups(vec![]), &[]), "ChildrenMissing");
+    let optional = Group { role: Role::Optional, min: 0, ..group(CHILDREN) };
+    assert_eq!(said(one(optional), &[Ready]), "ChildrenMissing", "optional ones do not count");
+}
+
+#[test]
+fn fewer_than_the_least_are_missing_and_more_than_the_most_too_many() {
+    let some = |count| vec![Ready; count];
+    let few = || one(Group { min: 2, max: Some(3), ..group(CHILDREN) });
+    for (count, reason) in
+        [(1, "ChildrenMissing"), (2, "AllChildrenReady"), (3, "AllChildrenReady"), (4, "TooManyChildren")]
+    {
+        assert_eq!(said(few(), &some(count)), reason, "{count}");
+    }
+    assert_eq!(said(Policy { min: 3, ..policy() }, &some(2)), "ChildrenMissing", "in all groups together");
+    assert_eq!(said(one(Group { min: 0, max: Some(0), ..group(CHILDREN) }), &some(1)), "TooManyChildren");
+}
+
+#[test]
+fn what_is_missing_for_longer_than_its_limit_is_stalled() {
+    let mut w = World::with(policy());
+    w.parent("db");
+    w.run(9 * 60_000);
+    assert_eq!(w.says("db"), "ChildrenMissing");
+    w.child("web", "db", Progressing);
+    w.run(1_000);
+    w.remove("web");
+    w.run(9 * 60_000);
+    assert_eq!(w.says("db"), "ChildrenMissing", "the limit begins anew");
+    w.run(2 * 60_000);
+    assert_eq!(w.says("db"), "ChildrenMissing!");
+}
+
+#[test]
+fn expected_names_must_be_there_and_be_in_their_group() {
+    let mut w = World::with(Policy { names: true, ..one(Group { min: 0, ..group(CHILDREN) }) });
+    w.parent_so("db", |p| {
+        p.expects = ["web", "api"].map(|name| (POLICY, 0, name.to_owned())).to_vec();
+    });
+    w.child("web", "db", Ready);
+    w.child("other", "db", Ready);
+    w.run(60_000);
+    assert_eq!(w.says("db"), "ChildrenMissing");
+    w.child("api", "db", Ready);
+    w.run(60_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w.remove("web");
+    w.run(60_000);
+    assert_eq!(w.says("db"), "ChildrenMissing");
+}
+
+#[test]
+fn a_quorum_forgives_those_beyond_it() {
+    let of = |quorum| one(Group { quorum, ..group(CHILDREN) });
+    for (quorum, children, reason) in [
+        (Quorum::All, &[Ready, Failed][..], "ChildrenFailed"),
+        (Quorum::Count(1), &[Ready, Failed], "AllChildrenReady"),
+        (Quorum::Count(2), &[Ready, Failed], "ChildrenFailed"),
+        (Quorum::Count(2), &[Ready], "ChildrenMissing"),
+        (Quorum::Percent(50), &[Ready, Progressing], "AllChildrenReady"),
+        (Quorum::Percent(51), &[Ready, Progressing], "ChildrenProgressing"),
+        (Quorum::Percent(80), &[Ready, Ready, Ready, Ready, Failed], "AllChildrenReady"),
+        (Quorum::Percent(80), &[Ready, Ready, Ready, Failed], "ChildrenFailed"),
+        (Quorum::Percent(100), &[Ready, Ready], "AllChildrenReady"),
+    ] {
+        assert_eq!(said(of(quorum), children), reason, "{quorum:?} of {children:?}");
+    }
+}
+
+#[test]
+fn a_quorum_over_zero_is_no_quorum() {
+    let of = |quorum| one(Group { min: 0, quorum, ..group(CHILDREN) });
+    for quorum in [Quorum::Count(0), Quorum::Percent(0)] {
+        assert_eq!(said(of(quorum), &[Failed]), "ChildrenFailed", "{quorum:?}");
+        assert_eq!(said(of(quorum), &[Progressing, Ready]), "ChildrenProgressing", "{quorum:?}");
+    }
+    assert_eq!(said(of(Quorum::Percent(60)), &[Suspended]), "ChildrenSuspended");
+}
+
+#[test]
+fn suspended_ones_do_not_count_towards_a_quorum() {
+    let half = || one(Group { quorum: Quorum::Percent(50), ..group(CHILDREN) });
+    assert_eq!(said(half(), &[Ready, Progressing, Suspended, Suspended]), "AllChildrenReady");
+    assert_eq!(said(policy(), &[Suspended, Ready]), "AllChildrenReady");
+    assert_eq!(said(policy(), &[Suspended, Suspended]), "ChildrenSuspended");
+}
+
+#[test]
+fn optional_children_are_tallied_and_never_turn_their_parent() {
+    let beside = Group { role: Role::Optional, min: 0, ..group(aggregator::KindId(2)) };
+    let mut w = World::with(groups(vec![group(CHILDREN), beside]));
+    w.parent("db");
+    w.child("web", "db", Ready);
+    w.create("extra", aggregator::KindId(2), Failed, |extra| {
+        extra.owners = vec![(POLICY, 1, "db".to_owned())];
+    });
+    w.run(60_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    assert_eq!(w.engine.tally(w.id("db"), POLICY, 1).at(Failed), 1);
+    assert_eq!(w.engine.troubles(w.id("db"), POLICY, Role::Optional).count(), 1);
+    assert_eq!(w.engine.troubles(w.id("db"), POLICY, Role::Critical).count(), 0);
+}

@@ -293,7 +293,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn eventually_exact_whatever_happened(steps in proptest::collection::vec(step(), 1..60)) {
+    fn eventually_exact(steps in proptest::collection::vec(step(), 1..60)) {
         let w = play(&steps);
         check_quiet(&w);
         check_pace(&w);

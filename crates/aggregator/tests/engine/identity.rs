@@ -1,1 +1,120 @@
-//! todo
+//! Delete and recreate is a new object.
+
+use std::time::Duration;
+
+use aggregator::{Evidence, Policy};
+use readiness::Level::{Failed, Progressing, Ready};
+
+use crate::answers::well;
+use crate::policy;
+use crate::server::Fate;
+use crate::world::World;
+
+#[test]
+fn a_parent_that_was_recreated_hears_the_first_word_again() {
+    let mut w = well();
+    w.remove("db");
+    w.parent("db");
+    let before = w.told("db").len();
+    w.run(20_000);
+    assert_eq!(w.words("db")[before..], ["ChildrenPending", "AllChildrenReady"]);
+}
+
+#[test]
+fn a_write_meant_for_the_old_one_does_not_land_on_the_new_one() {
+    for fate in [Fate::Lands, Fate::Conflict, Fate::Retry(Duration::from_secs(9)), Fate::Pruned] {
+        let mut w = well();
+        w.delay = Duration::from_secs(1);
+        w.turn("web", Failed);
+        w.run(10);
+        assert_eq!(w.flights.len(), 1);
+        w.flights[0].fate = fate;
+        w.remove("db");
+        w.parent("db");
+        w.turn("web", Ready);
+        w.delay = Duration::from_millis(1_500);
+        w.run(500);
+        assert_eq!(w.flights.len(), 2, "the new one is told something while that is on its way");
+        let before = w.told("db").len();
+        w.run(700);
+        assert_eq!(w.flights.len(), 1, "{fate:?}: and not twice, whatever became of the old write");
+        w.run(20_000);
+        assert_eq!(w.words("db")[before..], ["ChildrenPending", "AllChildrenReady"], "{fate:?}");
+        assert!(w.engine.rolls().all(|roll| !roll.pruned));
+    }
+}
+
+#[test]
+fn what_was_known_of_the_old_one_is_not_held_against_the_new_one() {
+    let mut w = World::with(Policy { deadline: Some(Duration::from_mins(3)), ..policy() });
+    w.parent_so("db", |p| p.evidence = Evidence::NotYet);
+    w.child("web", "db", Progressing);
+    w.run(11 * 60_000);
+    assert_eq!(w.says("db"), "OperatorSilent!");
+    w.remove("db");
+    w.parent_so("db", |p| p.evidence = Evidence::NotYet);
+    w.run(60_000);
+    assert_eq!(w.says("db"), "ChildrenPending", "its limit begins with it");
+    w.change_parent("db", |p| p.evidence = Evidence::Handled);
+    w.run(60_000);
+    assert_eq!(w.says("db"), "ChildrenProgressing", "and so does its deadline");
+}
+
+#[test]
+fn a_fight_over_the_old_one_is_none_over_the_new_one() {
+    let mut w = well();
+    for _ in 0..4 {
+        w.change_parent("db", |p| {
+            for entry in p.status.values_mut() {
+                entry.reason = readiness::rollup::ParentReason::ChildrenFailed;
+            }
+        });
+        w.run(500);
+    }
+    assert!(w.engine.rolls().all(|roll| roll.yielding));
+    w.remove("db");
+    w.parent("db");
+    w.run(20_000);
+    assert!(w.engine.rolls().all(|roll| !roll.yielding));
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn a_child_that_was_recreated_is_counted_once_as_it_is_now() {
+    let mut w = well();
+    w.turn("web", Failed);
+    w.run(2_000);
+    w.remove("web");
+    w.child("web", "db", Ready);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    assert_eq!(w.engine.tally(w.id("db"), crate::world::POLICY, 0).total(), 1);
+}
+
+#[test]
+fn a_verdict_that_was_to_change_does_not_change_the_successor() {
+    let mut w = well();
+    w.change("web", |web| web.then = Some((w_at(60_000), crate::world::weight(Failed))));
+    w.remove("web");
+    w.child("web", "db", Ready);
+    w.run(5 * 60_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+fn w_at(millis: u64) -> readiness::Time {
+    crate::world::START + Duration::from_millis(millis)
+}
+
+#[test]
+fn whoever_is_given_the_place_of_another_has_nothing_of_it() {
+    let mut w = well();
+    let place = w.id("db");
+    w.remove("web");
+    w.remove("db");
+    w.parent("cache");
+    assert_eq!(w.id("cache"), place, "a place is given anew");
+    w.child("of-cache", "cache", Ready);
+    w.run(20_000);
+    assert_eq!(w.words("cache"), ["ChildrenPending", "ChildrenSettling", "AllChildrenReady"]);
+    assert_eq!(w.engine.rolls().count(), 1);
+}

@@ -1,10 +1,16 @@
-//! The invariants that the engine carries, each by its name.
+//! What the engine promises: a world in memory, told in sentences.
+//!
+//! The invariants of the house that the engine carries have a test each that bears the name: in `invariants`, and where
+//! more sentences of its sort stand `first_word_is_unknown` and `nothing_is_said_before_everything_was_seen` (`answers`),
+//! `eventually_exact` (`histories`), `no_echo` (`silence`), `a_chatty_child_cannot_starve_its_parent` and
+//! `yield_do_not_fight` (`pace`).
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
 mod answers;
 mod ask;
 mod blindness;
+mod echo;
 mod expectations;
 mod histories;
 mod identity;

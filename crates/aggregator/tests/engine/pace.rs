@@ -28,6 +28,7 @@ fn a_chatty_child_cannot_starve_its_parent() {
     assert!(told[0].0 - start <= 10, "the first edge leaves at once: {told:?}");
     assert!(told.len() >= 8, "and then one a window: {told:?}");
     assert!(densest(&told, 1_000) <= 2, "{told:?}");
+    assert!(w.engine.rolls().all(|roll| !roll.yielding), "this is news, not an echo");
 }
 
 #[test]

@@ -1,1 +1,165 @@
-//! todo
+//! Policies that change, go, and stand side by side.
+
+use std::time::Duration;
+
+use aggregator::{Evidence, KindId, KindState, Policy, PolicyId};
+use readiness::Level::{Failed, Ready};
+
+use crate::answers::well;
+use crate::server::Fate;
+use crate::world::{CHILDREN, POLICY, World};
+use crate::{group, groups, policy};
+
+const OTHER: PolicyId = PolicyId(2);
+const EXTRAS: KindId = KindId(2);
+
+/// `db` is answered by two policies, of which the second looks at another kind.
+fn two() -> World {
+    let mut w = World::empty();
+    w.policy(POLICY, policy());
+    w.policy(OTHER, groups(vec![group(EXTRAS)]));
+    w.sync();
+    w.parent_so("db", |p| p.policies.push(OTHER));
+    w.child("web", "db", Ready);
+    w.create("disk", EXTRAS, Failed, |disk| disk.owners = vec![(OTHER, 0, "db".to_owned())]);
+    w.run(20_000);
+    w
+}
+
+#[test]
+fn two_policies_on_one_parent_speak_side_by_side() {
+    let mut w = two();
+    assert_eq!((w.says("db"), w.says_for("db", OTHER)), ("AllChildrenReady".into(), "ChildrenFailed".into()));
+    let before = w.told("db").len();
+    w.turn("disk", Ready);
+    w.run(20_000);
+    assert_eq!(w.says_for("db", OTHER), "AllChildrenReady");
+    assert_eq!(w.told("db").len(), before + 1, "one write has the union of both");
+}
+
+#[test]
+fn one_write_has_what_both_policies_moved_in_one_turn() {
+    let mut w = two();
+    let before = w.told("db").len();
+    w.turn("web", Failed);
+    w.turn("disk", Ready);
+    w.run(0);
+    assert_eq!(w.flights.len(), 1);
+    w.run(20_000);
+    assert_eq!(w.told("db").len(), before + 1);
+}
+
+#[test]
+fn a_policy_whose_kinds_are_not_listed_yet_holds_up_no_other() {
+    let mut w = World::empty();
+    w.policy(POLICY, policy());
+    w.policy(OTHER, groups(vec![group(EXTRAS)]));
+    w.kind(crate::world::PARENTS, KindState::Synced);
+    w.kind(CHILDREN, KindState::Synced);
+    w.parent_so("db", |p| p.policies.push(OTHER));
+    w.child("web", "db", Ready);
+    w.run(20_000);
+    assert_eq!((w.says("db"), w.says_for("db", OTHER)), ("AllChildrenReady".into(), String::new()));
+}
+
+#[test]
+fn a_policy_that_is_deleted_takes_its_entry_along_and_no_other() {
+    let mut w = two();
+    w.forget(OTHER);
+    w.run(20_000);
+    assert_eq!((w.says("db"), w.says_for("db", OTHER)), ("AllChildrenReady".into(), String::new()));
+    w.forget(POLICY);
+    w.run(20_000);
+    assert!(w.objects["db"].parent.as_ref().unwrap().status.is_empty());
+    let before = w.log.len();
+    w.turn("web", Failed);
+    w.observe("db");
+    w.run(60_000);
+    assert_eq!(w.log.len(), before, "and that is the end of it");
+}
+
+#[test]
+fn a_policy_that_is_deleted_while_a_write_is_on_its_way_takes_its_entry_along_all_the_same() {
+    for fate in [Fate::Lands, Fate::Conflict, Fate::Unheard(Duration::from_secs(1))] {
+        let mut w = two();
+        w.fates = vec![fate];
+        w.turn("disk", Ready);
+        w.run(0);
+        assert_eq!(w.flights.len(), 1);
+        w.forget(OTHER);
+        w.run(20_000);
+        assert_eq!((w.says("db"), w.says_for("db", OTHER)), ("AllChildrenReady".into(), String::new()));
+        assert!(w.flights.is_empty());
+    }
+}
+
+#[test]
+fn a_policy_that_comes_back_speaks_as_before() {
+    let mut w = well();
+    w.forget(POLICY);
+    w.run(20_000);
+    w.policy(POLICY, policy());
+    w.change_parent("db", |p| p.policies.push(POLICY));
+    w.change("web", |web| web.owners = vec![(POLICY, 0, "db".to_owned())]);
+    let before = w.told("db").len();
+    w.run(20_000);
+    assert_eq!(w.words("db")[before..], ["ChildrenPending", "ChildrenSettling", "AllChildrenReady"]);
+}
+
+#[test]
+fn a_policy_that_changes_judges_everything_anew_and_writes_what_differs() {
+    let mut w = well();
+    let before = w.log.len();
+    w.policy(POLICY, policy());
+    w.run(20_000);
+    assert_eq!(w.log.len(), before);
+    let two = Policy { min: 2, ..policy() };
+    w.policy(POLICY, two);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "ChildrenMissing");
+}
+
+#[test]
+fn a_policy_that_now_expects_names_knows_those_that_were_there_before() {
+    let mut w = well();
+    w.policy(POLICY, Policy { names: true, ..policy() });
+    w.change_parent("db", |p| p.expects = vec![(POLICY, 0, "web".to_owned())]);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w.change_parent("db", |p| p.expects.push((POLICY, 0, "api".to_owned())));
+    w.run(20_000);
+    assert_eq!(w.says("db"), "ChildrenMissing");
+}
+
+#[test]
+fn a_policy_in_the_shadow_judges_and_writes_nothing() {
+    let mut w = World::with(Policy { shadow: true, ..policy() });
+    w.parent("db");
+    w.child("web", "db", Failed);
+    w.run(20_000);
+    assert_eq!(w.reason("db").unwrap().word(), "ChildrenFailed");
+    assert!(w.log.is_empty());
+}
+
+#[test]
+fn a_condition_of_somebody_else_is_judged_and_left_alone() {
+    let mut w = World::with(policy());
+    w.parent_so("db", |p| p.owned = true);
+    w.child("web", "db", Failed);
+    w.run(20_000);
+    assert_eq!(w.reason("db").unwrap().word(), "ChildrenFailed");
+    assert!(w.log.is_empty());
+    w.change_parent("db", |p| p.owned = false);
+    w.run(20_000);
+    assert_eq!(w.words("db"), ["ChildrenPending", "ChildrenFailed"]);
+}
+
+#[test]
+fn policies_answer_each_for_its_own_generation() {
+    let mut w = two();
+    w.respecify("db", Evidence::Handled);
+    let before = w.told("db").len();
+    w.run(20_000);
+    let after = &w.log[before].after;
+    assert!(after.values().all(|e| e.about == 2 && e.brief() == "ChildrenPending"), "{after:?}");
+}

@@ -1,1 +1,221 @@
-//! todo
+//! Who counts for whom: cycles, self-owners, many levels, several ways to one parent.
+
+use std::time::Duration;
+
+use aggregator::{PolicyId, SelectorId};
+use readiness::Level::{Failed, Progressing, Ready};
+
+use crate::answers::well;
+use crate::policy;
+use crate::world::{POLICY, World};
+
+/// Owner references that make `name` a child of each of `owners`.
+fn own(w: &mut World, name: &str, owners: &[&str]) {
+    w.change(name, |it| it.owners = owners.iter().map(|owner| (POLICY, 0, (*owner).to_owned())).collect());
+}
+
+#[test]
+fn five_levels_are_told_in_one_debounce() {
+    let mut w = World::with(policy());
+    let names = ["one", "two", "three", "four", "five"];
+    for (at, name) in names.iter().enumerate() {
+        w.parent(name);
+        own(&mut w, name, &names[at.saturating_sub(1)..at]);
+    }
+    w.child("leaf", "five", Ready);
+    w.run(60_000);
+    w.delay = Duration::ZERO;
+    w.turn("leaf", Failed);
+    w.run(500);
+    w.turn("leaf", Progressing);
+    let at = w.millis() + 100;
+    w.run(100);
+    for name in names {
+        assert_eq!(w.told(name).last().unwrap(), &(at, "ChildrenProgressing".to_owned()));
+    }
+}
+
+#[test]
+fn who_owns_itself_is_not_its_own_child() {
+    let mut w = well();
+    own(&mut w, "db", &["db"]);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    assert_eq!(w.engine.cycles(w.id("db"), POLICY), 1);
+    w.turn("web", Failed);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "ChildrenFailed");
+}
+
+/// `a` and `b` own each other; each has a ready child of its own.
+fn ring(first: &str, second: &str) -> World {
+    let mut w = World::with(policy());
+    for name in [first, second] {
+        w.parent(name);
+        w.child(&format!("of-{name}"), name, Ready);
+    }
+    own(&mut w, first, &[second]);
+    own(&mut w, second, &[first]);
+    w.run(20_000);
+    w
+}
+
+#[test]
+fn no_edge_of_a_cycle_counts_whichever_was_seen_first() {
+    for (first, second) in [("a", "b"), ("b", "a")] {
+        let mut w = ring(first, second);
+        w.turn("of-a", Failed);
+        w.run(20_000);
+        assert_eq!((w.says("a"), w.says("b")), ("ChildrenFailed".into(), "AllChildrenReady".into()));
+        for name in ["a", "b"] {
+            assert_eq!(w.engine.cycles(w.id(name), POLICY), 1, "{name}");
+        }
+        let before = w.log.len();
+        w.restart(&[second, first]);
+        w.run(20_000);
+        assert_eq!(w.log.len(), before);
+    }
+}
+
+#[test]
+fn what_is_left_of_a_cycle_that_is_broken_counts_again() {
+    let mut w = ring("a", "b");
+    w.turn("of-a", Failed);
+    own(&mut w, "b", &[]);
+    w.run(20_000);
+    assert_eq!((w.says("a"), w.says("b")), ("ChildrenFailed".into(), "ChildrenFailed".into()));
+    assert_eq!(w.engine.cycles(w.id("b"), POLICY), 0);
+    own(&mut w, "b", &["a"]);
+    w.run(20_000);
+    assert_eq!(w.says("b"), "AllChildrenReady");
+}
+
+#[test]
+fn a_long_ring_comes_to_rest() {
+    let mut w = World::with(policy());
+    let names: Vec<String> = (0..200).map(|at| format!("p{at}")).collect();
+    for name in &names {
+        w.parent(name);
+    }
+    for (at, name) in names.iter().enumerate() {
+        own(&mut w, name, &[&names[(at + 1) % names.len()]]);
+    }
+    w.child("leaf", "p0", Ready);
+    w.run(20_000);
+    assert_eq!((w.says("p0"), w.says("p100")), ("AllChildrenReady".into(), "ChildrenMissing".into()));
+    let before = w.log.len();
+    w.run(60_000);
+    assert_eq!(w.log.len(), before);
+}
+
+#[test]
+fn a_child_with_two_owners_counts_for_both() {
+    let mut w = well();
+    w.parent("cache");
+    own(&mut w, "web", &["db", "cache"]);
+    w.turn("web", Failed);
+    w.run(20_000);
+    assert_eq!((w.says("db"), w.says("cache")), ("ChildrenFailed".into(), "ChildrenFailed".into()));
+}
+
+#[test]
+fn a_child_that_changes_hands_counts_for_its_new_owner_alone() {
+    let mut w = well();
+    w.parent("cache");
+    w.turn("web", Failed);
+    own(&mut w, "web", &["cache"]);
+    w.run(20_000);
+    assert_eq!((w.says("db"), w.says("cache")), ("ChildrenMissing".into(), "ChildrenFailed".into()));
+}
+
+/// `db` selects, and `web` carries the labels.
+fn selected() -> World {
+    let mut w = World::with(policy());
+    w.parent_so("db", |p| p.selects = vec![(POLICY, SelectorId(7))]);
+    w.create("web", crate::world::CHILDREN, Ready, |web| web.labels = vec![(POLICY, 0, SelectorId(7))]);
+    w.run(20_000);
+    w
+}
+
+#[test]
+fn a_child_is_found_by_its_labels_and_lost_with_them() {
+    let mut w = selected();
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w.change("web", |web| web.labels.clear());
+    w.run(20_000);
+    assert_eq!(w.says("db"), "ChildrenMissing");
+    w.change("web", |web| web.labels = vec![(POLICY, 0, SelectorId(8))]);
+    w.change_parent("db", |p| p.selects = vec![(POLICY, SelectorId(8))]);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn a_child_that_is_found_in_two_ways_counts_once_and_until_both_have_ended() {
+    let mut w = selected();
+    own(&mut w, "web", &["db"]);
+    w.run(20_000);
+    assert_eq!(w.engine.tally(w.id("db"), POLICY, 0).total(), 1);
+    w.change("web", |web| web.labels.clear());
+    w.run(20_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    own(&mut w, "web", &[]);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "ChildrenMissing");
+}
+
+#[test]
+fn children_may_be_seen_long_before_their_parent() {
+    let mut w = World::with(policy());
+    for at in 0..50 {
+        w.child(&format!("web-{at}"), "db", Ready);
+    }
+    w.run(60_000);
+    w.parent("db");
+    w.run(1_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    assert_eq!(w.engine.tally(w.id("db"), POLICY, 0).total(), 50);
+}
+
+#[test]
+fn a_parent_that_is_a_child_counts_with_what_is_known_of_it_not_with_what_it_says() {
+    let mut w = World::with(policy());
+    w.parent("top");
+    w.parent("mid");
+    own(&mut w, "mid", &["top"]);
+    w.child("leaf", "mid", Ready);
+    w.run(20_000);
+    // Somebody writes on it that it has failed; that is not so.
+    w.fates = vec![crate::server::Fate::Retry(Duration::from_mins(1))];
+    w.change_parent("mid", |p| {
+        p.status.get_mut(&POLICY).unwrap().reason = readiness::rollup::ParentReason::ChildrenFailed;
+    });
+    let before = w.told("top").len();
+    w.run(20_000);
+    assert_eq!((w.says("mid"), w.says("top")), ("ChildrenFailed".into(), "AllChildrenReady".into()));
+    assert_eq!(w.told("top").len(), before);
+}
+
+#[test]
+fn a_parent_that_is_being_deleted_counts_as_that_whatever_its_children_are() {
+    let mut w = World::with(policy());
+    w.parent("top");
+    w.parent("mid");
+    own(&mut w, "mid", &["top"]);
+    w.child("leaf", "mid", Ready);
+    w.run(20_000);
+    w.turn("mid", readiness::Level::Terminating);
+    w.change_parent("mid", |p| p.deleting = true);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "ChildrenTerminating");
+    w.turn("mid", readiness::Level::Stuck);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "ChildrenStuck!");
+}
+
+#[test]
+fn edges_are_told_with_their_role() {
+    let w = well();
+    let edges: Vec<_> = w.engine.edges().map(|e| (w.name(e.child), w.name(e.parent), e.policy)).collect();
+    assert_eq!(edges, [(Some("web".into()), Some("db".into()), PolicyId(1))]);
+}

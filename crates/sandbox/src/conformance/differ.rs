@@ -71,10 +71,11 @@ pub fn differences(one: &[Outcome], other: &[Outcome]) -> Vec<Difference> {
     for (one, other) in one.iter().zip(other) {
         for (at, (a, b)) in one.exchanges.iter().zip(&other.exchanges).enumerate() {
             let mut places = Vec::new();
-            if a.status != b.status {
+            if a.status == b.status {
+                compare("", Some(&normal(&a.body)), Some(&normal(&b.body)), &mut places);
+            } else {
                 places.push((String::new(), a.status.to_string(), b.status.to_string()));
             }
-            compare("", Some(&normal(&a.body)), Some(&normal(&b.body)), &mut places);
             found.extend(places.into_iter().map(|(path, one_says, other_says)| Difference {
                 step: format!("{} [{}]", one.name, at + 1),
                 request: a.request.clone(),

@@ -20,12 +20,13 @@ pub use run::{Exchange, Outcome};
 
 /// All cases, in the order of their files.
 pub fn cases() -> Vec<Case> {
-    const FILES: [&str; 13] = [
+    const FILES: [&str; 14] = [
         include_str!("cases/create.json"),
         include_str!("cases/read.json"),
         include_str!("cases/update.json"),
         include_str!("cases/merge_patch.json"),
         include_str!("cases/json_patch.json"),
+        include_str!("cases/guarded.json"),
         include_str!("cases/status.json"),
         include_str!("cases/schema.json"),
         include_str!("cases/managed_fields.json"),

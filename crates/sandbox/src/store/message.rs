@@ -107,7 +107,7 @@ impl Response {
         Response {
             status,
             headers: vec![("content-type", "application/json".into())],
-            body: body.to_string().into_bytes(),
+            body: super::literal::written(body),
         }
     }
 

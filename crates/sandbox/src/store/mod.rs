@@ -18,6 +18,7 @@ pub(crate) mod json;
 mod json_patch;
 mod kind;
 mod list;
+mod literal;
 mod managed;
 mod merge;
 mod message;
@@ -133,6 +134,7 @@ impl Store {
             return review::answer(&target, request);
         }
         view::View::of(request)?;
+        validate::field_manager(request)?;
         match (request.method.as_str(), &target.name) {
             ("GET", Some(_)) => self.read(&target, request),
             ("GET", None) => self.list_request(now, &target, request),

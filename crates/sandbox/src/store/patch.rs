@@ -29,7 +29,7 @@ impl Store {
             Unread::TooLarge(refusal) => refusal,
             Unread::NoJson(why) => Refusal::bad_request(format!("error decoding patch: {why}")),
         })?;
-        let mut new = how.apply(kind, (*kind.render(&old)).clone(), &patch)?;
+        let mut new = how.apply(kind, (*kind.render(&old)).clone(), &patch, &request.body)?;
         decode::claims(kind, &mut new)?;
         decode::well_formed(kind, &new).map_err(|why| unreadable(&why))?;
         renamed(target, &new)?;
@@ -65,17 +65,17 @@ impl Way {
         }
     }
 
-    fn apply(self, kind: &Kind, mut object: Value, patch: &Value) -> Result<Value, Refusal> {
+    fn apply(self, kind: &Kind, mut object: Value, patch: &Value, body: &[u8]) -> Result<Value, Refusal> {
         match self {
             Way::Json => {
-                let operations = patch.as_array().ok_or_else(|| Refusal::bad_request("error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"))?;
+                let operations = json_patch::parse(body, patch).ok_or_else(|| Refusal::bad_request("error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"))?;
                 if operations.len() > MOST_OPERATIONS {
                     return Err(Refusal::too_large(format!(
                         "The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
                         operations.len()
                     )));
                 }
-                json_patch::apply(&mut object, operations).map_err(|_| Refusal::patch_failed())?;
+                json_patch::apply(&mut object, &operations).map_err(|_| Refusal::patch_failed())?;
             }
             Way::Merge | Way::Strategic if !patch.is_object() => {
                 return Err(Refusal::bad_request(

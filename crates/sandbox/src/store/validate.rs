@@ -3,9 +3,32 @@
 use serde_json::{Value, json};
 
 use super::kind::Kind;
+use super::message::Request;
 use super::meta;
 use super::refusal::{Cause, Refusal};
 use super::schema::{Items, Shape};
+
+/// Checks who a write says to come from.
+pub(super) fn field_manager(request: &Request) -> Result<(), Refusal> {
+    let Some(manager) = request.param("fieldManager").filter(|_| request.method != "GET") else {
+        return Ok(());
+    };
+    let options = match request.method.as_str() {
+        "PATCH" => "PatchOptions",
+        "POST" => "CreateOptions",
+        "PUT" => "UpdateOptions",
+        _ => return Ok(()),
+    };
+    let cause = if manager.len() > 128 {
+        let message = "Too long: may not be more than 128 bytes".into();
+        Cause { reason: "FieldValueTooLong", message, field: "fieldManager".into() }
+    } else if manager.chars().any(char::is_control) {
+        Cause::invalid("fieldManager", &json!(manager), "should contain only printable characters")
+    } else {
+        return Ok(());
+    };
+    Err(Refusal::invalid("meta.k8s.io", options, "", vec![cause]))
+}
 
 /// Checks a whole object as it would be kept.
 pub(super) fn object(kind: &Kind, object: &Value) -> Result<(), Refusal> {
@@ -159,6 +182,11 @@ fn against(value: &Value, schema: &Value, path: &str, causes: &mut Vec<Cause>) {
         }
         return;
     }
+    if let Some(wrong) = wrong_format(value, schema) {
+        let format = schema["format"].as_str().unwrap_or_default();
+        let message = format!("Invalid value: {wrong:?}: {path} in body must be of type {format}: {wrong:?}");
+        causes.push(Cause { reason: "FieldValueTypeInvalid", message, field: path.into() });
+    }
     bounds(value, schema, path, causes);
     match value {
         Value::Object(map) => {
@@ -212,6 +240,12 @@ fn wrong_type(value: &Value, schema: &Value) -> Option<&'static str> {
         Some(wanted) if wanted == is || (wanted == "number" && is == "integer") => None,
         Some(_) => Some(is),
     }
+}
+
+/// Of the formats only that of conditions' times is checked.
+fn wrong_format<'a>(value: &'a Value, schema: &Value) -> Option<&'a str> {
+    let text = value.as_str().filter(|_| schema["format"] == "date-time")?;
+    text.parse::<jiff::Timestamp>().is_err().then_some(text)
 }
 
 fn bounds(value: &Value, schema: &Value, path: &str, causes: &mut Vec<Cause>) {

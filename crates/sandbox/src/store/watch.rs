@@ -13,7 +13,7 @@ use super::route::{self, Route};
 use super::selector::Selector;
 use super::shelf::Change;
 use super::view::View;
-use super::{Store, meta};
+use super::{Store, literal, meta};
 
 /// How often a watch that wants bookmarks gets one, and how long before its end it gets its last.
 const BOOKMARK_EVERY: Millis = 60_000;
@@ -60,7 +60,7 @@ impl WatchLine {
     /// The line as it is sent, with its newline.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut line = format!("{{\"type\":{:?},\"object\":", self.kind.as_str()).into_bytes();
-        line.extend_from_slice(self.object.to_string().as_bytes());
+        line.extend_from_slice(&literal::written(&self.object));
         line.extend_from_slice(b"}\n");
         line
     }

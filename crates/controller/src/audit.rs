@@ -56,7 +56,7 @@ async fn audit(looker: &Looker, followed: &Followed, namespaces: &[String]) -> R
         let listed = look_metadata(&looker.client, &followed.api, scope, None).await?;
         let mut drifts = Vec::new();
         for read in reads::differing(&looker.reflector, &followed.interest, held, &listed, MOST) {
-            drifts.extend(looker.read(&read).await);
+            drifts.extend(looker.read(&read).await.news);
         }
         if !drifts.is_empty() {
             warn!(kind = %followed.api, objects = drifts.len(), "the audit found what the watch had not brought yet");

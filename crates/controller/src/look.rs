@@ -1,5 +1,6 @@
 //! The periodic pass: what is not ready is read again, live, at a bounded rate; what the watch lacks later is drift.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,14 +10,17 @@ use rustc_hash::FxHashSet;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::{debug, warn};
 use watcher::reflector::Reflector;
-use watcher::{Cause, Feed, LookError, Parent, look, look_all, wire::Child};
+use watcher::{ApiKind, Cause, Feed, LookError, Parent, look, look_all, wire::Child};
 
-use crate::core::{Ahead, Read, reads};
+use crate::core::{Ahead, Below, Read, below, reads};
 use crate::kinds::{Followed, Known};
 use crate::metrics::Metrics;
 
 /// The watch may be so much behind a live read; what it lacks after that was lost.
 const GRACE: Duration = Duration::from_secs(5);
+/// Of the workloads in one list, so many are explained.
+const EXPLAINED: usize = 10;
+
 /// Reads what it is told to.
 #[derive(Clone)]
 pub(crate) struct Looker {
@@ -38,8 +42,9 @@ impl Looker {
         let mut ticks = tokio::time::interval(Duration::from_secs(1) / self.rate.max(1));
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut checks = FuturesUnordered::new();
-        let mut queue = Vec::<Read>::new();
+        let mut queue = VecDeque::<Read>::new();
         let mut queued = FxHashSet::default();
+        let mut below = VecDeque::<Below>::new();
         loop {
             tokio::select! { biased;
                 order = orders.recv() => match order {
@@ -47,13 +52,18 @@ impl Looker {
                     None => return,
                 },
                 Some(()) = checks.next(), if !checks.is_empty() => {}
-                _ = ticks.tick(), if !queue.is_empty() => {
-                    let read = queue.remove(0);
-                    queued.remove(&read);
+                _ = ticks.tick(), if !queue.is_empty() || !below.is_empty() => {
                     self.metrics.resync_reads.inc();
-                    let news = self.read(&read).await;
-                    if !news.is_empty() {
-                        checks.push(self.check(news, "resync"));
+                    // What explains the last read comes before the next: the queue may be long.
+                    if let Some(below) = below.pop_front() {
+                        self.look_below(&below).await;
+                    } else if let Some(read) = queue.pop_front() {
+                        queued.remove(&read);
+                        let found = self.read(&read).await;
+                        below.extend(found.below);
+                        if !found.news.is_empty() {
+                            checks.push(self.check(found.news, "resync"));
+                        }
                     }
                 }
             }
@@ -61,39 +71,65 @@ impl Looker {
     }
 
     /// Reads; the objects that were news, with the version that the watch had not brought.
-    pub(crate) async fn read(&self, read: &Read) -> Vec<Drift> {
-        let Some(followed) = self.known.get(&read.kind()).map(|k| Arc::clone(&k)) else { return Vec::new() };
-        let parents = !followed.interest.parent.is_empty() || followed.interest.release;
-        let done = if parents {
+    pub(crate) async fn read(&self, read: &Read) -> Found {
+        let Some(followed) = self.known.get(&read.kind()).map(|k| Arc::clone(&k)) else {
+            return Found::default();
+        };
+        let whole = !followed.interest.parent.is_empty()
+            || followed.interest.release
+            || followed.interest.judge.owns_pods();
+        let done = if whole {
             self.read_as::<Parent>(&followed, read).await
         } else {
             self.read_as::<Child>(&followed, read).await
         };
-        let ahead = done.unwrap_or_else(|error| {
-            if error.cause == Cause::Forbidden {
-                debug!(%error, "a live read");
-            } else {
-                warn!(%error, "a live read");
-            }
-            Vec::new()
+        let (ahead, below) = done.unwrap_or_else(|error| {
+            complain(&error);
+            Default::default()
         });
         let kind = followed.api.to_string();
-        ahead.into_iter().map(|ahead| Drift { kind: kind.clone(), ahead }).collect()
+        Found { news: ahead.into_iter().map(|ahead| Drift { kind: kind.clone(), ahead }).collect(), below }
     }
 
-    async fn read_as<K: Feed>(&self, followed: &Followed, read: &Read) -> Result<Vec<Ahead>, LookError> {
+    async fn read_as<K: Feed>(
+        &self,
+        followed: &Followed,
+        read: &Read,
+    ) -> Result<(Vec<Ahead>, Vec<Below>), LookError> {
         let Followed { api, interest } = followed;
+        let reflector = &self.reflector;
+        let below = |live: &K| below::below(reflector, interest, live.child(), live.text()?);
         match read {
             Read::One { namespace, name, known, .. } => {
                 let scope = Some(namespace.as_str()).filter(|n| !n.is_empty());
                 let live = look::<K>(&self.client, api, scope, name).await?;
-                Ok(reads::found(&self.reflector, interest, *known, live.as_ref()).into_iter().collect())
+                let ahead = reads::found(reflector, interest, *known, live.as_ref());
+                Ok((ahead.into_iter().collect(), live.iter().filter_map(below).collect()))
             }
             Read::All { namespace, .. } => {
                 let scope = Some(namespace.as_str()).filter(|n| !n.is_empty() && api.namespaced);
                 let live = look_all::<K>(&self.client, api, scope, None).await?;
-                Ok(live.iter().filter_map(|live| reads::listed(&self.reflector, interest, live)).collect())
+                let ahead = live.iter().filter_map(|live| reads::listed(reflector, interest, live)).collect();
+                // Of many, the first few: those are the ones that a message names.
+                Ok((ahead, live.iter().filter_map(below).take(EXPLAINED).collect()))
             }
+        }
+    }
+
+    /// Looks at the pods of a workload that is not ready.
+    async fn look_below(&self, below: &Below) {
+        let Below { owner, namespace, selector, limits } = below;
+        let pods = ApiKind {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "Pod".to_owned(),
+            plural: "pods".to_owned(),
+            namespaced: true,
+            has_status: true,
+        };
+        match look_all::<Child>(&self.client, &pods, Some(namespace), Some(selector)).await {
+            Ok(pods) => _ = self.reflector.refine(*owner, below::cause(&pods, limits)),
+            Err(error) => complain(&error),
         }
     }
 
@@ -111,6 +147,23 @@ impl Looker {
             );
             self.metrics.drift(kind, found_by);
         }
+    }
+}
+
+/// What one live read brought.
+#[derive(Default)]
+pub(crate) struct Found {
+    /// What the watch had not brought.
+    pub(crate) news: Vec<Drift>,
+    /// Where to look for reasons.
+    below: Vec<Below>,
+}
+
+fn complain(error: &LookError) {
+    if error.cause == Cause::Forbidden {
+        debug!(%error, "a live read");
+    } else {
+        warn!(%error, "a live read");
     }
 }
 

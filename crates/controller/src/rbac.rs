@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use readiness::Kind;
 use serde_json::Value;
 
 use crate::policies::Compiled;
@@ -94,9 +95,17 @@ fn rules(policies: &[Compiled], crds: &Crds) -> Vec<String> {
             read.entry("").or_default().insert("namespaces".to_owned());
         }
     }
+    let workloads = policies.iter().flat_map(|p| &p.groups).map(|g| Kind::of(&g.kind.group, &g.kind.kind));
+    let watches_pods = read.get("").is_some_and(|core| core.contains("pods"));
+    // Live, now and then: they tell why a workload is not ready.
+    let pods =
+        (workloads.into_iter().any(Kind::owns_pods) && !watches_pods).then(|| rule_text("", "pods", "list"));
     let list = |set: &BTreeSet<String>| set.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
     let reading = read.iter().map(|(group, kinds)| rule_text(group, &list(kinds), "get, list, watch"));
-    reading.chain(patched.iter().map(|(group, kinds)| rule_text(group, &list(kinds), "patch"))).collect()
+    reading
+        .chain(pods)
+        .chain(patched.iter().map(|(group, kinds)| rule_text(group, &list(kinds), "patch")))
+        .collect()
 }
 
 fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> String {

@@ -105,6 +105,12 @@ const RUNS: [&str; 22] = [
 const REPEATS: [&str; 5] = ["Cron", "Periodic", "Recurring", "Schedule", "Scheduled"];
 
 impl Kind {
+    /// Its controller makes pods, by a label selector in its spec: they tell why it is not ready.
+    pub const fn owns_pods(self) -> bool {
+        use Kind::{DaemonSet, Deployment, Job, ReplicaSet, StatefulSet};
+        matches!(self, Deployment | StatefulSet | DaemonSet | ReplicaSet | Job)
+    }
+
     /// The table for a kind of an API group; the group is empty for the core group.
     pub fn of(group: &str, kind: &str) -> Kind {
         match (group, kind) {

@@ -109,6 +109,9 @@ pub enum Reason {
     /// It says of itself that it does not know.
     SaysUnknown(Text),
 
+    /// What it says, and what was found below it that explains it.
+    Below(Box<Below>),
+
     /// A rule of the user's own, with its own token and message.
     Custom(Box<Custom>),
 }
@@ -138,6 +141,17 @@ pub enum Counted {
     Healthy,
 }
 
+/// A reason, and the reason behind it: a Deployment lacks replicas because a pod of it cannot pull its image.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Below {
+    /// What the object itself says.
+    pub base: Reason,
+    /// What was found below it, as `Pod web-0`.
+    pub name: Box<str>,
+    /// What that one says.
+    pub cause: Reason,
+}
+
 /// What a rule of the user's own says.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Custom {
@@ -153,16 +167,24 @@ impl Reason {
         Reason::Custom(Box::new(Custom { token: token.into(), message: Text::foreign(message) }))
     }
 
+    /// This reason with the one that was found behind it.
+    pub fn because(self, name: &str, cause: Reason) -> Reason {
+        Reason::Below(Box::new(Below { base: self, name: name.into(), cause }))
+    }
+
     /// Does the API itself say that this will not get better without somebody's help?
     pub const fn terminal(&self) -> bool {
-        matches!(
-            self,
-            Reason::ProgressDeadlineExceeded
-                | Reason::JobFailed(_)
-                | Reason::PodFailed(_)
-                | Reason::VolumeLost
-                | Reason::SaysFailed(_)
-        )
+        match self {
+            Reason::Below(below) => below.base.terminal(),
+            _ => matches!(
+                self,
+                Reason::ProgressDeadlineExceeded
+                    | Reason::JobFailed(_)
+                    | Reason::PodFailed(_)
+                    | Reason::VolumeLost
+                    | Reason::SaysFailed(_)
+            ),
+        }
     }
 
     /// The CamelCase token of JSON output, logs and metrics: from a closed set, except for [`Reason::Custom`].
@@ -170,6 +192,7 @@ impl Reason {
         match self {
             Reason::Count(counted, ..) => counted.token(),
             Reason::Custom(custom) => &custom.token,
+            Reason::Below(below) => below.cause.token(),
             Reason::RuleLimit(_) => "RuleLimit",
             Reason::RuleFailed(_) => "RuleFailed",
             Reason::ReplicaFailure(_) => "ReplicaFailure",
@@ -270,6 +293,7 @@ impl fmt::Display for Reason {
             Reason::Count(counted, have, want) => write!(f, "{have} of {want} {}", counted.words()),
             Reason::Custom(custom) if custom.message.is_empty() => f.write_str(&custom.token),
             Reason::Custom(custom) => f.write_str(&custom.message),
+            Reason::Below(below) => write!(f, "{}; {} {}", below.base, below.name, below.cause),
             Reason::Unschedulable(text) => write!(f, "unschedulable: {text}"),
             Reason::Pending(text) => write!(f, "pending: {text}"),
             Reason::Waiting(text) => write!(f, "waiting: {text}"),

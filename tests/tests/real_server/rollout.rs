@@ -164,3 +164,27 @@ async fn a_parent_in_deletion_is_told_once_and_then_left_alone() -> Result<()> {
     assert_eq!(said.last().context("nothing said")?.entry["reason"], "Terminating");
     Ok(())
 }
+
+#[tokio::test]
+async fn the_pass_looks_below_a_workload_and_says_why_it_is_not_ready() -> Result<()> {
+    let scene = Scene::set("why").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let children = json!([scene.child("Deployment")]);
+    let limits = json!({ "pending": "8s" });
+    let spec = json!({ "children": children, "settle": "200ms", "limits": limits });
+    scene.policy("db", "Database", spec).await?;
+    let _rollcall = scene.rollcall(&["--resync=1s"]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    let mut web = deployment("web", 1);
+    // No node has this: the scheduler itself says so.
+    web["spec"]["template"]["spec"]["nodeSelector"] = json!({ "disk": "none-such" });
+    scene.create(owned_by(&db, web)).await?;
+    let pod = mentions("Ready", "Pod web-").and(mentions("Ready", "unschedulable"));
+    scene.until("Database/db", says("Ready", "False").and(pod)).await?;
+    // Beyond the limit of its policy the workload is stuck, which its own status would never say.
+    scene.until("Database/db", because("Ready", "ChildrenStuck").and(says("Stalled", "True"))).await?;
+    let mended = json!({ "spec": { "template": { "spec": { "nodeSelector": null } } } });
+    scene.change("Deployment/web", mended).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    Ok(())
+}

@@ -3,6 +3,7 @@
 //! [`Core`] holds the engine and reads the reflector. It is told what moved and what time it is, and says what is to be
 //! written. Nothing in here waits, and nothing in here knows kube.
 
+pub mod below;
 mod causes;
 mod health;
 pub mod reads;
@@ -23,6 +24,7 @@ use timer::Seed;
 use watcher::reflector::Reflector;
 use watcher::status::{Guarded, ParentStatus, Wanted, guarded_patch};
 
+pub use below::Below;
 pub use health::{Health, News};
 pub use reads::{Ahead, Read};
 pub use reply::Reply;

@@ -6,6 +6,7 @@
 mod dirty;
 mod links;
 mod parent;
+mod refined;
 mod row;
 mod selectors;
 mod slots;
@@ -25,6 +26,7 @@ use crate::plan::{Interest, ParentRule};
 use crate::wire::{Child, Meta};
 
 pub use parent::{AnswerTarget, ParentRow};
+pub use refined::Refined;
 pub use row::{Namespace, Row};
 pub use selectors::name_hash;
 
@@ -180,7 +182,7 @@ impl Reflector {
             generation: meta.generation as u32,
             created: meta.created.map_or(0, |t| u32::try_from(t.0 / 1_000).unwrap_or(0)),
             assessment,
-            beside: (!beside.is_empty()).then(|| Box::new(beside)),
+            aside: (!beside.is_empty()).then(|| Box::new(row::Aside { beside, refined: None })),
             links: row::Links::of(links),
             parent,
         }
@@ -189,9 +191,12 @@ impl Reflector {
     fn put(&self, uid: slots::Uid, row: Row) -> Applied {
         let mut row = Some(row);
         let (id, (outcome, released, strangers)) = self.place(uid, |slot| {
-            let new = row.take()?;
+            let mut new = row.take()?;
             if slot.row.as_ref().is_some_and(|old| new.version < old.version) {
                 return Some((Applied::Stale, new.links, false));
+            }
+            if let Some(old) = &slot.row {
+                new.inherit(old);
             }
             let outcome = match &slot.row {
                 Some(old) if same(old, &new) => Applied::Same,
@@ -432,5 +437,5 @@ fn same(old: &Row, new: &Row) -> bool {
         && old.links == new.links
         && old.generation == new.generation
         && old.assessment == new.assessment
-        && old.beside == new.beside
+        && old.aside == new.aside
 }

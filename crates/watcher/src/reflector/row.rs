@@ -4,6 +4,7 @@ use aggregator::{KindId, Link};
 use readiness::{Assessment, Time};
 
 use super::parent::ParentRow;
+use super::refined::Refined;
 
 /// One object that a parent owns or selects, or that is a parent.
 #[derive(Clone, Debug)]
@@ -24,13 +25,21 @@ pub struct Row {
     pub(super) epoch: u32,
     /// Its native verdict (or, with several lenses, the first).
     pub assessment: Assessment,
-    /// Its verdicts through further lenses. Boxed twice because almost every row has none: a thin pointer.
-    #[expect(clippy::box_collection, reason = "a pointer less in every row")]
-    pub(super) beside: Option<Box<Vec<Assessment>>>,
+    /// What few rows have, behind a thin pointer.
+    pub(super) aside: Option<Box<Aside>>,
     /// For whom it counts.
     pub(super) links: Links,
     /// What it is as a parent.
     pub parent: Option<Box<ParentRow>>,
+}
+
+/// What few rows have.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Aside {
+    /// Verdicts through further lenses.
+    pub(super) beside: Vec<Assessment>,
+    /// What was found below it, and the verdicts through all lenses as they are without that.
+    pub(super) refined: Option<(Refined, Vec<Assessment>)>,
 }
 
 /// A namespace name, shared by all rows that are in it; half as wide as an `Arc<str>`.
@@ -71,14 +80,14 @@ impl Row {
 
     /// Its verdict through a lens.
     pub fn through(&self, lens: u8) -> &Assessment {
-        match (lens, &self.beside) {
+        match (lens, &self.aside) {
             (0, _) | (_, None) => &self.assessment,
-            (lens, Some(beside)) => beside.get(usize::from(lens) - 1).unwrap_or(&self.assessment),
+            (lens, Some(aside)) => aside.beside.get(usize::from(lens) - 1).unwrap_or(&self.assessment),
         }
     }
 
     pub(super) fn assessments(&self) -> impl Iterator<Item = &Assessment> {
-        std::iter::once(&self.assessment).chain(self.beside.iter().flat_map(|b| b.iter()))
+        std::iter::once(&self.assessment).chain(self.aside.iter().flat_map(|a| &a.beside))
     }
 
     /// The next moment at which any of its verdicts changes by itself, after `now`.

@@ -1,0 +1,148 @@
+//! What a workload owns, and what of it explains that the workload is not ready.
+
+use std::collections::BTreeMap;
+
+use aggregator::ObjectId;
+use readiness::{Assessment, Kind, Level, Limits, Reason, assess};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use watcher::plan::Interest;
+use watcher::reflector::{Refined, Reflector};
+use watcher::wire::Child;
+
+/// The pods of a workload that is not ready.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Below {
+    /// The workload.
+    pub owner: ObjectId,
+    /// Where it lives.
+    pub namespace: String,
+    /// How its pods are found: a label selector.
+    pub selector: String,
+    /// From when on a pod is stuck.
+    pub limits: Limits,
+}
+
+#[derive(Deserialize)]
+struct Workload {
+    spec: Option<Spec>,
+}
+
+#[derive(Deserialize)]
+struct Spec {
+    selector: Option<Selector>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Selector {
+    #[serde(default)]
+    match_labels: BTreeMap<String, String>,
+    #[serde(default)]
+    match_expressions: Vec<Expression>,
+}
+
+#[derive(Deserialize)]
+struct Expression {
+    key: String,
+    operator: String,
+    #[serde(default)]
+    values: Vec<String>,
+}
+
+/// Where to look for the reason that this object is not ready; `None` where it is, or has no pods.
+pub fn below(reflector: &Reflector, interest: &Interest, child: &Child, object: &RawValue) -> Option<Below> {
+    let owner = reflector.find(&child.meta.uid).filter(|_| interest.judge.owns_pods())?;
+    let explains = |level| matches!(level, Level::Progressing | Level::Failed | Level::Stuck);
+    let unready = reflector.read(owner, |row| explains(row.assessment.verdict.level)).unwrap_or(false);
+    let workload: Workload = unready.then(|| serde_json::from_str(object.get()).ok()).flatten()?;
+    let selector = text(&workload.spec?.selector?)?;
+    let limits = interest.lenses.first()?.limits;
+    Some(Below { owner, namespace: child.meta.namespace.to_string(), selector, limits })
+}
+
+fn text(selector: &Selector) -> Option<String> {
+    let labels = selector.match_labels.iter().map(|(key, value)| Some(format!("{key}={value}")));
+    let expressions = selector.match_expressions.iter().map(|e| {
+        let (key, values) = (&e.key, e.values.join(","));
+        match &*e.operator {
+            "In" => Some(format!("{key} in ({values})")),
+            "NotIn" => Some(format!("{key} notin ({values})")),
+            "Exists" => Some(key.clone()),
+            "DoesNotExist" => Some(format!("!{key}")),
+            _ => None,
+        }
+    });
+    let all: Vec<String> = labels.chain(expressions).collect::<Option<_>>()?;
+    (!all.is_empty()).then(|| all.join(","))
+}
+
+/// The pod that explains most: the worst, and of those the first by name. Pods that only have not got far explain nothing.
+pub fn cause(pods: &[Child], limits: &Limits) -> Option<Refined> {
+    let judged = pods.iter().filter(|pod| pod.meta.deleted.is_none()).filter_map(|pod| {
+        let assessment = assess(Kind::Pod, &pod.facts, limits);
+        explains(&assessment).then_some((assessment.verdict.level, &pod.meta.name, assessment))
+    });
+    let (_, name, assessment) = judged.min_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)))?;
+    Some(Refined { name: format!("Pod {name}").into(), assessment })
+}
+
+fn explains(assessment: &Assessment) -> bool {
+    matches!(
+        assessment.verdict.reason,
+        Reason::Unschedulable(_)
+            | Reason::Waiting(_)
+            | Reason::ContainerFailed(_)
+            | Reason::PodFailed(_)
+            | Reason::Pending(_)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn pod(name: &str, status: &Value) -> Child {
+        let pod = json!({ "metadata": { "name": name, "uid": name }, "status": status });
+        serde_json::from_value::<Box<RawValue>>(pod).map(|text| Child::read(&text)).unwrap_or_default()
+    }
+
+    fn waiting(reason: &str) -> Value {
+        let container =
+            json!({ "name": "web", "ready": false, "state": { "waiting": { "reason": reason } } });
+        json!({ "phase": "Pending", "containerStatuses": [container] })
+    }
+
+    #[test]
+    fn the_worst_pod_explains_and_of_those_the_first_by_name() {
+        let pods = [
+            pod("c", &waiting("ImagePullBackOff")),
+            pod("b", &waiting("ImagePullBackOff")),
+            pod("a", &waiting("ContainerCreating")),
+        ];
+        let found =
+            cause(&pods, &Limits::default()).map(|r| (r.name, r.assessment.verdict.reason.to_string()));
+        assert_eq!(found, Some(("Pod b".into(), "waiting: ImagePullBackOff".to_owned())));
+    }
+
+    #[test]
+    fn pods_that_are_well_or_leaving_explain_nothing() {
+        let ready = json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] });
+        let mut leaving = pod("a", &waiting("ErrImagePull"));
+        leaving.meta.deleted = Some(readiness::Time(1));
+        assert_eq!(cause(&[pod("b", &ready), leaving], &Limits::default()), None);
+    }
+
+    #[test]
+    fn selectors_are_written_as_the_api_reads_them() {
+        let written = |selector: Value| serde_json::from_value(selector).ok().and_then(|s| text(&s));
+        let expressions = json!([
+            { "key": "tier", "operator": "In", "values": ["a", "b"] },
+            { "key": "old", "operator": "DoesNotExist" },
+        ]);
+        let all = json!({ "matchLabels": { "app": "web" }, "matchExpressions": expressions });
+        assert_eq!(written(all), Some("app=web,tier in (a,b),!old".to_owned()));
+        assert_eq!(written(json!({})), None, "an empty selector would select every pod");
+    }
+}

@@ -1,0 +1,100 @@
+//! What was found below a workload that is not ready: it refines why, and tells when to call it stuck.
+//!
+//! Workload controllers are leaves: what they own is not watched. The periodic pass looks at it, live.
+
+use aggregator::ObjectId;
+use readiness::{Assessment, Level, Time, Verdict};
+
+use super::row::Row;
+use super::{Applied, Reflector};
+
+/// Something below an object that explains why it is not ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refined {
+    /// As `Pod web-0`.
+    pub name: Box<str>,
+    /// What that one's own rule says.
+    pub assessment: Assessment,
+}
+
+impl Reflector {
+    /// This was found below an object, or nothing that explains anything. It holds until the next look, until the object
+    /// is ready, or until its spec changes.
+    pub fn refine(&self, id: ObjectId, found: Option<Refined>) -> Applied {
+        let moved = self.slots.with(id, |slot| {
+            let row = slot.row.as_mut()?;
+            let before = (row.assessment.clone(), row.aside.clone());
+            row.refine(found);
+            Some(before != (row.assessment.clone(), row.aside.clone())).map(|moved| (moved, row.version))
+        });
+        match moved.flatten() {
+            Some((true, version)) => {
+                self.mark(id);
+                Applied::Moved(version)
+            }
+            Some((false, _)) => Applied::Same,
+            None => Applied::Unwanted,
+        }
+    }
+}
+
+impl Row {
+    /// What was found below the object still explains it, where its spec is the same.
+    pub(super) fn inherit(&mut self, old: &Row) {
+        let found = old.aside.as_ref().and_then(|aside| aside.refined.as_ref()).map(|(found, _)| found);
+        if let Some(found) = found.filter(|_| old.generation == self.generation) {
+            self.refine(Some(found.clone()));
+        }
+    }
+
+    fn refine(&mut self, found: Option<Refined>) {
+        let plain = self.plain();
+        let Some(found) = found.filter(|_| plain.iter().any(explainable)) else {
+            return self.set(plain, None);
+        };
+        let refined = plain.iter().map(|own| explained(own, &found)).collect();
+        self.set(refined, Some((found, plain)));
+    }
+
+    /// Its verdicts as they are without what was found below it.
+    fn plain(&self) -> Vec<Assessment> {
+        let kept = self.aside.as_ref().and_then(|aside| aside.refined.as_ref());
+        kept.map_or_else(|| self.assessments().cloned().collect(), |(_, plain)| plain.clone())
+    }
+
+    fn set(&mut self, assessments: Vec<Assessment>, refined: Option<(Refined, Vec<Assessment>)>) {
+        let mut assessments = assessments.into_iter();
+        if let Some(first) = assessments.next() {
+            self.assessment = first;
+        }
+        let aside = super::row::Aside { beside: assessments.collect(), refined };
+        let empty = aside.beside.is_empty() && aside.refined.is_none();
+        self.aside = (!empty).then(|| Box::new(aside));
+    }
+}
+
+fn explainable(own: &Assessment) -> bool {
+    matches!(own.verdict.level, Level::Progressing | Level::Failed | Level::Stuck)
+}
+
+/// The object's own verdict, with the reason behind it. What is below may make it stuck, never better, and never failed:
+/// whether a workload has failed is for its controller to say.
+fn explained(own: &Assessment, found: &Refined) -> Assessment {
+    if !explainable(own) {
+        return own.clone();
+    }
+    let with = |own: &Verdict, below: &Verdict| {
+        let stuck = below.level == Level::Stuck && own.level == Level::Progressing;
+        Verdict {
+            level: if stuck { Level::Stuck } else { own.level },
+            reason: own.reason.clone().because(&found.name, below.reason.clone()),
+        }
+    };
+    let below = &found.assessment;
+    let then: Option<(Time, Verdict)> = match (own.then.as_deref(), below.then.as_deref()) {
+        (Some((at, then)), _) => Some((*at, with(then, &below.verdict))),
+        (None, Some((at, then))) => Some((*at, with(&own.verdict, then))),
+        (None, None) => None,
+    };
+    Assessment { verdict: with(&own.verdict, &below.verdict), then: then.map(Box::new) }
+}

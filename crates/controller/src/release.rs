@@ -3,7 +3,7 @@
 use anyhow::Context;
 use serde_json::Value;
 use tracing::{info, warn};
-use watcher::status::{Guarded, MANAGER, ParentStatus, Wanted, guarded_patch};
+use watcher::status::{Guarded, MANAGER, ParentStatus, Wanted, guarded_patch, patch_body};
 use watcher::{ApiKind, Parent, look_all, resolve};
 
 use crate::policies::{Compiled, Found};
@@ -74,7 +74,7 @@ async fn send(
     let path = api.path(Some(namespace).filter(|n| !n.is_empty()));
     let request = http::Request::patch(format!("{path}/{name}{status}?fieldManager={MANAGER}"))
         .header(http::header::CONTENT_TYPE, "application/json-patch+json")
-        .body(serde_json::to_vec(patch)?)?;
+        .body(patch_body(patch))?;
     client.request::<Value>(request).await?;
     Ok(())
 }

@@ -15,7 +15,7 @@ use timer::Seed;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tracing::{debug, info, warn};
 use watcher::reflector::Reflector;
-use watcher::status::MANAGER;
+use watcher::status::{MANAGER, patch_body};
 use watcher::{ApiKind, Parent, look};
 
 use crate::core::{Reply, Write, reply};
@@ -137,7 +137,7 @@ impl Writer {
         let request = Request::patch(target)
             .header(CONTENT_TYPE, "application/json-patch+json")
             .header(ACCEPT, "application/json")
-            .body(Body::from(serde_json::to_vec(&write.patch)?))?;
+            .body(Body::from(patch_body(&write.patch)))?;
         let response = self.client.send(request).await?;
         let status = response.status().as_u16();
         let retry_after =

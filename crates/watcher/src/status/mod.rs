@@ -7,5 +7,5 @@ mod read;
 pub mod time;
 
 pub use entry::{Entry, MANAGER, Wanted, digest};
-pub use patch::{Guarded, guarded_patch};
+pub use patch::{Guarded, guarded_patch, patch_body};
 pub use read::{ListShape, Owned, ParentStatus};

@@ -48,6 +48,21 @@ pub fn guarded_patch(guarded: &Guarded<'_>, wanted: &Wanted) -> Option<Value> {
     Some(Value::Array(guards))
 }
 
+/// A patch as it has to be sent. The server compares what a `test` says with its own JSON text by text, and writes what
+/// HTML would trip over escaped: a guard that spells it plainly never holds. Measured on 1.36.3.
+pub fn patch_body(patch: &Value) -> Vec<u8> {
+    const ESCAPED: [(char, &str); 5] = [
+        ('<', "\\u003c"),
+        ('>', "\\u003e"),
+        ('&', "\\u0026"),
+        ('\u{2028}', "\\u2028"),
+        ('\u{2029}', "\\u2029"),
+    ];
+    // Outside strings none of them can stand.
+    let text = patch.to_string();
+    ESCAPED.iter().fold(text, |text, (plain, escaped)| text.replace(*plain, escaped)).into_bytes()
+}
+
 fn test(path: &str, value: &Value) -> Value {
     json!({"op": "test", "path": path, "value": value})
 }
@@ -122,6 +137,14 @@ mod tests {
             reason: reason.into(),
             message: message.into(),
         }
+    }
+
+    #[test]
+    fn a_patch_is_spelled_as_the_server_spells_it() {
+        let patch = json!([{"op": "test", "path": "/x", "value": "<a> & é\u{2028}'\"/\u{7f}"}]);
+        let text = String::from_utf8(patch_body(&patch)).unwrap();
+        assert!(text.contains("\"\\u003ca\\u003e \\u0026 é\\u2028'\\\"/\u{7f}\""), "{text}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), patch, "and says the same");
     }
 
     fn patch(object: &Value, entries: Vec<Entry>) -> Option<Value> {

@@ -10,6 +10,19 @@ use crate::commands;
 use crate::demo::DemoArgs;
 use crate::eval::{self, EvalArgs};
 
+const FIRST_STEPS: &str = "\
+First steps:
+  rollcall demo                       what it is for, without a cluster
+  rollcall check -f policy.yaml       is the policy valid?
+  rollcall eval -f manifests.yaml     what would it make of these objects?
+  rollcall crd | kubectl apply -f -
+  rollcall rbac -f policy.yaml | kubectl apply -f -
+  kubectl apply -f policy.yaml        begin with `mode: shadow`: all is computed, nothing written
+  rollcall run                        from here; in the cluster: kubectl apply -k deploy/kustomize
+  kubectl get readinesspolicies       what became of it; when it is right, leave `mode: shadow` out
+
+Exit codes: 0 yes or done, 1 no, 2 could not tell (usage, evaluation, connection), 124 waited too long.";
+
 /// Are all of its children ready, and if not, which one, and why?
 ///
 /// Rollcall watches the children of parent objects in a Kubernetes cluster, judges each, and writes the answer to the
@@ -20,7 +33,7 @@ use crate::eval::{self, EvalArgs};
     version,
     propagate_version = true,
     max_term_width = 100,
-    after_help = "First steps:\n  rollcall check -f policy.yaml    is the policy valid, and what rights does it need?\n  rollcall crd  | kubectl apply -f -\n  rollcall rbac -f policy.yaml | kubectl apply -f -\n  kubectl apply -f policy.yaml     begin with `mode: shadow`: everything is computed, nothing written\n  rollcall run                     from here, or in the cluster (deploy/)\n\nExit codes: 0 yes or done, 1 no, 2 could not tell (usage, evaluation, connection), 124 waited too long."
+    after_help = FIRST_STEPS
 )]
 pub(crate) struct Cli {
     #[command(flatten)]

@@ -24,7 +24,7 @@ impl Engine {
         }
         let at = roll.touched.touch(now, policy.debounce);
         roll.reworded = true;
-        self.stirred(id, now, cause);
+        roll.provoked |= cause == Cause::Others;
         if at <= now {
             return self.at_once(id, now);
         }
@@ -40,19 +40,6 @@ impl Engine {
         if !std::mem::replace(&mut roll.waits.now, true) {
             self.at_once.push_back(id);
             self.at_once_since.get_or_insert(now);
-        }
-    }
-
-    /// The pass begins to be patient anew; and if others have moved something, we may write about it.
-    pub(super) fn stirred(&mut self, id: RollId, now: Time, cause: Cause) {
-        let Some(id) = self.graph.roll(id).map(|r| r.parent) else { return };
-        let Some(parent) = self.graph.parent_mut(id) else { return };
-        if cause == Cause::Others {
-            parent.provoked = true;
-            parent.delivery.provoke(now);
-        }
-        if std::mem::take(&mut parent.passed) {
-            self.resync.moved(id, now);
         }
     }
 
@@ -106,6 +93,7 @@ impl Engine {
             }
         }
         self.at_once_since = None;
+        self.awaiting = self.is_awaiting();
         parents.sort_unstable();
         parents.dedup();
         parents.retain(|parent| self.has_a_say(*parent));
@@ -144,10 +132,8 @@ impl Engine {
     /// One of its policies has judged it, or none applies any more: before that, what it says is left as it is. The
     /// same where it is known that what was judged does not hold, and it cannot be judged anew before a list is through.
     fn has_a_say(&self, parent: ObjectId) -> bool {
-        if self.graph.parent(parent).is_some_and(|p| p.taken_leave) {
-            return false;
-        }
-        let rolls = self.graph.rolls_of(parent).iter().filter_map(|r| self.graph.roll(*r));
+        let Some(parent) = self.graph.parent(parent).filter(|p| !p.taken_leave) else { return false };
+        let rolls = parent.rolls.iter().filter_map(|r| self.graph.roll(*r));
         let (mut any, mut say) = (false, false);
         for roll in rolls {
             if roll.doubted {
@@ -184,6 +170,7 @@ impl Engine {
         let again = again.filter(|_| roll.view.is_some());
         roll.waits.date = again.is_some();
         let reworded = std::mem::take(&mut roll.reworded);
+        let provoked = std::mem::take(&mut roll.provoked);
         let silent = policy.shadow || roll.view.as_ref().is_some_and(|v| v.owned);
         let seen = roll.view.is_some();
         if waited.quiet {
@@ -197,14 +184,21 @@ impl Engine {
         if !seen {
             return None;
         }
+        let cause = self.stirred(parent, provoked, now);
         if moved {
-            self.climb(parent, now);
+            self.climb(parent, cause, now);
         }
         // Where nothing is written, nobody renders its words: whoever quotes them is told that they may have moved.
         if awaited || (reworded && silent) {
-            self.touch_owners(parent, now, self.cause_of(parent));
+            self.touch_owners(parent, now, cause);
         }
         Some(parent)
+    }
+
+    /// A list is awaited under some policy.
+    fn is_awaiting(&self) -> bool {
+        let mut used = self.policies.iter().zip(&self.gates);
+        used.any(|(policy, gate)| policy.is_some() && *gate == Gate::Closed)
     }
 
     /// Among what keeps it from being ready is a parent that was not judged yet, because a list is awaited: it is not
@@ -215,37 +209,45 @@ impl Engine {
 
     fn is_awaited(&self, child: ObjectId) -> bool {
         let mut rolls = self.graph.rolls_of(child).iter().filter_map(|r| self.graph.roll(*r));
-        rolls.any(|r| {
-            let unjudged = !r.judged && self.gate(r.policy) == Gate::Closed;
-            r.view.is_some() && !r.deleting && (unjudged || self.awaits(r))
-        })
+        rolls.any(|r| r.view.is_some() && !r.deleting && (!r.judged || self.awaits(r)))
+    }
+
+    /// A roll of `parent` was judged. The pass begins to be patient anew; and if others have moved something, we may
+    /// write about it. Who moved what is said of it, since it was last offered.
+    fn stirred(&mut self, id: ObjectId, provoked: bool, now: Time) -> Cause {
+        let Some(parent) = self.graph.parent_mut(id) else { return Cause::Perhaps };
+        if provoked {
+            parent.provoked = true;
+            parent.delivery.provoke(now);
+        }
+        let cause = if parent.provoked { Cause::Others } else { Cause::Perhaps };
+        if std::mem::take(&mut parent.passed) {
+            self.resync.moved(id, now);
+        }
+        cause
     }
 
     /// The answer about `parent` moved; its owners are judged in the same poll, so that a cascade costs one debounce.
-    fn climb(&mut self, parent: ObjectId, now: Time) {
+    fn climb(&mut self, parent: ObjectId, cause: Cause, now: Time) {
         self.counts.moved += 1;
         self.enroll(parent, now);
         self.reweigh(parent);
-        let cause = self.cause_of(parent);
         for at in 0..self.moved.len() {
             let owner = self.moved[at];
             self.at_once(owner, now);
-            self.stirred(owner, now, cause);
+            if let Some(roll) = self.graph.roll_mut(owner).filter(|_| cause == Cause::Others) {
+                roll.provoked = true;
+            }
         }
-    }
-
-    /// Who moved what is said of `parent`, since it was last offered.
-    fn cause_of(&self, parent: ObjectId) -> Cause {
-        let provoked = self.graph.parent(parent).is_some_and(|p| p.provoked);
-        if provoked { Cause::Others } else { Cause::Perhaps }
     }
 
     /// The pass looks after parents that are not ready, and no others.
     fn enroll(&mut self, id: ObjectId, now: Time) {
-        if self.is_unready(id)
+        if self.graph.parent(id).is_some_and(|p| !p.enrolled)
+            && self.is_unready(id)
             && let Some(parent) = self.graph.parent_mut(id)
-            && !std::mem::replace(&mut parent.enrolled, true)
         {
+            parent.enrolled = true;
             self.resync.enroll(id, now);
         }
     }

@@ -65,7 +65,7 @@ pub struct Engine {
     resync: Resync<ObjectId, Time>,
     /// Writes on their way to parents that are gone: their outcomes are not for whoever has that place now.
     orphans: BTreeMap<ObjectId, u32>,
-    /// A list is awaited under some policy.
+    /// A list is awaited under some policy, or what it brought is still to be judged.
     awaiting: bool,
     counts: Counts,
     /// How many polls there were.
@@ -146,12 +146,14 @@ impl Engine {
         let gate = policy.map_or(Gate::Closed, |p| Gate::over(p.kinds.iter().map(|k| self.kind(*k))));
         let Some(held) = self.gates.get_mut(usize::from(id.0)) else { return };
         *held = gate;
-        let mut used = self.policies.iter().zip(&self.gates);
-        self.awaiting = used.any(|(policy, gate)| policy.is_some() && *gate == Gate::Closed);
+        // Until the next poll is through: what is judged in it was not judged yet.
+        self.awaiting = true;
         if gate != Gate::Closed {
             for roll in self.rolls_under(id) {
                 self.at_once(roll, now);
-                self.stirred(roll, now, Cause::Others);
+                if let Some(roll) = self.graph.roll_mut(roll) {
+                    roll.provoked = true;
+                }
             }
         }
     }

@@ -92,7 +92,7 @@ impl Graph {
     }
 
     pub(crate) fn parent_mut(&mut self, id: ObjectId) -> Option<&mut Parent> {
-        self.nodes.get_mut(id).parent.as_deref_mut()
+        self.nodes.find_mut(id)?.parent.as_deref_mut()
     }
 
     pub(crate) fn roll(&self, id: RollId) -> Option<&Roll> {

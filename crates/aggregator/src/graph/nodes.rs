@@ -17,6 +17,11 @@ impl Nodes {
         self.chunks.get(at / CHUNK)?.as_ref()?.get(at % CHUNK)
     }
 
+    pub(super) fn find_mut(&mut self, id: ObjectId) -> Option<&mut Node> {
+        let at = id.0 as usize;
+        self.chunks.get_mut(at / CHUNK)?.as_mut()?.get_mut(at % CHUNK)
+    }
+
     /// The node at `id`, made where there is none.
     pub(super) fn get_mut(&mut self, id: ObjectId) -> &mut Node {
         let at = id.0 as usize;

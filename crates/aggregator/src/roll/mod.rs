@@ -55,6 +55,8 @@ pub(crate) struct Roll {
     pub(crate) held: bool,
     /// What holds it back may be put into other words than before.
     pub(crate) reworded: bool,
+    /// Something other than the parent itself has moved.
+    pub(crate) provoked: bool,
     /// It is in the queue of what is judged once it is quiet, or of what changes by itself.
     pub(crate) waits: Waits,
     /// The poll in which it was judged last, and how often in it.
@@ -97,6 +99,7 @@ impl Roll {
             doubted: false,
             held: false,
             reworded: false,
+            provoked: false,
             waits: Waits::default(),
             climbs: (0, 0),
         }

@@ -258,8 +258,15 @@ impl<'t> Frame<'t> {
     fn call(&mut self, call: &'t Call) -> Result<'t> {
         let cx = Cx { meter: self.meter, pattern: call.pattern.as_ref() };
         let mut args = Vec::with_capacity(call.args.len());
-        for arg in &call.args {
+        for (at, arg) in call.args.iter().enumerate() {
             args.push(self.eval(arg)?);
+            if let (true, 0, Some(Val::Optional(Some(value)))) = (call.lazy, at, args.first()) {
+                return Ok(if call.name == "or" {
+                    Val::Optional(Some(Rc::clone(value)))
+                } else {
+                    (**value).clone()
+                });
+            }
         }
         match call.overloads.iter().find(|function| function.takes(&args)) {
             Some(function) => (function.call)(&cx, &args),

@@ -188,8 +188,9 @@ impl Lower<'_> {
             nodes.push(node);
             types.push(ty);
         }
-        let overloads: Vec<_> = named.iter().copied().filter(|f| f.could_take(&types)).collect();
-        let Some(result) = overloads.iter().map(|f| f.result).reduce(Ty::or) else {
+        // What is known of an object's fields may be wrong, so that at run time every overload is asked again.
+        let fitting = named.iter().filter(|f| f.could_take(&types));
+        let Some(result) = fitting.map(|f| f.result).reduce(Ty::or) else {
             let types: Vec<_> = types.iter().map(|ty| ty.name()).collect();
             let types = match types.split_first() {
                 Some((target, rest)) if member => format!("{target}.({})", rest.join(", ")),
@@ -208,7 +209,8 @@ impl Lower<'_> {
             }
             _ => None,
         };
-        let call = Call { name: first.name, overloads: overloads.into(), args: nodes.into(), pattern };
+        let lazy = member && matches!(name, "or" | "orValue");
+        let call = Call { name: first.name, overloads: named.into(), args: nodes.into(), pattern, lazy };
         Ok((Node::Call(Box::new(call)), result))
     }
 

@@ -207,7 +207,7 @@ impl HealthCheck {
     /// ends it, with the name of the expression; a missing field is one.
     pub fn judge(&self, object: Object<'_>) -> Result<Health, (&'static str, EvalError)> {
         let fields = self.needs.read(object).map_err(|why| ("", EvalError::unreadable(why)))?;
-        if let Some((observed, generation)) = generations(&fields).map_err(|error| ("", error))? {
+        if let Some((observed, generation)) = generations(&fields) {
             return Ok(Health::Stale { observed, generation });
         }
         let meter = Meter::default();
@@ -232,20 +232,18 @@ impl HealthCheck {
     }
 }
 
-/// Observed and real generation, where they differ. A generation that is no integer is an error, as in Flux.
-fn generations(object: &Fields<'_>) -> Result<Option<(i64, i64)>, EvalError> {
+/// Observed and real generation, where they differ. What is no integer is passed over, as Flux does it.
+fn generations(object: &Fields<'_>) -> Option<(i64, i64)> {
     let integer = |root: &str, field: &str| match object.get(root) {
-        None | Some(Tree::Null) => Ok(None),
         Some(Tree::Map(fields)) => match fields.get(field) {
-            None => Ok(None),
-            Some(Tree::Int(number)) => Ok(Some(*number)),
-            Some(_) => Err(EvalError::plain(format!("{root}.{field} is not an integer"))),
+            Some(Tree::Int(number)) => Some(*number),
+            _ => None,
         },
-        Some(_) => Err(EvalError::plain(format!("{root} is not a map"))),
+        _ => None,
     };
-    let Some(observed) = integer("status", "observedGeneration")? else { return Ok(None) };
-    let Some(generation) = integer("metadata", "generation")? else { return Ok(None) };
-    Ok((observed != generation).then_some((observed, generation)))
+    let (observed, generation) =
+        (integer("status", "observedGeneration")?, integer("metadata", "generation")?);
+    (observed != generation).then_some((observed, generation))
 }
 
 /// kro's `readyWhen`: expressions that must all be true.

@@ -98,6 +98,8 @@ pub(super) struct Call {
     pub(super) args: Box<[Node]>,
     /// A pattern that is a literal, compiled.
     pub(super) pattern: Option<Pattern>,
+    /// An optional with a value is the answer, whatever the other argument is.
+    pub(super) lazy: bool,
 }
 
 /// A macro that walks a list, or the keys of a map.

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::meter::Meter;
 use super::node::{Comparison, Operator};
-use super::value::{Fault, List, Map, Text, Val};
+use super::value::{Fault, List, Map, Text, Ty, Val};
 
 /// The order of two numbers, across their types; `None` where one is no number, or not a number.
 pub(super) fn numeric_order(a: &Val<'_>, b: &Val<'_>) -> Option<Ordering> {
@@ -99,6 +99,12 @@ pub(super) fn found<'t>(meter: &Meter, map: &Map<'t>, key: &Val<'t>) -> Result<O
         Map::Made(entries) => 1 + entries.len() / 4,
     })?;
     Ok(map.find(key))
+}
+
+/// Does a value have an order among its like?
+pub(super) fn ordered(value: &Val<'_>) -> bool {
+    let ty = value.ty();
+    ty.number() || matches!(ty, Ty::Bool | Ty::Text | Ty::Bytes | Ty::Moment | Ty::Span)
 }
 
 /// Their order, where they have one.

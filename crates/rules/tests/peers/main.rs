@@ -6,6 +6,8 @@
 
 #![expect(clippy::print_stdout, reason = "how many were compared, and why not, is the result of these tests")]
 
+mod cel;
+mod expressions;
 mod mutate;
 mod oracle;
 mod samples;

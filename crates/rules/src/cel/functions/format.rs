@@ -2,7 +2,6 @@
 
 use super::super::meter::Meter;
 use super::super::value::{Fault, Map, Val};
-use super::convert::number_text;
 use super::{Cx, time, unfit};
 
 /// More places than a double has.
@@ -53,6 +52,7 @@ fn clause_of(
         ('s', value) => return text(meter, out, value, 0),
         ('d', Val::Int(number)) => number.to_string(),
         ('d', Val::Uint(number)) => number.to_string(),
+        ('d', Val::Double(number)) => decimal(*number),
         ('f', Val::Double(number)) => finite(*number).unwrap_or_else(|| format!("{number:.places$}")),
         ('f', Val::Int(number)) => format!("{:.places$}", *number as f64),
         ('f', Val::Uint(number)) => format!("{:.places$}", *number as f64),
@@ -101,6 +101,11 @@ fn finite(number: f64) -> Option<String> {
     number.is_infinite().then(|| if number > 0.0 { "Infinity" } else { "-Infinity" }.to_owned())
 }
 
+/// All digits, no exponent.
+fn decimal(number: f64) -> String {
+    finite(number).unwrap_or_else(|| number.to_string())
+}
+
 /// With an exponent of at least two digits.
 fn scientific(number: f64, places: usize) -> String {
     let text = format!("{number:.places$e}");
@@ -120,11 +125,7 @@ fn text(meter: &Meter, out: &mut String, value: &Val<'_>, depth: u8) -> Result<(
         Val::Bool(flag) => out.push_str(if *flag { "true" } else { "false" }),
         Val::Int(number) => out.push_str(&number.to_string()),
         Val::Uint(number) => out.push_str(&number.to_string()),
-        Val::Double(number) => {
-            out.push_str(&finite(*number).unwrap_or_else(|| {
-                if number.abs() < 1e15 { number.to_string() } else { number_text(*number) }
-            }));
-        }
+        Val::Double(number) => out.push_str(&decimal(*number)),
         Val::Text(text) => {
             meter.make(text.len())?;
             out.push_str(text);

@@ -143,9 +143,9 @@ fn range<'t>(cx: &Cx<'_>, args: &[Val<'t>]) -> Result<Val<'t>, Fault> {
 }
 
 fn is_sorted<'t>(cx: &Cx<'_>, args: &[Val<'t>]) -> Result<Val<'t>, Fault> {
-    let items = copied(cx.meter, one(args)?)?;
+    let items = comparable(cx, args, "isSorted")?;
     for pair in items.windows(2) {
-        if ops::order(cx.meter, "isSorted", &pair[0], &pair[1])?.is_gt() {
+        if beats(cx.meter, "isSorted", Ordering::Greater, &pair[0], &pair[1])? {
             return Ok(Val::Bool(false));
         }
     }
@@ -162,18 +162,42 @@ fn sum<'t>(cx: &Cx<'_>, args: &[Val<'t>]) -> Result<Val<'t>, Fault> {
 }
 
 fn extreme<'t>(cx: &Cx<'_>, args: &[Val<'t>], better: Comparison) -> Result<Val<'t>, Fault> {
-    let mut items = copied(cx.meter, one(args)?)?.into_iter();
+    let name = if better == Comparison::Less { "min" } else { "max" };
+    let mut items = comparable(cx, args, name)?.into_iter();
     let Some(mut best) = items.next() else {
-        let name = if better == Comparison::Less { "min" } else { "max" };
         return Err(Fault::words(format!("{name} called on empty list")));
     };
+    let wanted = if better == Comparison::Less { Ordering::Less } else { Ordering::Greater };
     for item in items {
-        let order = ops::order(cx.meter, better.name(), &item, &best)?;
-        if if better == Comparison::Less { order.is_lt() } else { order.is_gt() } {
+        if beats(cx.meter, name, wanted, &item, &best)? {
             best = item;
         }
     }
     Ok(best)
+}
+
+/// The elements, each of which has an order among its like.
+fn comparable<'t>(cx: &Cx<'_>, args: &[Val<'t>], name: &'static str) -> Result<Vec<Val<'t>>, Fault> {
+    let items = copied(cx.meter, one(args)?)?;
+    match items.iter().find(|item| !ops::ordered(item)) {
+        Some(other) => Err(Fault::NoOverload(name, vec![other.ty()])),
+        None => Ok(items),
+    }
+}
+
+/// Is their order the wanted one? Kubernetes passes over two of different types.
+fn beats(
+    meter: &Meter,
+    name: &'static str,
+    wanted: Ordering,
+    a: &Val<'_>,
+    b: &Val<'_>,
+) -> Result<bool, Fault> {
+    match ops::order(meter, name, a, b) {
+        Ok(order) => Ok(order == wanted),
+        Err(Fault::NoOverload(..)) => Ok(false),
+        Err(fault) => Err(fault),
+    }
 }
 
 fn position<'t>(cx: &Cx<'_>, args: &[Val<'t>], last: bool) -> Result<Val<'t>, Fault> {

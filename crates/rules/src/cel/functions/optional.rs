@@ -15,6 +15,7 @@ pub(super) const TABLE: &[Function] = &[
         [Val::Optional(Some(value))] => Ok((**value).clone()),
         _ => Err(Fault::words("optional.none() dereference")),
     }),
+    // The evaluator asks for the other value only where it is needed.
     member("or", &[Optional, Optional], Optional, |_, args| match args {
         [some @ Val::Optional(Some(_)), _] => Ok(some.clone()),
         [_, other] => Ok(other.clone()),
@@ -32,9 +33,7 @@ pub(super) const TABLE: &[Function] = &[
 /// Is it the value that its type begins with?
 fn zero(value: &Val<'_>) -> bool {
     match value {
-        Val::Null | Val::Optional(None) | Val::Int(0) | Val::Uint(0) | Val::Bool(false) | Val::Span(0) => {
-            true
-        }
+        Val::Null | Val::Int(0) | Val::Uint(0) | Val::Bool(false) | Val::Span(0) => true,
         Val::Double(number) => *number == 0.0,
         Val::Text(text) => text.is_empty(),
         Val::Bytes(bytes) => bytes.is_empty(),

@@ -38,9 +38,17 @@ pub(super) const TABLE: &[Function] = &[
 ];
 
 /// `amount × 10^-9`: as exact as Kubernetes keeps them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Quantity {
     amount: i128,
+    /// Written without parts of one: to Kubernetes `1000m` is no integer.
+    whole: bool,
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.amount == other.amount
+    }
 }
 
 const NANO: i128 = 1_000_000_000;
@@ -72,11 +80,12 @@ impl Quantity {
                 scaled / divisor + i128::from(scaled % divisor != 0)
             })
         };
-        Some(Quantity { amount: if negative { -amount } else { amount } })
+        let whole = if binary == 1 { power >= 9 } else { fraction.is_empty() };
+        Some(Quantity { amount: if negative { -amount } else { amount }, whole })
     }
 
     fn integer(self) -> Option<i64> {
-        if self.amount % NANO == 0 { i64::try_from(self.amount / NANO).ok() } else { None }
+        if self.whole { i64::try_from(self.amount / NANO).ok() } else { None }
     }
 
     fn approximate(self) -> f64 {
@@ -122,20 +131,25 @@ fn one(args: &[Val<'_>]) -> Result<Quantity, Fault> {
 
 fn order(args: &[Val<'_>]) -> Result<Ordering, Fault> {
     match args {
-        [Val::Quantity(a), Val::Quantity(b)] => Ok(a.cmp(b)),
+        [Val::Quantity(a), Val::Quantity(b)] => Ok(a.amount.cmp(&b.amount)),
         _ => Err(unfit(args)),
     }
 }
 
 fn sum<'t>(args: &[Val<'t>], sign: i128) -> Result<Val<'t>, Fault> {
     let (a, b) = match args {
-        [Val::Quantity(a), Val::Quantity(b)] => (a.amount, b.amount),
-        [Val::Quantity(a), Val::Int(b)] => (a.amount, i128::from(*b) * NANO),
+        [Val::Quantity(a), Val::Quantity(b)] => (**a, **b),
+        [Val::Quantity(a), Val::Int(b)] => (**a, Quantity { amount: i128::from(*b) * NANO, whole: true }),
         _ => return Err(unfit(args)),
     };
-    let amount = b.checked_mul(sign).and_then(|b| a.checked_add(b));
+    let amount = b.amount.checked_mul(sign).and_then(|b| a.amount.checked_add(b));
     let amount = amount.ok_or_else(|| Fault::words("quantity overflow"))?;
-    Ok(Val::Quantity(Rc::new(Quantity { amount })))
+    let whole = match (a.amount, b.amount) {
+        (_, 0) => a.whole,
+        (0, _) => b.whole,
+        _ => a.whole && b.whole,
+    };
+    Ok(Val::Quantity(Rc::new(Quantity { amount, whole })))
 }
 
 #[cfg(test)]

@@ -34,10 +34,7 @@ pub(super) const TABLE: &[Function] = &[
     member("getHours", &[Span], Int, |_, args| span(args, 3_600_000_000_000)),
     member("getMinutes", &[Span], Int, |_, args| span(args, 60_000_000_000)),
     member("getSeconds", &[Span], Int, |_, args| span(args, NANOS)),
-    member("getMilliseconds", &[Span], Int, |_, args| match args {
-        [Val::Span(nanos)] => Ok(Val::Int(nanos / 1_000_000 % 1000)),
-        _ => Err(unfit(args)),
-    }),
+    member("getMilliseconds", &[Span], Int, |_, args| span(args, 1_000_000)),
 ];
 
 const NANOS: i64 = 1_000_000_000;

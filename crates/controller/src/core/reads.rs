@@ -25,7 +25,7 @@ pub enum Read {
         /// Its name.
         name: String,
         /// The object that is expected there.
-        known: Option<ObjectId>,
+        known: Option<Known>,
     },
     /// All objects of a kind in one namespace.
     All {
@@ -34,6 +34,13 @@ pub enum Read {
         /// The namespace; empty for all.
         namespace: String,
     },
+}
+
+/// An object as it was held when a read was ordered: until it is answered, its place may be another's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Known {
+    id: ObjectId,
+    version: u64,
 }
 
 impl Read {
@@ -84,7 +91,7 @@ fn one(reflector: &Reflector, id: ObjectId) -> Option<Read> {
         kind: row.kind,
         namespace: row.namespace.to_string(),
         name: row.name.to_string(),
-        known: Some(id),
+        known: Some(Known { id, version: row.version }),
     })
 }
 
@@ -93,13 +100,16 @@ fn one(reflector: &Reflector, id: ObjectId) -> Option<Read> {
 pub fn found<K: Feed>(
     reflector: &Reflector,
     interest: &Interest,
-    known: Option<ObjectId>,
+    known: Option<Known>,
     live: Option<&K>,
-) -> Option<Ahead> {
-    match live {
-        Some(live) => listed(reflector, interest, live),
-        None => vanished(reflector, known?),
-    }
+) -> Vec<Ahead> {
+    let uid = live.map(|live| &*live.child().meta.uid);
+    let id = uid.and_then(|uid| reflector.find(uid));
+    // There is none of that name, or another one bears it now.
+    let gone = known.filter(|known| uid.is_none() || id != Some(known.id));
+    let vanished = gone.and_then(|known| vanished(reflector, known));
+    let listed = live.and_then(|live| listed(reflector, interest, live));
+    vanished.into_iter().chain(listed).collect()
 }
 
 /// One object of a live list.
@@ -111,10 +121,12 @@ pub fn listed<K: Feed>(reflector: &Reflector, interest: &Interest, live: &K) -> 
     Some(Ahead { object, before, live: meta.resource_version, awaited: awaited? })
 }
 
-fn vanished(reflector: &Reflector, id: ObjectId) -> Option<Ahead> {
-    let (before, object) =
-        reflector.read(id, |row| (row.version, format!("{}/{}", row.namespace, row.name)))?;
-    Some(Ahead { object, before, live: 0, awaited: reflector.vanish(id)? })
+fn vanished(reflector: &Reflector, known: Known) -> Option<Ahead> {
+    let held = |row: &watcher::reflector::Row| (row.version, format!("{}/{}", row.namespace, row.name));
+    let (before, object) = reflector.read(known.id, held)?;
+    // What has moved since was seen later than the read was ordered.
+    let awaited = (before == known.version).then(|| reflector.vanish(known.id))??;
+    Some(Ahead { object, before, live: 0, awaited })
 }
 
 /// Everything of a kind that is held before a list begins, in one namespace or in all: what of it the list does not
@@ -124,7 +136,8 @@ pub fn held(reflector: &Reflector, kind: KindId, namespace: Option<&str>) -> Vec
     reflector.each(|id, row| {
         if row.kind == kind && namespace.is_none_or(|n| *n == *row.namespace) {
             let (namespace, name) = (row.namespace.to_string(), row.name.to_string());
-            held.push(Read::One { kind, namespace, name, known: Some(id) });
+            let known = Some(Known { id, version: row.version });
+            held.push(Read::One { kind, namespace, name, known });
         }
     });
     held
@@ -150,7 +163,72 @@ pub fn differing(
             behind.push(Read::One { kind: interest.id, namespace, name, known: None });
         }
     }
-    let unlisted = |read: &Read| matches!(read, Read::One { known: Some(id), .. } if !seen.contains(id));
+    let unlisted = |read: &Read| matches!(read, Read::One { known: Some(known), .. } if !seen.contains(&known.id));
     let gone = held.into_iter().filter(unlisted).take(most);
     behind.into_iter().take(most).chain(gone).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use aggregator::PolicyId;
+    use readiness::Kind;
+    use watcher::plan::{ChildRule, Find, Lens};
+    use watcher::wire::Child;
+
+    use super::*;
+
+    const KIND: KindId = KindId(3);
+
+    fn interest() -> Interest {
+        let find = Find::Owner { group: "example.com".into(), kind: "Database".into() };
+        Interest {
+            id: KIND,
+            judge: Kind::of("apps", "Deployment"),
+            lenses: vec![Lens { limits: readiness::Limits::default() }],
+            child: vec![ChildRule { policy: PolicyId(1), group: 0, lens: 0, find, ignore: None }],
+            parent: Vec::new(),
+            release: false,
+            counted: true,
+        }
+    }
+
+    fn uid(n: u32) -> String {
+        format!("00000000-0000-4000-8000-0000000000{n:02}")
+    }
+
+    fn deployment(n: u32, version: u32) -> Child {
+        let owner = serde_json::json!([{"apiVersion": "example.com/v1", "kind": "Database", "name": "db", "uid": uid(99)}]);
+        let object = serde_json::json!({"metadata": {"namespace": "shop", "name": "web", "uid": uid(n),
+            "resourceVersion": version.to_string(), "ownerReferences": owner}});
+        serde_json::from_str(&object.to_string()).unwrap()
+    }
+
+    fn shown(n: u32, version: u32) -> (Reflector, Option<Known>) {
+        let reflector = Reflector::new(|| ());
+        reflector.apply(&interest(), &deployment(n, version), None);
+        let Some(Read::One { known, .. }) = held(&reflector, KIND, None).pop() else { panic!("nothing held") };
+        (reflector, known)
+    }
+
+    fn holds(reflector: &Reflector, n: u32) -> bool {
+        reflector.find(&uid(n)).is_some_and(|id| reflector.read(id, |_| ()).is_some())
+    }
+
+    #[test]
+    fn where_another_one_bears_the_name_the_one_that_was_expected_is_gone() {
+        let (reflector, known) = shown(1, 5);
+        assert_eq!(found(&reflector, &interest(), known, Some(&deployment(2, 8))).len(), 2);
+        assert!(!holds(&reflector, 1) && holds(&reflector, 2));
+    }
+
+    #[test]
+    fn an_answer_that_was_overtaken_takes_nobody_away() {
+        let (reflector, known) = shown(1, 5);
+        reflector.apply(&interest(), &deployment(1, 6), None);
+        assert!(found::<Child>(&reflector, &interest(), known, None).is_empty());
+        assert!(holds(&reflector, 1));
+        let (reflector, known) = shown(1, 5);
+        assert_eq!(found::<Child>(&reflector, &interest(), known, None).len(), 1);
+        assert!(!holds(&reflector, 1));
+    }
 }

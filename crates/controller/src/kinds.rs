@@ -173,12 +173,14 @@ impl Task {
     }
 
     async fn follow(&self, api: ApiKind) {
-        let interest = Interest { counted: api.has_status, ..self.plan.interest.clone() };
-        let parents = !interest.parent.is_empty() || interest.release;
+        let mut interest = Interest { counted: api.has_status, ..self.plan.interest.clone() };
+        for rule in interest.lenses.iter_mut().filter_map(|lens| lens.rule.as_mut()) {
+            rule.of = (api.api_version().into(), api.kind.as_str().into());
+        }
         self.setting
             .known
             .insert(self.plan.id, Arc::new(Followed { api: api.clone(), interest: interest.clone() }));
-        if parents {
+        if interest.reads_whole() {
             self.feed::<Parent>(&api, &interest).await;
         } else {
             self.feed::<Child>(&api, &interest).await;

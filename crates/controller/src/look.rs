@@ -75,9 +75,7 @@ impl Looker {
         let Some(followed) = self.known.get(&read.kind()).map(|k| Arc::clone(&k)) else {
             return Found::default();
         };
-        let whole = !followed.interest.parent.is_empty()
-            || followed.interest.release
-            || followed.interest.judge.owns_pods();
+        let whole = followed.interest.reads_whole() || followed.interest.judge.owns_pods();
         let done = if whole {
             self.read_as::<Parent>(&followed, read).await
         } else {

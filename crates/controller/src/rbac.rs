@@ -6,7 +6,7 @@ use std::fmt::Write;
 use readiness::Kind;
 use serde_json::Value;
 
-use crate::policies::Compiled;
+use crate::policies::{Compiled, ConfigMapName, GroupRule};
 
 /// The role's name.
 const NAME: &str = "rollcall";
@@ -65,14 +65,33 @@ pub fn yaml(policies: &[Compiled], crds: &Crds, namespaces: &[String], subject: 
             rule("rollcall.dev", &["readinesspolicies/status"], &["get", "patch"]),
         ];
         let all: Vec<_> = own.into_iter().chain(rules.iter().cloned()).collect();
-        role(&mut out, "ClusterRole", None, &all);
-        binding(&mut out, "ClusterRole", None, subject);
+        role(&mut out, NAME, "ClusterRole", None, &all);
+        binding(&mut out, NAME, "ClusterRole", None, subject);
     }
     for namespace in namespaces {
-        role(&mut out, "Role", Some(namespace), &rules);
-        binding(&mut out, "Role", Some(namespace), subject);
+        role(&mut out, NAME, "Role", Some(namespace), &rules);
+        binding(&mut out, NAME, "Role", Some(namespace), subject);
+    }
+    for library in libraries(policies) {
+        // This one object, and no other ConfigMap.
+        let ConfigMapName { namespace, name } = library;
+        let rule = format!(
+            "  - apiGroups: [\"\"]\n    resources: [configmaps]\n    resourceNames: [{name}]\n    verbs: [get, list, watch]\n"
+        );
+        let role_name = format!("{NAME}-{name}");
+        role(&mut out, &role_name, "Role", Some(namespace), &[rule]);
+        binding(&mut out, &role_name, "Role", Some(namespace), subject);
     }
     out
+}
+
+fn libraries(policies: &[Compiled]) -> BTreeSet<&ConfigMapName> {
+    let groups = policies.iter().flat_map(|p| &p.groups);
+    let named = groups.filter_map(|g| match &g.rule {
+        Some(GroupRule::Library(name)) => Some(name),
+        _ => None,
+    });
+    named.collect()
 }
 
 fn rules(policies: &[Compiled], crds: &Crds) -> Vec<String> {
@@ -116,13 +135,13 @@ fn rule_text(group: &str, resources: &str, verbs: &str) -> String {
     format!("  - apiGroups: [\"{group}\"]\n    resources: [{resources}]\n    verbs: [{verbs}]\n")
 }
 
-fn meta(namespace: Option<&String>) -> String {
+fn meta(name: &str, namespace: Option<&String>) -> String {
     let namespace = namespace.map_or(String::new(), |n| format!("  namespace: {n}\n"));
-    format!("metadata:\n  name: {NAME}\n{namespace}  labels:\n    app.kubernetes.io/name: rollcall\n")
+    format!("metadata:\n  name: {name}\n{namespace}  labels:\n    app.kubernetes.io/name: rollcall\n")
 }
 
-fn role(out: &mut String, kind: &str, namespace: Option<&String>, rules: &[String]) {
-    _ = write!(out, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\n{}", meta(namespace));
+fn role(out: &mut String, name: &str, kind: &str, namespace: Option<&String>, rules: &[String]) {
+    _ = write!(out, "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}\n{}", meta(name, namespace));
     if rules.is_empty() {
         out.push_str("rules: []\n");
     } else {
@@ -130,12 +149,12 @@ fn role(out: &mut String, kind: &str, namespace: Option<&String>, rules: &[Strin
     }
 }
 
-fn binding(out: &mut String, kind: &str, namespace: Option<&String>, subject: &Subject) {
+fn binding(out: &mut String, role: &str, kind: &str, namespace: Option<&String>, subject: &Subject) {
     let Subject { name, namespace: home } = subject;
     _ = write!(
         out,
-        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}Binding\n{}roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: {kind}\n  name: {NAME}\nsubjects:\n  - kind: ServiceAccount\n    name: {name}\n    namespace: {home}\n",
-        meta(namespace)
+        "---\napiVersion: rbac.authorization.k8s.io/v1\nkind: {kind}Binding\n{}roleRef:\n  apiGroup: rbac.authorization.k8s.io\n  kind: {kind}\n  name: {role}\nsubjects:\n  - kind: ServiceAccount\n    name: {name}\n    namespace: {home}\n",
+        meta(role, namespace)
     );
 }
 

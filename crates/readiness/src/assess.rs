@@ -29,6 +29,13 @@ pub fn assess(kind: Kind, facts: &Facts, limits: &Limits) -> Assessment {
     rule(kind, facts, limits).assessment
 }
 
+/// What no rule is asked about, whoever wrote it: that an object is being deleted, and that its status is about another
+/// generation.
+pub fn before_rules(kind: Kind, facts: &Facts, limits: &Limits) -> Option<Assessment> {
+    let deleted = facts.deleted.map(|deleted| deletion(kind, facts, deleted, limits));
+    deleted.or_else(|| stale(facts)).map(|ruling| ruling.assessment)
+}
+
 /// Judges one object, and names the branch that decided.
 pub fn why<'a>(kind: Kind, facts: &'a Facts, limits: &Limits) -> (Assessment, Branch<'a>) {
     let ruling = rule(kind, facts, limits);

@@ -14,7 +14,7 @@ mod text;
 mod time;
 mod verdict;
 
-pub use assess::{Limits, assess, outcome, why};
+pub use assess::{Limits, assess, before_rules, outcome, why};
 pub use branch::Branch;
 pub use custom::{counts, now, tells, weight};
 pub use facts::{

@@ -110,7 +110,7 @@ fn children_interest() -> Interest {
     Interest {
         id: PODS,
         judge: Kind::of("", "Pod"),
-        lenses: vec![Lens { limits: LIMITS }],
+        lenses: vec![Lens { limits: LIMITS, rule: None }],
         child: vec![ChildRule { policy: POLICY, group: 0, lens: 0, find, ignore: None }],
         parent: vec![],
         release: false,

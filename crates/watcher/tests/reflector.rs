@@ -26,7 +26,7 @@ fn limits() -> Limits {
 
 fn children(find: Find, ignore: Option<Selector>) -> Interest {
     let child = vec![ChildRule { policy: POLICY, group: 0, lens: 0, find, ignore }];
-    let lenses = vec![Lens { limits: limits() }];
+    let lenses = vec![Lens { limits: limits(), rule: None }];
     Interest {
         id: PODS,
         judge: Kind::of("", "Pod"),

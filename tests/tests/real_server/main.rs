@@ -13,6 +13,7 @@ mod permissions;
 mod policies;
 mod restart;
 mod rollout;
+mod rules;
 mod service;
 mod shapes;
 mod stage;

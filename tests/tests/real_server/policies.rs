@@ -184,14 +184,14 @@ async fn what_is_invalid_is_refused_by_the_server_and_what_is_not_built_by_name(
     assert!(unknown["spec"]["colour"].is_null(), "an unknown field is pruned with a warning");
 
     let mut script = scene.child("Deployment");
-    script["ready"] = json!({ "lua": "return { status = 'Healthy' }" });
+    script["afterDeletion"] = json!("remember");
     scene
         .policy("script", "Database", json!({ "children": [script], "condition": { "type": "Two" } }))
         .await?;
     scene.apply_rights(&[])?;
     let _rollcall = scene.rollcall_at(scene.plane.url(), &[]).await?;
     let policy = policy_address(&scene, "script")?;
-    let named = mentions("Accepted", "spec.children[0].ready");
+    let named = mentions("Accepted", "spec.children[0].afterDeletion");
     scene.until_at(&policy, &says("Accepted", "False").and(named)).await?;
     Ok(())
 }

@@ -6,10 +6,12 @@ use std::time::Duration;
 use aggregator::{Group, Quorum, Role};
 use api::policy::{
     AfterDeletion, ChildRole, ChildSpec, KindRef, LabelSelector, Mode, ObservedGenerationMode,
-    ReadinessPolicySpec, SelectorOperator,
+    ReadinessPolicySpec, ReadyRule, SelectorOperator,
 };
 use readiness::Limits;
 use watcher::plan::{ObservedGeneration, Requirement, Selector, Template};
+
+use super::ready::GroupRule;
 
 /// A policy, checked and in the terms of the crates that work with it; kinds are still names.
 #[derive(Clone, Debug)]
@@ -67,6 +69,8 @@ pub struct CompiledGroup {
     pub max: Option<u32>,
     /// How many must be ready.
     pub quorum: Quorum,
+    /// How they are judged, where not by the native rules.
+    pub rule: Option<GroupRule>,
 }
 
 /// What is wrong with a field of a policy.
@@ -162,6 +166,7 @@ fn common() -> Vec<CompiledGroup> {
         min: 0,
         max: None,
         quorum: Quorum::All,
+        rule: None,
     };
     COMMON.into_iter().map(group).collect()
 }
@@ -276,7 +281,13 @@ impl Check {
             min: expect.min.unwrap_or(default_min),
             max: expect.max,
             quorum,
+            rule: child.ready.as_ref().and_then(|ready| self.rule(field, ready)),
         }
+    }
+
+    fn rule(&mut self, field: &str, ready: &ReadyRule) -> Option<GroupRule> {
+        let compiled = super::ready::compile(ready);
+        compiled.map_err(|(at, what)| self.add(&format!("{field}.ready{at}"), what)).ok()
     }
 
     fn refuse_unbuilt(&mut self, field: &str, child: &ChildSpec) {
@@ -288,9 +299,6 @@ impl Check {
         }
         if child.after_deletion.is_some_and(|a| a != AfterDeletion::Forget) {
             self.not_built(&format!("{field}.afterDeletion"));
-        }
-        if child.ready.is_some() {
-            self.not_built(&format!("{field}.ready"));
         }
     }
 

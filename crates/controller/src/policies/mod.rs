@@ -2,7 +2,9 @@
 
 mod compile;
 mod file;
+mod libraries;
 mod plan;
+mod ready;
 mod selector;
 mod status;
 mod task;
@@ -10,6 +12,7 @@ mod task;
 pub use compile::{Compiled, CompiledGroup, Problem, belongs_to_others, compile};
 pub use file::{Manifest, read as read_file, read_manifests, to_yaml};
 pub(crate) use plan::{InUse, KindPlan, Plan};
+pub use ready::{ConfigMapName, GroupRule};
 pub use selector::parse as parse_selector;
 pub(crate) use task::Policies;
 pub use task::Source;

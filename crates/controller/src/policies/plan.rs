@@ -1,12 +1,15 @@
 //! From all accepted policies to one plan: per kind, for whom its objects count and how they are read.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use aggregator::{KindId, Policy, PolicyId};
 use readiness::Kind;
-use watcher::plan::{ChildRule, Find, Interest, LabelRule, Lens, ParentRule};
+use watcher::plan::{ChildRule, Find, Interest, LabelRule, Lens, ParentRule, UserRule};
 
 use super::compile::{Compiled, CompiledGroup};
+use super::libraries::Libraries;
+use super::ready::GroupRule;
 use crate::core::{GroupWords, PolicyWords};
 
 /// Group and kind: what a kind is known by, in whatever version.
@@ -75,7 +78,12 @@ pub(crate) struct Plan {
 }
 
 /// Plans for these policies. `released` are parent kinds of policies that are gone.
-pub(crate) fn plan(policies: &[InUse], released: &[KindKey], registry: &mut Registry) -> Plan {
+pub(crate) fn plan(
+    policies: &[InUse],
+    released: &[KindKey],
+    registry: &mut Registry,
+    libraries: &Libraries,
+) -> Plan {
     let mut plan = Plan::default();
     for policy in policies {
         let compiled = &policy.compiled;
@@ -95,7 +103,7 @@ pub(crate) fn plan(policies: &[InUse], released: &[KindKey], registry: &mut Regi
             kinds.push(kind);
             groups.push(group.group(kind));
             let entry = plan.kind(kind, &group.kind.group, &group.kind.kind, group.kind.version.as_deref());
-            entry.add_child(policy, at as u8, group);
+            entry.add_child(policy, at as u8, group, libraries);
         }
         kinds.sort_unstable();
         kinds.dedup();
@@ -183,8 +191,16 @@ impl Plan {
 }
 
 impl KindPlan {
-    fn add_child(&mut self, policy: &InUse, at: u8, group: &CompiledGroup) {
-        let lens = Lens { limits: policy.compiled.limits };
+    fn add_child(&mut self, policy: &InUse, at: u8, group: &CompiledGroup, libraries: &Libraries) {
+        let rule = group.rule.as_ref().map(|rule| {
+            let (rule, source) = match rule {
+                GroupRule::Own { rule, source } => (Arc::clone(rule), Arc::clone(source)),
+                GroupRule::Library(name) => libraries.rule(name),
+            };
+            let version = group.kind.version.as_deref().unwrap_or_default();
+            UserRule { rule, source, of: (version.into(), group.kind.kind.as_str().into()) }
+        });
+        let lens = Lens { limits: policy.compiled.limits, rule };
         let known = self.interest.lenses.iter().position(|l| *l == lens);
         let lens = known.unwrap_or_else(|| {
             self.interest.lenses.push(lens);

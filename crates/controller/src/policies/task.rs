@@ -13,6 +13,7 @@ use tracing::{info, warn};
 use watcher::plan::Selector;
 use watcher::{ApiKind, Cause, Event, FollowOptions, Parent, Wire, follow, wire::Meta};
 
+use super::libraries::Libraries;
 use super::plan::{InUse, KindKey, Plan, Registry, plan};
 use super::status::StatusWriter;
 use super::{Found, Refused, compile};
@@ -57,6 +58,7 @@ struct State {
     released: Vec<KindKey>,
     registry: Registry,
     namespaces: Option<futures::stream::BoxStream<'static, Event<watcher::wire::Child>>>,
+    libraries: Libraries,
 }
 
 impl Policies {
@@ -84,6 +86,7 @@ impl Policies {
                         self.replan(&mut state, &mut kinds)?;
                     }
                 }
+                _ = state.libraries.moved() => self.replan(&mut state, &mut kinds)?,
                 Some(event) = next_namespace(&mut state.namespaces) => self.namespace(&event, &state, &mut kinds),
                 Ok(()) = snapshot.changed(), if writes_status => {
                     let numbers = snapshot.borrow_and_update().clone();
@@ -118,7 +121,8 @@ impl Policies {
 
     fn replan(&self, state: &mut State, kinds: &mut Kinds) -> anyhow::Result<()> {
         state.accept(self.stuck_after);
-        let plan = Arc::new(plan(&state.in_use, &state.released, &mut state.registry));
+        state.libraries.follow(&self.setting.client, self.setting.seed, &state.in_use);
+        let plan = Arc::new(plan(&state.in_use, &state.released, &mut state.registry, &state.libraries));
         if plan.namespaces && state.namespaces.is_none() {
             let seed: Seed = self.setting.seed;
             let events = follow(&self.setting.client, &namespace_kind(), None, FollowOptions::new(seed));

@@ -33,6 +33,8 @@ pub struct FollowOptions {
     pub seed: Seed,
     /// Only objects with these labels (a label selector).
     pub labels: Option<String>,
+    /// Only objects with these fields (a field selector, as far as the kind has any).
+    pub fields: Option<String>,
     /// Objects per page of a list.
     pub page: u32,
     /// How long a watch stands before it is opened anew. This is the heartbeat: servers promise no other.
@@ -53,6 +55,7 @@ impl FollowOptions {
         FollowOptions {
             seed,
             labels: None,
+            fields: None,
             page: 500,
             watch: Duration::from_secs(60)..Duration::from_secs(90),
             grace: Duration::from_secs(10),
@@ -102,9 +105,10 @@ impl<K: Wire> Following<K> {
         let seed = options.seed.derive(key(&kind.path(namespace.as_deref())));
         let pace = Pace::new(options.backoff, seed, options.brief);
         let rest = options.backoff.base;
-        let FollowOptions { labels, page, watch, grace, read, brief, .. } = options;
+        let FollowOptions { labels, fields, page, watch, grace, read, brief, .. } = options;
         let config = watcher::Config {
             label_selector: labels,
+            field_selector: fields,
             page_size: Some(page),
             // The guard asks for less and its deadline comes first; kube's own, 5 s behind this, is the second line.
             timeout: Some((watch.end + grace).as_secs() as u32),

@@ -3,8 +3,12 @@
 mod selector;
 mod template;
 
+use std::fmt;
+use std::sync::Arc;
+
 use aggregator::{KindId, PolicyId};
 use readiness::{Kind, Limits};
+use rules::Rule;
 
 pub use selector::{Requirement, Selector};
 pub use template::{Template, TemplateError};
@@ -28,11 +32,45 @@ pub struct Interest {
     pub counted: bool,
 }
 
+impl Interest {
+    /// Its objects are kept whole until they are judged: some may be parents, or a rule reads all of them.
+    pub fn reads_whole(&self) -> bool {
+        !self.parent.is_empty() || self.release || self.lenses.iter().any(|lens| lens.rule.is_some())
+    }
+}
+
 /// One way of judging: a rule with its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lens {
     /// From when on pending or terminating is stuck.
     pub limits: Limits,
+    /// A policy's own rule; without one, the native rules.
+    pub rule: Option<UserRule>,
+}
+
+/// A rule that a policy brings. Two are equal where they were compiled from the same text.
+#[derive(Clone)]
+pub struct UserRule {
+    /// The rule.
+    pub rule: Arc<Rule>,
+    /// What it was compiled from.
+    pub source: Arc<str>,
+    /// `apiVersion` and `kind` of the objects: in lists of built-in kinds they do not say it themselves.
+    pub of: (Box<str>, Box<str>),
+}
+
+impl PartialEq for UserRule {
+    fn eq(&self, other: &Self) -> bool {
+        self.source == other.source && self.of == other.of
+    }
+}
+
+impl Eq for UserRule {}
+
+impl fmt::Debug for UserRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "UserRule({:?}, {:?})", self.source, self.of)
+    }
 }
 
 /// Objects of this kind are children under a policy.

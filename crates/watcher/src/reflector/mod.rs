@@ -3,6 +3,7 @@
 //! The reflector owns identity, versions, names, owners and verdicts. It knows no clock: a verdict that changes by
 //! itself carries the moment. It knows no I/O: watches, live reads and a simulator feed it alike.
 
+mod assess;
 mod dirty;
 mod links;
 mod parent;
@@ -13,12 +14,12 @@ mod slots;
 mod view;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use aggregator::{KindId, Link, ObjectId};
 use dashmap::DashMap;
-use readiness::{Assessment, Level, Reason, Verdict};
+use readiness::{Assessment, Level, Reason, Time, Verdict};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde_json::value::RawValue;
 
@@ -49,6 +50,8 @@ pub struct Reflector {
     tombstones: Mutex<Tombstones>,
     /// What live reads knew before the watch did, and with which version the watch has to catch up.
     awaited: DashMap<slots::Uid, u64, FxBuildHasher>,
+    /// What the driver last said that time it is, in milliseconds: rules of users may ask.
+    now: AtomicI64,
 }
 
 /// Something that a live read knew before the watch did.
@@ -88,7 +91,13 @@ impl Reflector {
             names: DashMap::default(),
             tombstones: Mutex::default(),
             awaited: DashMap::default(),
+            now: AtomicI64::default(),
         }
+    }
+
+    /// It is `now`, to rules that ask for the time.
+    pub fn tell_time(&self, now: Time) {
+        self.now.store(now.0, Ordering::Relaxed);
     }
 
     /// An object came over the watch, in a list, or as the answer to a write. `object` is its whole text where its kind
@@ -156,7 +165,7 @@ impl Reflector {
             return Applied::Unwanted;
         }
         let assessed: Vec<Assessment> =
-            interest.lenses.iter().map(|lens| assess(interest, child, lens)).collect();
+            interest.lenses.iter().map(|lens| self.assess(interest, child, object, lens)).collect();
         let row = self.row(interest, meta, assessed, links, parent);
         self.put(uid, row)
     }
@@ -417,13 +426,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn unknown(reason: Reason) -> Assessment {
     Verdict { level: Level::Unknown, reason }.into()
-}
-
-/// One bad object never takes the others with it.
-fn assess(interest: &Interest, child: &Child, lens: &crate::plan::Lens) -> Assessment {
-    let judged =
-        catch_unwind(AssertUnwindSafe(|| readiness::assess(interest.judge, &child.facts, &lens.limits)));
-    judged.unwrap_or_else(|_| unknown(Reason::RuleCrashed))
 }
 
 /// Would a parent show the same for both?

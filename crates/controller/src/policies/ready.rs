@@ -1,0 +1,148 @@
+//! `children[].ready`: a policy's own rule, compiled; or the library in which it is found.
+
+use std::fmt;
+use std::sync::Arc;
+
+use api::policy::{ReadyRule, RuleProfile};
+use rules::{Profile, Rule, RuleError, Spec};
+
+/// How the children of a group are judged, where not by the native rules.
+#[derive(Clone)]
+pub enum GroupRule {
+    /// By this rule.
+    Own {
+        /// The rule.
+        rule: Arc<Rule>,
+        /// What it was compiled from.
+        source: Arc<str>,
+    },
+    /// By the scripts of this ConfigMap.
+    Library(ConfigMapName),
+}
+
+impl fmt::Debug for GroupRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            GroupRule::Own { source, .. } => write!(f, "Own({source:?})"),
+            GroupRule::Library(name) => write!(f, "Library({name})"),
+        }
+    }
+}
+
+/// A ConfigMap with scripts.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ConfigMapName {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl fmt::Display for ConfigMapName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Where Argo CD is installed, unless `rules` says otherwise.
+const ARGOCD: &str = "argocd";
+
+impl ConfigMapName {
+    /// `NAMESPACE/NAME`, or `NAME` in the namespace `argocd`.
+    fn parse(text: &str) -> Option<ConfigMapName> {
+        let (namespace, name) = text.split_once('/').unwrap_or((ARGOCD, text));
+        let valid = |part: &str| {
+            let letters = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-.".contains(&b);
+            !part.is_empty() && part.bytes().all(letters)
+        };
+        (valid(namespace) && valid(name))
+            .then(|| ConfigMapName { namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+}
+
+/// A rule, or the field (below `ready`) that is wrong and what is wrong with it.
+pub(super) fn compile(ready: &ReadyRule) -> Result<GroupRule, (String, String)> {
+    let given = [ready.cel.is_some(), ready.lua.is_some(), ready.profile.is_some(), ready.rules.is_some()];
+    if given.iter().filter(|given| **given).count() != 1 {
+        return Err((String::new(), "exactly one of cel, lua, profile, rules".to_owned()));
+    }
+    if let Some(text) = &ready.rules {
+        let name = ConfigMapName::parse(text).ok_or_else(|| {
+            (".rules".to_owned(), format!("{text:?}: write the name of a ConfigMap, or NAMESPACE/NAME"))
+        })?;
+        return Ok(GroupRule::Library(name));
+    }
+    let (spec, source) = own(ready);
+    match Rule::compile(&spec) {
+        Ok(rule) => Ok(GroupRule::Own { rule: Arc::new(rule), source: source.into() }),
+        Err(error) => Err(problem(ready, &error)),
+    }
+}
+
+fn own(ready: &ReadyRule) -> (Spec<'_>, String) {
+    match (&ready.cel, &ready.lua, ready.profile) {
+        (Some(cel), _, _) => {
+            let (in_progress, failed) = (cel.in_progress.as_deref(), cel.failed.as_deref());
+            let source = format!("cel {:?} {in_progress:?} {failed:?}", cel.current);
+            (Spec::Cel { current: &cel.current, in_progress, failed }, source)
+        }
+        (_, Some(script), _) => (Spec::Lua { name: "ready.lua", source: script }, format!("lua {script}")),
+        (_, _, profile) => {
+            let profile = match profile {
+                Some(RuleProfile::Flux) => Profile::Flux,
+                Some(RuleProfile::Argocd) => Profile::Argocd,
+                Some(RuleProfile::Kstatus) | None => Profile::Kstatus,
+            };
+            (Spec::Profile(profile), format!("profile {profile}"))
+        }
+    }
+}
+
+fn problem(ready: &ReadyRule, error: &RuleError) -> (String, String) {
+    let RuleError { part, line, column, message, .. } = error;
+    let field = if ready.cel.is_some() { format!(".cel.{part}") } else { ".lua".to_owned() };
+    (field, format!("line {line}, column {column}: {message}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use api::policy::CelRule;
+
+    fn cel(current: &str) -> ReadyRule {
+        let cel = CelRule { current: current.to_owned(), ..CelRule::default() };
+        ReadyRule { cel: Some(cel), ..ReadyRule::default() }
+    }
+
+    #[test]
+    fn an_expression_that_cannot_be_is_refused_with_its_place() {
+        let (field, what) = compile(&cel("status.phase ==\n  frobnicate(1)")).expect_err("no such function");
+        assert_eq!(field, ".cel.current");
+        assert!(what.starts_with("line 2, column 3: ") && what.contains("frobnicate"), "{what}");
+    }
+
+    #[test]
+    fn a_script_with_a_syntax_error_names_its_line() {
+        let rule = ReadyRule { lua: Some("local hs = {}\nif then".to_owned()), ..ReadyRule::default() };
+        let (field, what) = compile(&rule).expect_err("no script");
+        assert_eq!(field, ".lua");
+        assert!(what.starts_with("line 2"), "{what}");
+    }
+
+    #[test]
+    fn a_library_is_a_config_map_of_argo_cd_unless_said_otherwise() {
+        let library = |text: &str| {
+            let rule = ReadyRule { rules: Some(text.to_owned()), ..ReadyRule::default() };
+            compile(&rule).map(|rule| format!("{rule:?}")).map_err(|(field, _)| field)
+        };
+        assert_eq!(library("argocd-cm"), Ok("Library(argocd/argocd-cm)".to_owned()));
+        assert_eq!(library("gitops/rules"), Ok("Library(gitops/rules)".to_owned()));
+        assert_eq!(library("a/b/c"), Err(".rules".to_owned()));
+    }
+
+    #[test]
+    fn exactly_one_of_them_is_given() {
+        assert!(compile(&ReadyRule::default()).is_err());
+        assert!(compile(&ReadyRule { lua: Some("return nil".to_owned()), ..cel("true") }).is_err());
+    }
+}

@@ -1,0 +1,48 @@
+//! Judging an object at the door, by the native rules or by a policy's own.
+
+use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+
+use readiness::{Assessment, Reason, Time};
+use rules::Object;
+use serde_json::value::RawValue;
+
+use super::{Reflector, unknown};
+use crate::plan::{Interest, Lens, UserRule};
+use crate::wire::Child;
+
+impl Reflector {
+    /// One bad object never takes the others with it.
+    pub(super) fn assess(
+        &self,
+        interest: &Interest,
+        child: &Child,
+        object: Option<&RawValue>,
+        lens: &Lens,
+    ) -> Assessment {
+        let judged = catch_unwind(AssertUnwindSafe(|| match &lens.rule {
+            None => readiness::assess(interest.judge, &child.facts, &lens.limits),
+            Some(rule) => readiness::before_rules(interest.judge, &child.facts, &lens.limits)
+                .unwrap_or_else(|| self.ask(rule, child, object)),
+        }));
+        judged.unwrap_or_else(|_| unknown(Reason::RuleCrashed))
+    }
+
+    fn ask(&self, rule: &UserRule, child: &Child, object: Option<&RawValue>) -> Assessment {
+        let Some(object) = object else { return unknown(Reason::RuleChanged) };
+        let text = with_type(object.get(), child, &rule.of);
+        rule.rule.judge(Object::Text(&text), Time(self.now.load(Ordering::Relaxed))).assessment
+    }
+}
+
+/// The object with its type, which items of lists of built-in kinds lack and rules go by.
+fn with_type<'a>(text: &'a str, child: &Child, (api_version, kind): &(Box<str>, Box<str>)) -> Cow<'a, str> {
+    let inside = text.strip_prefix('{').filter(|_| child.meta.kind.is_empty());
+    match inside {
+        Some(inside) if inside.trim_start().starts_with('"') => {
+            Cow::Owned(format!(r#"{{"apiVersion":"{api_version}","kind":"{kind}",{inside}"#))
+        }
+        _ => Cow::Borrowed(text),
+    }
+}

@@ -1,0 +1,139 @@
+//! Rules that policies bring: CEL, Lua, a peer's, and the scripts of a live ConfigMap.
+
+use acceptance::crd::Crd;
+use acceptance::objects::owned_by;
+use acceptance::recorder::Recorder;
+use acceptance::rollcall::policy_address;
+use acceptance::scene::Scene;
+use acceptance::wish::{because, mentions, says};
+use anyhow::Result;
+use serde_json::{Value, json};
+
+/// `Database` over `Shard`s that are judged by `ready`; one of each exists once Rollcall runs.
+async fn judged_by(word: &str, ready: &Value) -> Result<(Scene, acceptance::rollcall::Rollcall)> {
+    let scene = Scene::set(word).await?;
+    scene.crd(&Crd::new("Database")).await?;
+    scene.crd(&Crd::new("Shard").shapeless()).await?;
+    let mut child = scene.child("Shard");
+    child["ready"] = ready.clone();
+    scene.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
+    let rollcall = scene.rollcall(&[]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, scene.custom("Shard", "one"))).await?;
+    Ok((scene, rollcall))
+}
+
+async fn phase(scene: &Scene, phase: &str) -> Result<()> {
+    scene.change_status("Shard/one", json!({ "phase": phase })).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn expressions_decide_and_one_that_cannot_be_evaluated_is_unknown() -> Result<()> {
+    let cel = json!({ "current": "status.phase == 'Up'", "failed": "status.phase == 'Broken'" });
+    let (scene, _rollcall) = judged_by("cel", &json!({ "cel": cel })).await?;
+    // There is no status yet: to Flux, and so here, that is an error and not "in progress".
+    scene.until("Database/db", says("Ready", "Unknown").and(mentions("Ready", "Shard one unknown"))).await?;
+    phase(&scene, "Starting").await?;
+    scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+    phase(&scene, "Up").await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    phase(&scene, "Broken").await?;
+    scene.until("Database/db", because("Ready", "ChildrenFailed")).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_script_decides_in_its_own_words() -> Result<()> {
+    let script = "hs = {}\nif obj.status ~= nil and obj.status.phase == 'Up' then\n  hs.status = 'Healthy'\n\
+                  else\n  hs.status = 'Degraded'\n  hs.message = 'no quorum'\nend\nreturn hs";
+    let (scene, _rollcall) = judged_by("lua", &json!({ "lua": script })).await?;
+    scene
+        .until("Database/db", because("Ready", "ChildrenFailed").and(mentions("Ready", "no quorum")))
+        .await?;
+    phase(&scene, "Up").await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_peer_decides_as_it_does_at_home() -> Result<()> {
+    // Nothing in its status: kstatus calls that Current, the native rules would not.
+    let (scene, _rollcall) = judged_by("peer", &json!({ "profile": "kstatus" })).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    let stalled = json!([{ "type": "Stalled", "status": "True", "reason": "Quota", "message": "no room" }]);
+    scene.change_status("Shard/one", json!({ "conditions": stalled })).await?;
+    scene.until("Database/db", because("Ready", "ChildrenFailed")).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn scripts_of_a_config_map_are_followed_as_it_changes() -> Result<()> {
+    let scene = Scene::set("library").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    scene.crd(&Crd::new("Shard").shapeless()).await?;
+    let key = format!("resource.customizations.health.{}_Shard", scene.group);
+    let script = |healthy: &str| {
+        format!(
+            "if obj.status.phase == '{healthy}' then return {{ status = 'Healthy' }} end\nreturn {{ status = 'Progressing' }}"
+        )
+    };
+    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "argocd-cm" }, "data": { (&*key): script("Up") } });
+    scene.create(map).await?;
+    let mut child = scene.child("Shard");
+    child["ready"] = json!({ "rules": format!("{}/argocd-cm", scene.name) });
+    scene.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, scene.custom("Shard", "one"))).await?;
+    phase(&scene, "Up").await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    scene.change("ConfigMap/argocd-cm", json!({ "data": { (&*key): script("Serving") } })).await?;
+    scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+    phase(&scene, "Serving").await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_changed_rule_judges_its_kind_anew_without_a_moment_of_false_ready() -> Result<()> {
+    let rule = |phase: &str| json!({ "cel": { "current": format!("has(status.phase) && status.phase == '{phase}'") } });
+    let (scene, mut rollcall) = judged_by("changed-rule", &rule("Up")).await?;
+    phase(&scene, "Up").await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let policy = policy_address(&scene, "db")?;
+    let child = |ready: Value| {
+        let mut child = scene.child("Shard");
+        child["ready"] = ready;
+        json!({ "spec": { "children": [child] } })
+    };
+    scene.admin.merge(&policy, "", &child(rule("Serving"))).await?;
+    scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+    // By the new rule it is not ready; nothing may say so until it is.
+    phase(&scene, "Serving").await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    let recording = recorder.stop().await?;
+    let statuses = recording.statuses(&scene.address("Database/db")?, "Ready");
+    assert_eq!(statuses.iter().filter(|status| *status == "True").count(), 2, "{statuses:?}");
+    assert!(rollcall.runs()?, "without a restart");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_rule_that_does_not_compile_is_refused_with_its_place() -> Result<()> {
+    let scene = Scene::set("bad-rule").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let mut child = scene.child("Deployment");
+    child["ready"] = json!({ "cel": { "current": "status.phase ==\n  frobnicate(1)" } });
+    scene.policy("db", "Database", json!({ "children": [child] })).await?;
+    scene.apply_rights(&[])?;
+    let _rollcall = scene.rollcall_at(scene.plane.url(), &[]).await?;
+    let policy = policy_address(&scene, "db")?;
+    let place = mentions("Accepted", "spec.children[0].ready.cel.current")
+        .and(mentions("Accepted", "line 2, column"));
+    scene
+        .until_at(&policy, &says("Accepted", "False").and(place).and(mentions("Accepted", "frobnicate")))
+        .await?;
+    Ok(())
+}

@@ -130,16 +130,16 @@ impl Engine {
     }
 
     /// One of its policies has judged it, or none applies any more: before that, what it says is left as it is. The
-    /// same where it is known that what was judged does not hold, and it cannot be judged anew before a list is through.
+    /// same where it is known that what was judged does not hold, and it could not be judged anew.
     fn has_a_say(&self, parent: ObjectId) -> bool {
         let Some(parent) = self.graph.parent(parent).filter(|p| !p.taken_leave) else { return false };
         let rolls = parent.rolls.iter().filter_map(|r| self.graph.roll(*r));
         let (mut any, mut say) = (false, false);
         for roll in rolls {
-            if roll.doubted {
+            if roll.doubted && self.is_open(roll.policy) {
                 return false;
             }
-            (any, say) = (true, say || roll.judged || roll.view.is_none());
+            (any, say) = (true, say || self.has_word(roll) || roll.view.is_none());
         }
         say || !any
     }

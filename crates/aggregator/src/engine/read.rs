@@ -5,6 +5,7 @@ use readiness::rollup::{Tally, Weight};
 
 use super::Engine;
 use crate::judge::has_name;
+use crate::roll::Roll;
 use crate::types::{Answer, KindId, ObjectId, PolicyId, Role};
 
 /// A child that is not ready.
@@ -74,16 +75,22 @@ impl Engine {
     pub fn answers(&self, parent: ObjectId) -> Vec<(PolicyId, Answer)> {
         let seen = self.graph.rolls_of(parent).iter().filter_map(|r| self.graph.roll(*r));
         let mut answers: Vec<_> = seen
-            .filter(|r| r.judged && r.view.as_ref().is_some_and(|v| !v.owned) && !self.is_shadow(r.policy))
+            .filter(|r| self.has_word(r) && r.view.as_ref().is_some_and(|v| !v.owned))
+            .filter(|r| !self.is_shadow(r.policy))
             .filter_map(|r| Some((r.policy, r.answer?)))
             .collect();
         answers.sort_by_key(|(policy, _)| *policy);
         answers
     }
 
-    /// Has `policy` an answer of its own about `parent` yet?
+    /// Has `policy` an answer of its own about `parent`? Not yet before everything was listed, and not while it is listed
+    /// anew: what stands, stays.
     pub fn has_judged(&self, parent: ObjectId, policy: PolicyId) -> bool {
-        self.graph.roll_for(parent, policy).and_then(|r| self.graph.roll(r)).is_some_and(|r| r.judged)
+        self.graph.roll_for(parent, policy).and_then(|r| self.graph.roll(r)).is_some_and(|r| self.has_word(r))
+    }
+
+    pub(super) fn has_word(&self, roll: &Roll) -> bool {
+        roll.judged && self.is_open(roll.policy)
     }
 
     fn is_shadow(&self, policy: PolicyId) -> bool {
@@ -131,9 +138,12 @@ impl Engine {
         roll.map_or(0, |r| r.cyclic)
     }
 
-    /// The policies that have a roll of `id`, if it is a parent.
+    /// The policies that apply to `id`, if it is a parent, in the same order whatever was seen first.
     pub fn policies_of(&self, id: ObjectId) -> impl Iterator<Item = PolicyId> + '_ {
-        self.graph.rolls_of(id).iter().filter_map(|r| Some(self.graph.roll(*r)?.policy))
+        let rolls = self.graph.rolls_of(id).iter().filter_map(|r| self.graph.roll(*r));
+        let mut policies: Vec<_> = rolls.filter(|r| r.view.is_some()).map(|r| r.policy).collect();
+        policies.sort_unstable();
+        policies.into_iter()
     }
 
     /// Every roll with an answer.

@@ -48,6 +48,7 @@ enum Step {
     Kind { kind: u16, state: u8 },
     Fates(Vec<u8>),
     Restart(bool),
+    Policy(bool),
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -71,6 +72,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..3_u16, 0..5_u8).prop_map(|(kind, state)| Step::Kind { kind, state }),
         2 => proptest::collection::vec(0..5_u8, 1..5).prop_map(Step::Fates),
         1 => any::<bool>().prop_map(Step::Restart),
+        1 => any::<bool>().prop_map(Step::Policy),
     ]
 }
 
@@ -91,6 +93,26 @@ fn world() -> World {
     w.policy(OTHER, other);
     w.sync();
     w
+}
+
+/// The second policy goes, or comes back to all parents and children there are.
+fn take_policy(w: &mut World, on: bool) {
+    if on == w.policies.contains_key(&OTHER) {
+        return;
+    }
+    if !on {
+        return w.forget(OTHER);
+    }
+    let other = world().policies[&OTHER].clone();
+    w.policy(OTHER, other);
+    for name in w.objects.keys().cloned().collect::<Vec<_>>() {
+        w.change(&name, |object| {
+            object.parent.iter_mut().for_each(|p| p.policies.push(OTHER));
+            let shifted = |(_, group, of): &(PolicyId, u8, String)| (OTHER, 2 * group, of.clone());
+            let more: Vec<_> = object.owners.iter().filter(|o| o.0 == POLICY).map(shifted).collect();
+            object.owners.extend(more);
+        });
+    }
 }
 
 fn parent(at: u8) -> String {
@@ -158,6 +180,7 @@ fn take(w: &mut World, step: &Step) {
             };
             w.fates.extend(fates.iter().map(fate));
         }
+        Step::Policy(on) => take_policy(w, on),
         Step::Restart(reversed) => {
             let mut order: Vec<String> = w.objects.keys().cloned().collect();
             if reversed {
@@ -185,6 +208,7 @@ fn take_parents(w: &mut World, step: &Step) {
         if w.objects.contains_key(&name) {
             return;
         }
+        let both = both && w.policies.contains_key(&OTHER);
         return w.parent_so(&name, |p| {
             p.evidence = evidence(marks);
             if both {
@@ -232,7 +256,9 @@ fn check_quiet(w: &World) {
             let naive = naive::answer(w, name, *policy);
             let entry = of.status.get(policy);
             if of.deleting {
-                assert_eq!(entry.map(|e| e.reason), Some(ParentReason::Terminating), "{name} {policy:?}");
+                // A policy that comes after the farewell says nothing more.
+                let said = entry.or(of.status.values().next()).map(|e| e.reason);
+                assert_eq!(said, Some(ParentReason::Terminating), "{name} {policy:?}");
                 continue;
             }
             let said = entry.map(|e| (e.reason, e.stalled, e.about));
@@ -303,8 +329,14 @@ proptest! {
     fn a_restart_at_rest_writes_nothing_whatever_happened(steps in proptest::collection::vec(step(), 1..40)) {
         let mut w = play(&steps);
         let before = w.log.len();
-        take(&mut w, &Step::Restart(steps.len() % 2 == 0));
-        w.run(25 * 60_000);
+        for late in 0..3 {
+            // One kind is listed later than the others.
+            let stands = w.kinds.insert(KindId(late), KindState::Listing).unwrap();
+            take(&mut w, &Step::Restart(steps.len() % 2 == 0));
+            w.run(5_000);
+            w.kind(KindId(late), stands);
+            w.run(25 * 60_000);
+        }
         prop_assert_eq!(w.log.len(), before, "{:?}", &w.log[before..]);
     }
 }

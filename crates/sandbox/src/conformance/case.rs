@@ -26,6 +26,8 @@ pub struct Step {
     pub object: Option<Value>,
     /// The JSON to send as it is.
     pub body: Option<Value>,
+    /// Makes what is sent larger by this many bytes, in its spec.
+    pub fill: Option<usize>,
     /// The bytes to send as they are.
     pub text: Option<String>,
     /// The content type: `json` (default), `merge`, `patch`, `strategic`, or any other in full.

@@ -66,7 +66,9 @@ pub(super) async fn all(endpoint: &Endpoint, cases: &[Case]) -> io::Result<Vec<O
 }
 
 async fn one(endpoint: &Endpoint, case: &Case) -> Outcome {
-    let mut running = Running { endpoint, saved: BTreeMap::new(), watch: None, exchanges: Vec::new() };
+    let token = endpoint.token.clone().unwrap_or_else(|| "anybody".into());
+    let saved = BTreeMap::from([("token".to_owned(), token)]);
+    let mut running = Running { endpoint, saved, watch: None, exchanges: Vec::new() };
     let mut failures = Vec::new();
     if let Err(error) = running.all(case, &mut failures).await {
         failures.push(format!("the server went away: {error}"));
@@ -138,7 +140,7 @@ fn json_request(method: &str, target: &str, body: &Value) -> Sent {
 struct Running<'a> {
     endpoint: &'a Endpoint,
     saved: BTreeMap<String, String>,
-    watch: Option<Lines>,
+    watch: Option<(String, Lines)>,
     exchanges: Vec<Exchange>,
 }
 
@@ -214,9 +216,15 @@ impl Running<'_> {
 
     fn sent(&self, request: &str, step: &Step) -> Sent {
         let (method, target) = request.split_once(' ').unwrap_or(("GET", request));
+        let filled = |mut body: Value| {
+            if let Some(size) = step.fill {
+                body["spec"]["fill"] = json!("y".repeat(size));
+            }
+            Some(body.to_string())
+        };
         let body = match (&step.object, &step.body, &step.text) {
-            (Some(short), ..) => Some(fixture::object(request, short).to_string()),
-            (_, Some(body), _) => Some(body.to_string()),
+            (Some(short), ..) => filled(fixture::object(request, short)),
+            (_, Some(body), _) => filled(body.clone()),
             (.., text) => text.clone(),
         };
         let content_type = match step.content_type.as_deref() {
@@ -259,7 +267,7 @@ impl Running<'_> {
             failures.push(format!("watch {target} should answer {wanted}, answers {status}"));
         }
         if status == 200 {
-            self.watch = Some(Lines::of(response.into_body()));
+            self.watch = Some((target.to_owned(), Lines::of(response.into_body())));
             return Ok(failures);
         }
         let body = response.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
@@ -270,7 +278,8 @@ impl Running<'_> {
     }
 
     async fn read(&mut self, wanted: &[String], step: &Step) -> io::Result<Vec<String>> {
-        let Some(watch) = &mut self.watch else { return Ok(vec!["no watch is open".into()]) };
+        let Some((target, watch)) = &mut self.watch else { return Ok(vec!["no watch is open".into()]) };
+        let target = target.clone();
         let mut lines = Vec::new();
         for _ in wanted {
             lines.push(watch.line().await.unwrap_or_else(|error| json!({"type": format!("END ({error})")})));
@@ -286,7 +295,7 @@ impl Running<'_> {
         for (name, pointer) in &step.save {
             self.saved.insert(name.clone(), plain(body.pointer(pointer)));
         }
-        self.exchanges.push(Exchange { request: format!("events {wanted:?}"), status: 0, body });
+        self.exchanges.push(Exchange { request: format!("events of {target} {wanted:?}"), status: 0, body });
         Ok(failures)
     }
 }

@@ -9,13 +9,19 @@ use super::message::Millis;
 use super::meta;
 use super::schema::Schema;
 use super::shelf::Shelf;
-use super::{Store, managed};
+use super::{Store, defaults, managed, prune};
 
 impl Store {
     /// Serves what a CRD describes, and says so in its status.
     pub(super) fn install(&mut self, now: Millis, kind: &Arc<Kind>, definition: &Arc<Value>) {
         let storage = self.registry.install(meta::name(definition), kinds(definition));
-        self.shelves.entry(storage).or_insert_with(|| Shelf::since_revision(self.revision));
+        let shelf = self.shelves.entry(storage).or_insert_with(|| Shelf::since_revision(self.revision));
+        if let Some(served) = self.registry.of(storage) {
+            shelf.show_anew(|object| {
+                prune::object(served, object);
+                defaults::fill(served, object, false);
+            });
+        }
         let mut told = (**definition).clone();
         told["status"] = status(definition, now);
         if told["status"] == definition["status"] {

@@ -10,7 +10,7 @@ use super::message::{Millis, Request, Response};
 use super::meta::{self, meta_mut};
 use super::refusal::{Cause, Refusal};
 use super::route::Target;
-use super::{Store, decode, defaults, prune, validate, view};
+use super::{Store, decode, defaults, limits, prune, validate, view};
 
 /// What generated names are made of: no vowels, so no words.
 const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -56,6 +56,8 @@ impl Store {
         defaults::allocate(kind, &mut object, Some(self.draw()));
         validate::object(kind, &object)?;
         validate::custom_definition(kind, &object)?;
+        limits::event(kind, &object)?;
+        limits::size(&object)?;
         let (name, key) =
             (meta::name(&object).to_owned(), kind.key(meta::namespace(&object), meta::name(&object)));
         if self.object(kind.storage, &key).is_some() {

@@ -60,10 +60,8 @@ fn builtin(kind: &Kind, object: &mut Value, fresh: bool) {
     match known {
         ("batch", "jobs") => job(object),
         ("", "services") => service(object),
-        ("", "namespaces") => {
-            let label = json!({"kubernetes.io/metadata.name": meta::name(object)});
-            lacking(object, &json!({"metadata": {"labels": label}}));
-        }
+        // The label of a generated name comes later: nobody gave it.
+        ("", "namespaces") if meta::text(object, "generateName").is_empty() => name_label(object),
         ("apiextensions.k8s.io", "customresourcedefinitions") => super::crd::complete(object),
         ("", "secrets") => lacking(object, &json!({"type": "Opaque"})),
         _ => {}
@@ -90,11 +88,19 @@ pub(super) fn allocate(kind: &Kind, object: &mut Value, number: Option<u64>) {
         ("", "pods") => {
             lacking(object, &json!({"spec": {"preemptionPolicy": "PreemptLowerPriority", "priority": 0}}));
         }
-        ("", "namespaces") => lacking(object, &json!({"spec": {"finalizers": ["kubernetes"]}})),
+        ("", "namespaces") => {
+            name_label(object);
+            lacking(object, &json!({"spec": {"finalizers": ["kubernetes"]}}));
+        }
         ("coordination.k8s.io", "leases") => lacking(object, &json!({"spec": {}})),
         (group, "events") => super::events::complete(object, group),
         _ => {}
     }
+}
+
+fn name_label(namespace: &mut Value) {
+    let label = json!({"kubernetes.io/metadata.name": meta::name(namespace)});
+    lacking(namespace, &json!({"metadata": {"labels": label}}));
 }
 
 fn spec_of(kind: (&str, &str)) -> Value {

@@ -17,6 +17,7 @@ mod fieldset;
 pub(crate) mod json;
 mod json_patch;
 mod kind;
+mod limits;
 mod list;
 mod literal;
 mod managed;

@@ -45,6 +45,17 @@ impl Shelf {
         }
     }
 
+    /// Shows every object anew, without a change: what is read depends on a schema, what is kept does not.
+    pub(crate) fn show_anew(&mut self, show: impl Fn(&mut Value)) {
+        for object in self.objects.values_mut() {
+            let mut shown = (**object).clone();
+            show(&mut shown);
+            if shown != **object {
+                *object = Arc::new(shown);
+            }
+        }
+    }
+
     /// The changes after this revision, oldest first.
     pub(crate) fn since(&self, revision: u64) -> impl Iterator<Item = &Change> {
         let from = self.log.partition_point(|change| change.revision <= revision);

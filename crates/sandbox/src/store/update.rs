@@ -10,7 +10,7 @@ use super::message::{Millis, Request, Response};
 use super::meta::{self, meta_mut};
 use super::refusal::{Cause, Refusal};
 use super::route::{Sub, Target};
-use super::{Store, decode, defaults, prune, validate, view};
+use super::{Store, decode, defaults, limits, prune, validate, view};
 
 impl Store {
     pub(super) fn put_request(
@@ -81,6 +81,7 @@ impl Store {
         bump_generation(kind, old, &mut new);
         validate::finalizers_only_go(kind, old, &new)?;
         validate::object(kind, &new)?;
+        limits::size(&new)?;
         meta::tidy(&mut new);
         meta_mut(&mut new).insert("resourceVersion".into(), json!(meta::text(old, "resourceVersion")));
         if new == **old {

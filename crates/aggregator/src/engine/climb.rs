@@ -189,6 +189,7 @@ impl Engine {
             self.climb(parent, cause, now);
         }
         // Where nothing is written, nobody renders its words: whoever quotes them is told that they may have moved.
+        let silent = silent || self.graph.parent(parent).is_some_and(|p| p.taken_leave);
         if awaited || (reworded && silent) {
             self.touch_owners(parent, now, cause);
         }

@@ -152,7 +152,7 @@ impl Engine {
             for roll in self.rolls_under(id) {
                 self.at_once(roll, now);
                 if let Some(roll) = self.graph.roll_mut(roll) {
-                    roll.provoked = true;
+                    (roll.provoked, roll.reworded) = (true, true);
                 }
             }
         }

@@ -44,10 +44,10 @@ impl Engine {
 
     /// What the parent says is compared with what it was told.
     fn hear(&mut self, now: Time, id: ObjectId, view: &ParentView, anew: bool) {
-        let unsaid = |a: &&AnswerView| !a.owned && self.policy(a.policy).is_some_and(|p| !p.shadow);
-        let leave = |a: &AnswerView| a.told.is_some_and(|t| t.reason == ParentReason::Terminating);
-        let mut said = view.answers.iter().filter(unsaid).peekable();
-        let leaves = view.deleting && said.peek().is_some() && said.all(leave);
+        // Once something was said of its end, only what still says otherwise is set right.
+        let mut said = view.answers.iter().filter(|a| !a.owned).filter_map(|a| a.told).peekable();
+        let leaves =
+            view.deleting && said.peek().is_some() && said.all(|t| t.reason == ParentReason::Terminating);
         let parent = self.graph.node_mut(id).parent.get_or_insert_default();
         parent.taken_leave = leaves || (view.deleting && parent.taken_leave);
         let before = parent.delivery;

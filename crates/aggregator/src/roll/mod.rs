@@ -108,6 +108,8 @@ impl Roll {
     /// How this roll counts where its parent is itself a child.
     pub(crate) fn weight(&self) -> Weight {
         match self.answer {
+            // Known whatever else is not.
+            _ if self.deleting => Weight { level: Level::Terminating, terminal: false },
             _ if self.doubted => Weight { level: Level::Progressing, terminal: false },
             Some(answer) => Weight { level: answer.reason.level(), terminal: answer.stalled },
             None => Weight { level: Level::Unknown, terminal: false },

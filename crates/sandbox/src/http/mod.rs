@@ -73,7 +73,8 @@ pub struct Server {
 impl Server {
     /// Starts one with an empty cluster.
     pub async fn start(options: Options) -> io::Result<Server> {
-        let mut store = Store::new(options.seed);
+        let now = options.clock.as_ref().map_or_else(wall_clock, |clock| clock());
+        let mut store = Store::begun(options.seed, now);
         store.set_controllers(options.controllers);
         Server::serve(options, store).await
     }

@@ -25,6 +25,7 @@ mod merge;
 mod message;
 mod meta;
 mod namespace;
+mod openapi;
 mod patch;
 mod prune;
 mod refusal;
@@ -82,6 +83,11 @@ pub struct Store {
 impl Store {
     /// A cluster with the namespaces `default`, `kube-system`, `kube-public` and `kube-node-lease`.
     pub fn new(seed: u64) -> Store {
+        Store::begun(seed, 0)
+    }
+
+    /// The same, with its namespaces created at this time.
+    pub fn begun(seed: u64, now: Millis) -> Store {
         let mut store = Store {
             seed,
             drawn: 0,
@@ -96,7 +102,7 @@ impl Store {
         };
         for name in ["default", "kube-system", "kube-public", "kube-node-lease"] {
             let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
-            store.create(0, namespace).expect("invariant: an empty store takes its first namespaces");
+            store.create(now, namespace).expect("invariant: an empty store takes its first namespaces");
         }
         store
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::discovery;
 use super::kind::Kind;
 use super::message::{Request, Response};
+use super::openapi;
 use super::refusal::Refusal;
 use super::registry::Registry;
 
@@ -56,7 +57,7 @@ pub(super) fn route(registry: &Registry, request: &Request) -> Result<Route, Ref
         ["apis", group, version, rest @ ..] => resource(registry, group, version, rest),
         ["healthz" | "livez" | "readyz", ..] => Ok(Route::Answer(Response::text(200, "ok"))),
         ["version"] => Ok(Route::Answer(Response::json(200, &discovery::version()))),
-        ["openapi", "v3"] => Ok(Route::Answer(Response::json(200, &serde_json::json!({"paths": {}})))),
+        ["openapi", "v3", rest @ ..] => openapi::answer(registry, rest).map(Route::Answer),
         _ => Err(Refusal::no_such_path()),
     }
 }

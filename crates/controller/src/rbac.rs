@@ -85,7 +85,8 @@ pub fn yaml(policies: &[Compiled], crds: &Crds, namespaces: &[String], subject: 
     out
 }
 
-fn libraries(policies: &[Compiled]) -> BTreeSet<&ConfigMapName> {
+/// The ConfigMaps with scripts that policies name.
+pub fn libraries(policies: &[Compiled]) -> BTreeSet<&ConfigMapName> {
     let groups = policies.iter().flat_map(|p| &p.groups);
     let named = groups.filter_map(|g| match &g.rule {
         Some(GroupRule::Library(name)) => Some(name),
@@ -94,7 +95,26 @@ fn libraries(policies: &[Compiled]) -> BTreeSet<&ConfigMapName> {
     named.collect()
 }
 
+/// One right: these verbs on these resources of this group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Need {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Resources, a subresource after a slash.
+    pub resources: Vec<String>,
+    /// Verbs.
+    pub verbs: &'static [&'static str],
+}
+
+const WATCH: &[&str] = &["get", "list", "watch"];
+
 fn rules(policies: &[Compiled], crds: &Crds) -> Vec<String> {
+    let text = |need: Need| rule_text(&need.group, &need.resources.join(", "), &need.verbs.join(", "));
+    needs(policies, crds).into_iter().map(text).collect()
+}
+
+/// What policies need of the kinds that they name; libraries of scripts are beside it.
+pub fn needs(policies: &[Compiled], crds: &Crds) -> Vec<Need> {
     let mut read: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     let mut patched: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     for policy in policies {
@@ -117,14 +137,17 @@ fn rules(policies: &[Compiled], crds: &Crds) -> Vec<String> {
     let workloads = policies.iter().flat_map(|p| &p.groups).map(|g| Kind::of(&g.kind.group, &g.kind.kind));
     let watches_pods = read.get("").is_some_and(|core| core.contains("pods"));
     // Live, now and then: they tell why a workload is not ready.
+    let pods = workloads.into_iter().any(Kind::owns_pods) && !watches_pods;
     let pods =
-        (workloads.into_iter().any(Kind::owns_pods) && !watches_pods).then(|| rule_text("", "pods", "list"));
-    let list = |set: &BTreeSet<String>| set.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-    let reading = read.iter().map(|(group, kinds)| rule_text(group, &list(kinds), "get, list, watch"));
-    reading
-        .chain(pods)
-        .chain(patched.iter().map(|(group, kinds)| rule_text(group, &list(kinds), "patch")))
-        .collect()
+        pods.then(|| Need { group: String::new(), resources: vec!["pods".to_owned()], verbs: &["list"] });
+    let need = |verbs| {
+        move |(group, kinds): (&str, BTreeSet<String>)| Need {
+            group: group.to_owned(),
+            resources: kinds.into_iter().collect(),
+            verbs,
+        }
+    };
+    read.into_iter().map(need(WATCH)).chain(pods).chain(patched.into_iter().map(need(&["patch"]))).collect()
 }
 
 fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> String {

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use controller::args::{ClusterArgs, RunArgs};
 
+use crate::check::CheckArgs;
 use crate::commands;
 use crate::demo::DemoArgs;
 use crate::eval::{self, EvalArgs};
@@ -13,7 +14,7 @@ use crate::eval::{self, EvalArgs};
 const FIRST_STEPS: &str = "\
 First steps:
   rollcall demo                       what it is for, without a cluster
-  rollcall check -f policy.yaml       is the policy valid?
+  rollcall check -f policy.yaml       is the policy valid, and what rights does it need?
   rollcall eval -f manifests.yaml     what would it make of these objects?
   rollcall crd | kubectl apply -f -
   rollcall rbac -f policy.yaml | kubectl apply -f -
@@ -54,18 +55,11 @@ enum Command {
     Crd,
     /// Print the rights that policies need, and no more, for `kubectl apply -f -`.
     Rbac(RbacArgs),
-    /// Check policies without a cluster: every field, every template; one line per finding.
-    Check(FilesArgs),
+    /// Check policies without a cluster: every field, every rule; what they would watch, and the rights they need. One
+    /// line per finding, with file, line and column; exits 1 where one is an error.
+    Check(CheckArgs),
     /// Take Rollcall's entries off the parents of policies, as an uninstall needs it.
     Release(ReleaseArgs),
-}
-
-/// Policies by file.
-#[derive(Args, Debug)]
-pub(crate) struct FilesArgs {
-    /// Files with ReadinessPolicies, YAML or JSON; `-` is standard input.
-    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
-    pub(crate) files: Vec<PathBuf>,
 }
 
 /// `rollcall rbac`.

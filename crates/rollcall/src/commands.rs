@@ -10,7 +10,8 @@ use controller::args::{ClusterArgs, RunArgs};
 use controller::policies::{Compiled, Found, Manifest, Problem, compile, read_file, read_manifests};
 use controller::{crd as crds, rbac as rights};
 
-use crate::cli::{FilesArgs, RbacArgs, ReleaseArgs};
+use crate::check::{self, CheckArgs};
+use crate::cli::{RbacArgs, ReleaseArgs};
 use crate::demo::{self, DemoArgs};
 use crate::telemetry;
 
@@ -66,26 +67,8 @@ pub(crate) fn rbac(args: &RbacArgs) -> Done {
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn check(args: &FilesArgs) -> Done {
-    let mut wrong = false;
-    for file in &args.files {
-        for found in read_file(file)? {
-            match problems(&found) {
-                Ok(compiled) => {
-                    let kinds: Vec<&str> = compiled.groups.iter().map(|g| g.kind.kind.as_str()).collect();
-                    let policy = format!("{}: {}", file.display(), found.name);
-                    print(&format!("{policy}: ok; {} with {}\n", compiled.parent.kind, kinds.join(", ")))?;
-                }
-                Err(problems) => {
-                    wrong = true;
-                    for problem in problems {
-                        print(&format!("{}: {}: {problem}\n", file.display(), found.name))?;
-                    }
-                }
-            }
-        }
-    }
-    Ok(ExitCode::from(u8::from(wrong)))
+pub(crate) fn check(args: &CheckArgs) -> Done {
+    check::run(args)
 }
 
 pub(crate) fn release(cluster: &ClusterArgs, args: &ReleaseArgs) -> Done {
@@ -110,7 +93,7 @@ pub(crate) fn release(cluster: &ClusterArgs, args: &ReleaseArgs) -> Done {
 fn problems(found: &Found) -> Result<Compiled, Vec<Problem>> {
     match &found.spec {
         Ok(spec) => compile(spec, ANY_LIMIT),
-        Err(error) => Err(vec![Problem { field: "spec".to_owned(), what: error.clone() }]),
+        Err(error) => Err(vec![Problem { field: "spec".to_owned(), what: error.clone(), at: None }]),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The `rollcall` command.
 
+mod check;
 mod cli;
 mod commands;
 mod demo;

@@ -163,7 +163,8 @@ pub fn differing(
             behind.push(Read::One { kind: interest.id, namespace, name, known: None });
         }
     }
-    let unlisted = |read: &Read| matches!(read, Read::One { known: Some(known), .. } if !seen.contains(&known.id));
+    let unlisted =
+        |read: &Read| matches!(read, Read::One { known: Some(known), .. } if !seen.contains(&known.id));
     let gone = held.into_iter().filter(unlisted).take(most);
     behind.into_iter().take(most).chain(gone).collect()
 }
@@ -184,7 +185,7 @@ mod tests {
         Interest {
             id: KIND,
             judge: Kind::of("apps", "Deployment"),
-            lenses: vec![Lens { limits: readiness::Limits::default() }],
+            lenses: vec![Lens { limits: readiness::Limits::default(), rule: None }],
             child: vec![ChildRule { policy: PolicyId(1), group: 0, lens: 0, find, ignore: None }],
             parent: Vec::new(),
             release: false,
@@ -206,7 +207,9 @@ mod tests {
     fn shown(n: u32, version: u32) -> (Reflector, Option<Known>) {
         let reflector = Reflector::new(|| ());
         reflector.apply(&interest(), &deployment(n, version), None);
-        let Some(Read::One { known, .. }) = held(&reflector, KIND, None).pop() else { panic!("nothing held") };
+        let Some(Read::One { known, .. }) = held(&reflector, KIND, None).pop() else {
+            panic!("nothing held")
+        };
         (reflector, known)
     }
 

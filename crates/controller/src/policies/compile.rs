@@ -80,11 +80,14 @@ pub struct Problem {
     pub field: String,
     /// What is wrong, and the way out.
     pub what: String,
+    /// In the text of the field, where that is a rule: line and column from 1.
+    pub at: Option<(u32, u32)>,
 }
 
 impl std::fmt::Display for Problem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.field, self.what)
+        let place = self.at.map_or(String::new(), |(line, column)| format!("line {line}, column {column}: "));
+        write!(f, "{}: {place}{}", self.field, self.what)
     }
 }
 
@@ -178,7 +181,7 @@ struct Check {
 
 impl Check {
     fn add(&mut self, field: &str, what: impl Into<String>) {
-        self.problems.push(Problem { field: field.to_owned(), what: what.into() });
+        self.problems.push(Problem { field: field.to_owned(), what: what.into(), at: None });
     }
 
     fn not_built(&mut self, field: &str) {
@@ -287,7 +290,9 @@ impl Check {
 
     fn rule(&mut self, field: &str, ready: &ReadyRule) -> Option<GroupRule> {
         let compiled = super::ready::compile(ready);
-        compiled.map_err(|(at, what)| self.add(&format!("{field}.ready{at}"), what)).ok()
+        let place =
+            |problem: Problem| Problem { field: format!("{field}.ready{}", problem.field), ..problem };
+        compiled.map_err(|problem| self.problems.push(place(problem))).ok()
     }
 
     fn refuse_unbuilt(&mut self, field: &str, child: &ChildSpec) {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use api::policy::{ReadyRule, RuleProfile};
 use rules::{Profile, Rule, RuleError, Spec};
 
+use super::compile::Problem;
+
 /// How the children of a group are judged, where not by the native rules.
 #[derive(Clone)]
 pub enum GroupRule {
@@ -60,15 +62,16 @@ impl ConfigMapName {
     }
 }
 
-/// A rule, or the field (below `ready`) that is wrong and what is wrong with it.
-pub(super) fn compile(ready: &ReadyRule) -> Result<GroupRule, (String, String)> {
+/// A rule, or what is wrong with which field below `ready`.
+pub(super) fn compile(ready: &ReadyRule) -> Result<GroupRule, Problem> {
+    let wrong = |field: &str, what: String| Problem { field: field.to_owned(), what, at: None };
     let given = [ready.cel.is_some(), ready.lua.is_some(), ready.profile.is_some(), ready.rules.is_some()];
     if given.iter().filter(|given| **given).count() != 1 {
-        return Err((String::new(), "exactly one of cel, lua, profile, rules".to_owned()));
+        return Err(wrong("", "exactly one of cel, lua, profile, rules".to_owned()));
     }
     if let Some(text) = &ready.rules {
         let name = ConfigMapName::parse(text).ok_or_else(|| {
-            (".rules".to_owned(), format!("{text:?}: write the name of a ConfigMap, or NAMESPACE/NAME"))
+            wrong(".rules", format!("{text:?}: write the name of a ConfigMap, or NAMESPACE/NAME"))
         })?;
         return Ok(GroupRule::Library(name));
     }
@@ -98,10 +101,10 @@ fn own(ready: &ReadyRule) -> (Spec<'_>, String) {
     }
 }
 
-fn problem(ready: &ReadyRule, error: &RuleError) -> (String, String) {
+fn problem(ready: &ReadyRule, error: &RuleError) -> Problem {
     let RuleError { part, line, column, message, .. } = error;
     let field = if ready.cel.is_some() { format!(".cel.{part}") } else { ".lua".to_owned() };
-    (field, format!("line {line}, column {column}: {message}"))
+    Problem { field, what: message.clone(), at: Some((*line, *column)) }
 }
 
 #[cfg(test)]
@@ -116,24 +119,23 @@ mod tests {
 
     #[test]
     fn an_expression_that_cannot_be_is_refused_with_its_place() {
-        let (field, what) = compile(&cel("status.phase ==\n  frobnicate(1)")).expect_err("no such function");
-        assert_eq!(field, ".cel.current");
-        assert!(what.starts_with("line 2, column 3: ") && what.contains("frobnicate"), "{what}");
+        let problem = compile(&cel("status.phase ==\n  frobnicate(1)")).expect_err("no such function");
+        assert_eq!((&*problem.field, problem.at), (".cel.current", Some((2, 3))));
+        assert!(problem.what.contains("frobnicate"), "{problem}");
     }
 
     #[test]
     fn a_script_with_a_syntax_error_names_its_line() {
         let rule = ReadyRule { lua: Some("local hs = {}\nif then".to_owned()), ..ReadyRule::default() };
-        let (field, what) = compile(&rule).expect_err("no script");
-        assert_eq!(field, ".lua");
-        assert!(what.starts_with("line 2"), "{what}");
+        let problem = compile(&rule).expect_err("no script");
+        assert_eq!((&*problem.field, problem.at.map(|at| at.0)), (".lua", Some(2)), "{problem}");
     }
 
     #[test]
     fn a_library_is_a_config_map_of_argo_cd_unless_said_otherwise() {
         let library = |text: &str| {
             let rule = ReadyRule { rules: Some(text.to_owned()), ..ReadyRule::default() };
-            compile(&rule).map(|rule| format!("{rule:?}")).map_err(|(field, _)| field)
+            compile(&rule).map(|rule| format!("{rule:?}")).map_err(|problem| problem.field)
         };
         assert_eq!(library("argocd-cm"), Ok("Library(argocd/argocd-cm)".to_owned()));
         assert_eq!(library("gitops/rules"), Ok("Library(gitops/rules)".to_owned()));

@@ -1,0 +1,84 @@
+//! `rollcall check`, as a repository's CI runs it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+fn check(policies: &str, more: &[&str]) -> (i32, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
+    command.args(["check", "-f", "-"]).args(more).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut running = command.stderr(Stdio::piped()).spawn().unwrap();
+    running.stdin.take().unwrap().write_all(policies.as_bytes()).unwrap();
+    let output = running.wait_with_output().unwrap();
+    (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+}
+
+/// A policy whose spec goes on like this.
+fn policy(name: &str, more: &str) -> String {
+    format!(
+        "---\napiVersion: rollcall.dev/v1alpha1\nkind: ReadinessPolicy\nmetadata: {{ name: {name} }}\nspec:\n  parent: {{ group: example.com, kind: Database }}\n{more}"
+    )
+}
+
+#[test]
+fn a_valid_policy_says_what_it_watches_and_needs() {
+    let children = "  children:\n    - kind: { group: apps, kind: StatefulSet }\n";
+    let (code, said) = check(&policy("db", children), &[]);
+    assert_eq!(code, 0, "{said}");
+    assert!(
+        said.starts_with("-:4:13: ok: db: Database by StatefulSet; condition Ready, mode write; "),
+        "{said}"
+    );
+    assert!(said.contains("watches statefulsets.apps, databases.example.com; needs "), "{said}");
+    assert!(said.contains("patch databases/status.example.com"), "{said}");
+}
+
+#[test]
+fn every_finding_has_its_own_place() {
+    let children = "  children:\n    - kind: { kind: Pod }\n      quorum: 150%\n      ready:\n        cel:\n          current: |\n            status.phase ==\n              frobnicate(1)\n    - kind: { kind: Pod }\n      ready: { lua: 'return {' }\n";
+    let (code, said) = check(&policy("db", children), &[]);
+    assert_eq!(code, 1, "{said}");
+    let places: Vec<&str> = said.lines().filter_map(|line| line.split(": error: ").next()).collect();
+    assert_eq!(places, ["-:9:7", "-:14:15", "-:16:22"], "{said}");
+    assert!(said.contains("spec.children[0].ready.cel.current: ") && said.contains("frobnicate"), "{said}");
+}
+
+#[test]
+fn an_unknown_field_is_named_where_it_stands() {
+    let (code, said) = check(&policy("db", "  settel: 5s\n"), &[]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.starts_with("-:7:3: error: db: spec.settel: unknown field"), "{said}");
+}
+
+#[test]
+fn of_two_policies_for_one_condition_the_later_one_is_wrong() {
+    let (code, said) = check(&(policy("first", "") + &policy("second", "")), &[]);
+    assert_eq!(code, 1, "{said}");
+    assert!(said.contains("error: second: spec.condition.type: policy first has the same parent"), "{said}");
+}
+
+#[test]
+fn a_parent_whose_status_belongs_to_others_is_warned_of() {
+    let text = policy("apps", "").replace("example.com, kind: Database", "argoproj.io, kind: Application");
+    let (code, said) = check(&text, &[]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("warning: apps: spec.parent.group: ") && said.contains("mode shadow"), "{said}");
+}
+
+#[test]
+fn json_is_one_array_of_the_same_findings() {
+    let (code, said) = check(&policy("db", "  settle: soon\n"), &["-o", "json"]);
+    let findings: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!((code, findings[0]["line"].as_u64()), (1, Some(7)), "{said}");
+    assert_eq!(findings[0]["field"], "spec.settle");
+    assert_eq!(findings[0]["severity"], "error");
+}
+
+#[test]
+fn what_is_not_yaml_could_not_be_told() {
+    let (code, said) = check("a: [\n", &[]);
+    assert_eq!(code, 2, "{said}");
+    assert!(said.starts_with("-:1:4: error: not YAML"), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}

@@ -87,10 +87,15 @@ impl Core {
         text
     }
 
-    /// Why this child is not ready: the first cause below it where it is a parent itself, else what its rule says.
+    /// Why this child is not ready: the first cause below it where it is a parent itself, under the policy that makes
+    /// least of it; else what its rule says.
     fn detail(&self, trouble: &Trouble, now: Time, depth: usize) -> String {
-        let below = self.engine.policies_of(trouble.child).find_map(|policy| {
-            let answer = self.engine.answer(trouble.child, policy)?;
+        let answers = self
+            .engine
+            .policies_of(trouble.child)
+            .filter_map(|policy| Some((policy, self.engine.answer(trouble.child, policy)?)));
+        let worst = answers.min_by_key(|(policy, answer)| (answer.reason.level(), *policy));
+        let below = worst.map(|(policy, answer)| {
             let lines = if depth < DEPTH {
                 self.trouble_lines(trouble.child, policy, Role::Critical, now, depth + 1)
             } else {
@@ -99,7 +104,7 @@ impl Core {
             let deeper = lines.into_iter().min().map(|(_, _, text)| text);
             let missing =
                 self.missing_lines(trouble.child, policy).into_iter().next().map(|(_, _, text)| text);
-            Some(deeper.or(missing).unwrap_or_else(|| answer.reason.word().to_owned()))
+            deeper.or(missing).unwrap_or_else(|| answer.reason.word().to_owned())
         });
         let own = || {
             let through =

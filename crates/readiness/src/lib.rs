@@ -16,7 +16,7 @@ mod verdict;
 
 pub use assess::{Limits, assess, before_rules, outcome, why};
 pub use branch::Branch;
-pub use custom::{counts, now, tells, weight};
+pub use custom::{counts, now, tells, tells_within, weight};
 pub use facts::{
     Condition, Container, Containers, Count, Exit, Facts, Name, Owner, Place, Spec, Status, Truth, Word,
 };

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::tokens::{Token, tokens};
+use super::tokens::{Token, last, tokens};
 
 /// What a word says of the object that uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,33 +25,33 @@ use Sense::{Bad, Busy, Good, Leaving, Paused, Unknown};
 
 const GOOD: &str = "accepted active activated admitted adopted alive allocated applied approved assigned associated \
     attached authenticated authorized available bound built compatible complete completed configured conformant \
-    connected converged created current delivered deployed done elected enabled ensured established executed exported \
-    fine finished fulfilled functional functioning good granted green healthy imported installed insync issued joined \
-    launched linked listening live loaded merged met mounted normal ok okay online operational optimal passed passing \
+    compliant connected converged created current delivered deployed done elected enabled ensured established executed exported \
+    fine finished found fulfilled functional functioning good granted green healthy imported initialised initialized installed insync issued joined \
+    launched linked listening live loaded merged met mounted normal ok okay online operational optimal pass passed passing \
     peered processed programmed promoted propagated provisioned published reachable ready reconciled registered \
-    replicated resolved responding restored running satisfied saved serving signed stable started steady succeeded \
+    replicated reserved resolved responding restored running satisfied saved serving signed stable started steady succeeded \
     success successful successfully supported synced synchronised synchronized unsealed updated upgraded uploaded \
     uptodate valid validated verified working";
 
-const BUSY: &str = "acquiring activating adding allocating applying assigning attaching awaiting backingoff binding \
-    bootstrapping building claiming cloning configuring connecting converging copying creating deploying detaching \
+const BUSY: &str = "acquiring activating adding allocating applying assigning attaching awaited awaiting backingoff binding \
+    bootstrap bootstrapping building claiming cloning configuring connecting converging copying creating deploying detaching \
     downloading draining enabling executing expanding exporting failover importing incomplete init initialising \
-    initialization initialized initialised initializing inprogress installing issuing joining launching loading merging \
+    initialization initializing inprogress installing issuing joining launching loading merging \
     migrating mounting moving new notready outdated outofdate outofsync partial partially patching pausing pending \
     preparing processing progress progressing promoting propagating provisioning pulling pushing queued queueing \
     queuing rebalancing rebooting rebuilding reconciling recovering recreating registering released reloading \
-    replacing replicating requested resizing resolving restarting restoring resuming retry retrying rolling rollout \
+    replacing replicating requested required requires resizing resolving restarting restoring resuming retry retrying rolling rollout \
     scaling scheduled scheduling setting shifting shrinking staging stale starting stopping submitted submitting \
     suspending switching syncing synchronising synchronizing transferring transitioning unready updating upgrading \
     uploading validating verifying wait waiting warming yellow";
 
 const BAD: &str = "abort aborted alert backoff bad blocked broken cancelled canceled cannot cant conflict conflicted \
     conflicting conflicts corrupt corrupted crash crashed crashing crashloop crashloopbackoff critical dead deadlocked \
-    degraded denied disconnected err error errored errors evicted exceeded exhausted expired fail failed failing \
+    degraded denied disconnected err error errored errors evicted exceeded exception exceptions exhausted expired fail failed failing \
     fails failure failures fatal fault faulted faulty forbidden impaired inaccessible incompatible inconsistent \
-    insufficient interrupted invalid killed lost malformed mismatch mismatched misconfigured missing notfound offline \
+    insufficient interrupted invalid irreconcilable killed lost malformed mismatch mismatched misconfigured missing notfound offline \
     oomkilled overloaded panic panicked pressure red refused rejected revoked rollback rolledback stalled stuck tainted \
-    timedout timeout unable unauthorized unavailable unhealthy unreachable unresolved unresponsive unstable unsupported \
+    terminal timedout timeout unable unauthorized unavailable unhealthy unreachable unresolved unresponsive unschedulable unstable unsupported \
     violated violation violations wrong";
 
 const PAUSED: &str = "asleep cordoned deactivated disabled dormant frozen halted hibernated hibernating idled inactive \
@@ -67,7 +67,7 @@ const NOT_A_STATE: &str = "autoscaling billing during engineering everything exi
     networking nothing ping remaining ring routing something spring string thing tracing warning";
 
 /// What is wrong, and not only late, where it is not so.
-const WRONG_IF_NOT: &str = "accepted allowed authenticated authorized compatible connected found healthy ok passed \
+const WRONG_IF_NOT: &str = "accepted allowed authenticated authorized compatible compliant connected found healthy ok passed \
     permitted reachable resolved succeeded success successful supported valid verified";
 
 /// Words that say that something came to its end, and well.
@@ -105,9 +105,12 @@ fn word_sense(word: &str) -> Option<Sense> {
 /// Words that mean something only together.
 fn compound(before: [Token; 2], word: &str) -> Option<Sense> {
     match (before[0].as_str(), before[1].as_str(), word) {
-        (_, "in", "sync") | ("up", "to", "date") => Some(Good),
+        (_, "in", "sync" | "service") | ("up", "to", "date") | (_, "at", "latest") => Some(Good),
         (_, "in", "progress") | ("out", "of", "sync" | "date") => Some(Busy),
-        (_, "back", "off") | (_, "timed" | "time", "out") | (_, "rolled" | "roll", "back") => Some(Bad),
+        (_, "back", "off")
+        | ("out", "of", "service")
+        | (_, "timed" | "time", "out")
+        | (_, "rolled" | "roll", "back") => Some(Bad),
         (_, "scaled" | "shut", "down") | (_, "on", "hold") | (_, "to", "zero") => Some(Paused),
         _ => None,
     }
@@ -127,8 +130,8 @@ fn negated(sense: Sense, word: &str) -> Option<Sense> {
 /// What is wrong outweighs everything. Otherwise the last word is the head (`ProvisioningSucceeded`), unless something
 /// is waited for, or only a part is meant.
 pub(super) fn sense(text: &str) -> Option<Sense> {
-    // Beside other words these two are only directions.
-    if text.eq_ignore_ascii_case("up") {
+    // Beside other words these are only directions.
+    if text.eq_ignore_ascii_case("up") || text.eq_ignore_ascii_case("open") {
         return Some(Good);
     } else if text.eq_ignore_ascii_case("down") {
         return Some(Bad);
@@ -171,6 +174,19 @@ pub(super) fn sense(text: &str) -> Option<Sense> {
         _ if waits => Some(Busy),
         head => head,
     }
+}
+
+/// Does this say that it is something else that runs: `RunningMigrations`?
+pub(super) fn runs_something(text: &str) -> bool {
+    let mut words = tokens(text);
+    let runs = words.next().is_some_and(|word| word.as_str() == "running");
+    let object = |word: &Token| !word.as_str().bytes().all(|b| b.is_ascii_digit());
+    runs && words.next().is_some_and(|word| object(&word) && word_sense(word.as_str()).is_none())
+}
+
+/// Does this tell of a first step, of the object or of a part of it: `Initialized`, `ResourcesCreated`?
+pub(super) fn begun(text: &str) -> bool {
+    matches!(last(text).as_str(), "created" | "initialized" | "initialised")
 }
 
 /// What a message for people says first: that something is wrong, or that something is awaited.

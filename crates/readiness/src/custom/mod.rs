@@ -5,11 +5,11 @@ mod names;
 mod signal;
 mod tokens;
 
-pub use names::{counts, now, tells, weight};
+pub use names::{counts, now, tells, tells_within, weight};
 
 use lexicon::{Sense, failed};
 use names::Role;
-use signal::{Force, Signal, Source};
+use signal::{Evidence, Force, Signal, Source};
 
 use crate::assess::{Ruling, stale};
 use crate::branch::Branch;
@@ -29,8 +29,9 @@ pub(crate) fn judge(kind: Kind, f: &Facts) -> Ruling<'_> {
     }
     let mut signals: Vec<Signal<'_>> =
         f.status.conditions.iter().filter_map(|c| signal::condition(c, f, kind)).collect();
-    signals.extend(f.status.words.iter().filter_map(|w| signal::word(w, kind)));
+    signals.extend(f.status.words.iter().filter_map(|w| signal::word(w, f, kind)));
     signals.extend(signal::counts(f));
+    doubt(&mut signals);
     let best = signals.iter().filter(|s| s.sense == Sense::Good).map(|s| s.force).max();
     let worst = signals.iter().filter(|s| s.sense != Sense::Good && matters(s, best));
     if let Some(worst) = worst.max_by_key(|s| (severity(s.sense), s.force, first_wins(s, &signals))) {
@@ -39,6 +40,37 @@ pub(crate) fn judge(kind: Kind, f: &Facts) -> Ruling<'_> {
     match best {
         Some(force) if force != Force::Step => well(force, &signals),
         _ => silent(f, &signals),
+    }
+}
+
+/// Takes back what was only inferred where the object says better.
+fn doubt(signals: &mut Vec<Signal<'_>>) {
+    let summary = |sense| {
+        move |s: &Signal<'_>| {
+            s.sense == sense && s.force >= Force::Core && matches!(s.source, Source::Word(_))
+        }
+    };
+    // A phase that is on its way, or at rest, says why a condition does not hold yet.
+    let busy = signals.iter().any(summary(Sense::Busy)) || signals.iter().any(summary(Sense::Paused));
+    let paused = |s: &Signal<'_>| s.sense == Sense::Paused && matches!(s.source, Source::Word(_));
+    let paused = signals.iter().any(paused);
+    signals.retain(|s| match s.evidence {
+        Evidence::Name => !busy && !paused,
+        Evidence::Message => !paused,
+        Evidence::Said => true,
+    });
+    // Conditions that tell a history: a step that was over before it became ready, and the phase agrees.
+    let ready = signals.iter().find_map(|s| match s.source {
+        Source::Condition(c) if s.sense == Sense::Good && s.force == Force::Verdict => c.since,
+        _ => None,
+    });
+    if let Some(ready) = ready.filter(|_| signals.iter().any(summary(Sense::Good))) {
+        signals.retain(|s| match s.source {
+            Source::Condition(c) if s.sense == Sense::Busy && c.status == Truth::True => {
+                c.since.is_none_or(|since| since >= ready)
+            }
+            _ => true,
+        });
     }
 }
 

@@ -14,13 +14,21 @@ pub fn tells(field: &str) -> bool {
             | "outcome"
             | "phase"
             | "result"
+            | "robustness"
             | "stage"
             | "state"
             | "status"
+            | "verdict"
     );
     (family && now(field))
         || is_error(field)
-        || matches!(sense(field), Some(Sense::Good | Sense::Bad | Sense::Paused))
+        // Its last word is the head: `currentVersion` is a version.
+        || matches!(sense(last(field).as_str()), Some(Sense::Good | Sense::Bad | Sense::Paused))
+}
+
+/// Does a text in a field of this name, inside an object of that name, tell how the object is?
+pub fn tells_within(path: &str, field: &str) -> bool {
+    tells(field) || (is_error(path) && matches!(field, "message" | "reason" | "details" | "description"))
 }
 
 /// Is this about now, and about this object: not about what was, is wanted, or is observed elsewhere?
@@ -81,10 +89,35 @@ pub(super) fn is_error(field: &str) -> bool {
     let tail = words.next().map(|t| t.as_str().to_owned());
     matches!(
         (head.as_str(), tail.as_deref()),
-        ("error" | "errors" | "failure", None)
-            | ("error" | "failure", Some("message" | "reason" | "messages" | "details"))
+        ("err" | "error" | "errors" | "failure", None)
+            | ("err" | "error" | "failure", Some("message" | "msg" | "reason" | "messages" | "details"))
             | ("last", Some("error"))
-    ) && words.next().is_none()
+    ) && words.next().is_none_or(|third| head.as_str() == "last" && third.as_str() == "message")
+}
+
+/// Is it one of the first steps of a way: `Scheduled`, `ControlPlaneInitialized`?
+fn begins(condition: &str) -> bool {
+    let negated = tokens(condition).any(|t| matches!(t.as_str(), "not" | "no" | "non"));
+    let step = matches!(
+        last(condition).as_str(),
+        "initialized"
+            | "initialised"
+            | "validated"
+            | "scheduled"
+            | "started"
+            | "submitted"
+            | "admitted"
+            | "launched"
+    );
+    step && !negated
+}
+
+/// Does it speak of the whole: one verb, with or without its particle (`Updating`, `ScalingUp`), or its reconciliation?
+pub(super) fn whole(condition: &str) -> bool {
+    let mut words = tokens(condition);
+    let head = words.next().unwrap_or_default();
+    let particle = |word: &str| matches!(word, "up" | "down" | "in" | "out" | "back" | "over");
+    words.all(|word| particle(word.as_str())) || head.as_str().starts_with("reconcil")
 }
 
 /// What a condition's type means when it is true.
@@ -127,22 +160,19 @@ impl Role {
             {
                 Some(Role::Core)
             }
+            "ready" if condition.eq_ignore_ascii_case("readytouse") => Some(Role::Verdict),
             "resolved" | "fully" | "all" | "up" | "in" | "reconcile" | "reconciliation"
                 if sense(condition) == Some(Sense::Good) =>
             {
                 Some(Role::Core)
             }
-            "initialized" | "initialised" | "validated" | "scheduled" | "created" | "started"
-            | "submitted" | "admitted" | "launched"
-                if single =>
-            {
-                Some(Role::FirstStep)
-            }
+            "created" if single => Some(Role::FirstStep),
+            _ if begins(condition) => Some(Role::FirstStep),
             _ => match sense(condition)? {
                 Sense::Good => Some(Role::Part),
                 Sense::Bad => Some(Role::Wrong),
                 Sense::Busy => Some(Role::Working),
-                Sense::Paused if single => Some(Role::Resting),
+                Sense::Paused => Some(Role::Resting),
                 Sense::Leaving if single => Some(Role::Leaving),
                 _ => None,
             },

@@ -1,8 +1,8 @@
 //! One sign that an object gives: what it says, how much that weighs, and where it stands.
 
-use super::lexicon::{Sense, ends, message_sense, sense, wrong_if_not};
-use super::names::{Role, is_error};
-use super::tokens::first;
+use super::lexicon::{Sense, begun, ends, message_sense, runs_something, sense, wrong_if_not};
+use super::names::{Role, is_error, whole};
+use super::tokens::{first, tokens};
 use crate::facts::{Condition, Facts, Place, Truth, Word};
 use crate::kind::Kind;
 
@@ -32,11 +32,23 @@ pub(super) enum Source<'a> {
     Counts(&'a str, i64, &'a str, i64),
 }
 
+/// What a sign of trouble rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Evidence {
+    /// A word or a reason says it.
+    Said,
+    /// A message for people reads like it.
+    Message,
+    /// The name of what does not hold suggests it.
+    Name,
+}
+
 /// One sign.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Signal<'a> {
     pub(super) sense: Sense,
     pub(super) force: Force,
+    pub(super) evidence: Evidence,
     pub(super) source: Source<'a>,
 }
 
@@ -45,13 +57,13 @@ pub(super) fn condition<'a>(c: &'a Condition, facts: &Facts, kind: Kind) -> Opti
     if c.info {
         return None;
     }
-    let role = Role::of(&c.name)?;
-    let (sense, force) = match c.place {
-        Place::Field(ref below) => boolean(c, role, below.is_some())?,
+    let Some(role) = Role::of(&c.name) else { return unnamed(c) };
+    let (sense, force, evidence) = match c.place {
+        Place::Field(ref below) => boolean(c, role, below.is_some(), facts)?,
         _ if role.positive() => positive(c, role)?,
-        _ => abnormal(c, role)?,
+        _ => abnormal(c, role).map(|(sense, force)| (sense, force, Evidence::Said))?,
     };
-    let mut signal = Signal { sense, force, source: Source::Condition(c) };
+    let mut signal = Signal { sense, force, evidence, source: Source::Condition(c) };
     if kind == Kind::Run && signal.sense == Sense::Good && !ends(&c.name) {
         signal.sense = Sense::Busy;
         signal.force = Force::Step;
@@ -71,7 +83,18 @@ pub(super) fn condition<'a>(c: &'a Condition, facts: &Facts, kind: Kind) -> Opti
     Some(signal)
 }
 
-fn positive(c: &Condition, role: Role) -> Option<(Sense, Force)> {
+/// Something of an unknown name that does not hold, with a reason that complains.
+fn unnamed(c: &Condition) -> Option<Signal<'_>> {
+    // What could be done, and cannot now, is no complaint: `Upgradeable`, `LiveMigratable`.
+    let capability = c.name.ends_with("able");
+    // Nor is that there is none of something: `Fallback=False, NoFallbackFound`.
+    let none = matches!(first(&c.reason).as_str(), "no" | "none");
+    let complains = c.status == Truth::False && !none && sense(&c.reason) == Some(Sense::Bad);
+    let (sense, force, evidence) = (Sense::Bad, Force::Part, Evidence::Said);
+    (complains && !capability).then_some(Signal { sense, force, evidence, source: Source::Condition(c) })
+}
+
+fn positive(c: &Condition, role: Role) -> Option<(Sense, Force, Evidence)> {
     let force = match role {
         Role::Verdict => Force::Verdict,
         Role::Core => Force::Core,
@@ -79,40 +102,57 @@ fn positive(c: &Condition, role: Role) -> Option<(Sense, Force)> {
         _ => Force::Part,
     };
     match c.status {
-        Truth::True => Some((Sense::Good, force)),
+        // An operator that is running its reconciliation, and not what it reconciles.
+        Truth::True if &*c.name == "Running" && runs_something(&c.message) => {
+            Some((Sense::Busy, Force::Part, Evidence::Message))
+        }
+        Truth::True => Some((Sense::Good, force, Evidence::Said)),
         Truth::False => {
-            let sense = refusal(c);
+            let (sense, evidence) = refusal(&c.name, &c.reason, &c.message);
             // Some are false in a healthy object that has nothing to do.
             let idle = matches!(&*c.name, "Active" | "Running" | "Online" | "Updated" | "Bound" | "Released");
             let force = if idle && sense != Sense::Bad { Force::Step } else { force };
-            Some((sense, force))
+            Some((sense, force, evidence))
         }
         Truth::Unknown => {
-            let paused = sense(&c.reason) == Some(Sense::Paused);
-            Some((if paused { Sense::Paused } else { Sense::Busy }, force))
+            // Of a part it only means that nobody reports on it any more.
+            let paused = sense(&c.reason) == Some(Sense::Paused) && force >= Force::Core;
+            Some((if paused { Sense::Paused } else { Sense::Busy }, force, Evidence::Said))
         }
         Truth::Absent => None,
     }
 }
 
-/// Why a positive condition is false: by its reason, else by its message, else by what its name asks for.
-fn refusal(c: &Condition) -> Sense {
-    match sense(&c.reason) {
-        Some(sense) if sense != Sense::Good && sense != Sense::Unknown => sense,
-        _ => match message_sense(&c.message) {
-            Some(sense) => sense,
-            None if wrong_if_not(&c.name) => Sense::Bad,
-            None => Sense::Busy,
+/// Why something does not hold that should: by its reason, else by its message, else by what its name asks for.
+fn refusal(name: &str, reason: &str, message: &str) -> (Sense, Evidence) {
+    match sense(reason).filter(|_| !echoes(name, reason)) {
+        Some(sense) if sense != Sense::Good && sense != Sense::Unknown => (sense, Evidence::Said),
+        _ => match message_sense(message) {
+            Some(sense) => (sense, Evidence::Message),
+            None if wrong_if_not(name) => (Sense::Bad, Evidence::Name),
+            None => (Sense::Busy, Evidence::Name),
         },
     }
 }
 
+/// Does the reason only negate the name: `Available=False, Unavailable`?
+fn echoes(name: &str, reason: &str) -> bool {
+    let rest = ["Not", "Un", "not", "un"].iter().find_map(|prefix| reason.strip_prefix(prefix));
+    rest.is_some_and(|rest| rest.eq_ignore_ascii_case(name))
+}
+
+/// The same of a field, which has no reason of its own but that of the whole.
+fn field_refusal(name: &str, below: bool, facts: &Facts) -> (Sense, Evidence) {
+    let whole = |text: &Option<Box<str>>| text.clone().filter(|_| !below).unwrap_or_default();
+    refusal(name, &whole(&facts.status.reason), &whole(&facts.status.message))
+}
+
 fn abnormal(c: &Condition, role: Role) -> Option<(Sense, Force)> {
     let reason = sense(&c.reason);
-    let single = super::tokens::tokens(&c.name).nth(1).is_none();
+    let whole = if whole(&c.name) { Force::Core } else { Force::Part };
     match (role, c.status) {
         (Role::Wrong, Truth::True) => Some((Sense::Bad, Force::Core)),
-        (Role::Resting, Truth::True) => Some((Sense::Paused, Force::Core)),
+        (Role::Resting, Truth::True) => Some((Sense::Paused, whole)),
         (Role::Leaving, Truth::True) => Some((Sense::Leaving, Force::Core)),
         // `Progressing=True, NewReplicaSetAvailable` has arrived.
         (Role::Working, Truth::True) if reason == Some(Sense::Good) => None,
@@ -121,7 +161,7 @@ fn abnormal(c: &Condition, role: Role) -> Option<(Sense, Force)> {
         {
             Some((reason?, Force::Core))
         }
-        (Role::Working, Truth::True) => Some((Sense::Busy, if single { Force::Core } else { Force::Part })),
+        (Role::Working, Truth::True) => Some((Sense::Busy, whole)),
         // `Progressing=False, ProgressDeadlineExceeded` has given up.
         (Role::Working, Truth::False) if reason == Some(Sense::Bad) => Some((Sense::Bad, Force::Core)),
         _ => None,
@@ -129,27 +169,35 @@ fn abnormal(c: &Condition, role: Role) -> Option<(Sense, Force)> {
 }
 
 /// A boolean field: only its plainest names are taken at their word.
-fn boolean(c: &Condition, role: Role, below: bool) -> Option<(Sense, Force)> {
+fn boolean(c: &Condition, role: Role, below: bool, facts: &Facts) -> Option<(Sense, Force, Evidence)> {
     let plain = if below { Force::Hint } else { Force::Core };
+    let said = |sense, force| Some((sense, force, Evidence::Said));
     match (role, c.status) {
-        (Role::Verdict, Truth::True) => Some((Sense::Good, plain)),
-        (Role::Core, Truth::True) => Some((Sense::Good, plain.min(Force::Part))),
-        (Role::Verdict, Truth::False) => Some((refusal(c), plain)),
-        (Role::Core, Truth::False) if wrong_if_not(&c.name) || &*c.name == "synced" => {
-            Some((refusal(c), plain.min(Force::Part)))
+        (Role::Verdict, Truth::True) => said(Sense::Good, plain),
+        (Role::Core, Truth::True) => said(Sense::Good, plain.min(Force::Part)),
+        (Role::Verdict, Truth::False) => {
+            let (sense, evidence) = field_refusal(&c.name, below, facts);
+            Some((sense, plain, evidence))
         }
-        (Role::Wrong, Truth::True) => Some((Sense::Bad, plain)),
-        (Role::Resting, Truth::True) => Some((Sense::Paused, plain)),
-        (Role::Leaving, Truth::True) => Some((Sense::Leaving, plain)),
+        (Role::Core, Truth::False) if wrong_if_not(&c.name) || &*c.name == "synced" => {
+            let (sense, evidence) = field_refusal(&c.name, below, facts);
+            Some((sense, plain.min(Force::Part), evidence))
+        }
+        (Role::Wrong, Truth::True) => said(Sense::Bad, plain),
+        (Role::Resting, Truth::True) if whole(&c.name) => said(Sense::Paused, plain),
+        (Role::Leaving, Truth::True) => said(Sense::Leaving, plain),
         _ => None,
     }
 }
 
 /// What a text says; `None` where the words are not known.
-pub(super) fn word(word: &Word, kind: Kind) -> Option<Signal<'_>> {
-    let signal = |sense, force| Some(Signal { sense, force, source: Source::Word(word) });
-    let field = word.path.rsplit('.').next().unwrap_or("");
-    let top = field.len() == word.path.len();
+pub(super) fn word<'a>(word: &'a Word, facts: &Facts, kind: Kind) -> Option<Signal<'a>> {
+    let signal =
+        |sense, force| Some(Signal { sense, force, evidence: Evidence::Said, source: Source::Word(word) });
+    let (above, field) = word.path.rsplit_once('.').unwrap_or(("", &word.path));
+    let top = above.is_empty();
+    // `error.message` is as good as `errorMessage`.
+    let (field, top) = if is_error(above) { (above, true) } else { (field, top) };
     if is_error(field) {
         let none =
             matches!(&*word.word.to_ascii_lowercase(), "none" | "null" | "nil" | "n/a" | "-" | "0" | "false");
@@ -158,56 +206,81 @@ pub(super) fn word(word: &Word, kind: Kind) -> Option<Signal<'_>> {
         return if quiet { None } else { signal(Sense::Bad, if late { Force::Hint } else { Force::Core }) };
     }
     if let Some(role) = Role::of(field).filter(|_| !states(field)) {
-        return named(word, role, top);
+        return named(word, role, top, facts);
     }
     let force = if summary(&word.path) { Force::Core } else { Force::Hint };
     match sense(&word.word)? {
         Sense::Good if kind == Kind::Run && !ends(&word.word) => signal(Sense::Busy, force),
+        Sense::Good if !word.word.contains(' ') && runs_something(&word.word) => signal(Sense::Busy, force),
+        Sense::Good if begun(&word.word) && (force == Force::Hint || tokens(&word.word).nth(1).is_some()) => {
+            signal(Sense::Busy, force)
+        }
+        // What the whole suffers from it says of a part.
+        Sense::Bad if force == Force::Hint && field.starts_with("health") => signal(Sense::Bad, Force::Part),
+        // `NotReady` with a message that tells why.
+        Sense::Busy if force == Force::Core && negates(&word.word) && complains(facts) => {
+            signal(Sense::Bad, force)
+        }
         sense => signal(sense, force),
     }
 }
 
+fn negates(text: &str) -> bool {
+    matches!(first(text).as_str(), "not" | "no" | "unready")
+}
+
+fn complains(facts: &Facts) -> bool {
+    facts.status.message.as_deref().and_then(message_sense) == Some(Sense::Bad)
+}
+
 /// Is this the name of a state, and not of something that is so or not?
 fn states(field: &str) -> bool {
-    matches!(
-        field,
-        "" | "phase"
-            | "state"
-            | "status"
-            | "health"
-            | "stage"
-            | "condition"
-            | "result"
-            | "outcome"
-            | "lifecycle"
-            | "conclusion"
-    )
+    tokens(field).all(|token| {
+        matches!(
+            token.as_str(),
+            "phase"
+                | "state"
+                | "status"
+                | "health"
+                | "stage"
+                | "condition"
+                | "result"
+                | "outcome"
+                | "lifecycle"
+                | "conclusion"
+                // Whose state it is, or which: the object's own, and now.
+                | "aggregate"
+                | "cluster"
+                | "current"
+                | "operational"
+                | "overall"
+                | "printable"
+                | "provisioning"
+                | "resource"
+        )
+    })
 }
 
 /// Does the field sum the object up?
 fn summary(path: &str) -> bool {
-    let whole =
-        |part: &str| matches!(part, "" | "health" | "overall" | "state" | "status" | "summary" | "phase");
-    path.split('.').all(|part| states(part) || whole(part))
+    path.split('.').all(|part| states(part) || part == "summary")
 }
 
 /// A text under the name of a condition: `ready: "True"`, `ready: 2/3`.
-fn named(word: &Word, role: Role, top: bool) -> Option<Signal<'_>> {
+fn named<'a>(word: &'a Word, role: Role, top: bool, facts: &Facts) -> Option<Signal<'a>> {
     let force = if top && role == Role::Verdict { Force::Core } else { Force::Hint };
-    let signal = |sense| Some(Signal { sense, force, source: Source::Word(word) });
+    let signal = |sense| Some(Signal { sense, force, evidence: Evidence::Said, source: Source::Word(word) });
     let numbers = word.word.split_once('/').map(|(n, m)| (n.trim().parse::<u32>(), m.trim().parse::<u32>()));
     match (Truth::of(&word.word), numbers) {
         (Truth::True, _) if role.positive() => signal(Sense::Good),
-        (Truth::False, _) if role.positive() => {
-            signal(if wrong_if_not(&word.path) { Sense::Bad } else { Sense::Busy })
-        }
+        (Truth::False, _) if role.positive() => signal(field_refusal(&word.path, !top, facts).0),
         (Truth::True, _) if role == Role::Wrong => signal(Sense::Bad),
         (Truth::True, _) if role == Role::Resting => signal(Sense::Paused),
         (Truth::Absent, Some((Ok(ready), Ok(all)))) if role.positive() => {
             signal(if ready >= all && all > 0 { Sense::Good } else { Sense::Busy })
         }
         (Truth::Absent, None) => {
-            Some(Signal { sense: sense(&word.word)?, force: Force::Hint, source: Source::Word(word) })
+            signal(sense(&word.word)?).map(|signal| Signal { force: Force::Hint, ..signal })
         }
         _ => None,
     }
@@ -218,7 +291,8 @@ pub(super) fn counts(facts: &Facts) -> Option<Signal<'_>> {
     let status = &facts.status;
     let signal = |field, have: i64, of, want: i64| {
         let sense = if have < want { Sense::Busy } else { Sense::Good };
-        Signal { sense, force: Force::Part, source: Source::Counts(field, have, of, want) }
+        let source = Source::Counts(field, have, of, want);
+        Signal { sense, force: Force::Part, evidence: Evidence::Said, source }
     };
     let (field, have) = match (status.ready, status.available) {
         (Some(ready), _) => ("status.readyReplicas", ready),
@@ -252,6 +326,6 @@ fn named_counts(facts: &Facts) -> Option<Signal<'_>> {
         let want = facts.spec.counts.iter().chain(status).find(|count| wanted(&count.name))?;
         let sense = if have.value < want.value { Sense::Busy } else { Sense::Good };
         let source = Source::Counts(&have.name, have.value, &want.name, want.value);
-        Some(Signal { sense, force: Force::Part, source })
+        Some(Signal { sense, force: Force::Part, evidence: Evidence::Said, source })
     })
 }

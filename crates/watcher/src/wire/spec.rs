@@ -11,7 +11,7 @@ pub(super) fn read(object: &mut Cursor<'_>) -> Spec {
     let mut spec = Spec::default();
     object.members(|key, value| match key {
         "replicas" => spec.replicas = value.integer(),
-        "paused" => spec.paused = value.flag(),
+        "paused" | "pause" => spec.paused = value.flag().or(spec.paused),
         "suspend" | "suspended" => spec.suspended = value.flag().or(spec.suspended),
         "unschedulable" => spec.unschedulable = value.flag(),
         "completions" => spec.completions = value.integer(),

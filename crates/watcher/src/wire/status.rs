@@ -124,7 +124,9 @@ fn other(key: &str, value: &mut Cursor<'_>, status: &mut Status) {
 fn below(status: &mut Status, path: &str, object: &mut Cursor<'_>) {
     object.members(|key, value| match value.peek() {
         b'[' | b'{' if key == "conditions" => conditions::read(value, Some(path), status),
-        b'"' if readiness::tells(key) => word(status, Cow::Owned(format!("{path}.{key}")), value),
+        b'"' if readiness::tells_within(path, key) => {
+            word(status, Cow::Owned(format!("{path}.{key}")), value);
+        }
         b't' | b'f' => boolean(status, key, Some(path), value),
         _ => value.skip(),
     });

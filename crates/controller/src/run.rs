@@ -206,3 +206,48 @@ async fn signals(stop: CancellationToken) -> std::io::Result<()> {
     next().await;
     std::process::exit(130)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn supervised(
+        task: impl Future<Output = anyhow::Result<()>> + Send + 'static,
+    ) -> Result<(), String> {
+        let stop = CancellationToken::new();
+        let mut tasks = Tasks::default();
+        let others = stop.child_token();
+        tasks.spawn("the other", async move {
+            others.cancelled().await;
+            Ok(())
+        });
+        tasks.spawn("the one", task);
+        let ended = tasks.supervise(&stop).await.map_err(|error| format!("{error:#}"));
+        assert!(stop.is_cancelled(), "the others are told to stop");
+        ended
+    }
+
+    #[tokio::test]
+    async fn every_task_is_supervised() {
+        assert_eq!(supervised(async { Ok(()) }).await.unwrap_err(), "the one ended: it returned");
+        let failed = supervised(async { Err(anyhow::anyhow!("a reason")) }).await.unwrap_err();
+        assert_eq!(failed, "the one ended: a reason");
+        let panicked = supervised(async { panic!("a panic") }).await.unwrap_err();
+        assert!(panicked.starts_with("the one ended: ") && panicked.contains("a panic"), "{panicked}");
+    }
+
+    #[tokio::test]
+    async fn who_is_told_to_stop_finishes_what_it_began() {
+        let (stop, mut tasks) = (CancellationToken::new(), Tasks::default());
+        let (told, (finished_in, finished)) = (stop.child_token(), tokio::sync::oneshot::channel());
+        tasks.spawn("the writer", async move {
+            told.cancelled().await;
+            tokio::task::yield_now().await;
+            _ = finished_in.send(());
+            Ok(())
+        });
+        stop.cancel();
+        tasks.supervise(&stop).await.unwrap();
+        finished.await.unwrap();
+    }
+}

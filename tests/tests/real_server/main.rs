@@ -11,6 +11,7 @@ mod observed;
 mod outage;
 mod permissions;
 mod policies;
+mod readme;
 mod restart;
 mod rollout;
 mod rules;

@@ -1,0 +1,263 @@
+//! The README keeps what it promises: each of its commands is run by a test, and so is this file's share of them.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+/// Each line of the README's shell blocks, and the test that runs it.
+const RUN_BY: [(&str, &str, &str); 12] = [
+    ("cargo run --release -- demo", HERE, "the_first_command_plays_the_demo"),
+    ("tests/run", HERE, "the_second_command_is_the_one_that_runs_this"),
+    ("rollcall check -f policy.yaml", HERE, "what_needs_no_cluster_works_as_it_is_written"),
+    ("rollcall rbac -f policy.yaml", HERE, "what_needs_no_cluster_works_as_it_is_written"),
+    (
+        "rollcall eval -f manifests.yaml --profile kstatus",
+        HERE,
+        "what_needs_no_cluster_works_as_it_is_written",
+    ),
+    ("kubectl apply --server-side -k deploy/kustomize", SERVER, "the_readme_leads_to_a_verdict"),
+    ("rollcall rbac -f policy.yaml | kubectl apply -f -", SERVER, "the_readme_leads_to_a_verdict"),
+    ("kubectl apply -f policy.yaml", SERVER, "the_readme_leads_to_a_verdict"),
+    ("rollcall crd | kubectl apply -f -", SERVER, "the_readme_leads_to_a_verdict"),
+    ("kubectl apply -f policy.yaml", SERVER, "the_readme_leads_to_a_verdict"),
+    ("rollcall run", SERVER, "the_readme_leads_to_a_verdict"),
+    ("rollcall release", "tests/tests/real_server/service.rs", ""),
+];
+const HERE: &str = "crates/rollcall/tests/readme.rs";
+const SERVER: &str = "tests/tests/real_server/readme.rs";
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn text(file: &str) -> String {
+    std::fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+/// The code blocks of a Markdown file: language and text.
+fn blocks(file: &str) -> Vec<(String, String)> {
+    let text = text(file);
+    let mut parts = text.split("\n```").skip(1);
+    let mut blocks = Vec::new();
+    while let (Some(block), Some(_)) = (parts.next(), parts.next()) {
+        let (language, body) = block.split_once('\n').unwrap();
+        blocks.push((language.to_owned(), format!("{body}\n")));
+    }
+    blocks
+}
+
+fn of(language: &str) -> Vec<String> {
+    blocks("README.md").into_iter().filter(|(of, _)| of == language).map(|(_, body)| body).collect()
+}
+
+fn commands() -> Vec<String> {
+    of("sh").iter().flat_map(|body| body.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+/// A folder with the README's own policy in it.
+fn scratch(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("policy.yaml"), &of("yaml")[0]).unwrap();
+    folder
+}
+
+fn type_in(line: &str, folder: &Path) -> Output {
+    let binary = Path::new(env!("CARGO_BIN_EXE_rollcall")).parent().unwrap();
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap());
+    Command::new("sh").args(["-c", line]).current_dir(folder).env("PATH", path).output().unwrap()
+}
+
+#[test]
+fn every_command_is_run_by_a_test() {
+    let known: Vec<_> = RUN_BY.iter().map(|(line, ..)| *line).collect();
+    let mut written = commands();
+    // Named in a sentence.
+    assert!(text("README.md").contains("`rollcall release`"));
+    written.push("rollcall release".to_owned());
+    assert_eq!(written, known);
+    for (line, file, test) in RUN_BY {
+        let words = if test.is_empty() { "\"release\"".to_owned() } else { format!("fn {test}()") };
+        assert!(text(file).contains(&words), "{line}: no {words} in {file}");
+    }
+    // Those on the server are taken from the README itself, block by block.
+    let server = text(SERVER);
+    for block in of("sh").iter().filter(|block| block.contains("kubectl")) {
+        let first = block.lines().next().unwrap();
+        assert!(server.contains(&format!("block(\"{first}\")")), "{first}");
+    }
+}
+
+#[test]
+fn the_first_command_plays_the_demo() {
+    // What `cargo run -- demo` runs in the workspace's root is the only program of the only default member, which is the
+    // one that tests/demo.rs plays.
+    let metadata = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let metadata: Value = serde_json::from_slice(&metadata.stdout).unwrap();
+    let members = metadata["workspace_default_members"].as_array().unwrap();
+    let packages = metadata["packages"].as_array().unwrap().iter().filter(|p| members.contains(&p["id"]));
+    let targets = packages.flat_map(|p| p["targets"].as_array().unwrap());
+    let programs: Vec<_> = targets.filter(|t| t["kind"] == json!(["bin"])).map(|t| &t["name"]).collect();
+    assert_eq!(programs, ["rollcall"]);
+    assert!(text("crates/rollcall/tests/demo.rs").contains("fn every_expectation_of_the_story_holds()"));
+}
+
+#[test]
+fn the_second_command_is_the_one_that_runs_this() {
+    let usage = type_in("tests/run --help", &root());
+    assert!(usage.status.success());
+    assert!(String::from_utf8_lossy(&usage.stdout).contains("Runs all tests of the workspace"));
+}
+
+#[test]
+fn what_needs_no_cluster_works_as_it_is_written() {
+    let folder = scratch("readme");
+    let manifests = "apiVersion: example.com/v1\nkind: Database\nmetadata: { name: orders, generation: 1 }\n";
+    std::fs::write(folder.join("manifests.yaml"), manifests).unwrap();
+    let said = RUN_BY.iter().filter(|(.., test)| *test == "what_needs_no_cluster_works_as_it_is_written");
+    let said: Vec<_> = said.map(|(line, ..)| type_in(line, &folder)).collect();
+    let words: Vec<_> = said.iter().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).collect();
+    let codes: Vec<_> = said.iter().map(|o| o.status.code().unwrap()).collect();
+    // No signal is no readiness here, and current to kstatus.
+    assert_eq!(codes, [0, 0, 0], "{words:?}");
+    assert!(
+        words[0].contains("databases: ok; Database with StatefulSet, Job, PersistentVolumeClaim"),
+        "{words:?}"
+    );
+    assert!(words[1].contains("persistentvolumeclaims") && !words[1].contains("secrets"), "{words:?}");
+    assert!(words[2].contains("Unknown") && words[2].contains("Current"), "{words:?}");
+}
+
+#[test]
+fn what_is_linked_exists() {
+    for file in ["README.md", "crates/README.md", "deploy/README.md", "dashboards/README.md"] {
+        let text = text(file);
+        let links = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link);
+        for link in links.filter(|link| !link.starts_with("http") && !link.starts_with('#')) {
+            let from = root().join(file);
+            let there = from.parent().unwrap().join(link.split('#').next().unwrap());
+            assert!(there.exists(), "{file} links to {link}");
+        }
+    }
+}
+
+#[test]
+fn both_readmes_install_alike() {
+    let install = |file| blocks(file).into_iter().find(|(_, body)| body.contains("apply --server-side -k"));
+    assert_eq!(install("README.md"), install("deploy/README.md"));
+}
+
+#[test]
+fn what_is_said_not_to_be_built_is_refused() {
+    let folder = scratch("unbuilt");
+    let policy = |child: &str| {
+        format!(
+            "apiVersion: rollcall.dev/v1alpha1\nkind: ReadinessPolicy\nmetadata: {{ name: p }}\nspec:\n  parent: {{ group: example.com, kind: Database }}\n  children:\n    - kind: {{ kind: Pod }}\n      {child}\n"
+        )
+    };
+    let readme = text("README.md");
+    let unbuilt = [
+        ("`expect.cel`", "expect: { cel: 'true' }"),
+        ("`find.refs`", "find: { refs: spec.secretName }"),
+        ("`afterDeletion`", "afterDeletion: remember"),
+    ];
+    for (name, child) in unbuilt {
+        std::fs::write(folder.join("p.yaml"), policy(child)).unwrap();
+        let checked = type_in("rollcall check -f p.yaml", &folder);
+        let words = String::from_utf8_lossy(&checked.stdout);
+        let refused = checked.status.code() == Some(1) && words.contains("not supported by this version");
+        let said = readme
+            .lines()
+            .skip_while(|l| !l.starts_with("- Not built yet"))
+            .take(2)
+            .any(|l| l.contains(name));
+        assert_eq!(said, refused, "{name}: {words} {}", String::from_utf8_lossy(&checked.stderr));
+    }
+    let help = String::from_utf8_lossy(&type_in("rollcall --help", &folder).stdout).into_owned();
+    for command in ["tree", "explain", "wait", "doctor", "history"] {
+        let said = readme
+            .lines()
+            .any(|l| l.starts_with("- Not built yet at all") && l.contains(&format!("`{command}`")));
+        let there = help.lines().any(|line| line.trim_start().starts_with(&format!("{command} ")));
+        assert_ne!(said, there, "{command}");
+    }
+}
+
+#[test]
+fn argo_cd_reads_what_rollcall_writes() {
+    let folder = scratch("argocd");
+    let rules = root().join("deploy/argocd");
+    let ready = |status: &str, reason: &str| json!({ "type": "Ready", "status": status, "reason": reason });
+    let cases = [
+        (json!([]), "Progressing"),
+        (json!([ready("Unknown", "ChildrenPending")]), "Progressing"),
+        (json!([ready("False", "ChildrenProgressing")]), "Progressing"),
+        (json!([ready("False", "ChildrenFailed")]), "Degraded"),
+        (json!([ready("False", "ChildrenStuck"), { "type": "Stalled", "status": "True" }]), "Degraded"),
+        (json!([ready("False", "ChildrenSuspended")]), "Suspended"),
+        (json!([ready("True", "AllChildrenReady")]), "Healthy"),
+        (json!([{ "type": "Ready", "status": "True", "observedGeneration": 1 }]), "Progressing"),
+    ];
+    for (conditions, healthy) in cases {
+        let object = json!({
+            "apiVersion": "example.com/v1", "kind": "Database", "metadata": { "name": "orders", "generation": 2 },
+            "status": { "conditions": conditions },
+        });
+        std::fs::write(folder.join("object.json"), object.to_string()).unwrap();
+        let line =
+            format!("rollcall eval -f object.json -o json --profile argocd --rules {}", rules.display());
+        let judged: Value = serde_json::from_slice(&type_in(&line, &folder).stdout).unwrap();
+        assert_eq!(judged[0]["profile"]["status"], healthy, "{object} {judged}");
+    }
+}
+
+/// `[`name`](file)` in the code map.
+fn named_tests() -> Vec<(String, String)> {
+    let text = text("crates/README.md");
+    let links = text.split("[`").skip(1).filter_map(|rest| rest.split_once("`]("));
+    links.map(|(name, rest)| (name.to_owned(), rest.split(')').next().unwrap().to_owned())).collect()
+}
+
+#[test]
+fn every_test_that_the_code_map_names_exists() {
+    let tests: Vec<_> = named_tests().into_iter().filter(|(name, _)| name.contains('_')).collect();
+    assert!(tests.len() >= 14, "{tests:?}");
+    for (name, file) in tests {
+        let words = text(&format!("crates/{file}"));
+        let there = words.contains(&format!("fn {name}("));
+        assert!(there && words.contains("test]"), "no test {name} in {file}");
+    }
+}
+
+#[test]
+fn each_invariant_names_a_test() {
+    let text = text("crates/README.md");
+    let section = text.split("## What must always be true").nth(1).unwrap().split("\n## ").next().unwrap();
+    let entries: Vec<_> = (1..=14).map(|n| section.split(&format!("\n{n}. **")).nth(1).unwrap()).collect();
+    for (at, entry) in entries.iter().enumerate() {
+        let own =
+            entry.split("\n").take_while(|line| at == 13 || !line.starts_with(&format!("{}. ", at + 2)));
+        assert!(own.collect::<String>().contains("[`"), "{}", at + 1);
+    }
+}
+
+#[test]
+fn the_code_map_draws_the_arrows_that_are_checked() {
+    let (map, checked) = (text("crates/README.md"), text("crates/rollcall/tests/architecture.rs"));
+    let arrows = checked.lines().filter_map(|line| line.trim().strip_prefix("(\"")?.strip_suffix("]),"));
+    let arrows: Vec<_> = arrows.filter_map(|line| line.split_once("\", &[")).collect();
+    assert_eq!(arrows.len(), std::fs::read_dir(root().join("crates")).unwrap().count() - 1, "one a crate");
+    for (from, to) in arrows {
+        let row = map.lines().find(|line| line.starts_with(&format!("| `{from}` |"))).unwrap();
+        let drawn = row.trim_end_matches('|').rsplit('|').next().unwrap().trim();
+        assert_eq!(drawn, to.replace('"', ""), "{from}");
+    }
+}

@@ -1,0 +1,83 @@
+//! What the README says to type, typed: its own lines, its own policy, a cluster that has seen neither.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use acceptance::control_plane::{ControlPlane, Parts, free_ports};
+use acceptance::crd::Crd;
+use acceptance::objects::{deployment, owned_by};
+use acceptance::places;
+use acceptance::process::Process;
+use acceptance::scene::Scene;
+use acceptance::wish::{because, says};
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+
+/// The lines of the README's code block that begins with this one.
+fn block(first: &str) -> Result<Vec<String>> {
+    let text = std::fs::read_to_string(places::repository().join("README.md"))?;
+    let lines: Vec<_> = text.lines().skip_while(|line| *line != first).collect();
+    ensure!(!lines.is_empty(), "the README has no line {first:?}");
+    Ok(lines.into_iter().take_while(|line| !line.starts_with("```")).map(str::to_owned).collect())
+}
+
+/// The environment of a user who has `rollcall` and `kubectl` at hand, and is an administrator.
+fn user(scene: &Scene) -> Result<Vec<(String, String)>> {
+    let folder = |program: &Path| program.parent().unwrap_or(program).display().to_string();
+    let (rollcall, kubectl) = (folder(&places::rollcall()?), folder(&places::program("kubectl")?));
+    let path = format!("{rollcall}:{kubectl}:{}", std::env::var("PATH")?);
+    let listen = format!("127.0.0.1:{}", free_ports(1)?[0]);
+    let kubeconfig = scene.plane.kubeconfig().display().to_string();
+    let pairs = [("PATH", path), ("ROLLCALL_LISTEN", listen), ("KUBECONFIG", kubeconfig)];
+    Ok(pairs.map(|(name, value)| (name.to_owned(), value)).to_vec())
+}
+
+/// A folder as the README assumes it: the policy beside the repository's `deploy`.
+fn folder(scene: &Scene) -> Result<()> {
+    let policy = block("apiVersion: rollcall.dev/v1alpha1")?.join("\n");
+    std::fs::write(scene.folder.join("policy.yaml"), policy)?;
+    Ok(std::os::unix::fs::symlink(places::repository().join("deploy"), scene.folder.join("deploy"))?)
+}
+
+fn type_in(scene: &Scene, line: &str) -> Result<()> {
+    let mut shell = Command::new("bash");
+    shell.args(["-o", "pipefail", "-c", line]).current_dir(&scene.folder).envs(user(scene)?);
+    let done = shell.output().context("failed to run bash")?;
+    ensure!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_readme_leads_to_a_verdict() -> Result<()> {
+    let plane = Arc::new(ControlPlane::start(Parts::Storage).await?);
+    let mut scene = Scene::set_on(plane, "readme").await?;
+    "example.com".clone_into(&mut scene.group);
+    folder(&scene)?;
+    scene.crd(&Crd::new("Database")).await?;
+    for line in block("kubectl apply --server-side -k deploy/kustomize")? {
+        type_in(&scene, &line)?;
+    }
+    let mut local = block("rollcall crd | kubectl apply -f -")?;
+    ensure!(local.pop().as_deref() == Some("rollcall run"), "the last line runs the service");
+    for line in &local {
+        type_in(&scene, line)?;
+    }
+    let args = ["-c", "cd \"$0\" && exec rollcall run", &scene.folder.to_string_lossy()].map(str::to_owned);
+    let log = scene.folder.join("rollcall.log");
+    let mut service = Process::start("rollcall", Path::new("/bin/bash"), &args, &user(&scene)?, &log)?;
+    let policy = scene.address("ReadinessPolicy/databases")?;
+    let accepted =
+        scene.until_at(&policy, &says("Accepted", "True").and(because("Accepted", "Shadow"))).await;
+    accepted.with_context(|| service.tail(40))?;
+    // When it is right: without `mode: shadow`, as the README says.
+    scene.change("ReadinessPolicy/databases", json!({ "spec": { "mode": null } })).await?;
+    let db = scene.create(scene.custom("Database", "orders")).await?;
+    scene.create(owned_by(&db, deployment("beside", 1))).await?;
+    let missing = because("Ready", "ChildrenMissing");
+    scene.until("Database/orders", missing).await.with_context(|| service.tail(40))?;
+    service.terminate()?;
+    ensure!(service.end(Duration::from_secs(20)).await?.success(), "{}", service.tail(40));
+    Ok(())
+}

@@ -317,6 +317,28 @@ fn scripts_come_from_a_directory_or_from_argocd_cm() {
 }
 
 #[test]
+fn expressions_judge_every_object() {
+    let rule = |input: &str, args: &[&str]| {
+        eval(&[&["-f", "-", "-o", "json", "--cel-current", "status.up"], args].concat(), input.as_bytes())
+    };
+    let ready = rule(&up(true), &[]);
+    assert_eq!((ready.all("verdict"), ready.code), (vec!["Ready".to_owned()], 0));
+    let failed = rule(&up(false), &["--cel-failed", "status.phase == 'Failed'"]);
+    assert_eq!((failed.all("verdict"), failed.code), (vec!["Failed".to_owned()], 1));
+    let busy = rule(&up(true), &["--cel-in-progress", "status.phase == 'Failed'"]);
+    assert_eq!(busy.all("verdict"), ["Progressing"]);
+    let absent = rule(BAD, &[]);
+    assert_eq!((absent.all("reason"), absent.code), (vec!["RuleFailed".to_owned()], 2));
+    let deleted = "kind: Db\nmetadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}\nstatus: {up: true}\n";
+    assert_eq!(rule(deleted, &["--at", "2026-01-01T00:00:01Z"]).all("verdict"), ["Terminating"]);
+    for wrong in ["status.", "nothing.up", "'text'", "size(1)"] {
+        let done = eval(&["-f", "-", "--cel-current", wrong], BAD.as_bytes());
+        assert_eq!((done.code, done.out.as_str()), (2, ""), "{wrong}");
+        done.says(&["current:1:"]);
+    }
+}
+
+#[test]
 fn a_hostile_script_costs_its_own_kind_only() {
     let dir = scratch("hostile");
     std::fs::create_dir_all(dir.join("x.io/Db")).unwrap();

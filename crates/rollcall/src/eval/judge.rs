@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use readiness::{Kind, Level, Limits, Reason, Text, Time};
 use rules::lua::{Library, Object, Outcome};
-use rules::{PeerVerdict, Profile};
+use rules::{PeerVerdict, Profile, Rule};
 use serde::Serialize;
 use serde_json::Value;
 use watcher::wire::{Child, Meta};
@@ -57,6 +57,8 @@ pub(super) enum Answer {
 pub(super) struct Judge {
     pub(super) profile: Option<Profile>,
     pub(super) scripts: Option<Library>,
+    /// Expressions for every object.
+    pub(super) cel: Option<Rule>,
     pub(super) limits: Limits,
     pub(super) now: Time,
 }
@@ -104,6 +106,12 @@ impl Judge {
         }
         // Deletion and a generation that was not seen go before any rule of the user's own.
         let settled = child.meta.deleted.is_some() || ruling.reason == Reason::StaleGeneration;
+        if let Some(rule) = self.cel.as_ref().filter(|_| !settled) {
+            let judged = rule.judge(Object::Text(json), self.now);
+            let rules::Judged { assessment, branch } = judged;
+            let readiness::Verdict { level, reason } = assessment.at(self.now).clone();
+            return Ruling { level, reason, rule: branch.to_string() };
+        }
         let script = self.scripts.as_ref().filter(|_| self.profile.is_none() && !settled);
         match script.and_then(|scripts| scripts.script(group, &child.meta.kind)) {
             None => ruling,
@@ -181,19 +189,13 @@ pub(super) fn decode(json: &str) -> Option<Value> {
 /// The verdict that a health script stands for where it is the user's own rule.
 fn said(outcome: Outcome) -> Ruling {
     let PeerVerdict { status, message } = outcome.verdict;
-    let level = match status {
-        Some("Healthy") => Level::Ready,
-        Some("Progressing") => Level::Progressing,
-        Some("Degraded") => Level::Failed,
-        Some("Suspended") => Level::Suspended,
-        Some("Missing") => Level::Missing,
-        _ => Level::Unknown,
+    let reason = match (outcome.limit, outcome.failed, status) {
+        (Some(_), ..) => Reason::RuleLimit(Text::new(&message)),
+        (None, true, _) => Reason::RuleFailed(Text::new(&message)),
+        (None, false, Some(status)) => Reason::custom(status, &message),
+        (None, false, None) => Reason::NoSignal,
     };
-    let reason = match (outcome.limit, status) {
-        (Some(limit), _) => Reason::RuleLimit(Text::new(&limit.to_string())),
-        (None, Some(status)) => Reason::custom(status, &message),
-        (None, None) => Reason::NoSignal,
-    };
+    let level = status.map_or(Level::Unknown, rules::level);
     Ruling { level, reason, rule: String::new() }
 }
 

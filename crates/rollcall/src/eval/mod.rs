@@ -15,10 +15,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context;
 use clap::Args;
 use controller::args::ClusterArgs;
 use readiness::{Limits, Time};
-use rules::Profile;
+use rules::{Profile, Rule, Spec};
 use serde_json::value::RawValue;
 use watcher::wire::Child;
 
@@ -48,6 +49,15 @@ pub(crate) struct EvalArgs {
     /// <namespace>/<name> of it in the cluster. Of several that know a kind the first is asked.
     #[arg(long, value_name = "DIR|FILE|CONFIGMAP")]
     rules: Vec<String>,
+    /// A rule in CEL for every object, as in Flux's healthCheckExprs: when it is ready.
+    #[arg(long, value_name = "EXPRESSION", conflicts_with = "rules")]
+    cel_current: Option<String>,
+    /// When it is on its way; asked first.
+    #[arg(long, value_name = "EXPRESSION", requires = "cel_current")]
+    cel_in_progress: Option<String>,
+    /// When it has failed; asked second.
+    #[arg(long, value_name = "EXPRESSION", requires = "cel_current")]
+    cel_failed: Option<String>,
     /// From when on something pending or terminating is stuck.
     #[arg(long, default_value = "10m", value_parser = humantime::parse_duration, value_name = "DURATION")]
     stuck_after: Duration,
@@ -57,6 +67,14 @@ pub(crate) struct EvalArgs {
     /// What is printed.
     #[arg(short = 'o', long, value_enum, default_value_t, value_name = "FORMAT")]
     output: Output,
+}
+
+impl EvalArgs {
+    fn cel(&self) -> anyhow::Result<Option<Rule>> {
+        let Some(current) = &self.cel_current else { return Ok(None) };
+        let (in_progress, failed) = (self.cel_in_progress.as_deref(), self.cel_failed.as_deref());
+        Ok(Some(Rule::compile(&Spec::Cel { current, in_progress, failed }).context("failed to compile CEL")?))
+    }
 }
 
 /// A profile, or none.
@@ -90,6 +108,7 @@ pub(crate) fn run(cluster: &ClusterArgs, args: &EvalArgs) -> anyhow::Result<Exit
     let judge = Judge {
         profile: args.profile.0,
         scripts: scripts::load(&args.rules, cluster)?,
+        cel: args.cel()?,
         limits,
         now: args.at.unwrap_or_else(now),
     };

@@ -1,9 +1,11 @@
 //! What one parent is to be told now, and when that changes by itself.
 
+use std::mem::take;
+
 use readiness::rollup::{ParentReason, Status, Tally, worst};
 use readiness::{Level, Time};
 
-use crate::roll::Roll;
+use crate::roll::{Roll, Waits};
 use crate::types::{Answer, Evidence, Group, KindState, ObjectId, Policy, Quorum, Role};
 
 /// What the lists and watches of a policy's kinds allow to be said.
@@ -35,9 +37,50 @@ impl Gate {
 
 /// An answer, and the moment at which it has to be asked for again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Judged {
-    pub(crate) answer: Option<Answer>,
+struct Judged {
+    answer: Option<Answer>,
+    again: Option<Time>,
+}
+
+/// What a judgement has brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct News {
+    /// How it weighs may have moved.
+    pub(crate) moved: bool,
+    /// Those above may have been waiting for it.
+    pub(crate) awaited: bool,
+    /// Its words may have moved.
+    pub(crate) reworded: bool,
+    /// Nothing is written of it.
+    pub(crate) silent: bool,
+    /// Others have moved something.
+    pub(crate) provoked: bool,
+    /// Where it stood in a queue until now.
+    pub(crate) waited: Waits,
+    /// When it is to be judged again.
     pub(crate) again: Option<Time>,
+}
+
+impl Roll {
+    /// Judges it, and notes that it was.
+    pub(crate) fn renew(&mut self, policy: &Policy, gate: Gate, now: Time) -> News {
+        let Judged { answer, again } = judge(self, policy, gate, now);
+        let again = again.filter(|_| self.view.is_some());
+        self.touched.fire(now);
+        let news = News {
+            moved: take(&mut self.doubted) || self.answer != answer,
+            awaited: take(&mut self.held) || !self.judged,
+            reworded: take(&mut self.reworded),
+            silent: policy.shadow || self.view.as_ref().is_some_and(|v| v.owned),
+            provoked: take(&mut self.provoked),
+            waited: take(&mut self.waits),
+            again,
+        };
+        self.waits.date = again.is_some();
+        self.answer = answer;
+        self.judged |= gate != Gate::Closed;
+        news
+    }
 }
 
 fn say(reason: ParentReason, tally: &Tally) -> Answer {
@@ -53,7 +96,7 @@ fn say(reason: ParentReason, tally: &Tally) -> Answer {
 }
 
 /// The answer of `roll` at `now`. Moves the roll's phase on.
-pub(crate) fn judge(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time) -> Judged {
+fn judge(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time) -> Judged {
     let Some(view) = &roll.view else { return Judged { answer: None, again: None } };
     let blocked = view.unrendered;
     let stand = Standing::of(roll, policy);
@@ -181,16 +224,16 @@ struct Standing {
 
 impl Standing {
     fn of(roll: &Roll, policy: &Policy) -> Standing {
-        let mut stand = Standing::default();
+        let (mut stand, mut forgiven) = (Standing::default(), false);
         for (at, group) in policy.groups.iter().enumerate().filter(|(_, g)| g.role == Role::Critical) {
             let tally = roll.tally(at as u8);
+            let count = tally.total();
             stand.all = stand.all.plus(&tally);
-            if !has_quorum(group, &tally) {
-                stand.counted = stand.counted.plus(&tally);
-            }
-            stand.missing += least(group).saturating_sub(tally.total());
-            stand.surplus |= group.max.is_some_and(|max| tally.total() > max);
+            forgiven |= has_quorum(group, &tally);
+            stand.missing += least(group).saturating_sub(count);
+            stand.surplus |= group.max.is_some_and(|max| count > max);
         }
+        stand.counted = if forgiven { unforgiven(roll, policy) } else { stand.all };
         let total = stand.all.total();
         stand.missing += policy.min.saturating_sub(total) + unseen_names(roll, policy);
         // No children at all is never ready, whatever a policy expects.
@@ -201,6 +244,13 @@ impl Standing {
     fn worst(&self) -> Option<ParentReason> {
         worst(&self.counted, self.missing, self.surplus)
     }
+}
+
+fn unforgiven(roll: &Roll, policy: &Policy) -> Tally {
+    let critical = policy.groups.iter().enumerate().filter(|(_, g)| g.role == Role::Critical);
+    let tallies = critical.map(|(at, group)| (group, roll.tally(at as u8)));
+    let counted = tallies.filter(|(group, tally)| !has_quorum(group, tally));
+    counted.fold(Tally::default(), |sum, (_, tally)| sum.plus(&tally))
 }
 
 /// A quorum of n is never reached by fewer than n.

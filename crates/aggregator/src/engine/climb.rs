@@ -4,8 +4,8 @@ use readiness::Time;
 use readiness::rollup::ParentReason;
 
 use super::{Cause, Draft, Engine};
-use crate::judge::{Gate, Judged, is_well, judge};
-use crate::roll::Roll;
+use crate::judge::{Gate, is_well};
+use crate::roll::{Roll, Waits};
 use crate::types::{ObjectId, RollId};
 
 /// A roll judged so often in one poll is in a loop that the cycle guard did not see; it goes on in the next.
@@ -146,8 +146,7 @@ impl Engine {
 
     fn judge(&mut self, id: RollId, now: Time) -> Option<ObjectId> {
         let roll = self.graph.roll(id)?;
-        let (parent, at) = (roll.parent, usize::from(roll.policy.0));
-        let gate = self.gate(roll.policy);
+        let (parent, at, gate) = (roll.parent, usize::from(roll.policy.0), self.gate(roll.policy));
         if gate == Gate::Closed && !roll.deleting {
             return None;
         }
@@ -158,21 +157,25 @@ impl Engine {
             roll.held = true;
             return None;
         }
-        let Judged { answer, again } = judge(roll, policy, gate, now);
-        self.counts.judged += 1;
-        roll.touched.fire(now);
-        let moved = std::mem::take(&mut roll.doubted) || roll.answer != answer;
-        roll.answer = answer;
-        // Those above may have been waiting for this.
-        let awaited = std::mem::take(&mut roll.held) || !roll.judged;
-        roll.judged |= gate != Gate::Closed;
-        let waited = std::mem::take(&mut roll.waits);
-        let again = again.filter(|_| roll.view.is_some());
-        roll.waits.date = again.is_some();
-        let reworded = std::mem::take(&mut roll.reworded);
-        let provoked = std::mem::take(&mut roll.provoked);
-        let silent = policy.shadow || roll.view.as_ref().is_some_and(|v| v.owned);
+        let news = roll.renew(policy, gate, now);
         let seen = roll.view.is_some();
+        self.counts.judged += 1;
+        self.requeue(id, news.waited, news.again);
+        if !seen {
+            return None;
+        }
+        let (cause, left) = self.stirred(parent, news.provoked, now);
+        if news.moved {
+            self.climb(parent, cause, now);
+        }
+        // Where nothing is written, nobody renders its words: whoever quotes them is told that they may have moved.
+        if news.awaited || (news.reworded && (news.silent || left)) {
+            self.touch_owners(parent, now, cause);
+        }
+        Some(parent)
+    }
+
+    fn requeue(&mut self, id: RollId, waited: Waits, again: Option<Time>) {
         if waited.quiet {
             self.quiet.disarm(id);
         }
@@ -181,19 +184,6 @@ impl Engine {
             None if waited.date => _ = self.dated.disarm(id),
             None => {}
         }
-        if !seen {
-            return None;
-        }
-        let cause = self.stirred(parent, provoked, now);
-        if moved {
-            self.climb(parent, cause, now);
-        }
-        // Where nothing is written, nobody renders its words: whoever quotes them is told that they may have moved.
-        let silent = silent || self.graph.parent(parent).is_some_and(|p| p.taken_leave);
-        if awaited || (reworded && silent) {
-            self.touch_owners(parent, now, cause);
-        }
-        Some(parent)
     }
 
     /// A list is awaited under some policy.
@@ -214,18 +204,19 @@ impl Engine {
     }
 
     /// A roll of `parent` was judged. The pass begins to be patient anew; and if others have moved something, we may
-    /// write about it. Who moved what is said of it, since it was last offered.
-    fn stirred(&mut self, id: ObjectId, provoked: bool, now: Time) -> Cause {
-        let Some(parent) = self.graph.parent_mut(id) else { return Cause::Perhaps };
+    /// write about it. Who moved what is said of it, since it was last offered; and whether it has taken leave.
+    fn stirred(&mut self, id: ObjectId, provoked: bool, now: Time) -> (Cause, bool) {
+        let Some(parent) = self.graph.parent_mut(id) else { return (Cause::Perhaps, false) };
         if provoked {
             parent.provoked = true;
             parent.delivery.provoke(now);
         }
         let cause = if parent.provoked { Cause::Others } else { Cause::Perhaps };
+        let left = parent.taken_leave;
         if std::mem::take(&mut parent.passed) {
             self.resync.moved(id, now);
         }
-        cause
+        (cause, left)
     }
 
     /// The answer about `parent` moved; its owners are judged in the same poll, so that a cascade costs one debounce.

@@ -139,7 +139,7 @@ fn named(list: &[Value]) -> Option<Value> {
 }
 
 fn member(key: &str, value: &Value) -> Option<(String, Value)> {
-    const NEVER_THE_SAME: [&str; 16] = [
+    const NEVER_THE_SAME: [&str; 17] = [
         "uid",
         "resourceVersion",
         "creationTimestamp",
@@ -153,6 +153,7 @@ fn member(key: &str, value: &Value) -> Option<(String, Value)> {
         "controller-uid",
         "batch.kubernetes.io/controller-uid",
         "message",
+        "description",
         "gitVersion",
         "serverAddress",
         // A hash that only the real server can make.
@@ -168,7 +169,17 @@ fn member(key: &str, value: &Value) -> Option<(String, Value)> {
         // Entries of one second come in an order that the second's turn decides.
         return Some((key.to_owned(), by_owner(value)));
     }
+    if key == "cells" {
+        return Some((key.to_owned(), value.as_array().into_iter().flatten().map(cell).collect()));
+    }
     Some((key.to_owned(), normal(value)))
+}
+
+/// A cell of a table; how long ago something was depends on when one asks, and a uid on whom.
+fn cell(value: &Value) -> Value {
+    let text = value.as_str().unwrap_or_default();
+    let is_age = text.starts_with(|c: char| c.is_ascii_digit()) && text.ends_with(['s', 'm', 'h', 'd']);
+    if is_age || text.contains("-uid=") { json!("…") } else { value.clone() }
 }
 
 fn by_owner(entries: &Value) -> Value {

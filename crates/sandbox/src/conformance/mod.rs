@@ -20,7 +20,7 @@ pub use run::{Exchange, Outcome};
 
 /// All cases, in the order of their files.
 pub fn cases() -> Vec<Case> {
-    const FILES: [&str; 14] = [
+    const FILES: [&str; 15] = [
         include_str!("cases/create.json"),
         include_str!("cases/read.json"),
         include_str!("cases/update.json"),
@@ -33,6 +33,7 @@ pub fn cases() -> Vec<Case> {
         include_str!("cases/delete.json"),
         include_str!("cases/list.json"),
         include_str!("cases/watch.json"),
+        include_str!("cases/table.json"),
         include_str!("cases/discovery.json"),
         include_str!("cases/builtin.json"),
     ];

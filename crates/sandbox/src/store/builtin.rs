@@ -82,6 +82,7 @@ pub(super) fn kinds() -> Vec<Kind> {
             status: flags.contains('S'),
             traits: traits(flags),
             schema: None,
+            columns: Vec::new(),
         });
     }
     kinds

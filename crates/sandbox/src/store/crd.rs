@@ -9,7 +9,7 @@ use super::message::Millis;
 use super::meta;
 use super::schema::Schema;
 use super::shelf::Shelf;
-use super::{Store, defaults, managed, prune};
+use super::{Store, defaults, managed, prune, table};
 
 impl Store {
     /// Serves what a CRD describes, and says so in its status.
@@ -64,6 +64,7 @@ fn kinds(definition: &Value) -> Vec<Kind> {
             namespaced: spec["scope"] == "Namespaced",
             status: version["subresources"]["status"].is_object(),
             traits: Traits { custom: true, generation: true, ..Traits::default() },
+            columns: table::columns(version),
             schema: schema.is_object().then(|| Arc::new(Schema(schema.clone()))),
         }
     });

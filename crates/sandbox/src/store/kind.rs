@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::schema::Schema;
+use super::table::Column;
 
 /// One incarnation of one kind's storage. A CRD that is deleted and installed again gets a new one, so that nothing
 /// that belonged to the old one (a watch, a continue token) is mistaken for the new.
@@ -29,6 +30,8 @@ pub(crate) struct Kind {
     pub(crate) traits: Traits,
     /// The structural schema of a custom resource; built-in kinds have none here.
     pub(crate) schema: Option<Arc<Schema>>,
+    /// What a CRD wants kubectl to show.
+    pub(crate) columns: Vec<Column>,
 }
 
 /// What differs between kinds in how they are written and deleted.

@@ -71,7 +71,7 @@ impl Store {
         let items: Vec<Value> =
             chosen.values().take(shown as usize).map(|object| item(view, target, object)).collect();
         let (list_kind, api_version) = match view {
-            View::Whole => (kind.list_kind.clone(), kind.api_version()),
+            View::Whole | View::Table => (kind.list_kind.clone(), kind.api_version()),
             View::Metadata => ("PartialObjectMetadataList".into(), "meta.k8s.io/v1".into()),
         };
         Ok(Response::json(

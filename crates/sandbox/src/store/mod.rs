@@ -35,6 +35,7 @@ mod route;
 mod schema;
 mod selector;
 mod shelf;
+mod table;
 mod template;
 mod update;
 mod validate;
@@ -121,11 +122,27 @@ impl Store {
     /// Answers one request that is no watch.
     pub fn handle(&mut self, now: Millis, request: &Request) -> Response {
         let response = self.answer(now, request).unwrap_or_else(Response::from);
+        let response = self.tabled(now, request, response);
         if self.controllers {
             self.tick(now);
         }
         self.age(now);
         response
+    }
+
+    /// The answer as a table, where one is asked for and it shows objects.
+    fn tabled(&self, now: Millis, request: &Request, response: Response) -> Response {
+        if !response.is_success() || view::View::of(request).ok() != Some(view::View::Table) {
+            return response;
+        }
+        match (route::route(&self.registry, request), response.value()) {
+            (Ok(Route::Resource(target)), answer)
+                if !target.kind.traits.review && answer["kind"] != "Status" =>
+            {
+                Response::json(response.status, &table::of(&target.kind, now, request, &answer))
+            }
+            _ => response,
+        }
     }
 
     fn answer(&mut self, now: Millis, request: &Request) -> Result<Response, Refusal> {

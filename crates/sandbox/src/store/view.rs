@@ -1,4 +1,4 @@
-//! How an answer is shown: whole, or its metadata alone, as the `Accept` header asks.
+//! How an answer is shown: whole, its metadata alone, or as a table, as the `Accept` header asks.
 
 use serde_json::{Value, json};
 
@@ -10,10 +10,12 @@ use super::refusal::Refusal;
 pub(crate) enum View {
     Whole,
     Metadata,
+    /// Whole until the answer is complete; then it becomes a table.
+    Table,
 }
 
 impl View {
-    /// The first form in the `Accept` header that is known here. Tables are not, so that kubectl falls back to JSON.
+    /// The first form in the `Accept` header that is known here.
     pub(super) fn of(request: &Request) -> Result<View, Refusal> {
         let Some(accept) = request.accept.as_deref().filter(|accept| !accept.is_empty()) else {
             return Ok(View::Whole);
@@ -27,6 +29,7 @@ impl View {
             match parts.find_map(|part| part.strip_prefix("as=")) {
                 None => return Ok(View::Whole),
                 Some("PartialObjectMetadata" | "PartialObjectMetadataList") => return Ok(View::Metadata),
+                Some("Table") => return Ok(View::Table),
                 Some(_) => {}
             }
         }
@@ -37,7 +40,7 @@ impl View {
     /// One object in this form.
     pub(super) fn show(self, object: &Value) -> Value {
         match self {
-            View::Whole => object.clone(),
+            View::Whole | View::Table => object.clone(),
             View::Metadata => {
                 json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
             }

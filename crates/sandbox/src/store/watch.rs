@@ -13,7 +13,7 @@ use super::route::{self, Route};
 use super::selector::Selector;
 use super::shelf::Change;
 use super::view::View;
-use super::{Store, literal, meta};
+use super::{Store, literal, meta, table};
 
 /// How often a watch that wants bookmarks gets one, and how long before its end it gets its last.
 const BOOKMARK_EVERY: Millis = 60_000;
@@ -86,6 +86,9 @@ pub struct Cursor {
     /// The revision at which the bookmark after all that was there is due: a cache that lags has to reach it first.
     caught_up: Option<u64>,
     ended: bool,
+    /// How rows are to be shown, where tables are asked for; and whether the columns were named.
+    request: Request,
+    columns_told: bool,
 }
 
 impl Cursor {
@@ -137,6 +140,8 @@ impl Store {
             deadline,
             caught_up: None,
             ended: false,
+            request: Request { body: Vec::new(), ..request.clone() },
+            columns_told: false,
         };
         if initial == Some(true) && asked > current {
             return Err(Refusal::too_large_revision(asked, current));
@@ -177,7 +182,8 @@ impl Store {
         if cursor.pending.is_empty() && !cursor.ended {
             self.advance_cursor(now, cursor, limit);
         }
-        cursor.pending.pop_front()
+        let line = cursor.pending.pop_front()?;
+        Some(if cursor.view == View::Table { cursor.tabled(now, line) } else { line })
     }
 
     fn advance_cursor(&self, now: Millis, cursor: &mut Cursor, limit: u64) {
@@ -230,6 +236,17 @@ impl Cursor {
 
     fn line(&self, kind: LineKind, object: &Arc<Value>) -> WatchLine {
         WatchLine { kind, object: self.view.show(&self.kind.render(object)) }
+    }
+
+    /// Each line is a table of one row; only the first names the columns.
+    fn tabled(&mut self, now: Millis, mut line: WatchLine) -> WatchLine {
+        if line.kind != LineKind::Error {
+            line.object = table::of(&self.kind, now, &self.request, &line.object);
+            if std::mem::replace(&mut self.columns_told, true) {
+                line.object["columnDefinitions"] = Value::Null;
+            }
+        }
+        line
     }
 
     fn bookmark_line(&self) -> WatchLine {

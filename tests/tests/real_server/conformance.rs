@@ -1,6 +1,7 @@
 //! The sandbox tells the truth about a real server: both are asked the same and have to answer the same.
 
 use acceptance::control_plane::{self, ControlPlane};
+use acceptance::places;
 use anyhow::{Context, Result};
 use sandbox::conformance::{Endpoint, Outcome, cases, differences, run};
 use sandbox::{Options, Server};
@@ -24,6 +25,69 @@ async fn the_sandbox_answers_as_the_real_server_does() -> Result<()> {
     let differ = differences(&real, &ours);
     wrong.extend(differ.iter().filter(|found| found.left_out().is_none()).map(ToString::to_string));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+const OBJECTS: &str = r#"
+apiVersion: v1
+kind: Namespace
+metadata: { name: shop }
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: { name: prices, namespace: shop }
+data: { tea: "1 < 2" }
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: web, namespace: shop }
+spec:
+  selector: { matchLabels: { a: b } }
+  template:
+    metadata: { labels: { a: b } }
+    spec: { containers: [{ name: c, image: "i:1" }] }
+"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kubectl_works_with_the_sandbox() -> Result<()> {
+    let sandbox = Server::start(Options::default()).await?;
+    let folder = places::run_folder()?.join("kubectl-and-sandbox");
+    std::fs::create_dir_all(&folder)?;
+    let file = folder.join("objects.yaml").display().to_string();
+    std::fs::write(&file, OBJECTS)?;
+    let kubectl = |words: &str| -> Result<String> {
+        let mut command = std::process::Command::new(places::program("kubectl")?);
+        command.args(["--server", &sandbox.url(), "--cache-dir"]).arg(folder.join("cache"));
+        let words = words.split_whitespace().map(|word| if word == "FILE" { &file } else { word });
+        let output = command.args(words).output()?;
+        Ok(format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)))
+    };
+    let available = r#"{"status":{"readyReplicas":1,"conditions":[{"type":"Available","status":"True"}]}}"#;
+    let patch = format!("patch deploy web -n shop --subresource=status --type=merge -p {available}");
+    let cases = [
+        ("apply -f FILE", "deployment.apps/web created"),
+        ("apply -f FILE", "deployment.apps/web unchanged"),
+        ("get ns shop", "NAME   STATUS   AGE\nshop   Active"),
+        ("get deploy -n shop", "NAME   READY   UP-TO-DATE   AVAILABLE   AGE\nweb    0/1     0            0"),
+        ("get cm -n shop prices -o jsonpath={.data.tea}", "1 < 2"),
+        ("describe deploy web -n shop", "Replicas:               1 desired"),
+        (&patch, "deployment.apps/web patched"),
+        (
+            "wait deploy web -n shop --for=condition=Available --timeout=30s",
+            "deployment.apps/web condition met",
+        ),
+        ("get deploy -n shop --no-headers", "web   1/1"),
+        ("label cm prices -n shop x=y", "configmap/prices labeled"),
+        ("get cm -A -l x=y --no-headers", "prices"),
+        ("apply --server-side -f FILE", "the sandbox does not implement server-side apply"),
+        ("delete deploy web -n shop", "deployment.apps \"web\" deleted"),
+        ("delete ns shop --timeout=30s", "namespace \"shop\" deleted"),
+        ("get cm prices -n shop", "(NotFound)"),
+    ];
+    for (words, wanted) in cases {
+        let said = kubectl(words)?;
+        assert!(said.contains(wanted), "kubectl {words} should say {wanted:?}, says: {said}");
+    }
     Ok(())
 }
 

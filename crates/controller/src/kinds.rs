@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use watcher::plan::Interest;
 use watcher::reflector::Reflector;
-use watcher::{ApiKind, Cause, Event, Feed, FollowOptions, Parent, follow, resolve, wire::Child};
+use watcher::{ApiKind, Cause, Event, Feed, FollowOptions, Parent, Trouble, follow, resolve, wire::Child};
 
 pub(crate) use crate::core::News;
 use crate::policies::{KindPlan, Plan};
@@ -158,6 +158,9 @@ impl Task {
             match resolve(&self.setting.client, group, self.plan.version.as_deref(), kind).await {
                 Ok(Some(api)) => return api,
                 Ok(None) => {
+                    if failures == 1 {
+                        info!(kind, group, "not installed yet: waiting for its CRD");
+                    }
                     self.setting.reflector.forget(self.plan.id);
                     self.say(News::Absent);
                 }
@@ -222,7 +225,7 @@ impl Task {
                 }
                 Event::Alive => self.say(News::Alive),
                 Event::Trouble(trouble) => {
-                    warn!(kind = %api, cause = trouble.cause.label(), detail = trouble.detail, "watch");
+                    log(api, &trouble);
                     let gone = trouble.cause == Cause::NotInstalled;
                     self.say(News::Trouble(trouble.cause, trouble.detail));
                     if gone {
@@ -231,5 +234,17 @@ impl Task {
                 }
             }
         }
+    }
+}
+
+/// What is wrong, and the way out where the reader has it in hand.
+fn log(api: &ApiKind, trouble: &Trouble) {
+    let Trouble { cause, detail } = trouble;
+    if *cause == Cause::Forbidden {
+        let way =
+            "not permitted to list and watch it: `rollcall rbac -f POLICY | kubectl apply -f -` grants that";
+        warn!(kind = %api, detail, "{way}");
+    } else {
+        warn!(kind = %api, cause = cause.label(), detail, "watch");
     }
 }

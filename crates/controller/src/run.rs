@@ -54,7 +54,7 @@ pub async fn run(cluster: &ClusterArgs, args: RunArgs) -> anyhow::Result<()> {
     let client = watcher::client(config).context("failed to make a client")?;
     let listener = TcpListener::bind(args.listen)
         .await
-        .with_context(|| format!("failed to listen on {}", args.listen))?;
+        .with_context(|| format!("failed to listen on {}; --listen names another address", args.listen))?;
     let stop = CancellationToken::new();
     let service = Service { client, source, listener, trees: None, args };
     let signals = tokio::spawn(signals(stop.clone()));

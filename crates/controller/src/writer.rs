@@ -119,7 +119,7 @@ impl Writer {
                     object,
                     detail = message(&body),
                     rule = format!("apiGroups: [{group:?}], resources: [{plural}{status}], verbs: [patch]"),
-                    "not permitted to patch status: add the rule to Rollcall's role"
+                    "not permitted to patch status: `rollcall rbac -f POLICY | kubectl apply -f -` grants that"
                 );
                 (outcome, "forbidden")
             }

@@ -194,7 +194,7 @@ fn ready(numbers: &PolicyNumbers) -> (bool, &'static str, String) {
     }
     if numbers.pruned > 0 {
         words.push(format!(
-            "{} parents cannot hold the condition: the schema of their CRD drops status.conditions; `rollcall crd-defaults` prints what to add",
+            "{} parents cannot hold the condition: the schema of their CRD drops status.conditions; it has to declare them",
             numbers.pruned
         ));
     }

@@ -1,0 +1,221 @@
+//! First steps without guessing: what is missing is said, with the way out, by help and by the running service.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use api::ReadinessPolicy;
+use kube::CustomResourceExt;
+use sandbox::{Act, Fault, Options, Server, Verb};
+use serde_json::{Value, json};
+
+fn rollcall(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.env_remove("KUBECONFIG").env_remove("KUBERNETES_SERVICE_HOST").env("HOME", "/nowhere");
+    command
+}
+
+fn done(args: &[&str]) -> (Option<i32>, String) {
+    let Output { status, stdout, stderr } = rollcall(args).output().unwrap();
+    (status.code(), String::from_utf8(stdout).unwrap() + &String::from_utf8(stderr).unwrap())
+}
+
+#[test]
+fn help_teaches_the_order_and_names_no_command_that_is_not_there() {
+    let (code, help) = done(&["--help"]);
+    assert_eq!(code, Some(0));
+    let (commands, steps) = help.split_once("First steps:").unwrap();
+    let commands = commands.split_once("Commands:").unwrap().1.split_once("Options:").unwrap().0;
+    let known: Vec<_> = commands
+        .lines()
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let taught = steps.lines().filter_map(|line| line.trim().strip_prefix("rollcall ")?.split(' ').next());
+    let taught: Vec<_> = taught.collect();
+    assert_eq!(taught, ["demo", "check", "eval", "crd", "rbac", "run"]);
+    assert!(taught.iter().all(|command| known.contains(command)), "{known:?}");
+    assert!(steps.find("mode: shadow") < steps.find("rollcall run"), "in shadow first");
+    assert!(help.lines().all(|line| line.chars().count() <= 100), "{help}");
+    for command in known.iter().filter(|command| **command != "help") {
+        let (code, help) = done(&[command, "--help"]);
+        assert!(code == Some(0) && help.contains("Usage: rollcall "), "{command}: {help}");
+    }
+}
+
+#[test]
+fn without_a_cluster_it_says_where_one_was_looked_for() {
+    let (code, words) = done(&["run"]);
+    assert_eq!(code, Some(2));
+    for part in ["no cluster", "$KUBECONFIG", "~/.kube/config", "--kubeconfig", "rollcall demo"] {
+        assert!(words.contains(part), "{part} is not in {words}");
+    }
+    let (code, words) = done(&["run", "--kubeconfig", "/no/such/file"]);
+    assert!(code == Some(2) && words.contains("failed to read kubeconfig /no/such/file"), "{words}");
+}
+
+/// A sandbox, and `rollcall run` towards it.
+struct Scene {
+    server: Server,
+    kubeconfig: PathBuf,
+}
+
+impl Scene {
+    async fn set(name: &str, objects: &[Value]) -> Scene {
+        let server = Server::start(Options::default()).await.unwrap();
+        for object in objects {
+            server.store().create(server.now(), object.clone()).unwrap();
+        }
+        let kubeconfig = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.kubeconfig"));
+        let text = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "it",
+            "clusters": [{ "name": "it", "cluster": { "server": server.url() } }],
+            "users": [{ "name": "it", "user": {} }],
+            "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it" } }],
+        });
+        std::fs::write(&kubeconfig, text.to_string()).unwrap();
+        Scene { server, kubeconfig }
+    }
+
+    fn forbid(&self, group: &str, plural: &str, verb: Option<Verb>) {
+        let fault = Fault::new(Act::Forbid).kind(group, plural);
+        self.server.faults().add(verb.into_iter().fold(fault, Fault::on));
+    }
+
+    /// Runs the service until it has said all of this, in one line.
+    async fn says(&self, parts: &'static [&'static str]) {
+        let mut running = Running(self.start("127.0.0.1:0").spawn().unwrap());
+        let lines = BufReader::new(running.0.stderr.take().unwrap()).lines();
+        tokio::task::spawn_blocking(move || {
+            let mut said = Vec::new();
+            for line in lines.map_while(Result::ok) {
+                if parts.iter().all(|part| line.contains(part)) {
+                    return;
+                }
+                said.push(line);
+                assert!(said.len() < 60, "{parts:?} is not in\n{}", said.join("\n"));
+            }
+            panic!("it ended: {}", said.join("\n"));
+        })
+        .await
+        .unwrap();
+    }
+
+    fn start(&self, listen: &str) -> Command {
+        let kubeconfig = self.kubeconfig.display().to_string();
+        rollcall(&["run", "--listen", listen, "--log-format", "text", "--kubeconfig", &kubeconfig])
+    }
+}
+
+/// Ends with the test, however that ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+fn crd() -> Value {
+    serde_json::to_value(ReadinessPolicy::crd()).unwrap()
+}
+
+fn databases() -> Value {
+    let conditions = json!({ "type": "array", "items": { "type": "object", "x-kubernetes-preserve-unknown-fields": true } });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "databases.example.com" },
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": { "kind": "Database", "plural": "databases", "singular": "database" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": { "status": {} },
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": {
+                    "status": { "type": "object", "properties": { "conditions": conditions } },
+                } } },
+            }],
+        },
+    })
+}
+
+fn policy() -> Value {
+    json!({
+        "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy", "metadata": { "name": "databases" },
+        "spec": {
+            "parent": { "group": "example.com", "kind": "Database" },
+            "children": [{ "kind": { "group": "apps", "kind": "StatefulSet" } }],
+        },
+    })
+}
+
+fn database() -> Value {
+    json!({ "apiVersion": "example.com/v1", "kind": "Database", "metadata": { "name": "orders" } })
+}
+
+#[tokio::test]
+async fn without_the_crd_it_says_how_to_install_it() {
+    let scene = Scene::set("no-crd", &[]).await;
+    scene
+        .says(&[
+            "ReadinessPolicy CRD is not installed",
+            "rollcall crd | kubectl apply -f -",
+            "--policies FILE",
+        ])
+        .await;
+}
+
+#[tokio::test]
+async fn without_the_right_to_read_policies_it_says_who_grants_it() {
+    let scene = Scene::set("no-right", &[crd()]).await;
+    scene.forbid("rollcall.dev", "readinesspolicies", None);
+    scene
+        .says(&["not permitted", "readinesspolicies.rollcall.dev", "rollcall rbac | kubectl apply -f -"])
+        .await;
+}
+
+#[tokio::test]
+async fn without_a_policy_it_says_how_to_write_one() {
+    let scene = Scene::set("no-policy", &[crd()]).await;
+    scene
+        .says(&["no ReadinessPolicy yet", "kubectl explain readinesspolicies.spec", "rollcall check -f"])
+        .await;
+}
+
+#[tokio::test]
+async fn a_kind_that_is_not_installed_is_named() {
+    let scene = Scene::set("no-parent", &[crd(), policy()]).await;
+    scene.says(&["Database", "example.com", "not installed", "waiting"]).await;
+}
+
+#[tokio::test]
+async fn a_kind_that_may_not_be_read_is_named_with_who_grants_it() {
+    let scene = Scene::set("no-children", &[crd(), databases(), policy()]).await;
+    scene.forbid("apps", "statefulsets", None);
+    scene.says(&["StatefulSet.apps", "not permitted", "rollcall rbac -f POLICY | kubectl apply -f -"]).await;
+}
+
+#[tokio::test]
+async fn a_parent_that_may_not_be_written_is_named_with_who_grants_it() {
+    let scene = Scene::set("no-write", &[crd(), databases(), policy(), database()]).await;
+    scene.forbid("example.com", "databases", Some(Verb::Patch));
+    scene
+        .says(&["default/orders", "not permitted to patch", "rollcall rbac -f POLICY | kubectl apply -f -"])
+        .await;
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_named_with_the_way_out() {
+    let scene = Scene::set("taken", &[]).await;
+    let holder = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = holder.local_addr().unwrap().to_string();
+    let mut command = scene.start(&taken);
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let words = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(words.contains(&format!("failed to listen on {taken}")) && words.contains("--listen"), "{words}");
+}

@@ -18,11 +18,12 @@ pub struct Debounce {
 pub struct Touched<T> {
     first: Option<T>,
     fired: Option<T>,
+    led: Option<T>,
 }
 
 impl<T> Default for Touched<T> {
     fn default() -> Self {
-        Touched { first: None, fired: None }
+        Touched { first: None, fired: None, led: None }
     }
 }
 
@@ -39,8 +40,13 @@ impl<T: Moment> Touched<T> {
 
     /// It fired at `now`.
     pub fn fire(&mut self, now: T) {
-        self.first = None;
+        self.led = self.led.or(self.first.take());
         self.fired = Some(now);
+    }
+
+    /// The first touch of all that led to it firing since this was last asked.
+    pub fn take_led(&mut self) -> Option<T> {
+        self.led.take()
     }
 }
 
@@ -79,5 +85,24 @@ mod tests {
         touched.fire(start);
         let soon = start + Duration::from_millis(10);
         assert_eq!(touched.touch(soon, D), soon + D.quiet);
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "any moment will do as the origin")]
+    fn the_first_touch_is_remembered_until_somebody_asks() {
+        let start = Instant::now();
+        let at = |ms: u64| start + Duration::from_millis(ms);
+        let mut touched = Touched::default();
+        touched.fire(at(0));
+        assert_eq!(touched.take_led(), None, "it fired by itself");
+        for ms in [10, 20] {
+            touched.touch(at(ms), D);
+        }
+        touched.fire(at(120));
+        touched.touch(at(130), D);
+        touched.fire(at(230));
+        assert_eq!(touched.take_led(), Some(at(10)));
+        touched.fire(at(300));
+        assert_eq!(touched.take_led(), None);
     }
 }

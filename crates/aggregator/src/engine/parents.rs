@@ -122,7 +122,7 @@ impl Engine {
         roll.view = Some(answer.clone());
         self.touch(at, now, Cause::Perhaps);
         if begins && self.is_open(answer.policy) {
-            self.at_once(at, now);
+            self.at_once(at, now, Cause::Perhaps);
         }
         begins && !first
     }
@@ -155,6 +155,7 @@ impl Engine {
         let (decision, again) = p.delivery.offer(digest, window, now);
         let moved = std::mem::replace(&mut p.offered, digest) != digest;
         let provoked = std::mem::take(&mut p.provoked);
+        self.offered(parent, decision, again, window, now);
         if let Some(at) = again {
             self.redeliver.arm_by(parent, at);
         }
@@ -197,7 +198,7 @@ impl Engine {
         for id in self.graph.rolls_of(parent).to_vec() {
             let Some(roll) = self.graph.roll_mut(id).filter(|r| !r.phase.announced) else { continue };
             roll.phase.announced = true;
-            self.at_once(id, now);
+            self.at_once(id, now, Cause::Perhaps);
         }
     }
 }

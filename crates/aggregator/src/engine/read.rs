@@ -25,7 +25,7 @@ pub struct Trouble {
 
 /// One roll, as metrics and pages read it.
 #[derive(Clone, Copy, Debug)]
-pub struct RollState {
+pub struct RollState<'a> {
     /// The parent.
     pub parent: ObjectId,
     /// The policy.
@@ -36,6 +36,8 @@ pub struct RollState {
     pub yielding: bool,
     /// The server drops what we write on this parent, or its status has no place for it.
     pub pruned: bool,
+    /// How its children stand, by group; a group without children may be left out.
+    pub groups: &'a [(u8, Tally)],
 }
 
 /// One child of one parent.
@@ -147,7 +149,7 @@ impl Engine {
     }
 
     /// Every roll with an answer.
-    pub fn rolls(&self) -> impl Iterator<Item = RollState> + '_ {
+    pub fn rolls(&self) -> impl Iterator<Item = RollState<'_>> {
         self.graph.rolls().filter_map(|(_, r)| {
             r.view.as_ref()?;
             let delivery = self.graph.node(r.parent)?.parent.as_ref()?.delivery;
@@ -157,8 +159,14 @@ impl Engine {
                 answer: r.answer?,
                 yielding: delivery.yielding(),
                 pruned: delivery.pruned(),
+                groups: &r.groups,
             })
         })
+    }
+
+    /// Parents, by policy, that wait for quiet before they are judged.
+    pub fn debounced(&self) -> usize {
+        self.quiet.len()
     }
 
     /// Children that hold `parent` back under any policy, and the groups where one is expected but unseen:

@@ -16,6 +16,8 @@ pub(crate) struct Phase {
     pub(crate) announced: bool,
     /// Its operator has handled it: children may be judged.
     pub(crate) handled: bool,
+    /// Nothing was said about it before it was first seen, and it has not been said to be ready since.
+    pub(crate) fresh: bool,
 }
 
 impl Phase {
@@ -33,7 +35,7 @@ impl Phase {
             _ => now,
         };
         let handled = told.is_some_and(|t| shows_handled(t.reason));
-        Phase { generation, since, announced: false, handled }
+        Phase { generation, since, announced: false, handled, fresh: told.is_none() }
     }
 }
 

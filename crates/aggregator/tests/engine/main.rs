@@ -23,6 +23,7 @@ mod policies;
 mod server;
 mod shapes;
 mod silence;
+mod timing;
 mod world;
 
 use std::time::Duration;

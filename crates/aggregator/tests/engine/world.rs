@@ -59,6 +59,8 @@ pub(crate) struct World {
     pub(crate) flights: Vec<Flight>,
     /// Everything that was accepted.
     pub(crate) log: Vec<Written>,
+    /// For each write that was sent: since when it was called for.
+    pub(crate) called: Vec<Option<Time>>,
     /// Passes that were due: when, and whose.
     pub(crate) passes: Vec<(i64, String)>,
     pub(crate) places: Vec<Option<String>>,
@@ -89,6 +91,7 @@ impl World {
             fates: Vec::new(),
             flights: Vec::new(),
             log: Vec::new(),
+            called: Vec::new(),
             passes: Vec::new(),
             places: Vec::new(),
             moved_by_writes: false,
@@ -298,6 +301,7 @@ impl World {
             let Some(name) = self.name(draft.parent) else { continue };
             let Some(wanted) = self.render(&name) else { continue };
             if self.engine.offer(draft.parent, digest(&wanted), self.now) == Decision::Send {
+                self.called.push(self.engine.take_touched(draft.parent));
                 self.send(&name, wanted);
             }
         }

@@ -1,0 +1,93 @@
+//! What the driver may ask of how long things took.
+
+use aggregator::Evidence;
+use readiness::Level::{Failed, Progressing, Ready};
+use readiness::Time;
+
+use crate::answers::well;
+use crate::policy;
+use crate::world::{POLICY, World};
+
+impl World {
+    fn first_ready(&mut self) -> Option<Time> {
+        let db = self.id("db");
+        self.engine.take_first_ready(db, POLICY)
+    }
+}
+
+#[test]
+fn a_generation_becomes_ready_for_the_first_time_once() {
+    let mut w = World::with(policy());
+    w.child("web", "db", Progressing);
+    w.run(1_000);
+    let start = w.now;
+    w.parent("db");
+    w.run(60_000);
+    assert_eq!(w.first_ready(), None, "not ready yet");
+    w.turn("web", Ready);
+    w.run(60_000);
+    assert_eq!(w.first_ready(), Some(start));
+    w.turn("web", Failed);
+    w.run(60_000);
+    w.turn("web", Ready);
+    w.run(60_000);
+    assert_eq!(w.first_ready(), None, "ready again, not for the first time");
+    let again = w.now;
+    w.respecify("db", Evidence::Handled);
+    w.run(60_000);
+    assert_eq!(w.first_ready(), Some(again));
+}
+
+#[test]
+fn a_generation_that_was_known_before_a_restart_is_not_first_seen() {
+    let mut w = well();
+    w.turn("web", Failed);
+    w.run(10_000);
+    w.restart(&["db", "web"]);
+    w.turn("web", Ready);
+    w.run(60_000);
+    assert_eq!((w.says("db"), w.first_ready()), ("AllChildrenReady".to_owned(), None));
+}
+
+#[test]
+fn a_write_was_called_for_by_the_first_touch_that_led_to_it() {
+    let mut w = well();
+    w.run(60_000);
+    w.called.clear();
+    let first = w.now;
+    w.turn("web", Failed);
+    // What the write itself stirs up is over by then, but a second one is not due at once yet.
+    w.run(500);
+    let second = w.now;
+    for level in [Progressing, Failed, Ready] {
+        w.turn("web", level);
+        w.run(40);
+    }
+    w.run(2_000);
+    assert_eq!(w.called, [Some(first), Some(second)], "the second was awaited to be quiet");
+}
+
+#[test]
+fn what_calls_for_no_write_is_not_remembered_for_the_next() {
+    let mut w = well();
+    w.run(60_000);
+    w.called.clear();
+    w.turn("web", Failed);
+    w.turn("web", Ready);
+    w.run(10_000);
+    let later = w.now;
+    w.turn("web", Failed);
+    w.run(10);
+    assert_eq!(w.called, [Some(later)]);
+}
+
+#[test]
+fn what_time_alone_calls_for_was_called_for_by_nothing() {
+    let mut w = World::with(policy());
+    w.child("web", "db", Ready);
+    w.parent("db");
+    w.run(60_000);
+    assert_eq!(w.words("db"), ["ChildrenPending", "ChildrenSettling", "AllChildrenReady"]);
+    assert!(w.called[0].is_some(), "it was seen");
+    assert_eq!(w.called[2], None, "its operator counts as done after a while");
+}

@@ -151,9 +151,9 @@ impl Engine {
         self.awaiting = true;
         if gate != Gate::Closed {
             for roll in self.rolls_under(id) {
-                self.at_once(roll, now, Cause::Others);
+                self.at_once(roll, now);
                 if let Some(roll) = self.graph.roll_mut(roll) {
-                    roll.reworded = true;
+                    (roll.provoked, roll.reworded) = (true, true);
                 }
             }
         }

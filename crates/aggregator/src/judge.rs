@@ -169,7 +169,7 @@ fn judge_children(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time, stand
     let mut answer = say(reason, &stand.all);
     let overdue = roll.missing.map(|since| since + policy.pending);
     answer.stalled = match reason {
-        ParentReason::ChildrenFailed => stand.counted.terminal() > 0,
+        ParentReason::ChildrenFailed => stand.counted().terminal() > 0,
         ParentReason::ChildrenStuck => true,
         ParentReason::ChildrenMissing => overdue.is_some_and(|at| at <= now),
         _ => false,
@@ -214,8 +214,8 @@ fn all_well(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time, critical: &
 struct Standing {
     /// All of them.
     all: Tally,
-    /// Those whose trouble counts: a group that has its quorum has none.
-    counted: Tally,
+    /// Those whose trouble counts, where that is not all: a group that has its quorum has none.
+    counted: Option<Tally>,
     /// So many that are expected do not exist.
     missing: u32,
     /// A group has more than the policy allows.
@@ -224,17 +224,19 @@ struct Standing {
 
 impl Standing {
     fn of(roll: &Roll, policy: &Policy) -> Standing {
-        let (mut stand, mut forgiven) = (Standing::default(), false);
+        let (mut stand, mut total, mut forgiven) = (Standing::default(), 0, false);
         for (at, group) in policy.groups.iter().enumerate().filter(|(_, g)| g.role == Role::Critical) {
-            let tally = roll.tally(at as u8);
-            let count = tally.total();
-            stand.all = stand.all.plus(&tally);
-            forgiven |= has_quorum(group, &tally);
+            let tally = roll.tally_of(at as u8);
+            let count = tally.map_or(0, Tally::total);
+            if let Some(tally) = tally.filter(|_| count > 0) {
+                stand.all = if total == 0 { *tally } else { stand.all.plus(tally) };
+                forgiven |= has_quorum(group, tally);
+            }
+            total += count;
             stand.missing += least(group).saturating_sub(count);
             stand.surplus |= group.max.is_some_and(|max| count > max);
         }
-        stand.counted = if forgiven { unforgiven(roll, policy) } else { stand.all };
-        let total = stand.all.total();
+        stand.counted = forgiven.then(|| unforgiven(roll, policy));
         stand.missing += policy.min.saturating_sub(total) + unseen_names(roll, policy);
         // No children at all is never ready, whatever a policy expects.
         stand.missing = stand.missing.max(u32::from(total == 0));
@@ -242,15 +244,19 @@ impl Standing {
     }
 
     fn worst(&self) -> Option<ParentReason> {
-        worst(&self.counted, self.missing, self.surplus)
+        worst(self.counted(), self.missing, self.surplus)
+    }
+
+    fn counted(&self) -> &Tally {
+        self.counted.as_ref().unwrap_or(&self.all)
     }
 }
 
 fn unforgiven(roll: &Roll, policy: &Policy) -> Tally {
     let critical = policy.groups.iter().enumerate().filter(|(_, g)| g.role == Role::Critical);
-    let tallies = critical.map(|(at, group)| (group, roll.tally(at as u8)));
+    let tallies = critical.filter_map(|(at, group)| Some((group, roll.tally_of(at as u8)?)));
     let counted = tallies.filter(|(group, tally)| !has_quorum(group, tally));
-    counted.fold(Tally::default(), |sum, (_, tally)| sum.plus(&tally))
+    counted.fold(Tally::default(), |sum, (_, tally)| sum.plus(tally))
 }
 
 /// A quorum of n is never reached by fewer than n.

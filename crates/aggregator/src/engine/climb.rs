@@ -26,7 +26,7 @@ impl Engine {
         roll.reworded = true;
         roll.provoked |= cause == Cause::Others;
         if at <= now {
-            return self.at_once(id, now);
+            return self.at_once(id, now, cause);
         }
         let Some(roll) = self.graph.roll_mut(id).filter(|r| !r.waits.now) else { return };
         roll.waits.quiet = true;
@@ -35,8 +35,9 @@ impl Engine {
     }
 
     /// This roll is judged in the next poll.
-    pub(super) fn at_once(&mut self, id: RollId, now: Time) {
+    pub(super) fn at_once(&mut self, id: RollId, now: Time, cause: Cause) {
         let Some(roll) = self.graph.roll_mut(id) else { return };
+        roll.provoked |= cause == Cause::Others;
         if !std::mem::replace(&mut roll.waits.now, true) {
             self.at_once.push_back(id);
             self.at_once_since.get_or_insert(now);
@@ -106,7 +107,7 @@ impl Engine {
         for at in 0..self.graph.rolls_of(parent).len() {
             let id = self.graph.rolls_of(parent)[at];
             if self.graph.roll(id).is_some_and(|r| r.doubted) {
-                self.at_once(id, now);
+                self.at_once(id, now, Cause::Perhaps);
             }
         }
     }
@@ -226,10 +227,7 @@ impl Engine {
         self.reweigh(parent);
         for at in 0..self.moved.len() {
             let owner = self.moved[at];
-            self.at_once(owner, now);
-            if let Some(roll) = self.graph.roll_mut(owner).filter(|_| cause == Cause::Others) {
-                roll.provoked = true;
-            }
+            self.at_once(owner, now, cause);
         }
     }
 

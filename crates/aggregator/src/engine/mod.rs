@@ -151,9 +151,9 @@ impl Engine {
         self.awaiting = true;
         if gate != Gate::Closed {
             for roll in self.rolls_under(id) {
-                self.at_once(roll, now);
+                self.at_once(roll, now, Cause::Others);
                 if let Some(roll) = self.graph.roll_mut(roll) {
-                    (roll.provoked, roll.reworded) = (true, true);
+                    roll.reworded = true;
                 }
             }
         }

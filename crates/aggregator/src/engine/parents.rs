@@ -122,7 +122,7 @@ impl Engine {
         roll.view = Some(answer.clone());
         self.touch(at, now, Cause::Perhaps);
         if begins && self.is_open(answer.policy) {
-            self.at_once(at, now);
+            self.at_once(at, now, Cause::Perhaps);
         }
         begins && !first
     }
@@ -198,7 +198,7 @@ impl Engine {
         for id in self.graph.rolls_of(parent).to_vec() {
             let Some(roll) = self.graph.roll_mut(id).filter(|r| !r.phase.announced) else { continue };
             roll.phase.announced = true;
-            self.at_once(id, now);
+            self.at_once(id, now, Cause::Perhaps);
         }
     }
 }

@@ -249,18 +249,17 @@ impl Graph {
 
     /// Moves what `child` weighs in every roll that it counts for, and adds those rolls to `moved`.
     pub(crate) fn reweigh(&mut self, child: ObjectId, moved: &mut Vec<RollId>) {
-        let Some(node) = self.node(child) else { return };
-        let (kind, edges) = (node.kind, node.edges.as_slice().len());
-        for at in 0..edges {
-            let Some(edge) = self.node(child).map(|n| n.edges.as_slice()[at]) else { return };
-            let weight = self.weight(child, edge.lens);
-            if edge.cyclic || edge.weight == weight {
-                continue;
-            }
-            self.node_mut(child).edges.as_mut_slice()[at].weight = weight;
-            if let Some(roll) = self.roll_mut(edge.roll) {
-                roll.leave(Trouble { weight: edge.weight, group: edge.group, kind, child });
-                roll.enter(Trouble { weight, group: edge.group, kind, child });
+        let rolled = self.rolled(child);
+        let Some(Node { edges, weights, kind, .. }) = self.nodes.find_mut(child) else { return };
+        for edge in edges.as_mut_slice().iter_mut().filter(|e| !e.cyclic) {
+            let weight = weigh(weights.get(edge.lens), rolled);
+            let was = std::mem::replace(&mut edge.weight, weight);
+            if was != weight
+                && let Some(Some(roll)) = self.rolls.get_mut(edge.roll.0 as usize)
+            {
+                let trouble = Trouble { weight: was, group: edge.group, kind: *kind, child };
+                roll.leave(trouble);
+                roll.enter(Trouble { weight, ..trouble });
                 moved.push(edge.roll);
             }
         }

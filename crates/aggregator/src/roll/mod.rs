@@ -117,7 +117,11 @@ impl Roll {
     }
 
     pub(crate) fn tally(&self, group: u8) -> Tally {
-        self.groups.iter().find(|(g, _)| *g == group).map(|(_, t)| *t).unwrap_or_default()
+        self.tally_of(group).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn tally_of(&self, group: u8) -> Option<&Tally> {
+        self.groups.iter().find(|(g, _)| *g == group).map(|(_, tally)| tally)
     }
 
     fn tally_mut(&mut self, group: u8) -> &mut Tally {

@@ -6,8 +6,8 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use readiness::Time;
-use rules::Profile;
-use rules::lua::{Object, Script};
+use rules::lua::Script;
+use rules::{Object, Profile, Rule, Spec};
 use serde_json::{Value, json};
 
 const NOW: Time = Time(1_800_000_000_000);
@@ -112,10 +112,36 @@ fn scripts(object: &Value, text: &str) {
     );
 }
 
+/// Flux's documented shape, as its users write it.
+const IN_PROGRESS: &str =
+    "has(status.observedGeneration) && metadata.generation != status.observedGeneration";
+const FAILED: &str = "status.conditions.filter(e, e.type == 'Ready').all(e, e.status == 'False')";
+const CURRENT: &str = "status.conditions.filter(e, e.type == 'Ready').all(e, e.status == 'True')";
+
+fn expressions(object: &Value, text: &str) {
+    let spec = Spec::Cel { current: CURRENT, in_progress: Some(IN_PROGRESS), failed: Some(FAILED) };
+    rate("CEL, compiling three expressions", || {
+        black_box(Rule::compile(&spec)).expect("compiles");
+    });
+    let rule = Rule::compile(&spec).expect("compiles");
+    rate("CEL, three expressions, text", || {
+        black_box(rule.judge(Object::Text(text), NOW));
+    });
+    rate("CEL, three expressions, decoded object", || {
+        black_box(rule.judge(Object::Tree(object), NOW));
+    });
+    let one = Spec::Cel { current: "status.phase == 'Running'", in_progress: None, failed: None };
+    let rule = Rule::compile(&one).expect("compiles");
+    rate("CEL, one comparison, text", || {
+        black_box(rule.judge(Object::Text(text), NOW));
+    });
+}
+
 fn main() {
     let object = database();
     let text = object.to_string();
     println!("an object of {} bytes", text.len());
+    expressions(&object, &text);
     scripts(&object, &text);
     for profile in Profile::ALL {
         rate(&format!("profile {profile}, decoded custom resource"), || {

@@ -160,6 +160,15 @@ impl Rule {
         }))
     }
 
+    /// The top-level fields that it reads of an object; `None` for all of them, or for what is known only when it runs.
+    pub fn fields(&self) -> Option<Vec<&str>> {
+        match &self.0 {
+            Compiled::Cel(check) => check.fields(),
+            Compiled::ReadyWhen(ready) => ready.fields(),
+            Compiled::Lua(_) | Compiled::Profile(_) | Compiled::Library { .. } => None,
+        }
+    }
+
     /// Judges an object at `now`. Never panics, never runs for long.
     pub fn judge(&self, object: Object<'_>, now: Time) -> Judged<'_> {
         catch_unwind(AssertUnwindSafe(|| self.ask(object, now)))

@@ -152,8 +152,10 @@ impl<'t> Frame<'t> {
                 let at = match index {
                     Val::Int(at) => usize::try_from(*at).ok(),
                     Val::Uint(at) => usize::try_from(*at).ok(),
-                    Val::Double(at) if at.fract() == 0.0 && *at >= 0.0 => Some(*at as usize),
-                    Val::Double(_) => None,
+                    Val::Double(at) if at.fract() == 0.0 => (*at >= 0.0).then_some(*at as usize),
+                    Val::Double(at) => {
+                        return Err(Fault::words(format!("unsupported index value {at} in list")));
+                    }
                     other => {
                         let ty = other.ty().name();
                         return Err(Fault::words(format!("unsupported index type '{ty}' in list")));
@@ -230,13 +232,17 @@ impl<'t> Frame<'t> {
         for (key, value, optional) in entries {
             let key = self.eval(key)?;
             let value = self.eval(value)?;
+            // Of a key that is there twice the last one counts; only of one type is it the same key.
             if let Some(value) = present(value, *optional)? {
+                self.meter.walk(1 + made.len() / 4)?;
+                made.retain(|(known, _)| known.ty() != key.ty() || !super::value::same_key(known, &key));
                 self.insert(&mut made, key, value)?;
             }
         }
         Ok(Val::map(made))
     }
 
+    /// Adds a key that is not there yet.
     pub(super) fn insert(
         &self,
         made: &mut Vec<(Val<'t>, Val<'t>)>,
@@ -248,7 +254,7 @@ impl<'t> Frame<'t> {
         }
         self.meter.walk(1 + made.len() / 4)?;
         self.meter.make(2 * size_of::<Val<'_>>())?;
-        if made.iter().any(|(known, _)| super::value::same_key(known, &key)) {
+        if made.iter().any(|(known, _)| known.ty() == key.ty() && super::value::same_key(known, &key)) {
             return Err(Fault::words("the map has a key twice"));
         }
         made.push((key, value));

@@ -226,9 +226,9 @@ impl HealthCheck {
         Ok(Health::None)
     }
 
-    /// The top-level fields that are read.
-    pub fn fields(&self) -> impl Iterator<Item = &str> {
-        self.needs.fields.keys().map(AsRef::as_ref)
+    /// The top-level fields that are read; `None` for the whole object.
+    pub fn fields(&self) -> Option<Vec<&str>> {
+        self.needs.names()
     }
 }
 
@@ -279,6 +279,11 @@ impl ReadyWhen {
             }
         }
         Ok(None)
+    }
+
+    /// The top-level fields that are read; `None` for the whole object.
+    pub fn fields(&self) -> Option<Vec<&str>> {
+        self.needs.names()
     }
 }
 

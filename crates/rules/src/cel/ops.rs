@@ -130,11 +130,7 @@ pub(super) fn order(meter: &Meter, name: &'static str, a: &Val<'_>, b: &Val<'_>)
     }
 }
 
-/// A number that is none is neither less nor greater.
 pub(super) fn compare(meter: &Meter, how: Comparison, a: &Val<'_>, b: &Val<'_>) -> Result<bool, Fault> {
-    if matches!((a, b), (Val::Double(x), _) | (_, Val::Double(x)) if x.is_nan()) {
-        return Ok(false);
-    }
     let order = order(meter, how.name(), a, b)?;
     Ok(match how {
         Comparison::Less => order.is_lt(),

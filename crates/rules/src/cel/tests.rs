@@ -83,6 +83,12 @@ const TRUE: &[&str] = &[
     "status.phase.matches('^R[a-z]+$') && matches(status.phase, 'n{2}') && !'x'.matches('^\\\\d$')",
     "'a1b22'.find('[0-9]+') == '1' && 'a1b22'.findAll('[0-9]+') == ['1', '22'] && 'a1b2'.findAll('\\\\d', 1) == ['1']",
     "base64.decode('aGVsbG8=') == b'hello' && base64.encode(b'hello') == 'aGVsbG8=' && base64.decode('aGVsbG8') == b'hello'",
+    "'TacoCat'.lastIndexOf('') == 7 && ''.lastIndexOf('x') == -1 && 'abc'.lastIndexOf('c', 5) == -1",
+    "'abc'.indexOf('c', 7) == -1 && 'abc'.indexOf('', 7) == 7 && 'a'.charAt(1) == '' && 'abc'.substring(3) == ''",
+    "'abc'.split('', 2) == ['a', 'bc'] && 'a,b'.split(',', 0) == [] && ''.split(',') == [''] && ''.split('') == []",
+    "'aaa'.replace('', 'x') == 'xaxaxax' && 'aaa'.replace('a', 'x', 0) == 'aaa' && '%s'.format(['a', 'b']) == 'a'",
+    "'\\u00fc' == 'ü' && r'\\d' == '\\\\d' && 0x1F == 31 && -9223372036854775808 < 0 && b'a' < b'b' && true > false",
+    "'%d'.format([2.5]) == '2.5' && '%s'.format([1e21]) == '1000000000000000000000' && '%x'.format(['Az']) == '417a'",
     // Sets and lists.
     "sets.contains([1, 2, 3], [2.0]) && sets.equivalent([1, 1], [1]) && sets.intersects([1], [2, 1])",
     "[1, 2, 3].sum() == 6 && [3, 1].min() == 1 && [3, 1].max() == 3 && [1, 2].isSorted() && [1, 2, 1].lastIndexOf(1) == 2",
@@ -136,6 +142,9 @@ fn what_has_no_value_is_an_error_in_the_words_of_cel_go() {
         ("status.absent == 1 && true", "no such key: absent"),
         ("optional.none().value() == 1", "optional.none() dereference"),
         ("int('x') == 1", "\"x\" is no int"),
+        ("uint('+1') == 1u", "\"+1\" is no uint"),
+        ("status.conditions[0.5] == 1", "unsupported index value 0.5 in list"),
+        ("'%s'.format([]) == ''", "index 0 out of range"),
     ] {
         assert_eq!(yields(source, &object), Err(error.to_owned()), "{source}");
     }

@@ -88,6 +88,11 @@ impl Needs {
         }
     }
 
+    /// The top-level fields; `None` for all of them.
+    pub(super) fn names(&self) -> Option<Vec<&str>> {
+        (!self.whole).then(|| self.fields.keys().map(AsRef::as_ref).collect())
+    }
+
     /// Reads what is needed.
     pub(super) fn read<'a>(&self, object: Object<'a>) -> Result<Fields<'a>, Unreadable> {
         match object {

@@ -82,24 +82,19 @@ fn every_attack_is_stopped_or_ends_and_spoils_nothing() {
     let object = json!({"kind": "X", "status": {"phase": "Up"}});
     let innocent =
         Script::compile("test", "return {status = 'Healthy', message = obj.status.phase}", true).unwrap();
+    let mut others = Vec::new();
     for (name, source, ends) in &ATTACKS {
         let attack = Script::compile(name, source, true).unwrap();
         let (outcome, took) = timed(|| attack.judge(Object::Tree(&object), Time(0)));
-        let end = match outcome.limit {
-            Some(limit) => format!("stopped: {limit}"),
-            None => format!(
-                "{}: {}",
-                outcome.verdict.status.unwrap_or("-"),
-                &outcome.verdict.message[..60.min(outcome.verdict.message.len())]
-            ),
-        };
-        println!("{name:32} {:>9.3} ms  {end}", took.as_secs_f64() * 1e3);
-        if outcome.limit.is_none() != *ends {
-            println!("^^^^^^^^^^^^ {:?}", outcome.verdict.message.get(..100));
+        let said = outcome.verdict.message.chars().take(60).collect::<String>();
+        println!("{name:32} {:>9.3} ms  {said}", took.as_secs_f64() * 1e3);
+        // What ends by itself may be stopped before, on a machine that is slow.
+        if outcome.limit.is_none() && !ends {
+            others.push(format!("{name}: {said}"));
         }
-        // Ten milliseconds on a quiet machine; a busy one may let the thread wait.
-        assert!(took.as_millis() < 500, "{name} took {took:?}");
+        assert!(outcome.limit.is_none() || outcome.verdict.status == Some("Unknown"), "{name}");
         let after = innocent.judge(Object::Tree(&object), Time(0));
         assert_eq!(after.verdict.message, "Up", "after {name}");
     }
+    assert!(others.is_empty(), "{others:#?}");
 }

@@ -180,6 +180,13 @@ fn a_rule_that_is_wrong_says_which_part_and_where() {
 }
 
 #[test]
+fn a_rule_tells_which_fields_it_reads() {
+    assert_eq!(cel("spec.a == status.p").fields(), Some(vec!["metadata", "spec", "status"]));
+    assert_eq!(cel("size(self) > 1").fields(), None);
+    assert_eq!(lua("return nil").fields(), None);
+}
+
+#[test]
 fn what_is_no_object_is_unknown() {
     let rule = cel("true");
     for text in ["", "null", "[]", "{\"status\": ", "5", "{\"status\": {\"p\": \"\\ud800\"}}"] {

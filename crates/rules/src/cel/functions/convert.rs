@@ -85,7 +85,9 @@ fn uint<'t>(_: &Cx<'_>, args: &[Val<'t>]) -> Result<Val<'t>, Fault> {
         [Val::Int(number)] => u64::try_from(*number).map_err(|_| Fault::words(RANGE))?,
         [Val::Double(number)] if *number >= 0.0 && *number < 18_446_744_073_709_551_616.0 => *number as u64,
         [Val::Double(_)] => return Err(Fault::words(RANGE)),
-        [Val::Text(text)] => text.parse().map_err(|_| unreadable(text, "uint"))?,
+        // A sign is fine for an int only.
+        [Val::Text(text)] if !text.starts_with('+') => text.parse().map_err(|_| unreadable(text, "uint"))?,
+        [Val::Text(text)] => return Err(unreadable(text, "uint")),
         _ => return Err(unfit(args)),
     }))
 }

@@ -53,6 +53,9 @@ impl PartialEq for Quantity {
 
 const NANO: i128 = 1_000_000_000;
 
+/// Far beyond what anybody has of anything.
+const MOST: i128 = i128::MAX / 4;
+
 impl Quantity {
     /// A number with a suffix of powers of 1024 or 1000, or an exponent. What is finer than 10^-9 is rounded up.
     fn parse(text: &str) -> Option<Quantity> {
@@ -64,21 +67,23 @@ impl Quantity {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let (number, suffix) = rest.split_at(end);
         let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') || number.len() > 30 {
+        if fraction.contains('.') || text.is_empty() {
             return None;
         }
-        let digits: i128 = format!("0{whole}{fraction}").parse().ok()?;
+        // No digits are zero. More than are kept saturate, and finer ones than a nano's hundredth do not count.
+        let kept = &fraction[..fraction.len().min(11)];
+        let digits: i128 = format!("0{whole}{kept}").parse().unwrap_or(MOST);
         // amount = digits × 10^(9 - places) × scale
         let (binary, exponent) = scale(suffix)?;
-        let power = 9 - i32::try_from(fraction.len()).ok()? + exponent;
-        let scaled = digits.checked_mul(binary)?;
-        let amount = if power >= 0 {
-            scaled.checked_mul(10i128.checked_pow(power.unsigned_abs())?)?
-        } else {
-            let divisor = 10i128.checked_pow(power.unsigned_abs());
-            divisor.map_or(i128::from(scaled != 0), |divisor| {
-                scaled / divisor + i128::from(scaled % divisor != 0)
-            })
+        let power = 9 - i32::try_from(kept.len()).ok()? + exponent;
+        let scaled = digits.saturating_mul(binary);
+        let factor = 10i128.checked_pow(power.unsigned_abs());
+        let amount = match factor {
+            _ if scaled == 0 => 0,
+            Some(factor) if power >= 0 => scaled.saturating_mul(factor).min(MOST),
+            None if power >= 0 => MOST,
+            Some(factor) => (scaled / factor + i128::from(scaled % factor != 0)).min(MOST),
+            None => 1,
         };
         let whole = if binary == 1 { power >= 9 } else { fraction.is_empty() };
         Some(Quantity { amount: if negative { -amount } else { amount }, whole })
@@ -114,10 +119,7 @@ fn scale(suffix: &str) -> Option<(i128, i32)> {
         "Ei" => (1 << 60, 0),
         exponent => {
             let exponent: i32 = exponent.strip_prefix(['e', 'E'])?.parse().ok()?;
-            if exponent.abs() > 40 {
-                return None;
-            }
-            (1, exponent)
+            (1, exponent.clamp(-1000, 1000))
         }
     })
 }
@@ -169,7 +171,8 @@ mod tests {
             (".5", Some(NANO / 2)),
             ("5.", Some(5 * NANO)),
             ("", None),
-            ("Gi", None),
+            ("Gi", Some(0)),
+            ("1e-3000", Some(1)),
             ("1 Gi", None),
             ("1KI", None),
             ("1.2.3", None),

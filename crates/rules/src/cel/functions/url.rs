@@ -32,7 +32,14 @@ pub(in super::super) struct Url {
 }
 
 impl Url {
+    /// Kubernetes asks twice: whether it can be requested, and then for its parts, of which a fragment is none.
     fn parse(text: &str) -> Option<Url> {
+        Url::parts(text, false)?;
+        Url::parts(text.split_once('#').map_or(text, |(before, _)| before), true)
+    }
+
+    /// `relative` takes a host without a scheme before it.
+    fn parts(text: &str, relative: bool) -> Option<Url> {
         if text.is_empty() || text.bytes().any(|b| b < 0x20 || b == 0x7f) {
             return None;
         }
@@ -43,11 +50,11 @@ impl Url {
         };
         let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (host, path) = match rest.strip_prefix("//") {
-            Some(rest) if !scheme.is_empty() => {
+            Some(rest) if relative || !scheme.is_empty() => {
                 let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
                 (host(authority.rsplit_once('@').map_or(authority, |(_, host)| host))?, path)
             }
-            _ if rest.starts_with('/') => ("", rest),
+            _ if rest.starts_with('/') || text == "*" => ("", rest),
             // `mailto:somebody` has neither host nor path; without a scheme it is no request at all.
             _ if !scheme.is_empty() && !rest.is_empty() => ("", ""),
             _ => return None,

@@ -230,6 +230,7 @@ fn ctrl_c_gives_the_terminal_back() {
     assert!(terminal.shown.contains(ENTER) && terminal.shown.contains("\x1b[1m"));
     terminal.keys.write_all(b"\x03").unwrap();
     terminal.until(LEAVE);
+    terminal.until("1 of 9 scenes seen");
     assert_eq!(end(&mut terminal.script, "Ctrl-C").code(), Some(0));
 }
 

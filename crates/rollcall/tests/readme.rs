@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -240,8 +239,7 @@ fn each_invariant_names_a_test() {
     let section = text.split("## What must always be true").nth(1).unwrap().split("\n## ").next().unwrap();
     let entries: Vec<_> = (1..=14).map(|n| section.split(&format!("\n{n}. **")).nth(1).unwrap()).collect();
     for (at, entry) in entries.iter().enumerate() {
-        let own =
-            entry.split("\n").take_while(|line| at == 13 || !line.starts_with(&format!("{}. ", at + 2)));
+        let own = entry.lines().take_while(|line| at == 13 || !line.starts_with(&format!("{}. ", at + 2)));
         assert!(own.collect::<String>().contains("[`"), "{}", at + 1);
     }
 }

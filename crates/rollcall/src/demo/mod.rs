@@ -96,13 +96,24 @@ pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
         () = screen::run(look, caption.subscribe(), trees, &cluster), if look.live => Ending::Interrupted,
         done = interrupted() => done.map_or_else(|error| Ending::Broken(error.into()), |()| Ending::Interrupted),
     };
-    let over = caption.borrow().over;
+    let (over, scene, scenes) = {
+        let caption = caption.borrow();
+        (caption.over, caption.scene, caption.scenes)
+    };
     stop.cancel();
     // Whatever it has to say now, its cluster is gone in a moment.
     _ = tokio::time::timeout(DRAIN, service).await;
     match ending {
         Ending::Held => Ok(ExitCode::SUCCESS),
-        Ending::Interrupted if over || !args.once => Ok(ExitCode::SUCCESS),
+        Ending::Interrupted if over || !args.once => {
+            if look.live && !over {
+                // The picture is gone with the screen that it was on.
+                say(&format!(
+                    "{scene} of {scenes} scenes seen; `rollcall demo --once` prints the whole story."
+                ));
+            }
+            Ok(ExitCode::SUCCESS)
+        }
         Ending::Interrupted => {
             say("rollcall: interrupted before the story was over");
             Ok(ExitCode::from(2))

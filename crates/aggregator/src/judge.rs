@@ -233,7 +233,7 @@ impl Standing {
                 forgiven |= has_quorum(group, tally);
             }
             total += count;
-            stand.missing += least(group).saturating_sub(count);
+            stand.missing += least(roll, at as u8, group).saturating_sub(count);
             stand.surplus |= group.max.is_some_and(|max| count > max);
         }
         stand.counted = forgiven.then(|| unforgiven(roll, policy));
@@ -259,11 +259,14 @@ fn unforgiven(roll: &Roll, policy: &Policy) -> Tally {
     counted.fold(Tally::default(), |sum, (_, tally)| sum.plus(tally))
 }
 
-/// A quorum of n is never reached by fewer than n.
-fn least(group: &Group) -> u32 {
+/// What the policy says, or computes from this parent. A quorum of n is never reached by fewer than n.
+fn least(roll: &Roll, at: u8, group: &Group) -> u32 {
+    let counts = roll.view.iter().flat_map(|view| &view.counts);
+    let computed = counts.filter(|(group, _)| *group == at).map(|(_, n)| *n).max();
+    let min = computed.unwrap_or(group.min);
     match group.quorum {
-        Quorum::Count(n) => group.min.max(n),
-        _ => group.min,
+        Quorum::Count(n) => min.max(n),
+        _ => min,
     }
 }
 

@@ -76,9 +76,12 @@ pub struct Link {
 
 /// In [`Link`]: the rest is a selector's number, not an object's.
 const SELECTOR: u32 = 1 << 31;
+/// In [`Link`]: not by labels but by a reference; not by ownerReference but remembered.
+const OTHERWISE: u32 = 1 << 30;
 
 impl Link {
-    /// For `target`, of which there are fewer than 2³¹ of either sort.
+    /// For `target`, of which there are fewer than 2³⁰ of either sort: by ownerReference where that is an object, by labels
+    /// where it is a selector.
     pub fn new(policy: PolicyId, group: u8, lens: u8, target: Target) -> Link {
         let target = match target {
             Target::Object(id) => id.0,
@@ -89,9 +92,27 @@ impl Link {
 
     /// For whom.
     pub fn target(&self) -> Target {
-        match self.target & SELECTOR {
-            0 => Target::Object(ObjectId(self.target)),
-            _ => Target::Selector(SelectorId(self.target & !SELECTOR)),
+        let id = self.target & !(SELECTOR | OTHERWISE);
+        if self.target & SELECTOR == 0 {
+            Target::Object(ObjectId(id))
+        } else {
+            Target::Selector(SelectorId(id))
+        }
+    }
+
+    /// The same, by a reference of the parent's (a selector) or from memory (an object).
+    #[must_use]
+    pub fn otherwise(self) -> Link {
+        Link { target: self.target | OTHERWISE, ..self }
+    }
+
+    /// How the child came to count.
+    pub fn source(&self) -> Source {
+        match (self.target & SELECTOR != 0, self.target & OTHERWISE != 0) {
+            (false, false) => Source::Owner,
+            (true, false) => Source::Label,
+            (true, true) => Source::Reference,
+            (false, true) => Source::Remembered,
         }
     }
 }
@@ -246,6 +267,8 @@ pub struct AnswerView {
     pub selects: Vec<SelectorId>,
     /// Names expected, with their group: hashes as in [`View::name`].
     pub expects: Vec<(u8, u64)>,
+    /// At least so many expected, by group: what the policy computes from this parent.
+    pub counts: Box<[(u8, u32)]>,
     /// A template of the policy could not be rendered for it.
     pub unrendered: bool,
 }

@@ -130,6 +130,8 @@ fn parents_interest() -> Interest {
         observed_generation: ObservedGeneration::Auto,
         labels: vec![],
         names: vec![],
+        references: vec![],
+        counts: vec![],
     };
     Interest {
         id: WIDGETS,

@@ -54,6 +54,8 @@ fn parents(labels: Vec<LabelRule>) -> Interest {
         observed_generation: ObservedGeneration::Auto,
         labels,
         names: vec![],
+        references: vec![],
+        counts: vec![],
     };
     let (judge, lenses) = (Kind::of("example.com", "Widget"), vec![]);
     Interest { id: WIDGETS, judge, lenses, child: vec![], parent: vec![rule], release: false, counted: true }
@@ -213,26 +215,40 @@ fn what_a_live_read_knew_first_is_awaited_from_the_watch() {
     assert!(reflector.still_awaited(&awaited.expect("news again")), "drift");
 }
 
-#[test]
-fn labels_find_children_in_the_namespace_of_the_parent_alone() {
+/// Which of these pods the one widget selects by the label `app`.
+fn selected(pods: &[Value]) -> Vec<bool> {
     let reflector = Reflector::new(|| ());
-    let by_name = LabelRule {
-        group: 0,
-        values: vec![Template::parse("{parent.metadata.name}eb").unwrap()],
-        namespaces: vec![],
-    };
+    let values = vec![Template::parse("{parent.metadata.name}eb").unwrap()];
+    let by_name = LabelRule { group: 0, values, namespaces: vec![] };
     apply(&reflector, &parents(vec![by_name]), &widget(1, 1, &json!(null)));
-    let by_label = children(Find::Labels { keys: vec!["app".into()] }, None);
-    apply(&reflector, &by_label, &pod(1, 5, "True"));
-    let mut elsewhere = pod(2, 5, "True");
-    elsewhere["metadata"]["namespace"] = json!("bank");
-    apply(&reflector, &by_label, &elsewhere);
-    let target = |n| reflector.view(reflector.find(&uid(n)).unwrap(), NOW, |v| v.unwrap().links[0].target());
+    let of = ("example.com".into(), "Widget".into());
+    let by_label = children(Find::Labels { keys: vec!["app".into()], of }, None);
     let selects = reflector.read(reflector.find(&uid(1_000)).unwrap(), |row| {
         row.parent.as_ref().unwrap().view.answers[0].selects.clone()
     });
-    assert_eq!(selects.map(|s| Target::Selector(s[0])), Some(target(1)));
-    assert_ne!(target(1), target(2));
+    let selects = selects.unwrap();
+    let is_selected = |pod: &Value| {
+        apply(&reflector, &by_label, pod);
+        let id = reflector.find(pod["metadata"]["uid"].as_str().unwrap()).unwrap();
+        let target = reflector.view(id, NOW, |v| v.unwrap().links[0].target());
+        selects.iter().any(|s| Target::Selector(*s) == target)
+    };
+    pods.iter().map(is_selected).collect()
+}
+
+#[test]
+fn labels_find_children_in_the_namespace_of_the_parent_alone() {
+    let mut elsewhere = pod(2, 5, "True");
+    elsewhere["metadata"]["namespace"] = json!("bank");
+    assert_eq!(selected(&[pod(1, 5, "True"), elsewhere]), [true, false]);
+}
+
+#[test]
+fn a_label_that_was_copied_to_what_a_sibling_owns_selects_nothing() {
+    let (mut of_a_sibling, mut of_nobody) = (pod(2, 5, "True"), pod(3, 5, "True"));
+    of_a_sibling["metadata"]["ownerReferences"][0]["uid"] = json!(uid(2_000));
+    of_nobody["metadata"]["ownerReferences"] = json!([]);
+    assert_eq!(selected(&[pod(1, 5, "True"), of_a_sibling, of_nobody]), [true, false, true]);
 }
 
 #[test]

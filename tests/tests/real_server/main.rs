@@ -3,6 +3,7 @@
 mod cascade;
 mod conformance;
 mod deploy;
+mod discovery;
 mod extremes;
 mod generation;
 mod identity;

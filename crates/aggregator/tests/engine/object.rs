@@ -56,6 +56,7 @@ impl Parent {
                     .map(|(_, group, name)| (*group, hash(name)))
                     .collect(),
                 unrendered: self.unrendered,
+                counts: Box::default(),
             }
         };
         ParentView {

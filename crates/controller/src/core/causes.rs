@@ -120,11 +120,14 @@ impl Core {
         let Some(words) = self.policies.get(&policy) else { return Vec::new() };
         let mut lines = Vec::new();
         let mut total = 0;
+        let computed = self.computed(parent, policy);
         for (at, group) in words.groups.iter().enumerate() {
             let count = self.engine.tally(parent, policy, at as u8).total();
             total += count;
-            if count < group.min {
-                let text = format!("{} missing ({count} of at least {} found)", group.kind, group.min);
+            let min = computed.iter().filter(|(g, _)| usize::from(*g) == at).map(|(_, n)| *n).max();
+            let min = min.unwrap_or(group.min);
+            if count < min {
+                let text = format!("{} missing ({count} of at least {min} found)", group.kind);
                 lines.push((Level::Missing, group.kind.clone(), text));
             }
             if let Some(max) = group.max.filter(|max| count > *max) {
@@ -138,6 +141,15 @@ impl Core {
             lines.push((Level::Missing, String::new(), text));
         }
         lines
+    }
+
+    /// How many the policy expects of each group, where it computes that from this parent.
+    fn computed(&self, parent: ObjectId, policy: PolicyId) -> Box<[(u8, u32)]> {
+        let counts = self.reflector.read(parent, |row| {
+            let target = row.parent.as_ref()?.targets.iter().find(|t| t.policy == policy)?;
+            Some(target.counts.clone())
+        });
+        counts.flatten().unwrap_or_default()
     }
 
     fn missing_names(&self, parent: ObjectId, policy: PolicyId, words: &super::PolicyWords) -> Vec<Line> {

@@ -1,15 +1,17 @@
 //! From a policy as written to what the engine, the reflector and the renderer need: pure, and every problem at once.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use aggregator::{Group, Quorum, Role};
 use api::policy::{
-    AfterDeletion, ChildRole, ChildSpec, KindRef, LabelSelector, Mode, ObservedGenerationMode,
+    AfterDeletion, ChildRole, ChildSpec, FindSpec, KindRef, LabelSelector, Mode, ObservedGenerationMode,
     ReadinessPolicySpec, ReadyRule, SelectorOperator,
 };
 use readiness::Limits;
-use watcher::plan::{ObservedGeneration, Requirement, Selector, Template};
+use rules::cel::Count;
+use watcher::plan::{ObservedGeneration, References, Requirement, Selector, Template};
 
 use super::ready::GroupRule;
 
@@ -57,6 +59,10 @@ pub struct CompiledGroup {
     pub labels: Vec<(String, Template)>,
     /// In these namespaces; empty for the parent's own.
     pub namespaces: Vec<Template>,
+    /// By references in the parent.
+    pub references: Option<References>,
+    /// As many as this computes from the parent, at least.
+    pub count: Option<GroupCount>,
     /// These by name.
     pub names: Vec<Template>,
     /// Those with such labels do not count.
@@ -71,6 +77,21 @@ pub struct CompiledGroup {
     pub quorum: Quorum,
     /// How they are judged, where not by the native rules.
     pub rule: Option<GroupRule>,
+}
+
+/// An expression over the parent that yields how many children are expected.
+#[derive(Clone)]
+pub struct GroupCount {
+    /// The expression.
+    pub count: Arc<Count>,
+    /// What it was compiled from.
+    pub source: Arc<str>,
+}
+
+impl std::fmt::Debug for GroupCount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "GroupCount({:?})", self.source)
+    }
 }
 
 /// What is wrong with a field of a policy.
@@ -163,6 +184,8 @@ fn common() -> Vec<CompiledGroup> {
         kind: KindRef { group: group.into(), version: None, kind: kind.into() },
         labels: Vec::new(),
         namespaces: Vec::new(),
+        references: None,
+        count: None,
         names: Vec::new(),
         ignore: None,
         role: Role::Critical,
@@ -273,11 +296,14 @@ impl Check {
         let selector = child.ignore.as_ref().map(|i| &i.selector);
         let optional = child.role == ChildRole::Optional;
         // Who names names has said how many are expected.
-        let default_min = u32::from(!optional && names.is_empty() && expect.max != Some(0));
+        let said = !names.is_empty() || expect.cel.is_some();
+        let default_min = u32::from(!optional && !said && expect.max != Some(0));
         CompiledGroup {
             kind: child.kind.clone(),
             labels,
             namespaces,
+            references: self.references(field, &find),
+            count: expect.cel.as_deref().and_then(|source| self.count(field, source)),
             names,
             ignore: self.selector(&format!("{field}.ignore.selector"), selector),
             role: if optional { Role::Optional } else { Role::Critical },
@@ -295,13 +321,27 @@ impl Check {
         compiled.map_err(|problem| self.problems.push(place(problem))).ok()
     }
 
+    fn references(&mut self, field: &str, find: &FindSpec) -> Option<References> {
+        let text = find.refs.as_deref()?;
+        let field = format!("{field}.find.refs");
+        if !find.labels.is_empty() {
+            self.add(&field, "labels or refs, not both");
+        }
+        References::parse(text).map_err(|error| self.add(&field, error.to_string())).ok()
+    }
+
+    fn count(&mut self, field: &str, source: &str) -> Option<GroupCount> {
+        match Count::compile(source, "parent") {
+            Ok(count) => Some(GroupCount { count: Arc::new(count), source: source.into() }),
+            Err(error) => {
+                let (at, what) = (Some((error.line, error.column)), error.message);
+                self.problems.push(Problem { field: format!("{field}.expect.cel"), what, at });
+                None
+            }
+        }
+    }
+
     fn refuse_unbuilt(&mut self, field: &str, child: &ChildSpec) {
-        if child.find.as_ref().is_some_and(|f| f.refs.is_some()) {
-            self.not_built(&format!("{field}.find.refs"));
-        }
-        if child.expect.as_ref().is_some_and(|e| e.cel.is_some()) {
-            self.not_built(&format!("{field}.expect.cel"));
-        }
         if child.after_deletion.is_some_and(|a| a != AfterDeletion::Forget) {
             self.not_built(&format!("{field}.afterDeletion"));
         }

@@ -9,7 +9,7 @@ mod selector;
 mod status;
 mod task;
 
-pub use compile::{Compiled, CompiledGroup, Problem, belongs_to_others, compile};
+pub use compile::{Compiled, CompiledGroup, GroupCount, Problem, belongs_to_others, compile};
 pub use file::{Manifest, read as read_file, read_manifests, to_yaml};
 pub(crate) use plan::{InUse, KindPlan, Plan};
 pub use ready::{ConfigMapName, GroupRule};

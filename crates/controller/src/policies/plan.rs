@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use aggregator::{KindId, Policy, PolicyId};
+use api::policy::KindRef;
 use readiness::Kind;
-use watcher::plan::{ChildRule, Find, Interest, LabelRule, Lens, ParentRule, UserRule};
+use watcher::plan::{
+    ChildRule, CountRule, Find, Interest, LabelRule, Lens, ParentRule, ReferenceRule, UserRule,
+};
 
-use super::compile::{Compiled, CompiledGroup};
+use super::compile::{Compiled, CompiledGroup, GroupCount};
 use super::libraries::Libraries;
 use super::ready::GroupRule;
 use crate::core::{GroupWords, PolicyWords};
@@ -128,7 +131,7 @@ fn engine_policy(compiled: &Compiled, groups: Vec<aggregator::Group>, kinds: Vec
         pending: compiled.limits.pending,
         deadline: compiled.deadline,
         shadow: compiled.shadow,
-        names: compiled.groups.iter().any(|g| !g.names.is_empty()),
+        names: compiled.groups.iter().any(|g| !g.names.is_empty() || g.references.is_some()),
     }
 }
 
@@ -164,7 +167,20 @@ fn parent_rule(policy: &InUse) -> ParentRule {
             .filter(|(_, g)| !g.names.is_empty())
             .map(|(at, g)| (at as u8, g.names.clone()))
             .collect(),
+        references: groups().filter_map(|(at, g)| references(at as u8, g)).collect(),
+        counts: groups().filter_map(|(at, g)| count(at as u8, g)).collect(),
     }
+}
+
+fn references(group: u8, of: &CompiledGroup) -> Option<ReferenceRule> {
+    let KindRef { group: api, kind, .. } = &of.kind;
+    let path = of.references.clone()?;
+    Some(ReferenceRule { group, path, of: (api.as_str().into(), kind.as_str().into()) })
+}
+
+fn count(group: u8, of: &CompiledGroup) -> Option<CountRule> {
+    let GroupCount { count, source } = of.count.clone()?;
+    Some(CountRule { group, count, source })
 }
 
 impl Plan {
@@ -207,10 +223,15 @@ impl KindPlan {
             self.interest.lenses.len() - 1
         });
         let parent = &policy.compiled.parent;
-        let find = if group.labels.is_empty() {
+        let find = if group.references.is_some() {
+            Find::References
+        } else if group.labels.is_empty() {
             Find::Owner { group: parent.group.as_str().into(), kind: parent.kind.as_str().into() }
         } else {
-            Find::Labels { keys: group.labels.iter().map(|(key, _)| key.as_str().into()).collect() }
+            Find::Labels {
+                keys: group.labels.iter().map(|(key, _)| key.as_str().into()).collect(),
+                of: (parent.group.as_str().into(), parent.kind.as_str().into()),
+            }
         };
         let ignore = group.ignore.clone();
         self.interest.child.push(ChildRule { policy: policy.id, group: at, lens: lens as u8, find, ignore });

@@ -1,5 +1,6 @@
 //! Why a kind is watched: which of its objects count for whom, and what is read from those that are parents.
 
+mod references;
 mod selector;
 mod template;
 
@@ -9,7 +10,9 @@ use std::sync::Arc;
 use aggregator::{KindId, PolicyId};
 use readiness::{Kind, Limits};
 use rules::Rule;
+use rules::cel::Count;
 
+pub use references::{Reference, References, ReferencesError};
 pub use selector::{Requirement, Selector};
 pub use template::{Template, TemplateError};
 
@@ -98,11 +101,16 @@ pub enum Find {
         /// Kind of the parent.
         kind: Box<str>,
     },
-    /// By the values of these labels, in the namespaces that the parent names.
+    /// By the values of these labels, in the namespaces that the parent names. Operators copy labels from a parent to what
+    /// it owns: one that is owned by some parent of this kind counts for that one alone.
     Labels {
         /// Keys, in the order in which parents render their values.
         keys: Vec<Box<str>>,
+        /// API group and kind of the parent.
+        of: (Box<str>, Box<str>),
     },
+    /// By name, as the parent refers to it.
+    References,
 }
 
 /// Objects of this kind are parents under a policy.
@@ -128,6 +136,38 @@ pub struct ParentRule {
     pub labels: Vec<LabelRule>,
     /// Groups that expect children by name.
     pub names: Vec<(u8, Vec<Template>)>,
+    /// Groups found by references.
+    pub references: Vec<ReferenceRule>,
+    /// Groups that expect as many children as a policy computes from the parent.
+    pub counts: Vec<CountRule>,
+}
+
+/// What a parent refers to, for one group.
+#[derive(Clone, Debug)]
+pub struct ReferenceRule {
+    /// Which of the policy's `children`.
+    pub group: u8,
+    /// Where the references are.
+    pub path: References,
+    /// API group and kind of those that are meant.
+    pub of: (Box<str>, Box<str>),
+}
+
+/// How many children a group of this parent expects, at least.
+#[derive(Clone)]
+pub struct CountRule {
+    /// Which of the policy's `children`.
+    pub group: u8,
+    /// The expression.
+    pub count: Arc<Count>,
+    /// What it was compiled from.
+    pub source: Arc<str>,
+}
+
+impl fmt::Debug for CountRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CountRule({}, {:?})", self.group, self.source)
+    }
 }
 
 /// What a parent selects by labels, for one group.

@@ -23,17 +23,39 @@ impl Reflector {
             }
             match &rule.find {
                 Find::Owner { group, kind } => self.owner_links(rule, group, kind, meta, &mut links),
-                Find::Labels { keys } => {
-                    let value = |key: &str| meta.labels.iter().find(|(l, _)| **l == *key).map(|(_, v)| &**v);
-                    if let Some(values) = keys.iter().map(|k| value(k)).collect::<Option<Vec<_>>>() {
-                        let mut selectors = lock(&self.selectors);
-                        let id = selectors.id(rule.policy, rule.group, &meta.namespace, values.into_iter());
-                        links.push(link(rule, Target::Selector(id)));
-                    }
+                Find::References => {
+                    let mut selectors = lock(&self.selectors);
+                    let name = std::iter::once(&*meta.name);
+                    let id = selectors.id(rule.policy, rule.group, &meta.namespace, name);
+                    links.push(link(rule, Target::Selector(id)).otherwise());
                 }
+                Find::Labels { keys, of } => self.label_links(rule, keys, of, meta, &mut links),
             }
         }
         links
+    }
+
+    fn label_links(
+        &self,
+        rule: &ChildRule,
+        keys: &[Box<str>],
+        (group, kind): &(Box<str>, Box<str>),
+        meta: &Meta,
+        links: &mut Vec<Link>,
+    ) {
+        let value = |key: &str| meta.labels.iter().find(|(l, _)| **l == *key).map(|(_, v)| &**v);
+        let Some(values) = keys.iter().map(|k| value(k)).collect::<Option<Vec<_>>>() else { return };
+        let owners = meta.owners.iter().filter(|o| *o.kind == **kind && group_of(&o.api_version) == &**group);
+        let mut uids: Vec<&str> = owners.map(|o| &*o.uid).collect();
+        if uids.is_empty() {
+            uids.push("");
+        }
+        let mut selectors = lock(&self.selectors);
+        for uid in uids {
+            let values = values.iter().copied().chain([uid]);
+            let id = selectors.id(rule.policy, rule.group, &meta.namespace, values);
+            links.push(link(rule, Target::Selector(id)));
+        }
     }
 
     fn owner_links(&self, rule: &ChildRule, group: &str, kind: &str, meta: &Meta, links: &mut Vec<Link>) {

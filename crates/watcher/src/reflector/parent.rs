@@ -3,11 +3,12 @@
 use std::hash::Hasher;
 
 use aggregator::{AnswerView, Evidence, ParentView, PolicyId, SelectorId, Told};
+use rules::Object;
 use rustc_hash::FxHasher;
 use serde_json::value::RawValue;
 
 use super::selectors::{Selectors, name_hash};
-use crate::plan::{Interest, ObservedGeneration, ParentRule, TemplateError};
+use crate::plan::{CountRule, Interest, ObservedGeneration, ParentRule, ReferenceRule, Template};
 use crate::status::time;
 use crate::status::{ParentStatus, digest, raw};
 use crate::wire::Meta;
@@ -38,8 +39,10 @@ pub struct AnswerTarget {
     pub owner: Option<Box<str>>,
     /// Names expected, as rendered, by group.
     pub names: Vec<(u8, Box<str>)>,
-    /// Why a template cannot be rendered.
-    pub unrendered: Option<TemplateError>,
+    /// How many are expected, at least, by group, where the policy computes it from the parent.
+    pub counts: Box<[(u8, u32)]>,
+    /// Why what the policy says of its children cannot be found out for this parent.
+    pub unrendered: Option<Box<str>>,
     /// `status.observedGeneration` is kept by us here.
     pub keeps_generation: bool,
 }
@@ -128,6 +131,7 @@ fn answer(
         owned: condition.is_none(),
         selects: Vec::new(),
         expects: Vec::new(),
+        counts: Box::default(),
         unrendered: false,
     };
     let mut target = AnswerTarget {
@@ -135,11 +139,12 @@ fn answer(
         condition: condition.cloned(),
         owner,
         names: Vec::new(),
+        counts: Box::default(),
         unrendered: None,
         keeps_generation: keeps_generation(&row.status, rule),
     };
     if let Err(error) = render(meta, object, rule, selectors, &mut view, &mut target) {
-        target.unrendered = Some(error);
+        target.unrendered = Some(error.into());
         view.unrendered = true;
     }
     (view, target)
@@ -152,27 +157,71 @@ fn render(
     selectors: &mut Selectors,
     view: &mut AnswerView,
     target: &mut AnswerTarget,
-) -> Result<(), TemplateError> {
+) -> Result<(), String> {
+    let text = |t: &Template| t.render(object).map_err(|error| error.to_string());
     for labels in &rule.labels {
-        let values: Vec<String> = labels.values.iter().map(|t| t.render(object)).collect::<Result<_, _>>()?;
+        let values: Vec<String> = labels.values.iter().map(text).collect::<Result<_, _>>()?;
         let mut namespaces = vec![meta.namespace.to_string()];
         if !labels.namespaces.is_empty() {
-            namespaces = labels.namespaces.iter().map(|t| t.render(object)).collect::<Result<_, _>>()?;
+            namespaces = labels.namespaces.iter().map(text).collect::<Result<_, _>>()?;
         }
         for namespace in namespaces {
-            let values = values.iter().map(String::as_str);
-            let selector: SelectorId = selectors.id(rule.policy, labels.group, &namespace, values);
-            view.selects.push(selector);
+            // What nobody of its kind owns, and what it owns itself.
+            for owner in ["", &meta.uid] {
+                let values = values.iter().map(String::as_str).chain([owner]);
+                let selector: SelectorId = selectors.id(rule.policy, labels.group, &namespace, values);
+                view.selects.push(selector);
+            }
         }
     }
     for (group, names) in &rule.names {
         for name in names {
-            let name = name.render(object)?;
-            view.expects.push((*group, name_hash(&name)));
-            target.names.push((*group, name.into()));
+            expect(*group, &text(name)?, view, target);
         }
     }
+    for references in &rule.references {
+        refer(meta, object, rule.policy, references, selectors, (view, target))?;
+    }
+    if !rule.counts.is_empty() {
+        target.counts = rule.counts.iter().map(|rule| count(rule, object)).collect::<Result<_, _>>()?;
+        view.counts.clone_from(&target.counts);
+    }
     Ok(())
+}
+
+fn expect(group: u8, name: &str, view: &mut AnswerView, target: &mut AnswerTarget) {
+    view.expects.push((group, name_hash(name)));
+    target.names.push((group, name.into()));
+}
+
+/// What a parent refers to is both selected and expected. A reference can be forged: it does not leave the parent's
+/// namespace, unless the parent has none.
+fn refer(
+    meta: &Meta,
+    object: &RawValue,
+    policy: PolicyId,
+    rule: &ReferenceRule,
+    selectors: &mut Selectors,
+    (view, target): (&mut AnswerView, &mut AnswerTarget),
+) -> Result<(), String> {
+    let (group, kind) = &rule.of;
+    let references = rule.path.read(object).map_err(|error| error.to_string())?;
+    for reference in references.iter().filter(|reference| reference.means(group, kind)) {
+        let Some(name) = reference.name.as_deref().filter(|name| !name.is_empty()) else { continue };
+        let namespace = match &*meta.namespace {
+            "" => reference.namespace.as_deref().unwrap_or_default(),
+            own if reference.namespace.as_deref().is_none_or(|namespace| namespace == own) => own,
+            own => return Err(format!("it refers to {kind} {name} outside of its namespace {own}")),
+        };
+        view.selects.push(selectors.id(policy, rule.group, namespace, std::iter::once(name)));
+        expect(rule.group, name, view, target);
+    }
+    Ok(())
+}
+
+fn count(rule: &CountRule, object: &RawValue) -> Result<(u8, u32), String> {
+    let count = rule.count.judge(Object::Text(object.get()));
+    count.map(|count| (rule.group, count)).map_err(|error| format!("expect.cel: {error}"))
 }
 
 /// A hash of the object without metadata and status: the generation where the server counts status writes too.
@@ -229,8 +278,9 @@ impl ParentRow {
 
     /// Where its answers go is the same.
     pub(super) fn targets_equal(&self, other: &ParentRow) -> bool {
-        let key =
-            |t: &AnswerTarget| (t.condition.clone(), t.owner.clone(), t.names.clone(), t.unrendered.clone());
+        let key = |t: &AnswerTarget| {
+            (t.condition.clone(), t.owner.clone(), t.names.clone(), t.counts.clone(), t.unrendered.clone())
+        };
         self.targets.iter().map(key).eq(other.targets.iter().map(key))
     }
 }

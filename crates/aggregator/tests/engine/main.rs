@@ -10,6 +10,7 @@
 mod answers;
 mod ask;
 mod blindness;
+mod driver;
 mod echo;
 mod expectations;
 mod histories;
@@ -23,6 +24,7 @@ mod policies;
 mod server;
 mod shapes;
 mod silence;
+mod steps;
 mod timing;
 mod world;
 

@@ -1,19 +1,15 @@
-//! A small world: objects, an API server that keeps what is written, and a driver that runs virtual time from deadline
-//! to deadline.
+//! A small world: objects that appear, change and go, and an engine that is shown each of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aggregator::{
-    Decision, Engine, Evidence, KindId, KindState, Link, ObjectId, Outcome, Policy, PolicyId, Target, View,
-};
-use readiness::rollup::{ParentReason, Weight};
+use aggregator::{Engine, Evidence, KindId, KindState, Link, ObjectId, Policy, PolicyId, Target, View};
+use readiness::rollup::Weight;
 use readiness::{Level, Time};
 use timer::Seed;
 
-use crate::naive;
 use crate::object::{Object, Parent};
-use crate::server::{Entry, Fate, Flight, Status, digest};
+use crate::server::{Fate, Flight, Status};
 
 /// The kind of parents.
 pub(crate) const PARENTS: KindId = KindId(0);
@@ -268,109 +264,6 @@ impl World {
         }
         for (kind, state) in self.kinds.clone() {
             self.engine.set_kind(self.now, kind, state);
-        }
-    }
-
-    /// Lets so many milliseconds pass.
-    pub(crate) fn run(&mut self, millis: u64) {
-        let until = self.now + Duration::from_millis(millis);
-        let mut turns = 0;
-        loop {
-            self.land();
-            self.drive();
-            let flights = self.flights.iter().map(|f| f.lands).min();
-            let next = [self.engine.next_deadline(), flights].into_iter().flatten().min();
-            let Some(next) = next.filter(|at| *at <= until) else { break };
-            turns = if next > self.now { 0 } else { turns + 1 };
-            assert!(turns < 1_000, "a deadline that never passes");
-            self.now = self.now.max(next);
-        }
-        self.now = until;
-    }
-
-    /// One turn of the driver.
-    fn drive(&mut self) {
-        while let Some(id) = self.engine.take_ripe(self.now) {
-            if let Some(name) = self.name(id) {
-                self.observe(&name);
-            }
-        }
-        let mut drafts = Vec::new();
-        self.engine.poll(self.now, &mut drafts);
-        for draft in drafts {
-            let Some(name) = self.name(draft.parent) else { continue };
-            let Some(wanted) = self.render(&name) else { continue };
-            if self.engine.offer(draft.parent, digest(&wanted), self.now) == Decision::Send {
-                self.called.push(self.engine.take_touched(draft.parent));
-                self.send(&name, wanted);
-            }
-        }
-        while let Some(id) = self.engine.take_pass(self.now) {
-            let name = self.name(id).unwrap_or_default();
-            self.passes.push((self.millis(), name));
-        }
-    }
-
-    fn send(&mut self, name: &str, wanted: Status) {
-        let object = &self.objects[name];
-        let fate = if self.fates.is_empty() { Fate::Lands } else { self.fates.remove(0) };
-        let before = object.parent.as_ref().unwrap().status.clone();
-        for (policy, entry) in &wanted {
-            self.check(name, *policy, before.get(policy), entry);
-        }
-        let (uid, generation, id) = (object.uid, object.generation, object.id);
-        let lands = self.now + self.delay;
-        self.flights.push(Flight { lands, name: name.to_owned(), id, uid, generation, before, wanted, fate });
-    }
-
-    /// What no write may say, whatever happens.
-    fn check(&self, name: &str, policy: PolicyId, before: Option<&Entry>, entry: &Entry) {
-        if before == Some(entry) {
-            return;
-        }
-        if entry.reason == ParentReason::AllChildrenReady {
-            let naive = naive::answer(self, name, policy);
-            assert_eq!(naive.reason, entry.reason, "{name} is told to be ready");
-        }
-        let first = before.is_none_or(|before| before.about != entry.about);
-        let unsaid = matches!(entry.reason, ParentReason::ChildrenPending | ParentReason::Terminating);
-        assert!(!first || unsaid, "the first word about {name} is {}", entry.brief());
-    }
-
-    /// Writes arrive at the server, and its answers here.
-    fn land(&mut self) {
-        let now = self.now;
-        let landing: Vec<Flight> = self.flights.extract_if(.., |f| f.lands <= now).collect();
-        for flight in landing {
-            let outcome = self.accept(&flight);
-            self.observe(&flight.name);
-            self.engine.settle(flight.id, outcome, now);
-        }
-    }
-
-    fn accept(&mut self, flight: &Flight) -> Outcome {
-        let at = self.millis();
-        let object = self.objects.get_mut(&flight.name).filter(|o| o.uid == flight.uid);
-        let Some(object) = object else { return Outcome::Gone };
-        let generation = object.generation;
-        let Some(parent) = &mut object.parent else { return Outcome::Gone };
-        match flight.fate {
-            Fate::Retry(after) => return Outcome::Retry(after),
-            Fate::Conflict => return Outcome::Conflict,
-            Fate::Pruned => return Outcome::Pruned,
-            Fate::Lands | Fate::Unheard(_) => {}
-        }
-        if generation != flight.generation || parent.status != flight.before {
-            return Outcome::Conflict;
-        }
-        assert_ne!(parent.status, flight.wanted, "{} says so already", flight.name);
-        parent.status = flight.wanted.clone();
-        object.generation += u32::from(self.moved_by_writes);
-        let (parent, uid, life) = (flight.name.clone(), flight.uid, self.life);
-        self.log.push(Written { at, parent, uid, life, after: flight.wanted.clone() });
-        match flight.fate {
-            Fate::Unheard(after) => Outcome::Retry(after),
-            _ => Outcome::Written,
         }
     }
 

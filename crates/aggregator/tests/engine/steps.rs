@@ -1,0 +1,241 @@
+//! What may happen in a random history, and how it happens.
+
+use std::time::Duration;
+
+use aggregator::{Evidence, Group, KindId, KindState, Policy, PolicyId, Quorum, Role, SelectorId};
+use proptest::prelude::*;
+use readiness::Level;
+use readiness::rollup::Weight;
+
+use crate::server::Fate;
+use crate::world::{CHILDREN, POLICY, World};
+use crate::{group, groups};
+
+/// The second policy.
+const OTHER: PolicyId = PolicyId(2);
+/// A kind of which only the second policy knows.
+const EXTRAS: KindId = KindId(2);
+const PARENTS: u8 = 4;
+const CHILD_NAMES: u8 = 6;
+pub(crate) const LEVELS: [Level; 8] = [
+    Level::Ready,
+    Level::Progressing,
+    Level::Failed,
+    Level::Unknown,
+    Level::Stuck,
+    Level::Suspended,
+    Level::Missing,
+    Level::Terminating,
+];
+
+/// What may happen.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    Wait(u64),
+    Child { child: u8, of: u8, level: usize, labelled: bool },
+    Turn { child: u8, level: usize, terminal: bool },
+    Remove(u8),
+    Parent { parent: u8, evidence: u8, both: bool, selects: bool },
+    Own { parent: u8, of: Option<u8> },
+    Respecify { parent: u8, evidence: u8 },
+    Evidence { parent: u8, evidence: u8 },
+    RemoveParent(u8),
+    Delete(u8),
+    Expect { parent: u8, child: u8 },
+    Blot { parent: u8 },
+    Kind { kind: u16, state: u8 },
+    Fates(Vec<u8>),
+    Restart(bool),
+    Policy(bool),
+}
+
+pub(crate) fn step() -> impl Strategy<Value = Step> {
+    let (parent, child, level) = (0..PARENTS, 0..CHILD_NAMES, 0..LEVELS.len());
+    prop_oneof![
+        8 => prop_oneof![0..150_u64, 0..1_500_u64, 0..20_000_u64].prop_map(Step::Wait),
+        6 => (child.clone(), parent.clone(), level.clone(), any::<bool>())
+            .prop_map(|(child, of, level, labelled)| Step::Child { child, of, level, labelled }),
+        12 => (child.clone(), prop_oneof![3 => 0..2_usize, 1 => level], any::<bool>())
+            .prop_map(|(child, level, terminal)| Step::Turn { child, level, terminal }),
+        2 => child.clone().prop_map(Step::Remove),
+        4 => (parent.clone(), 0..3_u8, any::<bool>(), any::<bool>())
+            .prop_map(|(parent, evidence, both, selects)| Step::Parent { parent, evidence, both, selects }),
+        3 => (parent.clone(), proptest::option::of(parent.clone())).prop_map(|(parent, of)| Step::Own { parent, of }),
+        2 => (parent.clone(), 0..3_u8).prop_map(|(parent, evidence)| Step::Respecify { parent, evidence }),
+        2 => (parent.clone(), 0..3_u8).prop_map(|(parent, evidence)| Step::Evidence { parent, evidence }),
+        1 => parent.clone().prop_map(Step::RemoveParent),
+        1 => parent.clone().prop_map(Step::Delete),
+        1 => (parent.clone(), child).prop_map(|(parent, child)| Step::Expect { parent, child }),
+        1 => parent.prop_map(|parent| Step::Blot { parent }),
+        2 => (0..3_u16, 0..5_u8).prop_map(|(kind, state)| Step::Kind { kind, state }),
+        2 => proptest::collection::vec(0..5_u8, 1..5).prop_map(Step::Fates),
+        1 => any::<bool>().prop_map(Step::Restart),
+        1 => any::<bool>().prop_map(Step::Policy),
+    ]
+}
+
+/// Parents count for each other under both policies; the second one has a quorum, a limit, an optional group and names.
+pub(crate) fn world() -> World {
+    let mut w = World::empty();
+    let parents = |min| Group { min, ..group(crate::world::PARENTS) };
+    w.policy(POLICY, groups(vec![Group { min: 0, ..group(CHILDREN) }, parents(0)]));
+    let most = Group { min: 0, max: Some(3), quorum: Quorum::Percent(60), ..group(CHILDREN) };
+    let beside = Group { role: Role::Optional, min: 0, ..group(EXTRAS) };
+    let other = Policy {
+        names: true,
+        min: 1,
+        settle: Duration::from_secs(1),
+        hold: Duration::from_millis(300),
+        ..groups(vec![most, beside, parents(0)])
+    };
+    w.policy(OTHER, other);
+    w.sync();
+    w
+}
+
+/// The second policy goes, or comes back to all parents and children there are.
+fn take_policy(w: &mut World, on: bool) {
+    if on == w.policies.contains_key(&OTHER) {
+        return;
+    }
+    if !on {
+        return w.forget(OTHER);
+    }
+    let other = world().policies[&OTHER].clone();
+    w.policy(OTHER, other);
+    for name in w.objects.keys().cloned().collect::<Vec<_>>() {
+        w.change(&name, |object| {
+            object.parent.iter_mut().for_each(|p| p.policies.push(OTHER));
+            let shifted = |(_, group, of): &(PolicyId, u8, String)| (OTHER, 2 * group, of.clone());
+            let more: Vec<_> = object.owners.iter().filter(|o| o.0 == POLICY).map(shifted).collect();
+            object.owners.extend(more);
+        });
+    }
+}
+
+fn parent(at: u8) -> String {
+    format!("parent-{at}")
+}
+
+fn child(at: u8) -> String {
+    format!("child-{at}")
+}
+
+fn evidence(at: u8) -> Evidence {
+    [Evidence::Handled, Evidence::Silent, Evidence::NotYet][usize::from(at)]
+}
+
+fn weight(level: usize, terminal: bool) -> Weight {
+    let level = LEVELS[level];
+    Weight { level, terminal: terminal && level == Level::Failed }
+}
+
+/// The last child is of the kind that only the second policy knows.
+fn kind_of(at: u8) -> KindId {
+    if at + 1 == CHILD_NAMES { EXTRAS } else { CHILDREN }
+}
+
+pub(crate) fn take(w: &mut World, step: &Step) {
+    match *step {
+        Step::Wait(millis) => w.run(millis),
+        Step::Child { child: at, of, level, labelled } => {
+            let groups = if kind_of(at) == EXTRAS { vec![(OTHER, 1)] } else { vec![(POLICY, 0), (OTHER, 0)] };
+            if !w.objects.contains_key(&child(at)) {
+                w.create(&child(at), kind_of(at), LEVELS[level], |_| {});
+            }
+            w.change(&child(at), |object| {
+                object.owners = groups.iter().map(|(policy, group)| (*policy, *group, parent(of))).collect();
+                object.labels =
+                    groups.into_iter().map(|(policy, group)| (policy, group, SelectorId(1))).collect();
+                if !labelled {
+                    object.labels.clear();
+                }
+            });
+        }
+        Step::Turn { child: at, level, terminal } => {
+            if w.objects.contains_key(&child(at)) {
+                w.change(&child(at), |object| object.weights = vec![weight(level, terminal)]);
+            }
+        }
+        Step::Remove(at) => w.remove(&child(at)),
+        Step::RemoveParent(at) => w.remove(&parent(at)),
+        Step::Kind { kind, state } => {
+            let state = [
+                KindState::Synced,
+                KindState::Listing,
+                KindState::Forbidden,
+                KindState::Stale,
+                KindState::Absent,
+            ][usize::from(state)];
+            w.kind(KindId(kind), state);
+        }
+        Step::Fates(ref fates) => {
+            let fate = |at: &u8| match at {
+                0 => Fate::Conflict,
+                1 => Fate::Retry(Duration::from_millis(700)),
+                2 => Fate::Unheard(Duration::from_secs(2)),
+                _ => Fate::Lands,
+            };
+            w.fates.extend(fates.iter().map(fate));
+        }
+        Step::Policy(on) => take_policy(w, on),
+        Step::Restart(reversed) => {
+            let mut order: Vec<String> = w.objects.keys().cloned().collect();
+            if reversed {
+                order.reverse();
+            }
+            w.restart(&order.iter().map(String::as_str).collect::<Vec<_>>());
+        }
+        _ => take_parents(w, step),
+    }
+}
+
+fn take_parents(w: &mut World, step: &Step) {
+    let (Step::Parent { parent: at, .. }
+    | Step::Own { parent: at, .. }
+    | Step::Respecify { parent: at, .. }
+    | Step::Evidence { parent: at, .. }
+    | Step::Delete(at)
+    | Step::Expect { parent: at, .. }
+    | Step::Blot { parent: at }) = *step
+    else {
+        return;
+    };
+    let name = parent(at);
+    if let Step::Parent { evidence: marks, both, selects, .. } = *step {
+        if w.objects.contains_key(&name) {
+            return;
+        }
+        let both = both && w.policies.contains_key(&OTHER);
+        return w.parent_so(&name, |p| {
+            p.evidence = evidence(marks);
+            if both {
+                p.policies.push(OTHER);
+            }
+            if selects {
+                p.selects = p.policies.iter().map(|policy| (*policy, SelectorId(1))).collect();
+            }
+        });
+    }
+    if !w.objects.contains_key(&name) {
+        return;
+    }
+    match *step {
+        Step::Own { of, .. } => w.change(&name, |object| {
+            let above = of.map(|of| [(POLICY, 1, parent(of)), (OTHER, 2, parent(of))]);
+            object.owners = above.into_iter().flatten().collect();
+        }),
+        Step::Respecify { evidence: marks, .. } => w.respecify(&name, evidence(marks)),
+        Step::Evidence { evidence: marks, .. } => w.change_parent(&name, |p| p.evidence = evidence(marks)),
+        Step::Delete(_) => w.change_parent(&name, |p| p.deleting = true),
+        Step::Expect { child: expected, .. } => {
+            w.change_parent(&name, |p| p.expects = vec![(OTHER, 0, child(expected))]);
+        }
+        Step::Blot { .. } => w.change_parent(&name, |p| {
+            if let Some(entry) = p.status.get_mut(&POLICY) {
+                entry.stalled = !entry.stalled;
+            }
+        }),
+        _ => {}
+    }
+}

@@ -25,11 +25,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use readiness::{Assessment, Level, Reason, Text, Time, Verdict};
-use serde::Deserialize;
 use serde_json::Value;
 
 use crate::branch::Branch;
-use crate::cel::{CompileError, EvalError, Health, HealthCheck, ReadyWhen};
+use crate::cel::{self, CompileError, EvalError, Health, HealthCheck, ReadyWhen};
 use crate::lua::{Library, Object, Outcome, Script};
 use crate::{Gvk, PeerVerdict, Profile};
 
@@ -261,15 +260,9 @@ fn said<'r>(name: &'r str, outcome: &Outcome) -> Judged<'r> {
 }
 
 fn library<'r>(name: &str, scripts: &'r Library, object: Object<'_>, now: Time) -> Judged<'r> {
-    let (api_version, kind) = match object {
-        Object::Tree(tree) => {
-            let text = |field: &str| tree.get(field).and_then(Value::as_str).unwrap_or_default().to_owned();
-            (text("apiVersion"), text("kind"))
-        }
-        Object::Text(text) => match serde_json::from_str::<TypeOf<'_>>(text) {
-            Ok(of) => (of.api_version.into_owned(), of.kind.into_owned()),
-            Err(error) => return Judged::failed(&format!("the object cannot be read: {error}")),
-        },
+    let (api_version, kind) = match cel::type_of(object) {
+        Ok(of) => of,
+        Err(error) => return Judged::trouble("", &error),
     };
     let gvk = Gvk::new(&api_version, &kind);
     match scripts.script(gvk.group, gvk.kind) {
@@ -277,16 +270,6 @@ fn library<'r>(name: &str, scripts: &'r Library, object: Object<'_>, now: Time) 
         Some(Err(error)) => Judged::failed(&error.to_string()),
         None => Judged::failed(&format!("{name} has no script for {kind} of {api_version}")),
     }
-}
-
-/// Of which kind an object is; nothing else of it is read.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct TypeOf<'a> {
-    #[serde(borrow, default)]
-    api_version: std::borrow::Cow<'a, str>,
-    #[serde(borrow, default)]
-    kind: std::borrow::Cow<'a, str>,
 }
 
 /// The object as the peers' rules read it.

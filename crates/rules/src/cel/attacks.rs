@@ -237,3 +237,14 @@ fn compiling_and_judging_fit_the_stack_of_a_small_thread() {
         thread.join().unwrap();
     }
 }
+
+#[test]
+fn the_deepest_object_that_is_read_fits_the_stack_of_a_worker() {
+    let deep = format!(r#"{{"spec": {}1{}}}"#, r#"{"a":["#.repeat(149), "]}".repeat(149));
+    let judge = move || {
+        let rule = ReadyWhen::compile(&["spec == self.spec && type(spec.a) == list"], None).unwrap();
+        rule.judge(Object::Text(&deep))
+    };
+    let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(judge).unwrap();
+    assert_eq!(thread.join().unwrap(), Ok(None));
+}

@@ -155,6 +155,9 @@ fn a_library_answers_by_kind_and_says_where_it_has_no_answer() {
     assert_eq!(of("Db"), says(Level::Ready, "Healthy", "Db", "argocd-cm example.com/Db line 1"));
     assert_eq!(of("Other").2, "argocd-cm has no script for Other of example.com/v1");
     assert_eq!(of("Broken").1, "RuleFailed");
+    let twice = r#"{"kind": "Other", "apiVersion": "example.com/v1", "kind": "Db", "metadata": null}"#;
+    assert_eq!(rule.judge(Object::Text(twice), NOW).assessment.verdict.level, Level::Ready);
+    assert_eq!(shown(&rule, &json!({"apiVersion": null, "kind": 5})).1, "RuleFailed");
 }
 
 #[test]

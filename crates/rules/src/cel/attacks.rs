@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::lua::Limit;
 
 /// What an attack must end in.
 #[derive(Clone, Debug, PartialEq)]

@@ -27,8 +27,11 @@
 //! them. The parser is Google's grammar, knows where each node stands, and in half a million random inputs neither
 //! crashed nor took longer than 10 ms; what it lacks is a guard of its stack, which `parse` gives it.
 
+mod errors;
 mod eval;
+mod flux;
 mod functions;
+mod kro;
 mod loops;
 mod lower;
 mod macros;
@@ -41,78 +44,19 @@ mod parse;
 mod tree;
 mod value;
 
-use std::fmt;
 use std::sync::LazyLock;
 
-use crate::lua::{Limit, Object};
+pub use errors::{CompileError, EvalError};
+pub use flux::{Health, HealthCheck};
+pub use kro::ReadyWhen;
+
+use crate::lua::Object;
 use eval::Frame;
 use lower::Lower;
 use meter::Meter;
 use node::Node;
-use tree::{Fields, Needs, Tree, Unreadable};
+use tree::{Fields, Needs, Tree};
 use value::{Fault, Ty, Val};
-
-/// Why an expression is none.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{line}:{column}: {message}")]
-pub struct CompileError {
-    /// From 1.
-    pub line: u32,
-    /// From 1, in characters.
-    pub column: u32,
-    /// What is wrong there.
-    pub message: String,
-    /// Not wrong, but more than is taken.
-    pub limit: bool,
-}
-
-impl CompileError {
-    fn new(line: u32, column: u32, message: String) -> CompileError {
-        CompileError { line, column, message, limit: false }
-    }
-}
-
-/// Why an expression has no value for this object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EvalError {
-    /// In the words of cel-go, where it has some.
-    pub message: String,
-    /// A field is not there (yet).
-    pub absent: bool,
-    /// The bound that stopped it.
-    pub limit: Option<Limit>,
-}
-
-impl fmt::Display for EvalError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl EvalError {
-    fn of(fault: &Fault) -> EvalError {
-        let limit = if let Fault::Limit(limit) = fault { Some(*limit) } else { None };
-        let absent = match fault {
-            Fault::NoKey(_) | Fault::NoField(_) => true,
-            Fault::Words(words) => words.starts_with("index out of bounds"),
-            _ => false,
-        };
-        EvalError { message: fault.to_string(), absent, limit }
-    }
-
-    fn plain(message: impl Into<String>) -> EvalError {
-        EvalError { message: message.into(), absent: false, limit: None }
-    }
-
-    fn unreadable(why: Unreadable) -> EvalError {
-        match why {
-            Unreadable::TooDeep => {
-                EvalError { limit: Some(Limit::Depth), ..EvalError::plain("the object is nested too deeply") }
-            }
-            Unreadable::Malformed(words) => EvalError::plain(format!("the object cannot be read: {words}")),
-        }
-    }
-}
 
 /// One expression.
 #[derive(Debug)]
@@ -151,140 +95,6 @@ impl Program {
                 Err(EvalError::plain(format!("the expression yields '{}', not 'bool'", other.ty().name())))
             }
         }
-    }
-}
-
-/// What an object is by Flux's three expressions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Health {
-    /// `current` is true.
-    Current,
-    /// What was observed is not the generation that is.
-    Stale {
-        /// `status.observedGeneration`.
-        observed: i64,
-        /// `metadata.generation`.
-        generation: i64,
-    },
-    /// `inProgress` is true.
-    InProgress,
-    /// `failed` is true.
-    Failed,
-    /// None is true, which is in progress.
-    None,
-}
-
-/// Flux's `healthCheckExprs` for one kind.
-#[derive(Debug)]
-pub struct HealthCheck {
-    in_progress: Option<Program>,
-    failed: Option<Program>,
-    current: Program,
-    needs: Needs,
-}
-
-impl HealthCheck {
-    /// Compiles the expressions. Where one is wrong, the error comes with its name: `current`, `inProgress` or `failed`.
-    pub fn compile(
-        current: &str,
-        in_progress: Option<&str>,
-        failed: Option<&str>,
-    ) -> Result<HealthCheck, (&'static str, CompileError)> {
-        let program = |name: &'static str, source: &str| {
-            Program::compile(source, None, Ty::Bool).map_err(|error| (name, error))
-        };
-        let in_progress = in_progress.map(|source| program("inProgress", source)).transpose()?;
-        let failed = failed.map(|source| program("failed", source)).transpose()?;
-        let current = program("current", current)?;
-        let mut needs = Needs::default();
-        needs.part_of("status", "observedGeneration");
-        needs.part_of("metadata", "generation");
-        [&in_progress, &failed].into_iter().flatten().for_each(|program| needs.add(&program.needs));
-        needs.add(&current.needs);
-        Ok(HealthCheck { in_progress, failed, current, needs })
-    }
-
-    /// Judges an object in Flux's order: the generation first, then `inProgress`, `failed`, `current`. The first error
-    /// ends it, with the name of the expression; a missing field is one.
-    pub fn judge(&self, object: Object<'_>) -> Result<Health, (&'static str, EvalError)> {
-        let fields = self.needs.read(object).map_err(|why| ("", EvalError::unreadable(why)))?;
-        if let Some((observed, generation)) = generations(&fields) {
-            return Ok(Health::Stale { observed, generation });
-        }
-        let meter = Meter::default();
-        let in_order = [
-            ("inProgress", self.in_progress.as_ref(), Health::InProgress),
-            ("failed", self.failed.as_ref(), Health::Failed),
-            ("current", Some(&self.current), Health::Current),
-        ];
-        for (name, program, health) in in_order {
-            if let Some(program) = program
-                && program.holds(&fields, &meter).map_err(|error| (name, error))?
-            {
-                return Ok(health);
-            }
-        }
-        Ok(Health::None)
-    }
-
-    /// The top-level fields that are read; `None` for the whole object.
-    pub fn fields(&self) -> Option<Vec<&str>> {
-        self.needs.names()
-    }
-}
-
-/// Observed and real generation, where they differ. What is no integer is passed over, as Flux does it.
-fn generations(object: &Fields<'_>) -> Option<(i64, i64)> {
-    let integer = |root: &str, field: &str| match object.get(root) {
-        Some(Tree::Map(fields)) => match fields.get(field) {
-            Some(Tree::Int(number)) => Some(*number),
-            _ => None,
-        },
-        _ => None,
-    };
-    let (observed, generation) =
-        (integer("status", "observedGeneration")?, integer("metadata", "generation")?);
-    (observed != generation).then_some((observed, generation))
-}
-
-/// kro's `readyWhen`: expressions that must all be true.
-#[derive(Debug)]
-pub struct ReadyWhen {
-    programs: Vec<Program>,
-    needs: Needs,
-}
-
-impl ReadyWhen {
-    /// Compiles the expressions, with or without kro's `${…}` around them. `id` is the name of the object in them; without
-    /// it the names are those of [`HealthCheck`]. An error comes with the place of its expression.
-    pub fn compile(expressions: &[&str], id: Option<&str>) -> Result<ReadyWhen, (usize, CompileError)> {
-        let mut programs = Vec::with_capacity(expressions.len());
-        let mut needs = Needs::default();
-        for (at, source) in expressions.iter().enumerate() {
-            let inner = source.trim().strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
-            let program =
-                Program::compile(inner.unwrap_or(source), id, Ty::Bool).map_err(|error| (at, error))?;
-            needs.add(&program.needs);
-            programs.push(program);
-        }
-        Ok(ReadyWhen { programs, needs })
-    }
-
-    /// The place of the first expression that is not true, if there is one; or of the first that has no value.
-    pub fn judge(&self, object: Object<'_>) -> Result<Option<usize>, (usize, EvalError)> {
-        let fields = self.needs.read(object).map_err(|why| (0, EvalError::unreadable(why)))?;
-        let meter = Meter::default();
-        for (at, program) in self.programs.iter().enumerate() {
-            if !program.holds(&fields, &meter).map_err(|error| (at, error))? {
-                return Ok(Some(at));
-            }
-        }
-        Ok(None)
-    }
-
-    /// The top-level fields that are read; `None` for the whole object.
-    pub fn fields(&self) -> Option<Vec<&str>> {
-        self.needs.names()
     }
 }
 

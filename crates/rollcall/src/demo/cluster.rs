@@ -27,6 +27,11 @@ impl Cluster {
         Ok(cluster)
     }
 
+    /// How everybody reaches it.
+    pub(super) fn kubectl(&self) -> String {
+        format!("kubectl -s {}", self.server.addr())
+    }
+
     /// A client, over HTTP like everybody's.
     pub(super) fn client(&self) -> anyhow::Result<kube::Client> {
         client(&self.server.url())

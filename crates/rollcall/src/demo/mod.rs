@@ -82,14 +82,15 @@ pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
     let stop = CancellationToken::new();
     let mut service = serve(&cluster, listener, trees_in, stop.clone())?;
     let said = Said::listen(cluster.client()?);
-    let caption = watch::Sender::new(Caption { listening: listening.clone(), ..Caption::default() });
+    let before = Caption { listening, kubectl: cluster.kubectl(), ..Caption::default() };
+    let caption = watch::Sender::new(before.clone());
     let show = if look.live {
         Show::Live(caption.clone())
     } else {
-        say(&listening);
+        say(&format!("{}\ncluster: {} get shops,databases", before.listening, before.kubectl));
         Show::Lines(look)
     };
-    let stage = Stage::new(cluster.clone(), meter, said, trees.clone(), pace, show);
+    let stage = Stage::new(cluster.clone(), meter, said, trees.clone(), pace, show, before);
     let ending = tokio::select! {
         ending = tell(stage, args.once) => ending,
         ended = &mut service => Ending::Broken(why(ended)),

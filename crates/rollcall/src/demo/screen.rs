@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use super::cluster::Cluster;
 use super::look::Look;
 use super::show::Caption;
-use super::text::{Line, Style};
+use super::text::{Line, Style, cut};
 use super::{transcript, tree};
 
 /// Alternate screen, no cursor; and back.
@@ -144,13 +144,13 @@ fn head(caption: &Caption, now: i64, width: usize) -> Line {
 fn foot(caption: &Caption, width: usize) -> Line {
     let end = "Ctrl-C ends";
     let at = width.saturating_sub(end.len());
-    let line = if caption.over {
-        Line::new(Style::Good, format!("{} ", transcript::verdict(caption)))
-            .then(Style::Dim, caption.listening.clone())
-    } else {
-        Line::new(Style::Dim, caption.listening.clone())
-    };
-    line.to(at).then(Style::Dim, end)
+    let held = if caption.over { format!("{} ", transcript::verdict(caption)) } else { String::new() };
+    let room = at.saturating_sub(held.chars().count() + 1);
+    let both = format!("{} · {}", caption.listening, caption.kubectl);
+    // Who has seen the end wants to look around.
+    let one = if caption.over { &caption.kubectl } else { &caption.listening };
+    let reach = if both.chars().count() <= room { both } else { cut(one, room) };
+    Line::new(Style::Good, held).then(Style::Dim, reach).to(at).then(Style::Dim, end)
 }
 
 #[cfg(test)]
@@ -173,6 +173,7 @@ mod tests {
             past: vec![said.clone(); 40],
             said,
             listening: "metrics: http://127.0.0.1:8080/metrics".to_owned(),
+            kubectl: "kubectl -s 127.0.0.1:40351".to_owned(),
             since: 1,
             ..Caption::default()
         }
@@ -194,7 +195,11 @@ mod tests {
             lines[0].fit(80, false),
             "rollcall demo   5 of 9 · A grandchild fails and recovers                  01:04"
         );
-        assert!(lines[23].fit(80, false).ends_with("Ctrl-C ends"));
+        let foot = "metrics: http://127.0.0.1:8080/metrics · kubectl -s 127.0.0.1:40351  Ctrl-C ends";
+        assert_eq!(lines[23].fit(80, false), foot);
+        let over = Caption { over: true, met: 25, ..caption() };
+        let foot = "All 25 expectations held. kubectl -s 127.0.0.1:40351                 Ctrl-C ends";
+        assert_eq!(picture(&over, &[], 65_000, 80, 24)[23].fit(80, false), foot);
     }
 
     #[test]

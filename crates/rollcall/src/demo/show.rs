@@ -44,6 +44,8 @@ pub(super) struct Caption {
     pub(super) met: usize,
     /// Where metrics are served.
     pub(super) listening: String,
+    /// How to look at the cluster with one's own tools.
+    pub(super) kubectl: String,
     /// When the story began, in milliseconds since the Unix epoch.
     pub(super) since: i64,
     /// The story is over.

@@ -106,11 +106,8 @@ impl Stage {
         trees: watch::Receiver<Arc<Vec<TreeNode>>>,
         pace: Pace,
         show: Show,
+        caption: Caption,
     ) -> Stage {
-        let caption = match &show {
-            Show::Live(caption) => caption.borrow().clone(),
-            Show::Lines(_) => Caption::default(),
-        };
         Stage { cluster, meter, pace, said, trees, show, caption, mark: 0, unmet: Vec::new() }
     }
 

@@ -82,7 +82,8 @@ pub(super) fn end(caption: &Caption, stays: bool) -> Vec<Line> {
     out[1] = Line::new(Style::Dim, "─".repeat(WIDTH));
     out.push(Line::new(Style::Good, verdict(caption)));
     if stays {
-        out.push(Line::new(Style::Plain, "The cluster stays up. Ctrl-C ends it."));
+        let get = format!("The cluster stays up: {} get shops,databases", caption.kubectl);
+        out.extend([Line::new(Style::Plain, get), Line::new(Style::Plain, "Ctrl-C ends it.")]);
     }
     out
 }

@@ -2,6 +2,7 @@
 
 mod compile;
 mod file;
+mod groups;
 mod libraries;
 mod plan;
 mod ready;
@@ -9,8 +10,9 @@ mod selector;
 mod status;
 mod task;
 
-pub use compile::{Compiled, CompiledGroup, GroupCount, Problem, belongs_to_others, compile};
+pub use compile::{Compiled, Problem, belongs_to_others, compile};
 pub use file::{Manifest, read as read_file, read_manifests, to_yaml};
+pub use groups::{CompiledGroup, GroupCount};
 pub(crate) use plan::{InUse, KindPlan, Plan};
 pub use ready::{ConfigMapName, GroupRule};
 pub use selector::parse as parse_selector;

@@ -10,7 +10,8 @@ use watcher::plan::{
     ChildRule, CountRule, Find, Interest, LabelRule, Lens, ParentRule, ReferenceRule, UserRule,
 };
 
-use super::compile::{Compiled, CompiledGroup, GroupCount};
+use super::compile::Compiled;
+use super::groups::{CompiledGroup, GroupCount};
 use super::libraries::Libraries;
 use super::ready::GroupRule;
 use crate::core::{GroupWords, PolicyWords};

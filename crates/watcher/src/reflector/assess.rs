@@ -8,7 +8,8 @@ use readiness::{Assessment, Reason, Time};
 use rules::Object;
 use serde_json::value::RawValue;
 
-use super::{Reflector, unknown};
+use super::Reflector;
+use super::door::unknown;
 use crate::plan::{Interest, Lens, UserRule};
 use crate::wire::Child;
 

@@ -13,8 +13,8 @@ pub(crate) fn written(value: &Value) -> Vec<u8> {
 
 fn escaped(text: String) -> Vec<u8> {
     // Outside strings none of them can stand.
-    let plain = !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']);
-    if plain {
+    // 0xE2 begins the two line separators, among others.
+    if !text.bytes().any(|byte| matches!(byte, b'<' | b'>' | b'&' | 0xE2)) {
         return text.into_bytes();
     }
     let mut out = String::with_capacity(text.len() + 16);

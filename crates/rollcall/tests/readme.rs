@@ -146,6 +146,16 @@ fn what_is_linked_exists() {
 }
 
 #[test]
+fn the_places_that_the_code_map_names_exist() {
+    let map = text("crates/README.md");
+    let places: Vec<_> = map.split('`').skip(1).step_by(2).filter(|word| word.contains("/src/")).collect();
+    assert!(places.len() >= 5, "{places:?}");
+    for place in places {
+        assert!(root().join("crates").join(place).exists(), "{place}");
+    }
+}
+
+#[test]
 fn both_readmes_install_alike() {
     let install = |file| blocks(file).into_iter().find(|(_, body)| body.contains("apply --server-side -k"));
     assert_eq!(install("README.md"), install("deploy/README.md"));
@@ -161,7 +171,7 @@ fn what_is_said_not_to_be_built_is_refused() {
     };
     let readme = text("README.md");
     let unbuilt = [
-        ("`expect.cel`", "expect: { cel: 'true' }"),
+        ("`expect.cel`", "expect: { cel: '1' }"),
         ("`find.refs`", "find: { refs: spec.secretName }"),
         ("`afterDeletion`", "afterDeletion: remember"),
     ];

@@ -265,3 +265,35 @@ fn a_count_is_an_int_over_a_named_object() {
         "the expression yields 'string', not 'int'"
     );
 }
+
+#[test]
+fn garbled_expressions_are_refused_or_evaluated_and_nothing_crashes() {
+    let object = object();
+    let mut dice: u64 = 7;
+    let mut below = |limit: usize| {
+        dice = dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (dice >> 33) as usize % limit
+    };
+    let mut evaluated = 0;
+    for _ in 0..1500 {
+        let mut source: Vec<char> = TRUE[below(TRUE.len())].chars().collect();
+        for _ in 0..=below(4) {
+            let (from, to) = (below(source.len()), below(source.len()));
+            match below(4) {
+                0 => drop(source.remove(from)),
+                1 => source.insert(to, source[from]),
+                2 => source.swap(from, to),
+                _ => source[from] = ['(', '\'', '?', '0', '.', '\\', '{', 'é'][below(8)],
+            }
+        }
+        let source: String = source.into_iter().collect();
+        match ReadyWhen::compile(&[&source], None) {
+            Ok(rule) => {
+                evaluated += 1;
+                let _ = rule.judge(Object::Tree(&object));
+            }
+            Err((_, error)) => assert!(!error.message.contains("crashed"), "{source}: {error}"),
+        }
+    }
+    assert!(evaluated > 50, "only {evaluated} were expressions");
+}

@@ -231,3 +231,40 @@ impl Delivery {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn digest(number: u64) -> Digest {
+        Digest { whole: number, gist: number }
+    }
+
+    #[test]
+    fn a_write_that_is_seen_long_after_its_answer_was_lost_is_ours_all_the_same() {
+        let (mut delivery, mut now) = (Delivery::default(), Time(0));
+        let window = Duration::from_secs(1);
+        for _ in 0..FIGHT {
+            now = now + Duration::from_secs(30);
+            assert_eq!(delivery.offer(digest(1), window, now).0, Decision::Send);
+            delivery.settle(Outcome::Retry(Duration::ZERO), now);
+            delivery.read(digest(1), now);
+            assert_eq!(delivery.offer(digest(1), window, now).0, Decision::Same);
+            assert!(!delivery.yielding());
+            // Somebody overwrites it.
+            delivery.read(digest(2), now);
+        }
+        assert!(delivery.yielding());
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_before_our_write_was_heard_of_is_no_fight() {
+        let mut delivery = Delivery::default();
+        assert_eq!(delivery.offer(digest(1), Duration::ZERO, Time(0)).0, Decision::Send);
+        delivery.settle(Outcome::Retry(Duration::ZERO), Time(1));
+        for other in 2..10 {
+            delivery.read(digest(other), Time(2));
+        }
+        assert!(!delivery.yielding());
+    }
+}

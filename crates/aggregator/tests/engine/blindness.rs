@@ -131,3 +131,42 @@ fn blindness_below_climbs() {
     w.run(1_000);
     assert_eq!(w.says("top"), "ChildrenUnknown");
 }
+
+#[test]
+fn a_true_that_was_not_written_before_a_list_is_awaited_is_not_written_while_it_is() {
+    let mut w = World::with(policy());
+    w.parent("db");
+    w.child("web", "db", Ready);
+    w.run(5_000);
+    w.fates = vec![crate::server::Fate::Retry(std::time::Duration::from_millis(500))];
+    w.run(200);
+    assert_eq!(w.reason("db").unwrap().word(), "AllChildrenReady");
+    w.kind(CHILDREN, KindState::Listing);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "ChildrenSettling");
+    w.kind(CHILDREN, KindState::Synced);
+    w.run(1_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn a_parent_below_that_is_being_deleted_is_known_to_be_before_everything_was_listed() {
+    let other = aggregator::PolicyId(2);
+    let mut w = World::empty();
+    w.policy(POLICY, groups(vec![group(PARENTS)]));
+    w.policy(other, groups(vec![group(EXTRAS)]));
+    w.sync();
+    w.parent("top");
+    w.parent_so("mid", |p| p.policies = vec![other]);
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+    w.kind(EXTRAS, KindState::Listing);
+    w.change_parent("mid", |p| p.deleting = true);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "ChildrenTerminating");
+    let before = w.log.len();
+    w.restart(&[]);
+    w.run(20_000);
+    w.kind(EXTRAS, KindState::Synced);
+    w.run(20_000);
+    assert!(w.log[before..].iter().all(|written| written.parent == "mid"), "{:?}", &w.log[before..]);
+}

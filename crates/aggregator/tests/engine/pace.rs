@@ -32,6 +32,23 @@ fn a_chatty_child_cannot_starve_its_parent() {
 }
 
 #[test]
+fn what_follows_the_first_edge_is_told_once_it_is_quiet() {
+    let mut w = well();
+    w.delay = Duration::ZERO;
+    w.turn("web", Failed);
+    w.run(200);
+    let before = w.told("db").len();
+    for level in [Progressing, Unknown, Progressing, Unknown, Progressing] {
+        w.turn("web", level);
+        w.run(60);
+    }
+    assert_eq!(w.told("db").len(), before);
+    let quiet = w.millis() + 40;
+    w.run(2_000);
+    assert_eq!(w.told("db")[before..], [(quiet, "ChildrenProgressing".to_owned())]);
+}
+
+#[test]
 fn many_chatty_children_below_many_parents_of_one_do_not_add_up() {
     let mut w = World::with(policy());
     w.parent("top");

@@ -163,3 +163,16 @@ fn policies_answer_each_for_its_own_generation() {
     let after = &w.log[before].after;
     assert!(after.values().all(|e| e.about == 2 && e.brief() == "ChildrenPending"), "{after:?}");
 }
+
+#[test]
+fn policies_of_a_parent_come_in_one_order_whatever_was_seen_first() {
+    let mut w = World::empty();
+    w.policy(POLICY, policy());
+    w.policy(OTHER, groups(vec![group(EXTRAS)]));
+    w.sync();
+    w.create("disk", EXTRAS, Failed, |disk| disk.owners = vec![(OTHER, 0, "db".to_owned())]);
+    w.parent("db");
+    assert_eq!(w.engine.policies_of(w.id("db")).collect::<Vec<_>>(), [POLICY], "the other does not apply");
+    w.change_parent("db", |p| p.policies.push(OTHER));
+    assert_eq!(w.engine.policies_of(w.id("db")).collect::<Vec<_>>(), [POLICY, OTHER]);
+}

@@ -130,3 +130,19 @@ fn a_parent_that_is_deleted_is_told_once_and_then_left_alone() {
     w.run(60_000);
     assert_eq!(w.log.len(), before);
 }
+
+#[test]
+fn a_deadline_is_not_passed_by_a_restart_that_finds_an_old_unknown() {
+    let mut w = World::with(Policy { deadline: Some(Duration::from_mins(10)), ..policy() });
+    w.parent("db");
+    w.child("web", "db", Unknown);
+    w.run(9 * 60_000);
+    w.respecify("db", Evidence::Handled);
+    w.run(30_000);
+    assert_eq!(w.says("db"), "ChildrenUnknown");
+    w.restart(&[]);
+    w.run(9 * 60_000);
+    assert_eq!(w.says("db"), "ChildrenUnknown", "its status is older than the generation that it is about");
+    w.run(2 * 60_000);
+    assert_eq!(w.says("db"), "DeadlineExceeded!");
+}

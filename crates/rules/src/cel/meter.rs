@@ -12,8 +12,9 @@ pub(super) const STEPS: u32 = 100_000;
 /// Bytes that an evaluation may make. What it made and dropped counts too.
 pub(super) const BYTES: usize = 8 << 20;
 
-/// Steps decide, so that the same object gets the same verdict on a busy machine. This is for what nobody counted.
-const TIME: Duration = Duration::from_millis(100);
+/// Steps decide, so that the same object gets the same verdict on a busy machine. This is for what nobody counted,
+/// and longer than a container that has used up its share of CPU has to wait for the next.
+const TIME: Duration = Duration::from_millis(250);
 
 /// The account of one judgement.
 #[derive(Debug, Default)]

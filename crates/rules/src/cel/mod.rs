@@ -16,7 +16,7 @@
 //! quantity, version, address or URL beside a value of another type is unequal, where Kubernetes has an error.
 //!
 //! **Bounds.** When an expression is compiled: its length (8 KiB), its depth (100), loops within loops (5). While it runs:
-//! 100,000 steps (an operation, an element walked, 64 bytes read) and 8 MiB made, and as a last resort 100 ms. A limit ends the
+//! 100,000 steps (an operation, an element walked, 64 bytes read) and 8 MiB made, and as a last resort 250 ms. A limit ends the
 //! evaluation; `&&`, `||`, `all` and `exists`, which absorb errors, do not absorb that.
 //!
 //! **Why the parser of the `cel` crate and not its interpreter.** Tried: `cel` 0.15 and `kube-cel` 0.8. Neither interpreter has a

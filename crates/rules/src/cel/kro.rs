@@ -15,7 +15,7 @@ pub struct ReadyWhen {
 
 impl ReadyWhen {
     /// Compiles the expressions, with or without kro's `${…}` around them. `id` is the name of the object in them; without
-    /// it the names are those of [`HealthCheck`]. An error comes with the place of its expression.
+    /// it the names are those of [`HealthCheck`](super::HealthCheck). An error comes with the place of its expression.
     pub fn compile(expressions: &[&str], id: Option<&str>) -> Result<ReadyWhen, (usize, CompileError)> {
         let mut programs = Vec::with_capacity(expressions.len());
         let mut needs = Needs::default();

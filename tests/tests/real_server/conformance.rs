@@ -1,10 +1,14 @@
 //! The sandbox tells the truth about a real server: both are asked the same and have to answer the same.
 
 use acceptance::control_plane::{self, ControlPlane};
+use acceptance::crd::Crd;
 use acceptance::places;
+use acceptance::scene::Scene;
+use acceptance::wish::has;
 use anyhow::{Context, Result};
 use sandbox::conformance::{Endpoint, Outcome, cases, differences, run};
 use sandbox::{Options, Server};
+use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_sandbox_answers_as_the_real_server_does() -> Result<()> {
@@ -88,6 +92,24 @@ async fn kubectl_works_with_the_sandbox() -> Result<()> {
         let said = kubectl(words)?;
         assert!(said.contains(wanted), "kubectl {words} should say {wanted:?}, says: {said}");
     }
+    Ok(())
+}
+
+/// The server compares texts in a guard, and escapes these characters in its own: a guard that spells them plainly
+/// never holds.
+#[tokio::test]
+async fn a_neighbour_may_use_characters_that_json_may_escape() -> Result<()> {
+    let scene = Scene::set("escaped").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    scene.crd(&Crd::new("Shard")).await?;
+    scene.create(scene.custom("Database", "db")).await?;
+    let odd = json!({ "type": "Odd", "status": "True", "message": "1 < 2 & \"3\" > 2, é \u{2028} /" });
+    scene.change_status("Database/db", json!({ "conditions": [odd] })).await?;
+    scene.policy("db", "Database", json!({ "children": [scene.child("Shard")] })).await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    scene.until("Database/db", has("Ready", true)).await?;
+    let db = scene.get("Database/db").await?;
+    assert_eq!(db["status"]["conditions"][0], odd, "the neighbour's word stays as it was");
     Ok(())
 }
 

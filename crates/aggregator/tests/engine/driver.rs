@@ -71,7 +71,10 @@ impl World {
             let naive = naive::answer(self, name, policy);
             assert_eq!(naive.reason, entry.reason, "{name} is told to be ready");
         }
-        let first = before.is_none_or(|before| before.about != entry.about);
+        // An entry that was taken away is not announced again.
+        let uid = self.objects[name].uid;
+        let mut told = self.log.iter().filter(|w| w.uid == uid).filter_map(|w| w.after.get(&policy));
+        let first = !told.any(|told| told.about == entry.about);
         let unsaid = matches!(entry.reason, ParentReason::ChildrenPending | ParentReason::Terminating);
         assert!(!first || unsaid, "the first word about {name} is {}", entry.brief());
     }

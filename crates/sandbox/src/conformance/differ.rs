@@ -189,3 +189,43 @@ fn by_owner(entries: &Value) -> Value {
     });
     Value::Object(named.collect::<Map<String, Value>>())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::run::Exchange;
+    use super::*;
+
+    fn told(request: &str, real: Value, sandbox: Value) -> Vec<(String, bool)> {
+        let answered = |body: Value| Outcome {
+            name: "a case".into(),
+            failures: Vec::new(),
+            exchanges: vec![Exchange { request: request.into(), status: 200, body }],
+        };
+        let found = differences(&[answered(real)], &[answered(sandbox)]);
+        found.into_iter().map(|one| (one.path.clone(), one.left_out().is_some())).collect()
+    }
+
+    #[test]
+    fn what_is_never_the_same_twice_is_no_difference() {
+        let one = json!({"metadata": {"uid": "a", "resourceVersion": "7", "managedFields": [{"manager": "x"}, {"manager": "y"}]}});
+        let other = json!({"metadata": {"uid": "b", "resourceVersion": "9", "managedFields": [{"manager": "y"}, {"manager": "x"}]}});
+        assert_eq!(told("GET {maps}/a", one, other), []);
+    }
+
+    #[test]
+    fn whatever_else_differs_is_told_with_its_place() {
+        let one = json!({"metadata": {"uid": "a"}, "spec": {"list": [1, 2]}, "status": {}});
+        let other = json!({"metadata": {}, "spec": {"list": [1, 3]}});
+        let places = ["/metadata/uid", "/spec/list/1", "/status"].map(|place| (place.to_owned(), false));
+        assert_eq!(told("GET {maps}/a", one, other), places);
+    }
+
+    #[test]
+    fn the_sandbox_may_be_silent_about_what_it_leaves_out_and_may_not_lie() {
+        let real = json!({"spec": {"serviceAccountName": "default"}});
+        let place = || "/spec/serviceAccountName".to_owned();
+        assert_eq!(told("GET {pods}/a", real.clone(), json!({"spec": {}})), [(place(), true)]);
+        let lie = json!({"spec": {"serviceAccountName": "other"}});
+        assert_eq!(told("GET {pods}/a", real, lie), [(place(), false)]);
+    }
+}

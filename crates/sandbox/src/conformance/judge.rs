@@ -92,3 +92,34 @@ pub(super) fn short(value: &Value) -> String {
     let text = value.to_string();
     if text.len() <= 300 { text } else { format!("{}…", text.chars().take(300).collect::<String>()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_expectation_holds_or_is_told() {
+        let body =
+            json!({"a": {"list": [{"metadata": {"name": "x"}}, 2]}, "text": "a long word", "null": null});
+        let saved = BTreeMap::from([("word".to_owned(), "a long word".to_owned())]);
+        let cases = [
+            ("/text", json!("a long word"), json!("a long")),
+            ("/text", json!({"$contains": "long"}), json!({"$contains": "short"})),
+            ("/text", json!({"$starts": "a "}), json!({"$starts": "long"})),
+            ("/text", json!({"$saved": "word"}), json!({"$saved": "other"})),
+            ("/a", json!({"$unlike": "word"}), json!({"$unknown": 1})),
+            ("/a/list", json!({"$size": 2}), json!({"$size": 3})),
+            ("/a/list", json!({"$holds": [2]}), json!({"$holds": [3]})),
+            ("/null", json!({"$present": false}), json!({"$present": true})),
+            ("/none", json!({"$present": false}), json!(null)),
+            ("/none", json!({"$any": [null, 1]}), json!({"$any": [1]})),
+        ];
+        for (pointer, holds, fails) in cases {
+            let told = |wanted: &Value| {
+                unmet(&body, &BTreeMap::from([(pointer.to_owned(), wanted.clone())]), &saved)
+            };
+            assert!(told(&holds).is_empty(), "{pointer} {holds}: {:?}", told(&holds));
+            assert_eq!(told(&fails).len(), 1, "{pointer} {fails}");
+        }
+    }
+}

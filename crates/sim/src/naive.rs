@@ -36,10 +36,13 @@ pub(crate) fn is_child(
     if thing.kind != group.kind {
         return false;
     }
-    if group.by_label {
-        return thing.namespace == parent.namespace && thing.labels.get(LABEL) == Some(&parent.name);
-    }
     let api = &scenario.kinds[policy.parent].api;
+    if group.by_label {
+        // Operators copy labels from parents: what one of them owns counts for that one alone.
+        let mut owners = thing.owners.iter().filter(|(g, k, _)| *k == api.kind && *g == api.group).peekable();
+        let free = owners.peek().is_none() || owners.any(|(_, _, uid)| *uid == parent.uid);
+        return free && thing.namespace == parent.namespace && thing.labels.get(LABEL) == Some(&parent.name);
+    }
     let lives = parent.namespace.is_empty() || parent.namespace == thing.namespace;
     let owned = |(group, kind, uid): &(String, String, String)| {
         *uid == parent.uid && *kind == api.kind && *group == api.group

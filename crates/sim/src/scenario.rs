@@ -172,7 +172,8 @@ impl Scenario {
                 });
                 let parent = &self.kinds[policy.parent].api;
                 let find = if group.by_label {
-                    Find::Labels { keys: vec![LABEL.into()] }
+                    let of = (parent.group.as_str().into(), parent.kind.as_str().into());
+                    Find::Labels { keys: vec![LABEL.into()], of }
                 } else {
                     Find::Owner { group: parent.group.as_str().into(), kind: parent.kind.as_str().into() }
                 };
@@ -258,6 +259,8 @@ impl PolicyDef {
             observed_generation: ObservedGeneration::Auto,
             labels: self.groups.iter().enumerate().filter_map(labelled).collect(),
             names: self.groups.iter().enumerate().filter_map(names).collect(),
+            references: Vec::new(),
+            counts: Vec::new(),
         }
     }
 

@@ -21,6 +21,8 @@ mod look;
 #[cfg(feature = "io")]
 mod metrics;
 #[cfg(feature = "io")]
+pub mod offline;
+#[cfg(feature = "io")]
 pub mod policies;
 #[cfg(feature = "io")]
 pub mod rbac;

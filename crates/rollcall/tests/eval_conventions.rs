@@ -15,11 +15,12 @@ use serde_json::{Map, Value, json};
 
 const HELD_OUT: &str = include_str!("conventions/heldout.txt");
 const SECOND: &str = include_str!("conventions/second.txt");
+const BUILTIN: &str = include_str!("conventions/builtin.txt");
 
 /// One line of the table.
 struct Case<'a> {
     line: &'a str,
-    expected: char,
+    expected: &'a str,
     object: Value,
 }
 
@@ -31,9 +32,10 @@ fn cases(table: &str) -> Vec<Case<'_>> {
 fn case(line: &str) -> Case<'_> {
     let mut parts = line.split(" | ");
     let mut head = parts.next().unwrap().split(' ');
-    let expected = head.next().unwrap().chars().next().unwrap();
+    let expected = head.next().unwrap();
     let (api_version, kind) = (head.next().unwrap(), head.next().unwrap());
-    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}});
+    let metadata = json!({"name": "x", "creationTimestamp": "2026-01-01T00:00:00Z"});
+    let mut object = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata});
     for part in parts {
         let (first, rest) = part.split_at(1);
         match (first, part.split_once('=')) {
@@ -74,6 +76,7 @@ fn field(object: &mut Value, path: &str, text: &str) {
         "gen" => "metadata.generation".to_owned(),
         "obs" => "status.observedGeneration".to_owned(),
         "conditions_raw" => "status.conditions".to_owned(),
+        "endpoints" => return object["endpoints"] = value,
         path if path.starts_with("spec.") || path.starts_with("metadata.") => path.to_owned(),
         path => format!("status.{path}"),
     };
@@ -92,9 +95,13 @@ fn place<'a>(object: &'a mut Value, path: &str, otherwise: Value) -> &'a mut Val
 
 /// The verdicts of the built binary.
 fn verdicts(cases: &[Case<'_>]) -> Vec<Value> {
-    let input: Vec<&Value> = cases.iter().map(|case| &case.object).collect();
+    judge(&cases.iter().map(|case| &case.object).collect::<Vec<_>>(), "2026-01-01T00:01:00Z")
+}
+
+/// The verdicts of the built binary at a moment.
+fn judge(input: &[&Value], at: &str) -> Vec<Value> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_rollcall"))
-        .args(["eval", "-f", "-", "-o", "json"])
+        .args(["eval", "-f", "-", "-o", "json", "--at", at])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -108,13 +115,13 @@ fn verdicts(cases: &[Case<'_>]) -> Vec<Value> {
 }
 
 /// How a verdict compares with the table's letter.
-fn letter(verdict: &str) -> char {
+fn letter(verdict: &str) -> &'static str {
     match verdict {
-        "Ready" => 'R',
-        "Progressing" | "Terminating" => 'P',
-        "Failed" | "Stuck" | "Missing" => 'F',
-        "Suspended" => 'S',
-        _ => 'U',
+        "Ready" => "R",
+        "Progressing" | "Terminating" => "P",
+        "Failed" | "Stuck" | "Missing" => "F",
+        "Suspended" => "S",
+        _ => "U",
     }
 }
 
@@ -128,7 +135,7 @@ struct Score {
     not_healthy: usize,
     false_ready: usize,
     differences: String,
-    confusion: BTreeMap<(char, char), usize>,
+    confusion: BTreeMap<(String, &'static str), usize>,
 }
 
 fn score(table: &str) -> Score {
@@ -140,11 +147,11 @@ fn score(table: &str) -> Score {
         let said = letter(verdict["verdict"].as_str().unwrap());
         score.all += 1;
         score.agree += usize::from(said == case.expected);
-        score.healthy += usize::from(case.expected == 'R');
-        score.not_healthy += usize::from(case.expected != 'R');
-        score.recognised += usize::from(case.expected == 'R' && said == 'R');
-        score.false_ready += usize::from(case.expected != 'R' && said == 'R');
-        *score.confusion.entry((case.expected, said)).or_default() += 1;
+        score.healthy += usize::from(case.expected == "R");
+        score.not_healthy += usize::from(case.expected != "R");
+        score.recognised += usize::from(case.expected == "R" && said == "R");
+        score.false_ready += usize::from(case.expected != "R" && said == "R");
+        *score.confusion.entry((case.expected.to_owned(), said)).or_default() += 1;
         if said != case.expected {
             let (reason, rule) = (&verdict["reason"], &verdict["rule"]);
             writeln!(score.differences, "{said} {reason} {rule}\n    {}", case.line).unwrap();
@@ -164,6 +171,9 @@ fn the_generic_rule_reads_the_conventions_of_kinds_it_does_not_know() {
     }
 }
 
+/// What is done to an object that was well.
+type Hurt = Box<dyn Fn(&mut Value)>;
+
 #[test]
 fn one_clear_sign_of_trouble_is_never_outvoted() {
     let condition = |kind: &'static str, sign: &'static str, reason: &'static str| {
@@ -174,7 +184,6 @@ fn one_clear_sign_of_trouble_is_never_outvoted() {
         }
     };
     let set = |path: &'static str, text: &'static str| move |object: &mut Value| field(object, path, text);
-    type Hurt = Box<dyn Fn(&mut Value)>;
     let signs: Vec<(&str, Hurt)> = vec![
         ("it failed", Box::new(condition("Failed", "+", ""))),
         ("it is degraded", Box::new(condition("Degraded", "+", ""))),
@@ -204,13 +213,41 @@ fn one_clear_sign_of_trouble_is_never_outvoted() {
             }),
         ),
     ];
-    let healthy = || [HELD_OUT, SECOND].into_iter().flat_map(cases).filter(|case| case.expected == 'R');
+    let healthy = || [HELD_OUT, SECOND].into_iter().flat_map(cases).filter(|case| case.expected == "R");
     for (what, sign) in signs {
         let mut hurt: Vec<_> = healthy().collect();
-        hurt.iter_mut().for_each(|case| sign(&mut case.object));
+        for case in &mut hurt {
+            sign(&mut case.object);
+        }
         let ready = |(case, verdict): &(&Case<'_>, &Value)| {
             assert!(verdict["verdict"] != "Ready", "{what}, and still {}: {}", verdict["rule"], case.line);
         };
         hurt.iter().zip(&verdicts(&hurt)).for_each(|pair| ready(&pair));
     }
+}
+
+#[test]
+fn kinds_of_kubernetes_are_judged_by_the_table_and_by_the_moment() {
+    let lines = BUILTIN.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let cases: Vec<_> = lines
+        .map(|line| {
+            let (line, later) =
+                line.split_once(" > ").map_or((line, None), |(line, later)| (line, Some(later)));
+            (case(line), later)
+        })
+        .collect();
+    let objects: Vec<_> = cases.iter().map(|(case, _)| &case.object).collect();
+    let said = |verdict: &Value| {
+        format!("{}/{}", verdict["verdict"].as_str().unwrap(), verdict["reason"].as_str().unwrap())
+    };
+    let soon = judge(&objects, "2026-01-01T00:01:00Z");
+    let late = judge(&objects, "2026-01-01T00:11:00Z");
+    let mut wrong = String::new();
+    for (((case, later), soon), late) in cases.iter().zip(&soon).zip(&late) {
+        let expected = (case.expected.to_owned(), later.unwrap_or(case.expected).to_owned());
+        if (said(soon), said(late)) != expected {
+            writeln!(wrong, "{} then {}: {}", said(soon), said(late), case.line).unwrap();
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
 }

@@ -17,7 +17,7 @@ use super::ready::{ConfigMapName, GroupRule};
 
 /// The libraries of all policies in use.
 #[derive(Default)]
-pub(super) struct Libraries {
+pub(crate) struct Libraries {
     known: BTreeMap<ConfigMapName, Known>,
     events: SelectAll<BoxStream<'static, (ConfigMapName, Event<Parent>)>>,
 }

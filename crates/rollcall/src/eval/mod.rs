@@ -6,6 +6,7 @@ mod json;
 mod judge;
 mod progress;
 mod report;
+mod rollup;
 mod scripts;
 mod yaml;
 
@@ -29,6 +30,7 @@ use judge::{Answer, Judge};
 use progress::Progress;
 pub(crate) use report::Output;
 use report::Report;
+use rollup::World;
 
 /// `rollcall eval`.
 #[derive(Args, Debug)]
@@ -58,6 +60,10 @@ pub(crate) struct EvalArgs {
     /// When it has failed; asked second.
     #[arg(long, value_name = "EXPRESSION", requires = "cel_current")]
     cel_failed: Option<String>,
+    /// Roll the objects up by the ReadinessPolicies in this file: prints each parent with what belongs to it, and exits
+    /// by the parents.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["rules", "cel_current"])]
+    policy: Vec<PathBuf>,
     /// From when on something pending or terminating is stuck.
     #[arg(long, default_value = "10m", value_parser = humantime::parse_duration, value_name = "DURATION")]
     stuck_after: Duration,
@@ -112,8 +118,13 @@ pub(crate) fn run(cluster: &ClusterArgs, args: &EvalArgs) -> anyhow::Result<Exit
         limits,
         now: args.at.unwrap_or_else(now),
     };
+    let policies = match args.policy.as_slice() {
+        [] => None,
+        files => Some(rollup::policies(files, args.stuck_after)?),
+    };
     let mut session = Session {
         judge,
+        world: policies.as_ref().map(|_| World::default()),
         report: Report::new(args.output),
         progress: Progress::default(),
         tally: Tally::default(),
@@ -126,6 +137,12 @@ pub(crate) fn run(cluster: &ClusterArgs, args: &EvalArgs) -> anyhow::Result<Exit
         }
     }
     session.progress.clear();
+    if let (Some(world), Some(policies)) = (session.world.take(), policies) {
+        let code = rollup::print(&world.roll_up(&policies, session.judge.now), args.output)?;
+        // What could not be read might have belonged to somebody.
+        let unread = session.tally.open > 0 && code == ExitCode::SUCCESS;
+        return Ok(if unread { ExitCode::from(2) } else { code });
+    }
     match session.report.end() {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
         _ => {}
@@ -135,6 +152,8 @@ pub(crate) fn run(cluster: &ClusterArgs, args: &EvalArgs) -> anyhow::Result<Exit
 
 struct Session {
     judge: Judge,
+    /// Where policies roll everything up.
+    world: Option<World>,
     report: Report,
     progress: Progress,
     tally: Tally,
@@ -201,6 +220,9 @@ impl Session {
         {
             child = Child::read(&once);
             text = Cow::Owned(once.get().to_owned());
+        }
+        if let Some(world) = &mut self.world {
+            return world.add(child, &text);
         }
         let judged = self.judge.judge(&child, &text, findings.depth);
         match judged.answer {

@@ -224,7 +224,7 @@ async fn a_watch_dies_silently(s: &mut Stage) -> anyhow::Result<()> {
     s.expect(ready).await?;
     let writes = [SHOP, DATABASE].map(|parent| s.cluster.writes(parent));
     s.counted(DRIFT, 1.0).await?;
-    s.check("5 s later the event is still lost, and the watch still open", silence.fired() > 0)?;
+    s.check("the watch never brought it: the event was dropped on its way", silence.fired() > 0)?;
     silence.lift();
     let since = [SHOP, DATABASE].map(|parent| s.cluster.writes(parent));
     s.check("what is known is not said twice: no write since", writes == since)

@@ -186,6 +186,11 @@ impl Rollcall {
         Ok(())
     }
 
+    /// Where it listens: host and port.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
     /// One GET.
     pub async fn http(&self, path: &str) -> Result<Answer> {
         let mut stream = TcpStream::connect(&self.address).await?;

@@ -1,9 +1,10 @@
 //! The loop: the only place that reads the clock, and the only owner of the engine.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use aggregator::{KindId, KindState, ObjectId};
+use aggregator::{KindId, KindState, ObjectId, Outcome};
 use readiness::Time;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::{Notify, watch};
@@ -15,7 +16,7 @@ use crate::core::{Ages, Core, Health, Read, TreeNode, Write};
 use crate::kinds::News;
 use crate::metrics::Metrics;
 use crate::policies::Plan;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Since, Snapshot};
 use crate::writer::Settled;
 
 /// Trees of all parents, for whoever draws them.
@@ -98,6 +99,9 @@ pub(crate) struct Drive {
     moved: bool,
     gather_at: Time,
     ages: Ages,
+    /// Since when what was sent and is not settled was called for.
+    called: BTreeMap<ObjectId, Time>,
+    since: Since,
 }
 
 impl Drive {
@@ -114,6 +118,8 @@ impl Drive {
             moved: true,
             gather_at,
             ages: Ages::default(),
+            called: BTreeMap::new(),
+            since: Since::default(),
         }
     }
 
@@ -121,7 +127,11 @@ impl Drive {
     pub(crate) async fn run(mut self, stop: CancellationToken) -> anyhow::Result<()> {
         loop {
             let now = self.clock.now();
+            self.metrics.turn(self.core.reflector.dirty());
             for write in self.core.turn(now) {
+                if let Some(since) = self.core.engine.take_touched(write.parent) {
+                    self.called.insert(write.parent, since);
+                }
                 self.wires.writes.send(write)?;
             }
             self.pass(now)?;
@@ -175,11 +185,20 @@ impl Drive {
     }
 
     fn settled(&mut self, settled: &Settled) {
+        let now = self.clock.now();
+        let called = self.called.remove(&settled.parent).map(|since| now - since);
         if let Some(plan) = &self.plan {
-            self.metrics.settled(settled, plan);
+            self.metrics.settled(settled, called, plan);
         }
-        self.core.settle(self.clock.now(), settled.parent, settled.outcome);
+        self.core.settle(now, settled.parent, settled.outcome);
         self.moved = true;
+        for policy in settled.policies.iter().filter(|_| settled.outcome == Outcome::Written) {
+            let since = self.core.engine.take_first_ready(settled.parent, *policy);
+            let plan = self.plan.as_ref().and_then(|plan| plan.policies.get(policy));
+            if let Some((since, (_, words))) = since.zip(plan) {
+                self.metrics.first_ready(&words.name, now - since);
+            }
+        }
     }
 
     fn kind(&mut self, kind: KindId, news: &News) {
@@ -196,7 +215,9 @@ impl Drive {
             }
         }
         let now = self.clock.now();
-        self.metrics.news(&self.core.kind_label(kind), news, now);
+        if self.is_followed(kind) {
+            self.metrics.news(&self.core.kind_label(kind), news, now);
+        }
         if let News::Trouble(Cause::Forbidden, _) = news {
             debug!(kind = %self.core.kind_label(kind), "forbidden");
         }
@@ -205,8 +226,15 @@ impl Drive {
         }
     }
 
+    /// What a kind's task says before it is known who it is, or after nobody wants it any more, is not exported.
+    fn is_followed(&self, kind: KindId) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.kinds.contains_key(&kind))
+    }
+
     fn set_kind(&mut self, kind: KindId, state: KindState) {
-        self.metrics.kind_state(&self.core.kind_label(kind), state);
+        if self.is_followed(kind) {
+            self.metrics.kind_state(&self.core.kind_label(kind), state);
+        }
         self.core.engine.set_kind(self.clock.now(), kind, state);
         self.moved = true;
     }
@@ -215,19 +243,35 @@ impl Drive {
         let now = self.clock.now();
         for (id, kind) in &plan.kinds {
             self.core.name_kind(*id, &kind.key.1, &kind.key.0);
-            self.metrics.kind(&self.core.kind_label(*id));
         }
+        self.show(&plan, now);
         let before = self.plan.take().unwrap_or_default();
         for id in before.policies.keys().filter(|id| !plan.policies.contains_key(id)) {
             self.core.set_policy(now, *id, None);
         }
         for (id, policy) in plan.policies.iter().filter(|(id, _)| !before.policies.contains_key(id)) {
-            self.metrics.policy(&policy.1.name);
             self.core.set_policy(now, *id, Some(policy.clone()));
         }
         info!(policies = plan.policies.len(), kinds = plan.kinds.len(), "plan");
         self.plan = Some(plan);
         self.moved = true;
+    }
+
+    /// Gives what is planned its series.
+    fn show(&self, plan: &Plan, now: Time) {
+        let label = |id: &KindId| self.core.kind_label(*id);
+        let policies = plan.policies.values().map(|(policy, words)| {
+            (words.name.clone(), policy.groups.iter().map(|group| label(&group.kind)).collect())
+        });
+        self.metrics.planned(policies.collect(), plan.kinds.keys().map(label).collect());
+        // A kind's task may have spoken before the plan that it follows was heard of.
+        for id in plan.kinds.keys().filter(|id| !self.is_followed(**id)) {
+            let (state, _) = self.health.of(*id);
+            self.metrics.kind_state(&self.core.kind_label(*id), state);
+            if state == KindState::Synced {
+                self.metrics.news(&self.core.kind_label(*id), &News::Alive, now);
+            }
+        }
     }
 
     /// Orders live reads for the parents whose periodic pass is due.
@@ -247,7 +291,7 @@ impl Drive {
         if let Some(trees) = &self.wires.trees {
             trees.send_replace(Arc::new(self.core.trees(now, &mut self.ages)));
         }
-        let snapshot = Snapshot::take(&self.core, self.plan.as_deref(), &self.health);
+        let snapshot = Snapshot::take(&self.core, self.plan.as_deref(), &self.health, &mut self.since, now);
         self.metrics.gathered(&snapshot, self.core.engine.take_counts());
         self.wires.snapshot.send_replace(Arc::new(snapshot));
     }

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use aggregator::{KindId, KindState};
+use aggregator::{KindId, KindState, ObjectId, PolicyId, RollState};
 use readiness::Time;
-use readiness::rollup::{ParentReason, Status};
+use readiness::rollup::{ParentReason, Status, Tally};
+use rustc_hash::FxHashMap;
+use watcher::reflector::Row;
 
 use crate::core::{Core, Health};
 use crate::policies::Plan;
@@ -18,6 +20,8 @@ pub(crate) struct PolicyNumbers {
     pub(crate) ready: u64,
     /// Parents by the reason of their answer.
     pub(crate) reasons: BTreeMap<ParentReason, u64>,
+    /// How their children stand, by kind; every kind of the policy is in it.
+    pub(crate) children: BTreeMap<String, Tally>,
     /// Parents on which the condition belongs to somebody else, with its managers.
     pub(crate) owned: BTreeMap<String, u64>,
     /// Parents on which somebody keeps overwriting what is written.
@@ -42,6 +46,8 @@ pub(crate) struct KindNumbers {
 /// A parent that is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NotReady {
+    /// The parent.
+    pub(crate) parent: ObjectId,
     /// Its policy.
     pub(crate) policy: String,
     /// Its namespace.
@@ -50,8 +56,8 @@ pub(crate) struct NotReady {
     pub(crate) name: String,
     /// The reason of its answer.
     pub(crate) reason: ParentReason,
-    /// Since when, where it says so.
-    pub(crate) since: Option<Time>,
+    /// Since when.
+    pub(crate) since: Time,
 }
 
 /// Everything.
@@ -69,11 +75,26 @@ pub(crate) struct Snapshot {
     pub(crate) synced: bool,
     /// Objects that are held.
     pub(crate) rows: u64,
+    /// Parents that the periodic pass looks after.
+    pub(crate) passed: usize,
+    /// Parents that wait for quiet.
+    pub(crate) debounced: usize,
 }
+
+/// Since when each parent has not been ready, whatever it said meanwhile: `lastTransitionTime` moves between False and
+/// Unknown too. After a restart, and where nothing is written, as far back as is known.
+#[derive(Debug, Default)]
+pub(crate) struct Since(FxHashMap<(ObjectId, PolicyId), Time>);
 
 impl Snapshot {
     /// Counts.
-    pub(crate) fn take(core: &Core, plan: Option<&Plan>, health: &Health) -> Snapshot {
+    pub(crate) fn take(
+        core: &Core,
+        plan: Option<&Plan>,
+        health: &Health,
+        since: &mut Since,
+        now: Time,
+    ) -> Snapshot {
         let mut snapshot = Snapshot { planned: plan.is_some(), ..Snapshot::default() };
         let Some(plan) = plan else { return snapshot };
         for id in plan.kinds.keys() {
@@ -82,43 +103,80 @@ impl Snapshot {
             snapshot.kinds.insert(*id, KindNumbers { label: core.kind_label(*id), state, trouble });
         }
         snapshot.synced = snapshot.kinds.values().all(|k| k.state != KindState::Listing);
-        for (id, (_, words)) in &plan.policies {
+        let mut groups: BTreeMap<PolicyId, Vec<Tally>> = BTreeMap::new();
+        for (id, (policy, words)) in &plan.policies {
             let synced = core.engine.is_open(*id);
             snapshot
                 .policies
                 .insert(words.name.clone(), PolicyNumbers { synced, ..PolicyNumbers::default() });
+            groups.insert(*id, vec![Tally::default(); policy.groups.len()]);
         }
+        let before = std::mem::take(&mut since.0);
         for roll in core.engine.rolls() {
             let Some((_, words)) = plan.policies.get(&roll.policy) else { continue };
-            let numbers = snapshot.policies.entry(words.name.clone()).or_default();
-            numbers.parents += 1;
-            numbers.yielding += u64::from(roll.yielding);
-            numbers.pruned += u64::from(roll.pruned);
-            *numbers.reasons.entry(roll.answer.reason).or_default() += 1;
-            let ready = roll.answer.reason.status() == Status::True;
-            numbers.ready += u64::from(ready);
-            let told = core.reflector.read(roll.parent, |row| {
-                let parent = row.parent.as_ref()?;
-                let target = parent.targets.iter().find(|t| t.policy == roll.policy)?;
-                let owner =
-                    target.condition.is_none().then(|| target.owner.as_deref().unwrap_or("").to_owned());
-                let view = parent.view.answers.iter().find(|a| a.policy == roll.policy)?;
-                let unready = (!ready).then(|| NotReady {
-                    policy: words.name.clone(),
-                    namespace: row.namespace.to_string(),
-                    name: row.name.to_string(),
-                    reason: roll.answer.reason,
-                    since: view.told.map(|t| t.since),
-                });
-                Some((owner, unready))
-            });
-            let Some(Some((owner, unready))) = told else { continue };
-            if let Some(owner) = owner {
-                *numbers.owned.entry(owner).or_default() += 1;
+            for (group, tally) in roll.groups {
+                if let Some(sum) = groups.get_mut(&roll.policy).and_then(|g| g.get_mut(usize::from(*group))) {
+                    *sum = sum.plus(tally);
+                }
             }
-            snapshot.unready.extend(unready);
+            let numbers = snapshot.policies.entry(words.name.clone()).or_default();
+            let Some(mut unready) = count(numbers, core, &roll, &words.name, now) else { continue };
+            let known = before.get(&(roll.parent, roll.policy)).map_or(unready.since, |at| *at);
+            let created = core.reflector.read(roll.parent, Row::created).unwrap_or(known);
+            // A place may have passed to another parent, which was not there before it was created.
+            unready.since = known.min(unready.since).max(created);
+            since.0.insert((roll.parent, roll.policy), unready.since);
+            snapshot.unready.push(unready);
+        }
+        for (id, tallies) in groups {
+            let Some((policy, words)) = plan.policies.get(&id) else { continue };
+            let numbers = snapshot.policies.entry(words.name.clone()).or_default();
+            for (group, tally) in policy.groups.iter().zip(tallies) {
+                let sum = numbers.children.entry(core.kind_label(group.kind)).or_default();
+                *sum = sum.plus(&tally);
+            }
         }
         snapshot.rows = core.reflector.len() as u64;
+        (snapshot.passed, snapshot.debounced) = (core.engine.unready(), core.engine.debounced());
         snapshot
     }
+}
+
+/// Counts one parent; it is returned where it is not ready.
+fn count(
+    numbers: &mut PolicyNumbers,
+    core: &Core,
+    roll: &RollState<'_>,
+    policy: &str,
+    now: Time,
+) -> Option<NotReady> {
+    numbers.parents += 1;
+    numbers.yielding += u64::from(roll.yielding);
+    numbers.pruned += u64::from(roll.pruned);
+    *numbers.reasons.entry(roll.answer.reason).or_default() += 1;
+    let ready = roll.answer.reason.status() == Status::True;
+    numbers.ready += u64::from(ready);
+    let (owner, unready) = core
+        .reflector
+        .read(roll.parent, |row| {
+            let parent = row.parent.as_ref()?;
+            let target = parent.targets.iter().find(|t| t.policy == roll.policy)?;
+            let owner = target.condition.is_none().then(|| target.owner.as_deref().unwrap_or("").to_owned());
+            let view = parent.view.answers.iter().find(|a| a.policy == roll.policy)?;
+            let told = view.told.filter(|told| told.reason.status() != Status::True);
+            let unready = (!ready).then(|| NotReady {
+                parent: roll.parent,
+                policy: policy.to_owned(),
+                namespace: row.namespace.to_string(),
+                name: row.name.to_string(),
+                reason: roll.answer.reason,
+                since: told.map_or(now, |told| told.since),
+            });
+            Some((owner, unready))
+        })
+        .flatten()?;
+    if let Some(owner) = owner {
+        *numbers.owned.entry(owner).or_default() += 1;
+    }
+    unready
 }

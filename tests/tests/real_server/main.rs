@@ -2,6 +2,7 @@
 
 mod cascade;
 mod conformance;
+mod dashboards;
 mod deploy;
 mod discovery;
 mod extremes;

@@ -1,0 +1,269 @@
+//! What Prometheus scrapes. Handles are resolved once; labels come from closed sets, from policies and from kinds.
+//!
+//! **Invariant:** the number of series depends on policies and kinds, and on at most `export` parents that are not ready;
+//! never on how many objects there are, nor on what they say.
+
+mod make;
+mod process;
+mod shown;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use aggregator::{Counts, KindState};
+use prometheus::{
+    Encoder, GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
+    TextEncoder,
+};
+use readiness::{Level, Time};
+
+use crate::kinds::News;
+use crate::policies::Plan;
+use crate::snapshot::Snapshot;
+use crate::writer::Settled;
+use make::Make;
+use shown::Shown;
+
+/// Every metric of the service.
+pub(crate) struct Metrics {
+    registry: Registry,
+    parents: IntGaugeVec,
+    children: IntGaugeVec,
+    stuck: IntGaugeVec,
+    not_ready_since: GaugeVec,
+    not_ready_info: IntGaugeVec,
+    not_exported: IntGauge,
+    transitions: IntCounterVec,
+    time_to_ready: HistogramVec,
+    event_to_write: Histogram,
+    writes: IntCounterVec,
+    conflicts: IntCounterVec,
+    yielding: IntGaugeVec,
+    owned: IntGaugeVec,
+    pruned: IntGaugeVec,
+    last_event: GaugeVec,
+    restarts: IntCounterVec,
+    stale: IntGaugeVec,
+    drift: IntCounterVec,
+    /// Live reads of the periodic pass.
+    pub(crate) resync_reads: IntCounter,
+    resync_parents: IntGauge,
+    judged: IntCounter,
+    moved: IntCounter,
+    turns: IntCounter,
+    dirty: IntGauge,
+    debounced: IntGauge,
+    rows: IntGauge,
+    export: usize,
+    shown: Mutex<Shown>,
+}
+
+/// How a write may end.
+const OUTCOMES: [&str; 9] =
+    ["written", "conflict", "gone", "pruned", "forbidden", "throttled", "error", "timeout", "dropped"];
+/// From the settling of a small thing to an hour.
+const READY: [f64; 12] = [1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0];
+/// From a write on a fast server to what nobody should wait for.
+const WRITE: [f64; 13] = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
+
+impl Metrics {
+    #[expect(clippy::too_many_lines, reason = "a list, one entry per metric")]
+    /// Registers everything; at most `export` parents that are not ready get series of their own.
+    pub(crate) fn new(export: usize) -> prometheus::Result<Metrics> {
+        let registry = Registry::new();
+        let make = Make(&registry);
+        let metrics = Metrics {
+            parents: make.gauges("parents", "Parents by policy and verdict.", &["policy", "verdict"])?,
+            children: make.gauges(
+                "children",
+                "Children by policy, kind and verdict; one that counts for two parents counts twice.",
+                &["policy", "kind", "verdict"],
+            )?,
+            stuck: make.gauges(
+                "stuck_children",
+                "Children that are pending or terminating beyond their limit.",
+                &["policy", "kind"],
+            )?,
+            not_ready_since: make.times(
+                "parent_not_ready_since_timestamp_seconds",
+                "Since when a parent has not been ready, whatever it said meanwhile.",
+                &["policy", "namespace", "name"],
+            )?,
+            not_ready_info: make.gauges(
+                "parent_not_ready_info",
+                "1 for each parent that is not ready, with its verdict and reason.",
+                &["policy", "namespace", "name", "verdict", "reason"],
+            )?,
+            not_exported: make.gauge(
+                "parents_not_exported",
+                "Parents that are not ready but have no series of their own.",
+            )?,
+            transitions: make.counters(
+                "transitions_total",
+                "Conditions written, by the status they turned to.",
+                &["policy", "to"],
+            )?,
+            time_to_ready: make.histograms(
+                "time_to_ready_seconds",
+                "From the first sight of a generation of a parent to its first Ready=True.",
+                &["policy"],
+                &READY,
+            )?,
+            event_to_write: make.histogram(
+                "event_to_write_seconds",
+                "From the first event that turned a condition to the accepted write, debounce included; not where time alone turned it.",
+                &WRITE,
+            )?,
+            writes: make.counters("writes_total", "Status writes by outcome.", &["policy", "outcome"])?,
+            conflicts: make.counters(
+                "write_conflicts_total",
+                "Status writes whose guard failed.",
+                &["policy"],
+            )?,
+            yielding: make.gauges(
+                "parents_yielding",
+                "Parents on which another writer keeps overwriting the condition.",
+                &["policy"],
+            )?,
+            owned: make.gauges(
+                "parents_owned",
+                "Parents on which the condition belongs to another writer, so that nothing is written.",
+                &["policy"],
+            )?,
+            pruned: make.gauges(
+                "parents_pruned",
+                "Parents whose schema drops the condition.",
+                &["policy"],
+            )?,
+            last_event: make.times(
+                "watch_last_event_timestamp_seconds",
+                "When the server last answered a list or watch of a kind.",
+                &["kind"],
+            )?,
+            restarts: make.counters(
+                "watch_restarts_total",
+                "Lists and watches that had to be begun again.",
+                &["kind", "cause"],
+            )?,
+            stale: make.gauges(
+                "watch_stale",
+                "1 while a kind can be neither watched nor listed.",
+                &["kind"],
+            )?,
+            drift: make.counters(
+                "drift_total",
+                "Changes that a live read found and the watch did not bring.",
+                &["kind", "found_by"],
+            )?,
+            resync_reads: make.counter("resync_reads_total", "Live reads of the periodic pass.")?,
+            resync_parents: make.gauge("resync_parents", "Parents that the periodic pass looks after.")?,
+            judged: make.counter(
+                "parents_judged_total",
+                "How often the children of a parent were weighed.",
+            )?,
+            moved: make.counter("answers_moved_total", "How often that weighing had another result.")?,
+            turns: make.counter("loop_turns_total", "Turns of the loop that decides.")?,
+            dirty: make.gauge("dirty_objects", "Objects that moved and wait to be taken in.")?,
+            debounced: make.gauge("debounced_parents", "Parents that wait for quiet before they are weighed.")?,
+            rows: make.gauge("reflector_objects", "Objects held in memory.")?,
+            registry,
+            export,
+            shown: Mutex::default(),
+        };
+        Make(&metrics.registry)
+            .gauges("build_info", "Always 1.", &["version"])?
+            .with_label_values(&[env!("CARGO_PKG_VERSION")])
+            .set(1);
+        Ok(metrics)
+    }
+
+    /// A kind's task said something.
+    pub(crate) fn news(&self, kind: &str, news: &News, now: Time) {
+        match news {
+            News::Alive | News::Synced => self.last_event.with_label_values(&[kind]).set(seconds(now)),
+            News::Trouble(cause, _) => self.restarts.with_label_values(&[kind, cause.label()]).inc(),
+            News::Starting | News::Absent | News::Stopped => {}
+        }
+    }
+
+    /// Where a kind stands.
+    pub(crate) fn kind_state(&self, kind: &str, state: KindState) {
+        let blind = matches!(state, KindState::Stale | KindState::Forbidden);
+        self.stale.with_label_values(&[kind]).set(i64::from(blind));
+    }
+
+    /// A write ended; `called` is how long ago it was called for, where something did.
+    pub(crate) fn settled(&self, settled: &Settled, called: Option<Duration>, plan: &Plan) {
+        for (_, words) in settled.policies.iter().filter_map(|id| plan.policies.get(id)) {
+            self.writes.with_label_values(&[words.name.as_str(), settled.label]).inc();
+            if settled.label == "conflict" {
+                self.conflicts.with_label_values(&[&words.name]).inc();
+            }
+            if let Some(to) = settled.turned_to {
+                self.transitions.with_label_values(&[words.name.as_str(), to.word()]).inc();
+            }
+        }
+        if let Some(called) = called.filter(|_| settled.turned_to.is_some()) {
+            self.event_to_write.observe(called.as_secs_f64());
+        }
+    }
+
+    /// A generation was ready for the first time, so long after it was first seen.
+    pub(crate) fn first_ready(&self, policy: &str, after: Duration) {
+        self.time_to_ready.with_label_values(&[policy]).observe(after.as_secs_f64());
+    }
+
+    /// The watch had lost something.
+    pub(crate) fn drift(&self, kind: &str, found_by: &str) {
+        self.drift.with_label_values(&[kind, found_by]).inc();
+    }
+
+    /// The loop begins a turn while so many objects wait.
+    pub(crate) fn turn(&self, dirty: usize) {
+        self.turns.inc();
+        self.dirty.set(dirty as i64);
+    }
+
+    /// Numbers were gathered.
+    pub(crate) fn gathered(&self, snapshot: &Snapshot, counts: Counts) {
+        self.judged.inc_by(counts.judged);
+        self.moved.inc_by(counts.moved);
+        self.rows.set(snapshot.rows as i64);
+        self.resync_parents.set(snapshot.passed as i64);
+        self.debounced.set(snapshot.debounced as i64);
+        for (policy, numbers) in &snapshot.policies {
+            let policy = policy.as_str();
+            for level in Level::ALL {
+                let at: u64 =
+                    numbers.reasons.iter().filter(|(r, _)| r.level() == level).map(|(_, n)| n).sum();
+                self.parents.with_label_values(&[policy, level.word()]).set(at as i64);
+                for (kind, tally) in &numbers.children {
+                    let at = i64::from(tally.at(level));
+                    self.children.with_label_values(&[policy, kind, level.word()]).set(at);
+                    if level == Level::Stuck {
+                        self.stuck.with_label_values(&[policy, kind]).set(at);
+                    }
+                }
+            }
+            self.yielding.with_label_values(&[policy]).set(numbers.yielding as i64);
+            self.owned.with_label_values(&[policy]).set(numbers.owned.values().sum::<u64>() as i64);
+            self.pruned.with_label_values(&[policy]).set(numbers.pruned as i64);
+        }
+        self.gathered_unready(&snapshot.unready);
+    }
+
+    /// The text that is scraped.
+    pub(crate) fn text(&self) -> String {
+        let mut out = Vec::new();
+        if let Err(error) = TextEncoder::new().encode(&self.registry.gather(), &mut out) {
+            tracing::error!(%error, "failed to encode metrics");
+        }
+        String::from_utf8_lossy(&out).into_owned() + &process::text()
+    }
+}
+
+fn seconds(time: Time) -> f64 {
+    time.0 as f64 / 1_000.0
+}

@@ -1,0 +1,120 @@
+//! Which series there are of what comes and goes: policies, kinds, and parents that are not ready.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::PoisonError;
+
+use readiness::Level;
+use readiness::rollup::Status;
+use watcher::Cause;
+
+use super::make::Series;
+use super::{Metrics, OUTCOMES, seconds};
+use crate::snapshot::NotReady;
+
+/// What is done to each of many series.
+type Each = fn(&(dyn Series + 'static), &[&str]);
+
+/// Written by the loop alone.
+#[derive(Default)]
+pub(super) struct Shown {
+    /// Policies, with the kinds of their children.
+    policies: BTreeMap<String, BTreeSet<String>>,
+    kinds: BTreeSet<String>,
+    /// Parents that are not ready: policy, namespace, name; and these with verdict and reason.
+    unready: (BTreeSet<[String; 3]>, BTreeSet<[String; 5]>),
+}
+
+impl Metrics {
+    /// Every series of a policy, with the kinds of its children.
+    fn of_policy(&self, policy: &str, kinds: &BTreeSet<String>, each: Each) {
+        for level in Level::ALL {
+            each(&self.parents, &[policy, level.word()]);
+            for kind in kinds {
+                each(&self.children, &[policy, kind, level.word()]);
+            }
+        }
+        for kind in kinds {
+            each(&self.stuck, &[policy, kind]);
+        }
+        for outcome in OUTCOMES {
+            each(&self.writes, &[policy, outcome]);
+        }
+        for status in [Status::True, Status::False, Status::Unknown] {
+            each(&self.transitions, &[policy, status.word()]);
+        }
+        each(&self.time_to_ready, &[policy]);
+        each(&self.conflicts, &[policy]);
+        for gauge in [&self.yielding, &self.owned, &self.pruned] {
+            each(gauge, &[policy]);
+        }
+    }
+
+    /// Every series of a kind but the moment of its last event, which is not known before there was one.
+    fn of_kind(&self, kind: &str, each: Each) {
+        each(&self.stale, &[kind]);
+        for by in ["resync", "audit"] {
+            each(&self.drift, &[kind, by]);
+        }
+        for cause in Cause::ALL {
+            each(&self.restarts, &[kind, cause.label()]);
+        }
+    }
+
+    /// What is planned has all of its series from the start, and what is planned no more has none.
+    pub(crate) fn planned(&self, policies: BTreeMap<String, BTreeSet<String>>, kinds: BTreeSet<String>) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        for (policy, kinds) in &shown.policies {
+            match policies.get(policy) {
+                None => self.of_policy(policy, kinds, <dyn Series>::hide),
+                Some(now) => {
+                    for kind in kinds.difference(now) {
+                        for level in Level::ALL {
+                            self.children.hide(&[policy, kind, level.word()]);
+                        }
+                        self.stuck.hide(&[policy, kind]);
+                    }
+                }
+            }
+        }
+        for kind in shown.kinds.difference(&kinds) {
+            self.of_kind(kind, <dyn Series>::hide);
+            self.last_event.hide(&[kind]);
+        }
+        for (policy, kinds) in &policies {
+            self.of_policy(policy, kinds, <dyn Series>::show);
+        }
+        for kind in &kinds {
+            self.of_kind(kind, <dyn Series>::show);
+        }
+        (shown.policies, shown.kinds) = (policies, kinds);
+    }
+
+    /// Those that have not been ready for longest have series of their own. A series is taken away only after its
+    /// successor is there: a scrape in between that saw neither would reset an alert.
+    pub(super) fn gathered_unready(&self, unready: &[NotReady]) {
+        let mut worst: Vec<&NotReady> = unready.iter().collect();
+        if worst.len() > self.export {
+            worst.select_nth_unstable_by_key(self.export, |p| (p.since, p.parent));
+            worst.truncate(self.export);
+        }
+        let (mut names, mut infos) = (BTreeSet::new(), BTreeSet::new());
+        for NotReady { policy, namespace, name, reason, since, .. } in worst {
+            let name = [policy, namespace, name].map(String::clone);
+            let [policy, namespace, own] = name.clone();
+            let info = [policy, namespace, own, reason.level().word().to_owned(), reason.word().to_owned()];
+            self.not_ready_info.with_label_values(&info).set(1);
+            self.not_ready_since.with_label_values(&name).set(seconds(*since));
+            names.insert(name);
+            infos.insert(info);
+        }
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        for labels in shown.unready.0.difference(&names) {
+            _ = self.not_ready_since.remove_label_values(labels);
+        }
+        for labels in shown.unready.1.difference(&infos) {
+            _ = self.not_ready_info.remove_label_values(labels);
+        }
+        shown.unready = (names, infos);
+        self.not_exported.set(unready.len().saturating_sub(self.export) as i64);
+    }
+}

@@ -1,0 +1,187 @@
+use std::time::Instant;
+
+use aggregator::{ObjectId, Outcome, PolicyId};
+use readiness::rollup::{ParentReason, Status, Tally, Weight};
+use watcher::Cause;
+
+use super::*;
+use crate::snapshot::{NotReady, PolicyNumbers};
+
+const POLICIES: usize = 20;
+const KINDS: [&str; 7] = [
+    "Database.example.com",
+    "Deployment.apps",
+    "StatefulSet.apps",
+    "DaemonSet.apps",
+    "Job.batch",
+    "CronJob.batch",
+    "Pod",
+];
+
+fn names(words: &[&str]) -> std::collections::BTreeSet<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+fn planned(policies: usize) -> Metrics {
+    let metrics = Metrics::new(500).unwrap();
+    let policies = (0..policies).map(|at| (format!("policy-{at}"), names(&KINDS[1..]))).collect();
+    metrics.planned(policies, names(&KINDS));
+    metrics
+}
+
+fn series(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| !line.starts_with('#')).collect()
+}
+
+fn of<'a>(text: &'a str, metric: &str) -> Vec<&'a str> {
+    let ours = |line: &&str| line.strip_prefix(metric).is_some_and(|rest| rest.starts_with(['{', ' ']));
+    series(text).into_iter().filter(ours).collect()
+}
+
+fn not_ready(at: usize, name: &str, reason: ParentReason) -> NotReady {
+    NotReady {
+        parent: ObjectId(at as u32),
+        policy: format!("policy-{}", at % POLICIES),
+        namespace: format!("team-{}", at % 100),
+        name: name.to_owned(),
+        reason,
+        since: Time(1_000 * at as i64),
+    }
+}
+
+/// What the world may bring up: so many parents, none of them ready, and everything that is free text different for each.
+fn hostile(parents: usize) -> Snapshot {
+    let mut snapshot = Snapshot { rows: 4 * parents as u64, ..Snapshot::default() };
+    let reasons: Vec<_> = ParentReason::ALL.into_iter().filter(|r| r.level() != Level::Ready).collect();
+    let mut tally = Tally::default();
+    for _ in 0..30 {
+        tally.add(Weight { level: Level::Stuck, terminal: false });
+    }
+    for at in 0..POLICIES {
+        let children = KINDS[1..].iter().map(|&kind| (kind.to_owned(), tally)).collect();
+        // One manager for each of ten thousand parents.
+        let owned = (0..500).map(|n| (format!("manager \"{n}\"\n{at}"), 1)).collect();
+        let reasons = reasons.iter().map(|reason| (*reason, 100)).collect();
+        let numbers = PolicyNumbers { reasons, children, owned, ..PolicyNumbers::default() };
+        snapshot.policies.insert(format!("policy-{at}"), numbers);
+    }
+    snapshot.unready = (0..parents)
+        .map(|at| not_ready(at, &format!("db-{at}\"}} 1\n\\{{"), reasons[at % reasons.len()]))
+        .collect();
+    snapshot
+}
+
+#[test]
+fn a_hundred_thousand_hostile_parents_are_few_series() {
+    let metrics = planned(POLICIES);
+    for at in 0..10_000 {
+        let trouble = News::Trouble(Cause::ALL[at % Cause::ALL.len()], format!("reason {at}"));
+        metrics.news("Pod", &trouble, Time(at as i64));
+    }
+    let snapshot = hostile(100_000);
+    metrics.gathered(&snapshot, Counts::default());
+    #[expect(clippy::disallowed_methods, reason = "a test measures itself")]
+    let start = Instant::now();
+    let text = metrics.text();
+    let took = start.elapsed();
+    println!("{} series, {} bytes, {took:?} a scrape", series(&text).len(), text.len());
+    assert!(series(&text).len() <= 5_000, "{}", series(&text).len());
+    assert_eq!(of(&text, "rollcall_parent_not_ready_info").len(), 500);
+    assert_eq!(of(&text, "rollcall_parent_not_ready_since_timestamp_seconds").len(), 500);
+    assert_eq!(of(&text, "rollcall_parents_not_exported"), ["rollcall_parents_not_exported 99500"]);
+    let oldest = "name=\"db-0\\\"} 1\\n\\\\{\"";
+    assert!(of(&text, "rollcall_parent_not_ready_info").iter().any(|line| line.contains(oldest)), "{text}");
+    for line in series(&text) {
+        let value = line.rsplit_once(' ').unwrap().1;
+        assert!(value.parse::<f64>().is_ok(), "a name broke out of its label: {line:?}");
+    }
+}
+
+#[test]
+fn the_number_of_series_does_not_depend_on_how_many_parents_there_are() {
+    let count = |parents| {
+        let metrics = planned(POLICIES);
+        metrics.gathered(&hostile(parents), Counts::default());
+        series(&metrics.text()).len()
+    };
+    assert_eq!(count(1_000), count(2_000));
+    assert_eq!(count(100), count(500) - 2 * 400);
+}
+
+#[test]
+fn every_series_exists_at_zero_from_the_start() {
+    let metrics = planned(1);
+    let text = metrics.text();
+    for (metric, count) in [
+        ("rollcall_parents", 8),
+        ("rollcall_children", 8 * 6),
+        ("rollcall_stuck_children", 6),
+        ("rollcall_transitions_total", 3),
+        ("rollcall_writes_total", OUTCOMES.len()),
+        ("rollcall_time_to_ready_seconds_count", 1),
+        ("rollcall_time_to_ready_seconds_bucket", READY.len() + 1),
+        ("rollcall_event_to_write_seconds_bucket", WRITE.len() + 1),
+        ("rollcall_watch_restarts_total", 7 * Cause::ALL.len()),
+        ("rollcall_drift_total", 14),
+        ("rollcall_watch_stale", 7),
+    ] {
+        let found = of(&text, metric);
+        assert_eq!(found.len(), count, "{metric}");
+        assert!(found.iter().all(|line| line.ends_with(" 0")), "{found:?}");
+    }
+}
+
+#[test]
+fn what_is_planned_no_more_has_no_series() {
+    let metrics = planned(POLICIES);
+    metrics.gathered(&hostile(10), Counts::default());
+    metrics.kind_state("Pod", KindState::Stale);
+    metrics.news("Pod", &News::Alive, Time(5));
+    metrics.planned([("policy-1".to_owned(), names(&["Job.batch"]))].into(), names(&["Job.batch"]));
+    metrics.gathered(&Snapshot::default(), Counts::default());
+    let text = metrics.text();
+    for gone in ["policy=\"policy-0\"", "kind=\"Pod\"", "kind=\"Deployment.apps\"", "name="] {
+        assert!(!text.contains(gone), "{gone} in\n{text}");
+    }
+    assert_eq!(of(&text, "rollcall_children").len(), 8);
+}
+
+#[test]
+fn a_verdict_that_changes_moves_the_words_and_not_the_moment() {
+    let metrics = planned(1);
+    let mut unready = not_ready(0, "db", ParentReason::ChildrenProgressing);
+    let show = |unready: &NotReady| {
+        let snapshot = Snapshot { unready: vec![unready.clone()], ..Snapshot::default() };
+        metrics.gathered(&snapshot, Counts::default());
+        metrics.text()
+    };
+    let before = show(&unready);
+    unready.reason = ParentReason::ChildrenFailed;
+    let after = show(&unready);
+    let since = "rollcall_parent_not_ready_since_timestamp_seconds";
+    assert_eq!(of(&before, since), of(&after, since));
+    assert!(of(&before, "rollcall_parent_not_ready_info")[0].contains("verdict=\"Progressing\""));
+    let [info] = of(&after, "rollcall_parent_not_ready_info")[..] else { panic!("{after}") };
+    assert!(info.contains("reason=\"ChildrenFailed\"") && info.contains("verdict=\"Failed\""), "{info}");
+}
+
+#[test]
+fn only_a_write_that_turned_a_condition_counts_as_an_answer_to_an_event() {
+    let metrics = planned(1);
+    let settle = |turned_to, called| {
+        let policies = vec![PolicyId(0)];
+        let (outcome, label) = (Outcome::Written, "written");
+        let settled = Settled { parent: ObjectId(0), policies, outcome, label, turned_to };
+        metrics.settled(&settled, called, &Plan::default());
+    };
+    settle(None, Some(Duration::from_millis(1)));
+    settle(Some(Status::True), None);
+    settle(Some(Status::False), Some(Duration::from_millis(30)));
+    let text = metrics.text();
+    assert_eq!(
+        of(&text, "rollcall_event_to_write_seconds_count"),
+        ["rollcall_event_to_write_seconds_count 1"]
+    );
+    assert!(text.contains("rollcall_event_to_write_seconds_bucket{le=\"0.025\"} 0"), "{text}");
+    assert!(text.contains("rollcall_event_to_write_seconds_bucket{le=\"0.05\"} 1"), "{text}");
+}

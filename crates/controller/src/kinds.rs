@@ -207,7 +207,11 @@ impl Task {
         while let Some((at, event)) = events.next().await {
             let scope = scopes[at].as_deref();
             match event {
-                Event::Init => reflector.begin(interest.id, scope),
+                Event::Init => {
+                    unlisted[at] = true;
+                    reflector.begin(interest.id, scope);
+                    self.say(News::Listing);
+                }
                 Event::InitApply(object) | Event::Apply(object) => {
                     reflector.apply(interest, object.child(), object.text());
                 }

@@ -136,6 +136,7 @@ impl Sim {
         self.say_of(kind, format_args!("list of {} at {revision}", list.items.len()));
         self.core.reflector.begin(KindId(kind as u16), None);
         self.wires[kind].state = State::Listing { items: list.items, uids: BTreeSet::new(), revision };
+        self.tell(kind, News::Listing);
         self.tell(kind, News::Alive);
         if self.sabotage == Some(Sabotage::SyncedEarly) {
             self.wires[kind].synced = false;

@@ -21,6 +21,8 @@ pub enum News {
     Starting,
     /// It is not installed.
     Absent,
+    /// A list begins: the server that answers it is alive, and yet nothing is seen before `Synced`.
+    Listing,
     /// Everything was listed.
     Synced,
     /// The server answered.
@@ -42,6 +44,7 @@ pub struct Health {
 struct Kind {
     state: KindState,
     synced: bool,
+    listing: bool,
     trouble: Option<(Cause, String)>,
 }
 
@@ -52,7 +55,14 @@ impl Health {
         match news {
             News::Starting => *kind = Kind::default(),
             News::Absent => (kind.state, kind.trouble) = (KindState::Absent, None),
-            News::Synced => (kind.state, kind.synced, kind.trouble) = (KindState::Synced, true, None),
+            News::Listing => {
+                kind.listing = true;
+                return Some(kind.state);
+            }
+            News::Synced => {
+                (kind.state, kind.trouble) = (KindState::Synced, None);
+                (kind.synced, kind.listing) = (true, false);
+            }
             News::Alive => kind.trouble = None,
             News::Trouble(cause, detail) => kind.trouble = Some((*cause, detail.clone())),
             News::Stopped => {
@@ -61,7 +71,7 @@ impl Health {
                 return None;
             }
         }
-        if matches!(news, News::Alive) && kind.synced {
+        if matches!(news, News::Alive) && kind.synced && !kind.listing {
             // Whatever it was, it is over: the server serves the watch.
             kind.state = KindState::Synced;
         }
@@ -143,6 +153,17 @@ mod tests {
         assert_eq!(health.hear(K, &trouble(Cause::Forbidden), at(0)), Some(KindState::Listing));
         assert_eq!(health.overdue(at(3)), Some((K, KindState::Forbidden)));
         assert_eq!(health.hear(K, &News::Synced, at(9)), Some(KindState::Synced));
+    }
+
+    #[test]
+    fn a_kind_that_was_blind_is_not_seen_again_before_its_new_list_is_through() {
+        let mut health = Health::default();
+        health.hear(K, &News::Synced, at(0));
+        health.hear(K, &trouble(Cause::Forbidden), at(10));
+        assert_eq!(health.overdue(at(120)), Some((K, KindState::Forbidden)));
+        health.hear(K, &News::Listing, at(200));
+        assert_eq!(health.hear(K, &News::Alive, at(200)), Some(KindState::Forbidden));
+        assert_eq!(health.hear(K, &News::Synced, at(201)), Some(KindState::Synced));
     }
 
     #[test]

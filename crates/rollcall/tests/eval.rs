@@ -204,6 +204,8 @@ fn objects_come_in_lists_arrays_and_streams() {
         (format!(r#"{{"kind":"PodList","apiVersion":"v1","items":[{pod},{pod}]}}"#), vec!["Pod", "Pod"]),
         (format!("{{kind: List, items: [{db}]}}"), vec!["Db"]),
         (format!("kind: List\nitems:\n- {db}\n- {db}\n---\n{db}\n"), vec!["Db", "Db", "Db"]),
+        (format!("items:\n- {pod}\n-   {pod}\nkind: PodList\napiVersion: v1\n"), vec!["Pod", "Pod"]),
+        ("kind: AllowList\nitems:\n- a: 1\n  kind: Db\n  status: {ready: true}\n".to_owned(), vec!["Db"]),
         (format!("[{{\"kind\":\"List\",\"items\":[{db}]}},{db}]"), vec!["Db", "Db"]),
         (r#"{"kind":"AllowList","status":{"ready":true}}"#.to_owned(), vec!["AllowList"]),
         (r#"{"kind":"List","items":[]}"#.to_owned(), vec![]),

@@ -175,9 +175,24 @@ fn preamble(chunk: &[u8]) -> bool {
 
 /// What sits between two separators: mostly one document.
 fn document(file: &str, chunk: &[u8], first: u64, number: &mut usize, each: &mut Each<'_>) {
-    let done = yaml::read(chunk, |document| {
+    let list = list(chunk);
+    let mut item = 0;
+    let done = yaml::read(chunk, list.is_some(), |piece| {
+        let place = |number| Place { file, document: number, item: None, line: first };
+        let document = match piece {
+            yaml::Piece::Item(json) => {
+                item += 1;
+                let place = Place { item: Some(item), ..place(*number + 1) };
+                let of = list.as_ref().map_or(("", ""), |(api_version, of)| (api_version, of));
+                if let Ok(raw) = serde_json::from_str::<&RawValue>(&json) {
+                    listed(place, raw, of, LISTS - 1, each);
+                }
+                return;
+            }
+            yaml::Piece::Document(document) => document,
+        };
         *number += 1;
-        let place = Place { file, document: *number, item: None, line: first };
+        let place = place(*number);
         let raw: Result<&RawValue, _> = serde_json::from_str(&document.json);
         let Ok(raw) = raw else { return };
         value(place, raw, LISTS, each);
@@ -196,6 +211,17 @@ fn document(file: &str, chunk: &[u8], first: u64, number: &mut usize, each: &mut
         let what = if template(chunk) { format!("{TEMPLATE}: {}", wrong.what) } else { wrong.what };
         each(Found::Wrong { place, object: sketch(chunk), what });
     }
+}
+
+/// `apiVersion`, and the kind of its items, of what looks like a list in block style.
+fn list(chunk: &[u8]) -> Option<(String, String)> {
+    let word = |key: &str| {
+        let mut lines = chunk.split(|b| *b == b'\n');
+        let value = lines.find_map(|line| line.strip_prefix(key.as_bytes()))?;
+        Some(std::str::from_utf8(value).ok()?.trim().trim_matches(['"', '\'']).to_owned())
+    };
+    let kind = word("kind:")?.strip_suffix("List")?.to_owned();
+    Some((word("apiVersion:").unwrap_or_default(), kind))
 }
 
 const TEMPLATE: &str = "a template that was not rendered (`helm template` does)";
@@ -266,13 +292,24 @@ fn object(place: Place<'_>, raw: &RawValue, lists: usize, each: &mut Each<'_>) {
         }
         return json::elements(items, |at, item| {
             let place = Place { item: Some(at), ..place };
-            match typed(item, &child.meta.api_version, of) {
-                Some(item) => value(place, &item, lists - 1, each),
-                None => value(place, item, lists - 1, each),
-            }
+            listed(place, item, (&child.meta.api_version, of), lists - 1, each);
         });
     }
     each(Found::Object { place, child, json: raw });
+}
+
+/// One item of a list of a kind.
+fn listed(
+    place: Place<'_>,
+    item: &RawValue,
+    (api_version, kind): (&str, &str),
+    lists: usize,
+    each: &mut Each<'_>,
+) {
+    match typed(item, api_version, kind) {
+        Some(item) => value(place, &item, lists, each),
+        None => value(place, item, lists, each),
+    }
 }
 
 /// `items` of a list.

@@ -143,6 +143,9 @@ pub(crate) fn run(cluster: &ClusterArgs, args: &EvalArgs) -> anyhow::Result<Exit
         let unread = session.tally.open > 0 && code == ExitCode::SUCCESS;
         return Ok(if unread { ExitCode::from(2) } else { code });
     }
+    if matches!(session.tally, Tally { ready: 0, not_ready: 0, open: 0 }) {
+        eprintln!("rollcall: nothing was found that could be judged");
+    }
     match session.report.end() {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
         _ => {}

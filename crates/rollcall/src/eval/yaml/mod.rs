@@ -43,11 +43,20 @@ pub(super) struct Document {
     pub(super) twice: Vec<(u64, String)>,
 }
 
-/// Hands each document of `text` to `each`. It ends at the first that cannot be read.
-pub(super) fn read(text: &[u8], mut each: impl FnMut(Document)) -> Result<(), Wrong> {
+/// What reading comes upon.
+#[derive(Debug)]
+pub(super) enum Piece {
+    /// One of a list's `items`, as JSON. The list itself then has none.
+    Item(String),
+    Document(Document),
+}
+
+/// Hands each document of `text` to `each`, and with `items` those of a list one by one, so that only one is in memory.
+/// It ends at the first that cannot be read.
+pub(super) fn read(text: &[u8], items: bool, mut each: impl FnMut(Piece)) -> Result<(), Wrong> {
     let mut parser = Parser::new();
     parser.set_input(text);
-    let mut builder = Builder::default();
+    let mut builder = Builder { items, ..Builder::default() };
     loop {
         let event = parser.parse().map_err(|error| {
             let line = error.problem_mark().map_or(0, |mark| mark.line + 1);
@@ -57,8 +66,8 @@ pub(super) fn read(text: &[u8], mut each: impl FnMut(Document)) -> Result<(), Wr
             return Ok(());
         }
         let line = event.start_mark.line + 1;
-        if let Some(document) = builder.take(event).map_err(|wrong| wrong.at(line))? {
-            each(document);
+        if let Some(piece) = builder.take(event).map_err(|wrong| wrong.at(line))? {
+            each(piece);
         }
     }
 }
@@ -90,10 +99,15 @@ struct Builder {
     anchors: BTreeMap<String, Id>,
     root: Option<Id>,
     twice: Vec<(u64, String)>,
+    /// Items are handed on one by one.
+    items: bool,
+    /// Where the nodes of items begin, and the item that is finished.
+    floor: tree::Mark,
+    item: Option<Id>,
 }
 
 impl Builder {
-    fn take(&mut self, event: Event) -> Result<Option<Document>, Wrong> {
+    fn take(&mut self, event: Event) -> Result<Option<Piece>, Wrong> {
         let line = event.start_mark.line + 1;
         match event.data {
             EventData::Scalar { anchor, tag, value, plain_implicit, .. } => {
@@ -123,14 +137,31 @@ impl Builder {
                 self.opens(Open::Map { id, line, entries, lines, key: None, merged })?;
             }
             EventData::SequenceEnd | EventData::MappingEnd => self.close()?,
-            EventData::DocumentEnd { .. } => return self.finish().map(Some),
+            EventData::DocumentEnd { .. } => return self.finish().map(|done| Some(Piece::Document(done))),
             _ => {}
         }
-        Ok(None)
+        let Some(item) = self.item.take() else { return Ok(None) };
+        let json = self.tree.json(item)?;
+        // An alias may still ask for a node that has an anchor.
+        if self.anchors.is_empty() {
+            self.tree.truncate(self.floor);
+        }
+        Ok(Some(Piece::Item(json)))
+    }
+
+    /// Is the next node one of the items of a list?
+    fn in_items(&self) -> bool {
+        let [Open::Map { key: Some((key, _)), .. }, Open::List { .. }] = self.open.as_slice() else {
+            return false;
+        };
+        self.items && *key != MERGE && self.tree.scalar(*key) == "\"items\""
     }
 
     fn opens(&mut self, open: Open) -> Result<(), Wrong> {
         self.open.push(open);
+        if self.in_items() {
+            self.floor = self.tree.mark();
+        }
         if self.open.len() > DEPTH {
             return Err(Wrong::new(format!("nested deeper than {DEPTH} levels")));
         }
@@ -161,6 +192,10 @@ impl Builder {
 
     /// Puts a finished node where it belongs.
     fn node(&mut self, id: Id, line: u64) -> Result<(), Wrong> {
+        if self.in_items() {
+            self.item = Some(id);
+            return Ok(());
+        }
         match self.open.last_mut() {
             None => self.root = Some(id),
             Some(Open::List { items, .. }) => items.push(id),
@@ -227,7 +262,7 @@ impl Builder {
     }
 
     fn finish(&mut self) -> Result<Document, Wrong> {
-        let done = std::mem::take(self);
+        let done = std::mem::replace(self, Builder { items: self.items, ..Builder::default() });
         let json = done.root.map_or(Ok("null".to_owned()), |root| done.tree.json(root))?;
         Ok(Document { json, twice: done.twice })
     }
@@ -241,7 +276,12 @@ mod tests {
 
     fn json(yaml: &str) -> Result<String, Wrong> {
         let mut all = Vec::new();
-        read(yaml.as_bytes(), |document| all.push(document.json))?;
+        read(yaml.as_bytes(), false, |piece| {
+            all.push(match piece {
+                Piece::Item(json) => json,
+                Piece::Document(document) => document.json,
+            });
+        })?;
         Ok(all.join(" "))
     }
 
@@ -289,11 +329,31 @@ mod tests {
     #[test]
     fn of_equal_keys_the_last_one_counts_and_is_noted() {
         let mut all = Vec::new();
-        read(b"a: 1\nb: {c: 1, c: 2}\na: 3\na: 4\n", |document| all.push(document)).unwrap();
-        assert_eq!(all[0].json, r#"{"b":{"c":2},"a":4}"#);
-        let mut lines = all[0].twice.clone();
+        read(b"a: 1\nb: {c: 1, c: 2}\na: 3\na: 4\n", false, |piece| all.push(piece)).unwrap();
+        let Piece::Document(document) = &all[0] else { panic!("{all:?}") };
+        assert_eq!(document.json, r#"{"b":{"c":2},"a":4}"#);
+        let mut lines = document.twice.clone();
         lines.sort();
         assert_eq!(lines, [(2, "c".to_owned()), (3, "a".to_owned()), (4, "a".to_owned())]);
+    }
+
+    #[test]
+    fn items_come_one_by_one() {
+        let items = |yaml: &str| {
+            let mut all = String::new();
+            let done = read(yaml.as_bytes(), true, |piece| match piece {
+                Piece::Item(json) => all.extend([json.as_str(), " "]),
+                Piece::Document(document) => all += &document.json,
+            });
+            (all, done.is_ok())
+        };
+        let text = "v: 1\nitems:\n- {a: [1, {items: [2]}]}\n- b: 3\n-\nkind: List\n";
+        let expected = r#"{"a":[1,{"items":[2]}]} {"b":3} null {"v":1,"items":[],"kind":"List"}"#;
+        assert_eq!(items(text), (expected.to_owned(), true));
+        let shared = "items:\n- &x {a: 1}\n- {b: *x}\n- *x\nkind: List\n";
+        let expected = r#"{"a":1} {"b":{"a":1}} {"a":1} {"items":[],"kind":"List"}"#;
+        assert_eq!(items(shared), (expected.to_owned(), true));
+        assert_eq!(items("items:\n- {a: 1}\n- {b\n"), (r#"{"a":1} "#.to_owned(), false));
     }
 
     #[test]

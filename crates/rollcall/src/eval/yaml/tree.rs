@@ -19,6 +19,13 @@ pub(super) enum Node {
     Map(Vec<(Id, Id)>),
 }
 
+/// A state of a tree to go back to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Mark {
+    nodes: usize,
+    scalars: usize,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     pub(super) nodes: Vec<Node>,
@@ -32,6 +39,16 @@ impl Tree {
     pub(super) fn push(&mut self, node: Node) -> Id {
         self.nodes.push(node);
         self.nodes.len() - 1
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark { nodes: self.nodes.len(), scalars: self.scalars.len() }
+    }
+
+    /// Forgets what came after.
+    pub(super) fn truncate(&mut self, mark: Mark) {
+        self.nodes.truncate(mark.nodes);
+        self.scalars.truncate(mark.scalars);
     }
 
     /// Adds a scalar whose JSON is `json`.
@@ -58,7 +75,7 @@ impl Tree {
 
     /// The whole below `root` as JSON text.
     pub(super) fn json(&self, root: Id) -> Result<String, Wrong> {
-        let mut out = String::with_capacity(self.scalars.len() + self.nodes.len() * 2);
+        let mut out = String::new();
         let mut written = 0;
         let mut open: Vec<(Id, usize)> = Vec::new();
         let mut next = Some(root);

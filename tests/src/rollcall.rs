@@ -90,7 +90,7 @@ impl Scene {
 
     /// The CRDs that were installed in this scene, as a file.
     pub(crate) fn crds_file(&self) -> PathBuf {
-        self.folder.join("crds.yaml")
+        self.folder.join("own-crds.yaml")
     }
 
     /// These policies as a file.

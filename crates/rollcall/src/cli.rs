@@ -10,6 +10,7 @@ use crate::check::CheckArgs;
 use crate::commands;
 use crate::demo::DemoArgs;
 use crate::eval::{self, EvalArgs};
+use crate::live::{TreeArgs, WaitArgs};
 
 const FIRST_STEPS: &str = "\
 First steps:
@@ -58,6 +59,10 @@ enum Command {
     /// Check policies without a cluster: every field, every rule; what they would watch, and the rights they need. One
     /// line per finding, with file, line and column; exits 1 where one is an error.
     Check(CheckArgs),
+    /// Show parents and what belongs to them in a live cluster, with verdicts and reasons. No service has to run.
+    Tree(TreeArgs),
+    /// Wait until objects and all that belongs to them are ready.
+    Wait(WaitArgs),
     /// Take Rollcall's entries off the parents of policies, as an uninstall needs it.
     Release(ReleaseArgs),
 }
@@ -104,6 +109,8 @@ impl Cli {
             Command::Crd => commands::crd(),
             Command::Rbac(args) => commands::rbac(&args),
             Command::Check(args) => commands::check(&args),
+            Command::Tree(args) => commands::tree(&self.cluster, &args),
+            Command::Wait(args) => commands::wait(&self.cluster, &args),
             Command::Release(args) => commands::release(&self.cluster, &args),
         };
         done.unwrap_or_else(|error| {

@@ -13,6 +13,7 @@ use controller::{crd as crds, rbac as rights};
 use crate::check::{self, CheckArgs};
 use crate::cli::{RbacArgs, ReleaseArgs};
 use crate::demo::{self, DemoArgs};
+use crate::live::{self, TreeArgs, WaitArgs};
 use crate::telemetry;
 
 type Done = anyhow::Result<ExitCode>;
@@ -69,6 +70,14 @@ pub(crate) fn rbac(args: &RbacArgs) -> Done {
 
 pub(crate) fn check(args: &CheckArgs) -> Done {
     check::run(args)
+}
+
+pub(crate) fn tree(cluster: &ClusterArgs, args: &TreeArgs) -> Done {
+    block_on(live::tree(cluster, args))
+}
+
+pub(crate) fn wait(cluster: &ClusterArgs, args: &WaitArgs) -> Done {
+    block_on(live::wait(cluster, args))
 }
 
 pub(crate) fn release(cluster: &ClusterArgs, args: &ReleaseArgs) -> Done {

@@ -5,6 +5,7 @@ mod cli;
 mod commands;
 mod demo;
 mod eval;
+mod live;
 mod telemetry;
 
 use std::process::ExitCode;

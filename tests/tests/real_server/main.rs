@@ -8,6 +8,7 @@ mod discovery;
 mod extremes;
 mod generation;
 mod identity;
+mod live;
 mod neighbours;
 mod observed;
 mod outage;

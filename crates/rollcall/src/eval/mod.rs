@@ -31,6 +31,7 @@ use progress::Progress;
 pub(crate) use report::Output;
 use report::Report;
 use rollup::World;
+pub(crate) use rollup::print as print_trees;
 
 /// `rollcall eval`.
 #[derive(Args, Debug)]
@@ -103,7 +104,7 @@ fn moment(text: &str) -> Result<Time, String> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the moment enters here")]
-fn now() -> Time {
+pub(crate) fn now() -> Time {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

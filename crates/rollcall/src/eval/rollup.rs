@@ -102,7 +102,7 @@ fn uid(api_version: &str, kind: &str, namespace: &str, name: &str) -> String {
 }
 
 /// Prints the trees; the exit code is that of the parents.
-pub(super) fn print(trees: &[TreeNode], output: Output) -> anyhow::Result<ExitCode> {
+pub(crate) fn print(trees: &[TreeNode], output: Output) -> anyhow::Result<ExitCode> {
     let text = match output {
         Output::Json => serde_json::to_string_pretty(trees)? + "\n",
         Output::Yaml => controller::policies::to_yaml(&trees)?,

@@ -188,7 +188,7 @@ fn what_is_said_not_to_be_built_is_refused() {
         assert_eq!(said, refused, "{name}: {words} {}", String::from_utf8_lossy(&checked.stderr));
     }
     let help = String::from_utf8_lossy(&type_in("rollcall --help", &folder).stdout).into_owned();
-    for command in ["tree", "explain", "wait", "doctor", "history"] {
+    for command in ["explain", "doctor", "history"] {
         let said = readme
             .lines()
             .any(|l| l.starts_with("- Not built yet at all") && l.contains(&format!("`{command}`")));

@@ -23,35 +23,35 @@ pub(super) enum Sense {
 
 use Sense::{Bad, Busy, Good, Leaving, Paused, Unknown};
 
-const GOOD: &str = "accepted active activated admitted adopted alive allocated applied approved assigned associated \
-    attached authenticated authorized available bound built compatible complete completed configured conformant \
-    compliant connected converged created current delivered deployed done elected enabled ensured established executed exported \
-    fine finished found fulfilled functional functioning good granted green healthy imported initialised initialized installed insync issued joined \
-    launched linked listening live loaded merged met mounted normal ok okay online operational optimal pass passed passing \
-    peered processed programmed promoted propagated provisioned published reachable ready reconciled registered \
-    replicated reserved resolved responding restored running satisfied saved serving signed stable started steady succeeded \
-    success successful successfully supported synced synchronised synchronized unsealed updated upgraded uploaded \
+const GOOD: &str = "accepted active activated admitted adopted alive allocated allowed applied approved assigned associated \
+    attached authenticated authorized available bound built certified claimed compatible complete completed configured conformant \
+    compliant connected converged created current delivered deployed done effective elected enabled ensured established executed exported \
+    fine finished found fulfilled functional functioning good granted green healthy idle imported initialised initialized installed insync issued joined \
+    launched leased linked listening live loaded merged met mirrored mounted normal ok okay online operational optimal pass passed passing \
+    peered permitted processed programmed promoted propagated protected provisioned published reachable ready reconciled registered \
+    replicated reserved resolved responding restored running satisfied saved secured serving settled signed stable started steady succeeded \
+    success successful successfully supported synced synchronised synchronized unlocked unsealed updated upgraded uploaded \
     uptodate valid validated verified working";
 
 const BUSY: &str = "acquiring activating adding allocating applying assigning attaching awaited awaiting backingoff binding \
-    bootstrap bootstrapping building claiming cloning configuring connecting converging copying creating deploying detaching \
-    downloading draining enabling executing expanding exporting failover importing incomplete init initialising \
+    bootstrap bootstrapping building canary claiming cloning configuring connecting converging cooldown copying creating deploying desynced detaching \
+    downloading draining drifted election enabling executing expanding exporting failover importing incomplete init initialising \
     initialization initializing inprogress installing issuing joining launching loading merging \
-    migrating mounting moving new notready outdated outofdate outofsync partial partially patching pausing pending \
-    preparing processing progress progressing promoting propagating provisioning pulling pushing queued queueing \
+    migrating mounting moving needs new notready outdated outofdate outofsync partial partially patching pausing pending \
+    planned prepared preparing processing progress progressing promoting propagating provisioning pulling pushing queued queueing \
     queuing rebalancing rebooting rebuilding reconciling recovering recreating registering released reloading \
     replacing replicating requested required requires resizing resolving restarting restoring resuming retry retrying rolling rollout \
     scaling scheduled scheduling setting shifting shrinking staging stale starting stopping submitted submitting \
-    suspending switching syncing synchronising synchronizing transferring transitioning unready updating upgrading \
+    suspending switching switchover syncing synchronising synchronizing transferring transitioning unready updating upgrading \
     uploading validating verifying wait waiting warming yellow";
 
 const BAD: &str = "abort aborted alert backoff bad blocked broken cancelled canceled cannot cant conflict conflicted \
     conflicting conflicts corrupt corrupted crash crashed crashing crashloop crashloopbackoff critical dead deadlocked \
     degraded denied disconnected err error errored errors evicted exceeded exception exceptions exhausted expired fail failed failing \
-    fails failure failures fatal fault faulted faulty forbidden impaired inaccessible incompatible inconsistent \
+    fails failure failures fatal fault faulted faulty forbidden impaired inaccessible incompatible inconsistent infeasible \
     insufficient interrupted invalid irreconcilable killed lost malformed mismatch mismatched misconfigured missing notfound offline \
-    oomkilled overloaded panic panicked pressure red refused rejected revoked rollback rolledback stalled stuck tainted \
-    terminal timedout timeout unable unauthorized unavailable unhealthy unreachable unresolved unresponsive unschedulable unstable unsupported \
+    oomkilled orphaned overloaded panic panicked pressure red refused rejected revoked rollback rolledback sick splitbrain stalled stuck tainted \
+    terminal timedout timeout unable unauthorized unavailable unhealthy unreachable unresolved unresponsive unsatisfiable unschedulable unstable unsupported \
     violated violation violations wrong";
 
 const PAUSED: &str = "asleep cordoned deactivated disabled dormant frozen halted hibernated hibernating idled inactive \
@@ -105,9 +105,10 @@ fn word_sense(word: &str) -> Option<Sense> {
 /// Words that mean something only together.
 fn compound(before: [Token; 2], word: &str) -> Option<Sense> {
     match (before[0].as_str(), before[1].as_str(), word) {
-        (_, "in", "sync" | "service") | ("up", "to", "date") | (_, "at", "latest") => Some(Good),
+        (_, "in", "sync" | "service" | "use") | ("up", "to", "date") | (_, "at", "latest") => Some(Good),
         (_, "in", "progress") | ("out", "of", "sync" | "date") => Some(Busy),
         (_, "back", "off")
+        | (_, "split", "brain")
         | ("out", "of", "service")
         | (_, "timed" | "time", "out")
         | (_, "rolled" | "roll", "back") => Some(Bad),
@@ -247,15 +248,15 @@ mod tests {
         let cases: [(Option<Sense>, &str); 6] = [
             (
                 Some(Good),
-                "Ready|RUNNING|ok|ProvisioningSucceeded|CREATE_COMPLETE|up-to-date state: current|NoErrors|not failed|Cluster in healthy state|NewReplicaSetAvailable|MonitoringReady",
+                "Ready|RUNNING|ok|ProvisioningSucceeded|CREATE_COMPLETE|up-to-date state: current|NoErrors|not failed|Cluster in healthy state|NewReplicaSetAvailable|MonitoringReady|IN_SERVICE|in-use|AtLatestKnown|open",
             ),
             (
                 Some(Busy),
-                "NotReady|Pending|IN_PROGRESS|CREATE_IN_PROGRESS|WaitingForReady|PartiallyAvailable|Creating|Rebalancing|Setting up primary|unready|NotAvailable|Reticulating",
+                "NotReady|Pending|IN_PROGRESS|CREATE_IN_PROGRESS|WaitingForReady|PartiallyAvailable|Creating|Rebalancing|Setting up primary|unready|NotAvailable|Reticulating|Switchover|OutOfSync|RequiresApproval",
             ),
             (
                 Some(Bad),
-                "CreateFailed|FAILED|ImagePullBackOff|Unhealthy|NotHealthy|PartiallyFailed|InvalidSpec|SecretNotFound|CompletedWithErrors|TimedOut error|Unavailable|NotSupported",
+                "CreateFailed|FAILED|ImagePullBackOff|Unhealthy|NotHealthy|PartiallyFailed|InvalidSpec|SecretNotFound|CompletedWithErrors|TimedOut error|Unavailable|NotSupported|OutOfService|split-brain|NotAllowed|NonCompliant",
             ),
             (Some(Paused), "Paused|SUSPENDED|Stopped|Hibernated"),
             (Some(Leaving), "Deleting|Terminated|Uninstalling"),

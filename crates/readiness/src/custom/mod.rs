@@ -209,3 +209,48 @@ fn quote(c: &Condition) -> Text {
         (reason, _) => Text::new(&format!("{name}{status}: {reason}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Time;
+    use crate::facts::{Place, Status, Word};
+
+    fn condition(name: &'static str, status: Truth, reason: &str, since: i64) -> Condition {
+        let (place, since) = (Place::Conditions, Some(Time(since)));
+        Condition { name: name.into(), status, reason: reason.into(), place, since, ..Condition::default() }
+    }
+
+    fn facts(phase: &str, conditions: Vec<Condition>) -> Facts {
+        let words = vec![Word { path: "phase".into(), word: phase.into() }];
+        Facts { status: Status { present: true, conditions, words, ..Status::default() }, ..Facts::default() }
+    }
+
+    fn level(facts: &Facts) -> Level {
+        judge(Kind::Other, facts).assessment.verdict.level
+    }
+
+    #[test]
+    fn conditions_that_tell_a_history_are_read_as_one() {
+        let history = |started, ready| {
+            vec![
+                condition("initializing", Truth::True, "", started),
+                condition("ready", Truth::True, "", ready),
+            ]
+        };
+        assert_eq!(level(&facts("ready", history(1, 2))), Level::Ready);
+        // What began after it was ready is going on.
+        assert_eq!(level(&facts("ready", history(2, 1))), Level::Progressing);
+        // The phase does not agree that it is over.
+        assert_eq!(level(&facts("initializing", history(1, 2))), Level::Progressing);
+    }
+
+    #[test]
+    fn a_phase_says_why_something_does_not_hold_yet_unless_the_condition_says_it_itself() {
+        let unhealthy = |reason: &str| vec![condition("Healthy", Truth::False, reason, 1)];
+        assert_eq!(level(&facts("Progressing", unhealthy(""))), Level::Progressing);
+        assert_eq!(level(&facts("Paused", unhealthy(""))), Level::Suspended);
+        assert_eq!(level(&facts("Progressing", unhealthy("ProbeFailed"))), Level::Failed);
+        assert_eq!(level(&facts("Running", unhealthy(""))), Level::Failed);
+    }
+}

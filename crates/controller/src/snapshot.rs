@@ -6,7 +6,6 @@ use aggregator::{KindId, KindState, ObjectId, PolicyId, RollState};
 use readiness::Time;
 use readiness::rollup::{ParentReason, Status, Tally};
 use rustc_hash::FxHashMap;
-use watcher::reflector::Row;
 
 use crate::core::{Core, Health};
 use crate::policies::Plan;
@@ -120,13 +119,11 @@ impl Snapshot {
                 }
             }
             let numbers = snapshot.policies.entry(words.name.clone()).or_default();
-            let Some(mut unready) = count(numbers, core, &roll, &words.name, now) else { continue };
-            let known = before.get(&(roll.parent, roll.policy)).map_or(unready.since, |at| *at);
-            let created = core.reflector.read(roll.parent, Row::created).unwrap_or(known);
-            // A place may have passed to another parent, which was not there before it was created.
-            unready.since = known.min(unready.since).max(created);
-            since.0.insert((roll.parent, roll.policy), unready.since);
-            snapshot.unready.push(unready);
+            let known = before.get(&(roll.parent, roll.policy)).copied();
+            if let Some(unready) = count(numbers, core, &roll, &words.name, known.unwrap_or(now)) {
+                since.0.insert((roll.parent, roll.policy), unready.since);
+                snapshot.unready.push(unready);
+            }
         }
         for (id, tallies) in groups {
             let Some((policy, words)) = plan.policies.get(&id) else { continue };
@@ -142,13 +139,13 @@ impl Snapshot {
     }
 }
 
-/// Counts one parent; it is returned where it is not ready.
+/// Counts one parent; it is returned where it is not ready, as it has been since `known` at the latest.
 fn count(
     numbers: &mut PolicyNumbers,
     core: &Core,
     roll: &RollState<'_>,
     policy: &str,
-    now: Time,
+    known: Time,
 ) -> Option<NotReady> {
     numbers.parents += 1;
     numbers.yielding += u64::from(roll.yielding);
@@ -170,7 +167,8 @@ fn count(
                 namespace: row.namespace.to_string(),
                 name: row.name.to_string(),
                 reason: roll.answer.reason,
-                since: told.map_or(now, |told| told.since),
+                // A place may have passed to another parent, which was not there before it was created.
+                since: told.map_or(known, |told| told.since.min(known)).max(row.created()),
             });
             Some((owner, unready))
         })

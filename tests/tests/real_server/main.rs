@@ -7,6 +7,7 @@ mod deploy;
 mod discovery;
 mod extremes;
 mod generation;
+mod grafana;
 mod identity;
 mod live;
 mod neighbours;

@@ -8,7 +8,7 @@ use std::process::{Command, Output, Stdio};
 use acceptance::crd::Crd;
 use acceptance::objects::{deployment, owned_by, playing};
 use acceptance::scene::Scene;
-use acceptance::wish::says;
+use acceptance::wish::{Wish, says};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
@@ -96,5 +96,34 @@ async fn metrics_are_named_as_prometheus_wants_and_rules_use_no_others() -> Resu
             assert!(exposed.contains(name), "{shipped} names {name}, which is not exposed: {exposed:?}");
         }
     }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_new_generation_does_not_make_a_parent_look_freshly_broken() -> Result<()> {
+    let scene = Scene::set("since").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
+    scene.policy("db", "Database", spec).await?;
+    let running = scene.rollcall(&[]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
+    let told = async |reason| {
+        let wish = Wish::new(reason, move |db| {
+            let conditions = db["status"]["conditions"].as_array();
+            conditions.is_some_and(|all| all.iter().any(|c| c["type"] == "Ready" && c["reason"] == reason))
+        });
+        scene.until("Database/db", wish).await
+    };
+    told("ChildrenProgressing").await?;
+    let since = "rollcall_parent_not_ready_since_timestamp_seconds";
+    let first = running.until_metric(since, &["name=\"db\""], |at| at > 1e9).await?;
+    // An operator that leaves marks and has not handled the new generation: Unknown until it does.
+    scene.change_status("Database/db", json!({ "observedGeneration": 1 })).await?;
+    scene.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
+    let pending = ["name=\"db\"", "reason=\"ChildrenPending\""];
+    running.until_metric("rollcall_parent_not_ready_info", &pending, |one| one > 0.0).await?;
+    let after = running.metric(since, &["name=\"db\""]).await?;
+    assert!((after - first).abs() < 1e-3, "not ready since {first}, and then since {after}");
     Ok(())
 }

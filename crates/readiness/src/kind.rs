@@ -163,8 +163,11 @@ fn built_in(group: &str) -> bool {
 }
 
 fn runs(kind: &str) -> bool {
-    let last = kind.rfind(|c: char| c.is_ascii_uppercase()).map_or(kind, |at| &kind[at..]);
-    RUNS.contains(&last) && !REPEATS.iter().any(|word| kind.starts_with(word))
+    let last = |name: &str| name.rfind(|c: char| c.is_ascii_uppercase()).unwrap_or(0);
+    // `BackupSession`, `RestoreRequest`: one go of it.
+    let go = ["Session", "Request", "Attempt"].iter().find_map(|word| kind.strip_suffix(word));
+    let kind = go.filter(|rest| !rest.is_empty()).unwrap_or(kind);
+    RUNS.contains(&&kind[last(kind)..]) && !REPEATS.iter().any(|word| kind.starts_with(word))
 }
 
 #[cfg(test)]
@@ -182,10 +185,27 @@ mod tests {
 
     #[test]
     fn a_name_says_whether_it_runs_to_an_end() {
-        for kind in ["PipelineRun", "Backup", "DatabaseBackup", "SparkJob", "Workflow"] {
+        for kind in [
+            "PipelineRun",
+            "Backup",
+            "DatabaseBackup",
+            "SparkJob",
+            "Workflow",
+            "BackupSession",
+            "RestoreRequest",
+        ] {
             assert_eq!(Kind::of("example.com", kind), Kind::Run, "{kind}");
         }
-        for kind in ["Database", "CronWorkflow", "ScheduledBackup", "Runner", "BackupSchedule", "TestSuite"] {
+        for kind in [
+            "Database",
+            "CronWorkflow",
+            "ScheduledBackup",
+            "Runner",
+            "BackupSchedule",
+            "TestSuite",
+            "Session",
+            "UserRequest",
+        ] {
             assert_eq!(Kind::of("example.com", kind), Kind::Other, "{kind}");
         }
     }

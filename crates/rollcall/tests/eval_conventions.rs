@@ -1,8 +1,9 @@
 //! The generic rule, asked about custom resources that it does not know by name.
 //!
-//! Both tables were written from the kinds' own documentation before the rule was asked about any of them. What it then
-//! got wrong became changes to the conventions it reads, never to how it treats a kind: first answers agreed with 88.8 %
-//! of the first table and 92.3 % of the second, falsely ready were 2.1 % and 6.5 % of those that are not healthy.
+//! The tables were written from the kinds' own documentation before the rule was asked about any of them. What it then
+//! got wrong became changes to the conventions it reads, never to how it treats a kind. First answers, in the order of
+//! the tables: 88.8 %, 92.3 % and 87.0 % agreed; falsely ready were 2.1 %, 6.5 % (that table sets traps) and 2.4 % of
+//! those that are not healthy; 90 %, 96 % and 86 % of the healthy were recognised.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
@@ -15,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 const HELD_OUT: &str = include_str!("conventions/heldout.txt");
 const SECOND: &str = include_str!("conventions/second.txt");
+const THIRD: &str = include_str!("conventions/third.txt");
 const BUILTIN: &str = include_str!("conventions/builtin.txt");
 
 /// One line of the table.
@@ -162,12 +164,17 @@ fn score(table: &str) -> Score {
 
 #[test]
 fn the_generic_rule_reads_the_conventions_of_kinds_it_does_not_know() {
-    for table in [HELD_OUT, SECOND] {
+    for (table, agreement) in [(HELD_OUT, 92), (SECOND, 92), (THIRD, 88)] {
         let s = score(table);
         let told = format!("{}\n{:?}", s.differences, s.confusion);
-        assert!(s.agree * 100 >= s.all * 92, "agreement {} of {}: {told}", s.agree, s.all);
+        assert!(s.agree * 100 >= s.all * agreement, "agreement {} of {}: {told}", s.agree, s.all);
         assert!(s.false_ready * 100 <= s.not_healthy, "falsely ready {}: {told}", s.false_ready);
-        assert!(s.recognised * 100 >= s.healthy * 92, "recognised {} of {}: {told}", s.recognised, s.healthy);
+        assert!(
+            s.recognised * 100 >= s.healthy * agreement,
+            "recognised {} of {}: {told}",
+            s.recognised,
+            s.healthy
+        );
     }
 }
 
@@ -213,7 +220,8 @@ fn one_clear_sign_of_trouble_is_never_outvoted() {
             }),
         ),
     ];
-    let healthy = || [HELD_OUT, SECOND].into_iter().flat_map(cases).filter(|case| case.expected == "R");
+    let healthy =
+        || [HELD_OUT, SECOND, THIRD].into_iter().flat_map(cases).filter(|case| case.expected == "R");
     for (what, sign) in signs {
         let mut hurt: Vec<_> = healthy().collect();
         for case in &mut hurt {

@@ -71,7 +71,7 @@ const WRONG_IF_NOT: &str = "accepted allowed authenticated authorized compatible
     permitted reachable resolved succeeded success successful supported valid verified";
 
 /// Words that say that something came to its end, and well.
-const ENDS: &str = "available complete completed done exported finished imported ok passed ready restored succeeded \
+const ENDS: &str = "available complete completed done exported finished imported ok pass passed ready restored succeeded \
     success successful successfully uploaded";
 
 static WORDS: LazyLock<Vec<(&'static str, Sense)>> = LazyLock::new(|| {

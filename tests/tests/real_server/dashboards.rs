@@ -1,15 +1,13 @@
-//! The dashboards and rules that are shipped, asked of a real Prometheus that scrapes a real Rollcall.
+//! The queries of dashboards and rules, asked of a real Prometheus that scrapes a real Rollcall.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use acceptance::control_plane::free_ports;
 use acceptance::crd::Crd;
 use acceptance::objects::{deployment, job, owned_by, playing};
-use acceptance::places;
 use acceptance::process::Process;
 use acceptance::rollcall::Rollcall;
 use acceptance::scene::{PATIENCE, Scene};
@@ -20,109 +18,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, timeout};
 
-const DASHBOARDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../dashboards");
-const BOARDS: [&str; 3] = ["fleet", "parent", "rollcall"];
-/// What `@grafana/schema` 13.2 gives a new dashboard.
-const SCHEMA: u64 = 42;
+use crate::grafana::{BOARDS, DASHBOARDS, board, list, panels, variables, word};
 
-fn board(name: &str) -> Result<Value> {
-    let text = fs::read_to_string(format!("{DASHBOARDS}/{name}.json"))?;
-    serde_json::from_str(&text).with_context(|| format!("{name}.json"))
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-fn word(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
-}
-
-/// The panels that show something: not the rows between them.
-fn panels(board: &Value) -> impl Iterator<Item = &Value> {
-    list(&board["panels"]).iter().filter(|panel| panel["type"] != "row")
-}
-
-/// Variables that a query names, Grafana's own left out.
-fn variables(text: &str) -> impl Iterator<Item = &str> {
-    let names = text.split('$').skip(1).map(|rest| {
-        let rest = rest.trim_start_matches('{');
-        rest.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).next().unwrap_or_default()
-    });
-    names.filter(|name| !name.starts_with("__"))
-}
-
-#[test]
-fn dashboards_keep_the_habits_of_grafanas_mixins() -> Result<()> {
-    let (mut uids, mut titles) = (BTreeSet::new(), BTreeSet::new());
-    for name in BOARDS {
-        let board = board(name)?;
-        assert_eq!(board["schemaVersion"], SCHEMA, "{name}");
-        assert_eq!(board["refresh"], "30s", "{name}");
-        assert_eq!(board["tags"], json!(["rollcall"]), "{name}");
-        assert_eq!(board["links"][0]["tags"], json!(["rollcall"]), "{name} leads to the others");
-        assert!(board["id"].is_null(), "{name} has the id of a database");
-        assert!(uids.insert(board["uid"].to_string()) && titles.insert(board["title"].to_string()), "{name}");
-        let known: BTreeSet<&str> =
-            list(&board["templating"]["list"]).iter().map(|variable| word(&variable["name"])).collect();
-        assert!(known.contains("datasource"), "{name}");
-        let (mut ids, mut names) = (BTreeSet::new(), BTreeSet::new());
-        for panel in list(&board["panels"]) {
-            assert!(ids.insert(panel["id"].as_u64().context("an id")?), "{name}: {}", panel["id"]);
-        }
-        for panel in panels(&board) {
-            let title = word(&panel["title"]);
-            assert!(names.insert(title) && !title.is_empty(), "{name}: {title:?} twice, or no title");
-            assert!(!word(&panel["description"]).is_empty(), "{name}/{title} has no description");
-            if panel["type"] == "text" {
-                continue;
-            }
-            let field = &panel["fieldConfig"];
-            let unit = field.to_string().contains("\"unit\"");
-            let mapped = !list(&field["defaults"]["mappings"]).is_empty();
-            assert!(unit || mapped || panel["options"]["yAxis"]["unit"] == "s", "{name}/{title} has no unit");
-            assert!(!list(&field["defaults"]["thresholds"]["steps"]).is_empty(), "{name}/{title}");
-            for target in list(&panel["targets"]) {
-                assert_eq!(target["datasource"]["uid"], "${datasource}", "{name}/{title}");
-                for variable in variables(word(&target["expr"])) {
-                    assert!(known.contains(variable), "{name}/{title} asks for ${variable}");
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-#[test]
-fn panels_do_not_lie_upon_each_other() -> Result<()> {
-    for name in BOARDS {
-        let board = board(name)?;
-        let mut taken = BTreeSet::new();
-        for panel in list(&board["panels"]) {
-            let at = |key: &str| panel["gridPos"][key].as_u64().context("a place");
-            let (x, y, w, h) = (at("x")?, at("y")?, at("w")?, at("h")?);
-            assert!(x + w <= 24, "{name}/{} is too wide", panel["title"]);
-            for cell in (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y))) {
-                assert!(taken.insert(cell), "{name}/{} lies upon another", panel["title"]);
-            }
-        }
-    }
-    Ok(())
-}
-
-#[test]
-fn config_maps_carry_the_label_that_grafanas_sidecar_looks_for() -> Result<()> {
-    let built = Command::new(places::program("kubectl")?).args(["kustomize", DASHBOARDS]).output()?;
-    ensure!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let maps: Vec<Value> = serde_saphyr::from_multiple(&String::from_utf8_lossy(&built.stdout))?;
-    assert_eq!(maps.len(), BOARDS.len());
-    for (map, name) in maps.iter().zip(BOARDS) {
-        assert_eq!(map["kind"], "ConfigMap");
-        assert_eq!(map["metadata"]["labels"]["grafana_dashboard"], "1");
-        let carried: Value = serde_json::from_str(word(&map["data"][format!("{name}.json")]))?;
-        assert_eq!(carried, board(name)?);
-    }
-    Ok(())
+/// The scrape configuration of the README, with a fixed target that has the labels which a cluster would give it.
+fn recommended(target: &str) -> Result<Value> {
+    let readme = fs::read_to_string(format!("{DASHBOARDS}/README.md"))?;
+    let block = readme.split("```yaml").nth(1).and_then(|rest| rest.split("```").next());
+    let mut config: Value = serde_saphyr::from_str(block.context("no scrape configuration")?)?;
+    let scrape = config["scrape_configs"][0].as_object_mut().context("no scrape configuration")?;
+    ensure!(scrape.remove("kubernetes_sd_configs").is_some(), "it finds nothing in a cluster");
+    let given: Value = scrape.remove("relabel_configs").context("it labels nothing")?;
+    let given = list(&given).iter().map(|rule| word(&rule["target_label"])).filter(|label| !label.is_empty());
+    let labels: Value = given.map(|label| (label, "of-the-pod")).collect();
+    scrape.insert("static_configs".to_owned(), json!([{ "targets": [target], "labels": labels }]));
+    Ok(config["scrape_configs"][0].take())
 }
 
 /// A Prometheus of this scene, which scrapes one Rollcall every second and evaluates the rules that are shipped.
@@ -137,9 +46,7 @@ impl Prometheus {
         let settings = json!({
             "global": { "scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s" },
             "rule_files": [format!("{DASHBOARDS}/rules/rollcall.rules.yaml")],
-            "scrape_configs": [
-                { "job_name": "rollcall", "static_configs": [{ "targets": [target.address()] }] },
-            ],
+            "scrape_configs": [recommended(target.address())?],
         });
         fs::write(&config, settings.to_string())?;
         let address = format!("127.0.0.1:{}", free_ports(1)?[0]);
@@ -263,7 +170,7 @@ async fn every_panel_and_every_rule_has_data_while_a_story_plays() -> Result<()>
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
     rules_work(&prometheus, end).await?;
-    truth(&prometheus).await
+    truth(&prometheus, &scene.name).await
 }
 
 /// Every rule was evaluated without an error, every recorded series and every metric that an alert rests on is there.
@@ -293,7 +200,7 @@ async fn rules_work(prometheus: &Prometheus, end: Instant) -> Result<()> {
 }
 
 /// What the first panels say is what the story was.
-async fn truth(prometheus: &Prometheus) -> Result<()> {
+async fn truth(prometheus: &Prometheus, namespace: &str) -> Result<()> {
     let expr = async |board_name: &str, title: &str| {
         let board = board(board_name)?;
         let panel = panels(&board).find(|panel| panel["title"] == title).context("a panel")?;
@@ -304,8 +211,8 @@ async fn truth(prometheus: &Prometheus) -> Result<()> {
     let worst = expr("fleet", "Parents that are not ready, longest first").await?;
     let [(labels, age)] = &worst[..] else { bail!("one parent is not ready: {worst:?}") };
     assert_eq!(
-        (&labels["name"], &labels["verdict"], &labels["reason"]),
-        (&json!("bad"), &json!("Failed"), &json!("ChildrenFailed"))
+        [&labels["namespace"], &labels["name"], &labels["verdict"], &labels["reason"]],
+        [&json!(namespace), &json!("bad"), &json!("Failed"), &json!("ChildrenFailed")]
     );
     assert!((0.0..600.0).contains(age), "not ready for {age} s");
     let [(_, verdict)] = &expr("parent", "Verdict").await?[..] else { bail!("one verdict") };

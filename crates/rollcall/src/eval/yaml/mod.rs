@@ -7,6 +7,7 @@ mod scalar;
 mod tree;
 
 use std::collections::BTreeMap;
+use std::io::BufReader;
 
 use libyaml_safer::{Event, EventData, Parser};
 
@@ -55,7 +56,8 @@ pub(super) enum Piece {
 /// It ends at the first that cannot be read.
 pub(super) fn read(text: &[u8], items: bool, mut each: impl FnMut(Piece)) -> Result<(), Wrong> {
     let mut parser = Parser::new();
-    parser.set_input(text);
+    // It decodes what it is given at once, four bytes a character.
+    parser.set_input(BufReader::with_capacity(1 << 14, text));
     let mut builder = Builder { items, ..Builder::default() };
     loop {
         let event = parser.parse().map_err(|error| {

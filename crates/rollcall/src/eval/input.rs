@@ -1,5 +1,6 @@
 //! Files, directories and standard input as a stream of objects. What cannot be read does not stop what can.
 
+use std::cell::Cell;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -70,12 +71,26 @@ pub(super) fn files(path: &Path, recursive: bool) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Reads one file to its end; `-` is standard input.
-pub(super) fn read(path: &Path, each: &mut Each<'_>) -> io::Result<()> {
+/// Reads one file to its end, counting its bytes in `count`; `-` is standard input.
+pub(super) fn read(path: &Path, count: &Cell<u64>, each: &mut Each<'_>) -> io::Result<()> {
     if path.as_os_str() == "-" {
         return stream("standard input", &mut io::stdin().lock(), each);
     }
-    stream(&path.display().to_string(), &mut BufReader::with_capacity(1 << 16, File::open(path)?), each)
+    let counted = Counted { file: File::open(path)?, count };
+    stream(&path.display().to_string(), &mut BufReader::with_capacity(1 << 16, counted), each)
+}
+
+struct Counted<'c> {
+    file: File,
+    count: &'c Cell<u64>,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(into)?;
+        self.count.set(self.count.get() + read as u64);
+        Ok(read)
+    }
 }
 
 fn stream(file: &str, input: &mut dyn BufRead, each: &mut Each<'_>) -> io::Result<()> {

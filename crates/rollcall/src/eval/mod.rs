@@ -131,11 +131,16 @@ pub(crate) fn run(cluster: &ClusterArgs, args: &EvalArgs) -> anyhow::Result<Exit
         tally: Tally::default(),
         broken_pipe: false,
     };
+    let mut files = Vec::new();
     for path in &args.files {
         match input::files(path, args.recursive) {
-            Ok(files) => files.iter().for_each(|file| session.file(file)),
+            Ok(found) => files.extend(found),
             Err(error) => session.failed(path, &error),
         }
+    }
+    session.progress.expect(&files);
+    for file in &files {
+        session.file(file);
     }
     session.progress.clear();
     if let (Some(world), Some(policies)) = (session.world.take(), policies) {
@@ -184,7 +189,8 @@ impl Tally {
 
 impl Session {
     fn file(&mut self, path: &std::path::Path) {
-        if let Err(error) = input::read(path, &mut |found| self.take(found)) {
+        let count = self.progress.read.clone();
+        if let Err(error) = input::read(path, &count, &mut |found| self.take(found)) {
             self.failed(path, &error);
         }
     }

@@ -1,5 +1,6 @@
 //! Where health scripts come from: a directory in Argo CD's layout, a file with `argocd-cm`, or the live ConfigMap.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -43,7 +44,7 @@ fn one(source: &str, cluster: &ClusterArgs) -> anyhow::Result<Library> {
 fn file(path: &Path) -> anyhow::Result<BTreeMap<String, String>> {
     let mut maps: Vec<(bool, BTreeMap<String, String>)> = Vec::new();
     let mut wrong = None;
-    input::read(path, &mut |found| match found {
+    input::read(path, &Cell::new(0), &mut |found| match found {
         Found::Object { child, json, .. } if &*child.meta.kind == "ConfigMap" => {
             let data = decode(json.get()).map(|object| texts(&object["data"])).unwrap_or_default();
             maps.push((&*child.meta.name == "argocd-cm", data));

@@ -264,6 +264,8 @@ impl Drive {
             (words.name.clone(), policy.groups.iter().map(|group| label(&group.kind)).collect())
         });
         self.metrics.planned(policies.collect(), plan.kinds.keys().map(label).collect());
+        let names = plan.policies.iter().map(|(id, (_, words))| (*id, words.name.clone()));
+        self.metrics.named(names.collect());
         // A kind's task may have spoken before the plan that it follows was heard of.
         for id in plan.kinds.keys().filter(|id| !self.is_followed(**id)) {
             let (state, _) = self.health.of(*id);

@@ -8,6 +8,7 @@ use aggregator::KindId;
 use dashmap::DashMap;
 use futures::StreamExt;
 use futures::stream::select_all;
+use readiness::{Level, Time};
 use timer::{Backoff, Seed};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
@@ -18,6 +19,7 @@ use watcher::reflector::Reflector;
 use watcher::{ApiKind, Cause, Event, Feed, FollowOptions, Parent, Trouble, follow, resolve, wire::Child};
 
 pub(crate) use crate::core::News;
+use crate::metrics::Metrics;
 use crate::policies::{KindPlan, Plan};
 
 /// A kind as the server serves it, and why it is followed.
@@ -47,6 +49,8 @@ pub(crate) struct Setting {
     pub(crate) namespaces: Vec<String>,
     /// Lengths of watches and waits.
     pub(crate) seed: Seed,
+    /// Told how long children took that ended.
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 /// The tasks of all kinds of the current plan.
@@ -124,6 +128,12 @@ impl Kinds {
     }
 }
 
+/// How long it took, of one that has noted its end.
+fn ended(child: &Child) -> Option<Duration> {
+    let status = &child.facts.status;
+    Some(status.finished? - status.started?)
+}
+
 struct Task {
     setting: Setting,
     plan: Arc<KindPlan>,
@@ -175,6 +185,22 @@ impl Task {
         unreachable!("counted to the end of u32 by waiting at least a second each")
     }
 
+    fn level(&self, child: &Child) -> Option<Level> {
+        let reflector = &self.setting.reflector;
+        reflector.read(reflector.find(&child.meta.uid)?, |row| row.assessment.verdict.level)
+    }
+
+    /// A child that was seen before it was ready has noted its end: how long it took, if it is ready now.
+    fn measure(&self, api: &ApiKind, child: &Child) {
+        let Some(took) = ended(child).filter(|_| self.level(child) == Some(Level::Ready)) else { return };
+        let reflector = &self.setting.reflector;
+        let Some(id) = reflector.find(&child.meta.uid) else { return };
+        let policies = reflector.view(id, Time::default(), |view| {
+            view.map(|view| view.links.iter().map(|link| link.policy).collect()).unwrap_or_default()
+        });
+        self.setting.metrics.child_ended(&policies, &api.to_string(), took);
+    }
+
     async fn follow(&self, api: ApiKind) {
         let mut interest = Interest { counted: api.has_status, ..self.plan.interest.clone() };
         for rule in interest.lenses.iter_mut().filter_map(|lens| lens.rule.as_mut()) {
@@ -212,8 +238,15 @@ impl Task {
                     reflector.begin(interest.id, scope);
                     self.say(News::Listing);
                 }
-                Event::InitApply(object) | Event::Apply(object) => {
+                Event::InitApply(object) => {
                     reflector.apply(interest, object.child(), object.text());
+                }
+                Event::Apply(object) => {
+                    let before = ended(object.child()).and_then(|_| self.level(object.child()));
+                    reflector.apply(interest, object.child(), object.text());
+                    if before.is_some_and(|level| level != Level::Ready) {
+                        self.measure(api, object.child());
+                    }
                 }
                 Event::InitDone => {
                     let swept = reflector.finish(interest.id, scope);

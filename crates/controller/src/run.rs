@@ -94,6 +94,7 @@ impl Service {
             news: news_in,
             namespaces: args.namespaces.clone(),
             seed: seed.derive(2),
+            metrics: metrics.clone(),
         };
         let stuck_after = args.stuck_after;
         let policies = Policies {

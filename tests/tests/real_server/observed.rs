@@ -81,7 +81,10 @@ fn every_alert_names_its_object_and_has_a_runbook() -> Result<()> {
 async fn metrics_are_named_as_prometheus_wants_and_rules_use_no_others() -> Result<()> {
     let scene = Scene::set("observed").await?;
     scene.crd(&Crd::new("Database")).await?;
-    scene.policy("db", "Database", json!({ "children": [scene.child("Deployment")] })).await?;
+    let mut job = scene.child("Job");
+    job["role"] = json!("optional");
+    let spec = json!({ "children": [scene.child("Deployment"), job] });
+    scene.policy("db", "Database", spec).await?;
     let running = scene.rollcall(&[]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
@@ -95,6 +98,12 @@ async fn metrics_are_named_as_prometheus_wants_and_rules_use_no_others() -> Resu
         for name in names(&file(shipped)?) {
             assert!(exposed.contains(name), "{shipped} names {name}, which is not exposed: {exposed:?}");
         }
+    }
+    let readme = file("README.md")?;
+    let (named, parts) = (names(&readme), ["_bucket", "_count", "_sum"]);
+    for name in &exposed {
+        let whole = parts.iter().find_map(|part| name.strip_suffix(part)).unwrap_or(name);
+        assert!(named.contains(whole), "{whole} is exposed, but not described in README.md");
     }
     Ok(())
 }

@@ -37,6 +37,7 @@ pub(crate) struct Metrics {
     not_exported: IntGauge,
     transitions: IntCounterVec,
     time_to_ready: HistogramVec,
+    child_duration: HistogramVec,
     event_to_write: Histogram,
     writes: IntCounterVec,
     conflicts: IntCounterVec,
@@ -65,6 +66,8 @@ const OUTCOMES: [&str; 9] =
     ["written", "conflict", "gone", "pruned", "forbidden", "throttled", "error", "timeout", "dropped"];
 /// From the settling of a small thing to an hour.
 const READY: [f64; 12] = [1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0];
+/// From a fast migration to a day.
+const ENDED: [f64; 11] = [1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0, 86_400.0];
 /// From a write on a fast server to what nobody should wait for.
 const WRITE: [f64; 13] = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
 
@@ -110,6 +113,12 @@ impl Metrics {
                 "From the first sight of a generation of a parent to its first Ready=True.",
                 &["policy"],
                 &READY,
+            )?,
+            child_duration: make.histograms(
+                "child_duration_seconds",
+                "From start to end of children that completed: Jobs, and kinds that note both moments as Jobs do.",
+                &["policy", "kind"],
+                &ENDED,
             )?,
             event_to_write: make.histogram(
                 "event_to_write_seconds",

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
+use std::time::Duration;
 
+use aggregator::PolicyId;
 use readiness::Level;
 use readiness::rollup::Status;
 use watcher::Cause;
@@ -11,15 +13,20 @@ use super::make::Series;
 use super::{Metrics, OUTCOMES, seconds};
 use crate::snapshot::NotReady;
 
+/// The kind whose durations are there from the start; those of others once one of them has ended.
+const JOB: &str = "Job.batch";
+
 /// What is done to each of many series.
 type Each = fn(&(dyn Series + 'static), &[&str]);
 
-/// Written by the loop alone.
+/// Written by the loop alone; read by the kinds' tasks.
 #[derive(Default)]
 pub(super) struct Shown {
     /// Policies, with the kinds of their children.
     policies: BTreeMap<String, BTreeSet<String>>,
     kinds: BTreeSet<String>,
+    /// What policies are called.
+    names: BTreeMap<PolicyId, String>,
     /// Parents that are not ready: policy, namespace, name; and these with verdict and reason.
     unready: (BTreeSet<[String; 3]>, BTreeSet<[String; 5]>),
 }
@@ -43,6 +50,9 @@ impl Metrics {
             each(&self.transitions, &[policy, status.word()]);
         }
         each(&self.time_to_ready, &[policy]);
+        if kinds.contains(JOB) {
+            each(&self.child_duration, &[policy, JOB]);
+        }
         each(&self.conflicts, &[policy]);
         for gauge in [&self.yielding, &self.owned, &self.pruned] {
             each(gauge, &[policy]);
@@ -65,13 +75,19 @@ impl Metrics {
         let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
         for (policy, kinds) in &shown.policies {
             match policies.get(policy) {
-                None => self.of_policy(policy, kinds, <dyn Series>::hide),
+                None => {
+                    self.of_policy(policy, kinds, <dyn Series>::hide);
+                    for kind in kinds {
+                        self.child_duration.hide(&[policy, kind]);
+                    }
+                }
                 Some(now) => {
                     for kind in kinds.difference(now) {
                         for level in Level::ALL {
                             self.children.hide(&[policy, kind, level.word()]);
                         }
                         self.stuck.hide(&[policy, kind]);
+                        self.child_duration.hide(&[policy, kind]);
                     }
                 }
             }
@@ -87,6 +103,19 @@ impl Metrics {
             self.of_kind(kind, <dyn Series>::show);
         }
         (shown.policies, shown.kinds) = (policies, kinds);
+    }
+
+    /// What policies are called.
+    pub(crate) fn named(&self, names: BTreeMap<PolicyId, String>) {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).names = names;
+    }
+
+    /// A child of these policies completed, so long after it began.
+    pub(crate) fn child_ended(&self, policies: &BTreeSet<PolicyId>, kind: &str, took: Duration) {
+        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        for name in policies.iter().filter_map(|id| shown.names.get(id)) {
+            self.child_duration.with_label_values(&[name, kind]).observe(took.as_secs_f64());
+        }
     }
 
     /// Those that have not been ready for longest have series of their own. A series is taken away only after its

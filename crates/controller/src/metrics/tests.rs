@@ -120,6 +120,7 @@ fn every_series_exists_at_zero_from_the_start() {
         ("rollcall_writes_total", OUTCOMES.len()),
         ("rollcall_time_to_ready_seconds_count", 1),
         ("rollcall_time_to_ready_seconds_bucket", READY.len() + 1),
+        ("rollcall_child_duration_seconds_bucket", ENDED.len() + 1),
         ("rollcall_event_to_write_seconds_bucket", WRITE.len() + 1),
         ("rollcall_watch_restarts_total", 7 * Cause::ALL.len()),
         ("rollcall_drift_total", 14),
@@ -136,6 +137,12 @@ fn what_is_planned_no_more_has_no_series() {
     let metrics = planned(POLICIES);
     metrics.gathered(&hostile(10), Counts::default());
     metrics.kind_state("Pod", KindState::Stale);
+    metrics.named([(PolicyId(0), "policy-0".to_owned()), (PolicyId(1), "policy-1".to_owned())].into());
+    let both = [PolicyId(0), PolicyId(1), PolicyId(9)].into();
+    metrics.child_ended(&both, "Pod", Duration::from_secs(90));
+    let text = metrics.text();
+    let slow = of(&text, "rollcall_child_duration_seconds_bucket").into_iter().filter(|l| l.contains("Pod"));
+    assert_eq!(slow.filter(|l| l.contains("le=\"300\"") && l.ends_with(" 1")).count(), 2, "{text}");
     metrics.news("Pod", &News::Alive, Time(5));
     metrics.planned([("policy-1".to_owned(), names(&["Job.batch"]))].into(), names(&["Job.batch"]));
     metrics.gathered(&Snapshot::default(), Counts::default());

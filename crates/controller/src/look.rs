@@ -116,7 +116,7 @@ impl Looker {
 
     /// Looks at the pods of a workload that is not ready.
     async fn look_below(&self, below: &Below) {
-        let Below { owner, namespace, selector, limits } = below;
+        let Below { owner, namespace, name, selector, limits } = below;
         let pods = ApiKind {
             group: String::new(),
             version: "v1".to_owned(),
@@ -126,7 +126,7 @@ impl Looker {
             has_status: true,
         };
         match look_all::<Child>(&self.client, &pods, Some(namespace), Some(selector)).await {
-            Ok(pods) => _ = self.reflector.refine(*owner, below::cause(&pods, limits)),
+            Ok(pods) => _ = self.reflector.refine(*owner, below::cause(&pods, name, limits)),
             Err(error) => complain(&error),
         }
     }

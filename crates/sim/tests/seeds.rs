@@ -12,10 +12,6 @@ use sim::{Counts, Run, Sabotage, play};
 
 /// So many seeds, where nothing else is asked for.
 const SEEDS: u64 = 200;
-/// Seeds that have found something which is still to be mended: what they say is printed, and fails nothing. 109: a
-/// silent operator's parent below another one is pending again after a restart. 171: an answer about the old
-/// generation is rendered for the new one, which the reflector has and the engine has not.
-const OPEN: [u64; 2] = [109, 171];
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
@@ -55,10 +51,6 @@ fn every_invariant_holds_for_every_seed() {
     play_all(from, count, |run| {
         add(&mut sum.lock().unwrap(), &run.counts);
         if let Some(failure) = run.failure {
-            if OPEN.contains(&run.seed) {
-                println!("open: seed {}: {failure:?}", run.seed);
-                return true;
-            }
             failed.lock().unwrap().push((run.seed, failure));
         }
         failed.lock().unwrap().len() < 10

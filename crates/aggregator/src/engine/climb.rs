@@ -6,7 +6,7 @@ use readiness::rollup::ParentReason;
 use super::{Cause, Draft, Engine};
 use crate::judge::{Gate, is_well};
 use crate::roll::{Roll, Waits};
-use crate::types::{ObjectId, RollId};
+use crate::types::{Evidence, ObjectId, RollId};
 
 /// A roll judged so often in one poll is in a loop that the cycle guard did not see; it goes on in the next.
 const CLIMBS: u8 = 64;
@@ -160,6 +160,8 @@ impl Engine {
         }
         let news = roll.renew(policy, gate, now);
         let seen = roll.view.is_some();
+        let settled = roll.answer.is_none_or(|a| a.reason != ParentReason::ChildrenPending);
+        let spoke = settled && self.speak(id);
         self.counts.judged += 1;
         self.requeue(id, news.waited, news.again);
         if !seen {
@@ -170,7 +172,7 @@ impl Engine {
             self.climb(parent, cause, now);
         }
         // Where nothing is written, nobody renders its words: whoever quotes them is told that they may have moved.
-        if news.awaited || (news.reworded && (news.silent || left)) {
+        if news.awaited || spoke || (news.reworded && (news.silent || left)) {
             self.touch_owners(parent, now, cause);
         }
         Some(parent)
@@ -196,12 +198,13 @@ impl Engine {
     /// Among what keeps it from being ready is a parent that was not judged yet, because a list is awaited: it is not
     /// known to be ready, and not known not to be. What was said of those above stays until it is.
     fn awaits(&self, roll: &Roll) -> bool {
-        self.awaiting && roll.troubles.iter().any(|t| self.is_awaited(t.child))
+        (self.awaiting || self.mute > 0) && roll.troubles.iter().any(|t| self.is_awaited(t.child))
     }
 
     fn is_awaited(&self, child: ObjectId) -> bool {
         let mut rolls = self.graph.rolls_of(child).iter().filter_map(|r| self.graph.roll(*r));
-        rolls.any(|r| r.view.is_some() && !r.deleting && (!r.judged || self.awaits(r)))
+        let unknown = |r: &Roll| !r.judged || (r.mute && r.evidence == Evidence::Silent) || self.awaits(r);
+        rolls.any(|r| r.view.is_some() && !r.deleting && unknown(r))
     }
 
     /// A roll of `parent` was judged. The pass begins to be patient anew; and if others have moved something, we may

@@ -68,6 +68,8 @@ pub struct Engine {
     orphans: BTreeMap<ObjectId, u32>,
     /// A list is awaited under some policy, or what it brought is still to be judged.
     awaiting: bool,
+    /// How many rolls are mute.
+    mute: usize,
     counts: Counts,
     /// How many polls there were.
     polls: u32,
@@ -94,6 +96,7 @@ impl Engine {
             resync: Resync::new(resync, audit, seed),
             orphans: BTreeMap::new(),
             awaiting: false,
+            mute: 0,
             counts: Counts::default(),
             polls: 0,
             drafted: Vec::new(),

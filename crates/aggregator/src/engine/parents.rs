@@ -91,15 +91,28 @@ impl Engine {
             r.well = None;
             r.missing = None;
         }
+        self.speak(roll);
         self.drop_if_idle(roll);
+    }
+
+    /// It is known by now how this roll stands, or it is gone; `true` where that is news.
+    pub(super) fn speak(&mut self, roll: RollId) -> bool {
+        let spoke = self.graph.roll_mut(roll).is_some_and(|r| std::mem::take(&mut r.mute));
+        self.mute -= usize::from(spoke);
+        spoke
     }
 
     /// Whether a new generation of a parent that was known begins; that is judged at once.
     fn set_answer(&mut self, now: Time, id: ObjectId, view: &ParentView, answer: &AnswerView) -> bool {
         let shadow = self.policy(answer.policy).is_some_and(|p| p.shadow);
+        let open = self.is_open(answer.policy);
         let at = self.graph.roll_at(id, answer.policy);
         let Some(roll) = self.graph.roll_mut(at) else { return false };
         let first = roll.view.is_none();
+        if first && !open && (shadow || answer.owned) && !roll.mute {
+            roll.mute = true;
+            self.mute += 1;
+        }
         let told = answer.told.filter(|_| answer.about == Some(view.generation));
         let begins = first || roll.phase.generation != view.generation;
         if begins {
@@ -121,7 +134,7 @@ impl Engine {
         roll.deleting = view.deleting;
         roll.view = Some(answer.clone());
         self.touch(at, now, Cause::Perhaps);
-        if begins && self.is_open(answer.policy) {
+        if begins && open {
             self.at_once(at, now, Cause::Perhaps);
         }
         begins && !first

@@ -56,6 +56,12 @@ pub struct ChildOf {
 }
 
 impl Engine {
+    /// The generation of `parent` that its answers are about; `None` where no policy applies to it.
+    pub fn generation(&self, parent: ObjectId) -> Option<u64> {
+        let mut rolls = self.graph.rolls_of(parent).iter().filter_map(|r| self.graph.roll(*r));
+        rolls.find(|r| r.view.is_some()).map(|r| r.phase.generation)
+    }
+
     /// Every edge that counts. Walks all objects: for pages and tools, not for the loop.
     pub fn edges(&self) -> impl Iterator<Item = ChildOf> + '_ {
         self.graph.edges().filter_map(|(child, edge)| {

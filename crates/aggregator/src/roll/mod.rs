@@ -53,6 +53,9 @@ pub(crate) struct Roll {
     pub(crate) doubted: bool,
     /// It waits for a parent below it to be judged.
     pub(crate) held: bool,
+    /// Nothing is written of it, so that nothing tells what it was before this process began: until it has settled once,
+    /// it is not known to be otherwise.
+    pub(crate) mute: bool,
     /// What holds it back may be put into other words than before.
     pub(crate) reworded: bool,
     /// Something other than the parent itself has moved.
@@ -98,6 +101,7 @@ impl Roll {
             judged: false,
             doubted: false,
             held: false,
+            mute: false,
             reworded: false,
             provoked: false,
             waits: Waits::default(),

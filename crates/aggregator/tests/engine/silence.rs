@@ -7,7 +7,7 @@ use readiness::Level::{Failed, Progressing, Ready, Stuck, Suspended, Terminating
 use readiness::rollup::Weight;
 
 use crate::answers::well;
-use crate::world::{CHILDREN, World};
+use crate::world::{CHILDREN, POLICY, World};
 use crate::{group, groups, policy};
 
 #[test]
@@ -75,6 +75,23 @@ fn a_restart_at_rest_writes_nothing_whatever_is_said() {
     let mut w = with(policy(), Failed);
     w.change("web", |web| web.weights = vec![Weight { level: Failed, terminal: true }]);
     restarted("terminal", "ChildrenFailed!", w);
+}
+
+#[test]
+fn a_restart_leaves_alone_what_rests_on_a_parent_of_which_nothing_is_written() {
+    let shadow = aggregator::PolicyId(2);
+    let mut w = World::empty();
+    w.policy(POLICY, policy());
+    w.policy(shadow, Policy { shadow: true, ..policy() });
+    w.sync();
+    w.parent("db");
+    w.parent_so("web", |web| {
+        web.policies = vec![shadow];
+        web.evidence = Evidence::Silent;
+    });
+    w.change("web", |web| web.owners = vec![(POLICY, 0, "db".to_owned())]);
+    w.create("leaf", CHILDREN, Ready, |leaf| leaf.owners = vec![(shadow, 0, "web".to_owned())]);
+    restarted("above a shadow", "AllChildrenReady", w);
 }
 
 #[test]

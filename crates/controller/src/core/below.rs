@@ -17,6 +17,8 @@ pub struct Below {
     pub owner: ObjectId,
     /// Where it lives.
     pub namespace: String,
+    /// What it is called.
+    pub name: String,
     /// How its pods are found: a label selector.
     pub selector: String,
     /// From when on a pod is stuck.
@@ -58,7 +60,8 @@ pub fn below(reflector: &Reflector, interest: &Interest, child: &Child, object: 
     let workload: Workload = unready.then(|| serde_json::from_str(object.get()).ok()).flatten()?;
     let selector = text(&workload.spec?.selector?)?;
     let limits = interest.lenses.first()?.limits;
-    Some(Below { owner, namespace: child.meta.namespace.to_string(), selector, limits })
+    let (namespace, name) = (child.meta.namespace.to_string(), child.meta.name.to_string());
+    Some(Below { owner, namespace, name, selector, limits })
 }
 
 fn text(selector: &Selector) -> Option<String> {
@@ -78,13 +81,19 @@ fn text(selector: &Selector) -> Option<String> {
 }
 
 /// The pod that explains most: the worst, and of those the first by name. Pods that only have not got far explain nothing.
-pub fn cause(pods: &[Child], limits: &Limits) -> Option<Refined> {
-    let judged = pods.iter().filter(|pod| pod.meta.deleted.is_none()).filter_map(|pod| {
+pub fn cause(pods: &[Child], workload: &str, limits: &Limits) -> Option<Refined> {
+    let pods = pods.iter().filter(|pod| pod.meta.deleted.is_none() && is_of(pod, workload));
+    let judged = pods.filter_map(|pod| {
         let assessment = assess(Kind::Pod, &pod.facts, limits);
         explains(&assessment).then_some((assessment.verdict.level, &pod.meta.name, assessment))
     });
     let (_, name, assessment) = judged.min_by(|a, b| (a.0, a.1).cmp(&(b.0, b.1)))?;
     Some(Refined { name: format!("Pod {name}").into(), assessment })
+}
+
+/// Labels may be copied; the controller of a pod is the workload, or what a Deployment has named after itself.
+fn is_of(pod: &Child, workload: &str) -> bool {
+    pod.meta.owners.iter().any(|owner| owner.controller && owner.name.starts_with(workload))
 }
 
 fn explains(assessment: &Assessment) -> bool {
@@ -104,7 +113,9 @@ mod tests {
     use serde_json::{Value, json};
 
     fn pod(name: &str, status: &Value) -> Child {
-        let pod = json!({ "metadata": { "name": name, "uid": name }, "status": status });
+        let owner = json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d", "uid": "r", "controller": true });
+        let meta = json!({ "name": name, "uid": name, "ownerReferences": [owner] });
+        let pod = json!({ "metadata": meta, "status": status });
         serde_json::from_value::<Box<RawValue>>(pod).map(|text| Child::read(&text)).unwrap_or_default()
     }
 
@@ -121,8 +132,8 @@ mod tests {
             pod("b", &waiting("ImagePullBackOff")),
             pod("a", &waiting("ContainerCreating")),
         ];
-        let found =
-            cause(&pods, &Limits::default()).map(|r| (r.name, r.assessment.verdict.reason.to_string()));
+        let found = cause(&pods, "web", &Limits::default())
+            .map(|r| (r.name, r.assessment.verdict.reason.to_string()));
         assert_eq!(found, Some(("Pod b".into(), "waiting: ImagePullBackOff".to_owned())));
     }
 
@@ -131,7 +142,9 @@ mod tests {
         let ready = json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] });
         let mut leaving = pod("a", &waiting("ErrImagePull"));
         leaving.meta.deleted = Some(readiness::Time(1));
-        assert_eq!(cause(&[pod("b", &ready), leaving], &Limits::default()), None);
+        assert_eq!(cause(&[pod("b", &ready), leaving], "web", &Limits::default()), None);
+        // It carries the same labels, but belongs to another.
+        assert_eq!(cause(&[pod("a", &waiting("ErrImagePull"))], "api", &Limits::default()), None);
     }
 
     #[test]

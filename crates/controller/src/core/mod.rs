@@ -132,6 +132,12 @@ impl Core {
 
     /// What is to be written on `parent`, if it does not say it already and its turn has come.
     fn write(&mut self, now: Time, parent: ObjectId) -> Option<Write> {
+        // A watch feeds the reflector at any moment, and may have brought a newer generation than the one that was judged.
+        let judged = self.engine.generation(parent);
+        if !self.is_still(parent, judged) {
+            self.take_in(now, &[parent]);
+            return None;
+        }
         let wanted = self.render(parent, now)?;
         let digest = watcher::status::digest(&wanted.entries, wanted.observed_generation);
         if self.engine.offer(parent, digest, now) != Decision::Send {
@@ -140,29 +146,46 @@ impl Core {
         let policies = self.engine.answers(parent).into_iter().map(|(policy, _)| policy).collect();
         let write = self.reflector.read(parent, |row| {
             let row_parent = row.parent.as_ref()?;
+            if judged.is_some_and(|generation| generation != row_parent.view.generation) {
+                return None;
+            }
             let guarded = Guarded {
                 uid: &row_parent.uid,
                 generation: row_parent.generation,
                 status: &row_parent.status,
             };
-            Some(Write {
+            Some(guarded_patch(&guarded, &wanted).map(|patch| Write {
                 parent,
                 kind: row.kind,
                 namespace: row.namespace.to_string(),
                 name: row.name.to_string(),
                 uid: row_parent.uid.to_string(),
                 policies,
-                patch: guarded_patch(&guarded, &wanted)?,
+                patch,
                 turns_to: turns_to(&row_parent.status, &wanted),
                 wanted,
-            })
+            }))
         });
-        let write = write.flatten();
-        if write.is_none() {
+        match write.flatten() {
+            Some(Some(write)) => Some(write),
             // Its status has a shape that no entry can be written into: until it changes, there is nothing to send.
-            self.engine.settle(parent, Outcome::Pruned, now);
+            Some(None) => {
+                self.engine.settle(parent, Outcome::Pruned, now);
+                None
+            }
+            // The newer generation came while this was rendered. Nothing was sent; it is judged anew.
+            None => {
+                self.settle(now, parent, Outcome::Conflict);
+                None
+            }
         }
-        write
+    }
+
+    /// Is the parent's generation, as last read, the one that was judged? Where none was, entries are only taken away.
+    fn is_still(&self, parent: ObjectId, judged: Option<u64>) -> bool {
+        let read =
+            self.reflector.read(parent, |row| row.parent.as_ref().map(|p| p.view.generation)).flatten();
+        judged.is_none() || read.is_none() || judged == read
     }
 
     /// A write ended so; what the parent says now was applied to the reflector before.

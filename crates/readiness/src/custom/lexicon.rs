@@ -74,15 +74,33 @@ const WRONG_IF_NOT: &str = "accepted allowed authenticated authorized compatible
 const ENDS: &str = "available complete completed done exported finished imported ok pass passed ready restored succeeded \
     success successful successfully uploaded";
 
-static WORDS: LazyLock<Vec<(&'static str, Sense)>> = LazyLock::new(|| {
+/// All words in order, and where those of each first letter begin.
+struct Words {
+    sorted: Vec<(&'static str, Sense)>,
+    letters: [usize; 27],
+}
+
+impl Words {
+    fn find(&self, word: &str) -> Option<(&'static str, Sense)> {
+        let letter = usize::from(word.as_bytes().first()?.checked_sub(b'a')?);
+        let (from, to) = (*self.letters.get(letter)?, *self.letters.get(letter + 1)?);
+        let words = &self.sorted[from..to];
+        words.binary_search_by_key(&word, |(word, _)| word).ok().map(|at| words[at])
+    }
+}
+
+static WORDS: LazyLock<Words> = LazyLock::new(|| {
     let groups =
         [(GOOD, Good), (BUSY, Busy), (BAD, Bad), (PAUSED, Paused), (LEAVING, Leaving), (UNKNOWN, Unknown)];
-    let mut words: Vec<_> = groups
+    let mut sorted: Vec<_> = groups
         .iter()
         .flat_map(|(words, sense)| words.split_whitespace().map(|word| (word, *sense)))
         .collect();
-    words.sort_unstable_by_key(|(word, _)| *word);
-    words
+    sorted.sort_unstable_by_key(|(word, _)| *word);
+    let letters = std::array::from_fn(|letter| {
+        sorted.partition_point(|(word, _)| usize::from(word.as_bytes()[0] - b'a') < letter)
+    });
+    Words { sorted, letters }
 });
 
 fn listed(list: &str, word: &str) -> bool {
@@ -91,12 +109,12 @@ fn listed(list: &str, word: &str) -> bool {
 
 /// The sense of one word.
 fn word_sense(word: &str) -> Option<Sense> {
-    if let Ok(at) = WORDS.binary_search_by_key(&word, |(word, _)| word) {
-        return Some(WORDS[at].1);
+    if let Some((_, sense)) = WORDS.find(word) {
+        return Some(sense);
     }
     let base = ["not", "non", "un", "dis"].iter().find_map(|prefix| word.strip_prefix(prefix));
-    match base.and_then(|base| WORDS.binary_search_by_key(&base, |(word, _)| word).ok()) {
-        Some(at) if WORDS[at].1 == Good => Some(negated(Good, WORDS[at].0)?),
+    match base.and_then(|base| WORDS.find(base)) {
+        Some((base, Good)) => Some(negated(Good, base)?),
         None if word.len() > 5 && word.ends_with("ing") && !listed(NOT_A_STATE, word) => Some(Busy),
         Some(_) | None => None,
     }
@@ -238,7 +256,7 @@ mod tests {
 
     #[test]
     fn no_word_has_two_senses() {
-        for pair in WORDS.windows(2) {
+        for pair in WORDS.sorted.windows(2) {
             assert_ne!(pair[0].0, pair[1].0);
         }
     }

@@ -28,7 +28,8 @@ pub(crate) fn judge(kind: Kind, f: &Facts) -> Ruling<'_> {
         return ruling;
     }
     let mut signals: Vec<Signal<'_>> =
-        f.status.conditions.iter().filter_map(|c| signal::condition(c, f, kind)).collect();
+        Vec::with_capacity(f.status.conditions.len() + f.status.words.len() + 1);
+    signals.extend(f.status.conditions.iter().filter_map(|c| signal::condition(c, f, kind)));
     signals.extend(f.status.words.iter().filter_map(|w| signal::word(w, f, kind)));
     signals.extend(signal::counts(f));
     doubt(&mut signals);

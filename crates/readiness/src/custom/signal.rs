@@ -148,7 +148,10 @@ fn field_refusal(name: &str, below: bool, facts: &Facts) -> (Sense, Evidence) {
 }
 
 fn abnormal(c: &Condition, role: Role) -> Option<(Sense, Force)> {
-    let reason = sense(&c.reason);
+    if c.status == Truth::False && role != Role::Working {
+        return None;
+    }
+    let reason = if role == Role::Working { sense(&c.reason) } else { None };
     let whole = if whole(&c.name) { Force::Core } else { Force::Part };
     match (role, c.status) {
         (Role::Wrong, Truth::True) => Some((Sense::Bad, Force::Core)),

@@ -1,5 +1,6 @@
 //! The promise: the custom resources of `rollcall.dev/v1alpha1`. Nothing else lives here.
 
+mod children;
 pub mod policy;
 
 pub use policy::{ReadinessPolicy, ReadinessPolicySpec, ReadinessPolicyStatus};

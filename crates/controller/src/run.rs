@@ -74,6 +74,8 @@ impl Service {
         let dirty = Arc::new(Notify::new());
         let wake = dirty.clone();
         let reflector = Arc::new(Reflector::new(move || wake.notify_one()));
+        // Before the first list: rules of users may ask.
+        reflector.tell_time(clock.now());
         let metrics = Arc::new(Metrics::new(args.metrics_parents)?);
         let (news_in, news) = mpsc::unbounded_channel();
         let (plans_in, plans) = mpsc::unbounded_channel();

@@ -120,6 +120,7 @@ impl Core {
 
     /// Everything that is due: what is to be written now.
     pub fn turn(&mut self, now: Time) -> Vec<Write> {
+        self.reflector.tell_time(now);
         while let Some(id) = self.engine.take_ripe(now) {
             self.take_in(now, &[id]);
         }

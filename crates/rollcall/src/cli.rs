@@ -22,6 +22,7 @@ First steps:
   kubectl apply -f policy.yaml        begin with `mode: shadow`: all is computed, nothing written
   rollcall run                        from here; in the cluster: kubectl apply -k deploy/kustomize
   kubectl get readinesspolicies       what became of it; when it is right, leave `mode: shadow` out
+  rollcall tree                       parents and what belongs to them, with your own rights
 
 Exit codes: 0 yes or done, 1 no, 2 could not tell (usage, evaluation, connection), 124 waited too long.";
 

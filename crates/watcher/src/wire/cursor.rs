@@ -85,9 +85,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn skip(&mut self) {
         let bytes = self.text.as_bytes();
         match self.peek() {
-            b'"' => {
-                self.raw_string();
-            }
+            b'"' => self.at = (end_of_string(bytes, self.at + 1).0 + 1).min(bytes.len()),
             b'{' | b'[' => self.skip_nested(),
             _ => {
                 let scalar = |b: &u8| !matches!(b, b',' | b'}' | b']' | b' ' | b'\n' | b'\t' | b'\r');
@@ -103,7 +101,7 @@ impl<'a> Cursor<'a> {
         while let Some(&byte) = bytes.get(at) {
             at += 1;
             match byte {
-                b'"' => at = end_of_string(bytes, at) + 1,
+                b'"' => at = end_of_string(bytes, at).0 + 1,
                 b'{' | b'[' => depth += 1,
                 b'}' | b']' => {
                     depth -= 1;
@@ -124,10 +122,10 @@ impl<'a> Cursor<'a> {
             return ("", false);
         }
         let start = self.at + 1;
-        let end = end_of_string(bytes, start).min(bytes.len());
+        let (end, escaped) = end_of_string(bytes, start);
+        let end = end.min(bytes.len());
         self.at = (end + 1).min(bytes.len());
-        let raw = self.text.get(start..end).unwrap_or("");
-        (raw, raw.as_bytes().contains(&b'\\'))
+        (self.text.get(start..end).unwrap_or(""), escaped)
     }
 
     /// A text.
@@ -212,7 +210,10 @@ impl<'a> Cursor<'a> {
 
 /// The position of the closing quote of a string whose inside starts at `at`. Eight bytes at a time: most of an object is
 /// strings, and most of those are passed over.
-fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
+/// And whether there are escapes in it.
+#[inline]
+fn end_of_string(bytes: &[u8], mut at: usize) -> (usize, bool) {
+    let mut escaped = false;
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
         let word = u64::from_le_bytes(*chunk);
         let found = has(word, b'"') | has(word, b'\\');
@@ -222,18 +223,22 @@ fn end_of_string(bytes: &[u8], mut at: usize) -> usize {
         }
         at += found.trailing_zeros() as usize / 8;
         if bytes.get(at) == Some(&b'"') {
-            return at;
+            return (at, escaped);
         }
+        escaped = true;
         at += 2;
     }
     while let Some(&byte) = bytes.get(at) {
         match byte {
             b'"' => break,
-            b'\\' => at += 2,
+            b'\\' => {
+                escaped = true;
+                at += 2;
+            }
             _ => at += 1,
         }
     }
-    at
+    (at, escaped)
 }
 
 /// The highest bit of each byte of `word` that is `byte`; above the first, of some others too.
@@ -296,9 +301,10 @@ mod tests {
                 text.splice(escape..escape, *b"\\\"");
                 let end = text.len();
                 text.extend(*b"\", \"more\"");
-                assert_eq!(end_of_string(&text, 0), end, "{}", String::from_utf8_lossy(&text));
+                assert_eq!(end_of_string(&text, 0), (end, true), "{}", String::from_utf8_lossy(&text));
             }
-            assert!(end_of_string(&vec![b'a'; length], 0) >= length, "it never ends");
+            let (end, escaped) = end_of_string(&vec![b'a'; length], 0);
+            assert!(end >= length && !escaped, "it never ends");
         }
     }
 

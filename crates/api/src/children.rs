@@ -76,7 +76,7 @@ pub struct ExpectSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 256))]
     pub names: Vec<String>,
-    /// A CEL expression over `parent` that yields how many.
+    /// A CEL expression over `parent` that yields how many, at least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub cel: Option<String>,
@@ -128,7 +128,7 @@ pub struct ReadyRule {
     /// A peer's verdict: `kstatus`, `flux` or `argocd`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<RuleProfile>,
-    /// A library of rules of the cluster: `argocd-cm`.
+    /// Argo CD's scripts in a live ConfigMap: `argocd-cm` (in the namespace `argocd`), or NAMESPACE/NAME.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 253))]
     pub rules: Option<String>,

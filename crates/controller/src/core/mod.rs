@@ -106,7 +106,6 @@ impl Core {
 
     /// These objects moved.
     pub fn take_in(&mut self, now: Time, moved: &[ObjectId]) {
-        self.reflector.tell_time(now);
         for id in moved {
             let gone = self.reflector.view(*id, now, |view| {
                 self.engine.observe(now, *id, view);

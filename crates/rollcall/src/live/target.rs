@@ -1,7 +1,7 @@
 //! What a person calls an object: `database/orders`, `Database.example.com/orders`, `databases orders`.
 
 use anyhow::{Context, bail};
-use kube::discovery::{Discovery, Scope};
+use kube::discovery::Discovery;
 
 /// A kind as it was found in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,8 +50,7 @@ pub(super) async fn find(client: &kube::Client, words: &[String]) -> anyhow::Res
     };
     let mut known = Vec::new();
     for group in discovery.groups() {
-        for (resource, capabilities) in group.recommended_resources() {
-            _ = capabilities.scope == Scope::Cluster;
+        for (resource, _) in group.recommended_resources() {
             let name = KindName { group: resource.group.clone(), kind: resource.kind.clone() };
             known.push((resource.plural.clone(), name));
         }

@@ -28,9 +28,11 @@ fn a_runtime_that_shuts_down_is_not_held_up() {
         let server = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let url = format!("http://{}", server.local_addr().unwrap());
         // Accepts and hangs up: every request fails, and is made again.
+        let (asked, seen) = channel();
         runtime.spawn(async move {
             loop {
                 drop(server.accept().await);
+                _ = asked.send(());
             }
         });
         for number in 0..8 {
@@ -45,7 +47,10 @@ fn a_runtime_that_shuts_down_is_not_held_up() {
                 events.for_each(|_| async {}).await;
             });
         }
-        std::thread::sleep(Duration::from_millis(20));
+        // All of them are in the middle of asking.
+        for _ in 0..40 {
+            seen.recv_timeout(Duration::from_secs(20)).unwrap();
+        }
         let (done, ended) = channel();
         std::thread::spawn(move || {
             drop(runtime);

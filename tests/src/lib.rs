@@ -8,6 +8,7 @@ pub mod gate;
 pub mod judge;
 pub mod kind;
 pub mod objects;
+pub mod peers;
 pub mod places;
 pub mod process;
 pub mod recorder;

@@ -1,7 +1,7 @@
 //! Each profile against its peer's real code, over objects gone wrong in every way.
 //!
 //! `ROLLCALL_KSTATUS_ORACLE`, `ROLLCALL_ENGINE_ORACLE` and `ROLLCALL_ARGOCD_ORACLE` name the binaries built from
-//! `oracle/`, `ROLLCALL_ARGO_LIBRARY` the `resource_customizations` of the version that the last one is built from;
+//! `oracle/` and `tests/control-plane/argocd`, `ROLLCALL_ARGO_LIBRARY` the `resource_customizations` of the version that the last one is built from;
 //! `ROLLCALL_MUTANTS` says how many objects (20,000 where it says nothing).
 
 #![expect(clippy::print_stdout, reason = "how many were compared, and why not, is the result of these tests")]

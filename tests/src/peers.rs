@@ -1,0 +1,55 @@
+//! What the peers' own code makes of an object: Argo CD's health, and the kstatus that Helm and Flux wait by.
+
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::places;
+
+/// Argo CD's word for each object; `None` where it has no health for its kind.
+///
+/// `rules` is a ConfigMap in a file, or a folder laid out as `resource_customizations`.
+pub fn argocd(rules: Option<&Path>, objects: &[Value]) -> Result<Vec<(Option<String>, String)>> {
+    let mut command = Command::new(places::program("argocd-health")?);
+    command.args(rules);
+    let answers = ask(command, objects)?;
+    Ok(answers.into_iter().map(|answer| (text(&answer, "status"), said(&answer))).collect())
+}
+
+/// kstatus's word for each object: `Current`, `InProgress`, `Failed`, `Terminating`, `Unknown`.
+pub fn kstatus(objects: &[Value]) -> Result<Vec<(String, String)>> {
+    let answers = ask(Command::new(places::program("kstatus")?), objects)?;
+    Ok(answers
+        .into_iter()
+        .map(|answer| (text(&answer, "status").unwrap_or_default(), said(&answer)))
+        .collect())
+}
+
+fn text(answer: &Value, field: &str) -> Option<String> {
+    answer[field].as_str().map(str::to_owned)
+}
+
+fn said(answer: &Value) -> String {
+    text(answer, "message").unwrap_or_default()
+}
+
+/// One object a line in, one answer a line out.
+fn ask(mut command: Command, objects: &[Value]) -> Result<Vec<Value>> {
+    let mut running = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    let (mut input, mut output) =
+        (running.stdin.take().context("no stdin")?, running.stdout.take().context("no stdout")?);
+    let lines: Vec<String> =
+        objects.iter().map(|object| format!("{}\n", json!({ "object": object }))).collect();
+    // Answers come while questions are still being asked: neither side may wait for the other.
+    let asked = std::thread::spawn(move || input.write_all(lines.concat().as_bytes()));
+    let mut text = String::new();
+    output.read_to_string(&mut text)?;
+    asked.join().ok().context("the asking thread panicked")??;
+    ensure!(running.wait()?.success(), "{command:?} failed");
+    let answers: Vec<Value> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+    ensure!(answers.len() == objects.len(), "{} answers to {} objects", answers.len(), objects.len());
+    Ok(answers)
+}

@@ -17,6 +17,7 @@ use crate::kinds::News;
 use crate::metrics::Metrics;
 use crate::policies::Plan;
 use crate::snapshot::{Since, Snapshot};
+use crate::transitions::Transitions;
 use crate::writer::Settled;
 
 /// Trees of all parents, for whoever draws them.
@@ -86,6 +87,8 @@ pub(crate) struct Wires {
     pub(crate) snapshot: watch::Sender<Arc<Snapshot>>,
     /// Trees, where somebody draws them.
     pub(crate) trees: Option<Trees>,
+    /// To Events, history and the live page.
+    pub(crate) transitions: Arc<Transitions>,
 }
 
 /// The loop and what it owns.
@@ -134,6 +137,7 @@ impl Drive {
                 }
                 self.wires.writes.send(write)?;
             }
+            self.wires.transitions.tell(self.core.take_transitions());
             self.pass(now)?;
             self.gather(now);
             match self.next(&stop).await? {

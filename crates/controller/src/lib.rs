@@ -33,6 +33,8 @@ mod run;
 #[cfg(feature = "io")]
 mod snapshot;
 #[cfg(feature = "io")]
+pub mod transitions;
+#[cfg(feature = "io")]
 mod writer;
 
 #[cfg(feature = "io")]

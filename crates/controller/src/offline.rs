@@ -52,7 +52,7 @@ fn rest(policy: &Compiled) -> Duration {
     policy.settle + policy.hold + 2 * (policy.debounce.quiet + policy.debounce.cap) + Duration::from_secs(1)
 }
 
-fn begin(core: &mut Core, plan: &Plan, objects: &[Parent], start: Time) {
+pub(crate) fn begin(core: &mut Core, plan: &Plan, objects: &[Parent], start: Time) {
     core.reflector.tell_time(start);
     for object in objects.iter().filter(|object| &*object.child.meta.kind == "Namespace") {
         core.reflector.set_namespace(&object.child.meta.name, Some(&object.child.meta.labels));

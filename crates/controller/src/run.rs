@@ -22,6 +22,7 @@ use crate::look::Looker;
 use crate::metrics::Metrics;
 use crate::policies::{Policies, Source, read_file};
 use crate::snapshot::Snapshot;
+use crate::transitions::Transitions;
 use crate::writer::Writer;
 
 /// How long a stopping service may take to finish what it began.
@@ -87,7 +88,9 @@ impl Service {
         let known = crate::kinds::Known::default();
 
         let core = Core::new(reflector.clone(), args.resync, args.audit, seed.derive(1));
-        let wires = Wires { dirty, news, plans, writes, settled: outcomes, looks, snapshot, trees };
+        let transitions = Arc::new(Transitions::new(known.clone(), metrics.dropped.clone()));
+        let wires =
+            Wires { dirty, news, plans, writes, settled: outcomes, looks, snapshot, trees, transitions };
         let drive = Drive::new(core, clock, wires, metrics.clone());
         let wanted = Setting {
             client: client.clone(),

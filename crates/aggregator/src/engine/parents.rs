@@ -85,6 +85,7 @@ impl Engine {
         if let Some(r) = self.graph.roll_mut(roll) {
             r.view = None;
             r.answer = None;
+            r.known = None;
             r.judged = false;
             r.doubted = false;
             r.phase = Phase::default();
@@ -125,6 +126,7 @@ impl Engine {
         }
         if first {
             roll.answer = answer.told.map(restored);
+            roll.known = answer.told.map(|t| t.reason);
         }
         // A condition that is given up by somebody else is one that we have said nothing about.
         let given_up = roll.view.as_ref().is_some_and(|v| v.owned) && !answer.owned;

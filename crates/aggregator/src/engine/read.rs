@@ -1,7 +1,7 @@
 //! What the driver and the renderer ask of the engine.
 
 use readiness::Level;
-use readiness::rollup::{Tally, Weight};
+use readiness::rollup::{ParentReason, Tally, Weight};
 
 use super::Engine;
 use crate::judge::has_name;
@@ -91,6 +91,25 @@ impl Engine {
         answers
     }
 
+    /// The answers about `parent` whose reason moved since this was last asked, shadow policies' among them: policy, the
+    /// reason before (what the parent itself said, where this process has not judged it before), and the answer now.
+    pub fn take_turns(&mut self, parent: ObjectId) -> Vec<(PolicyId, Option<ParentReason>, Answer)> {
+        let mut turns = Vec::new();
+        for at in 0..self.graph.rolls_of(parent).len() {
+            let id = self.graph.rolls_of(parent)[at];
+            let Some(roll) = self.graph.roll(id).filter(|r| r.view.is_some() && self.has_word(r)) else {
+                continue;
+            };
+            let (policy, before) = (roll.policy, roll.known);
+            let Some(answer) = roll.answer.filter(|a| before != Some(a.reason)) else { continue };
+            if let Some(roll) = self.graph.roll_mut(id) {
+                roll.known = Some(answer.reason);
+            }
+            turns.push((policy, before, answer));
+        }
+        turns
+    }
+
     /// Has `policy` an answer of its own about `parent`? Not yet before everything was listed, and not while it is listed
     /// anew: what stands, stays.
     pub fn has_judged(&self, parent: ObjectId, policy: PolicyId) -> bool {
@@ -101,7 +120,8 @@ impl Engine {
         roll.judged && self.is_open(roll.policy)
     }
 
-    fn is_shadow(&self, policy: PolicyId) -> bool {
+    /// Nothing is written for this policy.
+    pub fn is_shadow(&self, policy: PolicyId) -> bool {
         self.policies.get(usize::from(policy.0)).and_then(Option::as_ref).is_none_or(|p| p.shadow)
     }
 

@@ -5,7 +5,7 @@ mod troubles;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use readiness::rollup::{Tally, Weight};
+use readiness::rollup::{ParentReason, Tally, Weight};
 use readiness::{Level, Time};
 use timer::Touched;
 
@@ -47,6 +47,8 @@ pub(crate) struct Roll {
     pub(crate) touched: Touched<Time>,
     /// The last answer.
     pub(crate) answer: Option<Answer>,
+    /// What was last known to have been said: by the parent itself, or in [`crate::Engine::take_turns`].
+    pub(crate) known: Option<ParentReason>,
     /// That answer is our own, not one restored from what the parent says.
     pub(crate) judged: bool,
     /// It was answered to be well, but what was seen since, and waits to be judged, says otherwise.
@@ -98,6 +100,7 @@ impl Roll {
             missing: None,
             touched: Touched::default(),
             answer: None,
+            known: None,
             judged: false,
             doubted: false,
             held: false,

@@ -38,6 +38,9 @@ impl World {
         self.engine.poll(self.now, &mut drafts);
         for draft in drafts {
             let Some(name) = self.name(draft.parent) else { continue };
+            for (_, from, to) in self.engine.take_turns(draft.parent) {
+                self.turns.push((name.clone(), from, to.reason));
+            }
             let Some(wanted) = self.render(&name) else { continue };
             if self.engine.offer(draft.parent, digest(&wanted), self.now) == Decision::Send {
                 self.called.push(self.engine.take_touched(draft.parent));

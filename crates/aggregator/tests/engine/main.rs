@@ -26,6 +26,7 @@ mod shapes;
 mod silence;
 mod steps;
 mod timing;
+mod turns;
 mod world;
 
 use std::time::Duration;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use aggregator::{Engine, Evidence, KindId, KindState, Link, ObjectId, Policy, PolicyId, Target, View};
-use readiness::rollup::Weight;
+use readiness::rollup::{ParentReason, Weight};
 use readiness::{Level, Time};
 use timer::Seed;
 
@@ -57,6 +57,8 @@ pub(crate) struct World {
     pub(crate) log: Vec<Written>,
     /// For each write that was sent: since when it was called for.
     pub(crate) called: Vec<Option<Time>>,
+    /// Transitions: of whom, from which reason, to which.
+    pub(crate) turns: Vec<(String, Option<ParentReason>, ParentReason)>,
     /// Passes that were due: when, and whose.
     pub(crate) passes: Vec<(i64, String)>,
     pub(crate) places: Vec<Option<String>>,
@@ -88,6 +90,7 @@ impl World {
             flights: Vec::new(),
             log: Vec::new(),
             called: Vec::new(),
+            turns: Vec::new(),
             passes: Vec::new(),
             places: Vec::new(),
             moved_by_writes: false,

@@ -116,7 +116,7 @@ impl Core {
     }
 
     /// What is expected and does not exist, or exists too often.
-    fn missing_lines(&self, parent: ObjectId, policy: PolicyId) -> Vec<Line> {
+    pub(super) fn missing_lines(&self, parent: ObjectId, policy: PolicyId) -> Vec<Line> {
         let Some(words) = self.policies.get(&policy) else { return Vec::new() };
         let mut lines = Vec::new();
         let mut total = 0;

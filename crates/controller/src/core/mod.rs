@@ -9,6 +9,7 @@ mod health;
 pub mod reads;
 mod render;
 pub mod reply;
+mod transition;
 mod tree;
 mod words;
 
@@ -28,6 +29,7 @@ pub use below::Below;
 pub use health::{Health, News};
 pub use reads::{Ahead, Read};
 pub use reply::Reply;
+pub use transition::{Culprit, Place, Transition};
 pub use tree::{Ages, TreeNode};
 pub use words::{GroupWords, PolicyWords};
 
@@ -40,6 +42,8 @@ pub struct Core {
     kinds: BTreeMap<KindId, (String, String)>,
     policies: BTreeMap<PolicyId, PolicyWords>,
     drafts: Vec<Draft>,
+    /// What turned in the last turn. Nobody has to take it.
+    turned: Vec<Transition>,
 }
 
 /// One write to one parent.
@@ -80,6 +84,7 @@ impl Core {
             kinds: BTreeMap::new(),
             policies: BTreeMap::new(),
             drafts: Vec::new(),
+            turned: Vec::new(),
         }
     }
 
@@ -120,6 +125,7 @@ impl Core {
     /// Everything that is due: what is to be written now.
     pub fn turn(&mut self, now: Time) -> Vec<Write> {
         self.reflector.tell_time(now);
+        self.turned.clear();
         while let Some(id) = self.engine.take_ripe(now) {
             self.take_in(now, &[id]);
         }
@@ -138,6 +144,7 @@ impl Core {
             self.take_in(now, &[parent]);
             return None;
         }
+        self.note_turns(now, parent);
         let wanted = self.render(parent, now)?;
         let digest = watcher::status::digest(&wanted.entries, wanted.observed_generation);
         if self.engine.offer(parent, digest, now) != Decision::Send {
@@ -193,6 +200,11 @@ impl Core {
         // What was read on the way has to be known before the outcome is, or it would look like somebody else's doing.
         self.take_in(now, &[parent]);
         self.engine.settle(parent, outcome, now);
+    }
+
+    fn kind_group(&self, kind: KindId) -> &str {
+        let group = self.kinds.get(&kind).and_then(|(name, label)| label.get(name.len() + 1..));
+        group.unwrap_or_default()
     }
 
     pub(crate) fn kind_name(&self, kind: KindId) -> &str {

@@ -36,6 +36,8 @@ pub(crate) struct Metrics {
     not_ready_info: IntGaugeVec,
     not_exported: IntGauge,
     transitions: IntCounterVec,
+    /// Transitions that one of those who are told of them could not keep, by whom.
+    pub(crate) dropped: IntCounterVec,
     time_to_ready: HistogramVec,
     child_duration: HistogramVec,
     event_to_write: Histogram,
@@ -107,6 +109,11 @@ impl Metrics {
                 "transitions_total",
                 "Conditions written, by the status they turned to.",
                 &["policy", "to"],
+            )?,
+            dropped: make.counters(
+                "transitions_dropped_total",
+                "Transitions that Events, the history or a live page did not get, because they came faster than these could follow.",
+                &["by"],
             )?,
             time_to_ready: make.histograms(
                 "time_to_ready_seconds",

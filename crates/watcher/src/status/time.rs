@@ -1,4 +1,4 @@
-//! Moments as `metav1.Time` has them: RFC 3339, whole seconds.
+//! Moments as RFC 3339: in whole seconds as `metav1.Time` has them, and with milliseconds.
 
 use readiness::Time;
 
@@ -12,6 +12,11 @@ pub fn format(time: Time) -> String {
     jiff::Timestamp::from_second(time.0.div_euclid(1_000)).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
 }
 
+/// Writes one with its milliseconds.
+pub fn precise(time: Time) -> String {
+    format!("{:.3}", jiff::Timestamp::from_millisecond(time.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -19,6 +24,7 @@ mod tests {
     #[test]
     fn a_moment_survives_the_way_out_and_back() {
         assert_eq!(format(Time(1_767_225_600_999)), "2026-01-01T00:00:00Z");
+        assert_eq!(precise(Time(1_767_225_600_090)), "2026-01-01T00:00:00.090Z");
         assert_eq!(parse("2026-01-01T00:00:00Z"), Some(Time(1_767_225_600_000)));
         assert_eq!(parse("yesterday"), None);
     }

@@ -1,0 +1,350 @@
+//! A transition: what was said of a parent until now, what is said of it from now on, and whose doing that is.
+//!
+//! It is noted where the loop decides, so it is there in shadow too, and where a write is refused. A flicker inside one
+//! turn is none, and neither is a message that changes under the same reason.
+
+use aggregator::{Answer, KindId, ObjectId, PolicyId, Role};
+use readiness::rollup::ParentReason;
+use readiness::{Level, Time};
+use serde::{Serialize, Serializer};
+use watcher::reflector::Row;
+use watcher::status::time;
+
+use super::Core;
+
+/// So many root causes are told.
+const CULPRITS: usize = 5;
+/// A cause below a cause below a cause: no deeper than this.
+const DEPTH: usize = 6;
+
+/// An object, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Place {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: String,
+    /// Name; empty where one is missing that has none yet.
+    pub name: String,
+}
+
+/// An object that keeps a parent from being ready.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Culprit {
+    /// Which.
+    #[serde(flatten)]
+    pub place: Place,
+    /// How ready it is: `Failed`, `Stuck`, `Missing`, …
+    pub verdict: &'static str,
+    /// The reason as a CamelCase word.
+    pub reason: String,
+    /// The reason for people.
+    pub detail: String,
+}
+
+/// One transition of one parent under one policy. Serialised it is one line of the history.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Transition {
+    /// When it was decided.
+    #[serde(serialize_with = "written::moment")]
+    pub at: Time,
+    /// The policy.
+    pub policy: String,
+    /// The parent.
+    #[serde(flatten)]
+    pub parent: Place,
+    /// The version under which the parent is watched: filled in by the loop, which knows it.
+    pub version: String,
+    /// The parent's uid.
+    pub uid: String,
+    /// The parent's `metadata.generation`.
+    pub generation: Option<i64>,
+    /// What was said before; `None` at its first sight.
+    #[serde(serialize_with = "written::said_before")]
+    pub from: Option<ParentReason>,
+    /// What is said now. Verdict and status go with the reason: [`ParentReason::level`], [`ParentReason::status`].
+    #[serde(serialize_with = "written::said")]
+    pub to: ParentReason,
+    /// The message, at most 1 KiB.
+    pub message: String,
+    /// The root causes, worst first, at most five.
+    pub causes: Vec<Culprit>,
+    /// The policy is in shadow: nothing of this was written.
+    pub shadow: bool,
+    /// The parent's kind.
+    #[serde(skip)]
+    pub kind: KindId,
+}
+
+/// What an answer says, for machines.
+#[derive(Serialize)]
+struct Said {
+    verdict: &'static str,
+    status: &'static str,
+    reason: &'static str,
+}
+
+impl From<ParentReason> for Said {
+    fn from(reason: ParentReason) -> Said {
+        Said { verdict: reason.level().word(), status: reason.status().word(), reason: reason.word() }
+    }
+}
+
+/// How fields are written; serde hands each over by reference.
+#[expect(clippy::trivially_copy_pass_by_ref, clippy::ref_option, reason = "serde's signature")]
+mod written {
+    use super::{ParentReason, Said, Serialize, Serializer, Time, time};
+
+    pub(super) fn said<S: Serializer>(reason: &ParentReason, to: S) -> Result<S::Ok, S::Error> {
+        Said::from(*reason).serialize(to)
+    }
+
+    pub(super) fn said_before<S: Serializer>(
+        reason: &Option<ParentReason>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        reason.map(Said::from).serialize(to)
+    }
+
+    pub(super) fn moment<S: Serializer>(at: &Time, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&time::precise(*at))
+    }
+}
+
+/// Children are why it says so, and its message names them.
+const fn names_children(reason: ParentReason) -> bool {
+    matches!(
+        reason,
+        ParentReason::ChildrenProgressing
+            | ParentReason::ChildrenTerminating
+            | ParentReason::ChildrenFailed
+            | ParentReason::ChildrenStuck
+            | ParentReason::ChildrenMissing
+            | ParentReason::TooManyChildren
+            | ParentReason::ChildrenUnknown
+            | ParentReason::ChildrenSuspended
+            | ParentReason::DeadlineExceeded
+    )
+}
+
+impl Core {
+    /// What turned in the last turn.
+    pub fn take_transitions(&mut self) -> Vec<Transition> {
+        std::mem::take(&mut self.turned)
+    }
+
+    pub(super) fn note_turns(&mut self, now: Time, parent: ObjectId) {
+        for (policy, from, answer) in self.engine.take_turns(parent) {
+            // After a restart nothing tells what was said in shadow before; that all is well is no news then.
+            if from.is_none() && answer.reason == ParentReason::AllChildrenReady {
+                continue;
+            }
+            let noted = self.transition(now, parent, policy, from, answer);
+            self.turned.extend(noted);
+        }
+    }
+
+    fn transition(
+        &self,
+        now: Time,
+        parent: ObjectId,
+        policy: PolicyId,
+        from: Option<ParentReason>,
+        answer: Answer,
+    ) -> Option<Transition> {
+        let mut causes = Vec::new();
+        if names_children(answer.reason) {
+            self.culprits(parent, policy, now, 0, &mut causes);
+        }
+        let (place, kind, uid, generation) = self.reflector.read(parent, |row| {
+            let of = row.parent.as_ref()?;
+            Some((self.place(row), row.kind, of.uid.to_string(), of.generation))
+        })??;
+        Some(Transition {
+            at: now,
+            policy: self.policies.get(&policy).map(|p| p.name.clone()).unwrap_or_default(),
+            parent: place,
+            version: String::new(),
+            uid,
+            generation,
+            from,
+            to: answer.reason,
+            message: self.message(parent, policy, answer, now),
+            causes,
+            shadow: self.engine.is_shadow(policy),
+            kind,
+        })
+    }
+
+    fn place(&self, row: &Row) -> Place {
+        Place {
+            group: self.kind_group(row.kind).to_owned(),
+            kind: self.kind_name(row.kind).to_owned(),
+            namespace: row.namespace.to_string(),
+            name: row.name.to_string(),
+        }
+    }
+
+    /// The objects at the bottom of it: where a child is a parent itself, what keeps that one from being ready.
+    fn culprits(&self, parent: ObjectId, policy: PolicyId, now: Time, depth: usize, into: &mut Vec<Culprit>) {
+        for trouble in self.engine.troubles(parent, policy, Role::Critical) {
+            if into.len() >= CULPRITS {
+                return;
+            }
+            let answers = self
+                .engine
+                .policies_of(trouble.child)
+                .filter_map(|policy| Some((policy, self.engine.answer(trouble.child, policy)?)));
+            let below = answers.min_by_key(|(policy, answer)| (answer.reason.level(), *policy));
+            let own = matches!(trouble.weight.level, Level::Terminating | Level::Stuck);
+            let before = into.len();
+            if let Some((below, _)) = below.filter(|_| !own && depth < DEPTH) {
+                self.culprits(trouble.child, below, now, depth + 1, into);
+            }
+            if into.len() == before {
+                let culprit = self.reflector.read(trouble.child, |row| {
+                    let reason = &row.through(trouble.lens).at(now).reason;
+                    let (reason, detail) = match below {
+                        Some((_, answer)) if !own => (answer.reason.word().to_owned(), String::new()),
+                        _ => (reason.token().to_owned(), reason.to_string()),
+                    };
+                    Culprit { place: self.place(row), verdict: trouble.weight.level.word(), reason, detail }
+                });
+                into.extend(culprit.filter(|culprit| !into.contains(culprit)));
+            }
+        }
+        let missing = self.missing_lines(parent, policy).into_iter().map(|(level, kind, detail)| Culprit {
+            place: Place { kind, ..Place::default() },
+            verdict: level.word(),
+            reason: level.word().to_owned(),
+            detail,
+        });
+        into.extend(missing.take(CULPRITS.saturating_sub(into.len())));
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "io")]
+mod tests {
+    use super::*;
+    use crate::offline::begin;
+    use crate::policies::{InUse, Libraries, Registry, compile, plan};
+    use serde_json::{Value, json};
+    use std::sync::Arc;
+    use std::time::Duration;
+    use watcher::Parent;
+    use watcher::reflector::Reflector;
+
+    const NOW: Time = Time(1_800_000_000_000);
+
+    fn object(value: &Value) -> Parent {
+        serde_json::from_str(&value.to_string()).unwrap()
+    }
+
+    fn policy(registry: &mut Registry, name: &str, parent: &str, child: &str, group: &str) -> InUse {
+        let spec = json!({
+            "parent": { "group": "example.com", "kind": parent }, "settle": "0s", "mode": "shadow",
+            "children": [{ "kind": { "group": group, "kind": child } }],
+        });
+        let compiled = compile(&serde_json::from_value(spec).unwrap(), Duration::from_mins(10)).unwrap();
+        InUse { id: registry.policy(), name: name.to_owned(), compiled }
+    }
+
+    fn child(api: &str, kind: &str, name: &str, owner: &str, rest: &Value) -> Parent {
+        let mut value = json!({ "apiVersion": api, "kind": kind, "metadata": {
+            "name": name, "namespace": "shop", "uid": name, "resourceVersion": "1", "generation": 1,
+            "creationTimestamp": "2026-01-01T00:00:00Z" } });
+        if !owner.is_empty() {
+            let kind = if owner == "books" { "Shop" } else { "Database" };
+            value["metadata"]["ownerReferences"] =
+                json!([{ "apiVersion": "example.com/v1", "kind": kind, "name": owner, "uid": owner }]);
+        }
+        for (key, part) in rest.as_object().into_iter().flatten() {
+            value[key] = part.clone();
+        }
+        object(&value)
+    }
+
+    /// Shop books → Database db → Pods, all that is known of them at once.
+    fn world(pods: &[Parent]) -> Core {
+        let mut registry = Registry::default();
+        let policies = [
+            policy(&mut registry, "shops", "Shop", "Database", "example.com"),
+            policy(&mut registry, "databases", "Database", "Pod", ""),
+        ];
+        let plan = plan(&policies, &[], &mut registry, &Libraries::default());
+        let mut core =
+            Core::new(Arc::new(Reflector::new(|| ())), Duration::ZERO, Duration::ZERO, timer::Seed(0));
+        let parents = [
+            child("example.com/v1", "Shop", "books", "", &Value::Null),
+            child("example.com/v1", "Database", "db", "books", &Value::Null),
+        ];
+        let all: Vec<_> = parents.iter().chain(pods).cloned().collect();
+        begin(&mut core, &plan, &all, NOW);
+        core
+    }
+
+    fn turn(core: &mut Core, mut now: Time) -> Vec<Transition> {
+        let mut told = Vec::new();
+        let end = now + Duration::from_secs(5);
+        while now <= end {
+            core.turn(now);
+            told.extend(core.take_transitions());
+            let Some(next) = core.engine.next_deadline() else { break };
+            now = next.max(now + Duration::from_millis(1));
+        }
+        told
+    }
+
+    fn failed(name: &str) -> Parent {
+        child("v1", "Pod", name, "db", &json!({ "status": { "phase": "Failed", "reason": "Evicted" } }))
+    }
+
+    #[test]
+    fn a_transition_names_the_objects_at_the_bottom_of_it() {
+        let mut core = world(&[failed("db-0")]);
+        let told = turn(&mut core, NOW);
+        let shop = told.iter().rfind(|t| t.parent.kind == "Shop").unwrap();
+        assert_eq!((shop.policy.as_str(), shop.uid.as_str(), shop.generation), ("shops", "books", Some(1)));
+        assert_eq!(shop.to, ParentReason::ChildrenFailed);
+        assert!(shop.shadow && shop.message.contains("Pod db-0"), "{}", shop.message);
+        let [culprit] = &shop.causes[..] else { panic!("{:?}", shop.causes) };
+        let Culprit { place, verdict, reason, detail } = culprit;
+        let (kind, name, namespace) = (place.kind.as_str(), place.name.as_str(), place.namespace.as_str());
+        assert_eq!((kind, name, namespace), ("Pod", "db-0", "shop"));
+        assert_eq!((*verdict, reason.as_str()), ("Failed", "PodFailed"));
+        assert!(detail.contains("Evicted"), "{detail}");
+    }
+
+    #[test]
+    fn of_many_culprits_a_few_are_named() {
+        let pods: Vec<_> = (0..100).map(|at| failed(&format!("db-{at}"))).collect();
+        let mut core = world(&pods);
+        let told = turn(&mut core, NOW);
+        assert!(told.iter().any(|t| t.causes.len() == CULPRITS));
+        assert!(told.iter().all(|t| t.causes.len() <= CULPRITS), "{told:?}");
+    }
+
+    #[test]
+    fn what_is_missing_is_a_culprit_without_a_name() {
+        let mut core = world(&[]);
+        let told = turn(&mut core, NOW);
+        let database = told.iter().rfind(|t| t.parent.kind == "Database").unwrap();
+        assert_eq!(database.to, ParentReason::ChildrenMissing);
+        let [culprit] = &database.causes[..] else { panic!("{:?}", database.causes) };
+        assert_eq!((culprit.place.kind.as_str(), culprit.place.name.as_str()), ("Pod", ""));
+        assert_eq!(culprit.verdict, "Missing");
+    }
+
+    #[test]
+    fn who_takes_nothing_keeps_no_more_than_one_turn() {
+        let mut core = world(&[failed("db-0")]);
+        core.turn(NOW);
+        assert!(!core.turned.is_empty());
+        core.turn(NOW);
+        assert!(core.turned.is_empty());
+    }
+}

@@ -19,7 +19,7 @@ const TURNS: usize = 1_000_000;
 ///
 /// The objects are taken to have been like this for as long as settling and holding ask. A kind of which there is no
 /// object counts as listed. A rule from a ConfigMap finds none, and says so.
-pub fn roll_up(policies: &[(String, Compiled)], objects: &[Parent], now: Time) -> Vec<TreeNode> {
+pub fn roll_up(policies: &[(String, Compiled)], objects: &[&Parent], now: Time) -> Vec<TreeNode> {
     let mut registry = Registry::default();
     let in_use: Vec<_> = policies
         .iter()
@@ -52,7 +52,7 @@ fn rest(policy: &Compiled) -> Duration {
     policy.settle + policy.hold + 2 * (policy.debounce.quiet + policy.debounce.cap) + Duration::from_secs(1)
 }
 
-pub(crate) fn begin(core: &mut Core, plan: &Plan, objects: &[Parent], start: Time) {
+pub(crate) fn begin(core: &mut Core, plan: &Plan, objects: &[&Parent], start: Time) {
     core.reflector.tell_time(start);
     for object in objects.iter().filter(|object| &*object.child.meta.kind == "Namespace") {
         core.reflector.set_namespace(&object.child.meta.name, Some(&object.child.meta.labels));

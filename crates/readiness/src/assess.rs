@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::branch::Branch;
 use crate::facts::Facts;
+use crate::holder::Held;
 use crate::kind::Kind;
-use crate::text::Text;
 use crate::{Assessment, Level, Reason, Time, Verdict, custom, rules};
 
 /// How long something may take before it counts as stuck.
@@ -119,7 +119,7 @@ fn deletion<'a>(kind: Kind, facts: &'a Facts, deleted: Time, limits: &Limits) ->
     let reason = match facts.finalizers.as_slice() {
         [] if kind == Kind::Namespace => rules::namespace_content(facts).unwrap_or(Reason::Terminating),
         [] => Reason::Terminating,
-        held => Reason::Finalizers(Text::new(&held.join(", "))),
+        held => Reason::Finalizers(Box::new(Held::new(deleted, held))),
     };
     Ruling::new(Level::Terminating, reason, Branch::Fact("metadata.deletionTimestamp is set")).until(
         Some(deleted),

@@ -6,6 +6,7 @@ mod assess;
 mod branch;
 mod custom;
 mod facts;
+mod holder;
 mod kind;
 mod reason;
 pub mod rollup;
@@ -20,6 +21,7 @@ pub use custom::{counts, now, tells, tells_within, weight};
 pub use facts::{
     Condition, Container, Containers, Count, Exit, Facts, Name, Owner, Place, Spec, Status, Truth, Word,
 };
+pub use holder::{Held, Holder, holder};
 pub use kind::Kind;
 pub use reason::{Counted, Custom, Reason};
 pub use text::Text;

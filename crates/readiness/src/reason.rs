@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::holder::Held;
 use crate::text::Text;
 
 /// Why an object has its level. [`Reason::token`] is for machines, `Display` for people.
@@ -93,8 +94,8 @@ pub enum Reason {
 
     /// It is being deleted and holds no finalizers.
     Terminating,
-    /// It is being deleted and held by these finalizers.
-    Finalizers(Text),
+    /// It is being deleted and held by finalizers.
+    Finalizers(Box<Held>),
 
     /// It says of itself that it failed for good.
     SaysFailed(Text),
@@ -297,7 +298,7 @@ impl fmt::Display for Reason {
             Reason::Unschedulable(text) => write!(f, "unschedulable: {text}"),
             Reason::Pending(text) => write!(f, "pending: {text}"),
             Reason::Waiting(text) => write!(f, "waiting: {text}"),
-            Reason::Finalizers(text) => write!(f, "finalizers: {text}"),
+            Reason::Finalizers(held) => held.fmt(f),
             Reason::RuleLimit(text)
             | Reason::RuleFailed(text)
             | Reason::ReplicaFailure(text)

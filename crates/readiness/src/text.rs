@@ -16,6 +16,11 @@ impl Text {
         Text(Box::new(cut(text, LIMIT).into()))
     }
 
+    /// Our own words, whose length was seen to before.
+    pub(crate) fn whole(text: &str) -> Text {
+        Text(Box::new(text.into()))
+    }
+
     /// A message that somebody wrote for people: on one line, without the numbers that count or age.
     ///
     /// "retry 5 in 30s" would be another message at each retry, and each a write to the parent.

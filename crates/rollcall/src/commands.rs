@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use controller::args::{ClusterArgs, RunArgs};
-use controller::policies::{Compiled, Found, Manifest, Problem, compile, read_file, read_manifests};
+use controller::policies::{Compiled, Found, Manifest, read_file, read_manifests};
 use controller::{crd as crds, rbac as rights};
 
 use crate::check::{self, CheckArgs};
@@ -92,23 +92,15 @@ pub(crate) fn release(cluster: &ClusterArgs, args: &ReleaseArgs) -> Done {
             found = controller::release::in_cluster(&client).await?;
         }
         found.retain(|f| args.policies.is_empty() || args.policies.contains(&f.name));
-        let compiled: Vec<Compiled> = found.iter().filter_map(|f| problems(f).ok()).collect();
+        let compiled: Vec<Compiled> = found.iter().filter_map(|f| f.compile(ANY_LIMIT).ok()).collect();
         controller::release::release(&client, &compiled, &args.namespaces).await
     })?;
     print(&format!("released {} parents, {} failed\n", released.released, released.failed))?;
     Ok(ExitCode::from(u8::from(released.failed > 0)))
 }
 
-fn problems(found: &Found) -> Result<Compiled, Vec<Problem>> {
-    match &found.spec {
-        Ok(spec) => compile(spec, ANY_LIMIT),
-        Err(error) => Err(vec![Problem { field: "spec".to_owned(), what: error.clone(), at: None }]),
-    }
-}
-
 fn valid(file: &Path, found: &Found) -> anyhow::Result<Compiled> {
-    problems(found).map_err(|problems| {
-        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        anyhow::anyhow!("{}: policy {}: {}", file.display(), found.name, lines.join("; "))
-    })
+    found
+        .compile(ANY_LIMIT)
+        .map_err(|why| anyhow::anyhow!("{}: policy {}: {why}", file.display(), found.name))
 }

@@ -83,7 +83,7 @@ fn the_story_says_what_is_wrong_and_what_others_would_have_said() {
         "rollcall    Ready=False ChildrenStuck Stalled=True",
         "rollcall    Ready=True AllChildrenReady",
         "waiting: CrashLoopBackOff",
-        "finalizers: example.org/backup",
+        "finalizer example.org/backup",
         "checked     the Job is gone: GET answers 404",
         "checked     rollcall_drift_total{found_by=\"resync\",kind=\"Deployment.apps\"} 1",
         "checked     managedFields: Rollcall owns entries in conditions, nothing else",

@@ -1,5 +1,7 @@
 //! A parent on the wire: a child like any other, and its whole text.
 
+use std::borrow::Cow;
+
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -13,6 +15,31 @@ pub struct Parent {
     pub child: Child,
     /// The object as it came.
     pub text: Box<RawValue>,
+}
+
+impl Parent {
+    /// The object with its type, which items of lists of built-in kinds lack.
+    pub fn typed(mut self, api_version: &str, kind: &str) -> Parent {
+        if let Cow::Owned(whole) = with_type(self.text.get(), &self.child, api_version, kind)
+            && let Ok(text) = RawValue::from_string(whole)
+        {
+            self.child.meta.api_version = api_version.into();
+            self.child.meta.kind = kind.into();
+            self.text = text;
+        }
+        self
+    }
+}
+
+/// The text of an object with its type, which items of lists of built-in kinds lack and rules go by.
+pub(crate) fn with_type<'a>(text: &'a str, child: &Child, api_version: &str, kind: &str) -> Cow<'a, str> {
+    let inside = text.strip_prefix('{').filter(|_| child.meta.kind.is_empty());
+    match inside {
+        Some(inside) if inside.trim_start().starts_with('"') => {
+            Cow::Owned(format!(r#"{{"apiVersion":"{api_version}","kind":"{kind}",{inside}"#))
+        }
+        _ => Cow::Borrowed(text),
+    }
 }
 
 impl<'de> Deserialize<'de> for Parent {

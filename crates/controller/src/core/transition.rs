@@ -283,7 +283,7 @@ mod tests {
             child("example.com/v1", "Database", "db", "books", &Value::Null),
         ];
         let all: Vec<_> = parents.iter().chain(pods).cloned().collect();
-        begin(&mut core, &plan, &all, NOW);
+        begin(&mut core, &plan, &all.iter().collect::<Vec<_>>(), NOW);
         core
     }
 

@@ -9,9 +9,11 @@ use serde::Serialize;
 use super::Core;
 
 /// One object in a tree.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TreeNode {
+    /// API group; empty for the core group.
+    pub group: String,
     /// Kind.
     pub kind: String,
     /// Namespace; empty for cluster-scoped objects.
@@ -32,6 +34,14 @@ pub struct TreeNode {
     pub policy: String,
     /// Its children, worst first.
     pub children: Vec<TreeNode>,
+    /// So many more of its children are left out here.
+    #[serde(skip_serializing_if = "is_none")]
+    pub more: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it so")]
+fn is_none(more: &usize) -> bool {
+    *more == 0
 }
 
 /// Since when each object has had its verdict, as far as anybody was looking.
@@ -86,16 +96,14 @@ impl Core {
         let (mut node, own) = self.reflector.read(id, |row| {
             let verdict = row.assessment.at(now).clone();
             let node = TreeNode {
+                group: self.kind_group(row.kind).to_owned(),
                 kind: self.kind_name(row.kind).to_owned(),
                 namespace: row.namespace.to_string(),
                 name: row.name.to_string(),
-                verdict: "",
                 reason: verdict.reason.token().to_owned(),
                 detail: verdict.reason.to_string(),
-                since: 0,
                 role,
-                policy: String::new(),
-                children: Vec::new(),
+                ..TreeNode::default()
             };
             (node, verdict.level)
         })?;

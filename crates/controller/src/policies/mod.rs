@@ -21,6 +21,8 @@ pub(crate) use task::Policies;
 pub use task::Source;
 pub(crate) use task::found;
 
+use std::time::Duration;
+
 use api::ReadinessPolicySpec;
 
 /// Why a policy is not in use.
@@ -49,4 +51,13 @@ pub struct Found {
     pub spec: Result<ReadinessPolicySpec, String>,
     /// Its status as last read.
     pub status: api::ReadinessPolicyStatus,
+}
+
+impl Found {
+    /// Checks it; what is wrong with it in one line. `stuck_after` stands for limits that it leaves out.
+    pub fn compile(&self, stuck_after: Duration) -> Result<Compiled, String> {
+        let told =
+            |problems: Vec<Problem>| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        compile(self.spec.as_ref().map_err(Clone::clone)?, stuck_after).map_err(told)
+    }
 }

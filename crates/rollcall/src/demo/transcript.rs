@@ -119,7 +119,7 @@ mod tests {
         let said = Said {
             status: "False".to_owned(),
             reason: "ChildrenStuck".to_owned(),
-            message: "1 of 3 not ready: PersistentVolumeClaim media stuck (finalizers: example.org/backup)"
+            message: "1 of 3 not ready: PersistentVolumeClaim media stuck (finalizer example.org/backup)"
                 .to_owned(),
             beside: vec!["Stalled".to_owned()],
         };
@@ -137,7 +137,7 @@ mod tests {
                 "without     Argo CD: no health, so Healthy · kstatus: Current",
                 "            It would hang for ever.",
                 "rollcall    Ready=False ChildrenStuck Stalled=True",
-                "            1 of 3 not ready: PersistentVolumeClaim media stuck (finalizers:",
+                "            1 of 3 not ready: PersistentVolumeClaim media stuck (finalizer",
                 "            example.org/backup)",
             ]
         );

@@ -73,8 +73,7 @@ mod tests {
             detail: detail.to_owned(),
             since: 1_000,
             role: "critical",
-            policy: String::new(),
-            children: Vec::new(),
+            ..TreeNode::default()
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::bail;
 use controller::core::TreeNode;
 use controller::offline::roll_up;
-use controller::policies::{Compiled, compile, read_file};
+use controller::policies::{Compiled, read_file};
 use readiness::Time;
 use serde_json::value::RawValue;
 use watcher::Parent;
@@ -22,17 +22,10 @@ pub(super) fn policies(files: &[PathBuf], stuck_after: Duration) -> anyhow::Resu
     let mut all = Vec::new();
     for file in files {
         for found in read_file(file)? {
-            let problems = match &found.spec {
-                Ok(spec) => match compile(spec, stuck_after) {
-                    Ok(compiled) => {
-                        all.push((found.name, compiled));
-                        continue;
-                    }
-                    Err(problems) => problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-                },
-                Err(error) => error.clone(),
-            };
-            bail!("{}: policy {}: {problems}", file.display(), found.name);
+            match found.compile(stuck_after) {
+                Ok(compiled) => all.push((found.name, compiled)),
+                Err(why) => bail!("{}: policy {}: {why}", file.display(), found.name),
+            }
         }
     }
     if all.is_empty() {
@@ -59,7 +52,7 @@ impl World {
 
     pub(super) fn roll_up(mut self, policies: &[(String, Compiled)], now: Time) -> Vec<TreeNode> {
         self.identify();
-        roll_up(policies, &self.objects, now)
+        roll_up(policies, &self.objects.iter().collect::<Vec<_>>(), now)
     }
 
     /// Gives an identity to what was never in a cluster, and to the owners that name it.

@@ -10,8 +10,7 @@ use controller::core::TreeNode;
 use controller::offline::roll_up;
 use controller::policies::{Compiled, Found, compile, read_file};
 use readiness::Time;
-use serde_json::value::RawValue;
-use watcher::{ApiKind, Cause, LookError, Parent, look_all, resolve};
+use watcher::{Cause, LookError, Parent, look_all, resolve};
 
 use super::ScopeArgs;
 use super::target::KindName;
@@ -95,14 +94,14 @@ impl Cluster {
                 }
             }
         }
-        roll_up(&self.policies, &objects, now)
+        roll_up(&self.policies, &objects.iter().collect::<Vec<_>>(), now)
     }
 
     async fn list(&self, group: &str, version: Option<&str>, kind: &str) -> Result<Vec<Parent>, LookError> {
         let Some(api) = resolve(&self.client, group, version, kind).await? else { return Ok(Vec::new()) };
         let namespace = self.namespace.as_deref().filter(|_| api.namespaced);
         let listed = look_all::<Parent>(&self.client, &api, namespace, None).await?;
-        Ok(listed.into_iter().map(|object| typed(object, &api)).collect())
+        Ok(listed.into_iter().map(|object| object.typed(&api.api_version(), &api.kind)).collect())
     }
 }
 
@@ -111,18 +110,8 @@ fn label(group: &str, kind: &str) -> String {
 }
 
 fn accepted(found: &Found, unread: &mut BTreeMap<String, String>) -> Option<(String, Compiled)> {
-    let compiled = match &found.spec {
-        Ok(spec) => compile(spec, STUCK_AFTER)
-            .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
-        Err(error) => Err(error.clone()),
-    };
-    match compiled {
-        Ok(compiled) => Some((found.name.clone(), compiled)),
-        Err(why) => {
-            unread.insert(format!("policy {}", found.name), why);
-            None
-        }
-    }
+    let refused = |why| _ = unread.insert(format!("policy {}", found.name), why);
+    found.compile(STUCK_AFTER).map_err(refused).ok().map(|compiled| (found.name.clone(), compiled))
 }
 
 /// What stands for a policy where there is none: common workloads that the parent owns.
@@ -134,17 +123,4 @@ fn common(kind: &KindName) -> anyhow::Result<(String, Compiled)> {
         Ok(compiled) => Ok(("(none)".to_owned(), compiled)),
         Err(problems) => bail!(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
     }
-}
-
-/// Items of a list of a built-in kind do not say what they are.
-fn typed(object: Parent, api: &ApiKind) -> Parent {
-    if !object.child.meta.kind.is_empty() {
-        return object;
-    }
-    let Parent { mut child, text } = object;
-    child.meta.kind = api.kind.as_str().into();
-    child.meta.api_version = api.api_version().into();
-    let inside = text.get().strip_prefix('{').unwrap_or_default();
-    let whole = format!(r#"{{"apiVersion":"{}","kind":"{}",{inside}"#, api.api_version(), api.kind);
-    Parent { child, text: RawValue::from_string(whole).unwrap_or(text) }
 }

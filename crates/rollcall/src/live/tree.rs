@@ -98,12 +98,9 @@ mod tests {
             namespace: "shop".to_owned(),
             name: name.to_owned(),
             verdict: "Ready",
-            reason: String::new(),
-            detail: String::new(),
-            since: 0,
             role: "critical",
-            policy: String::new(),
             children,
+            ..TreeNode::default()
         }
     }
 

@@ -140,12 +140,8 @@ mod tests {
             namespace: "shop".to_owned(),
             name: "books".to_owned(),
             verdict,
-            reason: String::new(),
             detail: "why".to_owned(),
-            since: 0,
-            role: "",
-            policy: String::new(),
-            children: Vec::new(),
+            ..TreeNode::default()
         }
     }
 

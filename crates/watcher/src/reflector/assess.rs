@@ -1,6 +1,5 @@
 //! Judging an object at the door, by the native rules or by a policy's own.
 
-use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
@@ -10,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::Reflector;
 use super::door::unknown;
+use crate::parent::with_type;
 use crate::plan::{Interest, Lens, UserRule};
 use crate::wire::Child;
 
@@ -32,18 +32,8 @@ impl Reflector {
 
     fn ask(&self, rule: &UserRule, child: &Child, object: Option<&RawValue>) -> Assessment {
         let Some(object) = object else { return unknown(Reason::RuleChanged) };
-        let text = with_type(object.get(), child, &rule.of);
+        let (api_version, kind) = &rule.of;
+        let text = with_type(object.get(), child, api_version, kind);
         rule.rule.judge(Object::Text(&text), Time(self.now.load(Ordering::Relaxed))).assessment
-    }
-}
-
-/// The object with its type, which items of lists of built-in kinds lack and rules go by.
-fn with_type<'a>(text: &'a str, child: &Child, (api_version, kind): &(Box<str>, Box<str>)) -> Cow<'a, str> {
-    let inside = text.strip_prefix('{').filter(|_| child.meta.kind.is_empty());
-    match inside {
-        Some(inside) if inside.trim_start().starts_with('"') => {
-            Cow::Owned(format!(r#"{{"apiVersion":"{api_version}","kind":"{kind}",{inside}"#))
-        }
-        _ => Cow::Borrowed(text),
     }
 }

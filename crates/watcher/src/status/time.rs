@@ -9,7 +9,7 @@ pub fn parse(text: &str) -> Option<Time> {
 
 /// Writes one, cut to seconds.
 pub fn format(time: Time) -> String {
-    jiff::Timestamp::from_second(time.0.div_euclid(1_000)).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
+    time.to_string()
 }
 
 /// Writes one with its milliseconds.

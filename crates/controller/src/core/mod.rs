@@ -99,11 +99,6 @@ impl Core {
         self.kinds.get(&kind).map_or_else(|| "object".to_owned(), |(_, label)| label.clone())
     }
 
-    /// Its API group; empty for the core group.
-    pub fn kind_group(&self, kind: KindId) -> &str {
-        self.kinds.get(&kind).and_then(|(_, label)| label.split_once('.')).map_or("", |(_, group)| group)
-    }
-
     /// A policy is new, changed, or (`None`) gone.
     pub fn set_policy(&mut self, now: Time, id: PolicyId, policy: Option<(Policy, PolicyWords)>) {
         let (policy, words) = policy.unzip();

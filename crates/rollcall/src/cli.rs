@@ -3,13 +3,15 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use controller::args::{ClusterArgs, RunArgs};
 
 use crate::check::CheckArgs;
 use crate::commands;
+use crate::complete::{self, CompletionArgs};
 use crate::demo::DemoArgs;
 use crate::eval::{self, EvalArgs};
+use crate::generate::{self, CrdDefaultsArgs, HealthLuaArgs};
 use crate::live::{TreeArgs, WaitArgs};
 
 const FIRST_STEPS: &str = "\
@@ -64,6 +66,15 @@ enum Command {
     Tree(TreeArgs),
     /// Wait until objects and all that belongs to them are ready.
     Wait(WaitArgs),
+    /// Print the script by which Argo CD reads what Rollcall writes, for the parents of policies.
+    HealthLua(HealthLuaArgs),
+    /// Print the defaults that CRDs of parents need, so that the very first read of an object is true.
+    CrdDefaults(CrdDefaultsArgs),
+    /// Print a completion script for a shell.
+    Completion(CompletionArgs),
+    /// What could follow on the command line, as kubectl asks its plugins.
+    #[command(name = "__complete", hide = true, disable_help_flag = true)]
+    Complete(complete::Words),
     /// Take Rollcall's entries off the parents of policies, as an uninstall needs it.
     Release(ReleaseArgs),
 }
@@ -101,7 +112,20 @@ pub(crate) struct ReleaseArgs {
     pub(crate) namespaces: Vec<String>,
 }
 
+/// The whole command line, under the name that it was called by: kubectl finds its plugins as `kubectl-NAME`.
+pub(crate) fn command() -> clap::Command {
+    let program = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    let plugin = program.file_stem().is_some_and(|name| name == "kubectl-rollcall");
+    let command = Cli::command();
+    if plugin { command.bin_name("kubectl rollcall") } else { command }
+}
+
 impl Cli {
+    pub(crate) fn read() -> Self {
+        let matches = command().get_matches();
+        Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+    }
+
     pub(crate) fn run(self) -> ExitCode {
         let done = match self.command {
             Command::Demo(args) => commands::demo(args),
@@ -112,6 +136,10 @@ impl Cli {
             Command::Check(args) => commands::check(&args),
             Command::Tree(args) => commands::tree(&self.cluster, &args),
             Command::Wait(args) => commands::wait(&self.cluster, &args),
+            Command::HealthLua(args) => generate::health_lua(&args),
+            Command::CrdDefaults(args) => generate::crd_defaults(&args),
+            Command::Completion(args) => complete::script(&args),
+            Command::Complete(words) => complete::candidates(&words),
             Command::Release(args) => commands::release(&self.cluster, &args),
         };
         done.unwrap_or_else(|error| {

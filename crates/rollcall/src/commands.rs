@@ -19,7 +19,7 @@ use crate::telemetry;
 type Done = anyhow::Result<ExitCode>;
 
 /// Limits do not matter where a policy is only looked at.
-const ANY_LIMIT: Duration = Duration::from_mins(10);
+pub(crate) const ANY_LIMIT: Duration = Duration::from_mins(10);
 
 /// Runs to the end. What is still under way then ends with the process: nobody waits for it.
 fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
@@ -30,7 +30,7 @@ fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<
     done
 }
 
-fn print(text: &str) -> anyhow::Result<()> {
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     match std::io::stdout().write_all(text.as_bytes()) {
         // Whoever reads has seen enough.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),

@@ -3,15 +3,15 @@
 mod check;
 mod cli;
 mod commands;
+mod complete;
 mod demo;
 mod eval;
+mod generate;
 mod live;
 mod telemetry;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    cli::Cli::parse().run()
+    cli::Cli::read().run()
 }

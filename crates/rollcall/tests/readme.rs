@@ -201,16 +201,18 @@ fn what_is_said_not_to_be_built_is_refused() {
 fn argo_cd_reads_what_rollcall_writes() {
     let folder = scratch("argocd");
     let rules = root().join("deploy/argocd");
-    let ready = |status: &str, reason: &str| json!({ "type": "Ready", "status": status, "reason": reason });
+    let entry = |kind: &str, status: &str, reason: &str, generation: i64| json!({ "type": kind, "status": status, "reason": reason, "observedGeneration": generation });
+    let ready = |status: &str, reason: &str| entry("Ready", status, reason, 2);
     let cases = [
         (json!([]), "Progressing"),
         (json!([ready("Unknown", "ChildrenPending")]), "Progressing"),
         (json!([ready("False", "ChildrenProgressing")]), "Progressing"),
-        (json!([ready("False", "ChildrenFailed")]), "Degraded"),
-        (json!([ready("False", "ChildrenStuck"), { "type": "Stalled", "status": "True" }]), "Degraded"),
+        (json!([ready("False", "ChildrenFailed")]), "Progressing"),
+        (json!([ready("False", "ChildrenStuck"), entry("Stalled", "True", "ChildrenStuck", 2)]), "Degraded"),
         (json!([ready("False", "ChildrenSuspended")]), "Suspended"),
         (json!([ready("True", "AllChildrenReady")]), "Healthy"),
-        (json!([{ "type": "Ready", "status": "True", "observedGeneration": 1 }]), "Progressing"),
+        (json!([entry("Ready", "True", "AllChildrenReady", 1)]), "Progressing"),
+        (json!([ready("True", "SomebodyElse")]), "Progressing"),
     ];
     for (conditions, healthy) in cases {
         let object = json!({

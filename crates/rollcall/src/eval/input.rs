@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use anyhow::Context;
 use serde_json::value::RawValue;
 use watcher::wire::Child;
 
@@ -69,6 +70,21 @@ pub(super) fn files(path: &Path, recursive: bool) -> io::Result<Vec<PathBuf>> {
         }
     }
     Ok(found)
+}
+
+/// Every object of one file, or what cannot be read in it.
+pub(crate) fn objects(path: &Path) -> anyhow::Result<Vec<serde_json::Value>> {
+    let (mut objects, mut wrong) = (Vec::new(), None);
+    let mut each = |found: Found<'_>| match found {
+        Found::Object { json, .. } => objects.extend(serde_json::from_str(json.get())),
+        Found::Wrong { place, what, .. } => _ = wrong.get_or_insert_with(|| format!("{place}: {what}")),
+        Found::Odd { .. } => {}
+    };
+    read(path, &Cell::default(), &mut each).with_context(|| format!("failed to read {}", path.display()))?;
+    match wrong {
+        Some(wrong) => anyhow::bail!("{wrong}"),
+        None => Ok(objects),
+    }
 }
 
 /// Reads one file to its end, counting its bytes in `count`; `-` is standard input.

@@ -24,6 +24,7 @@ use rules::{Profile, Rule, Spec};
 use serde_json::value::RawValue;
 use watcher::wire::Child;
 
+pub(crate) use input::objects;
 use input::{Found, Place, title};
 use inspect::inspect;
 use judge::{Answer, Judge};
@@ -31,7 +32,7 @@ use progress::Progress;
 pub(crate) use report::Output;
 use report::Report;
 use rollup::World;
-pub(crate) use rollup::print as print_trees;
+pub(crate) use rollup::{policies, print as print_trees};
 
 /// `rollcall eval`.
 #[derive(Args, Debug)]

@@ -18,7 +18,7 @@ use watcher::wire::{Child, Meta};
 use super::report::Output;
 
 /// Reads the policies of these files, each of which must be valid.
-pub(super) fn policies(files: &[PathBuf], stuck_after: Duration) -> anyhow::Result<Vec<(String, Compiled)>> {
+pub(crate) fn policies(files: &[PathBuf], stuck_after: Duration) -> anyhow::Result<Vec<(String, Compiled)>> {
     let mut all = Vec::new();
     for file in files {
         for found in read_file(file)? {

@@ -48,6 +48,9 @@ pub struct RunArgs {
     /// Parents that are not ready and get metric series of their own, at most.
     #[arg(long, env = "ROLLCALL_METRICS_PARENTS", default_value_t = 500, value_name = "N")]
     pub metrics_parents: usize,
+    /// Send Kubernetes Events about parents whose answer turns; never in shadow.
+    #[arg(long, env = "ROLLCALL_EVENTS", default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
+    pub events: bool,
     /// Where spread and jitter come from; left out, the time of the start.
     #[arg(long, env = "ROLLCALL_SEED", value_name = "N")]
     pub seed: Option<u64>,

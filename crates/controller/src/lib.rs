@@ -15,6 +15,8 @@ pub mod crd;
 #[cfg(feature = "io")]
 mod drive;
 #[cfg(feature = "io")]
+mod events;
+#[cfg(feature = "io")]
 mod kinds;
 #[cfg(feature = "io")]
 mod look;

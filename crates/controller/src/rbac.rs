@@ -147,7 +147,18 @@ pub fn needs(policies: &[Compiled], crds: &Crds) -> Vec<Need> {
             verbs,
         }
     };
-    read.into_iter().map(need(WATCH)).chain(pods).chain(patched.into_iter().map(need(&["patch"]))).collect()
+    let writes = policies.iter().any(|policy| !policy.shadow);
+    let events = writes.then(|| Need {
+        group: "events.k8s.io".to_owned(),
+        resources: vec!["events".to_owned()],
+        verbs: &["create", "patch"],
+    });
+    read.into_iter()
+        .map(need(WATCH))
+        .chain(pods)
+        .chain(events)
+        .chain(patched.into_iter().map(need(&["patch"])))
+        .collect()
 }
 
 fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> String {

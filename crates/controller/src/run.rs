@@ -17,6 +17,7 @@ use crate::admin::{self, Pages};
 use crate::args::{ClusterArgs, RunArgs};
 use crate::core::Core;
 use crate::drive::{Clock, Drive, Trees, Wires};
+use crate::events::{Events, Notices};
 use crate::kinds::Setting;
 use crate::look::Looker;
 use crate::metrics::Metrics;
@@ -87,8 +88,18 @@ impl Service {
         let (read, was_read) = watch::channel(matches!(source, Source::File(_)));
         let known = crate::kinds::Known::default();
 
+        crate::events::show(&metrics.events);
         let core = Core::new(reflector.clone(), args.resync, args.audit, seed.derive(1));
         let transitions = Arc::new(Transitions::new(known.clone(), metrics.dropped.clone()));
+        let (_notices, noticed) = Notices::new(metrics.events.clone());
+        let events = args.events.then(|| Events {
+            client: client.clone(),
+            transitions: transitions.subscribe("events"),
+            notices: noticed,
+            clock,
+            outcomes: metrics.events.clone(),
+            instance: crate::events::host_name(),
+        });
         let wires =
             Wires { dirty, news, plans, writes, settled: outcomes, looks, snapshot, trees, transitions };
         let drive = Drive::new(core, clock, wires, metrics.clone());
@@ -148,6 +159,13 @@ impl Service {
             auditing.await;
             Ok(())
         });
+        if let Some(events) = events {
+            let stop = stop.child_token();
+            tasks.spawn("the Events", async move {
+                events.run(stop).await;
+                Ok(())
+            });
+        }
         tasks.spawn("the listener", admin::serve(listener, pages, stop.child_token()));
         tasks.supervise(&stop).await
     }

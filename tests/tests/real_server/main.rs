@@ -5,6 +5,7 @@ mod conformance;
 mod dashboards;
 mod deploy;
 mod discovery;
+mod events;
 mod extremes;
 mod generation;
 mod grafana;

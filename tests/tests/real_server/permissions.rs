@@ -66,7 +66,7 @@ async fn a_right_to_read_children_that_is_taken_away_ends_in_unknown() -> Result
 }
 
 /// Takes one resource out of all the roles of a scene.
-async fn revoke(scene: &Scene, resource: &str) -> Result<()> {
+pub(crate) async fn revoke(scene: &Scene, resource: &str) -> Result<()> {
     for word in ["ClusterRole", "Role"] {
         let kind = scene.kind(word);
         let (roles, _) = scene.admin.list(&kind, &scene.name, "").await?;
@@ -138,6 +138,17 @@ async fn it_has_no_right_to_change_anything_but_status() -> Result<()> {
             .args(["auth", "can-i", verb, resource])
             .output()?;
         assert_eq!(String::from_utf8_lossy(&answer.stdout).trim(), "no", "may {verb} {resource}");
+    }
+    for (verb, answers) in
+        [("create", "yes"), ("patch", "yes"), ("update", "no"), ("delete", "no"), ("list", "no")]
+    {
+        let answer = scene
+            .plane
+            .kubectl_command()?
+            .args(["--kubeconfig", &file.to_string_lossy()])
+            .args(["auth", "can-i", verb, "events.events.k8s.io"])
+            .output()?;
+        assert_eq!(String::from_utf8_lossy(&answer.stdout).trim(), answers, "may {verb} Events");
     }
     let status = scene
         .plane

@@ -38,6 +38,8 @@ pub(crate) struct Metrics {
     transitions: IntCounterVec,
     /// Transitions that one of those who are told of them could not keep, by whom.
     pub(crate) dropped: IntCounterVec,
+    /// What became of Kubernetes Events.
+    pub(crate) events: IntCounterVec,
     time_to_ready: HistogramVec,
     child_duration: HistogramVec,
     event_to_write: Histogram,
@@ -115,6 +117,7 @@ impl Metrics {
                 "Transitions that Events, the history or a live page did not get, because they came faster than these could follow.",
                 &["by"],
             )?,
+            events: make.counters("events_total", "Kubernetes Events by outcome.", &["outcome"])?,
             time_to_ready: make.histograms(
                 "time_to_ready_seconds",
                 "From the first sight of a generation of a parent to its first Ready=True.",

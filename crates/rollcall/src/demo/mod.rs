@@ -169,6 +169,8 @@ fn serve(
         policies: None,
         resync_rate: 20,
         metrics_parents: 500,
+        // The played cluster has no Events.
+        events: false,
         seed: Some(1),
         log_format: None,
         log: String::new(),

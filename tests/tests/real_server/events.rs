@@ -1,0 +1,159 @@
+//! Kubernetes Events on parents.
+
+use acceptance::crd::Crd;
+use acceptance::kind::Kind;
+use acceptance::objects::{owned_by, uid};
+use acceptance::scene::{PATIENCE, Scene};
+use acceptance::wish::says;
+use anyhow::{Result, anyhow};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+/// A parent of this kind, with a child that says by its own condition how it stands.
+async fn parent(scene: &Scene, kind: &str, mode: &str) -> Result<Value> {
+    scene.crd(&Crd::new(kind)).await?;
+    scene.crd(&Crd::new("Part")).await?;
+    let spec = json!({ "children": [scene.child("Part")], "settle": "100ms", "mode": mode });
+    scene.policy(&kind.to_lowercase(), kind, spec).await?;
+    let parent = scene.create(scene.custom(kind, &scene.name)).await?;
+    scene.create(owned_by(&parent, scene.custom("Part", "one"))).await?;
+    say(scene, "True").await?;
+    Ok(parent)
+}
+
+/// The child says `Ready=<status>` from now on.
+async fn say(scene: &Scene, status: &str) -> Result<()> {
+    let said = json!({ "conditions": [{ "type": "Ready", "status": status, "reason": "Told", "message": "told so" }] });
+    scene.change_status("Part/one", said).await?;
+    Ok(())
+}
+
+/// All Events about an object.
+async fn about(scene: &Scene, namespace: &str, object: &Value) -> Result<Vec<Value>> {
+    let kind = Kind::new("events.k8s.io/v1", "Event");
+    let (mut events, _) = scene.admin.list(&kind, namespace, "").await?;
+    events.retain(|event| event["regarding"]["uid"] == *uid(object));
+    Ok(events)
+}
+
+/// Waits for an Event of this reason of which `enough` holds.
+async fn event(
+    scene: &Scene,
+    namespace: &str,
+    object: &Value,
+    reason: &str,
+    enough: impl Fn(&Value) -> bool,
+) -> Result<Value> {
+    let seen = async {
+        loop {
+            for event in about(scene, namespace, object).await? {
+                if event["reason"] == *reason && enough(&event) {
+                    return Ok(event);
+                }
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    let end = timeout(PATIENCE, seen).await;
+    end.map_err(|_| anyhow!("no such Event of {reason}\n{}", scene.log_tails()))?
+}
+
+#[tokio::test]
+async fn a_turn_of_a_parent_is_an_event_and_the_same_again_is_a_series() -> Result<()> {
+    let scene = Scene::set("events").await?;
+    let site = parent(&scene, "Site", "write").await?;
+    let running = scene.rollcall(&[]).await?;
+    let place = format!("Site/{}", scene.name);
+    scene.until(&place, says("Ready", "True")).await?;
+    let well = event(&scene, &scene.name, &site, "AllChildrenReady", |_| true).await?;
+    assert_eq!(well["type"], "Normal");
+    for _ in 0..3 {
+        say(&scene, "False").await?;
+        scene.until(&place, says("Ready", "False")).await?;
+        say(&scene, "True").await?;
+        scene.until(&place, says("Ready", "True")).await?;
+    }
+    let repeated =
+        event(&scene, &scene.name, &site, "ChildrenProgressing", |e| e["series"]["count"] == 3).await?;
+    assert_eq!(repeated["regarding"]["apiVersion"], format!("{}/v1", scene.group));
+    assert_eq!(repeated["regarding"]["kind"], "Site");
+    assert_eq!(repeated["reportingController"], "rollcall.dev/controller");
+    let note = repeated["note"].as_str().unwrap_or_default();
+    assert!(note.contains("Part one"), "{note}");
+    let all = about(&scene, &scene.name, &site).await?;
+    let mut reasons: Vec<_> = all.iter().filter_map(|e| e["reason"].as_str()).collect();
+    reasons.sort_unstable();
+    reasons.dedup();
+    assert_eq!(reasons.len(), all.len(), "one Event a reason: {all:#?}");
+    let described = scene.plane.kubectl(&[
+        "-n",
+        &scene.name,
+        "describe",
+        &format!("sites.{}/{}", scene.group, scene.name),
+    ])?;
+    assert!(
+        described.contains("ChildrenProgressing") && described.contains("rollcall.dev/controller"),
+        "{described}"
+    );
+    running.until_metric("rollcall_events_total", &["outcome=\"repeated\""], |n| n >= 1.0).await?;
+    for outcome in ["failed", "forbidden", "limited", "gone"] {
+        let label = format!("outcome=\"{outcome}\"");
+        assert_eq!(running.metric("rollcall_events_total", &[&label]).await?.to_string(), "0", "{outcome}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stuck_or_failed_child_is_a_warning_and_a_cluster_scoped_parent_has_its_events_in_default()
+-> Result<()> {
+    let scene = Scene::set("clusterevents").await?;
+    let site = parent(&scene, "ClusterSite", "write").await?;
+    let _running = scene.rollcall(&[]).await?;
+    let place = format!("ClusterSite/{}", scene.name);
+    scene.until(&place, says("Ready", "True")).await?;
+    let said = json!({ "conditions": [{ "type": "Stalled", "status": "True", "reason": "Broken", "message": "gave up" }] });
+    scene.change_status("Part/one", said).await?;
+    let failed = event(&scene, "default", &site, "ChildrenFailed", |_| true).await?;
+    assert_eq!(failed["type"], "Warning");
+    assert!(failed["regarding"]["namespace"].is_null(), "{failed:#}");
+    assert!(failed["note"].as_str().is_some_and(|note| note.contains("Stalled: Broken")), "{failed:#}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_the_right_it_is_said_once_and_all_else_goes_on() -> Result<()> {
+    let scene = Scene::set("noevents").await?;
+    let site = parent(&scene, "Site", "write").await?;
+    scene.grant().await?;
+    super::permissions::revoke(&scene, "events").await?;
+    let running = scene.rollcall_at(scene.plane.url(), &[]).await?;
+    let place = format!("Site/{}", scene.name);
+    for status in ["True", "False", "True", "False"] {
+        say(&scene, status).await?;
+        scene.until(&place, says("Ready", status)).await?;
+    }
+    running.until_metric("rollcall_events_total", &["outcome=\"forbidden\""], |n| n >= 2.0).await?;
+    assert_eq!(running.output().matches("not permitted to send Events").count(), 1);
+    assert!(about(&scene, &scene.name, &site).await?.is_empty());
+    Ok(())
+}
+
+#[tokio::test]
+async fn in_shadow_and_where_nobody_wants_them_there_are_none() -> Result<()> {
+    for (word, mode, option) in
+        [("shadowevents", "shadow", "--events=true"), ("unwanted", "write", "--events=false")]
+    {
+        let scene = Scene::set(word).await?;
+        let site = parent(&scene, "Site", mode).await?;
+        let running = scene.rollcall(&[option]).await?;
+        let policy = format!("policy=\"{}\"", scene.policy_name("site"));
+        for (status, verdict) in [("True", "Ready"), ("False", "Progressing"), ("True", "Ready")] {
+            say(&scene, status).await?;
+            let verdict = format!("verdict=\"{verdict}\"");
+            running.until_metric("rollcall_parents", &[&policy, &verdict], |n| n >= 1.0).await?;
+        }
+        assert!(about(&scene, &scene.name, &site).await?.is_empty(), "{word}");
+        assert_eq!(running.metric("rollcall_events_total", &[]).await?.to_string(), "0", "{word}");
+    }
+    Ok(())
+}

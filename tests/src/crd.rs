@@ -53,8 +53,13 @@ impl Crd {
         let kind = crate::kind::Kind::new(&format!("{group}/v1"), &self.kind);
         let scope = if kind.is_cluster_scoped() { "Cluster" } else { "Namespaced" };
         let free = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+        let column = |name: &str, field: &str| {
+            let path = format!(".status.conditions[?(@.type==\"Ready\")].{field}");
+            json!({ "name": name, "type": "string", "jsonPath": path })
+        };
         let mut version = json!({
             "name": "v1", "served": true, "storage": true,
+            "additionalPrinterColumns": [column("Ready", "status"), column("Reason", "reason"), column("Message", "message")],
             "schema": { "openAPIV3Schema": {
                 "type": "object", "properties": { "spec": free, "status": self.status },
             } },

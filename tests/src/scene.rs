@@ -17,6 +17,7 @@ use crate::control_plane::{ControlPlane, Parts, shared};
 use crate::crd::Crd;
 use crate::kind::{Address, Kind};
 use crate::places;
+use crate::rollcall::rollcall;
 use crate::wish::{Wish, says, there};
 
 /// How long a test waits for what must happen; a hundred times what it takes when nothing else runs.
@@ -67,7 +68,18 @@ impl Scene {
 
     /// Installs a custom kind of this scene and waits until the server serves it.
     pub async fn crd(&self, crd: &Crd) -> Result<()> {
-        let manifest = crd.manifest(&self.group);
+        self.install(crd.manifest(&self.group)).await
+    }
+
+    /// The same with the defaults that `rollcall crd-defaults` gives it.
+    pub async fn crd_with_defaults(&self, crd: &Crd) -> Result<()> {
+        let file = self.folder.join("plain-crd.json");
+        fs::write(&file, crd.manifest(&self.group).to_string())?;
+        let patched = rollcall(&["crd-defaults", "--format", "crd", "-f", &file.to_string_lossy()])?;
+        self.install(serde_saphyr::from_str(&patched)?).await
+    }
+
+    async fn install(&self, manifest: Value) -> Result<()> {
         self.admin.create(&manifest).await?;
         let mut file = fs::File::options().create(true).append(true).open(self.crds_file())?;
         writeln!(file, "---\n{manifest}")?;

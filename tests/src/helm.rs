@@ -1,0 +1,103 @@
+//! Real Helm with a chart of one object, as a user has it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+
+use crate::places;
+use crate::scene::{PATIENCE, Scene};
+
+/// A chart in a scene's folder; its value `size` becomes `spec.size` of its object.
+pub struct Chart {
+    folder: PathBuf,
+    home: PathBuf,
+    kubeconfig: PathBuf,
+    namespace: String,
+}
+
+/// A Helm command under way; killed when dropped.
+pub struct Waiting {
+    child: Option<Child>,
+    words: String,
+}
+
+impl Chart {
+    /// A chart that holds `object`.
+    pub fn new(scene: &Scene, mut object: Value) -> Result<Self> {
+        let folder = scene.folder.join("chart");
+        fs::create_dir_all(folder.join("templates"))?;
+        fs::write(folder.join("Chart.yaml"), "apiVersion: v2\nname: chart\nversion: 0.1.0\n")?;
+        fs::write(folder.join("values.yaml"), "size: 1\n")?;
+        object["metadata"]["name"] = Value::from("{{ .Release.Name }}");
+        object["spec"]["size"] = Value::from("SIZE");
+        let text = object.to_string().replace("\"SIZE\"", "{{ .Values.size }}");
+        fs::write(folder.join("templates/object.yaml"), text)?;
+        let (home, kubeconfig) = (scene.folder.join("helm"), scene.plane.kubeconfig());
+        Ok(Self { folder, home, kubeconfig, namespace: scene.name.clone() })
+    }
+
+    /// Begins `helm install|upgrade RELEASE CHART --wait …`.
+    pub fn begin(&self, verb: &str, release: &str, options: &[&str]) -> Result<Waiting> {
+        let mut command = Command::new(places::program("helm")?);
+        command
+            .arg(verb)
+            .arg(release)
+            .arg(&self.folder)
+            .args(["--wait", "-n", &self.namespace])
+            .args(options);
+        command.arg("--kubeconfig").arg(&self.kubeconfig).env("HOME", &self.home);
+        let words = format!("helm {verb} {release}");
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        Ok(Waiting { child: Some(child.context("failed to run helm")?), words })
+    }
+}
+
+impl Waiting {
+    /// The same for any other command that waits.
+    pub fn on(mut command: Command) -> Result<Self> {
+        let words = format!("{command:?}");
+        let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+        Ok(Waiting { child: Some(child), words })
+    }
+
+    /// Fails if it has ended.
+    pub fn still_waits(&mut self, because: &str) -> Result<()> {
+        let ended = self.child.as_mut().context("it ended")?.try_wait()?;
+        ensure!(ended.is_none(), "{} ended ({ended:?}) although {because}", self.words);
+        Ok(())
+    }
+
+    /// How it ends.
+    pub async fn end(mut self) -> Result<Output> {
+        let ended = async {
+            while self.child.as_mut().context("it ended")?.try_wait()?.is_none() {
+                sleep(Duration::from_millis(10)).await;
+            }
+            Ok(self.child.take().context("it ended")?.wait_with_output()?)
+        };
+        timeout(2 * PATIENCE, ended).await.map_err(|_| anyhow!("it does not end"))?
+    }
+
+    /// Waits until it ends, and fails unless it does so with success.
+    pub async fn succeeds(self) -> Result<()> {
+        let words = self.words.clone();
+        let output = self.end().await?;
+        ensure!(output.status.success(), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(())
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // Already gone is as good.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Real Helm waits for a parent: with the defaults of `crd-defaults` never too short, and never past what is stalled.
+
+use std::time::Duration;
+
+use acceptance::crd::Crd;
+use acceptance::helm::Chart;
+use acceptance::objects::{condition, deployment, job, owned_by, playing};
+use acceptance::recorder::Recorder;
+use acceptance::rollcall::Rollcall;
+use acceptance::scene::Scene;
+use acceptance::wish::{because, current, has, says, there};
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use super::readers::no_reader_is_early;
+
+async fn scene_with_defaults(word: &str) -> Result<(Scene, Chart)> {
+    let scene = Scene::set(word).await?;
+    scene.crd_with_defaults(&Crd::new("Database")).await?;
+    let chart = Chart::new(&scene, scene.custom("Database", ""))?;
+    Ok((scene, chart))
+}
+
+async fn over(scene: &Scene, kind: &str) -> Result<(Value, Rollcall)> {
+    let policy =
+        scene.policy("db", "Database", json!({ "children": [scene.child(kind)], "settle": "1s" })).await?;
+    Ok((policy, scene.rollcall(&[]).await?))
+}
+
+#[tokio::test]
+async fn helm_waits_for_all_of_it_at_install_and_at_upgrade() -> Result<()> {
+    let (scene, chart) = scene_with_defaults("helm").await?;
+    let (policy, _rollcall) = over(&scene, "Deployment").await?;
+    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+
+    let mut install = chart.begin("install", "db", &["--timeout", "100s"])?;
+    let db = scene.until("Database/db", there()).await?;
+    scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
+    scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+    install.still_waits("a child is not ready")?;
+    scene.play("web", None).await?;
+    install.succeeds().await?;
+    assert_true_now(&scene.get("Database/db").await?)?;
+
+    let mut upgrade = chart.begin("upgrade", "db", &["--timeout", "100s", "--set", "size=2"])?;
+    let handled_by_nobody = because("Ready", "ChildrenPending").and(current("Ready"));
+    scene.until("Database/db", handled_by_nobody).await?;
+    upgrade.still_waits("nobody has handled the new generation")?;
+    // Its pods begin held, as those before them did.
+    let anew = json!({ "spec": { "template": { "metadata": { "labels": { "round": "2" } } } } });
+    scene.change("Deployment/web", anew).await?;
+    scene.until("Database/db", says("Ready", "False").and(current("Ready"))).await?;
+    upgrade.still_waits("its rollout is under way")?;
+    scene.play("web", None).await?;
+    upgrade.succeeds().await?;
+    let after = scene.get("Database/db").await?;
+    assert_true_now(&after)?;
+    assert_eq!(after["metadata"]["generation"], 2);
+
+    let (recording, parent) = (recorder.stop().await?, scene.address("Database/db")?);
+    recording.no_false_ready(&parent, "Ready", &[("Deployment", 1)])?;
+    no_reader_is_early(&scene, &policy, &recording, &parent)
+}
+
+fn assert_true_now(db: &Value) -> Result<()> {
+    let ready = condition(db, "Ready").cloned().unwrap_or_default();
+    ensure!(ready["status"] == "True", "Helm was content with {}", db["status"]);
+    ensure!(ready["observedGeneration"] == db["metadata"]["generation"], "of an older generation: {ready}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn helm_gives_up_at_once_on_what_is_stalled() -> Result<()> {
+    let (scene, chart) = scene_with_defaults("stalled").await?;
+    let (policy, _rollcall) = over(&scene, "Job").await?;
+    let recorder = Recorder::start(&scene, &["Database", "Job"]).await?;
+    let install = chart.begin("install", "db", &["--timeout", "100s"])?;
+    let db = scene.until("Database/db", there()).await?;
+    scene.create(owned_by(&db, playing("fail", job("migrate")))).await?;
+    scene.until("Database/db", says("Stalled", "True")).await?;
+    let output = timeout(Duration::from_secs(30), install.end()).await.context("it waits on")??;
+    assert!(!output.status.success(), "it succeeded");
+    let recording = recorder.stop().await?;
+    no_reader_is_early(&scene, &policy, &recording, &scene.address("Database/db")?)
+}
+
+#[tokio::test]
+async fn while_nobody_looks_after_it_the_default_alone_holds_helm_back() -> Result<()> {
+    let (scene, chart) = scene_with_defaults("alone").await?;
+    let output = chart.begin("install", "db", &["--timeout", "4s"])?.end().await?;
+    assert!(!output.status.success(), "nobody ever said that it is ready");
+    let db = scene.until("Database/db", has("Ready", true)).await?;
+    assert_eq!(condition(&db, "Ready").map(|c| &c["reason"]), Some(&json!("ChildrenPending")));
+
+    // What it is for: without the default the same release is done before anybody could have said a word.
+    let scene = Scene::set("bare").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let chart = Chart::new(&scene, scene.custom("Database", ""))?;
+    chart.begin("install", "db", &["--timeout", "100s"])?.succeeds().await
+}

@@ -48,6 +48,18 @@ impl Process {
         kill_process(pid, Signal::TERM).with_context(|| format!("failed to terminate {}", self.name))
     }
 
+    /// Sends SIGSTOP: it does nothing, and notices nothing.
+    pub fn pause(&self) -> Result<()> {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::STOP).with_context(|| format!("failed to stop {}", self.name))
+    }
+
+    /// Sends SIGCONT.
+    pub fn resume(&self) -> Result<()> {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, Signal::CONT).with_context(|| format!("failed to continue {}", self.name))
+    }
+
     /// Sends SIGKILL and collects what is left.
     pub fn kill(&mut self) -> Result<()> {
         self.child.kill().with_context(|| format!("failed to kill {}", self.name))?;

@@ -255,6 +255,16 @@ impl Rollcall {
         self.process.end(Duration::from_secs(20)).await
     }
 
+    /// SIGSTOP.
+    pub fn pause(&self) -> Result<()> {
+        self.process.pause()
+    }
+
+    /// SIGCONT.
+    pub fn resume(&self) -> Result<()> {
+        self.process.resume()
+    }
+
     /// SIGKILL.
     pub fn kill(&mut self) -> Result<()> {
         self.process.kill()

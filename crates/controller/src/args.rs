@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use readiness::Time;
+
+use crate::lease::LeaseName;
 
 /// Which cluster, as with kubectl.
 #[derive(Args, Clone, Debug, Default)]
@@ -51,6 +54,9 @@ pub struct RunArgs {
     /// Send Kubernetes Events about parents whose answer turns; never in shadow.
     #[arg(long, env = "ROLLCALL_EVENTS", default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub events: bool,
+    /// Who writes.
+    #[command(flatten)]
+    pub lease: LeaseArgs,
     /// Where spread and jitter come from; left out, the time of the start.
     #[arg(long, env = "ROLLCALL_SEED", value_name = "N")]
     pub seed: Option<u64>,
@@ -60,6 +66,27 @@ pub struct RunArgs {
     /// What is logged: a level, or directives as in `info,controller=debug`.
     #[arg(long, env = "ROLLCALL_LOG", default_value = "info", value_name = "FILTER")]
     pub log: String,
+}
+
+/// Who writes, where several replicas run.
+#[derive(Args, Clone, Debug, Default)]
+pub struct LeaseArgs {
+    /// Only one of several replicas writes: the one that holds the lease; the others stand by. Left out: true in a pod,
+    /// false with a kubeconfig.
+    #[arg(
+        long, env = "ROLLCALL_LEADER_ELECT", value_name = "BOOL",
+        num_args = 0..=1, require_equals = true, default_missing_value = "true"
+    )]
+    pub leader_elect: Option<bool>,
+    /// Namespace of the lease; left out, the pod's or the kubeconfig's.
+    #[arg(long, env = "ROLLCALL_LEASE_NAMESPACE", value_name = "NAMESPACE")]
+    pub lease_namespace: Option<String>,
+    /// Name of the lease: another one for each release in a namespace.
+    #[arg(long, env = "ROLLCALL_LEASE_NAME", default_value = "rollcall", value_name = "NAME")]
+    pub lease_name: String,
+    /// Name of this replica in the lease; left out, that of the host. A number that differs at each start is added.
+    #[arg(long, env = "ROLLCALL_IDENTITY", value_name = "NAME")]
+    pub identity: Option<String>,
 }
 
 /// How logs are written.
@@ -78,9 +105,14 @@ fn duration(text: &str) -> Result<Duration, String> {
 impl ClusterArgs {
     /// The configuration of a client for that cluster.
     pub async fn config(&self) -> anyhow::Result<kube::Config> {
+        Ok(self.config_and_place().await?.0)
+    }
+
+    /// The same, and whether it is a pod's own.
+    pub async fn config_and_place(&self) -> anyhow::Result<(kube::Config, bool)> {
         use anyhow::Context;
         let options = kube::config::KubeConfigOptions { context: self.context.clone(), ..Default::default() };
-        match &self.kubeconfig {
+        let config = match &self.kubeconfig {
             Some(path) => {
                 let read = kube::config::Kubeconfig::read_from(path)
                     .with_context(|| format!("failed to read kubeconfig {}", path.display()))?;
@@ -91,9 +123,33 @@ impl ClusterArgs {
             None if self.context.is_some() => {
                 kube::Config::from_kubeconfig(&options).await.context("failed to use the kubeconfig")
             }
-            None => kube::Config::infer().await.context(
-                "no cluster: neither a kubeconfig ($KUBECONFIG, ~/.kube/config, --kubeconfig) nor a pod's service account was found; `rollcall demo` needs none",
-            ),
+            None => {
+                if kube::Config::from_kubeconfig(&options).await.is_err()
+                    && let Ok(config) = kube::Config::incluster()
+                {
+                    return Ok((config, true));
+                }
+                kube::Config::infer().await.context(
+                    "no cluster: neither a kubeconfig ($KUBECONFIG, ~/.kube/config, --kubeconfig) nor a pod's service account was found; `rollcall demo` needs none",
+                )
+            }
+        };
+        Ok((config?, false))
+    }
+}
+
+impl LeaseArgs {
+    /// The lease to stand for; `None` where nobody else writes.
+    pub fn stands_for(&self, in_pod: bool, home: &str, now: Time) -> Option<LeaseName> {
+        if !self.leader_elect.unwrap_or(in_pod) {
+            return None;
         }
+        let host = self.identity.clone().unwrap_or_else(crate::events::host_name);
+        Some(LeaseName {
+            namespace: self.lease_namespace.clone().unwrap_or_else(|| home.to_owned()),
+            name: self.lease_name.clone(),
+            // A process that starts anew is another one: it has not seen what its predecessor promised.
+            identity: format!("{host}_{}_{:x}", std::process::id(), now.0),
+        })
     }
 }

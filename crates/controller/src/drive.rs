@@ -14,6 +14,7 @@ use watcher::Cause;
 
 use crate::core::{Ages, Core, Health, Read, TreeNode, Write};
 use crate::kinds::News;
+use crate::lease::Mandate;
 use crate::metrics::Metrics;
 use crate::policies::Plan;
 use crate::snapshot::{Since, Snapshot};
@@ -51,7 +52,8 @@ impl Clock {
         self.wall + Instant::now().duration_since(self.start)
     }
 
-    async fn until(&self, deadline: Option<Time>) {
+    /// Waits until then; for ever, where there is no such moment.
+    pub(crate) async fn until(&self, deadline: Option<Time>) {
         match deadline {
             Some(at) => tokio::time::sleep(at - self.now()).await,
             None => std::future::pending().await,
@@ -64,6 +66,7 @@ enum Input {
     Stop,
     Wake,
     Settled(Settled),
+    Leads(bool),
     Kind(KindId, News),
     Plan(Arc<Plan>),
     Children(Vec<ObjectId>),
@@ -79,6 +82,8 @@ pub(crate) struct Wires {
     pub(crate) plans: UnboundedReceiver<Arc<Plan>>,
     /// To the writer.
     pub(crate) writes: UnboundedSender<Write>,
+    /// Whether this replica writes.
+    pub(crate) mandate: Mandate,
     /// From the writer.
     pub(crate) settled: UnboundedReceiver<Settled>,
     /// To the live reads of the pass.
@@ -128,6 +133,7 @@ impl Drive {
 
     /// Runs until `stop`. Ends early, with an error, only where a channel's other end is gone.
     pub(crate) async fn run(mut self, stop: CancellationToken) -> anyhow::Result<()> {
+        self.set_leads(self.wires.mandate.leads());
         loop {
             let now = self.clock.now();
             self.metrics.turn(self.core.reflector.dirty());
@@ -144,6 +150,7 @@ impl Drive {
                 Input::Stop => return Ok(()),
                 Input::Wake => self.wake(),
                 Input::Settled(settled) => self.settled(&settled),
+                Input::Leads(leads) => self.set_leads(leads),
                 Input::Kind(kind, news) => self.kind(kind, &news),
                 Input::Plan(plan) => self.set_plan(plan),
                 Input::Children(moved) => {
@@ -166,6 +173,7 @@ impl Drive {
         Ok(tokio::select! { biased;
             () = stop.cancelled() => Input::Stop,
             () = self.clock.until(deadline) => Input::Wake,
+            leads = wires.mandate.changed() => Input::Leads(leads),
             settled = wires.settled.recv() => Input::Settled(settled.ok_or_else(gone)?),
             news = wires.news.recv() => news.map(|(kind, news)| Input::Kind(kind, news)).ok_or_else(gone)?,
             plan = wires.plans.recv() => Input::Plan(plan.ok_or_else(gone)?),
@@ -186,6 +194,14 @@ impl Drive {
             warn!(kind = %self.core.kind_label(kind), ?state, "neither watched nor listed for too long");
             self.set_kind(kind, state);
         }
+    }
+
+    /// Everything goes on but the writing; numbers are shown by whoever writes.
+    fn set_leads(&mut self, leads: bool) {
+        let now = self.clock.now();
+        self.metrics.leads(leads);
+        self.core.engine.set_standby(now, !leads);
+        (self.moved, self.gather_at) = (true, now);
     }
 
     fn settled(&mut self, settled: &Settled) {

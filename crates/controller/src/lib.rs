@@ -19,6 +19,8 @@ mod events;
 #[cfg(feature = "io")]
 mod kinds;
 #[cfg(feature = "io")]
+pub mod lease;
+#[cfg(feature = "io")]
 mod look;
 #[cfg(feature = "io")]
 mod metrics;

@@ -72,6 +72,14 @@ pub fn yaml(policies: &[Compiled], crds: &Crds, namespaces: &[String], subject: 
         role(&mut out, NAME, "Role", Some(namespace), &rules);
         binding(&mut out, NAME, "Role", Some(namespace), subject);
     }
+    // Which of several replicas writes. The right to create cannot be bound to a name.
+    let lease = [
+        "  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    resourceNames: [rollcall]\n    verbs: [get, update]\n",
+        "  - apiGroups: [coordination.k8s.io]\n    resources: [leases]\n    verbs: [create]\n",
+    ];
+    let lease_role = format!("{NAME}-lease");
+    role(&mut out, &lease_role, "Role", Some(&subject.namespace), &lease.map(str::to_owned));
+    binding(&mut out, &lease_role, "Role", Some(&subject.namespace), subject);
     for library in libraries(policies) {
         // This one object, and no other ConfigMap.
         let ConfigMapName { namespace, name } = library;

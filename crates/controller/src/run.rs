@@ -19,6 +19,7 @@ use crate::core::Core;
 use crate::drive::{Clock, Drive, Trees, Wires};
 use crate::events::{Events, Notices};
 use crate::kinds::Setting;
+use crate::lease::{self, LeaseName};
 use crate::look::Looker;
 use crate::metrics::Metrics;
 use crate::policies::{Policies, Source, read_file};
@@ -37,6 +38,8 @@ pub struct Service {
     pub source: Source,
     /// Where it listens.
     pub listener: TcpListener,
+    /// The lease to hold before anything is written; none where nobody else writes.
+    pub lease: Option<LeaseName>,
     /// Where trees are drawn from, if anywhere.
     pub trees: Option<Trees>,
     /// Everything else.
@@ -51,14 +54,15 @@ pub async fn run(cluster: &ClusterArgs, args: RunArgs) -> anyhow::Result<()> {
             Source::Cluster(crate::policies::parse_selector(args.policy_selector.as_deref().unwrap_or(""))?)
         }
     };
-    let config = cluster.config().await?;
+    let (config, in_pod) = cluster.config_and_place().await?;
     info!(version = env!("CARGO_PKG_VERSION"), server = %config.cluster_url, "rollcall");
+    let lease = args.lease.stands_for(in_pod, &config.default_namespace, Clock::start().now());
     let client = watcher::client(config).context("failed to make a client")?;
     let listener = TcpListener::bind(args.listen)
         .await
         .with_context(|| format!("failed to listen on {}; --listen names another address", args.listen))?;
     let stop = CancellationToken::new();
-    let service = Service { client, source, listener, trees: None, args };
+    let service = Service { client, source, listener, lease, trees: None, args };
     let signals = tokio::spawn(signals(stop.clone()));
     let done = service.run(stop).await;
     signals.abort();
@@ -69,7 +73,7 @@ impl Service {
     /// Runs until `stop`, then drains.
     #[expect(clippy::too_many_lines, reason = "wiring: one line per wire")]
     pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
-        let Service { client, source, listener, trees, args } = self;
+        let Service { client, source, listener, lease, trees, args } = self;
         let clock = Clock::start();
         let seed = Seed(args.seed.unwrap_or_else(|| clock.now().0 as u64));
         info!(seed = seed.0, listen = %listener.local_addr()?, "started");
@@ -88,6 +92,7 @@ impl Service {
         let (read, was_read) = watch::channel(matches!(source, Source::File(_)));
         let known = crate::kinds::Known::default();
 
+        let (mandate, candidate) = lease::stand(lease, &client, clock, seed.derive(5));
         crate::events::show(&metrics.events);
         let core = Core::new(reflector.clone(), args.resync, args.audit, seed.derive(1));
         let transitions = Arc::new(Transitions::new(known.clone(), metrics.dropped.clone()));
@@ -97,11 +102,22 @@ impl Service {
             transitions: transitions.subscribe("events"),
             notices: noticed,
             clock,
+            mandate: mandate.clone(),
             outcomes: metrics.events.clone(),
             instance: crate::events::host_name(),
         });
-        let wires =
-            Wires { dirty, news, plans, writes, settled: outcomes, looks, snapshot, trees, transitions };
+        let wires = Wires {
+            dirty,
+            news,
+            plans,
+            writes,
+            mandate: mandate.clone(),
+            settled: outcomes,
+            looks,
+            snapshot,
+            trees,
+            transitions,
+        };
         let drive = Drive::new(core, clock, wires, metrics.clone());
         let wanted = Setting {
             client: client.clone(),
@@ -121,11 +137,13 @@ impl Service {
             snapshot: snapshots.clone(),
             read,
             clock,
+            mandate: mandate.clone(),
         };
         let writer = Writer {
             client: client.clone(),
             reflector: reflector.clone(),
             known: known.clone(),
+            mandate,
             seed: seed.derive(3),
         };
         let looker = Looker { client, reflector, known, metrics: metrics.clone(), rate: args.resync_rate };
@@ -137,13 +155,23 @@ impl Service {
             was_ready: Arc::new(AtomicBool::new(false)),
         };
 
+        let written = CancellationToken::new();
+        let all_written = written.clone();
         let mut tasks = Tasks::default();
         tasks.spawn("the loop", drive.run(stop.child_token()));
         tasks.spawn("the policies' watch", policies.run(stop.child_token()));
         tasks.spawn("the writer", async move {
             writer.run(writes_out, outcomes_in).await;
+            all_written.cancel();
             Ok(())
         });
+        if let Some(candidate) = candidate {
+            let standing = candidate.run(stop.child_token(), written);
+            tasks.spawn("the lease", async move {
+                standing.await;
+                Ok(())
+            });
+        }
         tasks.spawn("the periodic pass", async move {
             looker.run(looks_out).await;
             Ok(())

@@ -20,6 +20,7 @@ use watcher::{ApiKind, Parent, look};
 
 use crate::core::{Reply, Write, reply};
 use crate::kinds::{Followed, Known};
+use crate::lease::Mandate;
 
 /// So many writes are under way at once.
 const AT_ONCE: usize = 16;
@@ -50,6 +51,8 @@ pub(crate) struct Writer {
     pub(crate) reflector: Arc<Reflector>,
     /// Where kinds are served.
     pub(crate) known: Known,
+    /// Whether a write may begin.
+    pub(crate) mandate: Mandate,
     /// Spreads retries.
     pub(crate) seed: Seed,
 }
@@ -85,7 +88,12 @@ impl Writer {
 
     async fn patch(&self, followed: &Followed, write: &Write) -> (Outcome, &'static str) {
         let object = format!("{} {}/{}", followed.api, write.namespace, write.name);
-        let response = match tokio::time::timeout(PATIENCE, self.send(&followed.api, write)).await {
+        if !self.mandate.holds() {
+            // It was decided while this one led. Whoever leads now decides for itself.
+            return (Outcome::Retry(Duration::ZERO), "standby");
+        }
+        let patience = PATIENCE.min(self.mandate.lasts());
+        let response = match tokio::time::timeout(patience, self.send(&followed.api, write)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
                 warn!(object, error = format!("{error:#}"), "failed to patch status");

@@ -11,6 +11,7 @@ mod generation;
 mod grafana;
 mod helm;
 mod identity;
+mod leader;
 mod live;
 mod neighbours;
 mod observed;

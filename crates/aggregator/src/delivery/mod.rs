@@ -193,6 +193,17 @@ impl Delivery {
         (Decision::Send, None)
     }
 
+    /// The same while another one writes: what the parent does not say is for later.
+    pub(crate) fn compare(&self, wanted: Digest) -> (Decision, Option<Time>) {
+        let same = wanted == self.told || self.state == State::Pruned(wanted);
+        (if same { Decision::Same } else { Decision::Later }, None)
+    }
+
+    /// Another one writes from now on: what it changes is not taken from us.
+    pub(crate) fn hand_over(&mut self) {
+        (self.written, self.lost) = (None, None);
+    }
+
     /// A write ended so.
     pub(crate) fn settle(&mut self, outcome: Outcome, now: Time) {
         let State::Pending { sent, basis } = self.state else { return };

@@ -4,9 +4,10 @@ mod climb;
 mod parents;
 mod read;
 mod sight;
+mod standby;
 mod timing;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use readiness::Time;
@@ -66,6 +67,10 @@ pub struct Engine {
     resync: Resync<ObjectId, Time>,
     /// Writes on their way to parents that are gone: their outcomes are not for whoever has that place now.
     orphans: BTreeMap<ObjectId, u32>,
+    /// Another one writes.
+    standby: bool,
+    /// While it does: parents that do not say (yet) what they would be told.
+    held: BTreeSet<ObjectId>,
     /// A list is awaited under some policy, or what it brought is still to be judged.
     awaiting: bool,
     /// How many rolls are mute.
@@ -95,6 +100,8 @@ impl Engine {
             calm: Deadlines::default(),
             resync: Resync::new(resync, audit, seed),
             orphans: BTreeMap::new(),
+            standby: false,
+            held: BTreeSet::new(),
             awaiting: false,
             mute: 0,
             counts: Counts::default(),

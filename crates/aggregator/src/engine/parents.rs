@@ -29,6 +29,7 @@ impl Engine {
         let Some(view) = view else {
             self.resync.withdraw(id);
             self.redeliver.disarm(id);
+            self.held.remove(&id);
             if let Some(parent) = self.graph.parent_mut(id) {
                 (parent.enrolled, parent.passed) = (false, false);
             }
@@ -166,8 +167,16 @@ impl Engine {
     /// The answers of a draft were rendered, to this digest. Where they moved, the words of its owners may move too.
     pub fn offer(&mut self, parent: ObjectId, digest: Digest, now: Time) -> Decision {
         let window = self.window(parent);
+        let standby = self.standby;
         let Some(p) = self.graph.parent_mut(parent) else { return Decision::Same };
-        let (decision, again) = p.delivery.offer(digest, window, now);
+        let (decision, again) =
+            if standby { p.delivery.compare(digest) } else { p.delivery.offer(digest, window, now) };
+        if standby && decision == Decision::Later {
+            self.held.insert(parent);
+        } else {
+            self.held.remove(&parent);
+        }
+        let Some(p) = self.graph.parent_mut(parent) else { return decision };
         let moved = std::mem::replace(&mut p.offered, digest) != digest;
         let provoked = std::mem::take(&mut p.provoked);
         self.offered(parent, decision, again, window, now);

@@ -95,6 +95,10 @@ impl Graph {
         self.nodes.find_mut(id)?.parent.as_deref_mut()
     }
 
+    pub(crate) fn parents_mut(&mut self) -> impl Iterator<Item = &mut Parent> {
+        self.nodes.iter_mut().filter_map(|node| node.parent.as_deref_mut())
+    }
+
     pub(crate) fn roll(&self, id: RollId) -> Option<&Roll> {
         self.rolls.get(id.0 as usize)?.as_deref()
     }

@@ -33,6 +33,10 @@ impl Nodes {
         &mut chunk[at % CHUNK]
     }
 
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Node> {
+        self.chunks.iter_mut().flatten().flat_map(|chunk| chunk.iter_mut())
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = (ObjectId, &Node)> {
         let chunks = self.chunks.iter().enumerate().filter_map(|(at, chunk)| Some((at, chunk.as_ref()?)));
         chunks.flat_map(|(chunk, nodes)| {

@@ -24,6 +24,7 @@ mod policies;
 mod server;
 mod shapes;
 mod silence;
+mod standby;
 mod steps;
 mod timing;
 mod turns;

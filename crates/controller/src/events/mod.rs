@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::drive::Clock;
+use crate::lease::Mandate;
 use crate::transitions::{Heard, Place, Subscription, Transition};
 use ledger::{Ledger, Order};
 pub(crate) use wire::host_name;
@@ -108,6 +109,8 @@ pub(crate) struct Events {
     pub(crate) transitions: Subscription,
     pub(crate) notices: mpsc::Receiver<Notice>,
     pub(crate) clock: Clock,
+    /// A standby has the same to say, and leaves it to the leader.
+    pub(crate) mandate: Mandate,
     pub(crate) outcomes: IntCounterVec,
     /// Who sends them, as people find it in an Event.
     pub(crate) instance: String,
@@ -116,6 +119,7 @@ pub(crate) struct Events {
 /// What sends, apart from what it hears.
 struct Sender {
     client: kube::Client,
+    mandate: Mandate,
     outcomes: IntCounterVec,
     instance: String,
     was_forbidden: bool,
@@ -124,8 +128,8 @@ struct Sender {
 impl Events {
     /// Until `stop`; what is not sent by then is not sent.
     pub(crate) async fn run(self, stop: CancellationToken) {
-        let Events { client, mut transitions, mut notices, clock, outcomes, instance } = self;
-        let mut sender = Sender { client, outcomes, instance, was_forbidden: false };
+        let Events { client, mut transitions, mut notices, clock, mandate, outcomes, instance } = self;
+        let mut sender = Sender { client, mandate, outcomes, instance, was_forbidden: false };
         let mut ledger = Ledger::default();
         loop {
             let now = clock.now();
@@ -167,7 +171,7 @@ impl Sender {
     }
 
     fn note(&self, ledger: &mut Ledger, notice: Notice, now: Time) {
-        if !ledger.note(notice, now) {
+        if self.mandate.holds() && !ledger.note(notice, now) {
             self.outcomes.with_label_values(&["limited"]).inc();
         }
     }

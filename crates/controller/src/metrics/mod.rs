@@ -61,13 +61,24 @@ pub(crate) struct Metrics {
     dirty: IntGauge,
     debounced: IntGauge,
     rows: IntGauge,
+    leader: IntGauge,
     export: usize,
     shown: Mutex<Shown>,
 }
 
 /// How a write may end.
-const OUTCOMES: [&str; 9] =
-    ["written", "conflict", "gone", "pruned", "forbidden", "throttled", "error", "timeout", "dropped"];
+const OUTCOMES: [&str; 10] = [
+    "written",
+    "conflict",
+    "gone",
+    "pruned",
+    "forbidden",
+    "throttled",
+    "error",
+    "timeout",
+    "dropped",
+    "standby",
+];
 /// From the settling of a small thing to an hour.
 const READY: [f64; 12] = [1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0];
 /// From a fast migration to a day.
@@ -186,6 +197,7 @@ impl Metrics {
             turns: make.counter("loop_turns_total", "Turns of the loop that decides.")?,
             dirty: make.gauge("dirty_objects", "Objects that moved and wait to be taken in.")?,
             debounced: make.gauge("debounced_parents", "Parents that wait for quiet before they are weighed.")?,
+            leader: make.gauge("leader", "1 while this replica writes, 0 while it stands by.")?,
             rows: make.gauge("reflector_objects", "Objects held in memory.")?,
             registry,
             export,
@@ -245,32 +257,38 @@ impl Metrics {
         self.dirty.set(dirty as i64);
     }
 
-    /// Numbers were gathered.
+    /// This replica writes, or stands by.
+    pub(crate) fn leads(&self, leads: bool) {
+        self.leader.set(i64::from(leads));
+    }
+
+    /// Numbers were gathered. A standby shows the same series at 0, so that a sum over all replicas counts once.
     pub(crate) fn gathered(&self, snapshot: &Snapshot, counts: Counts) {
         self.judged.inc_by(counts.judged);
         self.moved.inc_by(counts.moved);
         self.rows.set(snapshot.rows as i64);
         self.resync_parents.set(snapshot.passed as i64);
         self.debounced.set(snapshot.debounced as i64);
+        let shares = self.leader.get();
         for (policy, numbers) in &snapshot.policies {
             let policy = policy.as_str();
             for level in Level::ALL {
                 let at: u64 =
                     numbers.reasons.iter().filter(|(r, _)| r.level() == level).map(|(_, n)| n).sum();
-                self.parents.with_label_values(&[policy, level.word()]).set(at as i64);
+                self.parents.with_label_values(&[policy, level.word()]).set(at as i64 * shares);
                 for (kind, tally) in &numbers.children {
-                    let at = i64::from(tally.at(level));
+                    let at = i64::from(tally.at(level)) * shares;
                     self.children.with_label_values(&[policy, kind, level.word()]).set(at);
                     if level == Level::Stuck {
                         self.stuck.with_label_values(&[policy, kind]).set(at);
                     }
                 }
             }
-            self.yielding.with_label_values(&[policy]).set(numbers.yielding as i64);
-            self.owned.with_label_values(&[policy]).set(numbers.owned.values().sum::<u64>() as i64);
-            self.pruned.with_label_values(&[policy]).set(numbers.pruned as i64);
+            self.yielding.with_label_values(&[policy]).set(numbers.yielding as i64 * shares);
+            self.owned.with_label_values(&[policy]).set(numbers.owned.values().sum::<u64>() as i64 * shares);
+            self.pruned.with_label_values(&[policy]).set(numbers.pruned as i64 * shares);
         }
-        self.gathered_unready(&snapshot.unready);
+        self.gathered_unready(if shares == 0 { &[] } else { &snapshot.unready });
     }
 
     /// The text that is scraped.

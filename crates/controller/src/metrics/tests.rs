@@ -24,6 +24,7 @@ fn names(words: &[&str]) -> std::collections::BTreeSet<String> {
 
 fn planned(policies: usize) -> Metrics {
     let metrics = Metrics::new(500).unwrap();
+    metrics.leads(true);
     let policies = (0..policies).map(|at| (format!("policy-{at}"), names(&KINDS[1..]))).collect();
     metrics.planned(policies, names(&KINDS));
     metrics
@@ -191,4 +192,23 @@ fn only_a_write_that_turned_a_condition_counts_as_an_answer_to_an_event() {
     );
     assert!(text.contains("rollcall_event_to_write_seconds_bucket{le=\"0.025\"} 0"), "{text}");
     assert!(text.contains("rollcall_event_to_write_seconds_bucket{le=\"0.05\"} 1"), "{text}");
+}
+
+#[test]
+fn a_standby_counts_nothing_so_that_a_sum_over_replicas_counts_once() {
+    let metrics = planned(POLICIES);
+    let total = |metric: &str| {
+        let text = metrics.text();
+        let numbers = of(&text, metric).into_iter().map(|line| line.rsplit_once(' ').unwrap().1);
+        numbers.map(|number| number.parse::<f64>().unwrap()).sum::<f64>()
+    };
+    for (leads, counts) in [(true, true), (false, false), (true, true)] {
+        metrics.leads(leads);
+        metrics.gathered(&hostile(600), Counts::default());
+        for metric in ["parents", "children", "stuck_children", "parents_owned", "parents_not_exported"] {
+            assert_eq!(total(&format!("rollcall_{metric}")) > 0.0, counts, "{metric}");
+        }
+        assert_eq!(of(&metrics.text(), "rollcall_parent_not_ready_info").is_empty(), !counts);
+        assert!(total("rollcall_reflector_objects") > 0.0, "what it holds itself is its own");
+    }
 }

@@ -15,6 +15,7 @@ use watcher::status::{MANAGER, time};
 
 use super::{Found, InUse, Refused};
 use crate::drive::Clock;
+use crate::lease::Mandate;
 use crate::snapshot::{PolicyNumbers, Snapshot};
 
 /// Numbers go out at most so often.
@@ -26,11 +27,12 @@ pub(super) struct StatusWriter {
     clock: Clock,
     written: BTreeMap<String, (ReadinessPolicyStatus, Time)>,
     again: Option<Time>,
+    mandate: Mandate,
 }
 
 impl StatusWriter {
-    pub(super) fn new(client: &kube::Client, clock: Clock) -> Self {
-        StatusWriter { api: Api::all(client.clone()), clock, written: BTreeMap::new(), again: None }
+    pub(super) fn new(client: &kube::Client, clock: Clock, mandate: Mandate) -> Self {
+        StatusWriter { api: Api::all(client.clone()), clock, written: BTreeMap::new(), again: None, mandate }
     }
 
     /// When numbers that were held back may go out.
@@ -49,6 +51,11 @@ impl StatusWriter {
         snapshot: &Snapshot,
     ) {
         self.again = None;
+        if !self.mandate.holds() {
+            // Whoever writes now: what it wrote is in what was found.
+            self.written.clear();
+            return;
+        }
         let now = self.clock.now();
         self.written.retain(|name, _| found.contains_key(name));
         for policy in found.values() {

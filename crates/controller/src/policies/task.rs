@@ -19,6 +19,7 @@ use super::status::StatusWriter;
 use super::{Found, Refused, compile};
 use crate::drive::Clock;
 use crate::kinds::{Kinds, Setting};
+use crate::lease::Mandate;
 use crate::snapshot::Snapshot;
 
 /// Where policies come from.
@@ -46,6 +47,8 @@ pub(crate) struct Policies {
     pub(crate) read: watch::Sender<bool>,
     /// The clock, for conditions of policies.
     pub(crate) clock: Clock,
+    /// Whether that is ours to write.
+    pub(crate) mandate: Mandate,
 }
 
 /// `Followed` kinds of policies that are gone, and what the current ones became.
@@ -67,7 +70,7 @@ impl Policies {
         let mut kinds = Kinds::new(self.setting.clone());
         let mut state = State::default();
         let mut events = self.events();
-        let mut statuses = StatusWriter::new(&self.setting.client, self.clock);
+        let mut statuses = StatusWriter::new(&self.setting.client, self.clock, self.mandate.clone());
         let mut snapshot = self.snapshot.clone();
         let writes_status = matches!(self.source, Source::Cluster(_));
         if let Source::File(found) = &self.source {

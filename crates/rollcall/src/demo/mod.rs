@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use controller::args::RunArgs;
+use controller::args::{LeaseArgs, RunArgs};
 use controller::policies::{Source, parse_selector};
 use controller::{Service, Trees};
 use tokio::sync::watch;
@@ -171,12 +171,14 @@ fn serve(
         metrics_parents: 500,
         // The played cluster has no Events.
         events: false,
+        lease: LeaseArgs::default(),
         seed: Some(1),
         log_format: None,
         log: String::new(),
     };
     let source = Source::Cluster(parse_selector("")?);
-    let service = Service { client: cluster.client()?, source, listener, trees: Some(trees), args };
+    let service =
+        Service { client: cluster.client()?, source, listener, lease: None, trees: Some(trees), args };
     Ok(tokio::spawn(service.run(stop)))
 }
 

@@ -7,17 +7,15 @@ use super::cursor::Cursor;
 /// So many numbers at the top are kept.
 const COUNTS: usize = 32;
 
-pub(super) const UNREAD: [&str; 6] =
-    ["containers", "initContainers", "volumes", "template", "affinity", "tolerations"];
-
-pub(super) fn field(key: &str, value: &mut Cursor<'_>, spec: &mut Spec) {
-    match key {
+pub(super) fn read(object: &mut Cursor<'_>) -> Spec {
+    let mut spec = Spec::default();
+    object.members(|key, value| match key {
         "replicas" => spec.replicas = value.integer(),
         "paused" | "pause" => spec.paused = value.flag().or(spec.paused),
         "suspend" | "suspended" => spec.suspended = value.flag().or(spec.suspended),
         "unschedulable" => spec.unschedulable = value.flag(),
         "completions" => spec.completions = value.integer(),
-        "updateStrategy" => strategy(value, spec),
+        "updateStrategy" => strategy(value, &mut spec),
         "type" => spec.load_balancer = value.string().is_some_and(|text| text == "LoadBalancer"),
         "storageClassName" => spec.storage_class = value.string().is_some_and(|text| !text.is_empty()),
         "volumeName" => spec.volume = value.string().is_some_and(|text| !text.is_empty()),
@@ -30,7 +28,8 @@ pub(super) fn field(key: &str, value: &mut Cursor<'_>, spec: &mut Spec) {
                 spec.counts.push(Count { name: key.into(), value: number });
             }
         }
-    }
+    });
+    spec
 }
 
 fn strategy(object: &mut Cursor<'_>, spec: &mut Spec) {

@@ -1,0 +1,135 @@
+//! Two replicas and one lease: one writes, the other knows everything and takes over.
+
+use acceptance::caller::version_of;
+use acceptance::crd::Crd;
+use acceptance::objects::{deployment, owned_by};
+use acceptance::recorder::Recorder;
+use acceptance::rollcall::Rollcall;
+use acceptance::scene::Scene;
+use acceptance::wish::{Wish, says};
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+const ELECTED: [&str; 2] = ["--leader-elect", "--audit=0s"];
+
+/// A leader, a standby, and a parent that is ready.
+async fn two(word: &str) -> Result<(Scene, Rollcall, Rollcall)> {
+    let scene = Scene::set(word).await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
+    scene.policy("db", "Database", spec).await?;
+    let leader = scene.rollcall(&ELECTED).await?;
+    leader.until_metric("rollcall_leader", &[], |leads| leads > 0.5).await?;
+    let standby = scene.rollcall_at(scene.plane.url(), &ELECTED).await?;
+    standby.until_ready().await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    standby.until_metric("rollcall_reflector_objects", &[], |rows| rows >= 2.0).await?;
+    assert!(standby.metric("rollcall_leader", &[]).await? < 0.5);
+    Ok((scene, leader, standby))
+}
+
+async fn leads(one: &Rollcall) -> Result<()> {
+    one.until_metric("rollcall_leader", &[], |leads| leads > 0.5).await?;
+    Ok(())
+}
+
+/// Writes that it tried, whatever became of them.
+async fn writes(one: &Rollcall) -> Result<f64> {
+    one.metric("rollcall_writes_total", &[]).await
+}
+
+fn held_by_another(than: &Value) -> Wish {
+    let than = than["spec"]["holderIdentity"].clone();
+    Wish::new("held by another", move |lease| {
+        let holder = &lease["spec"]["holderIdentity"];
+        holder.as_str().is_some_and(|name| !name.is_empty()) && *holder != than
+    })
+}
+
+#[tokio::test]
+async fn a_standby_writes_nothing_and_takes_over_from_a_leader_that_was_killed() -> Result<()> {
+    let (scene, mut leader, standby) = two("leader-killed").await?;
+    ensure!(writes(&leader).await? >= 2.0 && writes(&standby).await? < 0.5, "both wrote");
+    // A sum over all replicas counts each parent once.
+    let ready = ["verdict=\"Ready\""];
+    leader.until_metric("rollcall_parents", &ready, |n| n > 0.5).await?;
+    ensure!(standby.metric("rollcall_parents", &[]).await? < 0.5, "the standby counts as well");
+
+    let before = scene.get("Lease/rollcall").await?;
+    leader.kill()?;
+    let died = Instant::now();
+    scene.play("web", Some("crash")).await?;
+    scene.until("Database/db", says("Ready", "False")).await?;
+    let took = died.elapsed();
+    ensure!(took.as_secs() < 40, "{took:?}");
+    eprintln!("killed leader: the standby's first write after {took:?}");
+    leads(&standby).await?;
+    let after = scene.get("Lease/rollcall").await?;
+    assert!(held_by_another(&before).holds(Some(&after)), "{after:#}");
+    assert_eq!(after["spec"]["leaseTransitions"], json!(1));
+    standby.until_metric("rollcall_parents", &[], |n| n > 0.5).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_leader_that_is_told_to_stop_hands_over_at_once_and_nothing_is_written_at_rest() -> Result<()> {
+    let (scene, mut leader, standby) = two("leader-stops").await?;
+    let policy = scene.policy_name("db");
+    let whole = Wish::new("counted", |policy| policy["status"]["ready"] == json!(1));
+    scene.until(&format!("ReadinessPolicy/{policy}"), whole).await?;
+    let versions = async || -> Result<[u64; 2]> {
+        let policy = scene.get(&format!("ReadinessPolicy/{policy}")).await?;
+        Ok([version_of(&scene.get("Database/db").await?), version_of(&policy)])
+    };
+    let before = versions().await?;
+    let lease = scene.get("Lease/rollcall").await?;
+    let told = Instant::now();
+    assert!(leader.terminate().await?.success());
+    scene.until("Lease/rollcall", held_by_another(&lease)).await?;
+    let took = told.elapsed();
+    eprintln!("handed over in {took:?}");
+    ensure!(took.as_secs() < 10, "it waited for the lease to run out: {took:?}");
+    leads(&standby).await?;
+    // It says what it counts once it leads, and by then has weighed everything.
+    standby.until_metric("rollcall_parents", &["verdict=\"Ready\""], |n| n > 0.5).await?;
+    assert_eq!(versions().await?, before);
+    scene.play("web", Some("crash")).await?;
+    scene.until("Database/db", says("Ready", "False")).await?;
+    // The one that stopped comes back as a standby.
+    leader.again().await?;
+    ensure!(leader.metric("rollcall_leader", &[]).await? < 0.5, "two leaders");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_leader_that_slept_through_the_loss_of_its_lease_writes_nothing_when_it_wakes() -> Result<()> {
+    let (scene, sleeper, standby) = two("leader-sleeps").await?;
+    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let written = writes(&sleeper).await?;
+    sleeper.pause()?;
+    // What it will find when it wakes: that all is not well, followed by that it is.
+    scene.play("web", Some("crash")).await?;
+    scene.until("Database/db", says("Ready", "False")).await?;
+    leads(&standby).await?;
+    scene.play("web", None).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    let before = version_of(&scene.get("Database/db").await?);
+    sleeper.resume()?;
+    sleeper.until_metric("rollcall_leader", &[], |leads| leads < 0.5).await?;
+    sleeper.until_printed("it does not lead any more").await?;
+    // It has taken in everything by the time it has seen a change that comes after its waking, and so has the leader.
+    let db = scene.create(scene.custom("Database", "later")).await?;
+    scene.create(owned_by(&db, deployment("later", 1))).await?;
+    scene.until("Database/later", says("Ready", "True")).await?;
+    sleeper.until_metric("rollcall_reflector_objects", &[], |rows| rows >= 4.0).await?;
+    let refused = sleeper.metric("rollcall_writes_total", &["outcome=\"standby\""]).await?;
+    ensure!(writes(&sleeper).await? - refused <= written, "it wrote after it woke");
+    assert_eq!(version_of(&scene.get("Database/db").await?), before);
+    let recording = recorder.stop().await?;
+    let statuses = recording.statuses(&scene.address("Database/db")?, "Ready");
+    assert_eq!(statuses, ["True", "False", "True"]);
+    Ok(())
+}

@@ -1,5 +1,6 @@
 //! Policies over objects from files: the same reflector and the same core, in a world where nothing moves any more.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,8 +19,14 @@ const TURNS: usize = 1_000_000;
 /// What each policy's parents are at `now`, with everything below them, if these objects are all there is.
 ///
 /// The objects are taken to have been like this for as long as settling and holding ask. A kind of which there is no
-/// object counts as listed. A rule from a ConfigMap finds none, and says so.
-pub fn roll_up(policies: &[(String, Compiled)], objects: &[&Parent], now: Time) -> Vec<TreeNode> {
+/// object counts as listed, unless it is among the `hidden` (group and kind): of those nobody knows. A rule from a
+/// ConfigMap finds none, and says so.
+pub fn roll_up(
+    policies: &[(String, Compiled)],
+    objects: &[&Parent],
+    hidden: &BTreeSet<(String, String)>,
+    now: Time,
+) -> Vec<TreeNode> {
     let mut registry = Registry::default();
     let in_use: Vec<_> = policies
         .iter()
@@ -35,6 +42,9 @@ pub fn roll_up(policies: &[(String, Compiled)], objects: &[&Parent], now: Time) 
     let start = Time(now.0 - i64::try_from(rest.as_millis()).unwrap_or(0));
     let mut core = Core::new(Arc::new(Reflector::new(|| ())), Duration::ZERO, Duration::ZERO, Seed(0));
     begin(&mut core, &plan, objects, start);
+    for (id, _) in plan.kinds.iter().filter(|(_, kind)| hidden.contains(&kind.key)) {
+        core.engine.set_kind(start, *id, KindState::Forbidden);
+    }
     let mut at = start;
     for _ in 0..TURNS {
         core.turn(at);

@@ -143,7 +143,7 @@ impl Cli {
             Command::Release(args) => commands::release(&self.cluster, &args),
         };
         done.unwrap_or_else(|error| {
-            eprintln!("rollcall: {error:#}");
+            crate::text::say(&format!("{error:#}"));
             ExitCode::from(2)
         })
     }

@@ -1,6 +1,5 @@
 //! What each command does.
 
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -31,11 +30,7 @@ fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<
 }
 
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        // Whoever reads has seen enough.
-        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        done => done.context("failed to write to standard output"),
-    }
+    crate::text::put(text).map(drop).context("failed to write to standard output")
 }
 
 pub(crate) fn demo(args: DemoArgs) -> Done {

@@ -6,9 +6,12 @@ mod commands;
 mod complete;
 mod demo;
 mod eval;
+mod forest;
 mod generate;
 mod live;
+mod look;
 mod telemetry;
+mod text;
 
 use std::process::ExitCode;
 

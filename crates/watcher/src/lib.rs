@@ -27,3 +27,6 @@ pub use kind::ApiKind;
 #[cfg(feature = "kube")]
 pub use look::{LookError, look, look_all, look_metadata};
 pub use parent::{Feed, Parent};
+/// Where jitter comes from.
+#[cfg(feature = "kube")]
+pub use timer::Seed;

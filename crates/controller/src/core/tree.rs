@@ -30,6 +30,8 @@ pub struct TreeNode {
     pub since: i64,
     /// `critical` or `optional`; for a root, empty.
     pub role: &'static str,
+    /// It will not get better by itself: failed for good by the API's own word, or beyond a limit.
+    pub stalled: bool,
     /// The policy that makes it a parent; empty for one that is none.
     pub policy: String,
     /// Its children, worst first.
@@ -103,6 +105,7 @@ impl Core {
                 reason: verdict.reason.token().to_owned(),
                 detail: verdict.reason.to_string(),
                 role,
+                stalled: verdict.terminal() || verdict.level == Level::Stuck,
                 ..TreeNode::default()
             };
             (node, verdict.level)
@@ -110,6 +113,7 @@ impl Core {
         let mut level = own;
         if let Some((policy, answer)) = answer {
             level = answer.reason.level();
+            node.stalled = answer.stalled;
             answer.reason.word().clone_into(&mut node.reason);
             node.detail = self.message(id, policy, answer, now);
             node.policy = self.policies.get(&policy).map(|p| p.name.clone()).unwrap_or_default();

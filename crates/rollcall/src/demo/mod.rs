@@ -3,7 +3,6 @@
 mod cast;
 mod cluster;
 mod listen;
-mod look;
 mod pace;
 mod peers;
 mod said;
@@ -11,7 +10,6 @@ mod screen;
 mod show;
 mod stage;
 mod story;
-mod text;
 mod transcript;
 mod tree;
 
@@ -29,8 +27,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::look::Look;
 use cluster::{Cluster, Meter};
-use look::Look;
 use pace::Pace;
 use said::Said;
 use show::{Caption, Show};

@@ -9,10 +9,10 @@ use terminal_size::{Height, Width, terminal_size};
 use tokio::sync::watch;
 
 use super::cluster::Cluster;
-use super::look::Look;
 use super::show::Caption;
-use super::text::{Line, Style, cut};
 use super::{transcript, tree};
+use crate::look::Look;
+use crate::text::{Line, Style, cut};
 
 /// Alternate screen, no cursor; and back.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[2J";

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use controller::core::TreeNode;
 use tokio::sync::watch;
 
-use super::look::Look;
 use super::said::Said;
-use super::text::Line;
 use super::transcript;
+use crate::look::Look;
+use crate::text::Line;
 
 /// Something beside what the parent says that was looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]

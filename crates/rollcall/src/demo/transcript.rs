@@ -4,10 +4,10 @@ use std::io::Write;
 
 use controller::core::TreeNode;
 
-use super::look::Look;
 use super::show::{Caption, Check};
-use super::text::{Line, Style, wrap};
 use super::tree;
+use crate::look::Look;
+use crate::text::{Line, Style, wrap};
 
 /// Right for every terminal, and for a README.
 pub(super) const WIDTH: usize = 80;

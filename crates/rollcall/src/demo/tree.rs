@@ -2,7 +2,8 @@
 
 use controller::core::TreeNode;
 
-use super::text::{Line, Style, cut};
+use crate::forest::age;
+use crate::text::{Line, Style, cut};
 
 /// Where the verdict stands, and how wide reasons and ages are, on a line of 80.
 const VERDICT: usize = 32;
@@ -47,16 +48,6 @@ pub(super) fn why(node: &TreeNode) -> &str {
     // A parent's whole message stands elsewhere; a leaf has only this line.
     let why = if node.policy.is_empty() { &node.detail } else { &node.reason };
     if why == "ready" { "" } else { why }
-}
-
-/// An age in its largest unit.
-fn age(millis: i64) -> String {
-    match millis.max(0) / 1_000 {
-        s @ 0..120 => format!("{s}s"),
-        s @ 120..7_200 => format!("{}m", s / 60),
-        s @ 7_200..172_800 => format!("{}h", s / 3_600),
-        s => format!("{}d", s / 86_400),
-    }
 }
 
 #[cfg(test)]

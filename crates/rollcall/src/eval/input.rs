@@ -280,7 +280,7 @@ fn sketch(chunk: &[u8]) -> Option<String> {
 }
 
 /// An object as people call it: `Deployment shop/web`.
-pub(super) fn title(kind: &str, namespace: &str, name: &str) -> String {
+pub(crate) fn title(kind: &str, namespace: &str, name: &str) -> String {
     match (namespace, name) {
         (_, "") => format!("{kind} (no name)"),
         ("", name) => format!("{kind} {name}"),

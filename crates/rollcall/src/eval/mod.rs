@@ -24,15 +24,17 @@ use rules::{Profile, Rule, Spec};
 use serde_json::value::RawValue;
 use watcher::wire::Child;
 
-pub(crate) use input::objects;
-use input::{Found, Place, title};
+use crate::forest;
+use crate::text::say;
+use input::{Found, Place};
+pub(crate) use input::{objects, title};
 use inspect::inspect;
 use judge::{Answer, Judge};
 use progress::Progress;
 pub(crate) use report::Output;
 use report::Report;
 use rollup::World;
-pub(crate) use rollup::{policies, print as print_trees};
+pub(crate) use rollup::policies;
 
 /// `rollcall eval`.
 #[derive(Args, Debug)]
@@ -145,13 +147,14 @@ pub(crate) fn run(cluster: &ClusterArgs, args: &EvalArgs) -> anyhow::Result<Exit
     }
     session.progress.clear();
     if let (Some(world), Some(policies)) = (session.world.take(), policies) {
-        let code = rollup::print(&world.roll_up(&policies, session.judge.now), args.output)?;
+        let trees = world.roll_up(&policies, session.judge.now);
+        let code = forest::print(&trees, args.output, &|_| None)?;
         // What could not be read might have belonged to somebody.
         let unread = session.tally.open > 0 && code == ExitCode::SUCCESS;
         return Ok(if unread { ExitCode::from(2) } else { code });
     }
     if matches!(session.tally, Tally { ready: 0, not_ready: 0, open: 0 }) {
-        eprintln!("rollcall: nothing was found that could be judged");
+        say("nothing was found that could be judged");
     }
     match session.report.end() {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
@@ -255,6 +258,6 @@ impl Session {
 
     fn say(&mut self, line: &str) {
         self.progress.clear();
-        eprintln!("rollcall: {line}");
+        say(line);
     }
 }

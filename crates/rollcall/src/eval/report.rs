@@ -1,10 +1,12 @@
 //! What was judged, for people and for machines.
 
-use std::io::{self, IsTerminal, StdoutLock, Write};
+use std::io::{self, StdoutLock, Write};
 
 use clap::ValueEnum;
 
 use super::judge::Judged;
+use crate::look::Look;
+use crate::text::plain;
 
 /// The form of what is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -30,7 +32,7 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn new(output: Output) -> Report {
         let stdout = io::stdout();
-        let colour = stdout.is_terminal();
+        let colour = Look::of_this_process(true).colour;
         Report { output, out: io::BufWriter::new(stdout.lock()), colour, printed: 0, kept: Vec::new() }
     }
 
@@ -99,10 +101,7 @@ fn row(judged: &Judged) -> Vec<String> {
 
 /// On one line, and without anything that a terminal would obey.
 fn line(text: &str) -> String {
-    text.split(|c: char| c.is_whitespace() || c.is_control())
-        .filter(|w| !w.is_empty())
-        .collect::<Vec<_>>()
-        .join(" ")
+    plain(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 fn colour(status: &str) -> &'static str {

@@ -1,9 +1,7 @@
 //! Policies over manifests: which parents there are, what belongs to them, and what they come to.
 
-use std::collections::BTreeMap;
-use std::io::Write;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::bail;
@@ -14,8 +12,6 @@ use readiness::Time;
 use serde_json::value::RawValue;
 use watcher::Parent;
 use watcher::wire::{Child, Meta};
-
-use super::report::Output;
 
 /// Reads the policies of these files, each of which must be valid.
 pub(crate) fn policies(files: &[PathBuf], stuck_after: Duration) -> anyhow::Result<Vec<(String, Compiled)>> {
@@ -52,13 +48,13 @@ impl World {
 
     pub(super) fn roll_up(mut self, policies: &[(String, Compiled)], now: Time) -> Vec<TreeNode> {
         self.identify();
-        roll_up(policies, &self.objects.iter().collect::<Vec<_>>(), now)
+        roll_up(policies, &self.objects.iter().collect::<Vec<_>>(), &BTreeSet::new(), now)
     }
 
     /// Gives an identity to what was never in a cluster, and to the owners that name it.
     fn identify(&mut self) {
         let mut named = BTreeMap::new();
-        let mut known = std::collections::BTreeSet::new();
+        let mut known = BTreeSet::new();
         for object in &mut self.objects {
             let meta = &mut object.child.meta;
             if meta.uid.is_empty() {
@@ -92,62 +88,4 @@ fn key(api_version: &str, kind: &str, namespace: &str, name: &str) -> [String; 4
 
 fn uid(api_version: &str, kind: &str, namespace: &str, name: &str) -> String {
     key(api_version, kind, namespace, name).join("/")
-}
-
-/// Prints the trees; the exit code is that of the parents.
-pub(crate) fn print(trees: &[TreeNode], output: Output) -> anyhow::Result<ExitCode> {
-    let text = match output {
-        Output::Json => serde_json::to_string_pretty(trees)? + "\n",
-        Output::Yaml => controller::policies::to_yaml(&trees)?,
-        Output::Table if trees.is_empty() => String::new(),
-        Output::Table => table(trees),
-    };
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => return Err(error.into()),
-        _ => {}
-    }
-    if trees.is_empty() {
-        eprintln!("rollcall: no object is a parent by these policies");
-        return Ok(ExitCode::from(2));
-    }
-    let ready = trees.iter().all(|tree| tree.verdict == "Ready");
-    Ok(ExitCode::from(u8::from(!ready)))
-}
-
-fn table(trees: &[TreeNode]) -> String {
-    let mut rows = Vec::new();
-    for tree in trees {
-        draw(tree, "", "", &mut rows);
-    }
-    let width =
-        |column: usize| rows.iter().map(|row: &[String; 4]| row[column].chars().count()).max().unwrap_or(0);
-    let widths = [width(0).max(6), width(1).max(7), width(2).max(6)];
-    let head = ["OBJECT", "VERDICT", "REASON", "MESSAGE"].map(str::to_owned);
-    let mut out = String::new();
-    for row in [&head].into_iter().chain(&rows) {
-        for (at, width) in widths.iter().enumerate() {
-            out.push_str(&row[at]);
-            out.extend(std::iter::repeat_n(' ', width - row[at].chars().count() + 3));
-        }
-        out.push_str(&row[3]);
-        out.push('\n');
-    }
-    out
-}
-
-fn draw(node: &TreeNode, before: &str, below: &str, rows: &mut Vec<[String; 4]>) {
-    let optional = if node.role == "optional" { " (optional)" } else { "" };
-    let title = super::input::title(&node.kind, &node.namespace, &node.name);
-    let line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-    rows.push([
-        format!("{before}{}{optional}", line(&title)),
-        node.verdict.to_owned(),
-        node.reason.clone(),
-        line(&node.detail),
-    ]);
-    let last = node.children.len().saturating_sub(1);
-    for (at, child) in node.children.iter().enumerate() {
-        let (branch, rail) = if at == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        draw(child, &format!("{below}{branch}"), &format!("{below}{rail}"), rows);
-    }
 }

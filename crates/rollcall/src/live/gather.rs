@@ -1,6 +1,6 @@
-//! Everything that policies are about, read once, with the user's own rights.
+//! Everything that policies are about, read with the user's own rights, and rolled up here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::bail;
@@ -9,22 +9,39 @@ use api::policy::ParentSpec;
 use controller::core::TreeNode;
 use controller::offline::roll_up;
 use controller::policies::{Compiled, Found, compile, read_file};
-use readiness::Time;
-use watcher::{Cause, LookError, Parent, look_all, resolve};
+use futures::{StreamExt, stream};
+use readiness::{Kind, Limits, Time, assess};
+use watcher::{ApiKind, Cause, LookError, Parent, look_all, resolve};
 
 use super::ScopeArgs;
-use super::target::KindName;
+use super::target::{KindName, Target};
+use crate::text::say;
 
 /// As `rollcall run` has it where nobody says otherwise.
 const STUCK_AFTER: Duration = Duration::from_mins(10);
+/// So many kinds are listed at a time.
+const AT_ONCE: usize = 4;
 
 /// A cluster, as far as some policies are about it.
 pub(super) struct Cluster {
-    client: kube::Client,
+    pub(super) client: kube::Client,
+    pub(super) policies: Vec<(String, Compiled)>,
+    /// Only this namespace, and what lives in none.
     namespace: Option<String>,
-    policies: Vec<(String, Compiled)>,
+    /// Kinds without a policy, for which one stands in.
+    unruled: BTreeSet<KindName>,
+    /// Kinds of Kubernetes' own, which are judged by themselves.
+    alone: BTreeSet<KindName>,
     /// What could not be read, and why: said once.
-    pub(super) unread: BTreeMap<String, String>,
+    unread: BTreeMap<String, String>,
+    /// Kinds of which nothing is known: group and kind.
+    hidden: BTreeSet<(String, String)>,
+}
+
+/// A kind to be read, and where.
+pub(super) struct Place {
+    pub(super) api: ApiKind,
+    pub(super) namespace: Option<String>,
 }
 
 impl Cluster {
@@ -34,84 +51,207 @@ impl Cluster {
         client: kube::Client,
         scope: &ScopeArgs,
         default_namespace: &str,
-        kinds: &[KindName],
+        targets: &[Target],
     ) -> anyhow::Result<Cluster> {
-        let mut unread = BTreeMap::new();
-        let found = if scope.files.is_empty() {
-            controller::release::in_cluster(&client).await.unwrap_or_else(|error| {
-                unread.insert("ReadinessPolicy.rollcall.dev".to_owned(), format!("{error:#}"));
-                Vec::new()
-            })
-        } else {
-            let mut found = Vec::new();
-            for file in &scope.files {
-                found.extend(read_file(file)?);
-            }
-            found
+        let own = scope.namespace.clone().unwrap_or_else(|| default_namespace.to_owned());
+        // What belongs to an object that lives in no namespace may live in any.
+        let all = scope.all_namespaces || targets.iter().any(|target| !target.namespaced);
+        let mut cluster = Cluster {
+            client,
+            policies: Vec::new(),
+            namespace: (!all).then_some(own),
+            unruled: BTreeSet::new(),
+            alone: BTreeSet::new(),
+            unread: BTreeMap::new(),
+            hidden: BTreeSet::new(),
         };
-        let mut policies: Vec<_> = found.iter().filter_map(|found| accepted(found, &mut unread)).collect();
-        for kind in kinds {
-            let known = |(_, policy): &(String, Compiled)| {
-                policy.parent.group == kind.group && policy.parent.kind == kind.kind
-            };
-            if !policies.iter().any(known) {
-                policies.push(common(kind)?);
+        for found in cluster.found(scope).await? {
+            match found.compile(STUCK_AFTER) {
+                Ok(compiled) => cluster.policies.push((found.name, compiled)),
+                Err(why) => _ = cluster.unread.insert(format!("policy {}", found.name), why),
             }
         }
-        if policies.is_empty() {
+        for target in targets {
+            cluster.know(&target.kind)?;
+        }
+        if cluster.policies.is_empty() && cluster.alone.is_empty() {
             bail!(
                 "no ReadinessPolicy in the cluster: give one by -f FILE, or name a kind, as in `rollcall tree database/orders`"
             );
         }
-        let own = scope.namespace.clone().unwrap_or_else(|| default_namespace.to_owned());
-        let namespace = (!scope.all_namespaces).then_some(own);
-        Ok(Cluster { client, namespace, policies, unread })
+        Ok(cluster)
     }
 
-    /// Reads everything anew and rolls it up.
-    pub(super) async fn trees(&mut self, now: Time) -> Vec<TreeNode> {
-        let mut kinds = std::collections::BTreeSet::new();
+    async fn found(&mut self, scope: &ScopeArgs) -> anyhow::Result<Vec<Found>> {
+        if scope.files.is_empty() {
+            return Ok(controller::release::in_cluster(&self.client).await.unwrap_or_else(|error| {
+                self.unread.insert("ReadinessPolicy.rollcall.dev".to_owned(), format!("{error:#}"));
+                Vec::new()
+            }));
+        }
+        let mut found = Vec::new();
+        for file in &scope.files {
+            found.extend(read_file(file)?);
+        }
+        Ok(found)
+    }
+
+    fn know(&mut self, kind: &KindName) -> anyhow::Result<()> {
+        let is = |(_, policy): &(String, Compiled)| {
+            policy.parent.group == kind.group && policy.parent.kind == kind.kind
+        };
+        if self.policies.iter().any(is) || self.alone.contains(kind) {
+            return Ok(());
+        }
+        if matches!(Kind::of(&kind.group, &kind.kind), Kind::Other | Kind::Run) {
+            self.policies.push(common(kind)?);
+            self.unruled.insert(kind.clone());
+        } else {
+            self.alone.insert(kind.clone());
+        }
+        Ok(())
+    }
+
+    /// Says once what could not be read.
+    pub(super) fn complain(&mut self) {
+        for (what, why) in std::mem::take(&mut self.unread) {
+            say(&format!("not read: {what}: {why}"));
+        }
+    }
+
+    /// Nothing is known of this kind.
+    pub(super) fn hide(&mut self, api: &ApiKind, why: String) {
+        self.unread.insert(api.to_string(), why);
+        self.hidden.insert((api.group.clone(), api.kind.clone()));
+    }
+
+    /// This kind is known after all.
+    pub(super) fn show(&mut self, api: &ApiKind) {
+        self.hidden.remove(&(api.group.clone(), api.kind.clone()));
+    }
+
+    /// Every kind that is to be read, with the namespace in which to look.
+    pub(super) async fn places(&mut self) -> Vec<Place> {
+        let mut kinds: BTreeMap<(String, Option<String>, String), bool> = BTreeMap::new();
+        let mut add = |group: &str, version: Option<&String>, kind: &str, everywhere: bool| {
+            *kinds.entry((group.to_owned(), version.cloned(), kind.to_owned())).or_default() |= everywhere;
+        };
         for (_, policy) in &self.policies {
-            kinds.insert((
-                policy.parent.group.clone(),
-                policy.parent.version.clone(),
-                policy.parent.kind.clone(),
-            ));
+            let parent = &policy.parent;
+            add(&parent.group, parent.version.as_ref(), &parent.kind, false);
             for group in &policy.groups {
-                kinds.insert((group.kind.group.clone(), group.kind.version.clone(), group.kind.kind.clone()));
+                let everywhere = !group.namespaces.is_empty();
+                add(&group.kind.group, group.kind.version.as_ref(), &group.kind.kind, everywhere);
+            }
+            if policy.namespace_selector.is_some() {
+                add("", None, "Namespace", true);
             }
         }
-        let mut objects = Vec::new();
-        for (group, version, kind) in kinds {
-            match self.list(&group, version.as_deref(), &kind).await {
-                Ok(listed) => objects.extend(listed),
+        for kind in &self.alone {
+            add(&kind.group, None, &kind.kind, false);
+        }
+        let mut places = Vec::new();
+        for ((group, version, kind), everywhere) in kinds {
+            match resolve(&self.client, &group, version.as_deref(), &kind).await {
+                Ok(Some(api)) => {
+                    let namespace = self.namespace.clone().filter(|_| api.namespaced && !everywhere);
+                    places.push(Place { api, namespace });
+                }
+                // Not installed: there are none.
+                Ok(None) => {}
                 Err(error) => {
-                    let why = match error.cause {
-                        Cause::Forbidden => "you may not list it".to_owned(),
-                        _ => error.to_string(),
-                    };
-                    self.unread.insert(label(&group, &kind), why);
+                    let label = if group.is_empty() { kind.clone() } else { format!("{kind}.{group}") };
+                    self.unread.insert(label, error.to_string());
+                    self.hidden.insert((group, kind));
                 }
             }
         }
-        roll_up(&self.policies, &objects.iter().collect::<Vec<_>>(), now)
+        places
     }
 
-    async fn list(&self, group: &str, version: Option<&str>, kind: &str) -> Result<Vec<Parent>, LookError> {
-        let Some(api) = resolve(&self.client, group, version, kind).await? else { return Ok(Vec::new()) };
-        let namespace = self.namespace.as_deref().filter(|_| api.namespaced);
-        let listed = look_all::<Parent>(&self.client, &api, namespace, None).await?;
-        Ok(listed.into_iter().map(|object| object.typed(&api.api_version(), &api.kind)).collect())
+    /// Reads everything once.
+    pub(super) async fn read(&mut self) -> Vec<Parent> {
+        let places = self.places().await;
+        let client = self.client.clone();
+        let lists = places.iter().map(|place| {
+            let client = client.clone();
+            async move { (&place.api, list(&client, place).await) }
+        });
+        let lists: Vec<_> = stream::iter(lists).buffered(AT_ONCE).collect().await;
+        let mut objects = Vec::new();
+        for (api, listed) in lists {
+            match listed {
+                Ok(listed) => objects.extend(listed),
+                Err(error) => self.hide(api, told(&error)),
+            }
+        }
+        objects
+    }
+
+    /// These objects, rolled up by the policies.
+    pub(super) fn trees(&self, objects: &[&Parent], now: Time) -> Vec<TreeNode> {
+        let mut trees = roll_up(&self.policies, objects, &self.hidden, now);
+        let of = |kind: &KindName, object: &Parent| {
+            *object.child.meta.kind == *kind.kind && group(object) == kind.group
+        };
+        for tree in &mut trees {
+            let kind = KindName { group: tree.group.clone(), kind: tree.kind.clone() };
+            let childless = matches!(&*tree.reason, "ChildrenMissing" | "ChildrenPending" | "OperatorSilent");
+            // Without a policy nobody has said that there are to be children.
+            if self.unruled.contains(&kind) && tree.children.is_empty() && childless {
+                let is = |object: &&&Parent| {
+                    let meta = &object.child.meta;
+                    of(&kind, object) && *meta.namespace == *tree.namespace && *meta.name == *tree.name
+                };
+                if let Some(object) = objects.iter().find(is) {
+                    *tree = leaf(object, now);
+                }
+            }
+        }
+        let alone = objects.iter().filter(|object| self.alone.iter().any(|kind| of(kind, object)));
+        trees.extend(alone.map(|object| leaf(object, now)));
+        trees
     }
 }
 
-fn label(group: &str, kind: &str) -> String {
-    if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") }
+/// All objects of a kind, each with its type.
+async fn list(client: &kube::Client, place: &Place) -> Result<Vec<Parent>, LookError> {
+    let Place { api, namespace } = place;
+    let listed = look_all::<Parent>(client, api, namespace.as_deref(), None).await?;
+    Ok(listed.into_iter().map(|object| object.typed(&api.api_version(), &api.kind)).collect())
 }
 
-fn accepted(found: &Found, unread: &mut BTreeMap<String, String>) -> Option<(String, Compiled)> {
-    let refused = |why| _ = unread.insert(format!("policy {}", found.name), why);
-    found.compile(STUCK_AFTER).map_err(refused).ok().map(|compiled| (found.name.clone(), compiled))
+/// Why a kind could not be read, for people.
+fn told(error: &LookError) -> String {
+    match error.cause {
+        Cause::Forbidden => "you may not list it".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// The API group of an object.
+pub(super) fn group(object: &Parent) -> &str {
+    object.child.meta.api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// An object judged by itself.
+fn leaf(object: &Parent, now: Time) -> TreeNode {
+    let meta = &object.child.meta;
+    let limits = Limits { pending: STUCK_AFTER, terminating: STUCK_AFTER };
+    let assessment = assess(Kind::of(group(object), &meta.kind), &object.child.facts, &limits);
+    let verdict = assessment.at(now);
+    TreeNode {
+        group: group(object).to_owned(),
+        kind: meta.kind.to_string(),
+        namespace: meta.namespace.to_string(),
+        name: meta.name.to_string(),
+        verdict: verdict.level.word(),
+        reason: verdict.reason.token().to_owned(),
+        detail: verdict.reason.to_string(),
+        since: now.0,
+        stalled: verdict.terminal() || verdict.level == readiness::Level::Stuck,
+        ..TreeNode::default()
+    }
 }
 
 /// What stands for a policy where there is none: common workloads that the parent owns.
@@ -122,5 +262,79 @@ fn common(kind: &KindName) -> anyhow::Result<(String, Compiled)> {
     match compile(&spec, STUCK_AFTER) {
         Ok(compiled) => Ok(("(none)".to_owned(), compiled)),
         Err(problems) => bail!(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::value::RawValue;
+    use serde_json::{Value, json};
+    use watcher::wire::Child;
+
+    fn object(value: &Value) -> Parent {
+        let text = RawValue::from_string(value.to_string()).unwrap();
+        Parent { child: Child::read(&text), text }
+    }
+
+    fn cluster() -> Cluster {
+        let config = kube::Config::new(http::Uri::from_static("http://127.0.0.1:1"));
+        Cluster {
+            client: kube::Client::try_from(config).unwrap(),
+            policies: Vec::new(),
+            namespace: None,
+            unruled: BTreeSet::new(),
+            alone: BTreeSet::new(),
+            unread: BTreeMap::new(),
+            hidden: BTreeSet::new(),
+        }
+    }
+
+    const NOW: Time = Time(1_767_225_600_000);
+
+    fn database(status: &Value) -> Parent {
+        object(&json!({
+            "apiVersion": "example.com/v1", "kind": "Database", "status": status,
+            "metadata": { "name": "db", "namespace": "shop", "uid": "d", "generation": 1, "creationTimestamp": "2025-12-31T00:00:00Z" },
+        }))
+    }
+
+    #[tokio::test]
+    async fn without_a_policy_an_object_that_owns_nothing_is_judged_by_what_it_says() {
+        let mut cluster = cluster();
+        cluster.know(&KindName { group: "example.com".to_owned(), kind: "Database".to_owned() }).unwrap();
+        let ready = database(&json!({ "conditions": [{ "type": "Ready", "status": "True" }] }));
+        let silent = database(&json!(null));
+        for (parent, verdict) in [(ready, "Ready"), (silent, "Unknown")] {
+            assert_eq!(cluster.trees(&[&parent], NOW)[0].verdict, verdict);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_kind_that_may_not_be_listed_never_makes_a_parent_ready() {
+        let mut cluster = cluster();
+        cluster.know(&KindName { group: "example.com".to_owned(), kind: "Database".to_owned() }).unwrap();
+        let parent = database(&json!({}));
+        let job = object(&json!({
+            "apiVersion": "batch/v1", "kind": "Job", "status": { "conditions": [{ "type": "Complete", "status": "True" }] },
+            "metadata": { "name": "seed", "namespace": "shop", "uid": "j", "creationTimestamp": "2025-12-31T00:00:00Z",
+                "ownerReferences": [{ "apiVersion": "example.com/v1", "kind": "Database", "name": "db", "uid": "d" }] },
+        }));
+        let objects = [&parent, &job];
+        assert_eq!(cluster.trees(&objects, NOW)[0].verdict, "Ready");
+        cluster.hidden.insert(("apps".to_owned(), "Deployment".to_owned()));
+        let tree = &cluster.trees(&objects, NOW)[0];
+        assert_eq!((tree.verdict, &*tree.reason), ("Unknown", "KindNotVisible"), "{}", tree.detail);
+    }
+
+    #[tokio::test]
+    async fn a_workload_of_kubernetes_is_judged_by_its_own_rule() {
+        let mut cluster = cluster();
+        cluster.know(&KindName { group: "batch".to_owned(), kind: "Job".to_owned() }).unwrap();
+        let failed = json!({ "conditions": [{ "type": "Failed", "status": "True", "reason": "BackoffLimitExceeded" }] });
+        let job = object(&json!({ "apiVersion": "batch/v1", "kind": "Job", "status": failed,
+            "metadata": { "name": "seed", "namespace": "shop", "uid": "j" } }));
+        let tree = &cluster.trees(&[&job], NOW)[0];
+        assert_eq!((tree.verdict, tree.stalled), ("Failed", true));
     }
 }

@@ -1,6 +1,9 @@
 //! A live cluster, read with the user's own rights and rolled up here: no service has to run for it.
 
+mod follow;
 mod gather;
+mod pick;
+mod since;
 mod target;
 mod tree;
 mod wait;
@@ -11,6 +14,10 @@ pub(crate) use wait::{WaitArgs, wait};
 use std::path::PathBuf;
 
 use clap::Args;
+use controller::args::ClusterArgs;
+
+use gather::Cluster;
+use target::Target;
 
 /// What is looked at, and by which policies.
 #[derive(Args, Debug)]
@@ -24,4 +31,18 @@ pub(crate) struct ScopeArgs {
     /// Policies from these files instead of those in the cluster.
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     files: Vec<PathBuf>,
+}
+
+/// The cluster, and what of it is meant.
+async fn open(
+    cluster: &ClusterArgs,
+    scope: &ScopeArgs,
+    what: &[String],
+) -> anyhow::Result<(Cluster, Vec<Target>)> {
+    let config = cluster.config().await?;
+    let namespace = config.default_namespace.clone();
+    let client = watcher::client(config)?;
+    let targets = target::find(&client, what).await?;
+    let cluster = Cluster::new(client, scope, &namespace, &targets).await?;
+    Ok((cluster, targets))
 }

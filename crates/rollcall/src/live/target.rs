@@ -1,10 +1,10 @@
 //! What a person calls an object: `database/orders`, `Database.example.com/orders`, `databases orders`.
 
-use anyhow::{Context, bail};
-use kube::discovery::Discovery;
+use anyhow::bail;
+use kube::discovery::{Discovery, Scope};
 
 /// A kind as it was found in the cluster.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KindName {
     pub(super) group: String,
     pub(super) kind: String,
@@ -14,6 +14,8 @@ pub(super) struct KindName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) kind: KindName,
+    /// Its objects live in namespaces.
+    pub(super) namespaced: bool,
     pub(super) name: Option<String>,
 }
 
@@ -44,35 +46,61 @@ pub(super) async fn find(client: &kube::Client, words: &[String]) -> anyhow::Res
     let discovery = Discovery::new(client.clone()).run_aggregated().await;
     let discovery = match discovery {
         Ok(discovery) => discovery,
-        Err(_) => {
-            Discovery::new(client.clone()).run().await.context("failed to ask the cluster for its kinds")?
-        }
+        Err(_) => Discovery::new(client.clone()).run().await.map_err(|error| refused(error.into()))?,
     };
     let mut known = Vec::new();
     for group in discovery.groups() {
-        for (resource, _) in group.recommended_resources() {
-            let name = KindName { group: resource.group.clone(), kind: resource.kind.clone() };
-            known.push((resource.plural.clone(), name));
+        for (resource, capabilities) in group.recommended_resources() {
+            let kind = KindName { group: resource.group.clone(), kind: resource.kind.clone() };
+            let namespaced = capabilities.scope == Scope::Namespaced;
+            known.push(Known { plural: resource.plural.clone(), kind, namespaced });
         }
     }
-    split.into_iter().map(|(word, name)| Ok(Target { kind: choose(&word, &known)?, name })).collect()
+    let target = |(word, name): (String, Option<String>)| {
+        let Known { kind, namespaced, .. } = choose(&word, &known)?.clone();
+        Ok(Target { kind, namespaced, name })
+    };
+    split.into_iter().map(target).collect()
+}
+
+/// What a person can do about a cluster that does not answer.
+fn refused(error: anyhow::Error) -> anyhow::Error {
+    let unknown = error.chain().any(|cause| match cause.downcast_ref::<kube::Error>() {
+        Some(kube::Error::Api(status)) => status.code == 401,
+        Some(kube::Error::Auth(_)) => true,
+        _ => false,
+    });
+    let hint = if unknown {
+        "the cluster does not accept these credentials (401): they are wrong or have expired; log in anew, or name others by --kubeconfig or --context"
+    } else {
+        "failed to ask the cluster for its kinds"
+    };
+    error.context(hint)
+}
+
+/// A kind that the cluster serves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Known {
+    plural: String,
+    kind: KindName,
+    namespaced: bool,
 }
 
 /// The kind that a word means, among plurals and kinds that there are.
-fn choose(word: &str, known: &[(String, KindName)]) -> anyhow::Result<KindName> {
+fn choose<'k>(word: &str, known: &'k [Known]) -> anyhow::Result<&'k Known> {
     let (name, group) = word.split_once('.').map_or((word, None), |(name, group)| (name, Some(group)));
-    let means = |(plural, kind): &&(String, KindName)| {
+    let means = |Known { plural, kind, .. }: &&Known| {
         let named = name.eq_ignore_ascii_case(plural) || name.eq_ignore_ascii_case(&kind.kind);
         named && group.is_none_or(|group| group == kind.group)
     };
-    let mut found: Vec<&KindName> = known.iter().filter(means).map(|(_, kind)| kind).collect();
-    found.dedup();
+    let mut found: Vec<&Known> = known.iter().filter(means).collect();
+    found.dedup_by(|a, b| a.kind == b.kind);
     match found.as_slice() {
-        [one] => Ok((*one).clone()),
+        [one] => Ok(one),
         [] => bail!("the cluster serves no kind {word:?}; `kubectl api-resources` lists what it serves"),
         many => {
             let names: Vec<String> =
-                many.iter().map(|kind| format!("{}.{}", kind.kind, kind.group)).collect();
+                many.iter().map(|known| format!("{}.{}", known.kind.kind, known.kind.group)).collect();
             bail!("{word:?} could be {}: write which", names.join(" or "))
         }
     }
@@ -82,9 +110,11 @@ fn choose(word: &str, known: &[(String, KindName)]) -> anyhow::Result<KindName> 
 mod tests {
     use super::*;
 
-    fn known() -> Vec<(String, KindName)> {
-        let kind = |plural: &str, group: &str, kind: &str| {
-            (plural.to_owned(), KindName { group: group.to_owned(), kind: kind.to_owned() })
+    fn known() -> Vec<Known> {
+        let kind = |plural: &str, group: &str, kind: &str| Known {
+            plural: plural.to_owned(),
+            kind: KindName { group: group.to_owned(), kind: kind.to_owned() },
+            namespaced: true,
         };
         vec![
             kind("databases", "example.com", "Database"),
@@ -97,7 +127,7 @@ mod tests {
     fn a_kind_is_known_by_its_kind_or_its_plural_in_any_case() {
         for word in ["Database", "databases", "DATABASE", "database.example.com"] {
             assert_eq!(
-                choose(word, &known()).map(|kind| kind.group).ok().as_deref(),
+                choose(word, &known()).map(|known| known.kind.group.clone()).ok().as_deref(),
                 Some("example.com"),
                 "{word}"
             );
@@ -108,7 +138,8 @@ mod tests {
     fn what_could_be_two_is_asked_back_with_both() {
         let error = choose("cluster", &known()).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains("Cluster.a.io or Cluster.b.io"), "{error}");
-        assert_eq!(choose("clusters.b.io", &known()).map(|kind| kind.group).ok().as_deref(), Some("b.io"));
+        let chosen = known();
+        assert_eq!(choose("clusters.b.io", &chosen).map(|known| &*known.kind.group).ok(), Some("b.io"));
         assert!(choose("nothing", &known()).is_err());
     }
 

@@ -5,16 +5,29 @@ use std::process::ExitCode;
 use clap::Args;
 use controller::args::ClusterArgs;
 use controller::core::TreeNode;
+use tokio::time::Instant;
+use watcher::Parent;
 
-use super::ScopeArgs;
+use super::follow::Following;
 use super::gather::Cluster;
-use super::target::{Target, find};
-use crate::eval::Output;
+use super::pick::{Index, lacking, pick};
+use super::since::since;
+use super::target::Target;
+use super::{ScopeArgs, open};
+use crate::eval::{Output, now};
+use crate::forest;
+use crate::look::Look;
+use crate::text::{put, say};
+
+/// From the top of the screen, and nothing of what was there before.
+const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
+/// Of the time, drawing a large tree takes at most one part of so many.
+const SHARE: u32 = 4;
 
 /// `rollcall tree`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Exit codes: 0 every parent that is shown is ready; 1 at least one is not; 2 there was none, or it could not be told."
+    after_help = "Exit codes: 0 every parent that is shown is ready; 1 at least one is not; 2 there was none, or it could not be told. With --watch: of the last state."
 )]
 pub(crate) struct TreeArgs {
     /// A kind, or objects as KIND/NAME or KIND NAME; left out, every parent of every policy.
@@ -22,6 +35,9 @@ pub(crate) struct TreeArgs {
     what: Vec<String>,
     #[command(flatten)]
     scope: ScopeArgs,
+    /// Stay, and show what changes: drawn anew on a terminal, elsewhere one tree after the other. Ends by Ctrl-C.
+    #[arg(short = 'w', long)]
+    watch: bool,
     /// No deeper than this.
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
@@ -34,54 +50,88 @@ pub(crate) struct TreeArgs {
 }
 
 pub(crate) async fn tree(cluster: &ClusterArgs, args: &TreeArgs) -> anyhow::Result<ExitCode> {
-    let config = cluster.config().await?;
-    let namespace = config.default_namespace.clone();
-    let client = watcher::client(config)?;
-    let targets = find(&client, &args.what).await?;
-    let kinds: Vec<_> = targets.iter().map(|target| target.kind.clone()).collect();
-    let mut cluster = Cluster::new(client, &args.scope, &namespace, &kinds).await?;
-    let trees = cluster.trees(crate::eval::now()).await;
-    let mut shown = if targets.is_empty() { trees } else { pick(&trees, &targets) };
-    for (what, why) in &cluster.unread {
-        eprintln!("rollcall: not read: {what}: {why}");
+    let (mut cluster, targets) = open(cluster, &args.scope, &args.what).await?;
+    if args.watch {
+        return watch(&mut cluster, &targets, args).await;
     }
+    let objects = cluster.read().await;
+    cluster.complain();
+    let objects: Vec<&Parent> = objects.iter().collect();
+    let (index, now) = (Index::new(&objects), now());
+    let shown = shown(&cluster, &index, &objects, &targets, args);
+    for missing in lacking(&shown, &targets) {
+        say(&format!("there is no {missing}"));
+    }
+    forest::print(&shown, args.output, &|node| index.age(node, now))
+}
+
+fn shown(
+    cluster: &Cluster,
+    index: &Index<'_>,
+    objects: &[&Parent],
+    targets: &[Target],
+    args: &TreeArgs,
+) -> Vec<TreeNode> {
+    let trees = cluster.trees(objects, now());
+    let mut shown = if targets.is_empty() { trees } else { pick(&trees, targets) };
     for tree in &mut shown {
         cut(tree, args.depth.unwrap_or(usize::MAX), args.limit);
+        date(tree, index);
     }
-    crate::eval::print_trees(&shown, args.output)
+    shown
 }
 
-/// The nodes that are meant, wherever they stand.
-pub(super) fn pick(trees: &[TreeNode], targets: &[Target]) -> Vec<TreeNode> {
-    let mut found: Vec<TreeNode> = Vec::new();
-    let mut open: Vec<&TreeNode> = trees.iter().rev().collect();
-    while let Some(node) = open.pop() {
-        let meant = |target: &Target| {
-            target.kind.kind == node.kind && target.name.as_ref().is_none_or(|name| *name == node.name)
-        };
-        if targets.iter().any(meant) {
-            let known = |other: &TreeNode| {
-                (&other.kind, &other.namespace, &other.name) == (&node.kind, &node.namespace, &node.name)
+async fn watch(cluster: &mut Cluster, targets: &[Target], args: &TreeArgs) -> anyhow::Result<ExitCode> {
+    let live = Look::of_this_process(false).live && args.output == Output::Table;
+    let mut following = Following::new(cluster).await;
+    let (mut told, mut code) = (None, 2);
+    loop {
+        tokio::select! { biased;
+            _ = tokio::signal::ctrl_c() => return Ok(ExitCode::from(code)),
+            () = following.moved(cluster) => {}
+        }
+        cluster.complain();
+        let (began, now) = (Instant::now(), now());
+        let objects = following.objects();
+        let index = Index::new(&objects);
+        let shown = shown(cluster, &index, &objects, targets, args);
+        code = forest::code(&shown);
+        // Ages tick on a terminal; a file is told what changed.
+        let undated = forest::text(&shown, args.output, &|_| None)?;
+        if live || told.as_ref() != Some(&undated) {
+            let before = if live {
+                CLEAR
+            } else if told.is_some() && args.output == Output::Table {
+                "\n"
+            } else {
+                ""
             };
-            if !found.iter().any(known) {
-                found.push(node.clone());
+            let text = forest::text(&shown, args.output, &|node| index.age(node, now))?;
+            if !put(&(before.to_owned() + &text))? {
+                return Ok(ExitCode::from(code));
             }
-        } else {
-            open.extend(node.children.iter().rev());
+        }
+        told = Some(undated);
+        tokio::select! { biased;
+            _ = tokio::signal::ctrl_c() => return Ok(ExitCode::from(code)),
+            () = tokio::time::sleep(began.elapsed() * (SHARE - 1)) => {}
         }
     }
-    found
 }
 
-/// Leaves out what is too deep or too much, and says how much that is.
+/// Since when each has been as it is; 0 where nobody knows.
+fn date(node: &mut TreeNode, index: &Index<'_>) {
+    node.since = index.get(node).and_then(|object| since(object, node)).map_or(0, |time| time.0);
+    for child in &mut node.children {
+        date(child, index);
+    }
+}
+
+/// Leaves out what is too deep or too much, and counts it.
 fn cut(node: &mut TreeNode, depth: usize, limit: usize) {
     let keep = if depth == 0 { 0 } else { limit };
-    let left_out = node.children.len().saturating_sub(keep);
+    node.more += node.children.len().saturating_sub(keep);
     node.children.truncate(keep);
-    if left_out > 0 {
-        let unready = format!("{left_out} more below");
-        node.detail = if node.detail.is_empty() { unready } else { format!("{} (+{unready})", node.detail) };
-    }
     for child in &mut node.children {
         cut(child, depth.saturating_sub(1), limit);
     }
@@ -89,38 +139,25 @@ fn cut(node: &mut TreeNode, depth: usize, limit: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::target::KindName;
     use super::*;
 
     fn node(kind: &str, name: &str, children: Vec<TreeNode>) -> TreeNode {
         TreeNode {
             kind: kind.to_owned(),
-            namespace: "shop".to_owned(),
             name: name.to_owned(),
             verdict: "Ready",
-            role: "critical",
             children,
             ..TreeNode::default()
         }
     }
 
     #[test]
-    fn an_object_is_found_wherever_it_stands() {
-        let forest = [node("Shop", "books", vec![node("Database", "db", vec![node("Pod", "a", vec![])])])];
-        let kind = |kind: &str| KindName { group: String::new(), kind: kind.to_owned() };
-        let target = |k: &str, name: Option<&str>| Target { kind: kind(k), name: name.map(str::to_owned) };
-        assert_eq!(pick(&forest, &[target("Database", Some("db"))])[0].children.len(), 1);
-        assert!(pick(&forest, &[target("Database", Some("other"))]).is_empty());
-        assert_eq!(pick(&forest, &[target("Shop", None)]).len(), 1);
-    }
-
-    #[test]
     fn what_is_left_out_is_counted() {
         let mut wide = node("Shop", "books", (0..5).map(|n| node("Pod", &n.to_string(), vec![])).collect());
         cut(&mut wide, 9, 2);
-        assert_eq!((wide.children.len(), wide.detail.as_str()), (2, "3 more below"));
+        assert_eq!((wide.children.len(), wide.more), (2, 3));
         let mut deep = node("A", "a", vec![node("B", "b", vec![node("C", "c", vec![])])]);
         cut(&mut deep, 1, 9);
-        assert_eq!(deep.children[0].detail, "1 more below");
+        assert_eq!(deep.children[0].more, 1);
     }
 }

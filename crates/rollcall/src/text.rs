@@ -1,8 +1,11 @@
-//! Lines of styled text that fit into a width, with colour or without.
+//! Lines of styled text that fit into a width, with colour or without; and text of others, made harmless.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
 
 /// How a piece of text looks where there is colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Style {
+pub(crate) enum Style {
     Plain,
     Dim,
     Bold,
@@ -30,7 +33,7 @@ impl Style {
     }
 
     /// The style of a verdict, or of a condition's status.
-    pub(super) fn of(word: &str) -> Style {
+    pub(crate) fn of(word: &str) -> Style {
         match word {
             "Ready" | "True" => Style::Good,
             "Progressing" | "Terminating" => Style::Busy,
@@ -42,32 +45,32 @@ impl Style {
 
 /// One line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Line(Vec<(Style, String)>);
+pub(crate) struct Line(Vec<(Style, String)>);
 
 impl Line {
     /// A line of one style.
-    pub(super) fn new(style: Style, text: impl Into<String>) -> Line {
+    pub(crate) fn new(style: Style, text: impl Into<String>) -> Line {
         Line(vec![(style, text.into())])
     }
 
     /// More text at its end.
-    pub(super) fn then(mut self, style: Style, text: impl Into<String>) -> Line {
+    pub(crate) fn then(mut self, style: Style, text: impl Into<String>) -> Line {
         self.0.push((style, text.into()));
         self
     }
 
     /// Blanks up to that column, at least one.
-    pub(super) fn to(self, column: usize) -> Line {
+    pub(crate) fn to(self, column: usize) -> Line {
         let blanks = column.saturating_sub(self.width()).max(1);
         self.then(Style::Plain, " ".repeat(blanks))
     }
 
-    fn width(&self) -> usize {
+    pub(crate) fn width(&self) -> usize {
         self.0.iter().map(|(_, text)| text.chars().count()).sum()
     }
 
     /// The line within that width, without a newline.
-    pub(super) fn fit(&self, width: usize, colour: bool) -> String {
+    pub(crate) fn fit(&self, width: usize, colour: bool) -> String {
         let mut out = String::new();
         let mut room = width;
         for (style, text) in &self.0 {
@@ -86,17 +89,55 @@ impl Line {
 }
 
 /// The text within that width; what is cut shows it.
-pub(super) fn cut(text: &str, width: usize) -> String {
-    // What comes from the cluster must not move the cursor.
-    let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    let text = plain(text);
     if text.chars().count() <= width {
-        return clean.collect();
+        return text.into_owned();
     }
-    clean.take(width.saturating_sub(1)).chain((width > 0).then_some('…')).collect()
+    text.chars().take(width.saturating_sub(1)).chain((width > 0).then_some('…')).collect()
+}
+
+/// The text as it is to be read: on one line, and what would move a cursor, recolour a terminal, turn the direction of
+/// reading or hide is shown by its number. Names and messages come from whoever may write to the cluster.
+pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_hidden) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match c {
+            c if !is_hidden(c) => out.push(c),
+            c if c.is_whitespace() => out.push(' '),
+            c => out.extend(c.escape_unicode()),
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// Controls, and characters of Unicode's category Cf: marks of direction, joiners, tags.
+fn is_hidden(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{ad}' | '\u{600}'..='\u{605}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Says a line on standard error; that nobody listens there is no reason to stop.
+pub(crate) fn say(line: &str) {
+    _ = writeln!(std::io::stderr(), "rollcall: {}", plain(line));
+}
+
+/// Writes to standard output; `false` where the reader has seen enough, which is no error.
+pub(crate) fn put(text: &str) -> io::Result<bool> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        done => done.map(|()| true),
+    }
 }
 
 /// The text in lines of that width, broken between words, and at most so many lines.
-pub(super) fn wrap(text: &str, width: usize, lines: usize) -> Vec<String> {
+pub(crate) fn wrap(text: &str, width: usize, lines: usize) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match out.last_mut() {
@@ -133,7 +174,22 @@ mod tests {
     #[test]
     fn without_colour_there_is_no_escape() {
         let line = Line::new(Style::Good, "Ready\x1b[2J");
-        assert_eq!(line.fit(80, false), "Ready [2J");
+        assert_eq!(line.fit(80, false), "Ready\\u{1b}[2J");
+    }
+
+    #[test]
+    fn what_would_move_a_cursor_or_turn_the_direction_is_shown_as_text() {
+        for (text, shown) in [
+            ("größe 日本 – ok", "größe 日本 – ok"),
+            ("a\x1b[31mred", "a\\u{1b}[31mred"),
+            ("invoice\u{202e}fdp.exe", "invoice\\u{202e}fdp.exe"),
+            ("zero\u{200b}width\u{feff}", "zero\\u{200b}width\\u{feff}"),
+            ("two\r\nlines\ttab\u{2028}end", "two  lines tab end"),
+            ("\u{9b}31m\x07\x7f", "\\u{9b}31m\\u{7}\\u{7f}"),
+        ] {
+            assert_eq!(plain(text), shown);
+            assert_eq!(plain(shown), shown, "once is enough");
+        }
     }
 
     #[test]

@@ -1,22 +1,29 @@
-//! Where the demo is shown, and what that place can do.
+//! Where something is shown, and what that place can do.
 
 use std::io::IsTerminal;
 
 /// What standard output is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Look {
+pub(crate) struct Look {
     /// The picture is redrawn in place; else lines follow lines.
-    pub(super) live: bool,
+    pub(crate) live: bool,
     /// There is colour.
-    pub(super) colour: bool,
+    pub(crate) colour: bool,
 }
 
 impl Look {
     /// Asks the environment, once.
-    pub(super) fn of_this_process(once: bool) -> Look {
+    pub(crate) fn of_this_process(once: bool) -> Look {
         let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
         let dumb = set("TERM").is_none_or(|term| term == "dumb");
         Look::new(std::io::stdout().is_terminal() && !dumb, set("NO_COLOR").is_some(), once)
+    }
+
+    /// How many columns standard output has; `None` where it is no terminal.
+    pub(crate) fn width() -> Option<usize> {
+        let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
+        // A terminal that does not know its size says zero.
+        (width.0 > 0).then_some(usize::from(width.0))
     }
 
     fn new(capable: bool, no_color: bool, once: bool) -> Look {

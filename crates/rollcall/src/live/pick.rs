@@ -1,0 +1,103 @@
+//! From everything to what was asked for.
+
+use std::collections::BTreeMap;
+
+use controller::core::TreeNode;
+use readiness::Time;
+use watcher::Parent;
+
+use super::gather::group;
+use super::target::Target;
+
+/// The nodes that are meant, wherever they stand.
+pub(super) fn pick(trees: &[TreeNode], targets: &[Target]) -> Vec<TreeNode> {
+    let mut found: Vec<TreeNode> = Vec::new();
+    let mut open: Vec<&TreeNode> = trees.iter().rev().collect();
+    while let Some(node) = open.pop() {
+        if targets.iter().any(|target| is_meant(target, node)) {
+            if !found.iter().any(|other| key(other) == key(node)) {
+                found.push(node.clone());
+            }
+        } else {
+            open.extend(node.children.iter().rev());
+        }
+    }
+    found
+}
+
+/// The targets that nothing was found for, as a person wrote them.
+pub(super) fn lacking(found: &[TreeNode], targets: &[Target]) -> Vec<String> {
+    let lacks = |target: &&Target| !found.iter().any(|node| is_meant(target, node));
+    let title = |target: &Target| match &target.name {
+        Some(name) => format!("{} {name}", target.kind.kind),
+        None => target.kind.kind.clone(),
+    };
+    targets.iter().filter(lacks).map(title).collect()
+}
+
+fn is_meant(target: &Target, node: &TreeNode) -> bool {
+    target.kind.kind == node.kind
+        && target.kind.group == node.group
+        && target.name.as_ref().is_none_or(|name| *name == node.name)
+}
+
+/// What tells two objects apart for a person: group, kind, namespace, name.
+pub(super) type Key<'a> = (&'a str, &'a str, &'a str, &'a str);
+
+pub(super) fn key(node: &TreeNode) -> Key<'_> {
+    (&node.group, &node.kind, &node.namespace, &node.name)
+}
+
+/// Finds the object behind a node.
+pub(super) struct Index<'o>(BTreeMap<Key<'o>, &'o Parent>);
+
+impl<'o> Index<'o> {
+    pub(super) fn new(objects: &[&'o Parent]) -> Index<'o> {
+        let key = |object: &'o Parent| {
+            let meta = &object.child.meta;
+            ((group(object), &*meta.kind, &*meta.namespace, &*meta.name), object)
+        };
+        Index(objects.iter().map(|object| key(object)).collect())
+    }
+
+    /// When the object behind a node was created, and now.
+    pub(super) fn age(&self, node: &TreeNode, now: Time) -> Option<(i64, i64)> {
+        Some((self.get(node)?.child.meta.created?.0, now.0))
+    }
+
+    pub(super) fn get(&self, node: &TreeNode) -> Option<&'o Parent> {
+        let (group, kind, namespace, name) = key(node);
+        self.0.get(&(group, kind, namespace, name)).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::target::KindName;
+    use super::*;
+
+    fn node(kind: &str, name: &str, children: Vec<TreeNode>) -> TreeNode {
+        TreeNode { kind: kind.to_owned(), name: name.to_owned(), children, ..TreeNode::default() }
+    }
+
+    fn target(kind: &str, group: &str, name: Option<&str>) -> Target {
+        let kind = KindName { group: group.to_owned(), kind: kind.to_owned() };
+        Target { kind, namespaced: true, name: name.map(str::to_owned) }
+    }
+
+    #[test]
+    fn an_object_is_found_wherever_it_stands() {
+        let forest = [node("Shop", "books", vec![node("Database", "db", vec![node("Pod", "a", vec![])])])];
+        assert_eq!(pick(&forest, &[target("Database", "", Some("db"))])[0].children.len(), 1);
+        assert!(pick(&forest, &[target("Database", "", Some("other"))]).is_empty());
+        assert!(pick(&forest, &[target("Database", "other.io", None)]).is_empty());
+        assert_eq!(pick(&forest, &[target("Shop", "", None)]).len(), 1);
+    }
+
+    #[test]
+    fn what_was_not_found_is_named() {
+        let found = [node("Shop", "books", vec![])];
+        let targets = [target("Shop", "", Some("books")), target("Shop", "", Some("toys"))];
+        assert_eq!(lacking(&found, &targets), ["Shop toys"]);
+    }
+}

@@ -21,35 +21,35 @@ const KEPT: [&str; 4] = [
     "helm.sh/hook-delete-policy",
 ];
 
-pub(super) fn read(metadata: &mut Cursor<'_>, child: &mut Child) {
-    metadata.members(|key, value| {
-        let meta = &mut child.meta;
-        match key {
-            "name" => meta.name = value.boxed(),
-            "namespace" => meta.namespace = value.boxed(),
-            "uid" => meta.uid = value.boxed(),
-            "resourceVersion" => {
-                meta.resource_version = value.string().and_then(|text| text.parse().ok()).unwrap_or(0);
-            }
-            "generation" => {
-                child.facts.generation = value.integer();
-                meta.generation = child.facts.generation.unwrap_or(0);
-            }
-            "creationTimestamp" => meta.created = value.time(),
-            "deletionTimestamp" => meta.deleted = value.time(),
-            "ownerReferences" => {
-                value.elements(|owner| meta.owners.push(self::owner(owner)));
-            }
-            "labels" => {
-                value.members(|key, value| meta.labels.push((key.into(), value.boxed())));
-            }
-            "finalizers" => {
-                value.elements(|name| meta.finalizers.extend(name.string().map(Into::into)));
-            }
-            "annotations" => annotations(value, child),
-            _ => {}
+pub(super) const UNREAD: [&str; 1] = ["managedFields"];
+
+pub(super) fn field(key: &str, value: &mut Cursor<'_>, child: &mut Child) {
+    let meta = &mut child.meta;
+    match key {
+        "name" => meta.name = value.boxed(),
+        "namespace" => meta.namespace = value.boxed(),
+        "uid" => meta.uid = value.boxed(),
+        "resourceVersion" => {
+            meta.resource_version = value.string().and_then(|text| text.parse().ok()).unwrap_or(0);
         }
-    });
+        "generation" => {
+            child.facts.generation = value.integer();
+            meta.generation = child.facts.generation.unwrap_or(0);
+        }
+        "creationTimestamp" => meta.created = value.time(),
+        "deletionTimestamp" => meta.deleted = value.time(),
+        "ownerReferences" => {
+            value.elements(|owner| meta.owners.push(self::owner(owner)));
+        }
+        "labels" => {
+            value.members(|key, value| meta.labels.push((key.into(), value.boxed())));
+        }
+        "finalizers" => {
+            value.elements(|name| meta.finalizers.extend(name.string().map(Into::into)));
+        }
+        "annotations" => annotations(value, child),
+        _ => {}
+    }
 }
 
 fn owner(reference: &mut Cursor<'_>) -> OwnerRef {

@@ -1,21 +1,25 @@
 //! From JSON straight into the few fields that rules read. A wire type cannot fail: what it does not understand is absent.
 //!
-//! serde_json finds the end of the object, without recursion and without a look at what is inside; a cursor of our own
-//! then walks to the fields that are read and passes over the rest.
+//! serde_json finds where each field of the object, of its metadata, spec and status ends, without recursion and without a
+//! look at what is inside; a cursor of our own walks into those that are read. So most of the text is passed over once.
 
 mod conditions;
 mod containers;
 mod cursor;
+mod members;
 mod meta;
 mod moment;
 mod spec;
 mod status;
 
+use std::fmt;
+
 use readiness::{Facts, Owner, Time};
-use serde::{Deserialize, Deserializer};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use cursor::Cursor;
+use members::{Key, Members, Shape, cursor};
 
 /// What identifies an object, and what links it to others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,20 +79,43 @@ pub struct Child {
 impl Child {
     /// Reads the text of one object. What is not an object has nothing.
     pub fn read(object: &RawValue) -> Child {
-        let mut child = Child::default();
-        let mut endpoints = None;
-        Cursor::new(object.get()).members(|key, value| match key {
-            "apiVersion" => child.meta.api_version = value.boxed(),
-            "kind" => child.meta.kind = value.boxed(),
-            "metadata" => meta::read(value, &mut child),
-            "spec" => child.facts.spec = spec::read(value),
-            "status" => status::read(value, &mut child.facts.status),
-            "endpoints" => endpoints = self::endpoints(value),
-            _ => {}
-        });
-        child.facts.endpoints = endpoints;
-        child.share();
-        child
+        serde_json::from_str(object.get()).unwrap_or_default()
+    }
+
+    fn member<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
+        match key {
+            "metadata" => {
+                let each = |key: &str, value: &mut Cursor<'_>| meta::field(key, value, self);
+                map.next_value_seed(Members { unread: &meta::UNREAD, each })?;
+            }
+            "spec" => {
+                let spec = &mut self.facts.spec;
+                let each = |key: &str, value: &mut Cursor<'_>| spec::field(key, value, spec);
+                map.next_value_seed(Members { unread: &spec::UNREAD, each })?;
+            }
+            "status" => self.status(map)?,
+            "apiVersion" => self.meta.api_version = cursor(map)?.boxed(),
+            "kind" => self.meta.kind = cursor(map)?.boxed(),
+            "endpoints" => self.facts.endpoints = endpoints(&mut cursor(map)?),
+            _ => {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn status<'de, A: MapAccess<'de>>(&mut self, map: &mut A) -> Result<(), A::Error> {
+        let status = &mut self.facts.status;
+        let mut pairs = status::Pairs::default();
+        let each = |key: &str, value: &mut Cursor<'de>| status::field(key, value, status, &mut pairs);
+        let shape = map.next_value_seed(Members { unread: &[], each })?;
+        match shape {
+            Shape::Object => status.present = true,
+            Shape::Text(text) => status::text(status, &text),
+            Shape::Other => {}
+        }
+        pairs.compare(status);
+        Ok(())
     }
 
     /// What identifies an object and matters to its rules too.
@@ -110,8 +137,29 @@ impl Child {
 
 impl<'de> Deserialize<'de> for Child {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        <&RawValue>::deserialize(deserializer).map(Child::read)
+        deserializer.deserialize_any(Object)
     }
+}
+
+struct Object;
+
+impl<'de> Visitor<'de> for Object {
+    type Value = Child;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Child, A::Error> {
+        let mut child = Child::default();
+        while let Some(Key(key)) = map.next_key()? {
+            child.member(&key, &mut map)?;
+        }
+        child.share();
+        Ok(child)
+    }
+
+    members::absent!(Child::default(), _text => Child::default());
 }
 
 /// Ready and all of an EndpointSlice's endpoints. One that does not say is ready.

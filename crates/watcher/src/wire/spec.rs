@@ -7,15 +7,17 @@ use super::cursor::Cursor;
 /// So many numbers at the top are kept.
 const COUNTS: usize = 32;
 
-pub(super) fn read(object: &mut Cursor<'_>) -> Spec {
-    let mut spec = Spec::default();
-    object.members(|key, value| match key {
+pub(super) const UNREAD: [&str; 6] =
+    ["containers", "initContainers", "volumes", "template", "affinity", "tolerations"];
+
+pub(super) fn field(key: &str, value: &mut Cursor<'_>, spec: &mut Spec) {
+    match key {
         "replicas" => spec.replicas = value.integer(),
         "paused" | "pause" => spec.paused = value.flag().or(spec.paused),
         "suspend" | "suspended" => spec.suspended = value.flag().or(spec.suspended),
         "unschedulable" => spec.unschedulable = value.flag(),
         "completions" => spec.completions = value.integer(),
-        "updateStrategy" => strategy(value, &mut spec),
+        "updateStrategy" => strategy(value, spec),
         "type" => spec.load_balancer = value.string().is_some_and(|text| text == "LoadBalancer"),
         "storageClassName" => spec.storage_class = value.string().is_some_and(|text| !text.is_empty()),
         "volumeName" => spec.volume = value.string().is_some_and(|text| !text.is_empty()),
@@ -28,8 +30,7 @@ pub(super) fn read(object: &mut Cursor<'_>) -> Spec {
                 spec.counts.push(Count { name: key.into(), value: number });
             }
         }
-    });
-    spec
+    }
 }
 
 fn strategy(object: &mut Cursor<'_>, spec: &mut Spec) {

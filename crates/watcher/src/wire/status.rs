@@ -14,46 +14,51 @@ const WORD: usize = 160;
 /// So many elements of a list are looked into.
 const ELEMENTS: usize = 16;
 
-/// Revisions of a StatefulSet: kept only to be compared.
+/// Fields that are kept only to be compared.
 #[derive(Default)]
-struct Revisions<'a> {
-    current: Option<Cow<'a, str>>,
-    update: Option<Cow<'a, str>>,
+pub(super) struct Pairs<'a> {
+    current_revision: Option<Cow<'a, str>>,
+    update_revision: Option<Cow<'a, str>>,
+    current_healthy: Option<i64>,
+    desired_healthy: Option<i64>,
 }
 
-pub(super) fn read(value: &mut Cursor<'_>, status: &mut Status) {
-    if value.peek() == b'"' {
-        let word = value.beginning(WORD).unwrap_or_default();
-        status.words.push(Word { path: Cow::Borrowed(""), word: word.into() });
-        return;
+impl Pairs<'_> {
+    pub(super) fn compare(self, status: &mut Status) {
+        let revisions = self.current_revision.zip(self.update_revision);
+        status.revisions_match = revisions.map(|(current, update)| current == update);
+        status.healthy = self.current_healthy.zip(self.desired_healthy);
     }
-    let mut revisions = Revisions::default();
-    let mut healthy = (None, None);
-    status.present = value.members(|key, value| match key {
+}
+
+/// A status that is one word.
+pub(super) fn text(status: &mut Status, text: &str) {
+    let word = &text[..text.floor_char_boundary(WORD)];
+    status.words.push(Word { path: Cow::Borrowed(""), word: word.into() });
+}
+
+pub(super) fn field<'a>(key: &str, value: &mut Cursor<'a>, status: &mut Status, pairs: &mut Pairs<'a>) {
+    match key {
         "phase" => word(status, Cow::Borrowed("phase"), value),
         "conditions" => conditions::read(value, None, status),
         "observedGeneration" => status.observed = value.integer(),
         "containerStatuses" => containers::read(value, false, &mut status.containers),
         "initContainerStatuses" => containers::read(value, true, &mut status.containers),
-        "currentRevision" => revisions.current = value.string(),
-        "updateRevision" => revisions.update = value.string(),
-        "currentHealthy" => healthy.0 = value.integer(),
-        "desiredHealthy" => healthy.1 = value.integer(),
+        "currentRevision" => pairs.current_revision = value.string(),
+        "updateRevision" => pairs.update_revision = value.string(),
+        "currentHealthy" => pairs.current_healthy = value.integer(),
+        "desiredHealthy" => pairs.desired_healthy = value.integer(),
         "loadBalancer" => status.addresses = addresses(value),
         "reason" => status.reason = value.beginning(WORD).map(Into::into),
         "message" => status.message = value.beginning(WORD * 2).map(Into::into),
-        // Written of a pod only, long, and never a sign of anything.
-        "hostIPs" | "podIPs" | "ephemeralContainerStatuses" => value.skip(),
+        // Written of a pod only, and never a sign of anything.
+        "hostIP" | "hostIPs" | "podIP" | "podIPs" | "qosClass" | "ephemeralContainerStatuses" => {}
         _ => {
             if !number(key, value, status) && !moment(key, value, status) {
                 other(key, value, status);
             }
         }
-    });
-    if let Revisions { current: Some(current), update: Some(update) } = &revisions {
-        status.revisions_match = Some(current == update);
     }
-    status.healthy = healthy.0.zip(healthy.1);
 }
 
 /// Numbers with a field of their own. `active` is a list where it is not a number.

@@ -1,0 +1,99 @@
+//! Reading one object: whatever its fields hold, what can be understood is there and the rest is absent.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use watcher::wire::Child;
+
+fn read(text: &str) -> Child {
+    serde_json::from_str(text).unwrap()
+}
+
+#[test]
+fn what_is_no_object_has_nothing() {
+    for text in ["null", "true", "7", "-7", "7.5", "\"text\"", "[]", r#"[1, {"metadata": {"name": "n"}}]"#] {
+        assert_eq!(read(text), Child::default(), "{text}");
+    }
+}
+
+#[test]
+fn a_part_of_another_type_is_absent_and_the_other_parts_are_there() {
+    for odd in ["null", "true", "7", "-7", "7.5", "\"text\"", "[]", "[[{}], 1]"] {
+        for part in ["metadata", "spec", "status", "endpoints"] {
+            let whole =
+                json!({"metadata": {"name": "n"}, "spec": {"replicas": 3}, "status": {"replicas": 2}});
+            let mut object = whole.as_object().unwrap().clone();
+            object.insert(part.to_owned(), serde_json::from_str(odd).unwrap());
+            let child = read(&Value::from(object).to_string());
+            assert_eq!(&*child.meta.name, if part == "metadata" { "" } else { "n" }, "{part} is {odd}");
+            assert_eq!(child.facts.spec.replicas, (part != "spec").then_some(3), "{part} is {odd}");
+            assert_eq!(child.facts.status.replicas, (part != "status").then_some(2), "{part} is {odd}");
+        }
+    }
+}
+
+#[test]
+fn a_status_may_be_one_word() {
+    for (text, word) in
+        [(r#"{"status": "Running"}"#, "Running"), (r#"{"status": "\u0052unning"}"#, "Running")]
+    {
+        let words = read(text).facts.status.words;
+        assert_eq!(words.iter().map(|w| &*w.word).collect::<Vec<_>>(), [word]);
+    }
+}
+
+#[test]
+fn a_key_that_is_no_text_costs_nothing_but_itself() {
+    let child = read(r#"{"\ud800": {"x": 1}, "metadata": {"\udc00name": "no", "n\u0061me": "yes"}}"#);
+    assert_eq!(&*child.meta.name, "yes");
+}
+
+#[test]
+fn two_hundred_levels_are_passed_over_wherever_they_stand() {
+    let deep = format!("{}1{}", r#"{"a":["#.repeat(200), "]}".repeat(200));
+    for place in ["spec", "status", "data"] {
+        for key in ["template", "phase", "conditions", "containerStatuses", "anything"] {
+            let text =
+                format!(r#"{{"metadata": {{"x": {deep}, "name": "n"}}, "{place}": {{"{key}": {deep}}}}}"#);
+            assert_eq!(&*read(&text).meta.name, "n", "{place}.{key}");
+        }
+    }
+}
+
+fn anything() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "[\\PC\"\\\\]{0,12}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[a-z\"\\\\é]{0,6}", inner, 0..4)
+                .prop_map(|map| Value::from(map.into_iter().collect::<serde_json::Map<_, _>>())),
+        ]
+    })
+}
+
+proptest! {
+    /// The parts that nobody reads are passed over to their very end, whatever is in them.
+    #[test]
+    fn what_nobody_reads_changes_nothing(odd in anything()) {
+        let object = |odd: Option<&Value>| {
+            let mut object = json!({
+                "apiVersion": "v1", "kind": "Pod",
+                "metadata": {"a": odd, "managedFields": odd, "name": "n", "uid": "u", "labels": {"a": "b"}},
+                "spec": {"containers": odd, "template": odd, "replicas": 3},
+                "zzz": odd,
+                "status": {"podIPs": odd, "phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
+            });
+            if odd.is_none() {
+                object.as_object_mut().unwrap().remove("zzz");
+            }
+            read(&object.to_string())
+        };
+        prop_assert_eq!(object(Some(&odd)), object(None));
+    }
+}

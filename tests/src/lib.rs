@@ -8,6 +8,7 @@ pub mod gate;
 pub mod helm;
 pub mod judge;
 pub mod kind;
+pub mod kopf;
 pub mod objects;
 pub mod peers;
 pub mod places;

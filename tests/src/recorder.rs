@@ -157,13 +157,14 @@ impl Recording {
         Ok(())
     }
 
-    /// Fails unless the first thing that every incarnation and every generation was told is `Unknown`.
+    /// Fails unless the first thing that every incarnation and every generation was told is `Unknown`. Deletion begins a
+    /// generation too where a finalizer holds the object; that it is being deleted is no guess.
     pub fn first_word_is_unknown(&self, parent: &Address, kind: &str) -> Result<()> {
         let mut met: BTreeMap<(String, i64), &Said> = BTreeMap::new();
         let all = self.said(parent, kind);
         for said in all.iter().filter(|said| !said.entry.is_null()) {
             let first = *met.entry((said.uid.clone(), said.generation)).or_insert(said);
-            if first.entry["status"] != "Unknown" {
+            if first.entry["status"] != "Unknown" && first.entry["reason"] != "Terminating" {
                 bail!("first word for generation {}: {}", said.generation, self.transcript(parent, kind));
             }
         }
@@ -204,11 +205,26 @@ impl Recording {
         }
         for child in children {
             let awaited = expected.iter().any(|(kind, _)| child["kind"] == **kind);
-            if awaited && !judge::ready(child)? {
+            if awaited && !self.is_ready(child, said.version)? {
                 return Ok(Some(format!("not ready: {:#}", child["status"])));
             }
         }
         Ok(None)
+    }
+
+    /// A child that is a parent itself counts with what is below it at that moment: its own condition says the same a
+    /// write later.
+    fn is_ready(&self, child: &Value, version: u64) -> Result<bool> {
+        if judge::ready(child)? {
+            return Ok(true);
+        }
+        let below = self.children_at(version, uid(child));
+        let nested = condition(child, "Ready").is_some() && child["metadata"]["deletionTimestamp"].is_null();
+        let mut ready = nested && !below.is_empty();
+        for leaf in below {
+            ready &= judge::ready(leaf)?;
+        }
+        Ok(ready)
     }
 
     fn children_at(&self, version: u64, parent: &str) -> Vec<&Value> {

@@ -68,7 +68,7 @@ impl Scene {
 
     /// Installs a custom kind of this scene and waits until the server serves it.
     pub async fn crd(&self, crd: &Crd) -> Result<()> {
-        self.install(crd.manifest(&self.group)).await
+        self.define(&crd.manifest(&self.group)).await
     }
 
     /// The same with the defaults that `rollcall crd-defaults` gives it.
@@ -76,14 +76,16 @@ impl Scene {
         let file = self.folder.join("plain-crd.json");
         fs::write(&file, crd.manifest(&self.group).to_string())?;
         let patched = rollcall(&["crd-defaults", "--format", "crd", "-f", &file.to_string_lossy()])?;
-        self.install(serde_saphyr::from_str(&patched)?).await
+        self.define(&serde_saphyr::from_str(&patched)?).await
     }
 
-    async fn install(&self, manifest: Value) -> Result<()> {
-        self.admin.create(&manifest).await?;
+    /// The same of a whole manifest.
+    pub async fn define(&self, manifest: &Value) -> Result<()> {
+        self.admin.create(manifest).await?;
+        // Rights are printed for it too.
         let mut file = fs::File::options().create(true).append(true).open(self.crds_file())?;
         writeln!(file, "---\n{manifest}")?;
-        self.until_at(&Address::of(&manifest)?, &says("Established", "True")).await?;
+        self.until_at(&Address::of(manifest)?, &says("Established", "True")).await?;
         // Established says that it will be served; the first list says that it is.
         let kind = self.kind(manifest["spec"]["names"]["kind"].as_str().context("a CRD without a kind")?);
         let served = async {

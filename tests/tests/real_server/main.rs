@@ -12,6 +12,7 @@ mod grafana;
 mod helm;
 mod identity;
 mod leader;
+mod kopf;
 mod live;
 mod neighbours;
 mod observed;

@@ -1,0 +1,143 @@
+//! Operators in real Kopf, as their users run them: the example that is shipped, and small ones that misbehave.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result, anyhow, ensure};
+use serde_json::Value;
+use tokio::time::{sleep, timeout};
+
+use crate::places;
+use crate::process::Process;
+use crate::scene::{PATIENCE, Scene};
+
+/// A running `kopf run`; killed when dropped.
+pub struct Operator {
+    process: Process,
+}
+
+/// Which Kopf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kopf {
+    /// The current one.
+    Current,
+    /// The last that writes `metadata.finalizers` as a whole list.
+    Before144,
+}
+
+/// `deploy/examples/kopf`, in a scene's own API group.
+pub struct Example {
+    /// The operator's script.
+    pub script: PathBuf,
+    /// Who it is in the cluster.
+    pub kubeconfig: PathBuf,
+}
+
+impl Scene {
+    /// Starts an operator. `env` comes on top of who it is.
+    pub fn operator(
+        &self,
+        name: &str,
+        kopf: Kopf,
+        script: &Path,
+        kubeconfig: &Path,
+        env: &[(&str, &str)],
+    ) -> Result<Operator> {
+        let program = places::program(match kopf {
+            Kopf::Current => "kopf",
+            Kopf::Before144 => "kopf-before-1.44",
+        })?;
+        let args =
+            ["run", "--namespace", &self.name, "--standalone", &script.to_string_lossy()].map(str::to_owned);
+        let mut all = vec![
+            ("KUBECONFIG".to_owned(), kubeconfig.display().to_string()),
+            // Nothing of the account that runs the tests.
+            ("HOME".to_owned(), self.folder.display().to_string()),
+            ("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned()),
+        ];
+        all.extend(env.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
+        let log = self.folder.join(format!("{name}.log"));
+        let process = Process::start(name, &program, &args, &all, &log)?;
+        self.logs.lock().map_err(|_| anyhow!("poisoned"))?.push(log);
+        Ok(Operator { process })
+    }
+
+    /// A script of the test's own, run as the administrator. `GROUP` in it stands for the scene's API group.
+    pub fn script(&self, name: &str, kopf: Kopf, text: &str, env: &[(&str, &str)]) -> Result<Operator> {
+        let file = self.folder.join(format!("{name}.py"));
+        fs::write(&file, text.replace("GROUP", &self.group))?;
+        self.operator(name, kopf, &file, &self.plane.kubeconfig(), env)
+    }
+
+    /// Installs the example: everything that its kustomization builds but its Deployment, which runs here as a
+    /// process. Only names that the whole cluster shares are the scene's own.
+    pub async fn kopf_example(&self) -> Result<Example> {
+        let source = places::repository().join("deploy/examples/kopf");
+        let built = self.plane.kubectl(&["kustomize", &source.to_string_lossy()])?;
+        let objects: Vec<Value> = serde_saphyr::from_multiple(&self.own(&built)).context("no YAML")?;
+        for object in objects {
+            match object["kind"].as_str().unwrap_or_default() {
+                "CustomResourceDefinition" => self.define(&object).await?,
+                "ReadinessPolicy" => {
+                    let (name, mut spec) = (object["metadata"]["name"].clone(), object["spec"].clone());
+                    let parent = spec["parent"]["kind"].take();
+                    self.policy(name.as_str().unwrap_or("?"), parent.as_str().unwrap_or("?"), spec).await?;
+                }
+                "Namespace" | "Deployment" => {}
+                _ => _ = self.admin.create(&object).await?,
+            }
+        }
+        let script = self.folder.join("shop_operator.py");
+        fs::write(&script, self.own(&fs::read_to_string(source.join("shop_operator.py"))?))?;
+        let kubeconfig = self.folder.join("operator.kubeconfig");
+        let token = self.plane.token_of(&self.name, &format!("{}-operator", self.name)).await?;
+        self.plane.kubeconfig_for(&kubeconfig, self.plane.url(), &token, &self.name)?;
+        Ok(Example { script, kubeconfig })
+    }
+
+    fn own(&self, text: &str) -> String {
+        let text = text.replace("shop.example.com", &self.group);
+        text.replace("shop-operator", &format!("{}-operator", self.name)).replace("shop-system", &self.name)
+    }
+}
+
+impl Operator {
+    /// Waits until it has logged `words` so often.
+    pub async fn until_logged(&self, words: &str, times: usize) -> Result<()> {
+        let logged = async {
+            while self.logged(words) < times {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let end = timeout(PATIENCE, logged).await;
+        end.map_err(|_| anyhow!("{words:?} was not logged {times} times\n{}", self.process.tail(40)))
+    }
+
+    /// How often it, and its predecessors in this scene, have logged `words`.
+    pub fn logged(&self, words: &str) -> usize {
+        self.process.output().matches(words).count()
+    }
+
+    /// Fails if Kopf has ever found that what it wrote is not what it reads, or has crashed.
+    pub fn never_stumbled(&self) -> Result<()> {
+        let log = self.process.output();
+        for word in ["inconsistenc", "Traceback"] {
+            let line = log.lines().find(|line| line.contains(word));
+            ensure!(line.is_none(), "the operator logged {line:?}\n{}", self.process.tail(60));
+        }
+        Ok(())
+    }
+
+    /// SIGTERM, and waits for its end.
+    pub async fn stop(&mut self) -> Result<()> {
+        self.process.terminate()?;
+        self.process.end(Duration::from_secs(30)).await?;
+        Ok(())
+    }
+
+    /// Starts it again.
+    pub fn again(&mut self) -> Result<()> {
+        self.process.again()
+    }
+}

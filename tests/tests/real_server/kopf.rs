@@ -1,0 +1,192 @@
+//! The shipped example, run by real Kopf: it creates and adopts children and says nothing of readiness.
+
+use acceptance::kopf::{Kopf, Operator};
+use acceptance::objects::{condition, uid};
+use acceptance::recorder::{Recorder, Recording};
+use acceptance::scene::Scene;
+use acceptance::wish::{Wish, because, current, gone, mentions, says};
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+const KINDS: [&str; 5] = ["Shop", "Store", "Deployment", "StatefulSet", "Job"];
+const CHILDREN: [(&str, usize); 3] = [("Deployment", 1), ("Job", 1), ("Store", 1)];
+
+/// A Shop whose pods do not run before they are told to: Kopf copies its labels, down to the pods.
+fn shop(scene: &Scene, name: &str, replicas: u32) -> Value {
+    let mut shop = scene.custom("Shop", name);
+    shop["metadata"]["labels"] = json!({ "play": "hold" });
+    shop["spec"] = json!({ "replicas": replicas });
+    shop
+}
+
+fn shop_operator(scene: &Scene, example: &acceptance::kopf::Example) -> Result<Operator> {
+    let env = [("SHOP_RETRY_SECONDS", "1")];
+    scene.operator("operator", Kopf::Current, &example.script, &example.kubeconfig, &env)
+}
+
+async fn let_all_run(scene: &Scene, shop: &str) -> Result<()> {
+    for app in ["web", "store", "setup"] {
+        scene.play(&format!("{shop}-{app}"), None).await?;
+    }
+    Ok(())
+}
+
+fn well() -> Wish {
+    says("Ready", "True").and(because("Ready", "AllChildrenReady")).and(current("Ready"))
+}
+
+/// Whether Kopf's own mark says that the spec which an object has was handled.
+fn handled(state: &Value) -> bool {
+    let mark = &state["metadata"]["annotations"]["kopf.zalando.org/last-handled-configuration"];
+    let handled: Value = mark.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    handled["spec"] == state["spec"]
+}
+
+/// Whenever a Shop turns True, its spec and that of its Store were handled; how often it turned.
+fn true_only_when_handled(recording: &Recording) -> Result<usize> {
+    let (mut store, mut was_true, mut turns) = (Value::Null, false, 0);
+    for state in recording.entries().iter().filter_map(|entry| entry.state.as_ref()) {
+        if state["kind"] == "Store" {
+            store = state.clone();
+        }
+        if state["kind"] != "Shop" {
+            continue;
+        }
+        let ready = condition(state, "Ready").cloned().unwrap_or_default();
+        let of_now = ready["observedGeneration"] == state["metadata"]["generation"];
+        let is_true = ready["status"] == "True" && of_now;
+        if is_true && !was_true {
+            ensure!(handled(state), "True for a spec that was not handled: {state:#}");
+            ensure!(handled(&store), "True though the Store was not handled: {store:#}");
+            ensure!(
+                store["spec"]["replicas"] == state["spec"]["replicas"],
+                "True with an old Store: {store:#}"
+            );
+            turns += 1;
+        }
+        was_true = is_true;
+    }
+    Ok(turns)
+}
+
+#[tokio::test]
+async fn a_parent_of_kopf_is_never_ready_early_and_its_operator_never_notices() -> Result<()> {
+    let scene = Scene::set("kopf").await?;
+    let example = scene.kopf_example().await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    let recorder = Recorder::start(&scene, &KINDS).await?;
+    let first = scene.create(shop(&scene, "books", 2)).await?;
+    assert_eq!(first["status"]["conditions"][0]["status"], "Unknown", "the schema's default: {first:#}");
+    let mut operator = shop_operator(&scene, &example)?;
+    for (app, pods) in [("web", 2), ("store", 2), ("setup", 1)] {
+        scene.until_pods(&format!("books-{app}"), pods).await?;
+    }
+    let three = says("Ready", "False").and(mentions("Ready", "3 of 3 not ready"));
+    scene.until("Shop/books", three).await?;
+    let_all_run(&scene, "books").await?;
+    scene.until("Shop/books", well()).await?;
+
+    // A new spec: the new pods wait to be told to run.
+    scene.change("Shop/books", json!({ "spec": { "replicas": 3 } })).await?;
+    scene.until_pods("books-web", 3).await?;
+    scene.until_pods("books-store", 3).await?;
+    scene.until("Shop/books", says("Ready", "False").and(current("Ready"))).await?;
+    let_all_run(&scene, "books").await?;
+    scene.until("Shop/books", well()).await?;
+
+    // Deleted and created again under the same name.
+    scene.delete("Shop/books").await?;
+    scene.until("Shop/books", gone()).await?;
+    for place in ["Deployment/books-web", "Store/books-store", "StatefulSet/books-store", "Job/books-setup"] {
+        scene.until(place, gone()).await?;
+    }
+    let second = scene.create(shop(&scene, "books", 1)).await?;
+    assert_ne!(uid(&first), uid(&second));
+    scene.until("Shop/books", says("Ready", "False").and(mentions("Ready", "3 of 3 not ready"))).await?;
+    let_all_run(&scene, "books").await?;
+    scene.until("Shop/books", well()).await?;
+
+    let recording = recorder.stop().await?;
+    let (parent, store) = (scene.address("Shop/books")?, scene.address("Store/books-store")?);
+    eprintln!("{}", recording.transcript(&parent, "Ready"));
+    recording.first_word_is_unknown(&parent, "Ready")?;
+    recording.no_false_ready(&parent, "Ready", &CHILDREN)?;
+    recording.no_false_ready(&store, "Ready", &[("StatefulSet", 1)])?;
+    assert!(true_only_when_handled(&recording)? >= 3);
+    operator.never_stumbled()?;
+    // Once for each Shop and each change of a spec, and not once for any word of ours.
+    for (what, times) in
+        [("create of Shop", 2), ("update of Shop", 1), ("create of Store", 2), ("update of Store", 1)]
+    {
+        assert_eq!(operator.logged(&format!("handling {what}")), times, "{what}");
+    }
+    operator.stop().await
+}
+
+#[tokio::test]
+async fn with_its_operator_stopped_a_parent_stays_truthful() -> Result<()> {
+    let scene = Scene::set("stopped").await?;
+    let example = scene.kopf_example().await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    let recorder = Recorder::start(&scene, &KINDS).await?;
+    scene.create(shop(&scene, "books", 1)).await?;
+    // Nobody handles it, and nothing of it exists.
+    scene.until("Shop/books", says("Ready", "False").and(because("Ready", "ChildrenMissing"))).await?;
+    let mut operator = shop_operator(&scene, &example)?;
+    scene.until("Shop/books", mentions("Ready", "3 of 3 not ready")).await?;
+    let_all_run(&scene, "books").await?;
+    scene.until("Shop/books", well()).await?;
+    operator.stop().await?;
+
+    scene.play("books-store", Some("crash")).await?;
+    let broken = mentions("Ready", "Store books-store").and(mentions("Ready", "StatefulSet books-store"));
+    scene.until("Shop/books", says("Ready", "False").and(broken)).await?;
+    scene.play("books-store", None).await?;
+    scene.until("Shop/books", well()).await?;
+
+    scene.change("Shop/books", json!({ "spec": { "replicas": 2 } })).await?;
+    let unhandled = says("Ready", "Unknown").and(because("Ready", "ChildrenPending")).and(current("Ready"));
+    scene.until("Shop/books", unhandled).await?;
+    operator.again()?;
+    scene.until_pods("books-web", 2).await?;
+    scene.until_pods("books-store", 2).await?;
+    let_all_run(&scene, "books").await?;
+    scene.until("Shop/books", well()).await?;
+
+    // Its finalizer keeps it while nobody is there to take it off.
+    operator.stop().await?;
+    scene.delete("Shop/books").await?;
+    scene.until("Shop/books", says("Ready", "False").and(because("Ready", "Terminating"))).await?;
+    operator.again()?;
+    scene.until("Shop/books", gone()).await?;
+
+    let recording = recorder.stop().await?;
+    let parent = scene.address("Shop/books")?;
+    eprintln!("{}", recording.transcript(&parent, "Ready"));
+    recording.first_word_is_unknown(&parent, "Ready")?;
+    recording.no_false_ready(&parent, "Ready", &CHILDREN)?;
+    assert!(true_only_when_handled(&recording)? >= 3);
+    operator.never_stumbled()
+}
+
+#[tokio::test]
+async fn the_example_asks_for_the_kopf_that_is_tested() -> Result<()> {
+    let read = |file: &str| std::fs::read_to_string(acceptance::places::repository().join(file));
+    let tested = read("tests/control-plane/kopf/kopf.txt")?;
+    for line in read("deploy/examples/kopf/requirements.txt")?.lines() {
+        assert!(tested.lines().any(|pinned| pinned == line), "{line} is not what is tested");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_examples_health_script_is_the_one_for_argo_cd() -> Result<()> {
+    let read = |file: &str| std::fs::read_to_string(acceptance::places::repository().join(file));
+    let config: Value = serde_saphyr::from_str(&read("deploy/examples/kopf/argocd-cm.yaml")?)?;
+    let script = read("deploy/argocd/example.com/Database/health.lua")?;
+    for kind in ["Shop", "Store"] {
+        let key = format!("resource.customizations.health.shop.example.com_{kind}");
+        assert_eq!(config["data"][key], script, "{kind}");
+    }
+    Ok(())
+}

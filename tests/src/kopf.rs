@@ -32,6 +32,8 @@ pub struct Example {
     pub script: PathBuf,
     /// Who it is in the cluster.
     pub kubeconfig: PathBuf,
+    /// What Argo CD is told.
+    pub argocd: PathBuf,
 }
 
 impl Scene {
@@ -93,7 +95,9 @@ impl Scene {
         let kubeconfig = self.folder.join("operator.kubeconfig");
         let token = self.plane.token_of(&self.name, &format!("{}-operator", self.name)).await?;
         self.plane.kubeconfig_for(&kubeconfig, self.plane.url(), &token, &self.name)?;
-        Ok(Example { script, kubeconfig })
+        let argocd = self.folder.join("argocd-cm.yaml");
+        fs::write(&argocd, self.own(&fs::read_to_string(source.join("argocd-cm.yaml"))?))?;
+        Ok(Example { script, kubeconfig, argocd })
     }
 
     fn own(&self, text: &str) -> String {

@@ -196,7 +196,17 @@ impl Recording {
         if said.entry["observedGeneration"].as_i64() != Some(said.generation) {
             return Ok(Some(format!("written for another generation than {}", said.generation)));
         }
-        let children = self.children_at(said.version, &said.uid);
+        self.unready_at(said.version, &said.uid, expected)
+    }
+
+    /// What of a parent's children was missing or not ready at that moment.
+    pub fn unready_at(
+        &self,
+        version: u64,
+        parent: &str,
+        expected: &[(&str, usize)],
+    ) -> Result<Option<String>> {
+        let children = self.children_at(version, parent);
         for (kind, least) in expected {
             let there = children.iter().filter(|child| child["kind"] == **kind).count();
             if there < *least {
@@ -205,7 +215,7 @@ impl Recording {
         }
         for child in children {
             let awaited = expected.iter().any(|(kind, _)| child["kind"] == **kind);
-            if awaited && !self.is_ready(child, said.version)? {
+            if awaited && !self.is_ready(child, version)? {
                 return Ok(Some(format!("not ready: {:#}", child["status"])));
             }
         }

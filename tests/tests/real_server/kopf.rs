@@ -1,8 +1,10 @@
 //! The shipped example, run by real Kopf: it creates and adopts children and says nothing of readiness.
 
-use acceptance::kopf::{Kopf, Operator};
+use acceptance::kopf::{Example, Kopf, Operator};
 use acceptance::objects::{condition, uid};
-use acceptance::recorder::{Recorder, Recording};
+use acceptance::peers;
+use acceptance::recorder::{Entry, Recorder, Recording};
+use acceptance::rollcall::rollcall;
 use acceptance::scene::Scene;
 use acceptance::wish::{Wish, because, current, gone, mentions, says};
 use anyhow::{Result, ensure};
@@ -19,7 +21,7 @@ fn shop(scene: &Scene, name: &str, replicas: u32) -> Value {
     shop
 }
 
-fn shop_operator(scene: &Scene, example: &acceptance::kopf::Example) -> Result<Operator> {
+fn shop_operator(scene: &Scene, example: &Example) -> Result<Operator> {
     let env = [("SHOP_RETRY_SECONDS", "1")];
     scene.operator("operator", Kopf::Current, &example.script, &example.kubeconfig, &env)
 }
@@ -69,6 +71,29 @@ fn true_only_when_handled(recording: &Recording) -> Result<usize> {
     Ok(turns)
 }
 
+/// Argo CD's own code over every step of the Shops: Healthy never before all is handled and ready, and in the end.
+fn argocd_is_never_early(recording: &Recording, example: &Example) -> Result<()> {
+    let there = |entry: &&Entry| entry.state.as_ref().is_some_and(|state| state["kind"] == "Shop");
+    let steps: Vec<&Entry> = recording.entries().iter().filter(there).collect();
+    let states: Vec<Value> = steps.iter().filter_map(|entry| entry.state.clone()).collect();
+    let healths = peers::argocd(Some(&example.argocd), &states)?;
+    ensure!(healths.len() == states.len() && states.len() > 10, "{} steps", states.len());
+    let mut words: Vec<String> = Vec::new();
+    for ((entry, state), (health, message)) in steps.iter().zip(&states).zip(healths) {
+        let health = health.unwrap_or_else(|| "None".to_owned());
+        if health == "Healthy" {
+            let fault = recording.unready_at(entry.version, &entry.uid, &CHILDREN)?;
+            ensure!(fault.is_none() && handled(state), "Healthy at {}: {fault:?} {state:#}", entry.version);
+        }
+        ensure!(health != "None" && health != "Unknown", "{health} at {}: {message}", entry.version);
+        words.push(health);
+    }
+    words.dedup();
+    eprintln!("Argo CD over {} steps: {words:?}", states.len());
+    ensure!(words.contains(&"Healthy".to_owned()) && words[0] == "Progressing", "{words:?}");
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_parent_of_kopf_is_never_ready_early_and_its_operator_never_notices() -> Result<()> {
     let scene = Scene::set("kopf").await?;
@@ -113,6 +138,7 @@ async fn a_parent_of_kopf_is_never_ready_early_and_its_operator_never_notices() 
     recording.no_false_ready(&parent, "Ready", &CHILDREN)?;
     recording.no_false_ready(&store, "Ready", &[("StatefulSet", 1)])?;
     assert!(true_only_when_handled(&recording)? >= 3);
+    argocd_is_never_early(&recording, &example)?;
     operator.never_stumbled()?;
     // Once for each Shop and each change of a spec, and not once for any word of ours.
     for (what, times) in
@@ -166,6 +192,7 @@ async fn with_its_operator_stopped_a_parent_stays_truthful() -> Result<()> {
     recording.first_word_is_unknown(&parent, "Ready")?;
     recording.no_false_ready(&parent, "Ready", &CHILDREN)?;
     assert!(true_only_when_handled(&recording)? >= 3);
+    argocd_is_never_early(&recording, &example)?;
     operator.never_stumbled()
 }
 
@@ -180,13 +207,12 @@ async fn the_example_asks_for_the_kopf_that_is_tested() -> Result<()> {
 }
 
 #[tokio::test]
-async fn the_examples_health_script_is_the_one_for_argo_cd() -> Result<()> {
-    let read = |file: &str| std::fs::read_to_string(acceptance::places::repository().join(file));
-    let config: Value = serde_saphyr::from_str(&read("deploy/examples/kopf/argocd-cm.yaml")?)?;
-    let script = read("deploy/argocd/example.com/Database/health.lua")?;
-    for kind in ["Shop", "Store"] {
-        let key = format!("resource.customizations.health.shop.example.com_{kind}");
-        assert_eq!(config["data"][key], script, "{kind}");
-    }
+async fn the_example_has_what_the_generators_print() -> Result<()> {
+    let place = |file: &str| acceptance::places::repository().join("deploy/examples/kopf").join(file);
+    let policies = place("policies.yaml");
+    let printed = rollcall(&["health-lua", "-f", &policies.to_string_lossy()])?;
+    assert_eq!(std::fs::read_to_string(place("argocd-cm.yaml"))?, printed);
+    let defaults = rollcall(&["crd-defaults", "-f", &place("crds.yaml").to_string_lossy()])?;
+    assert!(defaults.contains("patches: []"), "the CRDs have all defaults: {defaults}");
     Ok(())
 }

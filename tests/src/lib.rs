@@ -5,6 +5,7 @@ pub mod caller;
 pub mod control_plane;
 pub mod crd;
 pub mod gate;
+pub mod guide;
 pub mod helm;
 pub mod judge;
 pub mod kind;

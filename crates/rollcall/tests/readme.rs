@@ -134,7 +134,10 @@ fn what_needs_no_cluster_works_as_it_is_written() {
 
 #[test]
 fn what_is_linked_exists() {
-    for file in ["README.md", "crates/README.md", "deploy/README.md", "dashboards/README.md"] {
+    let guides = ["deploy/guides/sync-waves.md"];
+    for file in
+        ["README.md", "crates/README.md", "deploy/README.md", "dashboards/README.md"].iter().chain(&guides)
+    {
         let text = text(file);
         let links = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link);
         for link in links.filter(|link| !link.starts_with("http") && !link.starts_with('#')) {

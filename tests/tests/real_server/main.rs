@@ -9,6 +9,7 @@ mod events;
 mod extremes;
 mod generation;
 mod grafana;
+mod guides;
 mod helm;
 mod identity;
 mod leader;

@@ -1,0 +1,81 @@
+//! The guides, followed to the letter on a cluster that has seen none of it.
+
+use std::fs;
+use std::sync::Arc;
+
+use acceptance::control_plane::{ControlPlane, Parts, free_ports};
+use acceptance::guide::Guide;
+use acceptance::kind::Address;
+use acceptance::objects::{deployment, owned_by};
+use acceptance::peers;
+use acceptance::places;
+use acceptance::process::Process;
+use acceptance::scene::Scene;
+use acceptance::wish::{because, says};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+/// What Argo CD makes of an object, by the ConfigMap that is in the cluster now.
+async fn argo_cd(scene: &Scene, object: &Value) -> Result<String> {
+    let place = Address {
+        kind: scene.kind("ConfigMap"),
+        namespace: "argocd".to_owned(),
+        name: "argocd-cm".to_owned(),
+    };
+    let live = scene.admin.get(&place).await?.context("no argocd-cm")?;
+    let file = scene.folder.join("live-argocd-cm.json");
+    fs::write(&file, live.to_string())?;
+    peers::argocd(Some(&file), std::slice::from_ref(object))?.remove(0).0.context("no health")
+}
+
+/// The base of `deploy/`, and the service with the rights that it has there.
+async fn installed(scene: &Scene) -> Result<Process> {
+    let base = places::repository().join("deploy/kustomize");
+    scene.plane.kubectl(&["apply", "--server-side", "-k", &base.to_string_lossy()])?;
+    let crd = "CustomResourceDefinition/readinesspolicies.rollcall.dev";
+    scene.until(crd, says("Established", "True")).await?;
+    let token = scene.plane.token_of("rollcall-system", "rollcall").await?;
+    let kubeconfig = scene.folder.join("deployed.kubeconfig");
+    scene.plane.kubeconfig_for(&kubeconfig, scene.plane.url(), &token, "rollcall-system")?;
+    let args = [
+        "run".to_owned(),
+        format!("--kubeconfig={}", kubeconfig.display()),
+        format!("--listen=127.0.0.1:{}", free_ports(1)?[0]),
+    ];
+    Process::start("rollcall", &places::rollcall()?, &args, &[], &scene.folder.join("rollcall.log"))
+}
+
+#[tokio::test]
+async fn sync_waves_wait_for_children() -> Result<()> {
+    let plane = Arc::new(ControlPlane::start(Parts::Storage).await?);
+    let mut scene = Scene::set_on(plane, "waves").await?;
+    "example.com".clone_into(&mut scene.group);
+    "default".clone_into(&mut scene.name);
+    let service = installed(&scene).await?;
+    scene.plane.kubectl(&["create", "namespace", "argocd"])?;
+    let kept = "resource.customizations.health.other.io_Shop=return { status = 'Healthy' }";
+    let literal = format!("--from-literal={kept}");
+    scene.plane.kubectl(&["create", "configmap", "argocd-cm", "-n", "argocd", &literal])?;
+
+    let mut guide = Guide::open("deploy/guides/sync-waves.md")?;
+    guide.follow(&scene, "database.yaml")?;
+    let file = scene.folder.join("database.yaml");
+    scene.plane.kubectl(&["apply", "-f", &file.to_string_lossy()])?;
+    let pending = scene.until("Database/orders", says("Ready", "Unknown")).await?;
+    assert_eq!(argo_cd(&scene, &pending).await?, "Progressing");
+    scene.create(owned_by(&pending, deployment("orders", 1))).await?;
+    let progressing = because("Ready", "ChildrenProgressing");
+    let waiting = scene.until("Database/orders", progressing).await.with_context(|| service.tail(40))?;
+    assert_eq!(argo_cd(&scene, &waiting).await?, "Progressing");
+    let well = json!({
+        "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+        "conditions": [{ "type": "Available", "status": "True" }],
+    });
+    scene.change_status("Deployment/orders", well).await?;
+    let ready = scene.until("Database/orders", says("Ready", "True")).await?;
+    assert_eq!(argo_cd(&scene, &ready).await?, "Healthy");
+    let other = json!({ "apiVersion": "other.io/v1", "kind": "Shop", "metadata": { "name": "s" } });
+    assert_eq!(argo_cd(&scene, &other).await?, "Healthy", "what was there before is still there");
+    guide.follow(&scene, "kubectl wait")?;
+    guide.is_done()
+}

@@ -13,6 +13,9 @@ use crate::types::{Answer, Evidence, Group, KindState, ObjectId, Policy, Quorum,
 pub(crate) enum Gate {
     /// A kind was not listed yet: nothing is said.
     Closed,
+    /// The same, and some of what was said before rests on a rule that is another one now: that is taken back, and
+    /// nothing else is said.
+    Withdrawn,
     /// Everything was seen.
     Open,
     /// A kind is blind in this way: at most Unknown.
@@ -20,6 +23,11 @@ pub(crate) enum Gate {
 }
 
 impl Gate {
+    /// Not everything that the policy rests on was listed.
+    pub(crate) fn awaits_a_list(self) -> bool {
+        matches!(self, Gate::Closed | Gate::Withdrawn)
+    }
+
     /// The gate of a policy whose kinds are in these states.
     pub(crate) fn over(states: impl Iterator<Item = KindState>) -> Gate {
         let mut gate = Gate::Open;
@@ -78,7 +86,8 @@ impl Roll {
         };
         self.waits.date = again.is_some();
         self.answer = answer;
-        self.judged |= gate != Gate::Closed;
+        self.judged |= !gate.awaits_a_list();
+        self.withdrawn = gate == Gate::Withdrawn;
         news
     }
 }
@@ -158,6 +167,12 @@ fn judge_children(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time, stand
         Some(ParentReason::ChildrenMissing) => roll.missing.or(Some(now)),
         _ => None,
     };
+    if gate == Gate::Withdrawn
+        && !matches!(reason, Some(ParentReason::ChildrenFailed | ParentReason::ChildrenStuck))
+    {
+        roll.well = None;
+        return Judged { answer: Some(say(ParentReason::ChildrenUnknown, &stand.all)), again: None };
+    }
     let Some(reason) = reason else { return all_well(roll, policy, gate, now, &stand.all) };
     roll.well = None;
     // What is not found among what cannot be seen is not known to be missing.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use aggregator::{KindId, KindState, ObjectId, Outcome};
+use aggregator::{KindId, KindState, ObjectId, Outcome, PolicyId};
 use readiness::Time;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tokio::sync::{Notify, watch};
@@ -104,6 +104,8 @@ pub(crate) struct Drive {
     metrics: Arc<Metrics>,
     health: Health,
     plan: Option<Arc<Plan>>,
+    /// Policies that became others, of which something still has to be taken back.
+    superseded: Vec<(PolicyId, String)>,
     moved: bool,
     gather_at: Time,
     ages: Ages,
@@ -123,6 +125,7 @@ impl Drive {
             metrics,
             health: Health::default(),
             plan: None,
+            superseded: Vec::new(),
             moved: true,
             gather_at,
             ages: Ages::default(),
@@ -222,6 +225,11 @@ impl Drive {
     }
 
     fn kind(&mut self, kind: KindId, news: &News) {
+        if let News::RuleChanged(policies) = news {
+            for (policy, groups) in policies {
+                self.core.engine.withdraw(self.clock.now(), *policy, *groups);
+            }
+        }
         if *news == News::Synced {
             // Everything that the list brought has to be known before it counts as seen.
             let moved = self.core.reflector.take_dirty(usize::MAX);
@@ -256,6 +264,7 @@ impl Drive {
             self.metrics.kind_state(&self.core.kind_label(kind), state);
         }
         self.core.engine.set_kind(self.clock.now(), kind, state);
+        self.bury_superseded();
         self.moved = true;
     }
 
@@ -266,15 +275,33 @@ impl Drive {
         }
         self.show(&plan, now);
         let before = self.plan.take().unwrap_or_default();
-        for id in before.policies.keys().filter(|id| !plan.policies.contains_key(id)) {
-            self.core.set_policy(now, *id, None);
+        for (id, (_, words)) in before.policies.iter().filter(|(id, _)| !plan.policies.contains_key(id)) {
+            self.superseded.push((*id, words.name.clone()));
         }
         for (id, policy) in plan.policies.iter().filter(|(id, _)| !before.policies.contains_key(id)) {
             self.core.set_policy(now, *id, Some(policy.clone()));
         }
         info!(policies = plan.policies.len(), kinds = plan.kinds.len(), "plan");
         self.plan = Some(plan);
+        self.bury_superseded();
         self.moved = true;
+    }
+
+    /// A policy that is gone is forgotten at once. One that became another, with other rules, is first to take back what
+    /// rested on the old ones, until the other can speak.
+    fn bury_superseded(&mut self) {
+        let now = self.clock.now();
+        let Drive { core, plan, superseded, .. } = self;
+        superseded.retain(|(id, name)| {
+            let policies = plan.iter().flat_map(|plan| &plan.policies);
+            let successor = policies.filter(|(_, (_, words))| words.name == *name).map(|(id, _)| *id).next();
+            let speaks = successor.is_none_or(|successor| core.engine.is_open(successor));
+            let buried = speaks || !core.engine.is_withdrawn(*id);
+            if buried {
+                core.set_policy(now, *id, None);
+            }
+            !buried
+        });
     }
 
     /// Gives what is planned its series.

@@ -57,17 +57,19 @@ pub(crate) struct Setting {
 pub(crate) struct Kinds {
     setting: Setting,
     running: BTreeMap<KindId, (Arc<KindPlan>, CancellationToken)>,
+    plan: Arc<Plan>,
     tasks: JoinSet<KindId>,
 }
 
 impl Kinds {
     /// None yet.
     pub(crate) fn new(setting: Setting) -> Self {
-        Kinds { setting, running: BTreeMap::new(), tasks: JoinSet::new() }
+        Kinds { setting, running: BTreeMap::new(), plan: Arc::default(), tasks: JoinSet::new() }
     }
 
     /// Follows what the plan asks for: starts what is new, restarts what is followed for other reasons now, stops the rest.
-    pub(crate) fn follow(&mut self, plan: &Plan) {
+    pub(crate) fn follow(&mut self, plan: &Arc<Plan>) {
+        let before = std::mem::replace(&mut self.plan, Arc::clone(plan));
         let gone: Vec<_> = self.running.keys().copied().filter(|id| !plan.kinds.contains_key(id)).collect();
         for id in gone {
             self.stop(id);
@@ -79,6 +81,10 @@ impl Kinds {
             let same =
                 |(old, _): &(Arc<KindPlan>, CancellationToken)| format!("{old:?}") == format!("{plan:?}");
             if !self.running.get(id).is_some_and(same) {
+                let changed = self.plan.rules_changed(&before, *id);
+                if !changed.is_empty() {
+                    _ = self.setting.news.send((*id, News::RuleChanged(changed)));
+                }
                 self.stop(*id);
                 self.start(plan.clone());
             }
@@ -97,6 +103,11 @@ impl Kinds {
         let stop = CancellationToken::new();
         let (id, plan) = (plan.id, Arc::new(plan));
         _ = self.setting.news.send((id, News::Starting));
+        if plan.waits {
+            // By what it is to be judged is not known yet: nothing of it is seen, so nothing is said that rests on it.
+            self.running.insert(id, (plan, stop));
+            return;
+        }
         let task = Task { setting: self.setting.clone(), plan: plan.clone(), stop: stop.clone() };
         self.tasks.spawn(async move {
             task.run().await;

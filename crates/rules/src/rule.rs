@@ -268,7 +268,12 @@ fn library<'r>(name: &str, scripts: &'r Library, object: Object<'_>, now: Time) 
     match scripts.script(gvk.group, gvk.kind) {
         Some(Ok(script)) => said(script.name(), &script.judge(object, now)),
         Some(Err(error)) => Judged::failed(&error.to_string()),
-        None => Judged::failed(&format!("{name} has no script for {kind} of {api_version}")),
+        None => {
+            let place = scripts.place(gvk.group, gvk.kind);
+            Judged::failed(&format!(
+                "{name} has no script for {kind} of {api_version}: no {place}, no wildcard"
+            ))
+        }
     }
 }
 

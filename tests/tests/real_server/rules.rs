@@ -1,12 +1,15 @@
 //! Rules that policies bring: CEL, Lua, a peer's, and the scripts of a live ConfigMap.
 
+use acceptance::caller::Caller;
 use acceptance::crd::Crd;
-use acceptance::objects::owned_by;
+use acceptance::gate::{Gate, Rule};
+use acceptance::objects::{deployment, owned_by};
 use acceptance::recorder::Recorder;
 use acceptance::rollcall::policy_address;
 use acceptance::scene::Scene;
 use acceptance::wish::{because, mentions, says};
 use anyhow::Result;
+use http::Method;
 use serde_json::{Value, json};
 
 /// `Database` over `Shard`s that are judged by `ready`; one of each exists once Rollcall runs.
@@ -117,6 +120,53 @@ async fn a_changed_rule_judges_its_kind_anew_without_a_moment_of_false_ready() -
     let statuses = recording.statuses(&scene.address("Database/db")?, "Ready");
     assert_eq!(statuses.iter().filter(|status| *status == "True").count(), 2, "{statuses:?}");
     assert!(rollcall.runs()?, "without a restart");
+    Ok(())
+}
+
+#[tokio::test]
+async fn while_its_kind_is_listed_for_a_changed_rule_nothing_stands_that_rests_on_the_old_one() -> Result<()>
+{
+    let rule = |phase: &str| json!({ "cel": { "current": format!("status.phase == '{phase}'") } });
+    let scene = Scene::set("rule-changed").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    scene.crd(&Crd::new("Shard").shapeless()).await?;
+    let child = |phase: &str| {
+        let mut child = scene.child("Shard");
+        (child["ready"], child["expect"]) = (rule(phase), json!({ "min": 0 }));
+        json!([child, scene.child("Deployment")])
+    };
+    scene.policy("db", "Database", json!({ "children": child("Up"), "settle": "100ms" })).await?;
+    scene.grant().await?;
+    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
+    let gate = Gate::open(&own).await?;
+    let _rollcall = scene.rollcall_at(&gate.url, &[]).await?;
+    for name in ["db", "plain"] {
+        let db = scene.create(scene.custom("Database", name)).await?;
+        scene.create(owned_by(&db, deployment(&format!("{name}-web"), 0))).await?;
+    }
+    let db = scene.get("Database/db").await?;
+    scene.create(owned_by(&db, scene.custom("Shard", "one"))).await?;
+    phase(&scene, "Up").await?;
+    let (policy, well) = (policy_address(&scene, "db")?, || says("Ready", "True"));
+    scene.until("Database/db", well()).await?;
+    scene.until("Database/plain", well()).await?;
+    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    // First the rule alone, then the rule and something else.
+    for (now, settle) in [("Serving", "100ms"), ("Up", "200ms")] {
+        gate.set(Rule::Hold(Method::GET, "/shards?".to_owned()));
+        let spec = json!({ "spec": { "children": child(now), "settle": settle } });
+        scene.admin.merge(&policy, "", &spec).await?;
+        let taken_back = because("Ready", "ChildrenUnknown").and(mentions("Ready", "changed"));
+        scene.until("Database/db", taken_back).await?;
+        phase(&scene, now).await?;
+        gate.set(Rule::Pass);
+        scene.until("Database/db", well()).await?;
+    }
+    let recording = recorder.stop().await?;
+    let statuses = recording.statuses(&scene.address("Database/db")?, "Ready");
+    assert_eq!(statuses, ["True", "Unknown", "True", "Unknown", "True"]);
+    let other = recording.statuses(&scene.address("Database/plain")?, "Ready");
+    assert_eq!(other, ["True"], "what does not rest on that rule");
     Ok(())
 }
 

@@ -19,8 +19,8 @@ impl Engine {
         let Some(roll) = self.graph.roll_mut(id) else { return };
         let at = usize::from(roll.policy.0);
         let Some(Some(policy)) = self.policies.get(at) else { return };
-        if self.gates[at] == Gate::Closed {
-            return self.doubt(id);
+        if self.gates[at].awaits_a_list() {
+            return self.touch_unlisted(id, now, self.gates[at]);
         }
         let at = roll.touched.touch(now, policy.debounce);
         roll.reworded = true;
@@ -51,7 +51,7 @@ impl Engine {
     }
 
     /// What waits to be judged must not be taken for well by those above meanwhile.
-    fn doubt(&mut self, id: RollId) {
+    pub(super) fn doubt(&mut self, id: RollId) {
         let mut work = vec![id];
         while let Some(id) = work.pop() {
             let Some(roll) = self.graph.roll(id) else { continue };
@@ -148,10 +148,11 @@ impl Engine {
     fn judge(&mut self, id: RollId, now: Time) -> Option<ObjectId> {
         let roll = self.graph.roll(id)?;
         let (parent, at, gate) = (roll.parent, usize::from(roll.policy.0), self.gate(roll.policy));
-        if gate == Gate::Closed && !roll.deleting {
+        if !self.is_judgeable(roll, gate) {
             return None;
         }
-        let held = roll.phase.announced && !roll.deleting && self.awaits(roll);
+        let waits = gate != Gate::Withdrawn && roll.phase.announced && !roll.deleting;
+        let held = waits && self.awaits(roll);
         let policy = self.policies.get(at)?.as_ref()?;
         let roll = self.graph.roll_mut(id)?;
         if held {
@@ -192,7 +193,7 @@ impl Engine {
     /// A list is awaited under some policy.
     fn is_awaiting(&self) -> bool {
         let mut used = self.policies.iter().zip(&self.gates);
-        used.any(|(policy, gate)| policy.is_some() && *gate == Gate::Closed)
+        used.any(|(policy, gate)| policy.is_some() && gate.awaits_a_list())
     }
 
     /// Among what keeps it from being ready is a parent that was not judged yet, because a list is awaited: it is not

@@ -3,6 +3,7 @@
 mod climb;
 mod parents;
 mod read;
+mod rules;
 mod sight;
 mod standby;
 mod timing;
@@ -119,12 +120,13 @@ impl Engine {
             self.gates.resize(at + 1, Gate::Closed);
         }
         let names = policy.as_ref().is_some_and(|p| p.names);
+        self.set_withdrawn(now, id, 0);
         self.policies[at] = policy;
         for roll in self.rolls_under(id) {
             self.graph.remember_names(roll, names);
             // What another policy of that number made of it is not an answer of this one.
             if let Some(roll) = self.graph.roll_mut(roll) {
-                roll.judged = false;
+                (roll.judged, roll.withdrawn) = (false, false);
             }
         }
         self.set_gate(now, id);
@@ -140,6 +142,9 @@ impl Engine {
             return;
         }
         self.kinds[at] = state;
+        if state != KindState::Listing {
+            self.restore(now, kind);
+        }
         for policy in 0..self.policies.len() {
             if self.policies[policy].as_ref().is_some_and(|p| p.kinds.contains(&kind)) {
                 self.set_gate(now, PolicyId(policy as u16));
@@ -154,7 +159,10 @@ impl Engine {
 
     fn set_gate(&mut self, now: Time, id: PolicyId) {
         let policy = self.policies.get(usize::from(id.0)).and_then(Option::as_ref);
-        let gate = policy.map_or(Gate::Closed, |p| Gate::over(p.kinds.iter().map(|k| self.kind(*k))));
+        let mut gate = policy.map_or(Gate::Closed, |p| Gate::over(p.kinds.iter().map(|k| self.kind(*k))));
+        if gate == Gate::Closed && self.is_withdrawn(id) {
+            gate = Gate::Withdrawn;
+        }
         let Some(held) = self.gates.get_mut(usize::from(id.0)) else { return };
         *held = gate;
         // Until the next poll is through: what is judged in it was not judged yet.
@@ -175,7 +183,7 @@ impl Engine {
 
     /// Everything that this policy rests on was listed.
     pub fn is_open(&self, policy: PolicyId) -> bool {
-        self.gate(policy) != Gate::Closed
+        !self.gate(policy).awaits_a_list()
     }
 
     fn gate(&self, policy: PolicyId) -> Gate {

@@ -18,6 +18,7 @@ impl Engine {
         if view.is_none() {
             self.set_selects(now, id, &[]);
         }
+        let withdrawn = self.withdrawn_word(id);
         for roll in self.graph.rolls_of(id).to_vec() {
             let policy = self.graph.roll(roll).map(|r| r.policy);
             if !answers.iter().any(|a| Some(a.policy) == policy) {
@@ -37,7 +38,15 @@ impl Engine {
         };
         let mut anew = false;
         for answer in answers {
+            let first = self
+                .graph
+                .roll_for(id, answer.policy)
+                .and_then(|r| self.graph.roll(r)?.view.as_ref())
+                .is_none();
             anew |= self.set_answer(now, id, view, answer);
+            if let Some(word) = withdrawn.filter(|_| first) {
+                self.inherit(now, id, answer, word);
+            }
         }
         self.set_selects(now, id, &selects);
         self.hear(now, id, view, anew);
@@ -88,6 +97,7 @@ impl Engine {
             r.answer = None;
             r.known = None;
             r.judged = false;
+            r.withdrawn = false;
             r.doubted = false;
             r.phase = Phase::default();
             r.well = None;
@@ -123,7 +133,7 @@ impl Engine {
             let overdue = told.filter(|t| t.reason == ParentReason::ChildrenMissing && t.stalled);
             roll.missing = overdue.map(|_| Time::default());
             // What was judged of an older generation must never be rendered for this one.
-            roll.judged = false;
+            (roll.judged, roll.withdrawn) = (false, false);
         }
         if first {
             roll.answer = answer.told.map(restored);

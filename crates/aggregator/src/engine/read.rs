@@ -21,6 +21,8 @@ pub struct Trouble {
     pub child: ObjectId,
     /// Which of its verdicts counts.
     pub lens: u8,
+    /// The rule that made it is another one now: that verdict does not count.
+    pub withdrawn: bool,
 }
 
 /// One roll, as metrics and pages read it.
@@ -117,7 +119,7 @@ impl Engine {
     }
 
     pub(super) fn has_word(&self, roll: &Roll) -> bool {
-        roll.judged && self.is_open(roll.policy)
+        roll.judged && (self.is_open(roll.policy) || roll.withdrawn)
     }
 
     /// Nothing is written for this policy.
@@ -144,6 +146,7 @@ impl Engine {
                 kind: t.kind,
                 child: t.child,
                 lens,
+                withdrawn: self.graph.withdrawn.has(policy, t.group),
             })
         })
     }

@@ -34,7 +34,8 @@ impl Graph {
     }
 
     fn turn(&mut self, child: ObjectId, edge: Edge, cyclic: bool) {
-        let weight = if cyclic { edge.weight } else { self.weight(child, edge.lens) };
+        let Some(policy) = self.roll(edge.roll).map(|r| r.policy) else { return };
+        let weight = if cyclic { edge.weight } else { self.weight(child, edge.lens, policy, edge.group) };
         let node = self.node_mut(child);
         for held in node.edges.as_mut_slice().iter_mut().filter(|e| **e == edge) {
             *held = Edge { cyclic, weight, ..edge };

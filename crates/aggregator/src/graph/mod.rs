@@ -4,6 +4,7 @@ mod cycle;
 mod few;
 mod nodes;
 mod selected;
+mod withdrawn;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +18,7 @@ use crate::roll::{Roll, Trouble};
 use crate::types::{Digest, KindId, Link, ObjectId, PolicyId, RollId, SelectorId, Target};
 use nodes::Nodes;
 use selected::Selectors;
+pub(crate) use withdrawn::{Withdrawn, bit};
 
 /// A child's edge to one roll.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,6 +74,7 @@ pub(crate) struct Graph {
     rolls: Vec<Option<Box<Roll>>>,
     free: Vec<RollId>,
     pub(crate) selectors: Selectors,
+    pub(crate) withdrawn: Withdrawn,
 }
 
 impl Graph {
@@ -155,10 +158,11 @@ impl Graph {
         true
     }
 
-    /// How an object counts for its owners: by its own roll where it is a parent, else by what it says of itself.
-    pub(crate) fn weight(&self, id: ObjectId, lens: u8) -> Weight {
+    /// How an object counts for its owners: by its own roll where it is a parent, else by what it says of itself,
+    /// unless the rule that made that of it is another one now.
+    fn weight(&self, id: ObjectId, lens: u8, policy: PolicyId, group: u8) -> Weight {
         let own = self.node(id).map_or(UNSEEN, |n| n.weights.get(lens));
-        weigh(own, self.rolled(id))
+        weigh(if self.withdrawn.has(policy, group) { UNSEEN } else { own }, self.rolled(id))
     }
 
     /// How an object stands by its own rolls, where it is a parent that was seen.
@@ -199,7 +203,7 @@ impl Graph {
             return Vec::new();
         }
         let (kind, name) = (node.kind, node.name);
-        let weight = self.weight(child, lens);
+        let weight = self.weight(child, lens, link.policy, group);
         self.node_mut(child).edges.push(Edge { roll, group, lens, cyclic, weight });
         let Some(r) = self.roll_mut(roll) else { return Vec::new() };
         r.edges += 1;
@@ -256,7 +260,13 @@ impl Graph {
         let rolled = self.rolled(child);
         let Some(Node { edges, weights, kind, .. }) = self.nodes.find_mut(child) else { return };
         for edge in edges.as_mut_slice().iter_mut().filter(|e| !e.cyclic) {
-            let weight = weigh(weights.get(edge.lens), rolled);
+            let mut own = weights.get(edge.lens);
+            if !self.withdrawn.is_empty() {
+                let roll = self.rolls.get(edge.roll.0 as usize).and_then(Option::as_ref);
+                own =
+                    if roll.is_some_and(|r| self.withdrawn.has(r.policy, edge.group)) { UNSEEN } else { own };
+            }
+            let weight = weigh(own, rolled);
             let was = std::mem::replace(&mut edge.weight, weight);
             if was != weight
                 && let Some(Some(roll)) = self.rolls.get_mut(edge.roll.0 as usize)
@@ -289,9 +299,10 @@ impl Graph {
     /// The tallies of a roll, counted anew from the edges of all nodes.
     pub(crate) fn recount(&self, id: RollId) -> BTreeMap<u8, Tally> {
         let mut groups = BTreeMap::<u8, Tally>::new();
+        let Some(policy) = self.roll(id).map(|r| r.policy) else { return groups };
         for (child, node) in self.nodes.iter() {
             for edge in node.edges.iter().filter(|e| e.roll == id && !e.cyclic) {
-                groups.entry(edge.group).or_default().add(self.weight(child, edge.lens));
+                groups.entry(edge.group).or_default().add(self.weight(child, edge.lens, policy, edge.group));
             }
         }
         groups

@@ -51,6 +51,8 @@ pub(crate) struct Roll {
     pub(crate) known: Option<ParentReason>,
     /// That answer is our own, not one restored from what the parent says.
     pub(crate) judged: bool,
+    /// That answer takes back what rested on a rule that is another one now.
+    pub(crate) withdrawn: bool,
     /// It was answered to be well, but what was seen since, and waits to be judged, says otherwise.
     pub(crate) doubted: bool,
     /// It waits for a parent below it to be judged.
@@ -102,6 +104,7 @@ impl Roll {
             answer: None,
             known: None,
             judged: false,
+            withdrawn: false,
             doubted: false,
             held: false,
             mute: false,

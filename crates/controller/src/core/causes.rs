@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use aggregator::{ObjectId, PolicyId, Role, Trouble};
-use readiness::{Level, Time};
+use readiness::{Level, Reason, Time};
 
 use super::Core;
 
@@ -107,6 +107,9 @@ impl Core {
             deeper.or(missing).unwrap_or_else(|| answer.reason.word().to_owned())
         });
         let own = || {
+            if trouble.withdrawn {
+                return Reason::RuleChanged.to_string();
+            }
             let through =
                 |row: &watcher::reflector::Row| row.through(trouble.lens).at(now).reason.to_string();
             self.reflector.read(trouble.child, through).unwrap_or_default()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aggregator::{KindId, KindState};
+use aggregator::{KindId, KindState, PolicyId};
 use readiness::Time;
 use timer::Deadlines;
 use watcher::Cause;
@@ -31,6 +31,8 @@ pub enum News {
     Trouble(Cause, String),
     /// It is not followed any more.
     Stopped,
+    /// It is about to be followed anew because these policies judge these of their groups (as bits) by another rule now.
+    RuleChanged(Vec<(PolicyId, u64)>),
 }
 
 /// What is known of every kind's list and watch.
@@ -54,6 +56,7 @@ impl Health {
         let kind = self.kinds.entry(id).or_default();
         match news {
             News::Starting => *kind = Kind::default(),
+            News::RuleChanged(_) => return None,
             News::Absent => (kind.state, kind.trouble) = (KindState::Absent, None),
             News::Listing => {
                 kind.listing = true;

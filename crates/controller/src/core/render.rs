@@ -61,6 +61,10 @@ impl Core {
                 format!("can neither watch nor list {}", self.kinds_in(policy, KindState::Stale))
             }
             ParentReason::TemplateFailed => self.unrendered(parent, policy),
+            // The policy that it knows them by is another one now.
+            ParentReason::ChildrenUnknown if !self.has_troubles(parent, policy) => {
+                format!("the rule for its children changed; {total} not judged anew yet")
+            }
             _ => {
                 let causes = self.causes(parent, policy, Role::Critical, now);
                 match total - ready {
@@ -76,6 +80,10 @@ impl Core {
             format!("; not counted: {cycles} in an ownerReference cycle")
         };
         bounded(text + &cycles)
+    }
+
+    fn has_troubles(&self, parent: ObjectId, policy: PolicyId) -> bool {
+        self.engine.troubles(parent, policy, Role::Critical).next().is_some()
     }
 
     fn kinds_in(&self, policy: PolicyId, state: KindState) -> String {

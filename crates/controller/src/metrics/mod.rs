@@ -215,7 +215,7 @@ impl Metrics {
         match news {
             News::Alive | News::Synced => self.last_event.with_label_values(&[kind]).set(seconds(now)),
             News::Trouble(cause, _) => self.restarts.with_label_values(&[kind, cause.label()]).inc(),
-            News::Starting | News::Listing | News::Absent | News::Stopped => {}
+            News::Starting | News::Listing | News::Absent | News::Stopped | News::RuleChanged(_) => {}
         }
     }
 

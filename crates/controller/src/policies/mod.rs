@@ -1,5 +1,6 @@
 //! Policies: read from the cluster or from a file, checked, turned into a plan, and told what became of them.
 
+mod changed;
 mod compile;
 mod file;
 mod groups;

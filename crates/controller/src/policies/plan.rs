@@ -55,6 +55,8 @@ pub(crate) struct KindPlan {
     pub(crate) key: KindKey,
     /// The version to follow; left out, the preferred one.
     pub(crate) version: Option<String>,
+    /// A library of scripts that judges it was not read yet: it is not followed before.
+    pub(crate) waits: bool,
     /// Everything else; `counted` is known once the server was asked.
     pub(crate) interest: Interest,
 }
@@ -190,6 +192,7 @@ impl Plan {
             id,
             key: (group.to_owned(), kind.to_owned()),
             version: None,
+            waits: false,
             interest: Interest {
                 id,
                 judge: Kind::of(group, kind),
@@ -209,6 +212,9 @@ impl Plan {
 
 impl KindPlan {
     fn add_child(&mut self, policy: &InUse, at: u8, group: &CompiledGroup, libraries: &Libraries) {
+        if let Some(GroupRule::Library(name)) = &group.rule {
+            self.waits |= !libraries.is_read(name);
+        }
         let rule = group.rule.as_ref().map(|rule| {
             let (rule, source) = match rule {
                 GroupRule::Own { rule, source } => (Arc::clone(rule), Arc::clone(source)),

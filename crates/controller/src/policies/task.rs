@@ -13,6 +13,7 @@ use tracing::{info, warn};
 use watcher::plan::Selector;
 use watcher::{ApiKind, Cause, Event, FollowOptions, Parent, Wire, follow, wire::Meta};
 
+use super::changed::same_but_for_rules;
 use super::libraries::Libraries;
 use super::plan::{InUse, KindKey, Plan, Registry, plan};
 use super::status::StatusWriter;
@@ -131,8 +132,9 @@ impl Policies {
             let events = follow(&self.setting.client, &namespace_kind(), None, FollowOptions::new(seed));
             state.namespaces = Some(events.boxed());
         }
-        self.plans.send(plan.clone())?;
+        // First what happens to the kinds: the loop has to know that what they said does not hold before it hears of the plan.
         kinds.follow(&plan);
+        self.plans.send(plan)?;
         Ok(())
     }
 
@@ -259,9 +261,15 @@ impl State {
     }
 
     fn id(&mut self, policy: &Found) -> PolicyId {
-        if let Some((id, old)) = self.ids.get(&policy.name)
-            && (&old.uid, old.generation) == (&policy.uid, policy.generation)
+        let same = |old: &Found| match (&old.spec, &policy.spec) {
+            (Ok(old), Ok(new)) => same_but_for_rules(old, new),
+            _ => false,
+        };
+        if let Some((id, old)) = self.ids.get_mut(&policy.name)
+            && old.uid == policy.uid
+            && (old.generation == policy.generation || same(old))
         {
+            *old = policy.clone();
             return *id;
         }
         let id = self.registry.policy();

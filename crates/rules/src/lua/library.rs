@@ -90,6 +90,16 @@ impl Library {
         self.layers.iter().find_map(|layer| layer.script(&key)).map(Result::as_ref)
     }
 
+    /// Where a script for this kind would be looked for first.
+    pub fn place(&self, group: &str, kind: &str) -> String {
+        let slash = if group.is_empty() { "" } else { "/" };
+        if self.layers.first().is_some_and(|layer| layer.segments) {
+            return format!("{group}{slash}{kind}/health.lua");
+        }
+        let underscore = if group.is_empty() { "" } else { "_" };
+        format!("resource.customizations.health.{group}{underscore}{kind}")
+    }
+
     /// What the script for the object's kind says of it; `None` where the library has no script for it.
     pub fn judge(&self, object: &Value, now: Time) -> Option<Outcome> {
         let gvk = Gvk::of(object);

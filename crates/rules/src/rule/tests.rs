@@ -153,7 +153,10 @@ fn a_library_answers_by_kind_and_says_where_it_has_no_answer() {
     let rule = Rule::compile(&Spec::Library { name: "argocd-cm", scripts }).unwrap();
     let of = |kind: &str| shown(&rule, &json!({"apiVersion": "example.com/v1", "kind": kind}));
     assert_eq!(of("Db"), says(Level::Ready, "Healthy", "Db", "argocd-cm example.com/Db line 1"));
-    assert_eq!(of("Other").2, "argocd-cm has no script for Other of example.com/v1");
+    assert_eq!(
+        of("Other").2,
+        "argocd-cm has no script for Other of example.com/v1: no resource.customizations.health.example.com_Other, no wildcard"
+    );
     assert_eq!(of("Broken").1, "RuleFailed");
     let twice = r#"{"kind": "Other", "apiVersion": "example.com/v1", "kind": "Db", "metadata": null}"#;
     assert_eq!(rule.judge(Object::Text(twice), NOW).assessment.verdict.level, Level::Ready);

@@ -1,0 +1,200 @@
+//! Rules that change under a parent.
+
+use aggregator::{Group, KindId, KindState, PolicyId};
+use readiness::Level::{Failed, Progressing, Ready, Unknown};
+
+use crate::server::Status;
+use crate::world::{CHILDREN, PARENTS, POLICY, World};
+use crate::{group, groups, policy};
+
+const EXTRAS: KindId = KindId(2);
+
+/// `db` rests on a child and on an extra, `plain` on a child alone; all are ready.
+fn two_groups() -> World {
+    let extras = Group { min: 0, ..group(EXTRAS) };
+    let mut w = World::with(groups(vec![group(CHILDREN), extras]));
+    for db in ["db", "plain"] {
+        w.parent(db);
+        w.child(&format!("{db}-web"), db, Ready);
+    }
+    w.create("extra", EXTRAS, Ready, |extra| extra.owners = vec![(POLICY, 1, "db".to_owned())]);
+    w.run(20_000);
+    assert_eq!((w.says("db"), w.says("plain")), ("AllChildrenReady".into(), "AllChildrenReady".into()));
+    w
+}
+
+/// The rule of the second group changes: its kind is listed anew.
+fn change_the_rule(w: &mut World) {
+    w.engine.withdraw(w.now, POLICY, 1 << 1);
+    w.kind(EXTRAS, KindState::Listing);
+}
+
+#[test]
+fn what_rested_on_the_old_rule_is_unknown_until_the_list_by_the_new_one_is_through() {
+    let mut w = two_groups();
+    change_the_rule(&mut w);
+    w.run(600_000);
+    assert_eq!(w.says("db"), "ChildrenUnknown", "however long that takes");
+    assert_eq!(w.engine.miscounted(), None);
+    w.kind(EXTRAS, KindState::Synced);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    assert_eq!(w.engine.miscounted(), None);
+}
+
+#[test]
+fn what_does_not_rest_on_the_old_rule_is_left_as_it_stands() {
+    let mut w = two_groups();
+    let before = w.told("plain").len();
+    change_the_rule(&mut w);
+    w.run(60_000);
+    w.kind(EXTRAS, KindState::Synced);
+    w.run(60_000);
+    assert_eq!(w.told("plain").len(), before);
+}
+
+#[test]
+fn a_list_without_a_changed_rule_takes_nothing_back() {
+    let mut w = two_groups();
+    let before = w.told("db").len();
+    w.kind(EXTRAS, KindState::Listing);
+    w.run(60_000);
+    w.kind(EXTRAS, KindState::Synced);
+    w.run(60_000);
+    assert_eq!(w.told("db").len(), before);
+}
+
+#[test]
+fn what_the_new_rule_says_counts_only_when_all_of_its_kind_was_judged() {
+    let mut w = two_groups();
+    w.create("other", EXTRAS, Ready, |extra| extra.owners = vec![(POLICY, 1, "db".to_owned())]);
+    w.run(20_000);
+    change_the_rule(&mut w);
+    w.turn("extra", Failed);
+    w.turn("other", Progressing);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "ChildrenUnknown");
+    w.turn("extra", Ready);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "ChildrenUnknown");
+    w.kind(EXTRAS, KindState::Synced);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "ChildrenProgressing");
+}
+
+#[test]
+fn a_failure_that_rests_on_another_rule_stands() {
+    let mut w = two_groups();
+    w.turn("db-web", Failed);
+    w.run(20_000);
+    let before = w.told("db").len();
+    change_the_rule(&mut w);
+    w.run(60_000);
+    w.kind(EXTRAS, KindState::Synced);
+    w.run(60_000);
+    assert!(w.words("db")[before..].iter().all(|word| word == "ChildrenFailed"), "{:?}", w.words("db"));
+}
+
+#[test]
+fn a_child_that_appears_meanwhile_rests_on_the_new_rule_and_is_unknown_too() {
+    let mut w = two_groups();
+    change_the_rule(&mut w);
+    w.run(20_000);
+    w.create("late", EXTRAS, Ready, |extra| extra.owners = vec![(POLICY, 1, "plain".to_owned())]);
+    w.run(20_000);
+    assert_eq!(w.says("plain"), "ChildrenUnknown");
+}
+
+#[test]
+fn a_changed_rule_of_one_policy_is_nothing_to_another_over_the_same_children() {
+    const OTHER: PolicyId = PolicyId(2);
+    let mut w = World::empty();
+    w.policy(POLICY, policy());
+    w.policy(OTHER, policy());
+    w.sync();
+    w.parent_so("db", |p| p.policies.push(OTHER));
+    w.create("web", CHILDREN, Ready, |web| {
+        web.owners = vec![(POLICY, 0, "db".to_owned()), (OTHER, 0, "db".to_owned())];
+    });
+    w.run(20_000);
+    w.engine.withdraw(w.now, POLICY, 1);
+    w.kind(CHILDREN, KindState::Listing);
+    w.run(20_000);
+    assert_eq!(
+        (w.says("db"), w.says_for("db", OTHER)),
+        ("ChildrenUnknown".into(), "AllChildrenReady".into())
+    );
+    w.kind(CHILDREN, KindState::Synced);
+    w.run(20_000);
+    assert_eq!(
+        (w.says("db"), w.says_for("db", OTHER)),
+        ("AllChildrenReady".into(), "AllChildrenReady".into())
+    );
+}
+
+#[test]
+fn a_changed_rule_climbs() {
+    let mut w = World::empty();
+    w.policy(POLICY, groups(vec![group(CHILDREN)]));
+    w.policy(PolicyId(2), groups(vec![group(PARENTS)]));
+    w.sync();
+    w.parent_so("shop", |p| p.policies = vec![PolicyId(2)]);
+    w.parent("db");
+    w.change("db", |db| db.owners = vec![(PolicyId(2), 0, "shop".to_owned())]);
+    w.child("web", "db", Ready);
+    w.run(30_000);
+    assert_eq!(w.says_for("shop", PolicyId(2)), "AllChildrenReady");
+    w.engine.withdraw(w.now, POLICY, 1);
+    w.kind(CHILDREN, KindState::Listing);
+    w.run(20_000);
+    assert_eq!(w.says_for("shop", PolicyId(2)), "ChildrenUnknown");
+    w.turn("web", Unknown);
+    w.kind(CHILDREN, KindState::Synced);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "ChildrenUnknown", "now by the new rule's own word");
+}
+
+#[test]
+fn at_a_start_nothing_was_said_by_an_old_rule() {
+    let mut w = two_groups();
+    let before = w.told("db").len();
+    w.restart(&[]);
+    w.kind(EXTRAS, KindState::Listing);
+    w.run(60_000);
+    assert_eq!(w.told("db").len(), before);
+}
+
+#[test]
+fn a_policy_that_became_another_takes_back_what_the_old_one_said_even_where_that_could_not_any_more() {
+    const NEXT: PolicyId = PolicyId(2);
+    let mut w = two_groups();
+    let next = w.policies[&POLICY].clone();
+    // The new one lists everything anew; the parent comes before the old one had its turn to speak.
+    w.engine.withdraw(w.now, POLICY, 1 << 1);
+    for kind in [PARENTS, CHILDREN, EXTRAS] {
+        w.kind(kind, KindState::Listing);
+    }
+    w.policy(NEXT, next);
+    // Both have the same condition, which is where what was said is read from.
+    let renamed =
+        |status: &Status| -> Status { status.values().map(|entry| (NEXT, entry.clone())).collect() };
+    w.log.iter_mut().for_each(|written| written.after = renamed(&written.after));
+    for db in ["db", "plain"] {
+        w.change_parent(db, |p| {
+            p.policies = vec![NEXT];
+            p.status = renamed(&p.status);
+        });
+    }
+    w.kind(PARENTS, KindState::Synced);
+    w.run(60_000);
+    let of = |w: &World, db| w.says_for(db, NEXT);
+    assert_eq!((of(&w, "db"), of(&w, "plain")), ("ChildrenUnknown".into(), "AllChildrenReady".into()));
+    for name in ["db-web", "plain-web", "extra"] {
+        w.change(name, |child| child.owners.iter_mut().for_each(|owner| owner.0 = NEXT));
+    }
+    w.kind(CHILDREN, KindState::Synced);
+    w.kind(EXTRAS, KindState::Synced);
+    w.engine.set_policy(w.now, POLICY, None);
+    w.run(60_000);
+    assert_eq!((of(&w, "db"), of(&w, "plain")), ("AllChildrenReady".into(), "AllChildrenReady".into()));
+}

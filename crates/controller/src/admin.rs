@@ -1,4 +1,4 @@
-//! The listener: `/metrics`, `/livez`, `/readyz`. Read-only.
+//! The listener: `/metrics`, `/livez`, `/readyz`, and the page. Read-only.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -15,6 +15,8 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
+use crate::page::Page;
+use crate::patience::Patient;
 use crate::snapshot::Snapshot;
 
 /// What the pages show.
@@ -34,14 +36,16 @@ pub(crate) struct Pages {
 pub(crate) async fn serve(
     listener: TcpListener,
     pages: Pages,
+    page: Page,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
     let router = Router::new()
         .route("/metrics", get(metrics))
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(readyz))
-        .with_state(pages);
-    axum::serve(listener, router)
+        .with_state(pages)
+        .merge(page.router());
+    axum::serve(Patient(listener), router)
         .with_graceful_shutdown(async move { stop.cancelled().await })
         .await
         .context("failed to serve HTTP")

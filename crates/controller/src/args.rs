@@ -23,7 +23,8 @@ pub struct ClusterArgs {
 /// `rollcall run`.
 #[derive(Args, Clone, Debug)]
 pub struct RunArgs {
-    /// Address of /metrics, /livez, /readyz.
+    /// Address of the page, its API, /metrics, /livez, /readyz. Page and API ask for a Kubernetes token, unless this is a
+    /// loopback address.
     #[arg(long, env = "ROLLCALL_LISTEN", default_value = "0.0.0.0:8080", value_name = "ADDR")]
     pub listen: SocketAddr,
     /// How often a parent that is not ready is read again live, with the children that hold it back; 0s: never.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use aggregator::{KindId, KindState, ObjectId, Outcome, PolicyId};
 use readiness::Time;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
@@ -16,6 +16,7 @@ use crate::core::{Ages, Core, Health, Read, TreeNode, Write};
 use crate::kinds::News;
 use crate::lease::Mandate;
 use crate::metrics::Metrics;
+use crate::page::Ask;
 use crate::policies::Plan;
 use crate::snapshot::{Since, Snapshot};
 use crate::transitions::Transitions;
@@ -70,6 +71,7 @@ enum Input {
     Kind(KindId, News),
     Plan(Arc<Plan>),
     Children(Vec<ObjectId>),
+    Ask(Ask),
 }
 
 /// The ends of the channels that the loop holds.
@@ -94,6 +96,8 @@ pub(crate) struct Wires {
     pub(crate) trees: Option<Trees>,
     /// To Events, history and the live page.
     pub(crate) transitions: Arc<Transitions>,
+    /// What the page wants to know: rarely, and never much at a time.
+    pub(crate) asks: Receiver<Ask>,
 }
 
 /// The loop and what it owns.
@@ -156,6 +160,7 @@ impl Drive {
                 Input::Leads(leads) => self.set_leads(leads),
                 Input::Kind(kind, news) => self.kind(kind, &news),
                 Input::Plan(plan) => self.set_plan(plan),
+                Input::Ask(ask) => ask.answer(&self.core, now),
                 Input::Children(moved) => {
                     self.moved = true;
                     self.core.take_in(self.clock.now(), &moved);
@@ -180,6 +185,8 @@ impl Drive {
             settled = wires.settled.recv() => Input::Settled(settled.ok_or_else(gone)?),
             news = wires.news.recv() => news.map(|(kind, news)| Input::Kind(kind, news)).ok_or_else(gone)?,
             plan = wires.plans.recv() => Input::Plan(plan.ok_or_else(gone)?),
+            // Before the dirty set, which may be full for long; whoever asks waits between two questions.
+            Some(ask) = wires.asks.recv() => Input::Ask(ask),
             () = wires.dirty.notified() => {
                 let moved = self.core.reflector.take_dirty(TURN);
                 if self.core.reflector.dirty() > 0 {

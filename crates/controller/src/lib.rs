@@ -27,6 +27,10 @@ mod metrics;
 #[cfg(feature = "io")]
 pub mod offline;
 #[cfg(feature = "io")]
+mod page;
+#[cfg(feature = "io")]
+mod patience;
+#[cfg(feature = "io")]
 pub mod policies;
 #[cfg(feature = "io")]
 pub mod rbac;

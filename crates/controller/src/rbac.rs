@@ -63,6 +63,9 @@ pub fn yaml(policies: &[Compiled], crds: &Crds, namespaces: &[String], subject: 
         let own = [
             rule("rollcall.dev", &["readinesspolicies"], &["get", "list", "watch"]),
             rule("rollcall.dev", &["readinesspolicies/status"], &["get", "patch"]),
+            // Who looks at the page, and what may they see?
+            rule("authentication.k8s.io", &["tokenreviews"], &["create"]),
+            rule("authorization.k8s.io", &["subjectaccessreviews"], &["create"]),
         ];
         let all: Vec<_> = own.into_iter().chain(rules.iter().cloned()).collect();
         role(&mut out, NAME, "ClusterRole", None, &all);

@@ -22,6 +22,7 @@ use crate::kinds::Setting;
 use crate::lease::{self, LeaseName};
 use crate::look::Looker;
 use crate::metrics::Metrics;
+use crate::page::{self, Page};
 use crate::policies::{Policies, Source, read_file};
 use crate::snapshot::Snapshot;
 use crate::transitions::Transitions;
@@ -88,6 +89,7 @@ impl Service {
         let (writes, writes_out) = mpsc::unbounded_channel();
         let (outcomes_in, outcomes) = mpsc::unbounded_channel();
         let (looks, looks_out) = mpsc::unbounded_channel();
+        let (asks_in, asks) = mpsc::channel(page::ASKS);
         let (snapshot, snapshots) = watch::channel(Arc::new(Snapshot::default()));
         let (read, was_read) = watch::channel(matches!(source, Source::File(_)));
         let known = crate::kinds::Known::default();
@@ -106,6 +108,8 @@ impl Service {
             outcomes: metrics.events.clone(),
             instance: crate::events::host_name(),
         });
+        // Whoever listens hears the end when the loop has ended: nobody else keeps it alive.
+        let told = Arc::downgrade(&transitions);
         let wires = Wires {
             dirty,
             news,
@@ -117,6 +121,7 @@ impl Service {
             snapshot,
             trees,
             transitions,
+            asks,
         };
         let drive = Drive::new(core, clock, wires, metrics.clone());
         let wanted = Setting {
@@ -146,6 +151,17 @@ impl Service {
             mandate,
             seed: seed.derive(3),
         };
+        let page = Page::new(page::Setting {
+            listen: listener.local_addr()?,
+            client: client.clone(),
+            reflector: reflector.clone(),
+            known: known.clone(),
+            clock,
+            asks: asks_in,
+            snapshot: snapshots.clone(),
+            transitions: told,
+            stop: stop.child_token(),
+        });
         let looker = Looker { client, reflector, known, metrics: metrics.clone(), rate: args.resync_rate };
         let auditor = looker.clone();
         let pages = Pages {
@@ -194,7 +210,8 @@ impl Service {
                 Ok(())
             });
         }
-        tasks.spawn("the listener", admin::serve(listener, pages, stop.child_token()));
+        tasks.spawn("the page", page.clone().run(stop.child_token()));
+        tasks.spawn("the listener", admin::serve(listener, pages, page, stop.child_token()));
         tasks.supervise(&stop).await
     }
 }

@@ -49,6 +49,8 @@ pub(crate) struct NotReady {
     pub(crate) parent: ObjectId,
     /// Its policy.
     pub(crate) policy: String,
+    /// The policy, in one of its generations.
+    pub(crate) id: PolicyId,
     /// Its namespace.
     pub(crate) namespace: String,
     /// Its name.
@@ -164,6 +166,7 @@ fn count(
             let unready = (!ready).then(|| NotReady {
                 parent: roll.parent,
                 policy: policy.to_owned(),
+                id: roll.policy,
                 namespace: row.namespace.to_string(),
                 name: row.name.to_string(),
                 reason: roll.answer.reason,

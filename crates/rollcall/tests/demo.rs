@@ -150,7 +150,7 @@ fn where_the_port_is_taken_another_is_offered() {
     BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
-    assert!(line.starts_with("metrics: http://127.0.0.1:"), "{line}");
+    assert!(line.starts_with("page: http://127.0.0.1:"), "{line}");
     assert!(line.ends_with(&format!("({} is taken)\n", taken.port())), "{line}");
 }
 

@@ -53,6 +53,8 @@ pub struct ChildOf {
     pub policy: PolicyId,
     /// In this one of its groups.
     pub group: u8,
+    /// Which of its verdicts counts.
+    pub lens: u8,
     /// May it turn the parent?
     pub role: Role,
 }
@@ -70,7 +72,14 @@ impl Engine {
             let roll = self.graph.roll(edge.roll)?;
             let policy = self.policies.get(usize::from(roll.policy.0))?.as_ref()?;
             let role = policy.groups.get(usize::from(edge.group))?.role;
-            Some(ChildOf { child, parent: roll.parent, policy: roll.policy, group: edge.group, role })
+            Some(ChildOf {
+                child,
+                parent: roll.parent,
+                policy: roll.policy,
+                group: edge.group,
+                lens: edge.lens,
+                role,
+            })
         })
     }
 
@@ -149,6 +158,12 @@ impl Engine {
                 withdrawn: self.graph.withdrawn.has(policy, t.group),
             })
         })
+    }
+
+    /// Whether the children of one group may turn a parent.
+    pub fn role(&self, policy: PolicyId, group: u8) -> Option<Role> {
+        let policy = self.policies.get(usize::from(policy.0))?.as_ref()?;
+        policy.groups.get(usize::from(group)).map(|g| g.role)
     }
 
     /// How the children of one group stand.

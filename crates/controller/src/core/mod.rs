@@ -12,6 +12,7 @@ pub mod reply;
 mod transition;
 mod tree;
 mod words;
+mod world;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,6 +33,7 @@ pub use reply::Reply;
 pub use transition::{Culprit, Place, Transition};
 pub use tree::{Ages, TreeNode};
 pub use words::{GroupWords, PolicyWords};
+pub use world::{GroupNow, Standing, Words, World};
 
 /// The engine, the reflector that it is fed from, and the names of things.
 pub struct Core {

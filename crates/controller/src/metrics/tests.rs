@@ -43,6 +43,7 @@ fn not_ready(at: usize, name: &str, reason: ParentReason) -> NotReady {
     NotReady {
         parent: ObjectId(at as u32),
         policy: format!("policy-{}", at % POLICIES),
+        id: PolicyId((at % POLICIES) as u16),
         namespace: format!("team-{}", at % 100),
         name: name.to_owned(),
         reason,

@@ -1,4 +1,4 @@
-//! Where the demo serves its metrics.
+//! Where the demo serves its page and its metrics.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -21,7 +21,7 @@ pub(super) async fn bind(wanted: Option<SocketAddr>, once: bool) -> anyhow::Resu
     };
     let at = listener.local_addr().context("failed to read the listener's address")?;
     let taken = if taken { format!(" ({} is taken)", addr.port()) } else { String::new() };
-    Ok((listener, format!("metrics: http://{at}/metrics{taken}")))
+    Ok((listener, format!("page: http://{at}{taken}")))
 }
 
 #[cfg(test)]

@@ -51,7 +51,7 @@ pub(crate) struct DemoArgs {
     /// How fast: 2 is twice as fast, 0.5 half as fast, 0 leaves out every pause [default: 1; with --once 4].
     #[arg(long, value_name = "N", value_parser = pace::speed)]
     speed: Option<f64>,
-    /// Address of /metrics, /livez, /readyz; where it is taken, a free port beside it [default: 127.0.0.1:8080; with
+    /// Address of the page, its API, /metrics, /livez, /readyz; where it is taken, a free port beside it [default: 127.0.0.1:8080; with
     /// --once a free port].
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,

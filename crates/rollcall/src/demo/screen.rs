@@ -172,7 +172,7 @@ mod tests {
             what: "Pod books-db-0 crash-loops.",
             past: vec![said.clone(); 40],
             said,
-            listening: "metrics: http://127.0.0.1:8080/metrics".to_owned(),
+            listening: "page: http://127.0.0.1:8080".to_owned(),
             kubectl: "kubectl -s 127.0.0.1:40351".to_owned(),
             since: 1,
             ..Caption::default()
@@ -195,7 +195,7 @@ mod tests {
             lines[0].fit(80, false),
             "rollcall demo   5 of 9 · A grandchild fails and recovers                  01:04"
         );
-        let foot = "metrics: http://127.0.0.1:8080/metrics · kubectl -s 127.0.0.1:40351  Ctrl-C ends";
+        let foot = "page: http://127.0.0.1:8080 · kubectl -s 127.0.0.1:40351             Ctrl-C ends";
         assert_eq!(lines[23].fit(80, false), foot);
         let over = Caption { over: true, met: 25, ..caption() };
         let foot = "All 25 expectations held. kubectl -s 127.0.0.1:40351                 Ctrl-C ends";

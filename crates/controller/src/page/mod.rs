@@ -1,0 +1,145 @@
+//! The live page and its API. Read-only. What is shown is made beside the loop, from one walk of it, and only while
+//! somebody looks.
+//!
+//! **Who may see what.** On loopback, whoever gets there. Anywhere else, each object is shown to those who may `list` its
+//! kind in its namespace; what may not be seen is not counted either.
+
+mod api;
+mod branch;
+mod desk;
+mod gate;
+mod refusal;
+mod seen;
+mod shown;
+mod since;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Weak};
+
+use axum::Router;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tokio::sync::{Semaphore, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use watcher::reflector::Reflector;
+
+pub(crate) use desk::Ask;
+
+use crate::drive::Clock;
+use crate::kinds::Known;
+use crate::snapshot::Snapshot;
+use crate::transitions::Transitions;
+
+/// So many streams may be open at a time.
+const STREAMS: usize = 1_000;
+/// So many questions may wait for the loop.
+pub(crate) const ASKS: usize = 16;
+
+/// Nothing but our own files, no frames, no markup from strings.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+
+/// What the page is made of.
+#[derive(Clone)]
+pub(crate) struct Page(Arc<Parts>);
+
+struct Parts {
+    desk: Arc<desk::Desk>,
+    gate: gate::Gate,
+    client: kube::Client,
+    known: Known,
+    streams: Arc<Semaphore>,
+    /// Live reads for those who look closer.
+    looks: Semaphore,
+    stop: CancellationToken,
+}
+
+/// What it is given.
+pub(crate) struct Setting {
+    /// Where it is served.
+    pub(crate) listen: SocketAddr,
+    /// The client.
+    pub(crate) client: kube::Client,
+    /// What is known of the world.
+    pub(crate) reflector: Arc<Reflector>,
+    /// Where kinds are served.
+    pub(crate) known: Known,
+    /// The time.
+    pub(crate) clock: Clock,
+    /// To the loop.
+    pub(crate) asks: mpsc::Sender<Ask>,
+    /// Changes where something moved.
+    pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
+    /// The last ones of each parent.
+    pub(crate) transitions: Weak<Transitions>,
+    /// Ends streams.
+    pub(crate) stop: CancellationToken,
+}
+
+impl Page {
+    /// A page.
+    pub(crate) fn new(setting: Setting) -> Page {
+        let Setting { listen, client, reflector, known, clock, asks, snapshot, transitions, stop } = setting;
+        Page(Arc::new(Parts {
+            desk: Arc::new(desk::Desk::new(reflector, clock, asks, snapshot, transitions)),
+            gate: gate::Gate::new(client.clone(), clock, listen.ip().is_loopback()),
+            client,
+            known,
+            streams: Arc::new(Semaphore::new(STREAMS)),
+            looks: Semaphore::new(branch::AT_ONCE),
+            stop,
+        }))
+    }
+
+    /// Keeps those who listen up to date, until `stop`.
+    pub(crate) async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
+        self.0.desk.clone().run(stop).await
+    }
+
+    /// What it serves.
+    pub(crate) fn router(self) -> Router {
+        Router::new()
+            .route("/", get(async || asset("text/html; charset=utf-8", include_str!("assets/index.html"))))
+            .route("/app.js", get(async || asset(JS, include_str!("assets/app.js"))))
+            .route("/view.js", get(async || asset(JS, include_str!("assets/view.js"))))
+            .route("/words.js", get(async || asset(JS, include_str!("assets/words.js"))))
+            .route(
+                "/style.css",
+                get(async || asset("text/css; charset=utf-8", include_str!("assets/style.css"))),
+            )
+            .route("/icon.svg", get(async || asset("image/svg+xml", include_str!("assets/icon.svg"))))
+            .route("/api/v1/parents", get(api::parents))
+            .route("/api/v1/parents/{uid}", get(api::parent))
+            .route("/api/v1/parents/{uid}/branch", get(branch::branch))
+            .route("/api/v1/stream", get(stream::stream))
+            .layer(axum::middleware::map_response(guarded))
+            .with_state(self)
+    }
+}
+
+const JS: &str = "text/javascript; charset=utf-8";
+
+fn asset(kind: &'static str, text: &'static str) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, kind)], text)
+}
+
+/// What goes with every answer.
+async fn guarded(mut response: Response) -> Response {
+    let fixed: [(HeaderName, &str); 5] = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        // Nothing of a cluster stays behind in a browser; the page itself is small.
+        (header::CACHE_CONTROL, "no-store"),
+    ];
+    for (name, value) in fixed {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}

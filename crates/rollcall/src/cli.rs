@@ -12,7 +12,7 @@ use crate::complete::{self, CompletionArgs};
 use crate::demo::DemoArgs;
 use crate::eval::{self, EvalArgs};
 use crate::generate::{self, CrdDefaultsArgs, HealthLuaArgs};
-use crate::live::{TreeArgs, WaitArgs};
+use crate::live::{ExplainArgs, TreeArgs, WaitArgs};
 
 const FIRST_STEPS: &str = "\
 First steps:
@@ -64,6 +64,8 @@ enum Command {
     Check(CheckArgs),
     /// Show parents and what belongs to them in a live cluster, with verdicts and reasons. No service has to run.
     Tree(TreeArgs),
+    /// Say why objects are not ready: root causes first, which field decided, since when, who holds them, what to try.
+    Explain(ExplainArgs),
     /// Wait until objects and all that belongs to them are ready.
     Wait(WaitArgs),
     /// Print the script by which Argo CD reads what Rollcall writes, for the parents of policies.
@@ -135,6 +137,7 @@ impl Cli {
             Command::Rbac(args) => commands::rbac(&args),
             Command::Check(args) => commands::check(&args),
             Command::Tree(args) => commands::tree(&self.cluster, &args),
+            Command::Explain(args) => commands::explain(&self.cluster, &args),
             Command::Wait(args) => commands::wait(&self.cluster, &args),
             Command::HealthLua(args) => generate::health_lua(&args),
             Command::CrdDefaults(args) => generate::crd_defaults(&args),

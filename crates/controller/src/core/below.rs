@@ -57,11 +57,16 @@ pub fn below(reflector: &Reflector, interest: &Interest, child: &Child, object: 
     let owner = reflector.find(&child.meta.uid).filter(|_| interest.judge.owns_pods())?;
     let explains = |level| matches!(level, Level::Progressing | Level::Failed | Level::Stuck);
     let unready = reflector.read(owner, |row| explains(row.assessment.verdict.level)).unwrap_or(false);
-    let workload: Workload = unready.then(|| serde_json::from_str(object.get()).ok()).flatten()?;
-    let selector = text(&workload.spec?.selector?)?;
+    let selector = unready.then(|| selector(object)).flatten()?;
     let limits = interest.lenses.first()?.limits;
     let (namespace, name) = (child.meta.namespace.to_string(), child.meta.name.to_string());
     Some(Below { owner, namespace, name, selector, limits })
+}
+
+/// The label selector of a workload, as the API reads it.
+pub fn selector(object: &RawValue) -> Option<String> {
+    let workload: Workload = serde_json::from_str(object.get()).ok()?;
+    text(&workload.spec?.selector?)
 }
 
 fn text(selector: &Selector) -> Option<String> {
@@ -92,7 +97,7 @@ pub fn cause(pods: &[Child], workload: &str, limits: &Limits) -> Option<Refined>
 }
 
 /// Labels may be copied; the controller of a pod is the workload, or what a Deployment has named after itself.
-fn is_of(pod: &Child, workload: &str) -> bool {
+pub fn is_of(pod: &Child, workload: &str) -> bool {
     pod.meta.owners.iter().any(|owner| owner.controller && owner.name.starts_with(workload))
 }
 

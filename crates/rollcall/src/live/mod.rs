@@ -1,13 +1,18 @@
 //! A live cluster, read with the user's own rights and rolled up here: no service has to run for it.
 
+mod ask;
+mod command;
+mod explain;
 mod follow;
 mod gather;
+mod managers;
 mod pick;
 mod since;
 mod target;
 mod tree;
 mod wait;
 
+pub(crate) use explain::{ExplainArgs, explain};
 pub(crate) use tree::{TreeArgs, tree};
 pub(crate) use wait::{WaitArgs, wait};
 

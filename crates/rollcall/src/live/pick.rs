@@ -14,7 +14,7 @@ pub(super) fn pick(trees: &[TreeNode], targets: &[Target]) -> Vec<TreeNode> {
     let mut found: Vec<TreeNode> = Vec::new();
     let mut open: Vec<&TreeNode> = trees.iter().rev().collect();
     while let Some(node) = open.pop() {
-        if targets.iter().any(|target| is_meant(target, node)) {
+        if targets.iter().any(|target| target.is(node)) {
             if !found.iter().any(|other| key(other) == key(node)) {
                 found.push(node.clone());
             }
@@ -27,18 +27,8 @@ pub(super) fn pick(trees: &[TreeNode], targets: &[Target]) -> Vec<TreeNode> {
 
 /// The targets that nothing was found for, as a person wrote them.
 pub(super) fn lacking(found: &[TreeNode], targets: &[Target]) -> Vec<String> {
-    let lacks = |target: &&Target| !found.iter().any(|node| is_meant(target, node));
-    let title = |target: &Target| match &target.name {
-        Some(name) => format!("{} {name}", target.kind.kind),
-        None => target.kind.kind.clone(),
-    };
-    targets.iter().filter(lacks).map(title).collect()
-}
-
-fn is_meant(target: &Target, node: &TreeNode) -> bool {
-    target.kind.kind == node.kind
-        && target.kind.group == node.group
-        && target.name.as_ref().is_none_or(|name| *name == node.name)
+    let lacks = |target: &&Target| !found.iter().any(|node| target.is(node));
+    targets.iter().filter(lacks).map(ToString::to_string).collect()
 }
 
 /// What tells two objects apart for a person: group, kind, namespace, name.

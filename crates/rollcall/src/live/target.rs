@@ -1,6 +1,9 @@
 //! What a person calls an object: `database/orders`, `Database.example.com/orders`, `databases orders`.
 
+use std::fmt;
+
 use anyhow::bail;
+use controller::core::TreeNode;
 use kube::discovery::{Discovery, Scope};
 
 /// A kind as it was found in the cluster.
@@ -17,6 +20,24 @@ pub(super) struct Target {
     /// Its objects live in namespaces.
     pub(super) namespaced: bool,
     pub(super) name: Option<String>,
+}
+
+impl Target {
+    /// This node is meant.
+    pub(super) fn is(&self, node: &TreeNode) -> bool {
+        self.kind.kind == node.kind
+            && self.kind.group == node.group
+            && self.name.as_ref().is_none_or(|name| *name == node.name)
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.name {
+            Some(name) => write!(f, "{} {name}", self.kind.kind),
+            None => f.write_str(&self.kind.kind),
+        }
+    }
 }
 
 /// Splits `KIND/NAME…` or `KIND NAME…` into kinds and names, as kubectl does.

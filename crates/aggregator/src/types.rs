@@ -233,6 +233,8 @@ pub struct View<'a> {
     pub links: &'a [Link],
     /// When its verdict changes by itself.
     pub recheck: Option<Time>,
+    /// Whoever it counts for under such a policy also selects by this: as a StatefulSet claims volumes by their names.
+    pub lends: &'a [(PolicyId, SelectorId)],
     /// What it is as a parent, if it is one.
     pub parent: Option<&'a ParentView>,
 }

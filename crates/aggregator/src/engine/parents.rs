@@ -159,17 +159,25 @@ impl Engine {
             return;
         }
         let old = std::mem::replace(&mut parent.selects, selects.to_vec());
-        for (policy, selector) in old.iter().filter(|s| !selects.contains(s)) {
-            for (child, link) in self.graph.selectors.select(id, *policy, *selector, false) {
-                if let Some(roll) = self.graph.roll_for(id, *policy) {
-                    self.detach(now, child, roll, link.group);
-                }
-            }
+        for select in old.iter().filter(|s| !selects.contains(s)) {
+            self.unselect(now, id, *select, id);
         }
-        for (policy, selector) in selects.iter().filter(|s| !old.contains(s)) {
-            for (child, link) in self.graph.selectors.select(id, *policy, *selector, true) {
-                let roll = self.graph.roll_at(id, *policy);
-                self.attach(now, child, roll, link, now);
+        for select in selects.iter().filter(|s| !old.contains(s)) {
+            self.select(now, id, *select, id);
+        }
+    }
+
+    pub(super) fn select(&mut self, now: Time, id: ObjectId, by: (PolicyId, SelectorId), of: ObjectId) {
+        for (child, link) in self.graph.selectors.select(id, by, of, true) {
+            let roll = self.graph.roll_at(id, by.0);
+            self.attach(now, child, roll, link, now);
+        }
+    }
+
+    pub(super) fn unselect(&mut self, now: Time, id: ObjectId, by: (PolicyId, SelectorId), of: ObjectId) {
+        for (child, link) in self.graph.selectors.select(id, by, of, false) {
+            if let Some(roll) = self.graph.roll_for(id, by.0) {
+                self.detach(now, child, roll, link.group);
             }
         }
     }

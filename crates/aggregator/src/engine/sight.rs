@@ -4,7 +4,7 @@ use readiness::Time;
 
 use super::{Cause, Engine};
 use crate::graph::{Few, Parent, Weights};
-use crate::types::{Link, ObjectId, RollId, View};
+use crate::types::{Link, ObjectId, PolicyId, RollId, SelectorId, View};
 
 impl Engine {
     /// An object was seen to be so, or (`None`) to be gone.
@@ -37,7 +37,49 @@ impl Engine {
             }
             self.touch(edge.roll, now, cause);
         }
+        self.set_lends(now, id, view.lends);
         self.relink(now, id, view.links, view.created);
+    }
+
+    fn set_lends(&mut self, now: Time, id: ObjectId, lends: &[(PolicyId, SelectorId)]) {
+        let old = self.graph.lends.get(&id).map_or(&[][..], Vec::as_slice);
+        if old == lends {
+            return;
+        }
+        let old = old.to_vec();
+        if lends.is_empty() {
+            self.graph.lends.remove(&id);
+        } else {
+            self.graph.lends.insert(id, lends.to_vec());
+        }
+        for edge in self.graph.edges_of(id).iter() {
+            self.lend(now, id, edge.roll, old.iter().filter(|l| !lends.contains(l)), false);
+            self.lend(now, id, edge.roll, lends.iter().filter(|l| !old.contains(l)), true);
+        }
+    }
+
+    /// The parent of a roll for which `id` counts begins, or ceases, to select by what that one lends.
+    fn lend<'l>(
+        &mut self,
+        now: Time,
+        id: ObjectId,
+        roll: RollId,
+        lends: impl Iterator<Item = &'l (PolicyId, SelectorId)>,
+        on: bool,
+    ) {
+        let Some((parent, policy)) = self.graph.roll(roll).map(|r| (r.parent, r.policy)) else { return };
+        for by in lends.filter(|(p, _)| *p == policy) {
+            if on {
+                self.select(now, parent, *by, id);
+            } else {
+                self.unselect(now, parent, *by, id);
+            }
+        }
+    }
+
+    /// What `id` lends, where it lends anything at all.
+    fn lent(&self, id: ObjectId) -> Vec<(PolicyId, SelectorId)> {
+        self.graph.lends.get(&id).cloned().unwrap_or_default()
     }
 
     fn ripen(&mut self, now: Time, id: ObjectId, recheck: Option<Time>) {
@@ -79,6 +121,9 @@ impl Engine {
             let at = if self.is_open(link.policy) { now } else { created.min(now) };
             self.graph.stir(roll, at, true);
         }
+        if !moved.is_empty() {
+            self.lend(now, child, roll, self.lent(child).iter(), true);
+        }
         for roll in moved {
             self.touch(roll, now, Cause::Others);
         }
@@ -91,6 +136,9 @@ impl Engine {
         if let Some(edge) = edge.filter(|e| !self.graph.is_linked(child, e)) {
             let moved = self.graph.detach(child, *edge);
             self.graph.stir(roll, now, false);
+            if !self.graph.edges_of(child).iter().any(|e| e.roll == roll) {
+                self.lend(now, child, roll, self.lent(child).iter(), false);
+            }
             for roll in moved {
                 self.touch(roll, now, Cause::Others);
             }
@@ -112,6 +160,7 @@ impl Engine {
         let node = self.graph.node_mut(id);
         node.present = false;
         self.relink(now, id, &[], now);
+        self.graph.lends.remove(&id);
         self.set_parent(now, id, None);
         self.ripen(now, id, None);
         self.calm.disarm(id);

@@ -75,6 +75,8 @@ pub(crate) struct Graph {
     free: Vec<RollId>,
     pub(crate) selectors: Selectors,
     pub(crate) withdrawn: Withdrawn,
+    /// What objects lend to those that they count for; few do.
+    pub(crate) lends: BTreeMap<ObjectId, Vec<(PolicyId, SelectorId)>>,
 }
 
 impl Graph {

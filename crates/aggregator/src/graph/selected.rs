@@ -1,4 +1,5 @@
-//! Who selects whom by labels: children hang on a selector, parents select by it, in whichever order they are seen.
+//! Who selects whom by labels: children hang on a selector, parents select by it, in whichever order they are seen. A
+//! parent selects by itself, or because something that counts for it lends it the selector.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,8 @@ pub(crate) struct Selectors {
 
 #[derive(Clone, Debug, Default)]
 struct Selected {
-    parents: BTreeSet<(ObjectId, PolicyId)>,
+    /// The parent, and whose selector it is: its own, or that of whoever lends it.
+    parents: BTreeSet<(ObjectId, PolicyId, ObjectId)>,
     children: BTreeSet<(ObjectId, Link)>,
 }
 
@@ -26,12 +28,15 @@ impl Selectors {
     /// Those that select by `selector` under `policy`.
     pub(crate) fn parents(&self, selector: SelectorId, policy: PolicyId) -> Vec<ObjectId> {
         let parents = self.by.get(&selector).into_iter().flat_map(|s| &s.parents);
-        parents.filter(|(_, p)| *p == policy).map(|(id, _)| *id).collect()
+        let mut parents: Vec<_> = parents.filter(|(_, p, _)| *p == policy).map(|(id, ..)| *id).collect();
+        parents.dedup();
+        parents
     }
 
     /// Does `parent` select by `selector` under `policy`?
     pub(crate) fn selects(&self, parent: ObjectId, policy: PolicyId, selector: SelectorId) -> bool {
-        self.by.get(&selector).is_some_and(|s| s.parents.contains(&(parent, policy)))
+        let all = (parent, policy, ObjectId(0))..=(parent, policy, ObjectId(u32::MAX));
+        self.by.get(&selector).is_some_and(|s| s.parents.range(all).next().is_some())
     }
 
     /// Remembers, or forgets, that a child hangs on a selector.
@@ -44,21 +49,21 @@ impl Selectors {
         }
     }
 
-    /// A parent starts, or stops, selecting; the children that it gains or loses.
+    /// A parent starts, or stops, selecting `by` itself or another; the children that it gains or may lose.
     pub(crate) fn select(
         &mut self,
         parent: ObjectId,
-        policy: PolicyId,
-        selector: SelectorId,
+        (policy, selector): (PolicyId, SelectorId),
+        by: ObjectId,
         on: bool,
     ) -> Vec<(ObjectId, Link)> {
         if on {
             let selected = self.by.entry(selector).or_default();
-            selected.parents.insert((parent, policy));
+            selected.parents.insert((parent, policy, by));
             return selected.children_of(policy);
         }
         let lost = self.by.get(&selector).map(|s| s.children_of(policy)).unwrap_or_default();
-        self.forget(selector, |s| s.parents.remove(&(parent, policy)));
+        self.forget(selector, |s| s.parents.remove(&(parent, policy, by)));
         lost
     }
 

@@ -33,6 +33,10 @@ fn owners(world: &World, child: &Object) -> BTreeSet<(PolicyId, u8, String)> {
             if selects {
                 owners.insert((*policy, *group, name.clone()));
             }
+            if object.lends.contains(&(*policy, *selector)) {
+                let lent = object.owners.iter().filter(|(p, _, _)| p == policy);
+                owners.extend(lent.map(|(policy, _, owner)| (*policy, *group, owner.clone())));
+            }
         }
     }
     owners

@@ -20,6 +20,8 @@ pub(crate) struct Object {
     pub(crate) owners: Vec<(PolicyId, u8, String)>,
     /// By labels: policy, group and selector.
     pub(crate) labels: Vec<(PolicyId, u8, SelectorId)>,
+    /// Its owners select by these too. Whoever lends has no labels.
+    pub(crate) lends: Vec<(PolicyId, SelectorId)>,
     /// From then on it weighs so.
     pub(crate) then: Option<(Time, Weight)>,
     pub(crate) parent: Option<Parent>,

@@ -164,6 +164,83 @@ fn a_child_that_is_found_in_two_ways_counts_once_and_until_both_have_ended() {
     assert_eq!(w.says("db"), "ChildrenMissing");
 }
 
+/// `set` is owned by `db` and lends selectors; `claim-7` and `claim-8` carry labels. In whichever order they are seen.
+fn claimed(order: &[&str]) -> World {
+    let mut w = World::with(policy());
+    for name in order {
+        match *name {
+            "db" => w.parent("db"),
+            "set" => w.create("set", crate::world::CHILDREN, Ready, |set| {
+                set.owners = vec![(POLICY, 0, "db".to_owned())];
+                set.lends = vec![(POLICY, SelectorId(7))];
+            }),
+            claim => {
+                let selector = SelectorId(claim.rsplit('-').next().unwrap().parse().unwrap());
+                w.create(claim, crate::world::CHILDREN, Ready, |c| c.labels = vec![(POLICY, 0, selector)]);
+            }
+        }
+    }
+    w.run(20_000);
+    w
+}
+
+fn total(w: &mut World) -> u32 {
+    let db = w.id("db");
+    w.engine.tally(db, POLICY, 0).total()
+}
+
+#[test]
+fn what_a_child_lends_its_parent_selects_by_in_whichever_order_they_are_seen() {
+    let all = ["db", "set", "claim-7", "claim-8"];
+    for turn in 0..4 {
+        let mut order = all;
+        order.rotate_left(turn);
+        for order in [order, [order[0], order[2], order[1], order[3]]] {
+            let mut w = claimed(&order);
+            assert_eq!(total(&mut w), 2, "{order:?}");
+            w.turn("claim-7", Failed);
+            w.turn("claim-8", Failed);
+            w.run(20_000);
+            assert_eq!(w.says("db"), "ChildrenFailed", "{order:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_lent_is_lost_with_the_lender_its_owner_and_what_it_lends() {
+    let mut w = claimed(&["db", "set", "claim-7", "claim-8"]);
+    w.change("set", |set| set.lends = vec![(POLICY, SelectorId(8))]);
+    w.turn("claim-7", Failed);
+    w.run(20_000);
+    assert_eq!((total(&mut w), w.says("db")), (2, "AllChildrenReady".into()), "claim-8 instead of claim-7");
+    w.change("set", |set| set.owners.clear());
+    w.run(20_000);
+    assert_eq!((total(&mut w), w.says("db")), (0, "ChildrenMissing".into()));
+    w.change("set", |set| set.owners = vec![(POLICY, 0, "db".to_owned())]);
+    w.run(20_000);
+    assert_eq!(total(&mut w), 2);
+    w.remove("set");
+    w.run(20_000);
+    assert_eq!(total(&mut w), 0);
+}
+
+#[test]
+fn what_two_lend_is_lost_with_the_second_of_them() {
+    let mut w = claimed(&["db", "set", "claim-7"]);
+    w.create("twin", crate::world::CHILDREN, Ready, |twin| {
+        twin.owners = vec![(POLICY, 0, "db".to_owned())];
+        twin.lends = vec![(POLICY, SelectorId(7))];
+    });
+    w.run(20_000);
+    assert_eq!(total(&mut w), 3);
+    w.remove("set");
+    w.run(20_000);
+    assert_eq!(total(&mut w), 2);
+    w.remove("twin");
+    w.run(20_000);
+    assert_eq!(total(&mut w), 0);
+}
+
 #[test]
 fn children_may_be_seen_long_before_their_parent() {
     let mut w = World::with(policy());

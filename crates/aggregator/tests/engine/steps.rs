@@ -150,6 +150,12 @@ pub(crate) fn take(w: &mut World, step: &Step) {
                 if !labelled {
                     object.labels.clear();
                 }
+                // The first one lends what the others are labelled with.
+                if at == 0 && !std::mem::take(&mut object.labels).is_empty() {
+                    object.lends = [POLICY, OTHER].map(|policy| (policy, SelectorId(1))).to_vec();
+                } else {
+                    object.lends.clear();
+                }
             });
         }
         Step::Turn { child: at, level, terminal } => {

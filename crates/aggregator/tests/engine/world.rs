@@ -121,6 +121,7 @@ impl World {
             object.parent.iter_mut().for_each(|p| p.policies.retain(|p| *p != id));
             object.owners.retain(|(p, _, _)| *p != id);
             object.labels.retain(|(p, _, _)| *p != id);
+            object.lends.retain(|(p, _)| *p != id);
             self.observe(&name);
         }
     }
@@ -168,6 +169,7 @@ impl World {
             created: self.now,
             owners: Vec::new(),
             labels: Vec::new(),
+            lends: Vec::new(),
             then: None,
             parent: None,
         };
@@ -246,6 +248,7 @@ impl World {
             name: hash(name),
             links: &links,
             recheck: object.then.map(|(at, _)| at).filter(|at| *at > self.now),
+            lends: &object.lends,
             parent: parent.as_ref(),
         };
         self.engine.observe(self.now, object.id, Some(&view));

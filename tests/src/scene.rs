@@ -102,6 +102,7 @@ impl Scene {
             "ConfigMap"
             | "Event"
             | "Namespace"
+            | "PersistentVolume"
             | "PersistentVolumeClaim"
             | "Pod"
             | "Secret"

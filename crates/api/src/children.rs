@@ -16,7 +16,8 @@ use crate::policy::{KindRef, LabelSelector};
 pub struct ChildSpec {
     /// Their kind.
     pub kind: KindRef,
-    /// How they are found: by ownerReference, unless this says otherwise.
+    /// How they are found: by ownerReference, unless this says otherwise. Volume claims have none: where StatefulSets are
+    /// named too, those that a StatefulSet of the parent claims are found by their names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub find: Option<FindSpec>,
     /// How many are expected: at least one, unless this says otherwise.

@@ -135,3 +135,49 @@ fn it_cannot_tell_without_parents_policies_or_readable_manifests() {
     assert!(err.contains("policy databases"), "{err}");
     assert_eq!(eval("roll-no-policy", "kind: ConfigMap\napiVersion: v1\n", &[PARENT], "table").2, 2);
 }
+
+/// A StatefulSet of the parent (or, without an owner, of nobody) with a template `web`, from ordinal 1 on.
+fn claiming(name: &str, owner: &str) -> String {
+    format!(
+        "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {{name: {name}, namespace: shop, generation: 1, {owner}}}\nspec: \
+         {{replicas: 2, ordinals: {{start: 1}}, volumeClaimTemplates: [{{metadata: {{name: web}}}}]}}\nstatus: \
+         {{observedGeneration: 1, replicas: 2, readyReplicas: 2, updatedReplicas: 2, availableReplicas: 2}}\n"
+    )
+}
+
+fn claim(name: &str, namespace: &str, phase: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: {name}, namespace: {namespace}}}\nstatus: {{phase: {phase}}}\n"
+    )
+}
+
+#[test]
+fn volume_claims_of_a_stateful_set_count_by_their_names_and_no_others() {
+    let policy = "apiVersion: rollcall.dev/v1alpha1\nkind: ReadinessPolicy\nmetadata: {name: databases}\nspec:\n  \
+                  parent: {group: example.com, kind: Database}\n  children:\n  - kind: {group: apps, kind: StatefulSet}\n  \
+                  - kind: {kind: PersistentVolumeClaim}\n";
+    let mut manifests =
+        vec![PARENT.to_owned(), claiming("db", OWNER), claiming("web-db", ""), claiming("my-db", "")];
+    manifests.extend(["web-db-1", "web-db-2"].map(|name| claim(name, "shop", "Bound")));
+    // Below and above its ordinals, of its namesakes, in another namespace, and no claim of any StatefulSet.
+    let others = ["web-db-0", "web-db-3", "web-web-db-1", "web-my-db-1", "data-db-1", "db-1", "web-db"];
+    manifests.extend(others.map(|name| claim(name, "shop", "Pending")));
+    manifests.push(claim("web-db-1", "elsewhere", "Pending"));
+    let run = |name: &str, manifests: &[String]| {
+        let (out, err, code) =
+            eval(name, policy, &manifests.iter().map(String::as_str).collect::<Vec<_>>(), "json");
+        let trees: Value = serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}{err}"));
+        let children = trees[0]["children"].as_array().unwrap().clone();
+        let names: Vec<_> = children.iter().map(|c| c["name"].as_str().unwrap().to_owned()).collect();
+        (names, code)
+    };
+    let (mut names, code) = run("claims", &manifests);
+    names.sort();
+    assert_eq!((names, code), (vec!["db".to_owned(), "web-db-1".to_owned(), "web-db-2".to_owned()], 0));
+    manifests[4] = claim("web-db-1", "shop", "Pending");
+    let (names, code) = run("claims-pending", &manifests);
+    assert_eq!((names[0].as_str(), code), ("web-db-1", 1), "the worst comes first");
+    manifests[1] = claiming("db", "");
+    let (names, code) = run("claims-unowned", &manifests);
+    assert_eq!((names, code), (vec![], 1));
+}

@@ -159,6 +159,7 @@ impl Scenario {
             lenses: Vec::new(),
             child: Vec::new(),
             parent: Vec::new(),
+            claims: Vec::new(),
             release: false,
             counted: true,
         };

@@ -113,6 +113,7 @@ fn children_interest() -> Interest {
         lenses: vec![Lens { limits: LIMITS, rule: None }],
         child: vec![ChildRule { policy: POLICY, group: 0, lens: 0, find, ignore: None }],
         parent: vec![],
+        claims: vec![],
         release: false,
         counted: true,
     }
@@ -139,6 +140,7 @@ fn parents_interest() -> Interest {
         lenses: vec![],
         child: vec![],
         parent: vec![rule],
+        claims: vec![],
         release: false,
         counted: true,
     }

@@ -33,6 +33,7 @@ fn children(find: Find, ignore: Option<Selector>) -> Interest {
         lenses,
         child,
         parent: vec![],
+        claims: vec![],
         release: false,
         counted: true,
     }
@@ -58,7 +59,16 @@ fn parents(labels: Vec<LabelRule>) -> Interest {
         counts: vec![],
     };
     let (judge, lenses) = (Kind::of("example.com", "Widget"), vec![]);
-    Interest { id: WIDGETS, judge, lenses, child: vec![], parent: vec![rule], release: false, counted: true }
+    Interest {
+        id: WIDGETS,
+        judge,
+        lenses,
+        child: vec![],
+        parent: vec![rule],
+        claims: vec![],
+        release: false,
+        counted: true,
+    }
 }
 
 fn uid(n: u32) -> String {

@@ -1,6 +1,7 @@
 //! The built binary against a real control plane. One program, so that all tests share one control plane.
 
 mod cascade;
+mod claims;
 mod conformance;
 mod dashboards;
 mod deploy;
@@ -12,8 +13,8 @@ mod grafana;
 mod guides;
 mod helm;
 mod identity;
-mod leader;
 mod kopf;
+mod leader;
 mod live;
 mod neighbours;
 mod observed;

@@ -188,6 +188,7 @@ mod tests {
             lenses: vec![Lens { limits: readiness::Limits::default(), rule: None }],
             child: vec![ChildRule { policy: PolicyId(1), group: 0, lens: 0, find, ignore: None }],
             parent: Vec::new(),
+            claims: Vec::new(),
             release: false,
             counted: true,
         }

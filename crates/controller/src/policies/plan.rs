@@ -111,6 +111,7 @@ pub(crate) fn plan(
             let entry = plan.kind(kind, &group.kind.group, &group.kind.kind, group.kind.version.as_deref());
             entry.add_child(policy, at as u8, group, libraries);
         }
+        plan.claim(policy, registry);
         kinds.sort_unstable();
         kinds.dedup();
         let words = words(policy, &kinds);
@@ -199,6 +200,7 @@ impl Plan {
                 lenses: Vec::new(),
                 child: Vec::new(),
                 parent: Vec::new(),
+                claims: Vec::new(),
                 release: false,
                 counted: true,
             },
@@ -207,6 +209,31 @@ impl Plan {
             plan.version = version.map(str::to_owned);
         }
         plan
+    }
+}
+
+impl Plan {
+    /// What a StatefulSet of the parent claims counts too, where a policy names both: claims have no ownerReference.
+    fn claim(&mut self, policy: &InUse, registry: &mut Registry) {
+        let is =
+            |group: &CompiledGroup, of: &str, kind: &str| group.kind.group == of && group.kind.kind == kind;
+        let groups = &policy.compiled.groups;
+        if !groups.iter().any(|g| is(g, "apps", "StatefulSet")) {
+            return;
+        }
+        let by_owner = |g: &CompiledGroup| g.labels.is_empty() && g.references.is_none();
+        let (sets, volumes) =
+            (registry.kind("apps", "StatefulSet"), registry.kind("", "PersistentVolumeClaim"));
+        for (at, _) in
+            groups.iter().enumerate().filter(|(_, g)| is(g, "", "PersistentVolumeClaim") && by_owner(g))
+        {
+            if let Some(sets) = self.kinds.get_mut(&sets) {
+                sets.interest.claims.push((policy.id, at as u8));
+            }
+            if let Some(volumes) = self.kinds.get_mut(&volumes) {
+                volumes.interest.claim(policy.id, at as u8);
+            }
+        }
     }
 }
 

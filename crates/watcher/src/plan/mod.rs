@@ -29,6 +29,8 @@ pub struct Interest {
     pub child: Vec<ChildRule>,
     /// Under which policies its objects are parents.
     pub parent: Vec<ParentRule>,
+    /// Where the volumes that its objects claim count for whoever owns these: policy and group.
+    pub claims: Vec<(PolicyId, u8)>,
     /// A policy is gone: entries of ours that no policy calls for are taken away.
     pub release: bool,
     /// `metadata.generation` moves with the spec alone: the kind has a status subresource.
@@ -36,6 +38,13 @@ pub struct Interest {
 }
 
 impl Interest {
+    /// The children of this group are also found by being claimed.
+    pub fn claim(&mut self, policy: PolicyId, group: u8) {
+        let by_owner = self.child.iter().find(|rule| (rule.policy, rule.group) == (policy, group));
+        let claimed = by_owner.map(|rule| ChildRule { find: Find::Claims, ..rule.clone() });
+        self.child.extend(claimed);
+    }
+
     /// Its objects are kept whole until they are judged: some may be parents, or a rule reads all of them.
     pub fn reads_whole(&self) -> bool {
         !self.parent.is_empty() || self.release || self.lenses.iter().any(|lens| lens.rule.is_some())
@@ -111,6 +120,8 @@ pub enum Find {
     },
     /// By name, as the parent refers to it.
     References,
+    /// By name, as a StatefulSet of the parent claims it: volume claims have no ownerReference.
+    Claims,
 }
 
 /// Objects of this kind are parents under a policy.

@@ -33,7 +33,11 @@ impl Reflector {
         }
         let assessed: Vec<Assessment> =
             interest.lenses.iter().map(|lens| self.assess(interest, child, object, lens)).collect();
-        let row = self.row(interest, meta, assessed, links, parent);
+        let mut row = self.row(interest, meta, assessed, links, parent);
+        let lends = self.lends(interest, child);
+        if !lends.is_empty() {
+            row.aside.get_or_insert_default().lends = lends;
+        }
         self.put(uid, row)
     }
 
@@ -58,7 +62,7 @@ impl Reflector {
             generation: meta.generation as u32,
             created: meta.created.map_or(0, |t| u32::try_from(t.0 / 1_000).unwrap_or(0)),
             assessment,
-            aside: (!beside.is_empty()).then(|| Box::new(row::Aside { beside, refined: None })),
+            aside: row::Aside { beside, ..row::Aside::default() }.boxed(),
             links: row::Links::of(links),
             parent,
         }

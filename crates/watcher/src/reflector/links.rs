@@ -1,10 +1,10 @@
 //! For whom an object counts.
 
-use aggregator::{Link, ObjectId, Target};
+use aggregator::{Link, ObjectId, PolicyId, SelectorId, Target};
 
 use super::{Reflector, lock, slots};
 use crate::plan::{ChildRule, Find, Interest};
-use crate::wire::Meta;
+use crate::wire::{Child, Meta, may_be_claimed};
 
 impl Reflector {
     /// Would an object with such metadata get a row?
@@ -23,7 +23,8 @@ impl Reflector {
             }
             match &rule.find {
                 Find::Owner { group, kind } => self.owner_links(rule, group, kind, meta, &mut links),
-                Find::References => {
+                Find::Claims if !may_be_claimed(&meta.name) => {}
+                Find::References | Find::Claims => {
                     let mut selectors = lock(&self.selectors);
                     let name = std::iter::once(&*meta.name);
                     let id = selectors.id(rule.policy, rule.group, &meta.namespace, name);
@@ -33,6 +34,22 @@ impl Reflector {
             }
         }
         links
+    }
+
+    /// By what whoever owns this object selects, because it claims volumes.
+    pub(super) fn lends(&self, interest: &Interest, child: &Child) -> Box<[(PolicyId, SelectorId)]> {
+        let Some(claims) = child.claims.as_ref().filter(|_| !interest.claims.is_empty()) else {
+            return Box::default();
+        };
+        let mut selectors = lock(&self.selectors);
+        let mut lends = Vec::new();
+        for name in claims.names(&child.meta.name, child.facts.spec.replicas) {
+            for (policy, group) in &interest.claims {
+                let name = std::iter::once(&*name);
+                lends.push((*policy, selectors.id(*policy, *group, &child.meta.namespace, name)));
+            }
+        }
+        lends.into()
     }
 
     fn label_links(

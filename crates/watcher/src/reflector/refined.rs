@@ -67,9 +67,8 @@ impl Row {
         if let Some(first) = assessments.next() {
             self.assessment = first;
         }
-        let aside = super::row::Aside { beside: assessments.collect(), refined };
-        let empty = aside.beside.is_empty() && aside.refined.is_none();
-        self.aside = (!empty).then(|| Box::new(aside));
+        let lends = self.aside.take().map(|aside| aside.lends).unwrap_or_default();
+        self.aside = super::row::Aside { beside: assessments.collect(), refined, lends }.boxed();
     }
 }
 

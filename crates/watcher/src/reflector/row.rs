@@ -1,6 +1,6 @@
 //! One row: what is known of one object.
 
-use aggregator::{KindId, Link};
+use aggregator::{KindId, Link, PolicyId, SelectorId};
 use readiness::{Assessment, Time};
 
 use super::parent::ParentRow;
@@ -40,6 +40,15 @@ pub(super) struct Aside {
     pub(super) beside: Vec<Assessment>,
     /// What was found below it, and the verdicts through all lenses as they are without that.
     pub(super) refined: Option<(Refined, Vec<Assessment>)>,
+    /// By what those that it counts for select, because it claims volumes.
+    pub(super) lends: Box<[(PolicyId, SelectorId)]>,
+}
+
+impl Aside {
+    /// Nothing of it where nothing is in it.
+    pub(super) fn boxed(self) -> Option<Box<Aside>> {
+        (self != Aside::default()).then(|| Box::new(self))
+    }
 }
 
 /// A namespace name, shared by all rows that are in it; half as wide as an `Arc<str>`.

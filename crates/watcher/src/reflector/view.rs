@@ -22,6 +22,7 @@ impl Reflector {
                 name: selectors::name_hash(&row.name),
                 links: &links,
                 recheck: row.recheck(now),
+                lends: row.aside.as_ref().map_or(&[], |aside| &aside.lends),
                 parent: row.parent.as_ref().map(|p| &p.view),
             };
             Some(show.take()?(Some(&view)))

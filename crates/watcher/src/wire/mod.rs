@@ -3,6 +3,7 @@
 //! serde_json finds where each field of the object, of its metadata, spec and status ends, without recursion and without a
 //! look at what is inside; a cursor of our own walks into those that are read. So most of the text is passed over once.
 
+mod claims;
 mod conditions;
 mod containers;
 mod cursor;
@@ -18,6 +19,7 @@ use readiness::{Facts, Owner, Time};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
+pub use claims::{Claims, may_be_claimed};
 use cursor::Cursor;
 use members::{Key, Members, Shape, cursor};
 
@@ -74,6 +76,8 @@ pub struct Child {
     pub meta: Meta,
     /// What is known of it.
     pub facts: Facts,
+    /// The volumes that it claims, where it is a StatefulSet.
+    pub claims: Option<Box<Claims>>,
 }
 
 impl Child {
@@ -89,8 +93,12 @@ impl Child {
                 map.next_value_seed(Members { unread: &meta::UNREAD, each })?;
             }
             "spec" => {
-                let spec = &mut self.facts.spec;
-                let each = |key: &str, value: &mut Cursor<'_>| spec::field(key, value, spec);
+                let (spec, claims) = (&mut self.facts.spec, &mut self.claims);
+                let each = |key: &str, value: &mut Cursor<'_>| {
+                    if !claims::field(key, value, claims) {
+                        spec::field(key, value, spec);
+                    }
+                };
                 map.next_value_seed(Members { unread: &spec::UNREAD, each })?;
             }
             "status" => self.status(map)?,

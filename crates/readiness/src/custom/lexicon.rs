@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use super::tokens::{Token, last, tokens};
+use super::tokens::{Token, last, tokens, words};
 
 /// What a word says of the object that uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,33 +74,57 @@ const WRONG_IF_NOT: &str = "accepted allowed authenticated authorized compatible
 const ENDS: &str = "available complete completed done exported finished imported ok pass passed ready restored succeeded \
     success successful successfully uploaded";
 
-/// All words in order, and where those of each first letter begin.
+/// A word that is known.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    word: &'static str,
+    sense: Sense,
+    /// It is one of [`WRONG_IF_NOT`].
+    wrong_if_not: bool,
+    /// It is one of [`ENDS`].
+    ends: bool,
+}
+
+const LETTERS: usize = 26;
+/// No word is longer.
+const LONGEST: usize = 20;
+
+/// All words by first letter and length, and where those of each begin: the few that are left are compared.
 struct Words {
-    sorted: Vec<(&'static str, Sense)>,
-    letters: [usize; 27],
+    sorted: Vec<Known>,
+    begin: Vec<u16>,
 }
 
 impl Words {
-    fn find(&self, word: &str) -> Option<(&'static str, Sense)> {
+    fn place(word: &str) -> Option<usize> {
         let letter = usize::from(word.as_bytes().first()?.checked_sub(b'a')?);
-        let (from, to) = (*self.letters.get(letter)?, *self.letters.get(letter + 1)?);
-        let words = &self.sorted[from..to];
-        words.binary_search_by_key(&word, |(word, _)| word).ok().map(|at| words[at])
+        (letter < LETTERS && word.len() <= LONGEST).then_some(letter * LONGEST + word.len() - 1)
+    }
+
+    fn find(&self, word: &str) -> Option<&Known> {
+        let place = Words::place(word)?;
+        let (from, to) = (usize::from(self.begin[place]), usize::from(self.begin[place + 1]));
+        self.sorted[from..to].iter().find(|known| known.word == word)
     }
 }
 
 static WORDS: LazyLock<Words> = LazyLock::new(|| {
     let groups =
         [(GOOD, Good), (BUSY, Busy), (BAD, Bad), (PAUSED, Paused), (LEAVING, Leaving), (UNKNOWN, Unknown)];
+    let known = |word, sense| Known {
+        word,
+        sense,
+        wrong_if_not: listed(WRONG_IF_NOT, word),
+        ends: listed(ENDS, word),
+    };
     let mut sorted: Vec<_> = groups
         .iter()
-        .flat_map(|(words, sense)| words.split_whitespace().map(|word| (word, *sense)))
+        .flat_map(|(words, sense)| words.split_whitespace().map(move |word| known(word, *sense)))
         .collect();
-    sorted.sort_unstable_by_key(|(word, _)| *word);
-    let letters = std::array::from_fn(|letter| {
-        sorted.partition_point(|(word, _)| usize::from(word.as_bytes()[0] - b'a') < letter)
-    });
-    Words { sorted, letters }
+    sorted.sort_unstable_by_key(|known| (Words::place(known.word), known.word));
+    let before = |place: usize| sorted.partition_point(|known| Words::place(known.word) < Some(place));
+    let begin = (0..=LETTERS * LONGEST).map(|place| before(place) as u16).collect();
+    Words { sorted, begin }
 });
 
 fn listed(list: &str, word: &str) -> bool {
@@ -109,20 +133,20 @@ fn listed(list: &str, word: &str) -> bool {
 
 /// The sense of one word.
 fn word_sense(word: &str) -> Option<Sense> {
-    if let Some((_, sense)) = WORDS.find(word) {
-        return Some(sense);
+    if let Some(known) = WORDS.find(word) {
+        return Some(known.sense);
     }
     let base = ["not", "non", "un", "dis"].iter().find_map(|prefix| word.strip_prefix(prefix));
     match base.and_then(|base| WORDS.find(base)) {
-        Some((base, Good)) => Some(negated(Good, base)?),
+        Some(base) if base.sense == Good => negated(Good, base.word),
         None if word.len() > 5 && word.ends_with("ing") && !listed(NOT_A_STATE, word) => Some(Busy),
         Some(_) | None => None,
     }
 }
 
 /// Words that mean something only together.
-fn compound(before: [Token; 2], word: &str) -> Option<Sense> {
-    match (before[0].as_str(), before[1].as_str(), word) {
+fn compound(before: [&str; 2], word: &str) -> Option<Sense> {
+    match (before[0], before[1], word) {
         (_, "in", "sync" | "service" | "use") | ("up", "to", "date") | (_, "at", "latest") => Some(Good),
         (_, "in", "progress") | ("out", "of", "sync" | "date") => Some(Busy),
         (_, "back", "off")
@@ -137,7 +161,7 @@ fn compound(before: [Token; 2], word: &str) -> Option<Sense> {
 
 fn negated(sense: Sense, word: &str) -> Option<Sense> {
     match sense {
-        Good if listed(WRONG_IF_NOT, word) => Some(Bad),
+        Good if WORDS.find(word).is_some_and(|known| known.wrong_if_not) => Some(Bad),
         Good => Some(Busy),
         Bad => Some(Good),
         _ => None,
@@ -149,6 +173,14 @@ fn negated(sense: Sense, word: &str) -> Option<Sense> {
 /// What is wrong outweighs everything. Otherwise the last word is the head (`ProvisioningSucceeded`), unless something
 /// is waited for, or only a part is meant.
 pub(super) fn sense(text: &str) -> Option<Sense> {
+    if text.is_empty() {
+        return None;
+    }
+    words(text, |words| sense_of(text, words))
+}
+
+/// The same where its words are known.
+pub(super) fn sense_of(text: &str, words: &[&str]) -> Option<Sense> {
     // Beside other words these are only directions.
     if text.eq_ignore_ascii_case("up") || text.eq_ignore_ascii_case("open") {
         return Some(Good);
@@ -158,10 +190,9 @@ pub(super) fn sense(text: &str) -> Option<Sense> {
     let sentence = text.contains(' ');
     let mut negating = false;
     let (mut waits, mut late, mut seen) = (false, false, 0);
-    let mut before = [Token::default(); 2];
+    let mut before = [""; 2];
     let mut head = None;
-    for token in tokens(text) {
-        let word = token.as_str();
+    for word in words.iter().copied() {
         if matches!(word, "not" | "no" | "non" | "never" | "without" | "isnt" | "arent" | "wasnt") {
             negating = true;
             continue;
@@ -171,7 +202,7 @@ pub(super) fn sense(text: &str) -> Option<Sense> {
         }
         seen += 1;
         let compound = compound(before, word);
-        before = [before[1], token];
+        before = [before[1], word];
         let Some(plain) = compound.or_else(|| word_sense(word)) else { continue };
         // Alone it is a complaint; `MinimumReplicasUnavailable` is only not yet.
         late |= word == "unavailable";
@@ -197,6 +228,7 @@ pub(super) fn sense(text: &str) -> Option<Sense> {
 
 /// Does this say that it is something else that runs: `RunningMigrations`?
 pub(super) fn runs_something(text: &str) -> bool {
+    // Only the first two words are asked for: a message may be long.
     let mut words = tokens(text);
     let runs = words.next().is_some_and(|word| word.as_str() == "running");
     let object = |word: &Token| !word.as_str().bytes().all(|b| b.is_ascii_digit());
@@ -204,8 +236,8 @@ pub(super) fn runs_something(text: &str) -> bool {
 }
 
 /// Does this tell of a first step, of the object or of a part of it: `Initialized`, `ResourcesCreated`?
-pub(super) fn begun(text: &str) -> bool {
-    matches!(last(text).as_str(), "created" | "initialized" | "initialised")
+pub(super) fn begun(words: &[&str]) -> bool {
+    matches!(last(words), "created" | "initialized" | "initialised")
 }
 
 /// What a message for people says first: that something is wrong, or that something is awaited.
@@ -235,19 +267,20 @@ pub(super) fn message_sense(message: &str) -> Option<Sense> {
 }
 
 /// Is it wrong, and not only late, if this is not so?
-pub(super) fn wrong_if_not(name: &str) -> bool {
-    tokens(name).any(|token| listed(WRONG_IF_NOT, token.as_str()))
+pub(super) fn wrong_if_not(words: &[&str]) -> bool {
+    words.iter().any(|word| WORDS.find(word).is_some_and(|known| known.wrong_if_not))
 }
 
 /// Does this say that something came to its end?
-pub(super) fn ends(text: &str) -> bool {
-    tokens(text).any(|token| listed(ENDS, token.as_str()))
+pub(super) fn ends(words: &[&str]) -> bool {
+    words.iter().any(|word| WORDS.find(word).is_some_and(|known| known.ends))
 }
 
 /// Does this say that it failed, not only that something is wrong?
 pub(super) fn failed(text: &str) -> bool {
-    tokens(text)
-        .any(|token| matches!(token.as_str(), "failed" | "failure" | "aborted" | "cancelled" | "canceled"))
+    words(text, |words| {
+        words.iter().any(|word| matches!(*word, "failed" | "failure" | "aborted" | "cancelled" | "canceled"))
+    })
 }
 
 #[cfg(test)]
@@ -257,8 +290,22 @@ mod tests {
     #[test]
     fn no_word_has_two_senses() {
         for pair in WORDS.sorted.windows(2) {
-            assert_ne!(pair[0].0, pair[1].0);
+            assert_ne!(pair[0].word, pair[1].word);
         }
+    }
+
+    #[test]
+    fn every_word_is_found_with_what_is_noted_of_it() {
+        for known in &WORDS.sorted {
+            assert_eq!(WORDS.find(known.word).map(|found| found.word), Some(known.word));
+        }
+        let noted = |list: &'static str, note: fn(&Known) -> bool| {
+            for word in list.split_whitespace() {
+                assert!(WORDS.find(word).is_some_and(note), "{word}");
+            }
+        };
+        noted(WRONG_IF_NOT, |known| known.wrong_if_not);
+        noted(ENDS, |known| known.ends);
     }
 
     #[test]

@@ -1,12 +1,16 @@
 //! Which fields say how an object is, by the way they are named.
 
-use super::lexicon::{Sense, sense};
-use super::tokens::{first, last, tokens};
+use super::lexicon::{Sense, sense, sense_of};
+use super::tokens::{first, last, words};
 
 /// Does a text in a field of this name tell how the object is?
 pub fn tells(field: &str) -> bool {
+    words(field, tells_by)
+}
+
+fn tells_by(field: &[&str]) -> bool {
     let family = matches!(
-        last(field).as_str(),
+        last(field),
         "condition"
             | "conclusion"
             | "health"
@@ -20,56 +24,61 @@ pub fn tells(field: &str) -> bool {
             | "status"
             | "verdict"
     );
-    (family && now(field))
+    (family && is_now(field))
         || is_error(field)
         // Its last word is the head: `currentVersion` is a version.
-        || matches!(sense(last(field).as_str()), Some(Sense::Good | Sense::Bad | Sense::Paused))
+        || matches!(sense(last(field)), Some(Sense::Good | Sense::Bad | Sense::Paused))
 }
 
 /// Does a text in a field of this name, inside an object of that name, tell how the object is?
 pub fn tells_within(path: &str, field: &str) -> bool {
-    tells(field) || (is_error(path) && matches!(field, "message" | "reason" | "details" | "description"))
+    tells(field)
+        || (words(path, is_error) && matches!(field, "message" | "reason" | "details" | "description"))
 }
 
 /// Is this about now, and about this object: not about what was, is wanted, or is observed elsewhere?
 pub fn now(field: &str) -> bool {
-    let head = first(field);
-    let operation = tokens(field).any(|t| t.as_str() == "operation");
-    match head.as_str() {
-        "last" | "previous" => operation,
+    words(field, is_now)
+}
+
+fn is_now(field: &[&str]) -> bool {
+    match first(field) {
+        "last" | "previous" => field.contains(&"operation"),
         "archived" | "desired" | "expected" | "history" | "initial" | "next" | "old" | "prior"
         | "requested" | "target" | "template" | "wanted" | "spec" => false,
-        _ => last(field).as_str() != "history",
+        _ => last(field) != "history",
     }
 }
 
 /// Does a number in a field of this name count things that can be ready?
 pub fn counts(field: &str) -> bool {
-    tokens(field).any(|token| {
-        matches!(
-            token.as_str(),
-            "available"
-                | "brokers"
-                | "desired"
-                | "expected"
-                | "healthy"
-                | "instances"
-                | "members"
-                | "nodes"
-                | "pods"
-                | "ready"
-                | "replicas"
-                | "running"
-                | "servers"
-                | "shards"
-                | "size"
-                | "total"
-                | "unavailable"
-                | "unready"
-                | "updated"
-                | "workers"
-        )
-    })
+    words(field, |field| field.iter().any(|word| is_countable(word)))
+}
+
+fn is_countable(word: &str) -> bool {
+    matches!(
+        word,
+        "available"
+            | "brokers"
+            | "desired"
+            | "expected"
+            | "healthy"
+            | "instances"
+            | "members"
+            | "nodes"
+            | "pods"
+            | "ready"
+            | "replicas"
+            | "running"
+            | "servers"
+            | "shards"
+            | "size"
+            | "total"
+            | "unavailable"
+            | "unready"
+            | "updated"
+            | "workers"
+    )
 }
 
 /// How much a condition of this type says, so that the best are kept of too many.
@@ -83,23 +92,20 @@ pub fn weight(condition: &str) -> u8 {
 }
 
 /// Does a text in this field say, by being there, that something is wrong?
-pub(super) fn is_error(field: &str) -> bool {
-    let mut words = tokens(field);
-    let head = words.next().unwrap_or_default();
-    let tail = words.next().map(|t| t.as_str().to_owned());
+pub(super) fn is_error(field: &[&str]) -> bool {
     matches!(
-        (head.as_str(), tail.as_deref()),
-        ("err" | "error" | "errors" | "failure", None)
-            | ("err" | "error" | "failure", Some("message" | "msg" | "reason" | "messages" | "details"))
-            | ("last", Some("error"))
-    ) && words.next().is_none_or(|third| head.as_str() == "last" && third.as_str() == "message")
+        field,
+        ["err" | "error" | "errors" | "failure"]
+            | ["err" | "error" | "failure", "message" | "msg" | "reason" | "messages" | "details"]
+            | ["last", "error"]
+            | ["last", "error", "message"]
+    )
 }
 
 /// Is it one of the first steps of a way: `Scheduled`, `ControlPlaneInitialized`?
-fn begins(condition: &str) -> bool {
-    let negated = tokens(condition).any(|t| matches!(t.as_str(), "not" | "no" | "non"));
+fn begins(condition: &[&str]) -> bool {
     let step = matches!(
-        last(condition).as_str(),
+        last(condition),
         "initialized"
             | "initialised"
             | "validated"
@@ -109,15 +115,13 @@ fn begins(condition: &str) -> bool {
             | "admitted"
             | "launched"
     );
-    step && !negated
+    step && !condition.iter().any(|word| matches!(*word, "not" | "no" | "non"))
 }
 
 /// Does it speak of the whole: one verb, with or without its particle (`Updating`, `ScalingUp`), or its reconciliation?
-pub(super) fn whole(condition: &str) -> bool {
-    let mut words = tokens(condition);
-    let head = words.next().unwrap_or_default();
-    let particle = |word: &str| matches!(word, "up" | "down" | "in" | "out" | "back" | "over");
-    words.all(|word| particle(word.as_str())) || head.as_str().starts_with("reconcil")
+pub(super) fn whole(condition: &[&str]) -> bool {
+    let particle = |word: &&str| matches!(*word, "up" | "down" | "in" | "out" | "back" | "over");
+    condition.iter().skip(1).all(particle) || first(condition).starts_with("reconcil")
 }
 
 /// What a condition's type means when it is true.
@@ -143,9 +147,13 @@ pub(super) enum Role {
 
 impl Role {
     pub(super) fn of(condition: &str) -> Option<Role> {
-        let single = tokens(condition).nth(1).is_none();
-        let head = first(condition);
-        match head.as_str() {
+        words(condition, |words| Role::by(condition, words))
+    }
+
+    /// The same where its words are known.
+    pub(super) fn by(condition: &str, words: &[&str]) -> Option<Role> {
+        let single = words.len() < 2;
+        match first(words) {
             "ready" | "available" | "healthy" | "succeeded" | "success" | "successful" | "complete"
             | "completed" | "finished" | "done" | "passed"
                 if single =>
@@ -162,13 +170,13 @@ impl Role {
             }
             "ready" if condition.eq_ignore_ascii_case("readytouse") => Some(Role::Verdict),
             "resolved" | "fully" | "all" | "up" | "in" | "reconcile" | "reconciliation"
-                if sense(condition) == Some(Sense::Good) =>
+                if sense_of(condition, words) == Some(Sense::Good) =>
             {
                 Some(Role::Core)
             }
             "created" if single => Some(Role::FirstStep),
-            _ if begins(condition) => Some(Role::FirstStep),
-            _ => match sense(condition)? {
+            _ if begins(words) => Some(Role::FirstStep),
+            _ => match sense_of(condition, words)? {
                 Sense::Good => Some(Role::Part),
                 Sense::Bad => Some(Role::Wrong),
                 Sense::Busy => Some(Role::Working),

@@ -1,8 +1,8 @@
 //! One sign that an object gives: what it says, how much that weighs, and where it stands.
 
-use super::lexicon::{Sense, begun, ends, message_sense, runs_something, sense, wrong_if_not};
+use super::lexicon::{Sense, begun, ends, message_sense, runs_something, sense, sense_of, wrong_if_not};
 use super::names::{Role, is_error, whole};
-use super::tokens::{first, tokens};
+use super::tokens::{first, words};
 use crate::facts::{Condition, Facts, Place, Truth, Word};
 use crate::kind::Kind;
 
@@ -57,14 +57,18 @@ pub(super) fn condition<'a>(c: &'a Condition, facts: &Facts, kind: Kind) -> Opti
     if c.info {
         return None;
     }
-    let Some(role) = Role::of(&c.name) else { return unnamed(c) };
+    words(&c.name, |name| named_condition(c, name, facts, kind))
+}
+
+fn named_condition<'a>(c: &'a Condition, name: &[&str], facts: &Facts, kind: Kind) -> Option<Signal<'a>> {
+    let Some(role) = Role::by(&c.name, name) else { return unnamed(c) };
     let (sense, force, evidence) = match c.place {
-        Place::Field(ref below) => boolean(c, role, below.is_some(), facts)?,
-        _ if role.positive() => positive(c, role)?,
-        _ => abnormal(c, role).map(|(sense, force)| (sense, force, Evidence::Said))?,
+        Place::Field(ref below) => boolean(c, name, role, below.is_some(), facts)?,
+        _ if role.positive() => positive(c, name, role)?,
+        _ => abnormal(c, name, role).map(|(sense, force)| (sense, force, Evidence::Said))?,
     };
     let mut signal = Signal { sense, force, evidence, source: Source::Condition(c) };
-    if kind == Kind::Run && signal.sense == Sense::Good && !ends(&c.name) {
+    if kind == Kind::Run && signal.sense == Sense::Good && !ends(name) {
         signal.sense = Sense::Busy;
         signal.force = Force::Step;
     }
@@ -77,7 +81,7 @@ pub(super) fn condition<'a>(c: &'a Condition, facts: &Facts, kind: Kind) -> Opti
     if matches!(c.place, Place::Below(_)) {
         signal.force = signal.force.min(Force::Part);
     }
-    if first(&c.name).as_str() == "last" {
+    if first(name) == "last" {
         signal.force = Force::Hint;
     }
     Some(signal)
@@ -86,15 +90,18 @@ pub(super) fn condition<'a>(c: &'a Condition, facts: &Facts, kind: Kind) -> Opti
 /// Something of an unknown name that does not hold, with a reason that complains.
 fn unnamed(c: &Condition) -> Option<Signal<'_>> {
     // What could be done, and cannot now, is no complaint: `Upgradeable`, `LiveMigratable`.
-    let capability = c.name.ends_with("able");
-    // Nor is that there is none of something: `Fallback=False, NoFallbackFound`.
-    let none = matches!(first(&c.reason).as_str(), "no" | "none");
-    let complains = c.status == Truth::False && !none && sense(&c.reason) == Some(Sense::Bad);
+    if c.status != Truth::False || c.name.ends_with("able") {
+        return None;
+    }
+    let complains = words(&c.reason, |reason| {
+        // Nor is that there is none of something: `Fallback=False, NoFallbackFound`.
+        !matches!(first(reason), "no" | "none") && sense_of(&c.reason, reason) == Some(Sense::Bad)
+    });
     let (sense, force, evidence) = (Sense::Bad, Force::Part, Evidence::Said);
-    (complains && !capability).then_some(Signal { sense, force, evidence, source: Source::Condition(c) })
+    complains.then_some(Signal { sense, force, evidence, source: Source::Condition(c) })
 }
 
-fn positive(c: &Condition, role: Role) -> Option<(Sense, Force, Evidence)> {
+fn positive(c: &Condition, name: &[&str], role: Role) -> Option<(Sense, Force, Evidence)> {
     let force = match role {
         Role::Verdict => Force::Verdict,
         Role::Core => Force::Core,
@@ -108,7 +115,7 @@ fn positive(c: &Condition, role: Role) -> Option<(Sense, Force, Evidence)> {
         }
         Truth::True => Some((Sense::Good, force, Evidence::Said)),
         Truth::False => {
-            let (sense, evidence) = refusal(&c.name, &c.reason, &c.message);
+            let (sense, evidence) = refusal(&c.name, name, &c.reason, &c.message);
             // Some are false in a healthy object that has nothing to do.
             let idle = matches!(&*c.name, "Active" | "Running" | "Online" | "Updated" | "Bound" | "Released");
             let force = if idle && sense != Sense::Bad { Force::Step } else { force };
@@ -124,12 +131,12 @@ fn positive(c: &Condition, role: Role) -> Option<(Sense, Force, Evidence)> {
 }
 
 /// Why something does not hold that should: by its reason, else by its message, else by what its name asks for.
-fn refusal(name: &str, reason: &str, message: &str) -> (Sense, Evidence) {
+fn refusal(name: &str, words: &[&str], reason: &str, message: &str) -> (Sense, Evidence) {
     match sense(reason).filter(|_| !echoes(name, reason)) {
         Some(sense) if sense != Sense::Good && sense != Sense::Unknown => (sense, Evidence::Said),
         _ => match message_sense(message) {
             Some(sense) => (sense, Evidence::Message),
-            None if wrong_if_not(name) => (Sense::Bad, Evidence::Name),
+            None if wrong_if_not(words) => (Sense::Bad, Evidence::Name),
             None => (Sense::Busy, Evidence::Name),
         },
     }
@@ -142,17 +149,18 @@ fn echoes(name: &str, reason: &str) -> bool {
 }
 
 /// The same of a field, which has no reason of its own but that of the whole.
-fn field_refusal(name: &str, below: bool, facts: &Facts) -> (Sense, Evidence) {
-    let whole = |text: &Option<Box<str>>| text.clone().filter(|_| !below).unwrap_or_default();
-    refusal(name, &whole(&facts.status.reason), &whole(&facts.status.message))
+fn field_refusal(name: &str, words: &[&str], below: bool, facts: &Facts) -> (Sense, Evidence) {
+    let whole =
+        |text: &'_ Option<Box<str>>| -> Box<str> { text.clone().filter(|_| !below).unwrap_or_default() };
+    refusal(name, words, &whole(&facts.status.reason), &whole(&facts.status.message))
 }
 
-fn abnormal(c: &Condition, role: Role) -> Option<(Sense, Force)> {
+fn abnormal(c: &Condition, name: &[&str], role: Role) -> Option<(Sense, Force)> {
     if c.status == Truth::False && role != Role::Working {
         return None;
     }
     let reason = if role == Role::Working { sense(&c.reason) } else { None };
-    let whole = if whole(&c.name) { Force::Core } else { Force::Part };
+    let whole = if whole(name) { Force::Core } else { Force::Part };
     match (role, c.status) {
         (Role::Wrong, Truth::True) => Some((Sense::Bad, Force::Core)),
         (Role::Resting, Truth::True) => Some((Sense::Paused, whole)),
@@ -172,22 +180,28 @@ fn abnormal(c: &Condition, role: Role) -> Option<(Sense, Force)> {
 }
 
 /// A boolean field: only its plainest names are taken at their word.
-fn boolean(c: &Condition, role: Role, below: bool, facts: &Facts) -> Option<(Sense, Force, Evidence)> {
+fn boolean(
+    c: &Condition,
+    name: &[&str],
+    role: Role,
+    below: bool,
+    facts: &Facts,
+) -> Option<(Sense, Force, Evidence)> {
     let plain = if below { Force::Hint } else { Force::Core };
     let said = |sense, force| Some((sense, force, Evidence::Said));
     match (role, c.status) {
         (Role::Verdict, Truth::True) => said(Sense::Good, plain),
         (Role::Core, Truth::True) => said(Sense::Good, plain.min(Force::Part)),
         (Role::Verdict, Truth::False) => {
-            let (sense, evidence) = field_refusal(&c.name, below, facts);
+            let (sense, evidence) = field_refusal(&c.name, name, below, facts);
             Some((sense, plain, evidence))
         }
-        (Role::Core, Truth::False) if wrong_if_not(&c.name) || &*c.name == "synced" => {
-            let (sense, evidence) = field_refusal(&c.name, below, facts);
+        (Role::Core, Truth::False) if wrong_if_not(name) || &*c.name == "synced" => {
+            let (sense, evidence) = field_refusal(&c.name, name, below, facts);
             Some((sense, plain.min(Force::Part), evidence))
         }
         (Role::Wrong, Truth::True) => said(Sense::Bad, plain),
-        (Role::Resting, Truth::True) if whole(&c.name) => said(Sense::Paused, plain),
+        (Role::Resting, Truth::True) if whole(name) => said(Sense::Paused, plain),
         (Role::Leaving, Truth::True) => said(Sense::Leaving, plain),
         _ => None,
     }
@@ -195,41 +209,58 @@ fn boolean(c: &Condition, role: Role, below: bool, facts: &Facts) -> Option<(Sen
 
 /// What a text says; `None` where the words are not known.
 pub(super) fn word<'a>(word: &'a Word, facts: &Facts, kind: Kind) -> Option<Signal<'a>> {
-    let signal =
-        |sense, force| Some(Signal { sense, force, evidence: Evidence::Said, source: Source::Word(word) });
     let (above, field) = word.path.rsplit_once('.').unwrap_or(("", &word.path));
     let top = above.is_empty();
     // `error.message` is as good as `errorMessage`.
-    let (field, top) = if is_error(above) { (above, true) } else { (field, top) };
-    if is_error(field) {
-        let none =
-            matches!(&*word.word.to_ascii_lowercase(), "none" | "null" | "nil" | "n/a" | "-" | "0" | "false");
-        let late = !top || first(field).as_str() == "last";
-        let quiet = none || matches!(sense(&word.word), Some(Sense::Good));
-        return if quiet { None } else { signal(Sense::Bad, if late { Force::Hint } else { Force::Core }) };
+    if !top && words(above, is_error) {
+        return error(word, true, first_is_last(above));
     }
-    if let Some(role) = Role::of(field).filter(|_| !states(field)) {
-        return named(word, role, top, facts);
-    }
-    let force = if summary(&word.path) { Force::Core } else { Force::Hint };
-    match sense(&word.word)? {
-        Sense::Good if kind == Kind::Run && !ends(&word.word) => signal(Sense::Busy, force),
-        Sense::Good if !word.word.contains(' ') && runs_something(&word.word) => signal(Sense::Busy, force),
-        Sense::Good if begun(&word.word) && (force == Force::Hint || tokens(&word.word).nth(1).is_some()) => {
-            signal(Sense::Busy, force)
+    words(field, |name| {
+        if is_error(name) {
+            return error(word, top, first(name) == "last");
         }
+        if !states(name)
+            && let Some(role) = Role::by(field, name)
+        {
+            return named(word, role, top, facts);
+        }
+        let force = if summary(&word.path) { Force::Core } else { Force::Hint };
+        state(word, field, force, facts, kind)
+    })
+}
+
+fn first_is_last(text: &str) -> bool {
+    words(text, |words| first(words) == "last")
+}
+
+/// A text that is there only where something is wrong.
+fn error(word: &Word, top: bool, last: bool) -> Option<Signal<'_>> {
+    let none =
+        matches!(&*word.word.to_ascii_lowercase(), "none" | "null" | "nil" | "n/a" | "-" | "0" | "false");
+    let quiet = none || matches!(sense(&word.word), Some(Sense::Good));
+    let force = if !top || last { Force::Hint } else { Force::Core };
+    let (sense, evidence, source) = (Sense::Bad, Evidence::Said, Source::Word(word));
+    (!quiet).then_some(Signal { sense, force, evidence, source })
+}
+
+/// A text that names a state.
+fn state<'a>(word: &'a Word, field: &str, force: Force, facts: &Facts, kind: Kind) -> Option<Signal<'a>> {
+    let signal =
+        |sense, force| Some(Signal { sense, force, evidence: Evidence::Said, source: Source::Word(word) });
+    words(&word.word, |said| match sense_of(&word.word, said)? {
+        Sense::Good if kind == Kind::Run && !ends(said) => signal(Sense::Busy, force),
+        Sense::Good if !word.word.contains(' ') && runs_something(&word.word) => signal(Sense::Busy, force),
+        Sense::Good if begun(said) && (force == Force::Hint || said.len() > 1) => signal(Sense::Busy, force),
         // What the whole suffers from it says of a part.
         Sense::Bad if force == Force::Hint && field.starts_with("health") => signal(Sense::Bad, Force::Part),
         // `NotReady` with a message that tells why.
-        Sense::Busy if force == Force::Core && negates(&word.word) && complains(facts) => {
-            signal(Sense::Bad, force)
-        }
+        Sense::Busy if force == Force::Core && negates(said) && complains(facts) => signal(Sense::Bad, force),
         sense => signal(sense, force),
-    }
+    })
 }
 
-fn negates(text: &str) -> bool {
-    matches!(first(text).as_str(), "not" | "no" | "unready")
+fn negates(text: &[&str]) -> bool {
+    matches!(first(text), "not" | "no" | "unready")
 }
 
 fn complains(facts: &Facts) -> bool {
@@ -237,10 +268,10 @@ fn complains(facts: &Facts) -> bool {
 }
 
 /// Is this the name of a state, and not of something that is so or not?
-fn states(field: &str) -> bool {
-    tokens(field).all(|token| {
+fn states(field: &[&str]) -> bool {
+    field.iter().all(|word| {
         matches!(
-            token.as_str(),
+            *word,
             "phase"
                 | "state"
                 | "status"
@@ -266,7 +297,7 @@ fn states(field: &str) -> bool {
 
 /// Does the field sum the object up?
 fn summary(path: &str) -> bool {
-    path.split('.').all(|part| states(part) || part == "summary")
+    path.split('.').all(|part| part == "summary" || words(part, states))
 }
 
 /// A text under the name of a condition: `ready: "True"`, `ready: 2/3`.
@@ -276,7 +307,9 @@ fn named<'a>(word: &'a Word, role: Role, top: bool, facts: &Facts) -> Option<Sig
     let numbers = word.word.split_once('/').map(|(n, m)| (n.trim().parse::<u32>(), m.trim().parse::<u32>()));
     match (Truth::of(&word.word), numbers) {
         (Truth::True, _) if role.positive() => signal(Sense::Good),
-        (Truth::False, _) if role.positive() => signal(field_refusal(&word.path, !top, facts).0),
+        (Truth::False, _) if role.positive() => {
+            signal(words(&word.path, |path| field_refusal(&word.path, path, !top, facts).0))
+        }
         (Truth::True, _) if role == Role::Wrong => signal(Sense::Bad),
         (Truth::True, _) if role == Role::Resting => signal(Sense::Paused),
         (Truth::Absent, Some((Ok(ready), Ok(all)))) if role.positive() => {

@@ -12,7 +12,7 @@ use crate::complete::{self, CompletionArgs};
 use crate::demo::DemoArgs;
 use crate::eval::{self, EvalArgs};
 use crate::generate::{self, CrdDefaultsArgs, HealthLuaArgs};
-use crate::live::{ExplainArgs, TreeArgs, WaitArgs};
+use crate::live::{DoctorArgs, ExplainArgs, TreeArgs, WaitArgs};
 
 const FIRST_STEPS: &str = "\
 First steps:
@@ -66,6 +66,8 @@ enum Command {
     Tree(TreeArgs),
     /// Say why objects are not ready: root causes first, which field decided, since when, who holds them, what to try.
     Explain(ExplainArgs),
+    /// Look for what would hurt: CRDs, ownerReferences, sizes, versions, rights, policies. Changes nothing.
+    Doctor(DoctorArgs),
     /// Wait until objects and all that belongs to them are ready.
     Wait(WaitArgs),
     /// Print the script by which Argo CD reads what Rollcall writes, for the parents of policies.
@@ -138,6 +140,7 @@ impl Cli {
             Command::Check(args) => commands::check(&args),
             Command::Tree(args) => commands::tree(&self.cluster, &args),
             Command::Explain(args) => commands::explain(&self.cluster, &args),
+            Command::Doctor(args) => commands::doctor(&self.cluster, &args),
             Command::Wait(args) => commands::wait(&self.cluster, &args),
             Command::HealthLua(args) => generate::health_lua(&args),
             Command::CrdDefaults(args) => generate::crd_defaults(&args),

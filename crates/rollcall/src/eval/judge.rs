@@ -180,7 +180,7 @@ fn guarded<T>(judging: impl FnOnce() -> T) -> Option<T> {
 }
 
 /// Objects are nested deeper than serde_json's own limit, and legally so.
-pub(super) fn decode(json: &str) -> Option<Value> {
+pub(crate) fn decode(json: &str) -> Option<Value> {
     let mut deserializer = serde_json::Deserializer::from_str(json);
     deserializer.disable_recursion_limit();
     serde::Deserialize::deserialize(&mut deserializer).ok()

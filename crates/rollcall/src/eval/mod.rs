@@ -29,6 +29,7 @@ use crate::text::say;
 use input::{Found, Place};
 pub(crate) use input::{objects, title};
 use inspect::inspect;
+pub(crate) use judge::decode;
 use judge::{Answer, Judge};
 use progress::Progress;
 pub(crate) use report::Output;

@@ -6,3 +6,4 @@ mod schema;
 
 pub(crate) use crd_defaults::{CrdDefaultsArgs, run as crd_defaults};
 pub(crate) use health_lua::{HealthLuaArgs, run as health_lua};
+pub(crate) use schema::missing as missing_defaults;

@@ -11,7 +11,7 @@ const FIELDS: [&str; 6] = ["type", "status", "reason", "message", "lastTransitio
 
 /// What is missing in the version at this place of the list: operations on the whole CRD, none where nothing is.
 /// Otherwise everything that stands in the way.
-pub(super) fn missing(version: &Value, at: usize) -> Result<Vec<Value>, Vec<String>> {
+pub(crate) fn missing(version: &Value, at: usize) -> Result<Vec<Value>, Vec<String>> {
     let mut plan = Plan { at: format!("/spec/versions/{at}/schema/openAPIV3Schema"), ..Plan::default() };
     if version["subresources"]["status"].is_null() {
         plan.refuse(

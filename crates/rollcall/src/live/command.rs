@@ -4,40 +4,40 @@ use serde_json::{Value, json};
 
 /// An object as kubectl is told of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Object<'o> {
-    pub(super) group: &'o str,
-    pub(super) kind: &'o str,
-    pub(super) namespace: &'o str,
-    pub(super) name: &'o str,
+pub(crate) struct Object<'o> {
+    pub(crate) group: &'o str,
+    pub(crate) kind: &'o str,
+    pub(crate) namespace: &'o str,
+    pub(crate) name: &'o str,
 }
 
 impl Object<'_> {
-    pub(super) fn is(&self, kind: &str) -> bool {
+    pub(crate) fn is(&self, kind: &str) -> bool {
         self.kind == kind
     }
 
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         quoted(self.name)
     }
 
     /// `kubectl -n shop describe deployment.apps web`
-    pub(super) fn kubectl(&self, verb: &str) -> String {
+    pub(crate) fn kubectl(&self, verb: &str) -> String {
         format!("kubectl{} {verb} {} {}", self.scope(), quoted(&self.resource()), quoted(self.name))
     }
 
     /// `kubectl -n shop logs job/seed`
-    pub(super) fn logs(&self, how: &str) -> String {
+    pub(crate) fn logs(&self, how: &str) -> String {
         let what = quoted(&format!("{}/{}", self.kind.to_lowercase(), self.name));
         format!("kubectl{} logs {what} {how}", self.scope())
     }
 
     /// A patch, which is printed and never sent.
-    pub(super) fn patch(&self, ops: &Value) -> String {
+    pub(crate) fn patch(&self, ops: &Value) -> String {
         self.kubectl("patch") + " --type=json -p " + &quoted(&ops.to_string())
     }
 
     /// Takes a finalizer off: only if it still stands there.
-    pub(super) fn release(&self, at: usize, finalizer: &str) -> String {
+    pub(crate) fn release(&self, at: usize, finalizer: &str) -> String {
         let path = format!("/metadata/finalizers/{at}");
         self.patch(&json!([
             { "op": "test", "path": path, "value": finalizer },
@@ -56,7 +56,7 @@ impl Object<'_> {
 }
 
 /// A word as a shell reads it: as it is, or in quotes.
-pub(super) fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._/:@=,".contains(&b);
     if !word.is_empty() && word.bytes().all(plain) {
         word.to_owned()

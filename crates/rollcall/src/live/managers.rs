@@ -30,6 +30,15 @@ impl Manager<'_> {
     }
 }
 
+impl Manager<'_> {
+    /// It owns what stands there as a whole, not entries of it by their keys.
+    pub(super) fn owns_leaf(&self, path: &[&str]) -> bool {
+        let leaf =
+            path.iter().try_fold(self.fields, |fields, key| fields.get(*key)).and_then(Value::as_object);
+        leaf.is_some_and(|fields| !fields.keys().any(|key| key.starts_with("k:")))
+    }
+}
+
 /// The one manager that set this finalizer; `None` where it is not clear.
 pub(super) fn of_finalizer<'o>(object: &'o Value, finalizer: &str) -> Option<&'o str> {
     let key = format!("v:{}", Value::from(finalizer));

@@ -1,7 +1,8 @@
 //! A live cluster, read with the user's own rights and rolled up here: no service has to run for it.
 
 mod ask;
-mod command;
+pub(crate) mod command;
+mod doctor;
 mod explain;
 mod follow;
 mod gather;
@@ -12,6 +13,7 @@ mod target;
 mod tree;
 mod wait;
 
+pub(crate) use doctor::{DoctorArgs, doctor};
 pub(crate) use explain::{ExplainArgs, explain};
 pub(crate) use tree::{TreeArgs, tree};
 pub(crate) use wait::{WaitArgs, wait};

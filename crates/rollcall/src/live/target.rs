@@ -85,7 +85,7 @@ pub(super) async fn find(client: &kube::Client, words: &[String]) -> anyhow::Res
 }
 
 /// What a person can do about a cluster that does not answer.
-fn refused(error: anyhow::Error) -> anyhow::Error {
+pub(super) fn refused(error: anyhow::Error) -> anyhow::Error {
     let unknown = error.chain().any(|cause| match cause.downcast_ref::<kube::Error>() {
         Some(kube::Error::Api(status)) => status.code == 401,
         Some(kube::Error::Auth(_)) => true,
@@ -94,7 +94,7 @@ fn refused(error: anyhow::Error) -> anyhow::Error {
     let hint = if unknown {
         "the cluster does not accept these credentials (401): they are wrong or have expired; log in anew, or name others by --kubeconfig or --context"
     } else {
-        "failed to ask the cluster for its kinds"
+        "failed to ask the cluster"
     };
     error.context(hint)
 }

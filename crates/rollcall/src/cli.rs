@@ -111,9 +111,15 @@ pub(crate) struct ReleaseArgs {
     /// Only these policies.
     #[arg(value_name = "POLICY")]
     pub(crate) policies: Vec<String>,
+    /// Only policies with such labels.
+    #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]
+    pub(crate) policy_selector: String,
     /// Only these namespaces.
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
     pub(crate) namespaces: Vec<String>,
+    /// Take this lease from the running service first and keep it for five minutes, so that nothing is written again.
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub(crate) lease: Option<String>,
 }
 
 /// The whole command line, under the name that it was called by: kubectl finds its plugins as `kubectl-NAME`.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use controller::args::{ClusterArgs, RunArgs};
-use controller::policies::{Compiled, Found, Manifest, read_file, read_manifests};
+use controller::policies::{Compiled, Found, Manifest, parse_selector, read_file, read_manifests};
 use controller::{crd as crds, rbac as rights};
 
 use crate::check::{self, CheckArgs};
@@ -94,8 +94,16 @@ pub(crate) fn release(cluster: &ClusterArgs, args: &ReleaseArgs) -> Done {
         if args.files.is_empty() {
             found = controller::release::in_cluster(&client).await?;
         }
+        let chosen = parse_selector(&args.policy_selector)?;
+        found.retain(|f| chosen.matches(&f.labels));
         found.retain(|f| args.policies.is_empty() || args.policies.contains(&f.name));
         let compiled: Vec<Compiled> = found.iter().filter_map(|f| f.compile(ANY_LIMIT).ok()).collect();
+        if let Some(lease) = &args.lease {
+            let (namespace, name) = lease
+                .split_once('/')
+                .context("--lease is a namespace and a name: rollcall-system/rollcall")?;
+            controller::lease::take(&client, namespace, name).await?;
+        }
         controller::release::release(&client, &compiled, &args.namespaces).await
     })?;
     print(&format!("released {} parents, {} failed\n", released.released, released.failed))?;

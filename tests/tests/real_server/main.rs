@@ -2,6 +2,7 @@
 
 mod cascade;
 mod claims;
+mod chart;
 mod conformance;
 mod dashboards;
 mod deploy;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::time::Duration;
 
+use anyhow::Context;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
@@ -27,6 +28,10 @@ use election::{Answer, Ask, Election, PACE, Record};
 
 /// An answer about the lease that takes longer comes too late.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// For so long nobody else leads once it was taken out of turn: time enough to delete what would.
+const TAKEN: Duration = Duration::from_mins(5);
+/// A leader renews a lease every two seconds: to meet it again and again is no accident.
+const ATTEMPTS: u32 = 10;
 
 /// Which lease, and under which name this process asks for it.
 #[derive(Clone, Debug)]
@@ -310,6 +315,41 @@ impl Candidate {
             Err(_) => debug!(lease = self.name.name, "failed to give up the lease: no answer"),
         }
     }
+}
+
+/// Takes a lease out of turn, so that whoever leads writes no more, and nobody else begins for as long as this needs. What
+/// was to be written has been written or refused when this returns. Where there is no such lease nobody writes by it.
+pub async fn take(client: &kube::Client, namespace: &str, name: &str) -> anyhow::Result<()> {
+    let (api, clock) = (Api::<Lease>::namespaced(client.clone(), namespace), Clock::start());
+    for _ in 0..ATTEMPTS {
+        let failed = || format!("failed to take lease {namespace}/{name}");
+        let Some(mut lease) = api.get_opt(name).await.with_context(failed)? else { return Ok(()) };
+        let spec = lease.spec.get_or_insert_default();
+        let led = spec.holder_identity.as_ref().is_some_and(|holder| !holder.is_empty());
+        let at = Timestamp::from_millisecond(clock.now().0).ok().map(MicroTime);
+        *spec = LeaseSpec {
+            holder_identity: Some("rollcall release".to_owned()),
+            lease_duration_seconds: i32::try_from(TAKEN.as_secs()).ok(),
+            lease_transitions: Some(spec.lease_transitions.unwrap_or(0).saturating_add(1)),
+            renew_time: at.clone(),
+            acquire_time: at,
+            ..spec.clone()
+        };
+        match api.replace(name, &PostParams::default(), &lease).await {
+            Ok(_) => {
+                info!(lease = format!("{namespace}/{name}"), "taken, for {} s", TAKEN.as_secs());
+                if led {
+                    // By then its leader has seen it, or may not write because it could not renew.
+                    clock.until(Some(clock.now() + PACE.renew)).await;
+                }
+                return Ok(());
+            }
+            // Its leader renewed it in between.
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) => return Err(error).with_context(failed),
+        }
+    }
+    anyhow::bail!("failed to take lease {namespace}/{name}: it changed {ATTEMPTS} times meanwhile")
 }
 
 /// What matters of a Lease. One that says nothing of its duration holds for as long as ours.

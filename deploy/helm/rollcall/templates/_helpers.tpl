@@ -1,0 +1,99 @@
+{{- define "rollcall.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "rollcall.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- else if contains (include "rollcall.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "rollcall.name" .) | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "rollcall.selector" -}}
+app.kubernetes.io/name: {{ include "rollcall.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "rollcall.labels" -}}
+{{ include "rollcall.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{- define "rollcall.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "rollcall.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- required "serviceAccount.name is needed where serviceAccount.create is false" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "rollcall.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Everything that cannot be is said before anything is installed. */ -}}
+{{- define "rollcall.check" -}}
+{{- if and .Values.namespaces (not .Values.policies) -}}
+{{- fail "namespaces: policies live in the cluster, which Roles may not read: give them in `policies`" -}}
+{{- end -}}
+{{- if and .Values.policies .Values.policySelector -}}
+{{- fail "policySelector chooses policies of the cluster, and with `policies` none are read from there" -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* Flags that the service and the release of its entries have in common. */ -}}
+{{- define "rollcall.scope" -}}
+{{- with .Values.namespaces }}
+- --namespaces={{ join "," . }}
+{{- end }}
+{{- with .Values.policySelector }}
+- {{ printf "--policy-selector=%s" . | quote }}
+{{- end }}
+{{- end -}}
+
+{{- /* What parents and children need, in the cluster or in each namespace. */ -}}
+{{- define "rollcall.rules" -}}
+- apiGroups: [apps]
+  resources: [daemonsets, deployments, replicasets, statefulsets]
+  verbs: [get, list, watch]
+- apiGroups: [batch]
+  resources: [cronjobs, jobs]
+  verbs: [get, list, watch]
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, watch]
+# Events on parents; and the last of children that are gone.
+- apiGroups: [events.k8s.io]
+  resources: [events]
+  verbs: [create, get, list, patch]
+{{- range .Values.children }}
+- apiGroups: [{{ .group | quote }}]
+  resources: {{ toJson .resources }}
+  verbs: [get, list, watch]
+{{- end }}
+{{- range .Values.parents }}
+- apiGroups: [{{ .group | quote }}]
+  resources: [{{ .resource }}]
+  verbs: [get, list, watch]
+{{- if ne .write false }}
+- apiGroups: [{{ .group | quote }}]
+  resources: [{{ .resource }}{{ if ne .statusSubresource false }}/status{{ end }}]
+  verbs: [patch]
+{{- end }}
+{{- end }}
+{{- end -}}
+
+{{- define "rollcall.subject" -}}
+- kind: ServiceAccount
+  name: {{ include "rollcall.serviceAccount" . }}
+  namespace: {{ .Release.Namespace }}
+{{- end -}}

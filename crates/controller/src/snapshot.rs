@@ -27,6 +27,8 @@ pub(crate) struct PolicyNumbers {
     pub(crate) yielding: u64,
     /// Parents on which the server drops what is written.
     pub(crate) pruned: u64,
+    /// Parents whose CRD has not the default that makes the first read true: whoever goes by kstatus may be early.
+    pub(crate) undefaulted: u64,
     /// Everything that it rests on was listed.
     pub(crate) synced: bool,
 }
@@ -155,7 +157,7 @@ fn count(
     *numbers.reasons.entry(roll.answer.reason).or_default() += 1;
     let ready = roll.answer.reason.status() == Status::True;
     numbers.ready += u64::from(ready);
-    let (owner, unready) = core
+    let (owner, undefaulted, unready) = core
         .reflector
         .read(roll.parent, |row| {
             let parent = row.parent.as_ref()?;
@@ -173,9 +175,11 @@ fn count(
                 // A place may have passed to another parent, which was not there before it was created.
                 since: told.map_or(known, |told| told.since.min(known)).max(row.created()),
             });
-            Some((owner, unready))
+            let ours = target.condition.as_deref() == Some("Ready") && !parent.view.deleting;
+            Some((owner, ours && parent.status.observed_generation.is_none(), unready))
         })
         .flatten()?;
+    numbers.undefaulted += u64::from(undefaulted);
     if let Some(owner) = owner {
         *numbers.owned.entry(owner).or_default() += 1;
     }

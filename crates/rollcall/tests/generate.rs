@@ -119,6 +119,16 @@ fn with_the_defaults_the_first_read_is_pending() {
 }
 
 #[test]
+fn a_policy_keeps_to_what_is_asked_of_others() {
+    let own = rollcall(&["crd"], "").out;
+    let policy: Value = serde_saphyr::from_multiple(&own).unwrap().remove(0);
+    let read = first_read(&policy);
+    let ready = &read["conditions"][0];
+    assert_eq!((&ready["type"], &ready["status"]), (&json!("Ready"), &json!("Unknown")), "{read}");
+    assert_eq!(read["observedGeneration"], 0, "{read}");
+}
+
+#[test]
 fn a_crd_without_any_schema_of_its_status_gets_one_where_unknown_fields_stay() {
     let mut crd = crd(&Value::Null);
     let open = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });

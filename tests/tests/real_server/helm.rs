@@ -31,7 +31,7 @@ async fn over(scene: &Scene, kind: &str) -> Result<(Value, Rollcall)> {
 #[tokio::test]
 async fn helm_waits_for_all_of_it_at_install_and_at_upgrade() -> Result<()> {
     let (scene, chart) = scene_with_defaults("helm").await?;
-    let (policy, _rollcall) = over(&scene, "Deployment").await?;
+    let (policy, rollcall) = over(&scene, "Deployment").await?;
     let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
 
     let mut install = chart.begin("install", "db", &["--timeout", "100s"])?;
@@ -57,6 +57,7 @@ async fn helm_waits_for_all_of_it_at_install_and_at_upgrade() -> Result<()> {
     let after = scene.get("Database/db").await?;
     assert_true_now(&after)?;
     assert_eq!(after["metadata"]["generation"], 2);
+    assert!(rollcall.metric("rollcall_parents_without_default", &[]).await?.abs() < 0.5);
 
     let (recording, parent) = (recorder.stop().await?, scene.address("Database/db")?);
     recording.no_false_ready(&parent, "Ready", &[("Deployment", 1)])?;

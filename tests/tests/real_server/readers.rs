@@ -236,7 +236,7 @@ async fn kubectl_waits_for_it_and_shows_it() -> Result<()> {
     scene.crd(&Crd::new("Database")).await?;
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "1s" });
     let policy = scene.policy("db", "Database", spec).await?;
-    let _rollcall = scene.rollcall(&[]).await?;
+    let running = scene.rollcall(&[]).await?;
     let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
     let resource = format!("databases.{}/db", scene.group);
     let wait = || -> Result<Waiting> {
@@ -259,6 +259,8 @@ async fn kubectl_waits_for_it_and_shows_it() -> Result<()> {
     scene.play("web", None).await?;
     waiting.succeeds().await?;
     assert!(columns()?.contains("AllChildrenReady"));
+    // What this CRD lacks can be seen.
+    running.until_metric("rollcall_parents_without_default", &[], |count| count > 0.5).await?;
 
     // The old True is still there when the second one begins: it is about an older generation.
     scene.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
@@ -271,7 +273,7 @@ async fn kubectl_waits_for_it_and_shows_it() -> Result<()> {
     statuses.no_false_ready(&parent, "Ready", &[("Deployment", 1)])?;
     let states: Vec<Value> = statuses.entries().iter().filter_map(|entry| entry.state.clone()).collect();
     let first = states.iter().find(|state| state["kind"] == "Database").context("no Database")?;
-    // What `crd-defaults` is for: this CRD has no default.
+    // What `crd-defaults` is for.
     assert_eq!(peers::kstatus(std::slice::from_ref(first))?[0].0, "Current");
     let argocd = peers::argocd(Some(&config_map(&scene, &[policy], &[])?), std::slice::from_ref(first))?;
     assert_eq!(argocd[0].0.as_deref(), Some("Progressing"));

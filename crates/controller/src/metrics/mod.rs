@@ -48,6 +48,7 @@ pub(crate) struct Metrics {
     yielding: IntGaugeVec,
     owned: IntGaugeVec,
     pruned: IntGaugeVec,
+    undefaulted: IntGaugeVec,
     last_event: GaugeVec,
     restarts: IntCounterVec,
     stale: IntGaugeVec,
@@ -165,6 +166,11 @@ impl Metrics {
             pruned: make.gauges(
                 "parents_pruned",
                 "Parents whose schema drops the condition.",
+                &["policy"],
+            )?,
+            undefaulted: make.gauges(
+                "parents_without_default",
+                "Parents without status.observedGeneration: their CRD lacks the default of `rollcall crd-defaults`, and readers that go by kstatus may be early.",
                 &["policy"],
             )?,
             last_event: make.times(
@@ -287,6 +293,7 @@ impl Metrics {
             self.yielding.with_label_values(&[policy]).set(numbers.yielding as i64 * shares);
             self.owned.with_label_values(&[policy]).set(numbers.owned.values().sum::<u64>() as i64 * shares);
             self.pruned.with_label_values(&[policy]).set(numbers.pruned as i64 * shares);
+            self.undefaulted.with_label_values(&[policy]).set(numbers.undefaulted as i64 * shares);
         }
         self.gathered_unready(if shares == 0 { &[] } else { &snapshot.unready });
     }

@@ -54,7 +54,7 @@ impl Metrics {
             each(&self.child_duration, &[policy, JOB]);
         }
         each(&self.conflicts, &[policy]);
-        for gauge in [&self.yielding, &self.owned, &self.pruned] {
+        for gauge in [&self.yielding, &self.owned, &self.pruned, &self.undefaulted] {
             each(gauge, &[policy]);
         }
     }

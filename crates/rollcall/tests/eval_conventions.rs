@@ -2,8 +2,8 @@
 //!
 //! The tables were written from the kinds' own documentation before the rule was asked about any of them. What it then
 //! got wrong became changes to the conventions it reads, never to how it treats a kind. First answers, in the order of
-//! the tables: 88.8 %, 92.3 % and 87.0 % agreed; falsely ready were 2.1 %, 6.5 % (that table sets traps) and 2.4 % of
-//! those that are not healthy; 90 %, 96 % and 86 % of the healthy were recognised.
+//! the tables: 88.8 %, 92.3 %, 87.0 % and 91.6 % agreed; falsely ready were 2.1 %, 6.5 % (that table sets traps), 2.4 % and
+//! 0.7 % of those that are not healthy; 90 %, 96 %, 86 % and 95 % of the healthy were recognised.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
@@ -17,6 +17,7 @@ use serde_json::{Map, Value, json};
 const HELD_OUT: &str = include_str!("conventions/heldout.txt");
 const SECOND: &str = include_str!("conventions/second.txt");
 const THIRD: &str = include_str!("conventions/third.txt");
+const FOURTH: &str = include_str!("conventions/fourth.txt");
 const BUILTIN: &str = include_str!("conventions/builtin.txt");
 
 /// One line of the table.
@@ -164,7 +165,7 @@ fn score(table: &str) -> Score {
 
 #[test]
 fn the_generic_rule_reads_the_conventions_of_kinds_it_does_not_know() {
-    for (table, agreement) in [(HELD_OUT, 92), (SECOND, 92), (THIRD, 88)] {
+    for (table, agreement) in [(HELD_OUT, 92), (SECOND, 92), (THIRD, 88), (FOURTH, 93)] {
         let s = score(table);
         let told = format!("{}\n{:?}", s.differences, s.confusion);
         assert!(s.agree * 100 >= s.all * agreement, "agreement {} of {}: {told}", s.agree, s.all);

@@ -25,7 +25,7 @@ use Sense::{Bad, Busy, Good, Leaving, Paused, Unknown};
 
 const GOOD: &str = "accepted active activated admitted adopted alive allocated allowed applied approved assigned associated \
     attached authenticated authorized available bound built certified claimed compatible complete completed configured conformant \
-    compliant connected converged created current delivered deployed done effective elected enabled ensured established executed exported \
+    compliant connected contactable converged created current delivered deployed done effective elected enabled enforced ensured established executed exported \
     fine finished found fulfilled functional functioning good granted green healthy idle imported initialised initialized installed insync issued joined \
     launched leased linked listening live loaded merged met mirrored mounted normal ok okay online operational optimal pass passed passing \
     peered permitted processed programmed promoted propagated protected provisioned published reachable ready reconciled registered \
@@ -67,7 +67,7 @@ const NOT_A_STATE: &str = "autoscaling billing during engineering everything exi
     networking nothing ping remaining ring routing something spring string thing tracing warning";
 
 /// What is wrong, and not only late, where it is not so.
-const WRONG_IF_NOT: &str = "accepted allowed authenticated authorized compatible compliant connected found healthy ok passed \
+const WRONG_IF_NOT: &str = "accepted allowed authenticated authorized compatible compliant connected contactable found healthy ok passed \
     permitted reachable resolved succeeded success successful supported valid verified";
 
 /// Words that say that something came to its end, and well.

@@ -2,7 +2,7 @@
 
 use super::lexicon::{Sense, begun, ends, message_sense, runs_something, sense, sense_of, wrong_if_not};
 use super::names::{Role, is_error, whole};
-use super::tokens::{first, words};
+use super::tokens::{first, last, words};
 use crate::facts::{Condition, Facts, Place, Truth, Word};
 use crate::kind::Kind;
 
@@ -134,6 +134,8 @@ fn positive(c: &Condition, name: &[&str], role: Role) -> Option<(Sense, Force, E
 fn refusal(name: &str, words: &[&str], reason: &str, message: &str) -> (Sense, Evidence) {
     match sense(reason).filter(|_| !echoes(name, reason)) {
         Some(sense) if sense != Sense::Good && sense != Sense::Unknown => (sense, Evidence::Said),
+        // Somebody else has it: `DomainAlreadyClaimed`, `AlreadyInUse`.
+        _ if self::words(reason, |reason| reason.contains(&"already")) => (Sense::Bad, Evidence::Said),
         _ => match message_sense(message) {
             Some(sense) => (sense, Evidence::Message),
             None if wrong_if_not(words) => (Sense::Bad, Evidence::Name),
@@ -196,7 +198,7 @@ fn boolean(
             let (sense, evidence) = field_refusal(&c.name, name, below, facts);
             Some((sense, plain, evidence))
         }
-        (Role::Core, Truth::False) if wrong_if_not(name) || &*c.name == "synced" => {
+        (Role::Core, Truth::False) if wrong_if_not(name) || matches!(&*c.name, "synced" | "applied") => {
             let (sense, evidence) = field_refusal(&c.name, name, below, facts);
             Some((sense, plain.min(Force::Part), evidence))
         }
@@ -248,7 +250,7 @@ fn state<'a>(word: &'a Word, field: &str, force: Force, facts: &Facts, kind: Kin
     let signal =
         |sense, force| Some(Signal { sense, force, evidence: Evidence::Said, source: Source::Word(word) });
     words(&word.word, |said| match sense_of(&word.word, said)? {
-        Sense::Good if kind == Kind::Run && !ends(said) => signal(Sense::Busy, force),
+        Sense::Good if kind == Kind::Run && !ends(said) && !concludes(field) => signal(Sense::Busy, force),
         Sense::Good if !word.word.contains(' ') && runs_something(&word.word) => signal(Sense::Busy, force),
         Sense::Good if begun(said) && (force == Force::Hint || said.len() > 1) => signal(Sense::Busy, force),
         // What the whole suffers from it says of a part.
@@ -265,6 +267,11 @@ fn negates(text: &[&str]) -> bool {
 
 fn complains(facts: &Facts) -> bool {
     facts.status.message.as_deref().and_then(message_sense) == Some(Sense::Bad)
+}
+
+/// Does a text in this field say how something ended, so that there is nothing left to run?
+fn concludes(field: &str) -> bool {
+    words(field, |field| matches!(last(field), "conclusion" | "outcome" | "result" | "verdict"))
 }
 
 /// Is this the name of a state, and not of something that is so or not?
@@ -355,8 +362,10 @@ fn named_counts(facts: &Facts) -> Option<Signal<'_>> {
         let noun =
             ["ready", "available", "healthy", "running"].iter().find_map(|p| have.name.strip_prefix(p))?;
         let wanted = |name: &str| {
-            let rest =
-                ["desired", "total", "expected"].iter().find_map(|p| name.strip_prefix(p)).unwrap_or(name);
+            let rest = ["desired", "total", "expected", "matched"]
+                .iter()
+                .find_map(|p| name.strip_prefix(p))
+                .unwrap_or(name);
             name != &*have.name && rest.eq_ignore_ascii_case(noun)
         };
         let want = facts.spec.counts.iter().chain(status).find(|count| wanted(&count.name))?;

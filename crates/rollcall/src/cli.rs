@@ -25,6 +25,8 @@ First steps:
   rollcall run                        from here; in the cluster: kubectl apply -k deploy/kustomize
   kubectl get readinesspolicies       what became of it; when it is right, leave `mode: shadow` out
   rollcall tree                       parents and what belongs to them, with your own rights
+  rollcall explain database/orders    why it is not ready: root causes first
+  rollcall doctor                     what in the cluster would hurt, and what mends it
 
 Exit codes: 0 yes or done, 1 no, 2 could not tell (usage, evaluation, connection), 124 waited too long.";
 

@@ -1,6 +1,7 @@
 //! `tree` and `wait`, with a user's own rights and without a running service.
 
-use std::process::Command;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 use acceptance::crd::Crd;
 use acceptance::objects::{deployment, owned_by, playing};
@@ -19,7 +20,8 @@ async fn scene_with_shop(word: &str) -> Result<Scene> {
     Ok(scene)
 }
 
-async fn run(scene: &Scene, args: &[&str]) -> Result<(i32, String, String)> {
+/// Runs the binary as the administrator in this scene: exit code, standard output, standard error.
+pub(crate) async fn run(scene: &Scene, args: &[&str]) -> Result<(i32, String, String)> {
     let admin = scene.plane.kubeconfig();
     let mut command = Command::new(acceptance::places::rollcall()?);
     command.args(args).args(["--kubeconfig", &admin.to_string_lossy(), "-n", &scene.name]);
@@ -80,5 +82,80 @@ async fn what_may_not_be_read_is_named_and_the_rest_is_shown() -> Result<()> {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(err.contains("StatefulSet.apps") && err.contains("may not list"), "{err}");
     assert!(out.contains("Deployment"), "{out}{err}");
+    // What cannot be seen cannot be waited for.
+    let mut command = Command::new(acceptance::places::rollcall()?);
+    command.args(["wait", &format!("database.{}/db", scene.group), "-f", &file.to_string_lossy()]);
+    command.args(["-n", &scene.name, "--kubeconfig", &own.to_string_lossy()]);
+    let output = tokio::task::spawn_blocking(move || command.output()).await??;
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.code() == Some(2) && out.contains("StatefulSet.apps"), "{out}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_tree_that_is_watched_tells_what_changes_and_ends_with_the_last_state() -> Result<()> {
+    let scene = scene_with_shop("watch").await?;
+    let object = format!("database.{}/db", scene.group);
+    let admin = scene.plane.kubeconfig();
+    let mut command = Command::new(acceptance::places::rollcall()?);
+    command.args(["tree", &object, "--watch", "--kubeconfig", &admin.to_string_lossy(), "-n", &scene.name]);
+    let mut watching = command.stdout(Stdio::piped()).spawn()?;
+    let lines = BufReader::new(watching.stdout.take().context("no output")?).lines();
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        for line in lines.map_while(std::result::Result::ok) {
+            _ = told.send(line);
+        }
+    });
+    let mut until = async |parts: &[&str]| {
+        let all = async {
+            while let Some(line) = heard.recv().await {
+                if parts.iter().all(|part| line.contains(part)) {
+                    return Ok(line);
+                }
+            }
+            anyhow::bail!("it ended before {parts:?}")
+        };
+        tokio::time::timeout(acceptance::scene::PATIENCE, all).await.with_context(|| format!("{parts:?}"))?
+    };
+    until(&["Deployment", "slow", "Progressing"]).await?;
+    scene.play("slow", None).await?;
+    until(&["Database", "AllChildrenReady"]).await?;
+    let interrupted = Command::new("kill").args(["-INT", &watching.id().to_string()]).status()?;
+    assert!(interrupted.success());
+    let ended = tokio::task::spawn_blocking(move || watching.wait()).await??;
+    assert_eq!(ended.code(), Some(0), "all was ready at the end");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_reader_that_has_seen_enough_and_a_message_that_would_steer_a_terminal_do_no_harm() -> Result<()> {
+    let scene = Scene::set("hostile").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    scene.crd(&Crd::new("Part")).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, scene.custom("Part", "part"))).await?;
+    let message = "gone\u{1b}[2J\u{202e}evil";
+    let entry = json!({ "type": "Ready", "status": "False", "reason": message, "message": message });
+    scene.change_status("Part/part", json!({ "conditions": [entry] })).await?;
+    let policy = scene.policy_manifest("db", "Database", json!({ "children": [scene.child("Part")] }));
+    let file = scene.policies_file(&[policy])?.display().to_string();
+    for command in ["tree", "explain"] {
+        let object = format!("database.{}/db", scene.group);
+        let (_, out, _) = run(&scene, &[command, &object, "-f", &file]).await?;
+        assert!(out.contains("gone\\u{1b}[2J\\u{202e}evil"), "{out}");
+        assert!(!out.contains(['\u{1b}', '\u{202e}']), "{out}");
+    }
+    let binary = acceptance::places::rollcall()?;
+    let admin = scene.plane.kubeconfig();
+    let line = format!(
+        "{} tree -f {file} -n {} --kubeconfig {} | true",
+        binary.display(),
+        scene.name,
+        admin.display()
+    );
+    let output = Command::new("sh").args(["-c", &line]).output()?;
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(!err.contains("panicked") && !err.contains("roken pipe"), "{err}");
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Everything that policies are about, read with the user's own rights, and rolled up here.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::bail;
@@ -8,12 +9,16 @@ use api::ReadinessPolicySpec;
 use api::policy::ParentSpec;
 use controller::core::TreeNode;
 use controller::offline::roll_up;
-use controller::policies::{Compiled, Found, compile, read_file};
+use controller::policies::{Compiled, Found, GroupRule, compile, read_file};
 use futures::{StreamExt, stream};
 use readiness::{Kind, Limits, Time, assess};
+use rules::lua::Library;
+use rules::{Rule, Spec};
 use watcher::{ApiKind, Cause, LookError, Parent, look_all, resolve};
 
 use super::ScopeArgs;
+use super::ask::Ask;
+use super::pick::Index;
 use super::target::{KindName, Target};
 use crate::text::say;
 
@@ -71,6 +76,7 @@ impl Cluster {
                 Err(why) => _ = cluster.unread.insert(format!("policy {}", found.name), why),
             }
         }
+        cluster.libraries().await;
         for target in targets {
             cluster.know(&target.kind)?;
         }
@@ -94,6 +100,25 @@ impl Cluster {
             found.extend(read_file(file)?);
         }
         Ok(found)
+    }
+
+    /// Rules that live in ConfigMaps, as they are there now. One that cannot be read judges nothing.
+    async fn libraries(&mut self) {
+        let mut ask = Ask::new(self.client.clone());
+        let groups = self.policies.iter_mut().flat_map(|(_, policy)| &mut policy.groups);
+        for group in groups {
+            let Some(GroupRule::Library(name)) = &group.rule else { continue };
+            let what = format!("ConfigMap {name}");
+            let path = format!("/api/v1/namespaces/{}/configmaps/{}", name.namespace, name.name);
+            let Some(map) = ask.get(&what, &path).await else {
+                self.unread.entry(what).or_insert_with(|| "not found, or you may not read it".to_owned());
+                continue;
+            };
+            match library(&what, &map) {
+                Ok(rule) => group.rule = Some(rule),
+                Err(why) => _ = self.unread.insert(what, why),
+            }
+        }
     }
 
     fn know(&mut self, kind: &KindName) -> anyhow::Result<()> {
@@ -191,27 +216,39 @@ impl Cluster {
     /// These objects, rolled up by the policies.
     pub(super) fn trees(&self, objects: &[&Parent], now: Time) -> Vec<TreeNode> {
         let mut trees = roll_up(&self.policies, objects, &self.hidden, now);
-        let of = |kind: &KindName, object: &Parent| {
-            *object.child.meta.kind == *kind.kind && group(object) == kind.group
-        };
-        for tree in &mut trees {
-            let kind = KindName { group: tree.group.clone(), kind: tree.kind.clone() };
-            let childless = matches!(&*tree.reason, "ChildrenMissing" | "ChildrenPending" | "OperatorSilent");
-            // Without a policy nobody has said that there are to be children.
-            if self.unruled.contains(&kind) && tree.children.is_empty() && childless {
-                let is = |object: &&&Parent| {
-                    let meta = &object.child.meta;
-                    of(&kind, object) && *meta.namespace == *tree.namespace && *meta.name == *tree.name
-                };
-                if let Some(object) = objects.iter().find(is) {
+        if !self.unruled.is_empty() {
+            let index = Index::new(objects);
+            for tree in &mut trees {
+                let kind = KindName { group: tree.group.clone(), kind: tree.kind.clone() };
+                let childless =
+                    matches!(&*tree.reason, "ChildrenMissing" | "ChildrenPending" | "OperatorSilent");
+                // Without a policy nobody has said that there are to be children.
+                if self.unruled.contains(&kind)
+                    && tree.children.is_empty()
+                    && childless
+                    && let Some(object) = index.get(tree)
+                {
                     *tree = leaf(object, now);
                 }
             }
         }
-        let alone = objects.iter().filter(|object| self.alone.iter().any(|kind| of(kind, object)));
+        let is_alone = |object: &&&Parent| {
+            let kind = &*object.child.meta.kind;
+            self.alone.iter().any(|alone| *alone.kind == *kind && alone.group == group(object))
+        };
+        let alone = objects.iter().filter(is_alone);
         trees.extend(alone.map(|object| leaf(object, now)));
         trees
     }
+}
+
+/// The scripts of a ConfigMap as a rule.
+fn library(what: &str, map: &serde_json::Value) -> Result<GroupRule, String> {
+    let data: BTreeMap<String, String> =
+        serde_json::from_value(map["data"].clone()).map_err(|_| "it holds no texts".to_owned())?;
+    let scripts = Arc::new(Library::from_config_map(&data).map_err(|error| error.to_string())?);
+    let rule = Rule::compile(&Spec::Library { name: what, scripts }).map_err(|error| error.to_string())?;
+    Ok(GroupRule::Own { rule: Arc::new(rule), source: what.into() })
 }
 
 /// All objects of a kind, each with its type.
@@ -325,6 +362,25 @@ mod tests {
         cluster.hidden.insert(("apps".to_owned(), "Deployment".to_owned()));
         let tree = &cluster.trees(&objects, NOW)[0];
         assert_eq!((tree.verdict, &*tree.reason), ("Unknown", "KindNotVisible"), "{}", tree.detail);
+    }
+
+    #[tokio::test]
+    async fn scripts_of_a_config_map_are_a_rule() {
+        let script = "local hs = {}\nhs.status = 'Suspended'\nhs.message = 'asleep'\nreturn hs";
+        let map = json!({ "data": { "resource.customizations.health.example.com_Part": script } });
+        let spec = json!({ "parent": { "group": "example.com", "kind": "Database" },
+            "children": [{ "kind": { "group": "example.com", "kind": "Part" }, "ready": { "rules": "argocd-cm" } }] });
+        let spec: ReadinessPolicySpec = serde_json::from_value(spec).unwrap();
+        let mut policy = compile(&spec, STUCK_AFTER).unwrap();
+        policy.groups[0].rule = Some(library("ConfigMap argocd/argocd-cm", &map).unwrap());
+        let mut cluster = cluster();
+        cluster.policies.push(("p".to_owned(), policy));
+        let part = object(&json!({ "apiVersion": "example.com/v1", "kind": "Part",
+            "metadata": { "name": "part", "namespace": "shop", "uid": "p", "creationTimestamp": "2025-12-31T00:00:00Z",
+                "ownerReferences": [{ "apiVersion": "example.com/v1", "kind": "Database", "name": "db", "uid": "d" }] } }));
+        let tree = &cluster.trees(&[&database(&json!({})), &part], NOW)[0];
+        assert_eq!((tree.children[0].verdict, &*tree.children[0].detail), ("Suspended", "asleep"));
+        assert!(library("x", &json!({})).is_err());
     }
 
     #[tokio::test]

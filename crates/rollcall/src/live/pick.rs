@@ -1,6 +1,6 @@
 //! From everything to what was asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use controller::core::TreeNode;
 use readiness::Time;
@@ -11,11 +11,11 @@ use super::target::Target;
 
 /// The nodes that are meant, wherever they stand.
 pub(super) fn pick(trees: &[TreeNode], targets: &[Target]) -> Vec<TreeNode> {
-    let mut found: Vec<TreeNode> = Vec::new();
+    let (mut found, mut known) = (Vec::new(), BTreeSet::new());
     let mut open: Vec<&TreeNode> = trees.iter().rev().collect();
     while let Some(node) = open.pop() {
         if targets.iter().any(|target| target.is(node)) {
-            if !found.iter().any(|other| key(other) == key(node)) {
+            if known.insert(key(node)) {
                 found.push(node.clone());
             }
         } else {

@@ -160,4 +160,14 @@ mod tests {
         cut(&mut deep, 1, 9);
         assert_eq!(deep.children[0].more, 1);
     }
+
+    #[test]
+    fn of_a_hundred_thousand_children_the_first_are_shown_and_the_rest_is_counted() {
+        let pods = (0..100_000).map(|n| node("Pod", &format!("web-{n}"), vec![])).collect();
+        let mut wide = node("Shop", "books", pods);
+        cut(&mut wide, usize::MAX, 100);
+        let text = forest::text(&[wide], Output::Table, &|_| None).unwrap();
+        assert_eq!(text.lines().count(), 103, "a heading, the parent, a hundred, and how many more");
+        assert!(text.contains("and 99900 more"));
+    }
 }

@@ -15,7 +15,7 @@ use controller::policies::read_file;
 use super::target::refused;
 use crate::eval::now;
 use crate::look::Look;
-use crate::text::{Line, Style, put, say};
+use crate::text::{Line, Style, put, say, wrap};
 use finding::{Finding, Severity};
 use world::{Reader, Subject, World};
 
@@ -79,6 +79,14 @@ pub(crate) async fn doctor(cluster: &ClusterArgs, args: &DoctorArgs) -> anyhow::
         args.files.iter().map(|file| read_file(file)).collect::<Result<Vec<_>, _>>()?.concat()
     };
     for policy in found {
+        let about = policy.status.observed_generation.is_none_or(|seen| seen == policy.generation);
+        let against = |condition: &&api::policy::PolicyCondition| {
+            about && condition.status == "False" && matches!(&*condition.r#type, "Accepted" | "Watching")
+        };
+        for condition in policy.status.conditions.iter().filter(against) {
+            let words = format!("{}=False, {}: {}", condition.r#type, condition.reason, condition.message);
+            world.told.push((policy.name.clone(), words));
+        }
         match policy.compile(STUCK_AFTER) {
             Ok(compiled) => world.policies.push((policy.name, compiled)),
             Err(why) => world.broken.push((policy.name, why)),
@@ -106,7 +114,8 @@ fn tell(world: &World, findings: &[Finding], args: &DoctorArgs) -> anyhow::Resul
         (false, Format::Json) => serde_json::to_string_pretty(findings)? + "\n",
         (false, Format::Text) => {
             let colour = Look::of_this_process(true).colour;
-            lines(findings).iter().map(|line| line.fit(usize::MAX, colour) + "\n").collect()
+            let width = Look::width().unwrap_or(ENDLESS);
+            lines(findings, width).iter().map(|line| line.fit(width, colour) + "\n").collect()
         }
     };
     put(&text)?;
@@ -124,21 +133,31 @@ fn tell(world: &World, findings: &[Finding], args: &DoctorArgs) -> anyhow::Resul
     Ok(())
 }
 
-fn lines(findings: &[Finding]) -> Vec<Line> {
+/// Where the words begin.
+const LABEL: usize = 9;
+/// Where there is no terminal nothing is broken.
+const ENDLESS: usize = usize::MAX / 2;
+/// So many lines of one text.
+const LINES: usize = 8;
+
+fn lines(findings: &[Finding], width: usize) -> Vec<Line> {
     let mut out = Vec::new();
+    let room = width.saturating_sub(LABEL).max(LABEL);
+    let tell = |out: &mut Vec<Line>, style, text: &str| {
+        let parts = wrap(text, room, LINES).into_iter();
+        out.extend(parts.map(|part| Line::default().to(LABEL).then(style, part)));
+    };
     for finding in findings {
         let style = match finding.severity {
             Severity::Error => Style::Bad,
             Severity::Warning => Style::Busy,
             Severity::Info => Style::Open,
         };
-        let head = Line::new(style, finding.severity.word()).to(9).then(Style::Bold, &*finding.object);
+        let head = Line::new(style, finding.severity.word()).to(LABEL).then(Style::Bold, &*finding.object);
         out.push(head.then(Style::Dim, format!("  {}", finding.check)));
-        out.push(Line::new(Style::Plain, "").to(9).then(Style::Plain, &*finding.evidence));
+        tell(&mut out, Style::Plain, &finding.evidence);
         if !finding.fix.is_empty() {
-            out.push(
-                Line::new(Style::Plain, "").to(9).then(Style::Dim, "fix: ").then(Style::Plain, &*finding.fix),
-            );
+            tell(&mut out, Style::Dim, &format!("fix: {}", finding.fix));
         }
     }
     out

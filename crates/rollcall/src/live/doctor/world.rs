@@ -26,6 +26,8 @@ pub(super) struct World {
     pub(super) policies: Vec<(String, Compiled)>,
     /// Policies that are not valid, and why.
     pub(super) broken: Vec<(String, String)>,
+    /// What the service says against a policy: its name, the condition and its words.
+    pub(super) told: Vec<(String, String)>,
     pub(super) crds: Vec<Value>,
     pub(super) objects: Vec<Seen>,
     /// Kinds of policies that the server does not serve: group and kind.

@@ -2,6 +2,22 @@
 
 use super::super::command::Object;
 
+/// What decided about a parent.
+pub(super) fn branch(reason: &str) -> &'static str {
+    match reason {
+        "ChildrenMissing" => "there are fewer children than the policy expects",
+        "TooManyChildren" => "there are more children than the policy allows",
+        "ChildrenPending" | "OperatorSilent" => {
+            "what its operator says to have handled is not the generation that it has, or it says nothing"
+        }
+        "KindNotVisible" => "a kind that the policy names may not be listed",
+        "TemplateFailed" => "a template of the policy cannot be rendered for it",
+        "DeadlineExceeded" => "it has not been ready for longer than limits.deadline of the policy",
+        "Terminating" => "metadata.deletionTimestamp is set",
+        _ => "the worst of its children, by the policy's counts and quorums",
+    }
+}
+
 /// What would change it.
 pub(super) fn changes(reason: &str) -> &'static str {
     match reason {

@@ -1,5 +1,7 @@
 //! From a tree to the objects that hold it back.
 
+use std::collections::BTreeSet;
+
 use controller::core::TreeNode;
 use readiness::Level;
 
@@ -15,12 +17,12 @@ pub(super) struct Lead<'t> {
 
 /// The objects that are meant, wherever they stand, each once.
 pub(super) fn seek<'t>(trees: &'t [TreeNode], targets: &[Target]) -> Vec<Lead<'t>> {
-    let mut found: Vec<Lead<'t>> = Vec::new();
+    let (mut found, mut known) = (Vec::new(), BTreeSet::new());
     let mut open: Vec<Lead<'t>> = trees.iter().map(|node| Lead { above: Vec::new(), node }).collect();
     open.reverse();
     while let Some(lead) = open.pop() {
         if targets.iter().any(|target| target.is(lead.node)) {
-            if !found.iter().any(|other| key(other.node) == key(lead.node)) {
+            if known.insert(key(lead.node)) {
                 found.push(lead);
             }
         } else {

@@ -208,7 +208,7 @@ impl Inquiry<'_> {
             (cause.rule, cause.branch) = (rule, branch);
         } else {
             cause.rule = format!("policy {}", lead.node.policy);
-            cause.branch.clone_from(&lead.node.detail);
+            advice::branch(&lead.node.reason).clone_into(&mut cause.branch);
         }
         if let Some((at, what)) = then {
             cause.changes = format!("{}; by itself, at {at}, it becomes {what}", cause.changes);

@@ -1,6 +1,7 @@
 //! Which rule decided, by which branch, over which values, and when that changes by itself.
 
 use controller::policies::GroupRule;
+use readiness::rollup::ParentReason;
 use readiness::{Branch, Facts, Kind, Limits, Place, Time, before_rules, why};
 use rules::Object;
 use serde::Serialize;
@@ -98,7 +99,9 @@ fn values(facts: &Facts) -> Vec<Value> {
     for word in &status.words {
         add(&format!("status.{}", word.path), Some(word.word.to_string()));
     }
-    for condition in &status.conditions {
+    // What Rollcall itself has written there is what is being explained.
+    let others = status.conditions.iter().filter(|c| ParentReason::parse(&c.reason).is_none());
+    for condition in others {
         let name = &condition.name;
         let field = match &condition.place {
             Place::Conditions => format!("conditions[{name}]"),

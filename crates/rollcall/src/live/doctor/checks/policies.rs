@@ -13,9 +13,14 @@ pub(super) fn check(world: &World) -> Vec<Finding> {
             .because(format!("it is not valid: {why}"))
             .fix("rollcall check -f POLICY names the line")
     });
+    let told = world.told.iter().map(|(name, words)| {
+        finding(Severity::Error, name)
+            .because(format!("the service says {words}"))
+            .fix("kubectl describe readinesspolicy says when")
+    });
     let idle = world.policies.iter().filter_map(|(name, policy)| idle(world, name, policy));
     let lost = world.policies.iter().flat_map(|(name, policy)| lost(world, name, policy));
-    broken.chain(idle).chain(lost).collect()
+    broken.chain(told).chain(idle).chain(lost).collect()
 }
 
 fn finding(severity: Severity, name: &str) -> Finding {
@@ -88,6 +93,8 @@ mod tests {
         let mut world = world(&[]);
         world.absent.insert(("example.com".to_owned(), "Database".to_owned()));
         world.broken.push(("odd".to_owned(), "spec.quorum: 150%".to_owned()));
-        assert_eq!(told(&check(&world)), ["error ReadinessPolicy odd", "error ReadinessPolicy databases"]);
+        world.told.push(("twin".to_owned(), "Accepted=False, Conflict: another has it".to_owned()));
+        let expected = ["odd", "twin", "databases"].map(|name| format!("error ReadinessPolicy {name}"));
+        assert_eq!(told(&check(&world)), expected);
     }
 }

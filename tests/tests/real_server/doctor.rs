@@ -1,0 +1,170 @@
+//! `doctor`, over a namespace in which nearly everything is wrong, and over one in which nothing is.
+
+use acceptance::crd::Crd;
+use acceptance::objects::{deployment, job};
+use acceptance::scene::Scene;
+use acceptance::wish::{Wish, says};
+use anyhow::{Context, Result};
+use serde_json::{Value, json};
+
+use super::explain::shell;
+use super::live::run;
+
+/// A finding that has to be there: check, severity, part of its object, part of its evidence.
+type Expected<'e> = (&'e str, &'e str, &'e str, &'e str);
+
+async fn findings(scene: &Scene, policies: &[Value], more: &[&str]) -> Result<(i32, Vec<Value>)> {
+    let file = scene.policies_file(policies)?.display().to_string();
+    let args = [&["doctor", "-o", "json", "-f", &file], more].concat();
+    let (code, out, err) = run(scene, &args).await?;
+    let found: Value = serde_json::from_str(&out).with_context(|| format!("{out}{err}"))?;
+    Ok((code, found.as_array().cloned().unwrap_or_default()))
+}
+
+fn find<'f>(found: &'f [Value], (check, severity, object, evidence): &Expected<'_>) -> Option<&'f Value> {
+    let has = |finding: &Value, key: &str, part: &str| {
+        finding[key].as_str().is_some_and(|text| text.contains(part))
+    };
+    found.iter().find(|finding| {
+        finding["check"] == *check
+            && finding["severity"] == *severity
+            && has(finding, "object", object)
+            && has(finding, "evidence", evidence)
+    })
+}
+
+/// Kinds in shapes that hurt, each with a policy that would write.
+async fn shapes(scene: &Scene) -> Result<Vec<Value>> {
+    let shapes = [
+        Crd::new("Listed"),
+        Crd::new("Atomic").atomic(),
+        Crd::new("Pruned").pruning(),
+        Crd::new("Flat").without_status_subresource(),
+        Crd::new("Shapeless").shapeless(),
+        Crd::new("ClusterWide"),
+    ];
+    for crd in &shapes {
+        scene.crd(crd).await?;
+    }
+    let kinds = ["Listed", "Atomic", "Pruned", "Flat", "Shapeless", "ClusterWide"];
+    let policy = |kind: &&str| scene.policy_manifest(&kind.to_lowercase(), kind, json!({}));
+    Ok(kinds.iter().map(policy).collect())
+}
+
+/// Objects that are too large, stale, overwritten, left behind, or hang.
+async fn troubles(scene: &Scene) -> Result<()> {
+    let mut large = scene.custom("Listed", "large");
+    large["metadata"]["annotations"] =
+        json!({ "kopf.zalando.org/last-handled-configuration": "x".repeat(240_000) });
+    scene.create(large).await?;
+    let mut heavy = scene.custom("Listed", "heavy");
+    heavy["spec"]["notes"] = json!("x".repeat(1_300_000));
+    scene.create(heavy).await?;
+    scene.create(scene.custom("Shapeless", "odd")).await?;
+    let odd = json!({ "observedGeneration": "1", "kopf": { "progress": { "create_fn": { "retries": 3 } } } });
+    scene.change_status("Shapeless/odd", odd).await?;
+    scene.create(scene.custom("Listed", "taken")).await?;
+    let taken = json!({ "type": "Ready", "status": "True", "reason": "Created" });
+    scene.change_status("Listed/taken", json!({ "conditions": [taken] })).await?;
+    let mut argo = deployment("argocd-server", 0);
+    argo["spec"]["template"]["spec"]["containers"][0]["image"] = json!("quay.io/argoproj/argocd:v3.1.2");
+    scene.create(argo).await?;
+    let mut hook = job("hook");
+    hook["metadata"]["annotations"] = json!({ "argocd.argoproj.io/hook": "PreSync" });
+    hook["metadata"]["finalizers"] = json!(["argocd.argoproj.io/hook-finalizer"]);
+    scene.create(hook).await?;
+    scene.until("Job/hook", says("Complete", "True")).await?;
+    scene.delete("Job/hook").await
+}
+
+#[tokio::test]
+async fn what_would_hurt_is_found_with_evidence() -> Result<()> {
+    let scene = Scene::set("doctor").await?;
+    let policies = shapes(&scene).await?;
+    troubles(&scene).await?;
+    let (code, found) = findings(&scene, &policies, &[]).await?;
+    assert_eq!(code, 1);
+    let expected: [Expected<'_>; 14] = [
+        ("crd", "warning", "listeds.", "no default"),
+        ("crd", "warning", "atomics.", "atomic list"),
+        ("crd", "error", "pruneds.", "drops them"),
+        ("crd", "warning", "flats.", "no status subresource"),
+        ("crd", "warning", "shapelesses.", "atomic list"),
+        ("size", "error", "large", "last-handled-configuration"),
+        ("size", "warning", "heavy", "etcd"),
+        ("observed-generation", "warning", "odd", "no number"),
+        ("kopf", "warning", "Shapeless.", "status.kopf.progress"),
+        ("condition-owner", "error", "taken", "belongs to"),
+        ("argocd-version", "error", "argocd-server", "v3.1.2"),
+        ("stuck-deletion", "error", "hook", "likely Argo CD"),
+        ("policy", "warning", "clusterwide", "matches none"),
+        ("crd", "warning", "clusterwides.", "no default"),
+    ];
+    for expected in &expected {
+        assert!(find(&found, expected).is_some(), "{expected:?} is not in {found:#?}");
+    }
+    assert!(scene.get("Job/hook").await.is_ok(), "it looks, and changes nothing");
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_entry_that_nobody_keeps_is_found_and_the_printed_patch_takes_it_off() -> Result<()> {
+    let scene = Scene::set("doctor-orphan").await?;
+    scene.crd(&Crd::new("Listed")).await?;
+    scene.crd(&Crd::new("Other")).await?;
+    scene.create(scene.custom("Listed", "left")).await?;
+    let entry = json!({ "type": "Ready", "status": "True", "reason": "AllChildrenReady", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1 });
+    let status = json!({ "status": { "conditions": [entry] } });
+    let left = scene.address("Listed/left")?;
+    scene.admin.merge(&left, "/status?fieldManager=rollcall", &status).await?;
+    let other = [scene.policy_manifest("other", "Other", json!({}))];
+    let orphan: Expected<'_> = ("orphaned-entry", "warning", "left", "Ready");
+    let (_, found) = findings(&scene, &other, &[]).await?;
+    let patch = find(&found, &orphan).with_context(|| format!("{found:#?}"))?["patch"].clone();
+    shell(&scene, patch.as_str().context("no patch")?)?;
+    let clean = Wish::new("without entries", |left| left["status"]["conditions"] == json!([]));
+    scene.until("Listed/left", clean).await?;
+    let (_, found) = findings(&scene, &other, &[]).await?;
+    assert_eq!(find(&found, &orphan), None);
+    let file = scene.policies_file(&other)?.display().to_string();
+    let (_, script, _) = run(&scene, &["doctor", "-f", &file, "--fix"]).await?;
+    assert!(script.contains("kubectl patch crd others."), "the defaults as a patch: {script}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn rights_that_the_service_lacks_are_found_and_are_gone_once_granted() -> Result<()> {
+    let scene = Scene::set("doctor-rights").await?;
+    scene.crd(&Crd::new("Listed")).await?;
+    let policy =
+        scene.policy_manifest("listed", "Listed", json!({ "children": [scene.child("Deployment")] }));
+    let account = format!("{}/rollcall", scene.name);
+    let more = ["--service-account", &account];
+    let (code, found) = findings(&scene, std::slice::from_ref(&policy), &more).await?;
+    let lacking: Expected<'_> = ("rights", "error", "ServiceAccount", "may not patch listeds/status");
+    assert!(code == 1 && find(&found, &lacking).is_some(), "{found:#?}");
+    scene.grant_for(std::slice::from_ref(&policy))?;
+    let (code, found) = findings(&scene, std::slice::from_ref(&policy), &more).await?;
+    assert_eq!(find(&found, &lacking), None);
+    assert_eq!(code, 0, "warnings are not serious: {found:#?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn credentials_that_are_not_known_are_named_as_such() -> Result<()> {
+    let scene = Scene::set("doctor-401").await?;
+    let file = scene.folder.join("expired.kubeconfig");
+    scene.plane.kubeconfig_for(&file, scene.plane.url(), "expired", &scene.name)?;
+    for args in [&["doctor"][..], &["tree", "pod/a"], &["wait", "pod/a"], &["explain", "pod/a"]] {
+        let mut command = std::process::Command::new(acceptance::places::rollcall()?);
+        command.args(args).args(["--kubeconfig", &file.to_string_lossy()]);
+        let output = tokio::task::spawn_blocking(move || command.output()).await??;
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(
+            output.status.code() == Some(2) && err.contains("does not accept these credentials (401)"),
+            "{args:?}: {err}"
+        );
+    }
+    Ok(())
+}

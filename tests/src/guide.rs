@@ -80,7 +80,7 @@ fn type_in(scene: &Scene, line: &str) -> Result<()> {
     let path = format!("{rollcall}:{kubectl}:{}", std::env::var("PATH")?);
     let mut shell = Command::new("bash");
     shell.args(["-o", "pipefail", "-c", line]).current_dir(&scene.folder);
-    shell.env("PATH", path).env("KUBECONFIG", scene.plane.kubeconfig());
+    shell.env("PATH", path).env("HOME", &scene.folder).env("KUBECONFIG", scene.plane.kubeconfig());
     let done = shell.output().context("failed to run bash")?;
     let said = [done.stdout, done.stderr].concat();
     ensure!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&said));

@@ -165,6 +165,21 @@ fn both_readmes_install_alike() {
 }
 
 #[test]
+fn every_guide_is_followed_by_a_test() {
+    let tests = root().join("tests/tests/real_server");
+    let tests = std::fs::read_dir(tests).unwrap().map(|entry| std::fs::read_to_string(entry.unwrap().path()));
+    let tests: Vec<_> = tests.map(Result::unwrap).collect();
+    let guides = std::fs::read_dir(root().join("deploy/guides")).unwrap();
+    let guides = guides.map(|entry| format!("deploy/guides/{}", entry.unwrap().file_name().display()));
+    for guide in guides.chain(["deploy/README.md".to_owned()]) {
+        let commands = blocks(&guide).iter().any(|(language, _)| language == "sh");
+        let opened = format!("Guide::open(\"{guide}\")");
+        let test = tests.iter().find(|text| text.contains(&opened));
+        assert_eq!(commands, test.is_some_and(|text| text.contains("guide.is_done()")), "{guide}");
+    }
+}
+
+#[test]
 fn what_is_said_not_to_be_built_is_refused() {
     let folder = scratch("unbuilt");
     let policy = |child: &str| {

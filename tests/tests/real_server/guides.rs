@@ -29,7 +29,7 @@ async fn argo_cd(scene: &Scene, object: &Value) -> Result<String> {
 }
 
 /// The base of `deploy/`, and the service with the rights that it has there.
-async fn installed(scene: &Scene) -> Result<Process> {
+pub(super) async fn installed(scene: &Scene) -> Result<Process> {
     let base = places::repository().join("deploy/kustomize");
     scene.plane.kubectl(&["apply", "--server-side", "-k", &base.to_string_lossy()])?;
     let crd = "CustomResourceDefinition/readinesspolicies.rollcall.dev";
@@ -39,6 +39,7 @@ async fn installed(scene: &Scene) -> Result<Process> {
     scene.plane.kubeconfig_for(&kubeconfig, scene.plane.url(), &token, "rollcall-system")?;
     let args = [
         "run".to_owned(),
+        "--leader-elect".to_owned(),
         format!("--kubeconfig={}", kubeconfig.display()),
         format!("--listen=127.0.0.1:{}", free_ports(1)?[0]),
     ];

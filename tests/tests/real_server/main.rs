@@ -1,8 +1,8 @@
 //! The built binary against a real control plane. One program, so that all tests share one control plane.
 
 mod cascade;
-mod claims;
 mod chart;
+mod claims;
 mod conformance;
 mod dashboards;
 mod deploy;
@@ -32,3 +32,4 @@ mod rules;
 mod service;
 mod shapes;
 mod stage;
+mod stories;

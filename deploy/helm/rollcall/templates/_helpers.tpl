@@ -12,6 +12,11 @@
 {{- end -}}
 {{- end -}}
 
+{{- /* Where names are not the namespace's own: like no other release, nor what `rollcall rbac` prints. */ -}}
+{{- define "rollcall.wideName" -}}
+{{- printf "%s-%s" .Release.Namespace (include "rollcall.fullname" .) -}}
+{{- end -}}
+
 {{- define "rollcall.selector" -}}
 app.kubernetes.io/name: {{ include "rollcall.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}

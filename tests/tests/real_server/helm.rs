@@ -6,7 +6,7 @@ use acceptance::crd::Crd;
 use acceptance::helm::Chart;
 use acceptance::objects::{condition, deployment, job, owned_by, playing};
 use acceptance::recorder::Recorder;
-use acceptance::rollcall::Rollcall;
+use acceptance::rollcall::{Rollcall, rollcall};
 use acceptance::scene::Scene;
 use acceptance::wish::{because, current, has, says, there};
 use anyhow::{Context, Result, ensure};
@@ -31,7 +31,7 @@ async fn over(scene: &Scene, kind: &str) -> Result<(Value, Rollcall)> {
 #[tokio::test]
 async fn helm_waits_for_all_of_it_at_install_and_at_upgrade() -> Result<()> {
     let (scene, chart) = scene_with_defaults("helm").await?;
-    let (policy, rollcall) = over(&scene, "Deployment").await?;
+    let (policy, running) = over(&scene, "Deployment").await?;
     let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
 
     let mut install = chart.begin("install", "db", &["--timeout", "100s"])?;
@@ -57,7 +57,7 @@ async fn helm_waits_for_all_of_it_at_install_and_at_upgrade() -> Result<()> {
     let after = scene.get("Database/db").await?;
     assert_true_now(&after)?;
     assert_eq!(after["metadata"]["generation"], 2);
-    assert!(rollcall.metric("rollcall_parents_without_default", &[]).await?.abs() < 0.5);
+    assert!(running.metric("rollcall_parents_without_default", &[]).await?.abs() < 0.5);
 
     let (recording, parent) = (recorder.stop().await?, scene.address("Database/db")?);
     recording.no_false_ready(&parent, "Ready", &[("Deployment", 1)])?;
@@ -99,4 +99,66 @@ async fn while_nobody_looks_after_it_the_default_alone_holds_helm_back() -> Resu
     scene.crd(&Crd::new("Database")).await?;
     let chart = Chart::new(&scene, scene.custom("Database", ""))?;
     chart.begin("install", "db", &["--timeout", "100s"])?.succeeds().await
+}
+
+/// A parent that has become ready under a policy that says this of `observedGeneration`.
+async fn ready_under(scene: &Scene, mode: &str) -> Result<(Value, Value, Rollcall)> {
+    let children = json!([scene.child("Deployment")]);
+    let spec = json!({ "children": children, "settle": "100ms", "observedGeneration": mode });
+    let policy = scene.policy("db", "Database", spec).await?;
+    let running = scene.rollcall(&[]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    Ok((policy, scene.until("Database/db", says("Ready", "True")).await?, running))
+}
+
+#[tokio::test]
+async fn the_observed_generation_is_kept_where_a_policy_says_so_and_left_behind_by_none() -> Result<()> {
+    let scene = Scene::set("written").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let (policy, db, mut running) = ready_under(&scene, "write").await?;
+    assert_eq!(db["status"]["observedGeneration"], 1, "kept without a default");
+    // It moves with a verdict about the new generation, and not before.
+    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    scene.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
+    scene.until("Database/db", says("Ready", "True").and(current("Ready"))).await?;
+    let recording = recorder.stop().await?;
+    for state in recording.entries().iter().filter_map(|entry| entry.state.as_ref()) {
+        let pending = condition(state, "Ready").is_some_and(|c| c["reason"] == "ChildrenPending");
+        let observed = &state["status"]["observedGeneration"];
+        ensure!(!pending || *observed == 1, "{observed} while it is pending: {}", state["status"]);
+    }
+    assert!(running.terminate().await?.success());
+    let (file, kubeconfig) = (scene.policies_file(&[policy])?, scene.kubeconfig(scene.plane.url()).await?);
+    let (file, kubeconfig) = (file.to_string_lossy(), kubeconfig.to_string_lossy());
+    rollcall(&["release", "--kubeconfig", &kubeconfig, "-f", &file])?;
+    let left = scene.get("Database/db").await?;
+    assert!(left["status"]["observedGeneration"].is_null(), "{}", left["status"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_observed_generation_is_left_alone_where_a_policy_says_so_or_its_operator_keeps_it() -> Result<()>
+{
+    let scene = Scene::set("never").await?;
+    scene.crd_with_defaults(&Crd::new("Database")).await?;
+    let (_, db, _running) = ready_under(&scene, "never").await?;
+    assert_eq!(db["status"]["observedGeneration"], 0, "as the default says");
+
+    let scene = Scene::set("theirs").await?;
+    scene.crd_with_defaults(&Crd::new("Database")).await?;
+    let (_, db, _running) = ready_under(&scene, "auto").await?;
+    assert_eq!(db["status"]["observedGeneration"], 1, "kept where the default supplies it");
+    let theirs = scene.create(scene.custom("Database", "theirs")).await?;
+    scene.change_status("Database/theirs", json!({ "observedGeneration": 1 })).await?;
+    scene.create(owned_by(&theirs, deployment("shop", 1))).await?;
+    scene.until("Database/theirs", says("Ready", "True")).await?;
+    // The operator handles the next one late: nobody speaks for it.
+    scene.change("Database/theirs", json!({ "spec": { "size": 2 } })).await?;
+    let pending = because("Ready", "ChildrenPending").and(current("Ready"));
+    let waiting = scene.until("Database/theirs", pending).await?;
+    assert_eq!(waiting["status"]["observedGeneration"], 1);
+    scene.change_status("Database/theirs", json!({ "observedGeneration": 2 })).await?;
+    scene.until("Database/theirs", says("Ready", "True").and(current("Ready"))).await?;
+    Ok(())
 }

@@ -111,6 +111,10 @@ fn changes(status: &ParentStatus, wanted: &Wanted) -> Option<Vec<Value>> {
     Some(tests.into_iter().chain(replaced).chain(removed.into_iter().map(|(_, op)| op)).chain(new).collect())
 }
 
+fn leaves(status: &ParentStatus) -> bool {
+    status.generation_is_held && !status.ours.is_empty()
+}
+
 fn observed_generation(status: &ParentStatus, wanted: &Wanted) -> Vec<Value> {
     let path = "/status/observedGeneration";
     match (wanted.observed_generation, status.observed_generation) {
@@ -118,6 +122,10 @@ fn observed_generation(status: &ParentStatus, wanted: &Wanted) -> Vec<Value> {
             vec![test(path, &json!(old)), json!({"op": "replace", "path": path, "value": new})]
         }
         (Some(new), None) => vec![json!({"op": "add", "path": path, "value": new})],
+        // It goes with the last of our entries: nobody would keep it, and what is behind for ever says "not yet" for ever.
+        (None, Some(old)) if wanted.entries.is_empty() && leaves(status) => {
+            vec![test(path, &json!(old)), json!({"op": "remove", "path": path})]
+        }
         _ => Vec::new(),
     }
 }
@@ -202,6 +210,24 @@ mod tests {
             ops(&patch)[4..],
             ["replace /status/conditions/2", "remove /status/conditions/0", "add /status/conditions/-"]
         );
+    }
+
+    #[test]
+    fn the_observed_generation_that_we_kept_goes_with_our_last_entry() {
+        let object = |manager: &str| {
+            let fields = json!({"f:status": {"f:observedGeneration": {}, "f:conditions": {"k:{\"type\":\"Ready\"}": {}}}});
+            json!({
+                "metadata": {"managedFields": [{"manager": manager, "operation": "Update", "fieldsV1": fields}]},
+                "status": {"observedGeneration": 2, "conditions": [entry("Ready", "ChildrenPending", "")]},
+            })
+        };
+        let path = "/status/observedGeneration";
+        let released = ops(&patch(&object("rollcall"), vec![]).unwrap());
+        assert!(released.contains(&format!("remove {path}")), "{released:?}");
+        assert!(released.contains(&format!("test {path}")), "{released:?}");
+        let kept = ops(&patch(&object("rollcall"), vec![entry("Ready", "ChildrenFailed", "")]).unwrap());
+        assert!(!kept.iter().any(|op| op.contains(path)), "{kept:?}");
+        assert_eq!(patch(&object("operator"), vec![]), None, "it is somebody else's");
     }
 
     #[test]

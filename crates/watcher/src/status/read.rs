@@ -49,6 +49,8 @@ pub struct ParentStatus {
     pub generation_is_foreign: bool,
     /// That field is there because the schema's default put it there, or because we did.
     pub generation_is_ours: bool,
+    /// We wrote that field, and nobody else did.
+    pub generation_is_held: bool,
 }
 
 impl ParentStatus {
@@ -72,6 +74,7 @@ impl ParentStatus {
             observed_generation,
             generation_is_foreign,
             generation_is_ours: observed_generation.is_some() && known && !generation_is_foreign,
+            generation_is_held: !owners.is_empty() && !generation_is_foreign,
         };
         if let Some(status) = status {
             read.conditions(status, &managers, takeover);
@@ -232,6 +235,7 @@ mod tests {
         let supplied =
             read(&json!({"metadata": {"managedFields": fields}, "status": {"observedGeneration": 0}}));
         assert!(!supplied.generation_is_foreign && supplied.generation_is_ours);
+        assert!(!supplied.generation_is_held, "nobody wrote it");
         let fields = json!([{"manager": "op", "operation": "Update", "fieldsV1": {"f:status": {"f:observedGeneration": {}}}}]);
         let written =
             read(&json!({"metadata": {"managedFields": fields}, "status": {"observedGeneration": 3}}));

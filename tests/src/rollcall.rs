@@ -147,15 +147,19 @@ impl Scene {
     /// Starts Rollcall with the rights it has, towards an address of choice, and does not wait.
     pub async fn rollcall_at(&self, url: &str, options: &[&str]) -> Result<Rollcall> {
         let kubeconfig = self.kubeconfig(url).await?;
-        let address = format!("127.0.0.1:{}", free_ports(1)?[0]);
+        let given = options.iter().find_map(|option| option.strip_prefix("--listen="));
+        let listen = given.map_or(format!("127.0.0.1:{}", free_ports(1)?[0]), str::to_owned);
+        // Who listens everywhere listens here.
+        let address = listen.replace("0.0.0.0", "127.0.0.1");
         let mut args = vec![
             "run".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
-            format!("--listen={address}"),
+            format!("--listen={listen}"),
             format!("--policy-selector={SCENE}={}", self.name),
             "--log-format=json".to_owned(),
         ];
-        args.extend(options.iter().map(|&option| option.to_owned()));
+        let others = options.iter().filter(|option| !option.starts_with("--listen="));
+        args.extend(others.map(|&option| option.to_owned()));
         let log = self.folder.join("rollcall.log");
         let env = [("RUST_BACKTRACE".to_owned(), "1".to_owned())];
         let process = Process::start("rollcall", &places::rollcall()?, &args, &env, &log)?;
@@ -193,8 +197,15 @@ impl Rollcall {
 
     /// One GET.
     pub async fn http(&self, path: &str) -> Result<Answer> {
+        self.http_as(path, "").await
+    }
+
+    /// One GET with a token, or with none.
+    pub async fn http_as(&self, path: &str, token: &str) -> Result<Answer> {
         let mut stream = TcpStream::connect(&self.address).await?;
-        let request = format!("GET {path} HTTP/1.1\r\nHost: rollcall\r\nConnection: close\r\n\r\n");
+        let who = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{who}Connection: close\r\n\r\n", self.address);
         stream.write_all(request.as_bytes()).await?;
         let mut text = String::new();
         timeout(PATIENCE, stream.read_to_string(&mut text)).await??;

@@ -114,10 +114,10 @@ fn config_maps_carry_the_label_that_grafanas_sidecar_looks_for() -> Result<()> {
     Ok(())
 }
 
-/// The folder with the check and what it needs from npm, installed once.
-fn installed() -> Result<PathBuf> {
-    let (source, folder) =
-        (places::repository().join("tests/grafana"), places::repository().join(".cache/grafana"));
+/// A folder of `tests` with a check and what it needs from npm, installed once.
+pub(crate) fn installed(name: &str) -> Result<PathBuf> {
+    let (tests, cache) = (places::repository().join("tests"), places::repository().join(".cache"));
+    let (source, folder) = (tests.join(name), cache.join(name));
     fs::create_dir_all(&folder)?;
     let lock = fs::read(source.join("package-lock.json"))?;
     let fresh = fs::read(folder.join("installed.json")).is_ok_and(|installed| installed == lock);
@@ -142,7 +142,7 @@ fn check(folder: &Path, files: &[PathBuf]) -> Result<Output> {
 
 #[test]
 fn dashboards_are_of_the_types_that_grafana_publishes() -> Result<()> {
-    let folder = installed()?;
+    let folder = installed("grafana")?;
     let files = BOARDS.map(|name| Path::new(DASHBOARDS).join(format!("{name}.json")));
     let checked = check(&folder, &files)?;
     let said = String::from_utf8_lossy(&checked.stdout);

@@ -22,6 +22,7 @@ mod live;
 mod neighbours;
 mod observed;
 mod outage;
+mod page;
 mod permissions;
 mod policies;
 mod readers;

@@ -147,17 +147,22 @@ async function look() {
     looking = "";
     return object(null);
   }
-  tree.at = tree.rows.indexOf(node);
-  tree.draw();
+  const there = tree.rows.indexOf(node);
   const shut = () => { go({ object: "" }); $("tree").focus(); };
   const what = JSON.stringify([at.parent, at.object, node]);
   if (what === looking) return;
-  if (!looking.includes(JSON.stringify(at.object))) object(node, null, shut);
+  const fresh = !looking.includes(JSON.stringify(at.object));
   looking = what;
+  if (fresh || node.uid) object(node, null, shut, address);
+  if (fresh && there >= 0) tree.go(there);
+  // A parent is decided by what belongs to it, which is known already.
+  if (node.uid) return;
   const query = new URLSearchParams({ policy: at.as, label: node.label, namespace: node.namespace ?? "", name: node.name });
   const found = await get(`api/v1/parents/${encodeURIComponent(at.parent)}/branch?${query}`)
     .catch((error) => ({ error: error.status === 404 ? "it cannot be read (any more), or you may not get it" : error.message }));
-  if (what === looking) object(node, found, shut);
+  if (what !== looking) return;
+  object(node, found, shut, address);
+  if (fresh && there >= 0) tree.go(there);
 }
 
 // —— what is seen
@@ -353,6 +358,7 @@ document.addEventListener("keydown", (event) => {
 
 $("rows").addEventListener("click", follows);
 $("head").addEventListener("click", follows);
+$("object").addEventListener("click", follows);
 $("home").addEventListener("click", follows);
 
 /** Our own links do not leave the page. */

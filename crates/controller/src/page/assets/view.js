@@ -99,17 +99,17 @@ export function head(one, href) {
         if (policy.name === one.policy) link.setAttribute("aria-current", "true");
         return link;
       }))]
-    : [row("policy", name(one.policy))];
+    : [];
   const flags = [one.stalled && "Stalled", one.reconciling && "Reconciling"].filter(Boolean);
   $("head").replaceChildren(
     el("h2", "", name(one.name), " ", el("span", "kind", one.kind)),
+    el("p", "where", one.namespace ? "in " : "cluster-scoped", one.namespace && name(one.namespace), " under policy ", name(one.policy)),
     el("p", "big", badge(one.verdict), " ", el("span", "reason", one.reason), " ", since(one.since, "for ")),
     el("p", "message", one.message),
     el("dl", "facts",
       row("condition", `Ready=${one.status}`, flags.length ? `, ${flags.join(", ")}` : ""),
       row("decided by", one.decided),
       row("children", el("ul", "groups", ...groups)),
-      row("namespace", one.namespace ? name(one.namespace) : "none"),
       ...others),
   );
 }
@@ -124,7 +124,7 @@ export function past(transitions) {
 }
 
 /** Which field of one object decided, and what it says. */
-export function object(node, found, close) {
+export function object(node, found, close, href) {
   const box = $("object");
   box.hidden = !node;
   if (!node) return;
@@ -134,7 +134,11 @@ export function object(node, found, close) {
   shut.setAttribute("aria-label", "Close");
   shut.addEventListener("click", close);
   const facts = el("dl", "facts", row("why", node.detail));
-  if (found?.error) facts.append(row("branch", found.error));
+  if (node.uid) {
+    const open = el("a", "", node.depth ? "what belongs to it, and how it was decided" : "what belongs to it, above");
+    open.href = href({ parent: node.uid, as: node.policy, object: "" });
+    facts.append(row("decided by", open));
+  } else if (found?.error) facts.append(row("branch", found.error));
   else if (found) {
     facts.append(row("branch", el("code", "", found.branch)), row("rule", found.rule));
     if (found.detail !== node.detail) facts.append(row("by itself", `${found.verdict}: ${found.detail}`));

@@ -1,0 +1,161 @@
+//! The live page's API as the built binary serves it: lists, trees, streams, and very many of them.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// Far longer than anything takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often something that does not say when it is over is looked at, and how many times.
+const AGAIN: Duration = Duration::from_millis(20);
+const LOOKS: usize = 3_000;
+
+/// A running demo, ended with the test.
+struct Demo {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Demo {
+    /// The story is over when this returns, and the demo stays.
+    fn told() -> Demo {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
+        command.args(["demo", "--speed", "0", "--listen", "127.0.0.1:0"]).env_remove("TERM");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        let mut said = BufReader::new(child.stderr.take().unwrap());
+        said.read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("page: http://").unwrap().to_owned();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert!(lines.map_while(Result::ok).any(|line| line.contains("expectations held")));
+        Demo { child, address }
+    }
+
+    fn connect(&self, path: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
+        stream.write_all(request.as_bytes()).unwrap();
+        stream
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let mut text = String::new();
+        self.connect(path).read_to_string(&mut text).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{path}: {text}");
+        serde_json::from_str(body).unwrap()
+    }
+
+    fn code(&self, path: &str) -> String {
+        let mut text = String::new();
+        self.connect(path).read_to_string(&mut text).unwrap();
+        text.split(' ').nth(1).unwrap().to_owned()
+    }
+
+    /// Waits until the list is so.
+    fn until(&self, path: &str, truth: impl Fn(&Value) -> bool) -> Value {
+        for _ in 0..LOOKS {
+            let found = self.get(path);
+            if truth(&found) {
+                return found;
+            }
+            std::thread::sleep(AGAIN);
+        }
+        panic!("{}", self.get(path));
+    }
+}
+
+fn names(list: &Value) -> Vec<&str> {
+    list["parents"].as_array().unwrap().iter().map(|parent| parent["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_list_is_filtered_counted_and_comes_in_pages_and_a_tree_is_whole() {
+    let demo = Demo::told();
+    let all = demo.until("/api/v1/parents", |list| list["counts"]["Ready"] == 2);
+    assert_eq!(names(&all), ["books", "books-db"]);
+    assert_eq!((&all["matching"], &all["continue"]), (&Value::from(2), &Value::Null));
+    for (query, found) in [
+        ("policy=shops", vec!["books"]),
+        ("q=DATABASE", vec!["books-db"]),
+        ("q=books&verdict=Failed,Stuck", vec![]),
+        ("verdict=Ready&namespace=default", vec!["books", "books-db"]),
+        ("namespace=elsewhere", vec![]),
+    ] {
+        assert_eq!(names(&demo.get(&format!("/api/v1/parents?{query}"))), found, "{query}");
+    }
+    let first = demo.get("/api/v1/parents?limit=1");
+    assert_eq!((names(&first), &first["matching"]), (vec!["books"], &Value::from(2)));
+    let mark = first["continue"].as_str().unwrap().replace('"', "%22").replace(' ', "%20");
+    let second = demo.get(&format!("/api/v1/parents?limit=1&continue={mark}"));
+    assert_eq!((names(&second), &second["continue"]), (vec!["books-db"], &Value::Null));
+
+    let path = format!("/api/v1/parents/{}", all["parents"][0]["uid"].as_str().unwrap());
+    let tree = demo.get(&path);
+    let nodes: Vec<_> = tree["nodes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|n| (n["depth"].as_u64().unwrap(), n["name"].as_str().unwrap()))
+        .collect();
+    assert_eq!(nodes, [(0, "books"), (1, "books-db"), (2, "books-db-0"), (1, "books-web")]);
+    assert_eq!(tree["transitions"][0]["reason"], "AllChildrenReady", "{tree}");
+    let cut = demo.get(&format!("{path}?limit=1"));
+    assert_eq!((cut["nodes"].as_array().unwrap().len(), &cut["nodes"][0]["more"]), (2, &Value::from(1)));
+    let branch = demo.get(&format!("{path}/branch?label=Deployment.apps&namespace=default&name=books-web"));
+    assert_eq!(branch["verdict"], "Ready");
+    assert_eq!(branch["branch"], "all replicas are updated and available", "{branch}");
+
+    for (path, code) in [
+        ("/api/v1/parents?continue=nonsense", "400"),
+        ("/api/v1/parents?limit=many", "400"),
+        ("/api/v1/parents/nobody", "404"),
+        (&format!("{path}?policy=nobody"), "404"),
+        // It exists, but does not belong to this parent.
+        (&format!("{path}/branch?label=Service&namespace=default&name=kubernetes"), "404"),
+        ("/api/v1/nothing", "404"),
+    ] {
+        assert_eq!(demo.code(path), code, "{path}");
+    }
+}
+
+#[test]
+fn five_hundred_pages_hear_what_moves_and_the_service_goes_on() {
+    const PAGES: usize = 500;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
+    command.args(["demo", "--speed", "2", "--listen", "127.0.0.1:0"]).env_remove("TERM");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("page: http://").unwrap().to_owned();
+    let mut told = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let demo = Demo { child, address };
+    let mut streams: Vec<_> = (0..PAGES).map(|_| BufReader::new(demo.connect("/api/v1/stream"))).collect();
+    // Some go in the middle of a sentence.
+    for mut gone in streams.drain(..100) {
+        gone.read_line(&mut String::new()).unwrap();
+    }
+    for stream in &mut streams {
+        let failed =
+            stream.lines().map_while(Result::ok).any(|line| line.contains("\"reason\":\"ChildrenFailed\""));
+        assert!(failed, "a page has not heard of it");
+    }
+    assert!(told.any(|line| line.contains("expectations held")), "the story went on");
+    assert!(demo.get("/api/v1/parents")["matching"] == 2);
+}

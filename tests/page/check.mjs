@@ -1,0 +1,386 @@
+// Looks at the live page in a real Chromium: node check.mjs SCENARIO ARGUMENT…
+//   story BINARY    the demo's story, watched through the page from its first scene to its last, and beyond its end
+//   hands BINARY    keys, filters, deep links, light and dark, a phone
+//   hostile BINARY  names and messages that would like to be more than text
+//   large URL       a parent with 20,000 children
+//   token URL GOOD BAD NAMESPACE  who gets in, and what they see
+// Prints a line for what held and what did not; the exit code is 1 if anything did not. Screenshots go to ./shots.
+import { spawn } from "node:child_process";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { chromium } from "playwright-core";
+
+const AXE = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+  "--disable-component-update", "--disable-sync"];
+const DESK = { viewport: { width: 1200, height: 800 } };
+const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
+/** Far longer than anything takes; what takes so long has not happened. */
+const PATIENCE = 60_000;
+
+let held = 0, broken = 0;
+function check(what, good, seen = "") {
+  if (good) held += 1;
+  else {
+    broken += 1;
+    console.log(`not so: ${what} ${typeof seen === "string" ? seen : JSON.stringify(seen)}`);
+  }
+}
+
+// —— the stage
+
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
+const children = [];
+
+/** A page that tells what it should not do. */
+async function look(url, options = DESK, before = async () => {}) {
+  const context = await browser.newContext({ ...options, permissions: [] });
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  page.faults = [];
+  page.on("pageerror", (error) => page.faults.push(error.message));
+  page.on("console", (message) => {
+    // A server that is gone or wants a token is no fault of the page.
+    if (message.type() === "error" && !/Failed to load resource|ERR_/.test(message.text())) page.faults.push(message.text());
+  });
+  page.on("request", (request) => { if (new URL(request.url()).origin !== new URL(url).origin) page.faults.push(request.url()); });
+  await page.addInitScript(() => {
+    addEventListener("securitypolicyviolation", (event) => console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
+  });
+  await before(page);
+  await page.goto(url);
+  return page;
+}
+
+async function well(page, where) {
+  await page.evaluate(AXE);
+  const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ["violations"] }));
+  check(`axe finds nothing in ${where}`, found.violations.length === 0,
+    found.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.target.join(" ")).slice(0, 3)}`));
+  check(`no fault in ${where}`, page.faults.length === 0, page.faults);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+  check(`nothing sticks out of ${where}`, wide <= 0, String(wide));
+}
+
+async function shot(page, name) {
+  mkdirSync("shots", { recursive: true });
+  await page.screenshot({ path: `shots/${name}.png` });
+}
+
+const free = () => new Promise((done) => {
+  const server = createServer().listen(0, "127.0.0.1", () => {
+    const { port } = server.address();
+    server.close(() => done(port));
+  });
+});
+
+/** `rollcall demo` with what it has said so far; it is up when it has said where. */
+async function demo(binary, port, ...args) {
+  const child = spawn(binary, ["demo", "--listen", `127.0.0.1:${port}`, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  children.push(child);
+  const running = { child, said: "", url: `http://127.0.0.1:${port}/` };
+  running.over = new Promise((done) => child.on("exit", done));
+  await new Promise((done) => {
+    child.stderr.on("data", (data) => { if (String(data).includes("page: ")) done(); });
+    child.stdout.on("data", (data) => { running.said += data; });
+  });
+  return running;
+}
+
+async function until(what, truth) {
+  const end = Date.now() + PATIENCE;
+  while (!(await truth())) {
+    if (Date.now() > end) throw new Error(`waited in vain: ${what}`);
+    await new Promise((done) => setTimeout(done, 50));
+  }
+}
+
+const row = (page, name) => page.locator("#rows li", { hasText: name }).first();
+
+// —— the scenarios
+
+const scenarios = {
+  async story(binary) {
+    const port = await free();
+    const first = await demo(binary, port, "--speed", "1.5");
+    const page = await look(first.url);
+    await row(page, "Shop").waitFor();
+    await page.locator("#rows a", { hasText: "Shop" }).click();
+    await page.evaluate(() => {
+      globalThis.seen = [];
+      globalThis.below = new Set();
+      const note = () => {
+        const reason = document.querySelector("#head .big .reason")?.textContent;
+        const status = document.querySelector("#head .facts dd")?.textContent?.match(/Ready=\w+/)?.[0];
+        const now = `${status} ${reason}`;
+        if (reason && globalThis.seen.at(-1) !== now) globalThis.seen.push(now);
+        for (const node of document.querySelectorAll("#tree [role=treeitem]")) globalThis.below.add(node.innerText.replace(/\s+/g, " "));
+      };
+      note();
+      new MutationObserver(note).observe(document.querySelector("#one"), { subtree: true, childList: true, characterData: true });
+    });
+    const dark = await look(`${first.url}${new URL(page.url()).search}`, { ...DESK, colorScheme: "dark" });
+    const phone = await look(`${first.url}${new URL(page.url()).search}`, { ...PHONE, colorScheme: "light" });
+    await page.locator("#head .big", { hasText: "ChildrenFailed" }).waitFor();
+    const pod = page.locator("[role=treeitem]", { hasText: "CrashLoopBackOff" });
+    await pod.click();
+    await page.locator("#object code", { hasText: "is waiting (CrashLoopBackOff)" }).waitFor();
+    await dark.locator("#head .big", { hasText: "ChildrenFailed" }).waitFor();
+    await phone.locator("#head .big", { hasText: "ChildrenFailed" }).waitFor();
+    for (const [at, name] of [[page, "failing"], [dark, "failing-dark"], [phone, "failing-phone"]]) await shot(at, name);
+    await page.keyboard.press("Escape");
+    await page.locator("#head .big", { hasText: "ChildrenStuck" }).waitFor();
+    await page.locator("[role=treeitem]", { hasText: "media" }).click();
+    await page.locator("#object .tag", { hasText: "example.org/backup" }).waitFor();
+    await shot(page, "stuck");
+    await until("the end of the story", () => /All \d+ expectations held/.test(first.said));
+    check("the page is live", (await page.locator("#link").innerText()) === "live");
+    await page.keyboard.press("Escape");
+    await page.locator("#head .big", { hasText: "AllChildrenReady" }).waitFor();
+
+    // What the demo says that the parent said, in its order.
+    const told = [...first.said.matchAll(/^rollcall +(Ready=\w+) (\w+)/gm)].map((m) => `${m[1]} ${m[2]}`)
+      .filter((word, at, all) => word !== all[at - 1]);
+    const { seen, below } = await page.evaluate(() => ({ seen: globalThis.seen, below: [...globalThis.below] }));
+    // The page was opened in the middle of the first scene.
+    while (told.length && told[0] !== seen[0]) told.shift();
+    let at = 0;
+    for (const word of told) {
+      const found = seen.indexOf(word, at);
+      check(`the page has shown ${word} in its turn`, found >= 0, seen);
+      at = Math.max(at, found);
+    }
+    check("the story has enough to see", told.length >= 10, told);
+    for (const text of ["waiting: CrashLoopBackOff", "2 of 3 replicas ready", "finalizer"]) {
+      check(`the tree has shown ${text}`, below.some((line) => line.includes(text)), below);
+    }
+    const past = await page.locator("#times li").allInnerTexts();
+    check("the last transitions are told, the newest first",
+      past.length >= 10 && past[0].includes("AllChildrenReady") && past.some((t) => t.includes("ChildrenStuck")), past);
+    for (const [where, name] of [[page, "a parent"], [dark, "a parent in the dark"], [phone, "a parent on a phone"]]) await well(where, name);
+
+    // The server goes, and another comes: what is said is true meanwhile, and afterwards.
+    first.child.kill("SIGTERM");
+    await first.over;
+    await page.locator("#link", { hasText: /^connection lost since \d/ }).waitFor();
+    await shot(page, "lost");
+    await well(page, "a page without its server");
+    const second = await demo(binary, port, "--speed", "1.5");
+    await page.locator("#link[data-state=live]").waitFor();
+    // The second has parents of the same uids, at the beginning of their story.
+    await page.locator("#head .big", { hasText: /Children(Pending|Missing|Progressing)/ }).waitFor();
+    check("nothing is left of the one before", !(await page.locator("#head").innerText()).includes("AllChildrenReady"));
+    second.child.kill("SIGTERM");
+    await second.over;
+  },
+
+  async hands(binary) {
+    const running = await demo(binary, await free(), "--speed", "0");
+    const page = await look(running.url);
+    await row(page, "books-db").waitFor();
+    await until("the end of the story", () => /All \d+ expectations held/.test(running.said));
+    await row(page, "Shop").waitFor();
+    const focused = () => page.evaluate(() => document.activeElement.innerText ?? "");
+    const query = () => new URL(page.url()).searchParams;
+    await shot(page, "list");
+    await well(page, "the list");
+
+    await page.keyboard.press("/");
+    check("/ is for searching", await page.evaluate(() => document.activeElement.id === "q"));
+    await page.keyboard.type("books-db");
+    await until("the search in the address", () => query().get("q") === "books-db");
+    await until("one row", async () => (await page.locator("#rows li").count()) === 1);
+    await page.keyboard.press("Escape");
+    await until("all rows", async () => (await page.locator("#rows li").count()) === 2);
+    check("the address forgets the search", !query().has("q"));
+
+    await page.keyboard.press("j");
+    const one = await focused();
+    await page.keyboard.press("j");
+    const two = await focused();
+    await page.keyboard.press("k");
+    check("j and k go down and up", one && two && one !== two && (await focused()) === one, [one, two]);
+    await page.locator("#rows a", { hasText: "Shop" }).focus();
+    await page.keyboard.press("Enter");
+    await page.locator("[role=treeitem]").first().waitFor();
+    check("a parent has an address", Boolean(query().get("parent")));
+    const deep = page.url();
+    await until("the tree has the focus", () => page.evaluate(() => document.activeElement.id === "tree"));
+    for (const key of ["j", "j", "j", "k"]) await page.keyboard.press(key);
+    check("the second row is chosen", (await page.locator("[aria-selected=true]").getAttribute("aria-posinset")) === "2");
+    const before = await page.locator("[role=treeitem]").count();
+    await page.keyboard.press("ArrowLeft");
+    const folded = await page.locator("[role=treeitem]").count();
+    await page.keyboard.press("ArrowRight");
+    check("arrows fold and unfold", folded < before && (await page.locator("[role=treeitem]").count()) === before, [before, folded]);
+    await page.keyboard.press("j");
+    await page.keyboard.press("Enter");
+    await page.locator("#object code").first().waitFor();
+    check("an object has an address", Boolean(query().get("object")));
+    await shot(page, "tree");
+    await well(page, "an object");
+    await page.keyboard.press("Escape");
+    check("Escape closes the object", await page.locator("#object").isHidden());
+    await page.keyboard.press("Escape");
+    check("Escape leads back to the list", (await page.locator("#one").isHidden()) && (await focused()).includes("Shop"), await focused());
+    await page.goBack();
+    await page.goBack();
+    await page.locator("#object code").first().waitFor();
+    check("the browser's way back leads back", true);
+    await page.keyboard.press("?");
+    check("? tells the keys", await page.locator("#help").isVisible());
+    await well(page, "the keys");
+    await page.keyboard.press("Escape");
+
+    const there = await look(deep, { ...DESK, colorScheme: "dark" });
+    await there.locator("[role=treeitem]").first().waitFor();
+    check("a deep link leads there", (await there.locator("#head h2").innerText()).includes("books"));
+    await shot(there, "tree-dark");
+    await well(there, "a tree in the dark");
+    const ground = () => there.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const dark = await ground();
+    await there.locator("#theme").click();
+    check("light and dark can be changed", (await ground()) !== dark);
+
+    const phone = await look(running.url, PHONE);
+    await row(phone, "Shop").waitFor();
+    await shot(phone, "phone");
+    await well(phone, "the list on a phone");
+    await phone.locator("#rows a", { hasText: "Shop" }).tap();
+    await phone.locator("[role=treeitem]").nth(2).tap();
+    await phone.locator("#object code").first().waitFor();
+    await shot(phone, "phone-tree");
+    await well(phone, "an object on a phone");
+    await phone.locator("#object button").tap();
+    await phone.locator("#back").tap();
+    check("back on a phone", await phone.locator("#list").isVisible());
+    running.child.kill("SIGTERM");
+    await running.over;
+  },
+
+  async hostile(binary) {
+    const running = await demo(binary, await free(), "--speed", "0");
+    const nasty = "<img src=x onerror=alert(1)><script>alert(2)</script>\u202egnp.exe\u200b\u001b[31mred\u0007&amp;\u2066";
+    const parent = {
+      uid: "u<b>\"'", kind: nasty, label: nasty, namespace: nasty, name: nasty, policy: nasty, verdict: "Failed<b>", status: "False",
+      reason: nasty, message: nasty.repeat(8), since: 1, ready: 0, total: 1, stalled: true, reconciling: true,
+    };
+    const node = { depth: 0, kind: nasty, label: nasty, namespace: nasty, name: nasty, verdict: "Failed", reason: nasty, detail: nasty, since: 1 };
+    const page = await look(running.url, DESK, async (page) => {
+      page.on("dialog", (dialog) => { page.faults.push(`dialog ${dialog.message()}`); dialog.dismiss(); });
+      const json = (body) => (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify(body) });
+      await page.route(/\/api\/v1\/parents\?/, json({
+        now: Date.now(), parents: [parent], matching: 1, counts: { "Failed": 1 }, policies: [nasty], namespaces: [nasty], continue: null, partial: false,
+      }));
+      await page.route(/\/api\/v1\/parents\/[^/]*\?/, json({
+        ...parent, now: Date.now(), decided: nasty, hidden: false, policies: [{ name: nasty, verdict: "Failed" }, { name: "b", verdict: "Ready" }],
+        groups: [{ kind: nasty, min: 1, max: null, optional: true, at: { Failed: 1 } }], nodes: [node, { ...node, depth: 1, name: `${nasty}2` }],
+        transitions: [{ at: 1, verdict: "Failed", status: "False", reason: nasty, message: nasty, generation: 1 }],
+      }));
+      await page.route(/\/branch\?/, json({
+        verdict: "Failed", reason: nasty, detail: nasty, branch: nasty, rule: nasty, created: nasty, deleted: nasty, finalizers: [nasty],
+        conditions: [{ type: nasty, status: nasty, reason: nasty, message: nasty, lastTransitionTime: nasty }],
+      }));
+    });
+    await page.locator("#rows a").click();
+    await page.locator("#tree").scrollIntoViewIfNeeded();
+    await page.locator("[role=treeitem]").nth(1).click();
+    await page.locator("#object code").first().waitFor();
+    const found = await page.evaluate(() => ({
+      markup: document.querySelectorAll("main img, main script, main b:not(button b), [onerror]").length,
+      text: document.querySelector("main").textContent,
+      titles: [...document.querySelectorAll("[title]")].map((e) => e.title).join(""),
+    }));
+    check("markup is text", found.markup === 0 && found.text.includes("<img src=x onerror=alert(1)>"), String(found.markup));
+    check("what would turn or hide text is shown", /⟨202E⟩gnp\.exe⟨200B⟩⟨001B⟩\[31mred⟨0007⟩&amp;⟨2066⟩/.test(found.text));
+    const raw = /[\u202a-\u202e\u2066-\u2069\u200b\u001b\u0007]/;
+    check("none of it is left", !raw.test(found.text) && !raw.test(found.titles));
+    await shot(page, "hostile");
+    await well(page, "a hostile page");
+    running.child.kill("SIGTERM");
+    await running.over;
+  },
+
+  async large(url) {
+    const page = await look(url);
+    await page.locator("#rows a").first().click();
+    await page.locator("[role=treeitem]").first().waitFor();
+    const size = () => page.evaluate(() => ({
+      all: Number(document.querySelector("[role=treeitem]").getAttribute("aria-setsize")),
+      rows: document.querySelectorAll("[role=treeitem]").length,
+      elements: document.querySelectorAll("*").length,
+      last: document.querySelector("#tree").lastElementChild.innerText,
+    }));
+    const first = await size();
+    check("all are there", first.all === 20_001, first);
+    let most = first;
+    for (const share of [0.1, 0.5, 0.25, 0.9, 1]) {
+      const passed = await page.evaluate(async (share) => {
+        const one = document.querySelector("#one");
+        let [most, blank] = [0, 0];
+        const to = (one.scrollHeight - one.clientHeight) * share, from = one.scrollTop;
+        for (let step = 1; step <= 20; step++) {
+          one.scrollTop = from + (to - from) * step / 20;
+          await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+          most = Math.max(most, document.querySelectorAll("*").length);
+          const middle = document.elementFromPoint(innerWidth * 0.7, innerHeight / 2);
+          if (!middle?.closest("[role=treeitem]")) blank += 1;
+        }
+        return { most, blank };
+      }, share);
+      check("no frame is blank", passed.blank <= 1, passed);
+      if (passed.most > most.elements) most = { elements: passed.most };
+    }
+    console.log(`20001 objects: ${first.rows} rows and ${first.elements} elements at first, never more than ${most.elements} while scrolling`);
+    check("only what is in sight exists", first.rows < 80 && most.elements < 1_200, [first, most]);
+    const seen = await size();
+    check("the end is reached", seen.last.includes("19999"), seen);
+    await page.locator("#tree").focus();
+    await page.keyboard.press("Home");
+    await page.keyboard.press("End");
+    check("keys reach the end", (await page.locator("[aria-selected=true]").getAttribute("aria-posinset")) === "20001");
+    await page.keyboard.press("Enter");
+    await page.locator("#object code").first().waitFor();
+    await shot(page, "large");
+    await well(page, "a large tree");
+  },
+
+  async token(url, good, bad, namespace) {
+    const page = await look(url);
+    await page.locator("#gate").waitFor();
+    check("nothing is shown before", (await page.locator("#rows li").count()) === 0);
+    await shot(page, "gate");
+    await well(page, "the gate");
+    const give = async (token) => { await page.locator("#token").fill(token); await page.keyboard.press("Enter"); };
+    await give("nobody's");
+    await page.locator("#why", { hasText: "not known" }).waitFor();
+    await give(bad);
+    await page.locator("#why", { hasText: "may see nothing" }).waitFor();
+    await give(good);
+    await page.locator("#rows li").first().waitFor();
+    const texts = await page.locator("#rows li").allInnerTexts();
+    check("only what this somebody may list", texts.length === 1 && texts[0].includes(namespace), texts);
+    await page.locator("#link[data-state=live]").waitFor();
+    await page.locator("#rows a").click();
+    await page.locator("[role=treeitem]").first().waitFor();
+    await page.reload();
+    await page.locator("[role=treeitem]").first().waitFor();
+    check("a tab remembers", true);
+    await page.locator("#leave").click();
+    await page.locator("#gate").waitFor();
+    check("until it is told to forget", (await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage }))).includes("ey") === false);
+  },
+};
+
+const [scenario, ...args] = process.argv.slice(2);
+process.on("exit", () => { for (const child of children) if (child.exitCode === null) child.kill("SIGKILL"); });
+setTimeout(() => { console.log(`${scenario} takes too long`); process.exit(2); }, 4 * PATIENCE).unref();
+try {
+  await scenarios[scenario](...args);
+} catch (error) {
+  broken += 1;
+  console.log(`stopped: ${error.stack}`);
+}
+await browser.close();
+console.log(`${scenario}: ${held} held, ${broken} not`);
+process.exit(broken || !held ? 1 : 0);

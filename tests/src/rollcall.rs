@@ -156,6 +156,7 @@ impl Scene {
             format!("--kubeconfig={}", kubeconfig.display()),
             format!("--listen={listen}"),
             format!("--policy-selector={SCENE}={}", self.name),
+            format!("--records-namespace={}", self.name),
             "--log-format=json".to_owned(),
         ];
         let others = options.iter().filter(|option| !option.starts_with("--listen="));
@@ -285,6 +286,11 @@ impl Rollcall {
     pub async fn again(&mut self) -> Result<()> {
         self.process.again()?;
         self.until_ready().await
+    }
+
+    /// Starts it again with the same options, and does not wait.
+    pub fn again_at_once(&mut self) -> Result<()> {
+        self.process.again()
     }
 
     /// Whether it still runs.

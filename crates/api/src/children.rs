@@ -26,7 +26,8 @@ pub struct ChildSpec {
     /// `critical`, or `optional`: shown and metered, but never turns Ready away from True.
     #[serde(default)]
     pub role: ChildRole,
-    /// What becomes of the outcome of a finished child that is deleted.
+    /// What becomes of the outcome of a finished Job that is deleted: it does not count any more, unless this says
+    /// otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_deletion: Option<AfterDeletion>,
     /// Children that do not count.
@@ -106,9 +107,9 @@ pub enum ChildRole {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum AfterDeletion {
-    /// It still counts.
+    /// It counts until a newer Job of the same name, or of the same `generateName`, takes its place.
     Remember,
-    /// It counts for the generation of the parent in which it finished.
+    /// The same, but only for the generation of the parent that the Job was first seen under.
     RememberGeneration,
     /// It does not count.
     Forget,

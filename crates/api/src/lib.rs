@@ -2,5 +2,7 @@
 
 mod children;
 pub mod policy;
+pub mod record;
 
 pub use policy::{ReadinessPolicy, ReadinessPolicySpec, ReadinessPolicyStatus};
+pub use record::{ReadinessRecord, ReadinessRecordSpec};

@@ -40,6 +40,10 @@ pub struct RunArgs {
     /// Only these namespaces; needs no more than Roles in them. Repeat, or separate by commas.
     #[arg(long, env = "ROLLCALL_NAMESPACES", value_delimiter = ',', value_name = "NAMESPACE")]
     pub namespaces: Vec<String>,
+    /// Where records of outcomes are kept that must outlive a restart; left out, the pod's own namespace, else
+    /// rollcall-system. Read only where a policy says `afterDeletion: remember`.
+    #[arg(long, env = "ROLLCALL_RECORDS_NAMESPACE", value_name = "NAMESPACE")]
+    pub records_namespace: Option<String>,
     /// Only policies with such labels: `team=a,tier in (gold,silver),!legacy`.
     #[arg(long, env = "ROLLCALL_POLICY_SELECTOR", value_name = "SELECTOR")]
     pub policy_selector: Option<String>,

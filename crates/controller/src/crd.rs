@@ -7,7 +7,7 @@ use serde_json::json;
 
 /// Every CRD of `rollcall.dev`, as one YAML stream.
 pub fn yaml() -> anyhow::Result<String> {
-    let crds = [defaulted(api::ReadinessPolicy::crd())?];
+    let crds = [defaulted(api::ReadinessPolicy::crd())?, api::ReadinessRecord::crd()];
     let documents =
         crds.iter().map(|crd| Ok(format!("---\n{}\n", crate::policies::to_yaml(crd)?.trim_end())));
     documents.collect()

@@ -10,6 +10,7 @@ use futures::StreamExt;
 use futures::stream::select_all;
 use readiness::{Level, Time};
 use timer::{Backoff, Seed};
+use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +20,7 @@ use watcher::reflector::Reflector;
 use watcher::{ApiKind, Cause, Event, Feed, FollowOptions, Parent, Trouble, follow, resolve, wire::Child};
 
 pub(crate) use crate::core::News;
+use crate::lease::Mandate;
 use crate::metrics::Metrics;
 use crate::policies::{KindPlan, Plan};
 
@@ -51,6 +53,19 @@ pub(crate) struct Setting {
     pub(crate) seed: Seed,
     /// Told how long children took that ended.
     pub(crate) metrics: Arc<Metrics>,
+    /// Our own records.
+    pub(crate) records: RecordsSetting,
+}
+
+/// Where our own records are kept.
+#[derive(Clone)]
+pub(crate) struct RecordsSetting {
+    /// Their namespace.
+    pub(crate) namespace: String,
+    /// Something moved that they should say.
+    pub(crate) moved: Arc<Notify>,
+    /// Only one of several replicas writes them.
+    pub(crate) mandate: Mandate,
 }
 
 /// The tasks of all kinds of the current plan.
@@ -145,9 +160,10 @@ fn ended(child: &Child) -> Option<Duration> {
     Some(status.finished? - status.started?)
 }
 
-struct Task {
-    setting: Setting,
-    plan: Arc<KindPlan>,
+/// The task of one kind.
+pub(crate) struct Task {
+    pub(crate) setting: Setting,
+    pub(crate) plan: Arc<KindPlan>,
     stop: CancellationToken,
 }
 
@@ -158,13 +174,17 @@ impl Task {
             loop {
                 let api = self.find().await;
                 info!(kind = %api, version = %api.version, "following");
-                self.follow(api).await;
+                if self.plan.records.is_some() {
+                    self.keep_records(&api).await;
+                } else {
+                    self.follow(api).await;
+                }
             }
         })
         .await;
     }
 
-    fn say(&self, news: News) {
+    pub(crate) fn say(&self, news: News) {
         // A task that was stopped may be in the middle of a sentence; its successor speaks for the kind now.
         if !self.stop.is_cancelled() {
             _ = self.setting.news.send((self.plan.id, news));
@@ -241,6 +261,7 @@ impl Task {
         });
         let mut events = select_all(streams);
         let reflector = &self.setting.reflector;
+        reflector.recollect(interest);
         while let Some((at, event)) = events.next().await {
             let scope = scopes[at].as_deref();
             match event {
@@ -268,8 +289,7 @@ impl Task {
                     }
                 }
                 Event::Delete(object) => {
-                    let meta = &object.child().meta;
-                    reflector.delete(&meta.uid, meta.resource_version);
+                    reflector.deleted(interest, object.child());
                 }
                 Event::Alive => self.say(News::Alive),
                 Event::Trouble(trouble) => {
@@ -286,7 +306,7 @@ impl Task {
 }
 
 /// What is wrong, and the way out where the reader has it in hand.
-fn log(api: &ApiKind, trouble: &Trouble) {
+pub(crate) fn log(api: &ApiKind, trouble: &Trouble) {
     let Trouble { cause, detail } = trouble;
     if *cause == Cause::Forbidden {
         let way =

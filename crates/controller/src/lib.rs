@@ -35,6 +35,8 @@ pub mod policies;
 #[cfg(feature = "io")]
 pub mod rbac;
 #[cfg(feature = "io")]
+mod records;
+#[cfg(feature = "io")]
 pub mod release;
 #[cfg(feature = "io")]
 mod run;

@@ -83,6 +83,12 @@ pub fn yaml(policies: &[Compiled], crds: &Crds, namespaces: &[String], subject: 
     let lease_role = format!("{NAME}-lease");
     role(&mut out, &lease_role, "Role", Some(&subject.namespace), &lease.map(str::to_owned));
     binding(&mut out, &lease_role, "Role", Some(&subject.namespace), subject);
+    if let Some(Need { group, resources, verbs }) = records(policies) {
+        let rule = rule_text(&group, &resources.join(", "), &verbs.join(", "));
+        let role_name = format!("{NAME}-records");
+        role(&mut out, &role_name, "Role", Some(&subject.namespace), &[rule]);
+        binding(&mut out, &role_name, "Role", Some(&subject.namespace), subject);
+    }
     for library in libraries(policies) {
         // This one object, and no other ConfigMap.
         let ConfigMapName { namespace, name } = library;
@@ -115,6 +121,15 @@ pub struct Need {
     pub resources: Vec<String>,
     /// Verbs.
     pub verbs: &'static [&'static str],
+}
+
+/// What policies need in Rollcall's own namespace that remember how Jobs ended.
+pub fn records(policies: &[Compiled]) -> Option<Need> {
+    policies.iter().any(Compiled::remembers).then(|| Need {
+        group: "rollcall.dev".to_owned(),
+        resources: vec!["readinessrecords".to_owned()],
+        verbs: &["get", "list", "watch", "create", "patch", "delete"],
+    })
 }
 
 const WATCH: &[&str] = &["get", "list", "watch"];
@@ -151,6 +166,9 @@ pub fn needs(policies: &[Compiled], crds: &Crds) -> Vec<Need> {
     let pods = workloads.into_iter().any(Kind::owns_pods) && !watches_pods;
     let pods =
         pods.then(|| Need { group: String::new(), resources: vec!["pods".to_owned()], verbs: &["list"] });
+    // Now and then, of one object: they tell how a Job ended that nobody saw end.
+    let ends = || Need { group: String::new(), resources: vec!["events".to_owned()], verbs: &["list"] };
+    let ends = policies.iter().any(Compiled::remembers).then(ends);
     let need = |verbs| {
         move |(group, kinds): (&str, BTreeSet<String>)| Need {
             group: group.to_owned(),
@@ -167,6 +185,7 @@ pub fn needs(policies: &[Compiled], crds: &Crds) -> Vec<Need> {
     read.into_iter()
         .map(need(WATCH))
         .chain(pods)
+        .chain(ends)
         .chain(events)
         .chain(patched.into_iter().map(need(&["patch"])))
         .collect()

@@ -18,7 +18,7 @@ use crate::args::{ClusterArgs, RunArgs};
 use crate::core::Core;
 use crate::drive::{Clock, Drive, Trees, Wires};
 use crate::events::{Events, Notices};
-use crate::kinds::Setting;
+use crate::kinds::{RecordsSetting, Setting};
 use crate::lease::{self, LeaseName};
 use crate::look::Looker;
 use crate::metrics::Metrics;
@@ -30,6 +30,9 @@ use crate::writer::Writer;
 
 /// How long a stopping service may take to finish what it began.
 const DRAIN: Duration = Duration::from_secs(10);
+
+/// Where records are kept by who does not run in a pod: where `deploy/` installs Rollcall.
+const RECORDS_NAMESPACE: &str = "rollcall-system";
 
 /// What a service is made of.
 pub struct Service {
@@ -58,6 +61,8 @@ pub async fn run(cluster: &ClusterArgs, args: RunArgs) -> anyhow::Result<()> {
     let (config, in_pod) = cluster.config_and_place().await?;
     info!(version = env!("CARGO_PKG_VERSION"), server = %config.cluster_url, "rollcall");
     let lease = args.lease.stands_for(in_pod, &config.default_namespace, Clock::start().now());
+    let mut args = args;
+    args.records_namespace = args.records_namespace.or(in_pod.then(|| config.default_namespace.clone()));
     let client = watcher::client(config).context("failed to make a client")?;
     let listener = TcpListener::bind(args.listen)
         .await
@@ -81,6 +86,9 @@ impl Service {
         let dirty = Arc::new(Notify::new());
         let wake = dirty.clone();
         let reflector = Arc::new(Reflector::new(move || wake.notify_one()));
+        let remembered = Arc::new(Notify::new());
+        let moved = remembered.clone();
+        reflector.on_memory(move || moved.notify_one());
         // Before the first list: rules of users may ask.
         reflector.tell_time(clock.now());
         let metrics = Arc::new(Metrics::new(args.metrics_parents)?);
@@ -132,6 +140,11 @@ impl Service {
             namespaces: args.namespaces.clone(),
             seed: seed.derive(2),
             metrics: metrics.clone(),
+            records: RecordsSetting {
+                namespace: args.records_namespace.clone().unwrap_or_else(|| RECORDS_NAMESPACE.to_owned()),
+                moved: remembered,
+                mandate: mandate.clone(),
+            },
         };
         let stuck_after = args.stuck_after;
         let policies = Policies {

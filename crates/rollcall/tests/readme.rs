@@ -188,11 +188,8 @@ fn what_is_said_not_to_be_built_is_refused() {
         )
     };
     let readme = text("README.md");
-    let unbuilt = [
-        ("`expect.cel`", "expect: { cel: '1' }"),
-        ("`find.refs`", "find: { refs: spec.secretName }"),
-        ("`afterDeletion`", "afterDeletion: remember"),
-    ];
+    let unbuilt =
+        [("`expect.cel`", "expect: { cel: '1' }"), ("`find.refs`", "find: { refs: spec.secretName }")];
     for (name, child) in unbuilt {
         std::fs::write(folder.join("p.yaml"), policy(child)).unwrap();
         let checked = type_in("rollcall check -f p.yaml", &folder);

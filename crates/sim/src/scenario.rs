@@ -8,7 +8,7 @@ use readiness::{Kind as Judge, Limits};
 use timer::Debounce;
 use watcher::ApiKind;
 use watcher::plan::{
-    ChildRule, Find, Interest, LabelRule, Lens, ObservedGeneration, ParentRule, Selector, Template,
+    After, ChildRule, Find, Interest, LabelRule, Lens, ObservedGeneration, ParentRule, Selector, Template,
 };
 
 use crate::dice::Dice;
@@ -165,7 +165,7 @@ impl Scenario {
         };
         for policy in &self.policies {
             for (at, group) in policy.groups.iter().enumerate().filter(|(_, g)| g.kind == kind) {
-                let lens = Lens { limits: policy.limits, rule: None };
+                let lens = Lens { limits: policy.limits, rule: None, remembers: false };
                 let known = interest.lenses.iter().position(|l| *l == lens);
                 let lens = known.unwrap_or_else(|| {
                     interest.lenses.push(lens);
@@ -178,8 +178,14 @@ impl Scenario {
                 } else {
                     Find::Owner { group: parent.group.as_str().into(), kind: parent.kind.as_str().into() }
                 };
-                let rule =
-                    ChildRule { policy: policy.id, group: at as u8, lens: lens as u8, find, ignore: None };
+                let rule = ChildRule {
+                    policy: policy.id,
+                    group: at as u8,
+                    lens: lens as u8,
+                    find,
+                    ignore: None,
+                    after: After::Forget,
+                };
                 interest.child.push(rule);
             }
             if policy.parent == kind {

@@ -9,7 +9,7 @@ use aggregator::{Engine, Group, KindId, KindState, Policy, PolicyId, Quorum, Rol
 use cap::Cap;
 use readiness::{Kind, Limits, Time};
 use timer::{Debounce, Seed};
-use watcher::plan::{ChildRule, Find, Interest, Lens, ObservedGeneration, ParentRule, Selector};
+use watcher::plan::{After, ChildRule, Find, Interest, Lens, ObservedGeneration, ParentRule, Selector};
 use watcher::reflector::Reflector;
 use watcher::{Feed, Parent};
 
@@ -110,8 +110,15 @@ fn children_interest() -> Interest {
     Interest {
         id: PODS,
         judge: Kind::of("", "Pod"),
-        lenses: vec![Lens { limits: LIMITS, rule: None }],
-        child: vec![ChildRule { policy: POLICY, group: 0, lens: 0, find, ignore: None }],
+        lenses: vec![Lens { limits: LIMITS, rule: None, remembers: false }],
+        child: vec![ChildRule {
+            policy: POLICY,
+            group: 0,
+            lens: 0,
+            find,
+            ignore: None,
+            after: After::Forget,
+        }],
         parent: vec![],
         claims: vec![],
         release: false,

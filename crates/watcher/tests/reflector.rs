@@ -10,7 +10,7 @@ use aggregator::{KindId, PolicyId, Target};
 use readiness::{Kind, Level, Limits, Time};
 use serde_json::{Value, json};
 use watcher::plan::{
-    ChildRule, Find, Interest, LabelRule, Lens, ObservedGeneration, ParentRule, Selector, Template,
+    After, ChildRule, Find, Interest, LabelRule, Lens, ObservedGeneration, ParentRule, Selector, Template,
 };
 use watcher::reflector::{Applied, Reflector};
 use watcher::{Feed, Parent};
@@ -25,8 +25,8 @@ fn limits() -> Limits {
 }
 
 fn children(find: Find, ignore: Option<Selector>) -> Interest {
-    let child = vec![ChildRule { policy: POLICY, group: 0, lens: 0, find, ignore }];
-    let lenses = vec![Lens { limits: limits(), rule: None }];
+    let child = vec![ChildRule { policy: POLICY, group: 0, lens: 0, find, ignore, after: After::Forget }];
+    let lenses = vec![Lens { limits: limits(), rule: None, remembers: false }];
     Interest {
         id: PODS,
         judge: Kind::of("", "Pod"),

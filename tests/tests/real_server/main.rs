@@ -19,6 +19,8 @@ mod identity;
 mod kopf;
 mod leader;
 mod live;
+mod memory;
+mod memory_kills;
 mod neighbours;
 mod observed;
 mod outage;

@@ -174,7 +174,7 @@ async fn roles_selectors_and_counts_do_what_they_say() -> Result<()> {
 }
 
 #[tokio::test]
-async fn what_is_invalid_is_refused_by_the_server_and_what_is_not_built_by_name() -> Result<()> {
+async fn what_is_invalid_is_refused_by_the_server_and_what_makes_no_sense_by_name() -> Result<()> {
     let scene = database_scene("invalid").await?;
     let mut both = scene.child("Deployment");
     both["expect"] = json!({ "min": 2, "max": 1 });

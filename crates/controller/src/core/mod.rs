@@ -7,6 +7,7 @@ pub mod below;
 mod causes;
 mod health;
 pub mod reads;
+pub mod records;
 mod render;
 pub mod reply;
 mod transition;

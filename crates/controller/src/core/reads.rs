@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use aggregator::{KindId, ObjectId};
 use watcher::Feed;
 use watcher::plan::Interest;
-use watcher::reflector::{Applied, Awaited, Reflector};
+use watcher::reflector::{Applied, Awaited, Reflector, Row};
 use watcher::wire::Meta;
 
 use super::Core;
@@ -87,12 +87,16 @@ impl Core {
 }
 
 fn one(reflector: &Reflector, id: ObjectId) -> Option<Read> {
-    reflector.read(id, |row| Read::One {
-        kind: row.kind,
-        namespace: row.namespace.to_string(),
-        name: row.name.to_string(),
-        known: Some(Known { id, version: row.version }),
-    })
+    let one = |row: &Row| {
+        // There is nothing to be read of what is gone.
+        (!row.is_remembered()).then(|| Read::One {
+            kind: row.kind,
+            namespace: row.namespace.to_string(),
+            name: row.name.to_string(),
+            known: Some(Known { id, version: row.version }),
+        })
+    };
+    reflector.read(id, one).flatten()
 }
 
 /// What one live read found; `known` is the object that was expected there. It is applied like any event, and where it
@@ -122,7 +126,7 @@ pub fn listed<K: Feed>(reflector: &Reflector, interest: &Interest, live: &K) -> 
 }
 
 fn vanished(reflector: &Reflector, known: Known) -> Option<Ahead> {
-    let held = |row: &watcher::reflector::Row| (row.version, format!("{}/{}", row.namespace, row.name));
+    let held = |row: &Row| (row.version, format!("{}/{}", row.namespace, row.name));
     let (before, object) = reflector.read(known.id, held)?;
     // What has moved since was seen later than the read was ordered.
     let awaited = (before == known.version).then(|| reflector.vanish(known.id))??;
@@ -134,7 +138,7 @@ fn vanished(reflector: &Reflector, known: Known) -> Option<Ahead> {
 pub fn held(reflector: &Reflector, kind: KindId, namespace: Option<&str>) -> Vec<Read> {
     let mut held = Vec::new();
     reflector.each(|id, row| {
-        if row.kind == kind && namespace.is_none_or(|n| *n == *row.namespace) {
+        if row.kind == kind && !row.is_remembered() && namespace.is_none_or(|n| *n == *row.namespace) {
             let (namespace, name) = (row.namespace.to_string(), row.name.to_string());
             let known = Some(Known { id, version: row.version });
             held.push(Read::One { kind, namespace, name, known });
@@ -173,7 +177,7 @@ pub fn differing(
 mod tests {
     use aggregator::PolicyId;
     use readiness::Kind;
-    use watcher::plan::{ChildRule, Find, Lens};
+    use watcher::plan::{After, ChildRule, Find, Lens};
     use watcher::wire::Child;
 
     use super::*;
@@ -185,8 +189,15 @@ mod tests {
         Interest {
             id: KIND,
             judge: Kind::of("apps", "Deployment"),
-            lenses: vec![Lens { limits: readiness::Limits::default(), rule: None }],
-            child: vec![ChildRule { policy: PolicyId(1), group: 0, lens: 0, find, ignore: None }],
+            lenses: vec![Lens { limits: readiness::Limits::default(), rule: None, remembers: false }],
+            child: vec![ChildRule {
+                policy: PolicyId(1),
+                group: 0,
+                lens: 0,
+                find,
+                ignore: None,
+                after: After::Forget,
+            }],
             parent: Vec::new(),
             claims: Vec::new(),
             release: false,

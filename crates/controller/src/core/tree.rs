@@ -103,7 +103,11 @@ impl Core {
                 namespace: row.namespace.to_string(),
                 name: row.name.to_string(),
                 reason: verdict.reason.token().to_owned(),
-                detail: verdict.reason.to_string(),
+                detail: if row.is_remembered() && verdict.level != Level::Unknown {
+                    format!("{}; remembered, it is gone", verdict.reason)
+                } else {
+                    verdict.reason.to_string()
+                },
                 role,
                 stalled: verdict.terminal() || verdict.level == Level::Stuck,
                 ..TreeNode::default()

@@ -6,7 +6,7 @@ use api::policy::{
     KindRef, LabelSelector, Mode, ObservedGenerationMode, ReadinessPolicySpec, SelectorOperator,
 };
 use readiness::Limits;
-use watcher::plan::{ObservedGeneration, Requirement, Selector, Template};
+use watcher::plan::{After, ObservedGeneration, Requirement, Selector, Template};
 
 use super::groups::{CompiledGroup, common};
 
@@ -113,6 +113,13 @@ pub fn compile(spec: &ReadinessPolicySpec, stuck_after: Duration) -> Result<Comp
     if check.problems.is_empty() { Ok(compiled) } else { Err(check.problems) }
 }
 
+impl Compiled {
+    /// It remembers how some children ended that are gone.
+    pub fn remembers(&self) -> bool {
+        self.groups.iter().any(|group| group.after != After::Forget)
+    }
+}
+
 /// Groups whose objects' status belongs to others: judged, never written.
 pub fn belongs_to_others(group: &str) -> bool {
     let built_in = group.is_empty() || !group.contains('.') || group.ends_with(".k8s.io");
@@ -127,10 +134,6 @@ pub(super) struct Check {
 impl Check {
     pub(super) fn add(&mut self, field: &str, what: impl Into<String>) {
         self.problems.push(Problem { field: field.to_owned(), what: what.into(), at: None });
-    }
-
-    pub(super) fn not_built(&mut self, field: &str) {
-        self.add(field, "is not supported by this version of Rollcall; leave it out");
     }
 
     fn duration(&mut self, field: &str, text: &str) -> Duration {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aggregator::{Group, Quorum, Role};
 use api::policy::{AfterDeletion, ChildRole, ChildSpec, FindSpec, KindRef, ReadyRule};
 use rules::cel::Count;
-use watcher::plan::{References, Selector, Template};
+use watcher::plan::{After, References, Selector, Template};
 
 use super::compile::{Check, Problem};
 use super::ready::GroupRule;
@@ -49,6 +49,8 @@ pub struct CompiledGroup {
     pub quorum: Quorum,
     /// How they are judged, where not by the native rules.
     pub rule: Option<GroupRule>,
+    /// What becomes of how one ended when it is gone.
+    pub after: After,
 }
 
 /// An expression over the parent that yields how many children are expected.
@@ -87,6 +89,7 @@ pub(super) fn common() -> Vec<CompiledGroup> {
         max: None,
         quorum: Quorum::All,
         rule: None,
+        after: After::Forget,
     };
     COMMON.into_iter().map(group).collect()
 }
@@ -105,7 +108,6 @@ impl Check {
     }
 
     fn group(&mut self, field: &str, child: &ChildSpec) -> CompiledGroup {
-        self.refuse_unbuilt(field, child);
         if child.kind.kind.is_empty() {
             self.add(&format!("{field}.kind.kind"), "must not be empty");
         }
@@ -135,6 +137,7 @@ impl Check {
             max: expect.max,
             quorum,
             rule: child.ready.as_ref().and_then(|ready| self.rule(field, ready)),
+            after: self.after(field, child),
         }
     }
 
@@ -165,10 +168,24 @@ impl Check {
         }
     }
 
-    fn refuse_unbuilt(&mut self, field: &str, child: &ChildSpec) {
-        if child.after_deletion.is_some_and(|a| a != AfterDeletion::Forget) {
-            self.not_built(&format!("{field}.afterDeletion"));
+    /// Only of Jobs it is known what their end is; only an owner is still known once they are gone.
+    fn after(&mut self, field: &str, child: &ChildSpec) -> After {
+        let after = match child.after_deletion {
+            None | Some(AfterDeletion::Forget) => return After::Forget,
+            Some(AfterDeletion::Remember) => After::Remember,
+            Some(AfterDeletion::RememberGeneration) => After::RememberGeneration,
+        };
+        let field = format!("{field}.afterDeletion");
+        if (child.kind.group.as_str(), child.kind.kind.as_str()) != ("batch", "Job") {
+            self.add(&field, "only the outcome of a Job (group batch) is remembered; leave it out");
         }
+        if child.find.as_ref().is_some_and(|find| !find.labels.is_empty() || find.refs.is_some()) {
+            self.add(&field, "only Jobs that are found by ownerReference are remembered; leave find out");
+        }
+        if child.ready.is_some() {
+            self.add(&field, "what is remembered is how the Job itself ended; leave ready out");
+        }
+        after
     }
 
     fn labels(

@@ -7,7 +7,7 @@ use aggregator::{KindId, Policy, PolicyId};
 use api::policy::KindRef;
 use readiness::Kind;
 use watcher::plan::{
-    ChildRule, CountRule, Find, Interest, LabelRule, Lens, ParentRule, ReferenceRule, UserRule,
+    After, ChildRule, CountRule, Find, Interest, LabelRule, Lens, ParentRule, ReferenceRule, UserRule,
 };
 
 use super::compile::Compiled;
@@ -18,6 +18,9 @@ use crate::core::{GroupWords, PolicyWords};
 
 /// Group and kind: what a kind is known by, in whatever version.
 pub(crate) type KindKey = (String, String);
+
+/// The kind of our own records.
+pub(crate) const RECORDS: (&str, &str) = ("rollcall.dev", "ReadinessRecord");
 
 /// Small integers for kinds and policies, stable while the process lives.
 #[derive(Debug, Default)]
@@ -59,6 +62,8 @@ pub(crate) struct KindPlan {
     pub(crate) waits: bool,
     /// Everything else; `counted` is known once the server was asked.
     pub(crate) interest: Interest,
+    /// It is the kind of our own records; these kinds are spoken of in them.
+    pub(crate) records: Option<BTreeMap<KindKey, KindId>>,
 }
 
 /// A policy in use.
@@ -112,6 +117,9 @@ pub(crate) fn plan(
             entry.add_child(policy, at as u8, group, libraries);
         }
         plan.claim(policy, registry);
+        if compiled.remembers() {
+            kinds.push(plan.records(registry, compiled));
+        }
         kinds.sort_unstable();
         kinds.dedup();
         let words = words(policy, &kinds);
@@ -188,6 +196,19 @@ fn count(group: u8, of: &CompiledGroup) -> Option<CountRule> {
 }
 
 impl Plan {
+    /// What is remembered outlives a restart in records: nothing is said before they were read.
+    fn records(&mut self, registry: &mut Registry, of: &Compiled) -> KindId {
+        let (group, kind) = RECORDS;
+        let id = registry.kind(group, kind);
+        let remembered = of.groups.iter().filter(|g| g.after != After::Forget).map(|g| &g.kind);
+        let spoken_of = remembered
+            .chain([&of.parent])
+            .map(|kind| ((kind.group.clone(), kind.kind.clone()), registry.kind(&kind.group, &kind.kind)));
+        let spoken_of: Vec<_> = spoken_of.collect();
+        self.kind(id, group, kind, None).records.get_or_insert_default().extend(spoken_of);
+        id
+    }
+
     fn kind(&mut self, id: KindId, group: &str, kind: &str, version: Option<&str>) -> &mut KindPlan {
         let plan = self.kinds.entry(id).or_insert_with(|| KindPlan {
             id,
@@ -204,6 +225,7 @@ impl Plan {
                 release: false,
                 counted: true,
             },
+            records: None,
         });
         if plan.version.is_none() {
             plan.version = version.map(str::to_owned);
@@ -250,7 +272,7 @@ impl KindPlan {
             let version = group.kind.version.as_deref().unwrap_or_default();
             UserRule { rule, source, of: (version.into(), group.kind.kind.as_str().into()) }
         });
-        let lens = Lens { limits: policy.compiled.limits, rule };
+        let lens = Lens { limits: policy.compiled.limits, rule, remembers: group.after != After::Forget };
         let known = self.interest.lenses.iter().position(|l| *l == lens);
         let lens = known.unwrap_or_else(|| {
             self.interest.lenses.push(lens);
@@ -268,6 +290,8 @@ impl KindPlan {
             }
         };
         let ignore = group.ignore.clone();
-        self.interest.child.push(ChildRule { policy: policy.id, group: at, lens: lens as u8, find, ignore });
+        let (lens, after) = (lens as u8, group.after);
+        let rule = ChildRule { policy: policy.id, group: at, lens, find, ignore, after };
+        self.interest.child.push(rule);
     }
 }

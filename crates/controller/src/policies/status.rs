@@ -151,6 +151,7 @@ fn watching(used: &InUse, snapshot: &Snapshot) -> (bool, &'static str, String) {
     let compiled = &used.compiled;
     let mut wanted: Vec<(&str, &str)> = vec![(&compiled.parent.group, &compiled.parent.kind)];
     wanted.extend(compiled.groups.iter().map(|g| (g.kind.group.as_str(), g.kind.kind.as_str())));
+    wanted.extend(compiled.remembers().then_some(super::plan::RECORDS));
     wanted.sort_unstable();
     wanted.dedup();
     let (mut absent, mut forbidden, mut stale) = (Vec::new(), Vec::new(), Vec::new());
@@ -166,7 +167,8 @@ fn watching(used: &InUse, snapshot: &Snapshot) -> (bool, &'static str, String) {
     if !forbidden.is_empty() {
         let rules = forbidden.iter().map(|(group, kind)| {
             let plural = crate::rbac::plural(kind);
-            format!("{{apiGroups: [\"{group}\"], resources: [\"{plural}\"], verbs: [\"get\", \"list\", \"watch\"]}}")
+            let writes = if (*group, *kind) == super::plan::RECORDS { ", \"create\", \"patch\", \"delete\"" } else { "" };
+            format!("{{apiGroups: [\"{group}\"], resources: [\"{plural}\"], verbs: [\"get\", \"list\", \"watch\"{writes}]}}")
         });
         let rules = rules.collect::<Vec<_>>().join(", ");
         return (false, "Forbidden", format!("add to Rollcall's role: {rules}"));

@@ -12,7 +12,7 @@ use anyhow::Context;
 use api::ReadinessPolicy;
 use clap::{Args, ValueEnum};
 use controller::policies::{Compiled, Problem, belongs_to_others, compile};
-use controller::rbac::{Crds, Need, libraries, needs};
+use controller::rbac::{Crds, Need, libraries, needs, records};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -211,7 +211,8 @@ fn fine(policy: &Valid, crds: &Crds) -> Finding {
         each(need).iter().map(|resource| format!("{} {resource}", need.verbs.join(","))).collect::<Vec<_>>()
     };
     let scripts = libraries(one).into_iter().map(|library| format!("get,list,watch configmap {library}"));
-    let needs = all.iter().flat_map(right).chain(scripts).collect();
+    let own: Vec<Need> = records(one).into_iter().collect();
+    let needs = all.iter().chain(&own).flat_map(right).chain(scripts).collect();
     let kinds: Vec<&str> = policy.compiled.groups.iter().map(|g| g.kind.kind.as_str()).collect();
     let mode = if policy.compiled.shadow { "shadow" } else { "write" };
     let what = format!(

@@ -163,6 +163,7 @@ fn serve(
         audit: Duration::from_mins(10),
         stuck_after: Duration::from_mins(10),
         namespaces: Vec::new(),
+        records_namespace: None,
         policy_selector: None,
         policies: None,
         resync_rate: 20,

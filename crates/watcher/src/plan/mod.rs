@@ -49,6 +49,11 @@ impl Interest {
     pub fn reads_whole(&self) -> bool {
         !self.parent.is_empty() || self.release || self.lenses.iter().any(|lens| lens.rule.is_some())
     }
+
+    /// How some of its objects ended is remembered.
+    pub fn remembers(&self) -> bool {
+        self.child.iter().any(|rule| rule.after != After::Forget)
+    }
 }
 
 /// One way of judging: a rule with its limits.
@@ -58,6 +63,8 @@ pub struct Lens {
     pub limits: Limits,
     /// A policy's own rule; without one, the native rules.
     pub rule: Option<UserRule>,
+    /// How an object ended counts even while it is being deleted, until that takes too long.
+    pub remembers: bool,
 }
 
 /// A rule that a policy brings. Two are equal where they were compiled from the same text.
@@ -98,6 +105,20 @@ pub struct ChildRule {
     pub find: Find,
     /// These do not count.
     pub ignore: Option<Selector>,
+    /// What becomes of how one ended when it is gone.
+    pub after: After,
+}
+
+/// What becomes of how a child ended when it is gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum After {
+    /// It does not count.
+    #[default]
+    Forget,
+    /// It counts until another run of the same takes its place.
+    Remember,
+    /// It counts for the generation of the parent that it was first seen under.
+    RememberGeneration,
 }
 
 /// How children are found.

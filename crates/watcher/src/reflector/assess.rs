@@ -23,6 +23,8 @@ impl Reflector {
         lens: &Lens,
     ) -> Assessment {
         let judged = catch_unwind(AssertUnwindSafe(|| match &lens.rule {
+            None if lens.remembers => ended(interest, child, lens)
+                .unwrap_or_else(|| readiness::assess(interest.judge, &child.facts, &lens.limits)),
             None => readiness::assess(interest.judge, &child.facts, &lens.limits),
             Some(rule) => readiness::before_rules(interest.judge, &child.facts, &lens.limits)
                 .unwrap_or_else(|| self.ask(rule, child, object)),
@@ -36,4 +38,12 @@ impl Reflector {
         let text = with_type(object.get(), child, api_version, kind);
         rule.rule.judge(Object::Text(&text), Time(self.now.load(Ordering::Relaxed))).assessment
     }
+}
+
+/// How one has ended that is being deleted: that counts, unless it does not get away.
+fn ended(interest: &Interest, child: &Child, lens: &Lens) -> Option<Assessment> {
+    child.facts.deleted?;
+    let verdict = readiness::outcome(interest.judge, &child.facts)?;
+    let deletion = readiness::assess(interest.judge, &child.facts, &lens.limits);
+    Some(Assessment { verdict, then: deletion.then })
 }

@@ -15,6 +15,7 @@ impl Reflector {
         let meta = &child.meta;
         let uid = slots::Uid::of(&meta.uid);
         if meta.uid.is_empty() || self.is_buried(uid, meta.resource_version) {
+            self.late(interest, child);
             return Applied::Stale;
         }
         let rules = self.parent_rules(interest, meta);
@@ -26,11 +27,22 @@ impl Reflector {
         let links = self.links(interest, meta);
         let parent = object.and_then(|object| self.read_parent(interest, meta, object, &rules, held));
         if links.is_empty() && parent.is_none() {
+            if interest.remembers() {
+                // Whose it was, it is no more.
+                self.note(interest, child);
+            }
             if let Some(id) = held.filter(|_| before.is_some()) {
                 self.bury_row(id);
             }
             return Applied::Unwanted;
         }
+        if interest.remembers() {
+            self.note(interest, child);
+        }
+        let known_generation = || {
+            held.and_then(|id| self.read(id, |row| row.parent.as_ref().map(|p| p.view.generation)).flatten())
+        };
+        let generation = parent.as_ref().map(|p| (p.view.generation, known_generation()));
         let assessed: Vec<Assessment> =
             interest.lenses.iter().map(|lens| self.assess(interest, child, object, lens)).collect();
         let mut row = self.row(interest, meta, assessed, links, parent);
@@ -38,7 +50,14 @@ impl Reflector {
         if !lends.is_empty() {
             row.aside.get_or_insert_default().lends = lends;
         }
-        self.put(uid, row)
+        let applied = self.put(uid, row);
+        if let Some((generation, before)) = generation
+            && applied != Applied::Stale
+            && before != Some(generation)
+        {
+            self.parent_seen(&meta.uid);
+        }
+        applied
     }
 
     pub(super) fn row(

@@ -45,28 +45,51 @@ impl Reflector {
         let scope = scope.map(|s| self.namespace(s));
         let epoch = lock(&self.epochs).get(&(kind, scope.clone())).copied().unwrap_or(0);
         let within = |row: &Row| scope.as_ref().is_none_or(|s| *s == row.namespace);
-        self.sweep(|row| row.kind == kind && within(row) && row.epoch != epoch)
+        let swept =
+            self.sweep(|row| row.kind == kind && within(row) && row.epoch != epoch && !row.is_remembered());
+        self.listed(kind);
+        swept
     }
 
     /// This kind is not watched any more, or its API is gone: it has no objects.
     pub fn forget(&self, kind: KindId) -> usize {
-        self.sweep(|row| row.kind == kind)
+        let forgotten = self.those(|row| row.kind == kind);
+        for id in &forgotten {
+            self.drop_row(*id);
+        }
+        forgotten.len()
     }
 
-    pub(super) fn sweep(&self, gone: impl Fn(&Row) -> bool) -> usize {
-        let mut swept = Vec::new();
-        self.slots.each(|id, slot| {
-            if slot.row.as_ref().is_some_and(&gone) {
-                swept.push(id);
-            }
-        });
+    fn sweep(&self, gone: impl Fn(&Row) -> bool) -> usize {
+        let swept = self.those(gone);
         for id in &swept {
             self.bury_row(*id);
         }
         swept.len()
     }
 
+    fn those(&self, which: impl Fn(&Row) -> bool) -> Vec<ObjectId> {
+        let mut found = Vec::new();
+        self.slots.each(|id, slot| {
+            if slot.row.as_ref().is_some_and(&which) {
+                found.push(id);
+            }
+        });
+        found
+    }
+
+    /// An object does not exist any more; where its outcome is to be remembered, that takes its place.
     pub(super) fn bury_row(&self, id: ObjectId) {
+        let uid = self.slots.with(id, |slot| slot.uid);
+        if !uid.is_some_and(|uid| self.depart(uid)) {
+            self.drop_row(id);
+        }
+        if let Some(uid) = uid {
+            self.parent_unseen(uid);
+        }
+    }
+
+    pub(super) fn drop_row(&self, id: ObjectId) {
         if let Some(Some(row)) = self.slots.with(id, |slot| slot.row.take()) {
             self.release(row.links.as_slice());
             self.mark(id);

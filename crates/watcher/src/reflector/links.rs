@@ -75,7 +75,14 @@ impl Reflector {
         }
     }
 
-    fn owner_links(&self, rule: &ChildRule, group: &str, kind: &str, meta: &Meta, links: &mut Vec<Link>) {
+    pub(super) fn owner_links(
+        &self,
+        rule: &ChildRule,
+        group: &str,
+        kind: &str,
+        meta: &Meta,
+        links: &mut Vec<Link>,
+    ) {
         for owner in meta.owners.iter().filter(|o| *o.kind == *kind && group_of(&o.api_version) == group) {
             let uid = slots::Uid::of(&owner.uid);
             let known = self.find(&owner.uid).map(|id| link(rule, Target::Object(id)));
@@ -132,6 +139,6 @@ fn link(rule: &ChildRule, target: Target) -> Link {
     Link::new(rule.policy, rule.group, rule.lens, target)
 }
 
-fn group_of(api_version: &str) -> &str {
+pub(super) fn group_of(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }

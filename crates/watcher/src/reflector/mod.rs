@@ -8,6 +8,7 @@ mod dirty;
 mod door;
 mod gone;
 mod links;
+mod memory;
 mod parent;
 mod refined;
 mod row;
@@ -17,7 +18,7 @@ mod view;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use aggregator::{KindId, ObjectId};
 use dashmap::DashMap;
@@ -28,6 +29,7 @@ use serde_json::value::RawValue;
 use crate::plan::Interest;
 use crate::wire::Child;
 
+pub use memory::{End, MOST_OUTCOMES, Memories, Outcome, Unseen, Whose};
 pub use parent::{AnswerTarget, ParentRow};
 pub use refined::Refined;
 pub use row::{Namespace, Row};
@@ -51,6 +53,9 @@ pub struct Reflector {
     awaited: DashMap<slots::Uid, u64, FxBuildHasher>,
     /// What the driver last said that time it is, in milliseconds: rules of users may ask.
     now: AtomicI64,
+    /// **Locks:** taken before any slot's, never while one is held.
+    memory: Mutex<memory::Memory>,
+    wake_memory: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 /// Something that a live read knew before the watch did.
@@ -85,6 +90,8 @@ impl Reflector {
             tombstones: Mutex::default(),
             awaited: DashMap::default(),
             now: AtomicI64::default(),
+            memory: Mutex::default(),
+            wake_memory: OnceLock::new(),
         }
     }
 
@@ -119,7 +126,10 @@ impl Reflector {
 
     /// A live read found that an object is gone. The watch is awaited to say so too.
     pub fn vanish(&self, id: ObjectId) -> Option<Awaited> {
-        let uid = self.slots.with(id, |slot| slot.row.is_some().then_some(slot.uid)).flatten()?;
+        let there = |slot: &mut slots::Slot| {
+            slot.row.as_ref().is_some_and(|row| !row.is_remembered()).then_some(slot.uid)
+        };
+        let uid = self.slots.with(id, there).flatten()?;
         self.bury(uid, 0);
         self.bury_row(id);
         self.awaited.insert(uid, u64::MAX);

@@ -41,6 +41,9 @@ impl Reflector {
 impl Row {
     /// What was found below the object still explains it, where its spec is the same.
     pub(super) fn inherit(&mut self, old: &Row) {
+        if self.is_remembered() {
+            return;
+        }
         let found = old.aside.as_ref().and_then(|aside| aside.refined.as_ref()).map(|(found, _)| found);
         if let Some(found) = found.filter(|_| old.generation == self.generation) {
             self.refine(Some(found.clone()));
@@ -67,8 +70,8 @@ impl Row {
         if let Some(first) = assessments.next() {
             self.assessment = first;
         }
-        let lends = self.aside.take().map(|aside| aside.lends).unwrap_or_default();
-        self.aside = super::row::Aside { beside: assessments.collect(), refined, lends }.boxed();
+        let before = self.aside.take().map(|aside| *aside).unwrap_or_default();
+        self.aside = super::row::Aside { beside: assessments.collect(), refined, ..before }.boxed();
     }
 }
 

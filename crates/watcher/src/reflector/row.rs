@@ -3,6 +3,7 @@
 use aggregator::{KindId, Link, PolicyId, SelectorId};
 use readiness::{Assessment, Time};
 
+use super::memory::Remembered;
 use super::parent::ParentRow;
 use super::refined::Refined;
 
@@ -42,6 +43,8 @@ pub(super) struct Aside {
     pub(super) refined: Option<(Refined, Vec<Assessment>)>,
     /// By what those that it counts for select, because it claims volumes.
     pub(super) lends: Box<[(PolicyId, SelectorId)]>,
+    /// It is gone: this is what is remembered of it.
+    pub(super) remembered: Option<Remembered>,
 }
 
 impl Aside {
@@ -85,6 +88,15 @@ impl Row {
     /// When it was created.
     pub fn created(&self) -> Time {
         Time(i64::from(self.created) * 1_000)
+    }
+
+    /// It is gone, and its outcome is remembered.
+    pub fn is_remembered(&self) -> bool {
+        self.remembered().is_some()
+    }
+
+    pub(super) fn remembered(&self) -> Option<&Remembered> {
+        self.aside.as_ref()?.remembered.as_ref()
     }
 
     /// Its verdict through a lens.

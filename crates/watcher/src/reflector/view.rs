@@ -34,10 +34,14 @@ impl Reflector {
         }
     }
 
-    /// Its links, without those to owners in another namespace.
+    /// Its links, without those to owners in another namespace and to other generations of theirs.
     fn counted_links(&self, id: ObjectId) -> Vec<Link> {
-        let read = self.read(id, |row| (row.links.as_slice().to_vec(), row.namespace.clone()));
-        let Some((mut links, namespace)) = read else { return Vec::new() };
+        let read = self.read(id, |row| {
+            let only = row.remembered().map(|remembered| remembered.only.clone()).unwrap_or_default();
+            (row.links.as_slice().to_vec(), row.namespace.clone(), only)
+        });
+        let Some((mut links, namespace, only)) = read else { return Vec::new() };
+        links.retain(|link| only.is_empty() || !self.is_outdated(*link, &only));
         links.retain(|link| match link.target() {
             Target::Object(owner) => !self.is_stranger(owner, &namespace),
             Target::Selector(_) => true,

@@ -27,6 +27,7 @@ pub(super) fn field(key: &str, value: &mut Cursor<'_>, child: &mut Child) {
     let meta = &mut child.meta;
     match key {
         "name" => meta.name = value.boxed(),
+        "generateName" => meta.generate_name = value.boxed(),
         "namespace" => meta.namespace = value.boxed(),
         "uid" => meta.uid = value.boxed(),
         "resourceVersion" => {

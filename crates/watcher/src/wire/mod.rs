@@ -32,6 +32,8 @@ pub struct Meta {
     pub kind: Box<str>,
     /// `metadata.name`.
     pub name: Box<str>,
+    /// `metadata.generateName`.
+    pub generate_name: Box<str>,
     /// `metadata.namespace`; empty for cluster-scoped objects.
     pub namespace: Box<str>,
     /// `metadata.uid`.

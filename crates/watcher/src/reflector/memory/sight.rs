@@ -1,0 +1,283 @@
+//! What is seen of objects that are to be remembered, and what is heard of them when they are gone.
+
+use std::sync::Arc;
+
+use aggregator::KindId;
+
+use super::super::links::group_of;
+use super::super::{Reflector, lock, slots};
+use super::row::remembering;
+use super::{End, Outcome, Unseen, Whose};
+use crate::plan::{Find, Interest};
+use crate::wire::{Child, Meta};
+
+impl Reflector {
+    /// Objects of this kind are followed from now on for these reasons; what is remembered of it counts accordingly.
+    pub fn recollect(&self, interest: &Interest) {
+        let mut memory = lock(&self.memory);
+        if interest.remembers() {
+            memory.interests.insert(interest.id, Arc::new(interest.clone()));
+        } else if memory.interests.remove(&interest.id).is_none() {
+            return;
+        }
+        for uid in memory.uids(interest.id, |o| o.gone).into_values() {
+            self.project(&memory, uid);
+        }
+    }
+
+    /// An object is there. What it is a run of begins anew with it, where it is another one than before.
+    pub(in crate::reflector) fn note(&self, interest: &Interest, child: &Child) {
+        let (meta, uid) = (&child.meta, slots::Uid::of(&child.meta.uid));
+        let parents = whose(interest, meta);
+        let mut memory = lock(&self.memory);
+        let uids: Vec<_> = parents.iter().map(|whose| slots::Uid::of(&whose.uid)).collect();
+        memory.leave_all_but(uid, &uids);
+        let end = End::of(readiness::outcome(interest.judge, &child.facts).as_ref());
+        for whose in parents {
+            let outcome = Outcome {
+                kind: interest.id,
+                uid: meta.uid.clone(),
+                namespace: meta.namespace.clone(),
+                name: meta.name.clone(),
+                slot: slot(meta),
+                labels: meta.labels.clone(),
+                created: meta.created,
+                generation: self.generation_of(&whose.uid),
+                end: end.clone(),
+                gone: false,
+                version: meta.resource_version,
+            };
+            for superseded in memory.enter(whose, outcome) {
+                self.project(&memory, superseded);
+            }
+        }
+        self.memory_moved(&memory);
+    }
+
+    /// An object is gone, as a DELETE event says; that brings how it was in the end, which may be the only sight of it.
+    pub fn deleted(&self, interest: &Interest, child: &Child) {
+        let (meta, uid) = (&child.meta, slots::Uid::of(&child.meta.uid));
+        let remembers = interest.remembers();
+        if remembers {
+            let end = End::of(readiness::outcome(interest.judge, &child.facts).as_ref());
+            let known = lock(&self.memory).of.contains_key(&uid);
+            if !known && end != End::Open {
+                self.note(interest, child);
+            }
+            self.ended(uid, meta.resource_version, &end);
+        }
+        self.delete(&meta.uid, meta.resource_version);
+        if remembers {
+            self.depart(uid);
+        }
+    }
+
+    /// How it was in the end: one that had not ended by then never did, and there is nothing to remember of it.
+    fn ended(&self, uid: slots::Uid, version: u64, end: &End) {
+        let mut memory = lock(&self.memory);
+        let mut open = false;
+        memory.each_of(uid, |outcome| {
+            outcome.version = outcome.version.max(version);
+            if outcome.end == End::Open {
+                outcome.end = end.clone();
+                open |= *end == End::Open;
+            }
+            true
+        });
+        if open {
+            memory.leave_all_but(uid, &[]);
+            self.project(&memory, uid);
+        }
+    }
+
+    /// What comes late of an object that is gone may still tell how it ended.
+    pub(in crate::reflector) fn late(&self, interest: &Interest, child: &Child) {
+        if interest.remembers() {
+            let end = End::of(readiness::outcome(interest.judge, &child.facts).as_ref());
+            self.evidence(&child.meta.uid, &end);
+        }
+    }
+
+    /// There is evidence of how an object ended that is gone; whether that was news.
+    pub fn evidence(&self, uid: &str, end: &End) -> bool {
+        let uid = slots::Uid::of(uid);
+        let mut memory = lock(&self.memory);
+        let mut news = false;
+        memory.each_of(uid, |outcome| {
+            let open = outcome.gone && outcome.end == End::Open && *end != End::Open;
+            if open {
+                outcome.end = end.clone();
+            }
+            news |= open;
+            open
+        });
+        if news {
+            self.project(&memory, uid);
+            self.memory_moved(&memory);
+        }
+        news
+    }
+
+    /// An object does not exist any more. Whether a row that remembers it is in its place.
+    pub(in crate::reflector) fn depart(&self, uid: slots::Uid) -> bool {
+        let mut memory = lock(&self.memory);
+        if !memory.of.contains_key(&uid) {
+            return false;
+        }
+        let mut unseen = None;
+        memory.each_of(uid, |outcome| {
+            if outcome.end == End::Open && !outcome.gone {
+                unseen = Some(outcome.unseen());
+            }
+            !std::mem::replace(&mut outcome.gone, true)
+        });
+        memory.unseen.extend(unseen);
+        self.memory_moved(&memory);
+        self.project(&memory, uid)
+    }
+
+    /// A list of this kind is through: what is remembered of it and was not in there is gone.
+    pub(in crate::reflector) fn listed(&self, kind: KindId) {
+        let mut memory = lock(&self.memory);
+        memory.listed.insert(kind);
+        if memory.of.is_empty() {
+            return;
+        }
+        let there = |uid: &str| {
+            let row = self.find(uid).and_then(|id| self.read(id, |row| !row.is_remembered()));
+            row == Some(true)
+        };
+        for uid in memory.uids(kind, |o| !there(&o.uid)).into_values() {
+            let mut unseen = None;
+            memory.each_of(uid, |outcome| {
+                if outcome.end == End::Open {
+                    unseen = Some(outcome.unseen());
+                }
+                !std::mem::replace(&mut outcome.gone, true)
+            });
+            memory.unseen.extend(unseen);
+            self.project(&memory, uid);
+        }
+        self.memory_moved(&memory);
+    }
+
+    /// What a record says of one parent. The first time it is believed where nothing better is known; later it is only
+    /// taken as evidence.
+    pub fn recall(&self, whose: Whose, outcomes: Vec<Outcome>) {
+        let parent = slots::Uid::of(&whose.uid);
+        let first = lock(&self.memory).recalled.insert(parent);
+        if !first {
+            for outcome in outcomes {
+                self.evidence(&outcome.uid, &outcome.end);
+            }
+            return;
+        }
+        let mut memory = lock(&self.memory);
+        for outcome in outcomes {
+            let uid = slots::Uid::of(&outcome.uid);
+            let known = memory.parents.get_mut(&parent);
+            let known = known.and_then(|m| m.outcomes.iter_mut().find(|o| o.uid == outcome.uid));
+            if let Some(known) = known {
+                known.generation = outcome.generation.or(known.generation);
+                if known.end == End::Open {
+                    known.end = outcome.end;
+                }
+            } else {
+                let listed = memory.listed.contains(&outcome.kind);
+                let unseen = (listed && outcome.end == End::Open).then(|| outcome.unseen());
+                memory.unseen.extend(unseen);
+                for superseded in memory.enter(whose.clone(), Outcome { gone: true, version: 0, ..outcome }) {
+                    self.project(&memory, superseded);
+                }
+            }
+            self.project(&memory, uid);
+        }
+        memory.dirty.insert(whose.uid);
+        self.memory_moved(&memory);
+    }
+
+    /// A parent was seen for the first time, or in another generation than before: what counts for it may be another.
+    pub(in crate::reflector) fn parent_seen(&self, uid: &str) {
+        let mut memory = lock(&self.memory);
+        let generation = self.generation_of(uid);
+        let Some(memories) = memory.parents.get_mut(&slots::Uid::of(uid)) else { return };
+        let mut moved = false;
+        for outcome in &mut memories.outcomes {
+            moved |= outcome.generation.is_none();
+            outcome.generation = outcome.generation.or(generation);
+        }
+        let outcomes = memories.outcomes.clone();
+        for outcome in outcomes.iter().filter(|o| o.gone) {
+            if moved {
+                self.project(&memory, slots::Uid::of(&outcome.uid));
+            }
+            if let Some(id) = self.find(&outcome.uid) {
+                self.mark(id);
+            }
+        }
+        memory.dirty.insert(uid.into());
+        self.memory_moved(&memory);
+    }
+
+    /// A parent has no row any more.
+    pub(in crate::reflector) fn parent_unseen(&self, uid: slots::Uid) {
+        let mut memory = lock(&self.memory);
+        if let Some(whose) = memory.parents.get(&uid).map(|m| m.whose.uid.clone()) {
+            memory.dirty.insert(whose);
+            self.memory_moved(&memory);
+        }
+    }
+
+    /// A parent is gone, and with it everything that is remembered for it.
+    pub fn forget_parent(&self, uid: &str) {
+        let parent = slots::Uid::of(uid);
+        let mut memory = lock(&self.memory);
+        let Some(memories) = memory.parents.remove(&parent) else { return };
+        for outcome in memories.outcomes {
+            let uid = slots::Uid::of(&outcome.uid);
+            let left: Vec<_> = memory.of.remove(&uid).unwrap_or_default();
+            let left: Vec<_> = left.into_iter().filter(|p| *p != parent).collect();
+            if !left.is_empty() {
+                memory.of.insert(uid, left);
+            }
+            self.project(&memory, uid);
+        }
+    }
+
+    pub(super) fn generation_of(&self, parent: &str) -> Option<u64> {
+        let id = self.find(parent)?;
+        self.read(id, |row| row.parent.as_ref().map(|p| p.view.generation)).flatten()
+    }
+}
+
+impl Outcome {
+    fn unseen(&self) -> Unseen {
+        Unseen { uid: self.uid.clone(), namespace: self.namespace.clone(), name: self.name.clone() }
+    }
+}
+
+/// What an object is a run of: what came before the part of its name that the server made up.
+fn slot(meta: &Meta) -> Box<str> {
+    let generated = !meta.generate_name.is_empty() && meta.name.starts_with(&*meta.generate_name);
+    if generated { meta.generate_name.clone() } else { meta.name.clone() }
+}
+
+/// The parents that are to remember an object.
+fn whose(interest: &Interest, meta: &Meta) -> Vec<Whose> {
+    let mut found: Vec<Whose> = Vec::new();
+    for rule in remembering(interest, meta) {
+        let Find::Owner { group, kind } = &rule.find else { continue };
+        for owner in meta.owners.iter().filter(|o| o.kind == *kind && group_of(&o.api_version) == &**group) {
+            if found.iter().all(|known| known.uid != owner.uid) {
+                found.push(Whose {
+                    group: group.clone(),
+                    kind: kind.clone(),
+                    namespace: meta.namespace.clone(),
+                    name: owner.name.clone(),
+                    uid: owner.uid.clone(),
+                });
+            }
+        }
+    }
+    found
+}

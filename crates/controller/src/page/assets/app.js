@@ -198,7 +198,7 @@ function gate(refused) {
   $("one").hidden = true;
   $("why").textContent = plain(refused.status === 403 ? "This token may see nothing here"
     : token ? "This token is not known" : "A Kubernetes token, please");
-  $("hint").textContent = plain(refused.status === 403 ? `${refused.message}. ${refused.hint}.` : `${refused.message}.`);
+  $("hint").textContent = plain(refused.status === 403 ? `${refused.message}. ${refused.hint}.` : token ? `${refused.message}.` : "");
   link("wait", "waiting for a token");
   $("token").focus();
 }

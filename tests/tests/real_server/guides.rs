@@ -11,7 +11,7 @@ use acceptance::peers;
 use acceptance::places;
 use acceptance::process::Process;
 use acceptance::scene::Scene;
-use acceptance::wish::{because, says};
+use acceptance::wish::{Wish, because, says};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
@@ -78,5 +78,11 @@ async fn sync_waves_wait_for_children() -> Result<()> {
     let other = json!({ "apiVersion": "other.io/v1", "kind": "Shop", "metadata": { "name": "s" } });
     assert_eq!(argo_cd(&scene, &other).await?, "Healthy", "what was there before is still there");
     guide.follow(&scene, "kubectl wait")?;
+    guide.follow(&scene, "kubectl apply --server-side -f")?;
+    let nothing = Wish::new("without anything of ours", |db| {
+        let status = &db["status"];
+        status["observedGeneration"].is_null() && status["conditions"].as_array().is_none_or(Vec::is_empty)
+    });
+    scene.until("Database/orders", nothing).await.with_context(|| service.tail(40))?;
     guide.is_done()
 }

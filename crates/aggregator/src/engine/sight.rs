@@ -1,5 +1,7 @@
 //! What was seen: objects appear, change, count for others, and go.
 
+use std::collections::BTreeSet;
+
 use readiness::Time;
 
 use super::{Cause, Engine};
@@ -42,19 +44,19 @@ impl Engine {
     }
 
     fn set_lends(&mut self, now: Time, id: ObjectId, lends: &[(PolicyId, SelectorId)]) {
-        let old = self.graph.lends.get(&id).map_or(&[][..], Vec::as_slice);
-        if old == lends {
+        let known = self.graph.lends.get(&id);
+        let held = |lent| known.is_some_and(|known| known.contains(lent));
+        if known.map_or(0, BTreeSet::len) == lends.len() && lends.iter().all(held) {
             return;
         }
-        let old = old.to_vec();
-        if lends.is_empty() {
-            self.graph.lends.remove(&id);
-        } else {
-            self.graph.lends.insert(id, lends.to_vec());
+        let new: BTreeSet<_> = lends.iter().copied().collect();
+        let old = self.graph.lends.remove(&id).unwrap_or_default();
+        if !new.is_empty() {
+            self.graph.lends.insert(id, new.clone());
         }
         for edge in self.graph.edges_of(id).iter() {
-            self.lend(now, id, edge.roll, old.iter().filter(|l| !lends.contains(l)), false);
-            self.lend(now, id, edge.roll, lends.iter().filter(|l| !old.contains(l)), true);
+            self.lend(now, id, edge.roll, old.difference(&new), false);
+            self.lend(now, id, edge.roll, new.difference(&old), true);
         }
     }
 
@@ -78,7 +80,7 @@ impl Engine {
     }
 
     /// What `id` lends, where it lends anything at all.
-    fn lent(&self, id: ObjectId) -> Vec<(PolicyId, SelectorId)> {
+    fn lent(&self, id: ObjectId) -> BTreeSet<(PolicyId, SelectorId)> {
         self.graph.lends.get(&id).cloned().unwrap_or_default()
     }
 

@@ -76,7 +76,7 @@ pub(crate) struct Graph {
     pub(crate) selectors: Selectors,
     pub(crate) withdrawn: Withdrawn,
     /// What objects lend to those that they count for; few do.
-    pub(crate) lends: BTreeMap<ObjectId, Vec<(PolicyId, SelectorId)>>,
+    pub(crate) lends: BTreeMap<ObjectId, BTreeSet<(PolicyId, SelectorId)>>,
 }
 
 impl Graph {

@@ -88,7 +88,12 @@ impl Scene {
 
     /// Runs the service until it has said all of this, in one line.
     async fn says(&self, parts: &'static [&'static str]) {
-        let mut running = Running(self.start("127.0.0.1:0").spawn().unwrap());
+        self.says_with(&[], parts).await;
+    }
+
+    /// The same with more flags.
+    async fn says_with(&self, flags: &[&str], parts: &'static [&'static str]) {
+        let mut running = Running(self.start("127.0.0.1:0").args(flags).spawn().unwrap());
         let lines = BufReader::new(running.0.stderr.take().unwrap()).lines();
         tokio::task::spawn_blocking(move || {
             let mut said = Vec::new();
@@ -218,4 +223,16 @@ async fn a_port_that_is_taken_is_named_with_the_way_out() {
     let words = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(words.contains(&format!("failed to listen on {taken}")) && words.contains("--listen"), "{words}");
+}
+
+#[tokio::test]
+async fn without_the_right_to_hold_the_lease_it_says_who_grants_it() {
+    let scene = Scene::set("no-lease", &[crd()]).await;
+    scene.forbid("coordination.k8s.io", "leases", None);
+    scene
+        .says_with(
+            &["--leader-elect"],
+            &["not permitted to hold lease rollcall", "rollcall rbac", "--leader-elect=false"],
+        )
+        .await;
 }

@@ -1,13 +1,15 @@
 //! Two replicas and one lease: one writes, the other knows everything and takes over.
 
-use acceptance::caller::version_of;
+use acceptance::caller::{Caller, version_of};
 use acceptance::crd::Crd;
+use acceptance::gate::{Gate, Rule};
 use acceptance::objects::{deployment, owned_by};
 use acceptance::recorder::Recorder;
 use acceptance::rollcall::Rollcall;
 use acceptance::scene::Scene;
 use acceptance::wish::{Wish, says};
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use http::Method;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -131,5 +133,35 @@ async fn a_leader_that_slept_through_the_loss_of_its_lease_writes_nothing_when_i
     let recording = recorder.stop().await?;
     let statuses = recording.statuses(&scene.address("Database/db")?, "Ready");
     assert_eq!(statuses, ["True", "False", "True"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_leader_that_cannot_renew_stops_before_another_begins() -> Result<()> {
+    let (scene, mut first, mut second) = two("leader-cut-off").await?;
+    assert!(first.terminate().await?.success() && second.terminate().await?.success());
+    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
+    let gate = Gate::open(&own).await?;
+    let cut_off = scene.rollcall_at(&gate.url, &ELECTED).await?;
+    leads(&cut_off).await?;
+    let standby = scene.rollcall_at(scene.plane.url(), &ELECTED).await?;
+    standby.until_ready().await?;
+    let printed = standby.output().len();
+
+    // Everything passes but its renewals: it sees what it would have to write, and could.
+    gate.set(Rule::Hold(Method::PUT, "/leases/".to_owned()));
+    cut_off.until_metric("rollcall_leader", &[], |leads| leads < 0.5).await?;
+    let written = writes(&cut_off).await?;
+    scene.play("web", Some("crash")).await?;
+    scene.until("Database/db", says("Ready", "False")).await?;
+    leads(&standby).await?;
+    ensure!(writes(&cut_off).await? <= written, "it wrote without a lease");
+    // Both print into one log.
+    let log = standby.output().split_off(printed);
+    let place = |words: &str| log.find(words).with_context(|| format!("no {words:?} in\n{log}"));
+    ensure!(place("it does not lead any more")? < place("\"leads\"")?, "two led at once\n{log}");
+    gate.set(Rule::Pass);
+    cut_off.until_printed("\"stands by\"").await?;
+    assert!(cut_off.metric("rollcall_leader", &[]).await? < 0.5);
     Ok(())
 }

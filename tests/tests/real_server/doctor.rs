@@ -1,10 +1,15 @@
 //! `doctor`, over a namespace in which nearly everything is wrong, and over one in which nothing is.
 
+use std::process::Command;
+use std::sync::Arc;
+
+use acceptance::control_plane::{ControlPlane, Parts};
 use acceptance::crd::Crd;
-use acceptance::objects::{deployment, job};
+use acceptance::objects::{deployment, job, owned_by};
 use acceptance::scene::Scene;
 use acceptance::wish::{Wish, says};
 use anyhow::{Context, Result};
+use http::Method;
 use serde_json::{Value, json};
 
 use super::explain::shell;
@@ -107,6 +112,59 @@ async fn what_would_hurt_is_found_with_evidence() -> Result<()> {
     Ok(())
 }
 
+/// On a cluster without a garbage collector: with one, what is told here would already be gone.
+#[tokio::test]
+async fn what_a_garbage_collector_or_argo_cd_would_delete_is_foretold() -> Result<()> {
+    let plane = Arc::new(ControlPlane::start(Parts::Storage).await?);
+    let (scene, other) =
+        (Scene::set_on(plane.clone(), "owners").await?, Scene::set_on(plane, "elsewhere").await?);
+    scene.crd(&Crd::new("Database")).await?;
+    let here = || async { scene.create(labelled(scene.custom("Database", "here"))).await };
+    let db = here().await?;
+    let mut far = scene.custom("Database", "far");
+    far["metadata"]["namespace"] = json!(other.name);
+    let far = scene.admin.create(&far).await?;
+    scene.create(owned_by(&far, deployment("across", 1))).await?;
+    scene.create(owned_by(&db, deployment("before", 1))).await?;
+    scene.delete("Database/here").await?;
+    let db = here().await?;
+    scene.create(owned_by(&db, deployment("well", 1))).await?;
+    let mut none = db.clone();
+    (none["metadata"]["name"], none["metadata"]["uid"]) = (json!("none"), json!("0-0-0-0"));
+    scene.create(owned_by(&none, deployment("dangling", 1))).await?;
+    let mut copy = labelled(deployment("copy", 1));
+    copy["metadata"]["namespace"] = json!(scene.name);
+    let path = format!("/apis/apps/v1/namespaces/{}/deployments?fieldManager=kopf", scene.name);
+    scene.admin.send(Method::POST, &path, "application/json", serde_json::to_vec(&copy)?).await?;
+
+    let file = scene.policies_file(&[scene.policy_manifest("db", "Database", json!({}))])?;
+    let mut command = Command::new(acceptance::places::rollcall()?);
+    command.args(["doctor", "-o", "json", "-f", &file.to_string_lossy()]);
+    command.args(["--kubeconfig", &scene.plane.kubeconfig().to_string_lossy()]);
+    let output = tokio::task::spawn_blocking(move || command.output()).await??;
+    let found: Vec<Value> = serde_json::from_slice(&output.stdout)?;
+    assert_eq!(output.status.code(), Some(1));
+    let expected: [Expected<'_>; 4] = [
+        ("owner-reference", "error", "across", "lives in namespace elsewhere"),
+        ("owner-reference", "error", "before", "created anew"),
+        ("owner-reference", "error", "dangling", "does not exist"),
+        ("copied-label", "warning", "copy", "prunes it"),
+    ];
+    for expected in &expected {
+        assert!(find(&found, expected).is_some(), "{expected:?} is not in {found:#?}");
+    }
+    let about = |name: &str| {
+        found.iter().any(|finding| finding["object"].as_str().is_some_and(|o| o.ends_with(name)))
+    };
+    assert!(!about("/well"), "{found:#?}");
+    Ok(())
+}
+
+fn labelled(mut object: Value) -> Value {
+    object["metadata"]["labels"] = json!({ "app.kubernetes.io/instance": "shop" });
+    object
+}
+
 #[tokio::test]
 async fn an_entry_that_nobody_keeps_is_found_and_the_printed_patch_takes_it_off() -> Result<()> {
     let scene = Scene::set("doctor-orphan").await?;
@@ -157,7 +215,7 @@ async fn credentials_that_are_not_known_are_named_as_such() -> Result<()> {
     let file = scene.folder.join("expired.kubeconfig");
     scene.plane.kubeconfig_for(&file, scene.plane.url(), "expired", &scene.name)?;
     for args in [&["doctor"][..], &["tree", "pod/a"], &["wait", "pod/a"], &["explain", "pod/a"]] {
-        let mut command = std::process::Command::new(acceptance::places::rollcall()?);
+        let mut command = Command::new(acceptance::places::rollcall()?);
         command.args(args).args(["--kubeconfig", &file.to_string_lossy()]);
         let output = tokio::task::spawn_blocking(move || command.output()).await??;
         let err = String::from_utf8_lossy(&output.stderr).into_owned();

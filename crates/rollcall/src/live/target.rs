@@ -107,8 +107,32 @@ struct Known {
     namespaced: bool,
 }
 
+/// What kubectl calls the kinds of Kubernetes in short.
+const SHORT: [(&str, &str); 18] = [
+    ("cj", "cronjobs.batch"),
+    ("cm", "configmaps"),
+    ("crd", "customresourcedefinitions.apiextensions.k8s.io"),
+    ("deploy", "deployments.apps"),
+    ("ds", "daemonsets.apps"),
+    ("hpa", "horizontalpodautoscalers.autoscaling"),
+    ("ing", "ingresses.networking.k8s.io"),
+    ("no", "nodes"),
+    ("ns", "namespaces"),
+    ("pdb", "poddisruptionbudgets.policy"),
+    ("po", "pods"),
+    ("pv", "persistentvolumes"),
+    ("pvc", "persistentvolumeclaims"),
+    ("rc", "replicationcontrollers"),
+    ("rs", "replicasets.apps"),
+    ("sa", "serviceaccounts"),
+    ("sts", "statefulsets.apps"),
+    ("svc", "services"),
+];
+
 /// The kind that a word means, among plurals and kinds that there are.
 fn choose<'k>(word: &str, known: &'k [Known]) -> anyhow::Result<&'k Known> {
+    let long = SHORT.iter().find(|(short, _)| word.eq_ignore_ascii_case(short)).map(|(_, long)| *long);
+    let word = long.unwrap_or(word);
     let (name, group) = word.split_once('.').map_or((word, None), |(name, group)| (name, Some(group)));
     let means = |Known { plural, kind, .. }: &&Known| {
         let named = name.eq_ignore_ascii_case(plural) || name.eq_ignore_ascii_case(&kind.kind);
@@ -139,6 +163,7 @@ mod tests {
         };
         vec![
             kind("databases", "example.com", "Database"),
+            kind("deployments", "apps", "Deployment"),
             kind("clusters", "a.io", "Cluster"),
             kind("clusters", "b.io", "Cluster"),
         ]
@@ -153,6 +178,12 @@ mod tests {
                 "{word}"
             );
         }
+    }
+
+    #[test]
+    fn kinds_of_kubernetes_have_the_short_names_that_kubectl_has() {
+        let known = known();
+        assert_eq!(choose("deploy", &known).map(|known| &*known.kind.kind).ok(), Some("Deployment"));
     }
 
     #[test]

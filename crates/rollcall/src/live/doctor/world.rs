@@ -7,13 +7,16 @@ use controller::rbac::{Crds, needs};
 use futures::{StreamExt, stream};
 use readiness::Time;
 use serde_json::{Value, json};
-use watcher::{ApiKind, Cause, look_all, resolve};
+use watcher::{ApiKind, Cause, look, look_all, resolve};
 
 use super::seen::Seen;
 use crate::text::say;
 
 /// So many kinds are listed, or rights asked about, at a time.
 const AT_ONCE: usize = 4;
+
+/// So many owners are asked for by name.
+const ASKED: usize = 200;
 
 /// Kinds that are looked at whatever the policies name.
 const ALWAYS: [(&str, &str); 4] =
@@ -91,7 +94,7 @@ impl Reader {
     pub(super) async fn read(mut self, subject: &Subject) -> World {
         self.crds().await;
         let places = self.places().await;
-        let total = places.len();
+        let (total, known) = (places.len(), places.clone());
         let (client, namespace) = (self.client.clone(), self.namespace.clone());
         let lists = places.into_iter().map(|api| {
             let (client, namespace) = (client.clone(), namespace.clone());
@@ -120,8 +123,37 @@ impl Reader {
         if refused == total && total > 0 {
             say("nothing could be listed");
         }
+        self.owners(&known).await;
         self.rights(subject).await;
         self.world
+    }
+
+    /// Kinds are listed one after the other: an owner that was not seen may have come since. It is asked for by its name.
+    async fn owners(&mut self, known: &[ApiKind]) {
+        let seen: BTreeSet<_> = self.world.objects.iter().map(|seen| seen.meta.uid.clone()).collect();
+        let mut unseen = BTreeSet::new();
+        for object in &self.world.objects {
+            for owner in object.meta.owners.iter().filter(|owner| !seen.contains(&owner.uid)) {
+                let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
+                unseen.insert((
+                    group.to_owned(),
+                    owner.kind.clone(),
+                    object.meta.namespace.clone(),
+                    owner.name.clone(),
+                ));
+            }
+        }
+        for (group, kind, namespace, name) in unseen.into_iter().take(ASKED) {
+            let Some(api) = known.iter().find(|api| api.group == group && *api.kind == *kind) else {
+                continue;
+            };
+            let namespace = Some(&*namespace).filter(|_| api.namespaced);
+            if let Ok(Some(owner)) = look::<Seen>(&self.client, api, namespace, &name).await
+                && !seen.contains(&owner.meta.uid)
+            {
+                self.world.objects.push(owner.of(api));
+            }
+        }
     }
 
     fn unread(&mut self, what: String, error: &watcher::LookError) {

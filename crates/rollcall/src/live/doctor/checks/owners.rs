@@ -1,7 +1,6 @@
 //! ownerReferences that the garbage collector acts on in ways nobody meant.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use watcher::wire::OwnerRef;
 
@@ -11,16 +10,12 @@ use super::super::world::World;
 
 pub(super) const NAME: &str = "owner-reference";
 
-/// Kinds are listed one after the other: what is younger may name an owner that was not there yet.
-const GRACE: Duration = Duration::from_mins(1);
-
 pub(super) fn check(world: &World) -> Vec<Finding> {
     let known: BTreeMap<&str, &Seen> = world.objects.iter().map(|seen| (&*seen.meta.uid, seen)).collect();
     let mut found = Vec::new();
     for seen in world.objects.iter().filter(|seen| seen.meta.deleted.is_none()) {
         found.extend(twice(seen));
-        let settled = seen.meta.created.is_some_and(|created| world.now - created > GRACE);
-        for owner in seen.meta.owners.iter().filter(|_| settled) {
+        for owner in &seen.meta.owners {
             found.extend(
                 known
                     .get(&*owner.uid)
@@ -93,7 +88,7 @@ fn elsewhere(seen: &Seen, parent: &Seen) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::support::{object, told, world};
+    use super::super::support::{object, world};
     use super::*;
     use serde_json::{Value, json};
 
@@ -127,16 +122,8 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_owners_that_were_not_looked_for_or_of_what_is_just_made() {
+    fn nothing_is_said_of_owners_that_were_not_looked_for() {
         let unseen = json!({ "apiVersion": "a.io/v1", "kind": "Thing", "name": "x", "uid": "uid-x" });
         assert_eq!(found(&job(&[unseen])), []);
-        let young = object(
-            "Job",
-            "seed",
-            &json!({ "creationTimestamp": "2026-01-01T23:59:50Z",
-            "ownerReferences": [owner("none", "uid-none", true)] }),
-            &json!({}),
-        );
-        assert!(told(&found(&young)).is_empty());
     }
 }

@@ -1,6 +1,8 @@
 //! The loop: the only place that reads the clock, and the only owner of the engine.
 
-use std::collections::BTreeMap;
+mod notice;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -13,6 +15,7 @@ use tracing::{debug, info, warn};
 use watcher::Cause;
 
 use crate::core::{Ages, Core, Health, Read, TreeNode, Write};
+use crate::events::Notices;
 use crate::kinds::News;
 use crate::lease::Mandate;
 use crate::metrics::Metrics;
@@ -94,6 +97,8 @@ pub(crate) struct Wires {
     pub(crate) snapshot: watch::Sender<Arc<Snapshot>>,
     /// Trees, where somebody draws them.
     pub(crate) trees: Option<Trees>,
+    /// To Events, for what is no transition.
+    pub(crate) notices: Option<Notices>,
     /// To Events, history and the live page.
     pub(crate) transitions: Arc<Transitions>,
     /// What the page wants to know: rarely, and never much at a time.
@@ -116,6 +121,8 @@ pub(crate) struct Drive {
     /// Since when what was sent and is not settled was called for.
     called: BTreeMap<ObjectId, Time>,
     since: Since,
+    /// Parents of which was told that we yield there.
+    fights: BTreeSet<ObjectId>,
 }
 
 impl Drive {
@@ -135,6 +142,7 @@ impl Drive {
             ages: Ages::default(),
             called: BTreeMap::new(),
             since: Since::default(),
+            fights: BTreeSet::new(),
         }
     }
 
@@ -151,6 +159,7 @@ impl Drive {
                 self.wires.writes.send(write)?;
             }
             self.wires.transitions.tell(self.core.take_transitions());
+            self.tell_flaps();
             self.pass(now)?;
             self.gather(now);
             match self.next(&stop).await? {
@@ -172,10 +181,8 @@ impl Drive {
     /// The deadline comes before the dirty set: a full set must not keep what is due from being said.
     async fn next(&mut self, stop: &CancellationToken) -> anyhow::Result<Input> {
         let gather = self.moved.then_some(self.gather_at);
-        let deadline = [self.core.engine.next_deadline(), self.health.next_deadline(), gather]
-            .into_iter()
-            .flatten()
-            .min();
+        let deadline =
+            [self.core.next_deadline(), self.health.next_deadline(), gather].into_iter().flatten().min();
         let wires = &mut self.wires;
         let gone = || anyhow::anyhow!("a part of the program ended");
         Ok(tokio::select! { biased;
@@ -348,6 +355,7 @@ impl Drive {
             trees.send_replace(Arc::new(self.core.trees(now, &mut self.ages)));
         }
         let snapshot = Snapshot::take(&self.core, self.plan.as_deref(), &self.health, &mut self.since, now);
+        self.tell_fights(&snapshot.fights);
         self.metrics.gathered(&snapshot, self.core.engine.take_counts());
         self.wires.snapshot.send_replace(Arc::new(snapshot));
     }

@@ -106,7 +106,7 @@ impl Service {
         crate::events::show(&metrics.events);
         let core = Core::new(reflector.clone(), args.resync, args.audit, seed.derive(1));
         let transitions = Arc::new(Transitions::new(known.clone(), metrics.dropped.clone()));
-        let (_notices, noticed) = Notices::new(metrics.events.clone());
+        let (notices, noticed) = Notices::new(metrics.events.clone());
         let events = args.events.then(|| Events {
             client: client.clone(),
             transitions: transitions.subscribe("events"),
@@ -128,6 +128,7 @@ impl Service {
             looks,
             snapshot,
             trees,
+            notices: args.events.then_some(notices),
             transitions,
             asks,
         };

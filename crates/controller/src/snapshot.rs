@@ -1,14 +1,18 @@
 //! Where everything stands, as numbers: for policies' status, for metrics and for `/readyz`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aggregator::{KindId, KindState, ObjectId, PolicyId, RollState};
 use readiness::Time;
 use readiness::rollup::{ParentReason, Status, Tally};
 use rustc_hash::FxHashMap;
+use watcher::status::ParentStatus;
 
 use crate::core::{Core, Health};
 use crate::policies::Plan;
+
+/// So many fights are told of one by one.
+const FIGHTS: usize = 1_024;
 
 /// One policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,8 +27,8 @@ pub(crate) struct PolicyNumbers {
     pub(crate) children: BTreeMap<String, Tally>,
     /// Parents on which the condition belongs to somebody else, with its managers.
     pub(crate) owned: BTreeMap<String, u64>,
-    /// Parents on which somebody keeps overwriting what is written.
-    pub(crate) yielding: u64,
+    /// Parents on which somebody keeps overwriting what is written, with who else writes conditions there.
+    pub(crate) yielding: BTreeMap<String, u64>,
     /// Parents on which the server drops what is written.
     pub(crate) pruned: u64,
     /// Parents whose CRD has not the default that makes the first read true: whoever goes by kstatus may be early.
@@ -72,6 +76,8 @@ pub(crate) struct Snapshot {
     pub(crate) kinds: BTreeMap<KindId, KindNumbers>,
     /// Parents that are not ready.
     pub(crate) unready: Vec<NotReady>,
+    /// Parents on which somebody keeps overwriting what is written.
+    pub(crate) fights: BTreeSet<ObjectId>,
     /// The loop has heard of a plan.
     pub(crate) planned: bool,
     /// Every kind of it that exists was listed.
@@ -123,6 +129,9 @@ impl Snapshot {
                 }
             }
             let numbers = snapshot.policies.entry(words.name.clone()).or_default();
+            if roll.yielding && snapshot.fights.len() < FIGHTS {
+                snapshot.fights.insert(roll.parent);
+            }
             let known = before.get(&(roll.parent, roll.policy)).copied();
             if let Some(unready) = count(numbers, core, &roll, &words.name, known.unwrap_or(now)) {
                 since.0.insert((roll.parent, roll.policy), unready.since);
@@ -143,6 +152,12 @@ impl Snapshot {
     }
 }
 
+/// Who else writes conditions; empty where nobody says so.
+pub(crate) fn rivals(status: &ParentStatus) -> String {
+    let names: BTreeSet<&str> = status.foreign.iter().flat_map(|(_, owners)| owners.split(", ")).collect();
+    names.into_iter().filter(|name| !name.is_empty()).take(3).collect::<Vec<_>>().join(", ")
+}
+
 /// Counts one parent; it is returned where it is not ready, as it has been since `known` at the latest.
 fn count(
     numbers: &mut PolicyNumbers,
@@ -152,12 +167,11 @@ fn count(
     known: Time,
 ) -> Option<NotReady> {
     numbers.parents += 1;
-    numbers.yielding += u64::from(roll.yielding);
     numbers.pruned += u64::from(roll.pruned);
     *numbers.reasons.entry(roll.answer.reason).or_default() += 1;
     let ready = roll.answer.reason.status() == Status::True;
     numbers.ready += u64::from(ready);
-    let (owner, undefaulted, unready) = core
+    let (owner, undefaulted, unready, rivals) = core
         .reflector
         .read(roll.parent, |row| {
             let parent = row.parent.as_ref()?;
@@ -176,10 +190,14 @@ fn count(
                 since: told.map_or(known, |told| told.since.min(known)).max(row.created()),
             });
             let ours = target.condition.as_deref() == Some("Ready") && !parent.view.deleting;
-            Some((owner, ours && parent.status.observed_generation.is_none(), unready))
+            let rivals = roll.yielding.then(|| rivals(&parent.status));
+            Some((owner, ours && parent.status.observed_generation.is_none(), unready, rivals))
         })
         .flatten()?;
     numbers.undefaulted += u64::from(undefaulted);
+    if let Some(rivals) = rivals {
+        *numbers.yielding.entry(rivals).or_default() += 1;
+    }
     if let Some(owner) = owner {
         *numbers.owned.entry(owner).or_default() += 1;
     }

@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use aggregator::KindId;
 use prometheus::{IntCounter, IntCounterVec};
 use rustc_hash::FxHashMap;
 use tokio::sync::broadcast;
@@ -64,6 +65,11 @@ impl Transitions {
             // Nobody listens: then it is not kept either.
             _ = self.told.send(transition);
         }
+    }
+
+    /// The version under which a kind is watched.
+    pub(crate) fn version_of(&self, kind: KindId) -> Option<String> {
+        self.known.get(&kind).map(|followed| followed.api.version.clone())
     }
 
     /// Everything that is told from now on. `by` is one of [`SUBSCRIBERS`].

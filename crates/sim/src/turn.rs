@@ -50,7 +50,7 @@ impl Sim {
     }
 
     fn deadline(&self) -> Option<i64> {
-        let deadlines = [self.core.engine.next_deadline(), self.health.next_deadline()];
+        let deadlines = [self.core.next_deadline(), self.health.next_deadline()];
         deadlines.into_iter().flatten().min().map(|t| t.0)
     }
 

@@ -354,3 +354,30 @@ fn an_owner_in_another_namespace_owns_nothing_whoever_is_seen_first() {
         assert_eq!(reflector.strangers(9), [("bank/pod-2".to_owned(), "shop/w".to_owned())]);
     }
 }
+
+#[test]
+fn finalizers_that_change_are_told_once_with_who_holds_them_and_others_cost_nothing() {
+    let reflector = Reflector::new(|| ());
+    let with = |version: u32, finalizers: &Value| {
+        let mut parent = widget(version, 1, &json!(null));
+        parent["metadata"]["finalizers"] = finalizers.clone();
+        parent["metadata"]["managedFields"] = json!([{"manager": "kopf", "operation": "Update",
+            "fieldsV1": {"f:metadata": {"f:finalizers": {".": {}, "v:\"a/x\"": {}}}}}]);
+        parent
+    };
+    let told = |version, finalizers: Value| {
+        apply(&reflector, &parents(vec![]), &with(version, &finalizers));
+        let changes = reflector.take_finalizer_changes();
+        assert!(changes.len() < 2);
+        changes
+            .into_iter()
+            .next()
+            .map(|c| (c.names.join(","), c.managers.get("a/x").map(ToString::to_string)))
+    };
+    assert_eq!(told(1, json!(["a/x"])), None, "what was there at first sight");
+    assert_eq!(told(2, json!(["a/x"])), None);
+    assert_eq!(told(3, json!(["a/x", "b/y"])), Some(("a/x,b/y".to_owned(), Some("kopf".to_owned()))));
+    assert_eq!(told(4, json!(["b/y", "a/x"])), None, "in another order");
+    assert_eq!(told(2, json!([])), None, "older than what is held");
+    assert_eq!(told(5, json!([])).map(|(names, _)| names), Some(String::new()));
+}

@@ -1,9 +1,9 @@
 //! The shipped example, run by real Kopf: it creates and adopts children and says nothing of readiness.
 
 use acceptance::kopf::{Example, Kopf, Operator};
-use acceptance::objects::{condition, uid};
+use acceptance::objects::{condition, config_map, uid};
 use acceptance::peers;
-use acceptance::recorder::{Entry, Recorder, Recording};
+use acceptance::recorder::{Entry, Recorder, Recording, Said};
 use acceptance::rollcall::rollcall;
 use acceptance::scene::Scene;
 use acceptance::wish::{Wish, because, current, gone, mentions, says};
@@ -194,6 +194,47 @@ async fn with_its_operator_stopped_a_parent_stays_truthful() -> Result<()> {
     assert!(true_only_when_handled(&recording)? >= 3);
     argocd_is_never_early(&recording, &example)?;
     operator.never_stumbled()
+}
+
+#[tokio::test]
+async fn a_handler_that_is_tried_again_says_why_on_its_parent() -> Result<()> {
+    let scene = Scene::set("retrying").await?;
+    let example = scene.kopf_example().await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    let recorder = Recorder::start(&scene, &KINDS).await?;
+    let operator = shop_operator(&scene, &example)?;
+    let mut books = shop(&scene, "books", 1);
+    books["spec"]["settings"] = json!("hours");
+    scene.create(books).await?;
+    let why = "handler open_shop is retrying: ConfigMap hours does not exist yet";
+    let pending = says("Ready", "Unknown").and(because("Ready", "ChildrenPending"));
+    scene.until("Shop/books", pending.and(mentions("Ready", why))).await?;
+    // Beyond the settle time of an operator that leaves no marks at all: this one is under way.
+    operator.until_logged("handling create of Shop books", 7).await?;
+    scene.until("Shop/books", because("Ready", "ChildrenPending")).await?;
+    let policy = acceptance::rollcall::policy_address(&scene, "shops")?;
+    scene.admin.merge(&policy, "", &json!({ "spec": { "limits": { "pending": "1s" } } })).await?;
+    scene.until("Shop/books", because("Ready", "OperatorSilent").and(mentions("Ready", why))).await?;
+    scene.create(config_map("hours")).await?;
+    let_all_run(&scene, "books").await?;
+    scene.until("Shop/books", well()).await?;
+
+    // Notes that are none, and one as long as the server takes it.
+    let notes =
+        json!({ "kopf.zalando.org/open_shop": "not json", "kopf.zalando.org/long": "x".repeat(200_000) });
+    scene.change("Shop/books", json!({ "metadata": { "annotations": notes } })).await?;
+    scene.play("books-web", Some("crash")).await?;
+    scene.until("Shop/books", says("Ready", "False").and(mentions("Ready", "Deployment books-web"))).await?;
+    scene.play("books-web", None).await?;
+    scene.until("Shop/books", well()).await?;
+
+    let recording = recorder.stop().await?;
+    let parent = scene.address("Shop/books")?;
+    eprintln!("{}", recording.transcript(&parent, "Ready"));
+    recording.no_false_ready(&parent, "Ready", &CHILDREN)?;
+    let missing = |said: &Said| said.entry["reason"] == "ChildrenMissing";
+    assert!(!recording.said(&parent, "Ready").iter().any(missing), "what is under way is not missing");
+    Ok(())
 }
 
 #[tokio::test]

@@ -17,6 +17,8 @@ mod guides;
 mod helm;
 mod identity;
 mod kopf;
+mod kopf_finalizers;
+mod kopf_writers;
 mod leader;
 mod live;
 mod memory;

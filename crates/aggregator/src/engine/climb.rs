@@ -50,6 +50,15 @@ impl Engine {
         edges.iter().filter(|e| !e.cyclic).for_each(|edge| self.touch(edge.roll, now, cause));
     }
 
+    /// What there is to say of this object beside its verdict has moved, by others.
+    pub fn reword(&mut self, id: ObjectId, now: Time) {
+        for at in 0..self.graph.rolls_of(id).len() {
+            let roll = self.graph.rolls_of(id)[at];
+            self.touch(roll, now, Cause::Others);
+        }
+        self.touch_owners(id, now, Cause::Others);
+    }
+
     /// What waits to be judged must not be taken for well by those above meanwhile.
     pub(super) fn doubt(&mut self, id: RollId) {
         let mut work = vec![id];

@@ -166,6 +166,16 @@ impl Engine {
         policy.groups.get(usize::from(group)).map(|g| g.role)
     }
 
+    /// For whom `child` counts: parent and policy.
+    pub fn owners(&self, child: ObjectId) -> Vec<(ObjectId, PolicyId)> {
+        let edges = self.graph.node(child).map(|node| node.edges.as_slice()).unwrap_or_default();
+        let rolls = edges.iter().filter(|e| !e.cyclic).filter_map(|e| self.graph.roll(e.roll));
+        let mut owners: Vec<_> = rolls.map(|r| (r.parent, r.policy)).collect();
+        owners.sort_unstable();
+        owners.dedup();
+        owners
+    }
+
     /// How the children of one group stand.
     pub fn tally(&self, parent: ObjectId, policy: PolicyId, group: u8) -> Tally {
         let roll = self.graph.roll_for(parent, policy).and_then(|r| self.graph.roll(r));

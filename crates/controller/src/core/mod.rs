@@ -5,6 +5,7 @@
 
 pub mod below;
 mod causes;
+mod flaps;
 mod health;
 pub mod reads;
 pub mod records;
@@ -45,6 +46,7 @@ pub struct Core {
     kinds: BTreeMap<KindId, (String, String)>,
     policies: BTreeMap<PolicyId, PolicyWords>,
     drafts: Vec<Draft>,
+    flaps: flaps::Flaps,
     /// What turned in the last turn. Nobody has to take it.
     turned: Vec<Transition>,
 }
@@ -87,6 +89,7 @@ impl Core {
             kinds: BTreeMap::new(),
             policies: BTreeMap::new(),
             drafts: Vec::new(),
+            flaps: flaps::Flaps::default(),
             turned: Vec::new(),
         }
     }
@@ -120,6 +123,7 @@ impl Core {
                 view.is_none()
             });
             if gone {
+                self.forget_finalizers(*id);
                 self.reflector.recycle(*id);
             }
         }
@@ -129,6 +133,7 @@ impl Core {
     pub fn turn(&mut self, now: Time) -> Vec<Write> {
         self.reflector.tell_time(now);
         self.turned.clear();
+        self.watch_finalizers(now);
         while let Some(id) = self.engine.take_ripe(now) {
             self.take_in(now, &[id]);
         }

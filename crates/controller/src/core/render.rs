@@ -51,8 +51,12 @@ impl Core {
                 format!("{ready} of {total} ready{beside}")
             }
             ParentReason::ChildrenSettling => format!("{ready} of {total} ready, settling"),
-            ParentReason::ChildrenPending => format!("waiting for the operator to handle{generation}"),
-            ParentReason::OperatorSilent => format!("the operator has not handled{generation}"),
+            ParentReason::ChildrenPending => {
+                format!("waiting for the operator to handle{generation}{}", self.progress(parent))
+            }
+            ParentReason::OperatorSilent => {
+                format!("the operator has not handled{generation}{}", self.progress(parent))
+            }
             ParentReason::Terminating => "being deleted".to_owned(),
             ParentReason::KindNotVisible => {
                 format!("not permitted to list and watch {}", self.kinds_in(policy, KindState::Forbidden))
@@ -79,7 +83,15 @@ impl Core {
         } else {
             format!("; not counted: {cycles} in an ownerReference cycle")
         };
-        bounded(text + &cycles)
+        let finalizers = self.finalizer_words(parent, policy);
+        let between = if finalizers.is_empty() { "" } else { "; " };
+        bounded(text + &cycles + between + &finalizers)
+    }
+
+    /// What holds the operator up, where that says so.
+    fn progress(&self, parent: ObjectId) -> String {
+        let said = self.reflector.read(parent, |row| row.parent.as_ref()?.progress.clone()).flatten();
+        said.map(|said| format!(": {said}")).unwrap_or_default()
     }
 
     fn has_troubles(&self, parent: ObjectId, policy: PolicyId) -> bool {

@@ -159,10 +159,8 @@ impl Core {
         if names_children(answer.reason) {
             self.culprits(parent, policy, now, 0, &mut causes);
         }
-        let (place, kind, uid, generation) = self.reflector.read(parent, |row| {
-            let of = row.parent.as_ref()?;
-            Some((self.place(row), row.kind, of.uid.to_string(), of.generation))
-        })??;
+        let generation = self.reflector.read(parent, |row| row.parent.as_ref()?.generation)?;
+        let (place, uid, kind) = self.whereabouts(parent)?;
         Some(Transition {
             at: now,
             policy: self.policies.get(&policy).map(|p| p.name.clone()).unwrap_or_default(),
@@ -177,6 +175,12 @@ impl Core {
             shadow: self.engine.is_shadow(policy),
             kind,
         })
+    }
+
+    /// Where a parent is found: place, uid and kind.
+    pub fn whereabouts(&self, parent: ObjectId) -> Option<(Place, String, KindId)> {
+        let read = |row: &Row| Some((self.place(row), row.parent.as_ref()?.uid.to_string(), row.kind));
+        self.reflector.read(parent, read)?
     }
 
     fn place(&self, row: &Row) -> Place {

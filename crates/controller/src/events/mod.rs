@@ -95,7 +95,6 @@ impl Notices {
     }
 
     /// Tells this, or counts it as lost.
-    #[expect(dead_code, reason = "for those who find out about fights")]
     pub(crate) fn tell(&self, notice: Notice) {
         if self.told.try_send(notice).is_err() {
             self.outcomes.with_label_values(&["limited"]).inc();

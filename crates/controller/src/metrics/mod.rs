@@ -45,6 +45,7 @@ pub(crate) struct Metrics {
     event_to_write: Histogram,
     writes: IntCounterVec,
     conflicts: IntCounterVec,
+    flaps: IntCounterVec,
     yielding: IntGaugeVec,
     owned: IntGaugeVec,
     pruned: IntGaugeVec,
@@ -153,6 +154,11 @@ impl Metrics {
                 "Status writes whose guard failed.",
                 &["policy"],
             )?,
+            flaps: make.counters(
+                "finalizer_flaps_total",
+                "Finalizers of parents and children that were taken off and put back.",
+                &["policy"],
+            )?,
             yielding: make.gauges(
                 "parents_yielding",
                 "Parents on which another writer keeps overwriting the condition.",
@@ -252,6 +258,11 @@ impl Metrics {
         self.time_to_ready.with_label_values(&[policy]).observe(after.as_secs_f64());
     }
 
+    /// Finalizers were put back so often.
+    pub(crate) fn flapped(&self, policy: &str, times: u64) {
+        self.flaps.with_label_values(&[policy]).inc_by(times);
+    }
+
     /// The watch had lost something.
     pub(crate) fn drift(&self, kind: &str, found_by: &str) {
         self.drift.with_label_values(&[kind, found_by]).inc();
@@ -290,7 +301,9 @@ impl Metrics {
                     }
                 }
             }
-            self.yielding.with_label_values(&[policy]).set(numbers.yielding as i64 * shares);
+            self.yielding
+                .with_label_values(&[policy])
+                .set(numbers.yielding.values().sum::<u64>() as i64 * shares);
             self.owned.with_label_values(&[policy]).set(numbers.owned.values().sum::<u64>() as i64 * shares);
             self.pruned.with_label_values(&[policy]).set(numbers.pruned as i64 * shares);
             self.undefaulted.with_label_values(&[policy]).set(numbers.undefaulted as i64 * shares);

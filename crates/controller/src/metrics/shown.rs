@@ -54,6 +54,7 @@ impl Metrics {
             each(&self.child_duration, &[policy, JOB]);
         }
         each(&self.conflicts, &[policy]);
+        each(&self.flaps, &[policy]);
         for gauge in [&self.yielding, &self.owned, &self.pruned, &self.undefaulted] {
             each(gauge, &[policy]);
         }

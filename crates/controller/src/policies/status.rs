@@ -198,8 +198,15 @@ fn ready(numbers: &PolicyNumbers) -> (bool, &'static str, String) {
             "the condition belongs to somebody else on {owners}: set spec.condition.fallback or takeover"
         ));
     }
-    if numbers.yielding > 0 {
-        words.push(format!("{} parents keep being overwritten by another writer", numbers.yielding));
+    if !numbers.yielding.is_empty() {
+        let rivals = numbers.yielding.iter().map(|(rivals, n)| match rivals.as_str() {
+            "" => format!("{n} parents"),
+            rivals => format!("{n} parents where {rivals} writes conditions too"),
+        });
+        let rivals = rivals.collect::<Vec<_>>().join(", ");
+        words.push(format!(
+            "the condition keeps being overwritten on {rivals}: it is written once a minute at most"
+        ));
     }
     if numbers.pruned > 0 {
         words.push(format!(
@@ -207,7 +214,7 @@ fn ready(numbers: &PolicyNumbers) -> (bool, &'static str, String) {
             numbers.pruned
         ));
     }
-    let reason = match (numbers.owned.is_empty(), numbers.pruned, numbers.yielding) {
+    let reason = match (numbers.owned.is_empty(), numbers.pruned, numbers.yielding.values().sum::<u64>()) {
         (false, ..) => "ConditionOwned",
         (true, 1.., _) => "ConditionPruned",
         (true, 0, 1..) => "Yielding",

@@ -6,7 +6,7 @@ use aggregator::{Link, ObjectId};
 use readiness::{Assessment, Level, Reason, Verdict};
 use serde_json::value::RawValue;
 
-use super::{Applied, ParentRow, Reflector, Row, lock, parent, row, slots};
+use super::{Applied, ParentRow, Reflector, Row, finalizers, lock, parent, row, slots};
 use crate::plan::{Interest, ParentRule};
 use crate::wire::{Child, Meta};
 
@@ -20,8 +20,9 @@ impl Reflector {
         }
         let rules = self.parent_rules(interest, meta);
         let held = self.index.get(&uid).map(|id| *id);
-        let before = held.and_then(|id| self.slots.with(id, |s| s.row.as_ref().map(|r| r.version)).flatten());
-        if before.is_some_and(|version| meta.resource_version < version) {
+        let known = |slot: &mut slots::Slot| slot.row.as_ref().map(|r| (r.version, r.finalizers));
+        let before = held.and_then(|id| self.slots.with(id, known).flatten());
+        if before.is_some_and(|(version, _)| meta.resource_version < version) {
             return Applied::Stale;
         }
         let links = self.links(interest, meta);
@@ -50,12 +51,18 @@ impl Reflector {
         if !lends.is_empty() {
             row.aside.get_or_insert_default().lends = lends;
         }
+        let finalizers = row.finalizers;
         let applied = self.put(uid, row);
         if let Some((generation, before)) = generation
             && applied != Applied::Stale
             && before != Some(generation)
         {
             self.parent_seen(&meta.uid);
+        }
+        if let Some((_, id)) =
+            before.zip(held).filter(|((_, old), _)| *old != finalizers && applied != Applied::Stale)
+        {
+            self.note_finalizers(id, meta, object);
         }
         applied
     }
@@ -74,6 +81,7 @@ impl Reflector {
         let namespace = self.namespace(&meta.namespace);
         Row {
             kind: interest.id,
+            finalizers: finalizers::fingerprint(meta),
             name: meta.name.clone(),
             epoch: self.epoch(interest.id, &namespace),
             namespace,
@@ -155,7 +163,9 @@ pub(super) fn unknown(reason: Reason) -> Assessment {
 fn same(old: &Row, new: &Row) -> bool {
     let parents = match (&old.parent, &new.parent) {
         (None, None) => true,
-        (Some(old), Some(new)) => old.view == new.view && old.targets_equal(new),
+        (Some(old), Some(new)) => {
+            old.view == new.view && old.targets_equal(new) && old.progress == new.progress
+        }
         _ => false,
     };
     parents

@@ -6,7 +6,9 @@
 mod assess;
 mod dirty;
 mod door;
+mod finalizers;
 mod gone;
+mod kopf;
 mod links;
 mod memory;
 mod parent;
@@ -29,6 +31,7 @@ use serde_json::value::RawValue;
 use crate::plan::Interest;
 use crate::wire::Child;
 
+pub use finalizers::FinalizerChange;
 pub use memory::{End, MOST_OUTCOMES, Memories, Outcome, Unseen, Whose};
 pub use parent::{AnswerTarget, ParentRow};
 pub use refined::Refined;
@@ -51,6 +54,8 @@ pub struct Reflector {
     tombstones: Mutex<gone::Tombstones>,
     /// What live reads knew before the watch did, and with which version the watch has to catch up.
     awaited: DashMap<slots::Uid, u64, FxBuildHasher>,
+    /// Changes of finalizers that nobody has taken yet.
+    finalizers: Mutex<Vec<(slots::Uid, FinalizerChange)>>,
     /// What the driver last said that time it is, in milliseconds: rules of users may ask.
     now: AtomicI64,
     /// **Locks:** taken before any slot's, never while one is held.
@@ -89,6 +94,7 @@ impl Reflector {
             names: DashMap::default(),
             tombstones: Mutex::default(),
             awaited: DashMap::default(),
+            finalizers: Mutex::default(),
             now: AtomicI64::default(),
             memory: Mutex::default(),
             wake_memory: OnceLock::new(),

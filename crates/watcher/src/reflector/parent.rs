@@ -7,6 +7,7 @@ use rules::Object;
 use rustc_hash::FxHasher;
 use serde_json::value::RawValue;
 
+use super::kopf::{self, Kopf};
 use super::selectors::{Selectors, name_hash};
 use crate::plan::{CountRule, Interest, ObservedGeneration, ParentRule, ReferenceRule, Template};
 use crate::status::time;
@@ -26,6 +27,8 @@ pub struct ParentRow {
     pub view: ParentView,
     /// By policy: what is written for it here.
     pub targets: Vec<AnswerTarget>,
+    /// What holds its operator up, where that says so.
+    pub progress: Option<Box<str>>,
 }
 
 /// Where one policy's answer goes on one parent.
@@ -60,18 +63,20 @@ pub(super) fn read(
     let status = ParentStatus::read(object, &takeover);
     let counted = (meta.generation > 0).then_some(meta.generation);
     let generation = if interest.counted { meta.generation as u64 } else { spec_hash(object) };
+    let kopf = kopf::read(object);
     let mut row = ParentRow {
         uid: meta.uid.clone(),
         generation: counted,
         view: ParentView {
             generation,
-            evidence: evidence(meta, object, &status, interest.counted),
+            evidence: evidence(meta, &kopf, &status, interest.counted),
             deleting: meta.deleted.is_some(),
             digest: digest(status.ours.iter().map(|o| &o.entry), kept_generation(&status, rules)),
             answers: Vec::with_capacity(rules.len()),
         },
         status,
         targets: Vec::with_capacity(rules.len()),
+        progress: kopf.progress,
     };
     for rule in rules {
         let (view, target) = answer(meta, object, rule, &row, interest.counted, selectors, before);
@@ -238,36 +243,18 @@ fn spec_hash(object: &RawValue) -> u64 {
 }
 
 /// What the operator left behind that says whether it has handled the current spec.
-fn evidence(meta: &Meta, object: &RawValue, status: &ParentStatus, counted: bool) -> Evidence {
+fn evidence(meta: &Meta, kopf: &Kopf, status: &ParentStatus, counted: bool) -> Evidence {
     let mut marks = Vec::new();
     if counted {
         let own = status.observed_generation.filter(|_| status.generation_is_foreign);
         marks.extend(own.or(status.foreign_generation).map(|observed| observed >= meta.generation));
     }
-    marks.extend(kopf_handled(object));
+    marks.extend(kopf.handled);
     match marks.as_slice() {
         [] => Evidence::Silent,
         marks if marks.contains(&false) => Evidence::NotYet,
         _ => Evidence::Handled,
     }
-}
-
-/// Kopf keeps the last handled configuration: in an annotation under its prefix or one of the operator's own, or in
-/// `status.kopf`. Equal specs mean handled. What cannot be compared says nothing.
-fn kopf_handled(object: &RawValue) -> Option<bool> {
-    const MARK: &str = "last-handled-configuration";
-    let annotations = raw::at(object, &["metadata", "annotations"]).map(raw::members).unwrap_or_default();
-    let mut prefixes: Vec<_> =
-        annotations.iter().filter(|(key, _)| key.ends_with(&format!("/{MARK}"))).collect();
-    prefixes.sort_by(|a, b| a.0.cmp(b.0));
-    let mark =
-        prefixes.first().map(|(_, mark)| **mark).or_else(|| raw::at(object, &["status", "kopf", MARK]))?;
-    let essence: serde_json::Value = serde_json::from_str(&raw::string(mark)?).ok()?;
-    let spec = match raw::member(object, "spec") {
-        Some(spec) => serde_json::from_str(spec.get()).ok()?,
-        None => serde_json::Value::Null,
-    };
-    Some(essence.get("spec").unwrap_or(&serde_json::Value::Null) == &spec)
 }
 
 impl ParentRow {

@@ -12,6 +12,8 @@ use super::refined::Refined;
 pub struct Row {
     /// Its kind.
     pub kind: KindId,
+    /// A fingerprint of its finalizers.
+    pub(super) finalizers: u16,
     /// Its name.
     pub name: Box<str>,
     /// Its namespace; empty for cluster-scoped objects.

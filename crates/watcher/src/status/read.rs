@@ -116,6 +116,7 @@ impl ParentStatus {
             }
             _ => {
                 self.foreign.reserve_exact(1);
+                let owners = if owners.is_empty() { managers.of_list() } else { owners };
                 self.foreign.push((kind.as_ref().into(), owners.join(", ").into()));
                 let generation = raw::member(text, "observedGeneration").and_then(raw::integer);
                 self.foreign_generation = self.foreign_generation.max(generation);
@@ -161,6 +162,13 @@ impl<'a> Managers<'a> {
     fn of(&self, field: &str) -> Vec<String> {
         let owners = self.status.iter().filter(|(_, fields)| fields.contains_key(field));
         owners.map(|(manager, _)| manager.clone().into_owned()).collect()
+    }
+
+    /// Who else wrote the list as a whole.
+    fn of_list(&self) -> Vec<String> {
+        let mut owners = self.of("f:conditions");
+        owners.retain(|manager| manager != MANAGER);
+        owners
     }
 
     /// The owners of one entry of a list-map; empty for an atomic list, whose owner is whoever wrote last.

@@ -34,6 +34,16 @@ impl Crd {
         self
     }
 
+    /// Conditions as they were before they had an `observedGeneration`.
+    #[must_use]
+    pub fn without_generation_of_conditions(mut self) -> Self {
+        if let Some(Value::Object(known)) = self.status.pointer_mut("/properties/conditions/items/properties")
+        {
+            known.remove("observedGeneration");
+        }
+        self
+    }
+
     /// A status that may be anything at all.
     #[must_use]
     pub fn shapeless(mut self) -> Self {

@@ -86,6 +86,30 @@ async fn helm_gives_up_at_once_on_what_is_stalled() -> Result<()> {
     no_reader_is_early(&scene, &policy, &recording, &scene.address("Database/db")?)
 }
 
+/// Every shape of status that can have the default, as operators ship them: the server takes what is printed, and says
+/// it of an object that nobody has touched.
+#[tokio::test]
+async fn the_server_takes_the_defaults_for_every_shape_of_status() -> Result<()> {
+    let scene = Scene::set("shapely").await?;
+    let shapes = [
+        Crd::new("Database"),
+        Crd::new("Atomic").atomic(),
+        Crd::new("Shapeless").shapeless(),
+        Crd::new("Older").without_generation_of_conditions(),
+    ];
+    for (kind, crd) in ["Database", "Atomic", "Shapeless", "Older"].into_iter().zip(&shapes) {
+        scene.crd_with_defaults(crd).await?;
+        let first = scene.create(scene.custom(kind, "first")).await?;
+        let ready = condition(&first, "Ready").with_context(|| format!("{kind}: {}", first["status"]))?;
+        assert_eq!((&ready["reason"], &ready["observedGeneration"]), (&json!("ChildrenPending"), &json!(0)));
+        assert_eq!(first["status"]["observedGeneration"], 0, "{kind}");
+        // An operator that writes a status of its own does not lose it.
+        scene.change_status(&format!("{kind}/first"), json!({ "phase": "Busy" })).await?;
+        scene.until(&format!("{kind}/first"), because("Ready", "ChildrenPending")).await?;
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn while_nobody_looks_after_it_the_default_alone_holds_helm_back() -> Result<()> {
     let (scene, chart) = scene_with_defaults("alone").await?;

@@ -130,7 +130,16 @@ impl Plan {
     fn conditions(&mut self, status: &Value, conditions: &Value) {
         let (items, known) = (&conditions["items"], &conditions["items"]["properties"]);
         for field in FIELDS.into_iter().filter(|field| known[field].is_null() && !is_open(items)) {
-            self.refuse(format!("its conditions drop `{field}`, which Rollcall writes: add it"));
+            match lacking(field) {
+                // Older types of conditions have no generation, for example: a field more harms nobody.
+                Some(schema) if known.is_object() => {
+                    self.add(
+                        &format!("/properties/status/properties/conditions/items/properties/{field}"),
+                        &schema,
+                    );
+                }
+                _ => self.refuse(format!("its conditions drop `{field}`, which Rollcall writes: add it")),
+            }
         }
         for field in names(&items["required"]).filter(|field| !FIELDS.contains(field)) {
             if known[field]["default"].is_null() {
@@ -185,6 +194,16 @@ fn entry(fields: [&str; 6]) -> Value {
     ];
     let pairs = fields.into_iter().zip(values).map(|(field, value)| (field.to_owned(), value));
     Value::Object(pairs.collect::<Map<_, _>>())
+}
+
+/// How a field of a condition is declared that may be missing; one without type and status is no condition.
+fn lacking(field: &str) -> Option<Value> {
+    match field {
+        "type" | "status" => None,
+        "observedGeneration" => Some(json!({ "type": "integer", "format": "int64" })),
+        "lastTransitionTime" => Some(json!({ "type": "string", "format": "date-time" })),
+        _ => Some(json!({ "type": "string" })),
+    }
 }
 
 fn is_open(schema: &Value) -> bool {

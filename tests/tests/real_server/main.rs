@@ -31,6 +31,7 @@ mod permissions;
 mod policies;
 mod readers;
 mod readme;
+mod releases;
 mod restart;
 mod rollout;
 mod rules;

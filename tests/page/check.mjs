@@ -305,6 +305,10 @@ const scenarios = {
     const page = await look(url);
     await page.locator("#rows a").first().click();
     await page.locator("[role=treeitem]").first().waitFor();
+    const took = await page.evaluate(() => performance.getEntriesByType("resource")
+      .filter((entry) => entry.name.includes("/api/v1/parents"))
+      .map((entry) => `${new URL(entry.name).pathname.split("/").length > 4 ? "tree" : "list"} ${Math.round(entry.duration)} ms, ${entry.decodedBodySize} bytes`));
+    console.log(took.join("; "));
     const size = () => page.evaluate(() => ({
       all: Number(document.querySelector("[role=treeitem]").getAttribute("aria-setsize")),
       rows: document.querySelectorAll("[role=treeitem]").length,

@@ -170,6 +170,7 @@ impl Service {
             client: client.clone(),
             reflector: reflector.clone(),
             known: known.clone(),
+            metrics: metrics.clone(),
             clock,
             asks: asks_in,
             snapshot: snapshots.clone(),

@@ -40,6 +40,10 @@ pub(crate) struct Metrics {
     pub(crate) dropped: IntCounterVec,
     /// What became of Kubernetes Events.
     pub(crate) events: IntCounterVec,
+    /// Live pages that listen.
+    pub(crate) page_streams: IntGauge,
+    /// Live pages that were let go because they fell behind.
+    pub(crate) page_streams_dropped: IntCounter,
     time_to_ready: HistogramVec,
     child_duration: HistogramVec,
     event_to_write: Histogram,
@@ -129,6 +133,11 @@ impl Metrics {
                 "transitions_dropped_total",
                 "Transitions that Events, the history or a live page did not get, because they came faster than these could follow.",
                 &["by"],
+            )?,
+            page_streams: make.gauge("page_streams", "Live pages that listen to what moves.")?,
+            page_streams_dropped: make.counter(
+                "page_streams_dropped_total",
+                "Live pages that were let go because they fell behind; they come back by themselves.",
             )?,
             events: make.counters("events_total", "Kubernetes Events by outcome.", &["outcome"])?,
             time_to_ready: make.histograms(

@@ -227,7 +227,9 @@ pub(super) async fn parent(
         .map(|row| json!({ "name": shown.names.policy(row.policy), "verdict": row.level().word() }))
         .collect();
     answer["decided"] = json!(decided(&row, &words.groups));
-    answer["groups"] = words.groups.iter().map(group).collect();
+    // Whoever may not see all of them is not told how they stand.
+    let groups = words.groups.iter().filter(|_| !hidden);
+    answer["groups"] = groups.map(group).collect();
     answer["hidden"] = json!(hidden);
     answer["nodes"] = json!(nodes);
     answer["transitions"] = transitions(&page, &shown, &row);

@@ -152,12 +152,6 @@ impl Desk {
         words.await.context("the loop is gone")
     }
 
-    /// How many listen.
-    #[cfg(test)]
-    pub(super) fn listeners(&self) -> usize {
-        self.streams.load(Ordering::Relaxed)
-    }
-
     /// Somebody who wants to hear what moves, until it is dropped.
     pub(super) fn listen(self: &Arc<Self>) -> Listening {
         self.streams.fetch_add(1, Ordering::Relaxed);

@@ -32,6 +32,7 @@ pub(crate) use desk::Ask;
 
 use crate::drive::Clock;
 use crate::kinds::Known;
+use crate::metrics::Metrics;
 use crate::snapshot::Snapshot;
 use crate::transitions::Transitions;
 
@@ -53,6 +54,7 @@ struct Parts {
     gate: gate::Gate,
     client: kube::Client,
     known: Known,
+    metrics: Arc<Metrics>,
     streams: Arc<Semaphore>,
     /// Live reads for those who look closer.
     looks: Semaphore,
@@ -69,6 +71,8 @@ pub(crate) struct Setting {
     pub(crate) reflector: Arc<Reflector>,
     /// Where kinds are served.
     pub(crate) known: Known,
+    /// Counts streams.
+    pub(crate) metrics: Arc<Metrics>,
     /// The time.
     pub(crate) clock: Clock,
     /// To the loop.
@@ -84,12 +88,14 @@ pub(crate) struct Setting {
 impl Page {
     /// A page.
     pub(crate) fn new(setting: Setting) -> Page {
-        let Setting { listen, client, reflector, known, clock, asks, snapshot, transitions, stop } = setting;
+        let Setting { listen, client, reflector, known, metrics, clock, asks, snapshot, transitions, stop } =
+            setting;
         Page(Arc::new(Parts {
             desk: Arc::new(desk::Desk::new(reflector, clock, asks, snapshot, transitions)),
             gate: gate::Gate::new(client.clone(), clock, listen.ip().is_loopback()),
             client,
             known,
+            metrics,
             streams: Arc::new(Semaphore::new(STREAMS)),
             looks: Semaphore::new(branch::AT_ONCE),
             stop,

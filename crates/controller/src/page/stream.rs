@@ -50,11 +50,18 @@ pub(super) async fn stream(
     if seen.is_nothing() && !page.may_look(&viewer, &shown.names, "").await? {
         return Err(Refusal::NoRights);
     }
+    page.0.metrics.page_streams.inc();
     let mut check = tokio::time::interval(CHECK);
     check.reset();
     let beat = tokio::time::interval(BEAT);
     let reader = Reader { page, headers, viewer, listening, check, beat, open: true, _place: place };
     Ok(Sse::new(unfold(reader, next)))
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.page.0.metrics.page_streams.dec();
+    }
 }
 
 async fn next(mut reader: Reader) -> Option<(Result<Event, Infallible>, Reader)> {
@@ -82,7 +89,10 @@ impl Reader {
             },
             batch = self.listening.batches.recv() => match batch {
                 Ok(batch) => self.event(&batch).await,
-                Err(RecvError::Lagged(_)) => Some(self.end("too slow")),
+                Err(RecvError::Lagged(_)) => {
+                    self.page.0.metrics.page_streams_dropped.inc();
+                    Some(self.end("too slow"))
+                }
                 Err(RecvError::Closed) => Some(self.end("stopping")),
             },
             _ = self.beat.tick() => Some(Event::default().event("beat").data(self.page.0.desk.clock.now().0.to_string())),

@@ -96,6 +96,7 @@ fn stage(listen: &str) -> Stage {
         client: kube::Client::new(played.clone(), "default"),
         reflector: Arc::new(Reflector::new(|| ())),
         known,
+        metrics: Arc::new(Metrics::new(0).unwrap()),
         clock: Clock::start(),
         asks,
         snapshot: snapshots,
@@ -207,6 +208,8 @@ async fn a_slow_reader_is_let_go_and_the_others_are_not() {
     }
     let said = heard(slow).await;
     assert!(said.ends_with("event: end\ndata: too slow\n\n"), "{said}");
+    let metrics = &stage.page.0.metrics;
+    assert_eq!((metrics.page_streams.get(), metrics.page_streams_dropped.get()), (1, 1));
     stage.stop.cancel();
     assert_eq!(heard(quick).await, "event: end\ndata: stopping\n\n");
 }
@@ -221,12 +224,55 @@ async fn streams_are_bounded_and_who_disconnects_makes_room() {
         streams.push(body);
     }
     assert_eq!(open(&stage.page, local()).await.0, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(stage.page.0.desk.listeners(), STREAMS);
+    assert_eq!(stage.page.0.metrics.page_streams.get(), STREAMS as i64);
     // In the middle of it: something was heard, and more is to come.
     _ = streams[0].frame().await;
     drop(streams.swap_remove(0));
-    assert_eq!(stage.page.0.desk.listeners(), STREAMS - 1);
+    assert_eq!(stage.page.0.metrics.page_streams.get(), STREAMS as i64 - 1);
     assert_eq!(open(&stage.page, local()).await.0, StatusCode::OK);
+}
+
+fn node(depth: usize, name: &str, kind: u16) -> tree::Node {
+    tree::Node {
+        depth,
+        kind: String::new(),
+        label: String::new(),
+        namespace: String::new(),
+        name: name.to_owned(),
+        verdict: "Ready",
+        reason: String::new(),
+        detail: String::new(),
+        since: None,
+        optional: false,
+        uid: None,
+        policy: String::new(),
+        more: 0,
+        place: (aggregator::KindId(kind), "a".into()),
+        lens: 0,
+    }
+}
+
+#[test]
+fn what_may_not_be_seen_takes_along_what_is_below_it() {
+    let all = [
+        (0, "shop", 1),
+        (1, "db", 2),
+        (2, "pod", 3),
+        (3, "deep", 1),
+        (1, "web", 3),
+        (1, "job", 1),
+        (2, "x", 3),
+    ];
+    let tree = || all.map(|(depth, name, kind)| node(depth, name, kind)).to_vec();
+    let left = |unseen: u16| {
+        let mut nodes = tree();
+        let hidden = tree::hide(&mut nodes, |(kind, _)| kind.0 != unseen);
+        (nodes.iter().map(|node| node.name.clone()).collect::<Vec<_>>().join(" "), hidden)
+    };
+    assert_eq!(left(9), ("shop db pod deep web job x".to_owned(), false));
+    assert_eq!(left(2), ("shop web job x".to_owned(), true));
+    assert_eq!(left(3), ("shop db job".to_owned(), true));
+    assert_eq!(left(1), (String::new(), true));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use timer::Seed;
 use watcher::Parent;
 use watcher::reflector::Reflector;
 
+use crate::core::records::Keeper;
 use crate::core::{Ages, Core, TreeNode};
 use crate::policies::{Compiled, InUse, Libraries, Plan, Registry, plan};
 
@@ -73,6 +74,9 @@ pub(crate) fn begin(core: &mut Core, plan: &Plan, objects: &[&Parent], start: Ti
     for (id, policy) in &plan.policies {
         core.set_policy(start, *id, Some(policy.clone()));
     }
+    for kind in plan.kinds.values() {
+        core.reflector.recollect(&kind.interest);
+    }
     for (id, kind) in &plan.kinds {
         core.reflector.begin(*id, None);
         let mut interest = kind.interest.clone();
@@ -85,10 +89,24 @@ pub(crate) fn begin(core: &mut Core, plan: &Plan, objects: &[&Parent], start: Ti
         }
         core.reflector.finish(*id, None);
     }
+    recall(core, plan, objects);
     let moved = core.reflector.take_dirty(usize::MAX);
     core.take_in(start, &moved);
     for id in plan.kinds.keys() {
         core.engine.set_kind(start, *id, KindState::Synced);
+    }
+}
+
+/// What records among the objects say of those that are gone.
+fn recall(core: &Core, plan: &Plan, objects: &[&Parent]) {
+    for kind in plan.kinds.values() {
+        let Some(spoken_of) = &kind.records else { continue };
+        let mut keeper = Keeper::new(spoken_of.clone());
+        for record in objects.iter().filter(|object| is(object, &kind.key)) {
+            if let Ok(record) = serde_json::from_str(record.text.get()) {
+                keeper.read(&core.reflector, &record);
+            }
+        }
     }
 }
 

@@ -24,6 +24,8 @@ use crate::text::say;
 
 /// As `rollcall run` has it where nobody says otherwise.
 const STUCK_AFTER: Duration = Duration::from_mins(10);
+/// Where outcomes of objects that are gone are remembered.
+const RECORDS: (&str, &str) = ("rollcall.dev", "ReadinessRecord");
 /// So many kinds are listed at a time.
 const AT_ONCE: usize = 4;
 
@@ -147,6 +149,10 @@ impl Cluster {
     /// Nothing is known of this kind.
     pub(super) fn hide(&mut self, api: &ApiKind, why: String) {
         self.unread.insert(api.to_string(), why);
+        if (&*api.group, &*api.kind) == RECORDS {
+            // Without them nothing is ready that would not be; what is gone counts as missing.
+            return;
+        }
         self.hidden.insert((api.group.clone(), api.kind.clone()));
     }
 
@@ -167,6 +173,10 @@ impl Cluster {
             for group in &policy.groups {
                 let everywhere = !group.namespaces.is_empty();
                 add(&group.kind.group, group.kind.version.as_ref(), &group.kind.kind, everywhere);
+            }
+            if policy.remembers() {
+                // In the namespace of the service, whichever that is.
+                add(RECORDS.0, None, RECORDS.1, true);
             }
             if policy.namespace_selector.is_some() {
                 add("", None, "Namespace", true);
@@ -381,6 +391,30 @@ mod tests {
         let tree = &cluster.trees(&[&database(&json!({})), &part], NOW)[0];
         assert_eq!((tree.children[0].verdict, &*tree.children[0].detail), ("Suspended", "asleep"));
         assert!(library("x", &json!({})).is_err());
+    }
+
+    #[tokio::test]
+    async fn a_job_that_is_gone_counts_as_its_record_says() {
+        let spec = json!({ "parent": { "group": "example.com", "kind": "Database" },
+            "children": [{ "kind": { "group": "batch", "kind": "Job" }, "afterDeletion": "remember" }] });
+        let spec: ReadinessPolicySpec = serde_json::from_value(spec).unwrap();
+        let mut cluster = cluster();
+        cluster.policies.push(("p".to_owned(), compile(&spec, STUCK_AFTER).unwrap()));
+        let record = |outcome: &str| {
+            let job = json!({ "group": "batch", "kind": "Job", "namespace": "shop", "name": "seed", "slot": "seed",
+                "uid": "j", "created": "2025-12-31T00:00:00Z", "outcome": outcome });
+            object(&json!({ "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessRecord",
+                "metadata": { "name": "d", "namespace": "rollcall-system", "uid": "r" },
+                "spec": { "outcomes": [job],
+                    "parent": { "group": "example.com", "kind": "Database", "namespace": "shop", "name": "db" } } }))
+        };
+        let parent = database(&json!({}));
+        assert_eq!(cluster.trees(&[&parent], NOW)[0].reason, "ChildrenMissing");
+        for (outcome, verdict) in [("Complete", "Ready"), ("Failed", "Failed"), ("Unseen", "Unknown")] {
+            let record = record(outcome);
+            let tree = &cluster.trees(&[&parent, &record], NOW)[0];
+            assert_eq!(tree.verdict, verdict, "{outcome}: {} {}", tree.reason, tree.detail);
+        }
     }
 
     #[tokio::test]

@@ -42,6 +42,10 @@ async fn kopf_and_argo_cd_from_start_to_end() -> Result<()> {
     let _operator = scene.operator("operator", Kopf::Current, &script, &kubeconfig, &[])?;
     guide.follow(&scene, "kubectl apply -f").with_context(|| service.tail(40))?;
     guide.follow(&scene, "rollcall tree").with_context(|| service.tail(40))?;
+    guide.is_done()?;
+    // The example's own page says the same, shorter.
+    let mut guide = Guide::open("deploy/examples/kopf/README.md")?;
+    guide.follow(&scene, "kubectl apply --server-side")?;
     guide.is_done()
 }
 

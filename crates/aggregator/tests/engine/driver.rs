@@ -54,6 +54,7 @@ impl World {
     }
 
     fn send(&mut self, name: &str, wanted: Status) {
+        assert!(!self.standby, "a standby writes on {name}");
         let object = &self.objects[name];
         let fate = if self.fates.is_empty() { Fate::Lands } else { self.fates.remove(0) };
         let before = object.parent.as_ref().unwrap().status.clone();

@@ -64,6 +64,7 @@ fn play(steps: &[Step]) -> World {
         take(&mut w, step);
         check_always(&w);
     }
+    w.stand_by(false);
     for kind in 0..3 {
         if w.kinds[&KindId(kind)] == KindState::Listing {
             w.kind(KindId(kind), KindState::Synced);

@@ -9,13 +9,13 @@ use crate::world::World;
 #[test]
 fn who_stands_by_writes_nothing_and_says_it_all_once_it_leads() {
     let mut w = World::with(policy());
-    w.engine.set_standby(w.now, true);
+    w.stand_by(true);
     w.parent("db");
     w.child("web", "db", Progressing);
     w.run(60_000);
     assert!(w.log.is_empty(), "{:?}", w.log);
     assert_eq!(w.engine.held(), 1);
-    w.engine.set_standby(w.now, false);
+    w.stand_by(false);
     w.run(60_000);
     assert_eq!(w.words("db"), ["ChildrenPending", "ChildrenProgressing"]);
     assert_eq!(w.engine.held(), 0);
@@ -26,12 +26,12 @@ fn who_takes_over_at_rest_writes_nothing() {
     let mut w = well();
     let before = w.log.len();
     for _ in 0..5 {
-        w.engine.set_standby(w.now, true);
+        w.stand_by(true);
         w.run(60_000);
         w.observe("web");
         w.run(60_000);
         assert_eq!(w.engine.held(), 0);
-        w.engine.set_standby(w.now, false);
+        w.stand_by(false);
         w.run(60_000);
     }
     assert_eq!(w.log.len(), before);
@@ -41,12 +41,12 @@ fn who_takes_over_at_rest_writes_nothing() {
 fn what_moved_while_nobody_led_is_said_once_somebody_does() {
     let mut w = well();
     let before = w.words("db").len();
-    w.engine.set_standby(w.now, true);
+    w.stand_by(true);
     for level in [Failed, Ready, Failed] {
         w.turn("web", level);
         w.run(20_000);
     }
-    w.engine.set_standby(w.now, false);
+    w.stand_by(false);
     w.run(2_000);
     assert_eq!(w.words("db")[before..], ["ChildrenFailed"]);
 }
@@ -56,7 +56,7 @@ fn what_another_leader_writes_is_no_fight() {
     let mut w = well();
     for _ in 0..10 {
         // Another one leads for a while, and says in our name what is so.
-        w.engine.set_standby(w.now, true);
+        w.stand_by(true);
         w.turn("web", Failed);
         w.run(20_000);
         let other = w.render("db").unwrap();
@@ -66,7 +66,7 @@ fn what_another_leader_writes_is_no_fight() {
         w.turn("web", Ready);
         w.run(20_000);
         assert_eq!(w.engine.held(), 1, "it has yet to say that");
-        w.engine.set_standby(w.now, false);
+        w.stand_by(false);
         w.run(20_000);
         assert_eq!(w.says("db"), "AllChildrenReady", "and not a minute later");
     }
@@ -75,13 +75,13 @@ fn what_another_leader_writes_is_no_fight() {
 #[test]
 fn a_parent_that_is_gone_is_held_no_more() {
     let mut w = World::with(policy());
-    w.engine.set_standby(w.now, true);
+    w.stand_by(true);
     w.parent("db");
     w.run(20_000);
     assert_eq!(w.engine.held(), 1);
     w.remove("db");
     assert_eq!(w.engine.held(), 0);
-    w.engine.set_standby(w.now, false);
+    w.stand_by(false);
     w.run(20_000);
     assert!(w.log.is_empty());
 }

@@ -47,6 +47,7 @@ pub(crate) enum Step {
     Fates(Vec<u8>),
     Restart(bool),
     Policy(bool),
+    Standby(bool),
 }
 
 pub(crate) fn step() -> impl Strategy<Value = Step> {
@@ -71,6 +72,7 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
         2 => proptest::collection::vec(0..5_u8, 1..5).prop_map(Step::Fates),
         1 => any::<bool>().prop_map(Step::Restart),
         1 => any::<bool>().prop_map(Step::Policy),
+        1 => any::<bool>().prop_map(Step::Standby),
     ]
 }
 
@@ -185,6 +187,7 @@ pub(crate) fn take(w: &mut World, step: &Step) {
             w.fates.extend(fates.iter().map(fate));
         }
         Step::Policy(on) => take_policy(w, on),
+        Step::Standby(on) => w.stand_by(on),
         Step::Restart(reversed) => {
             let mut order: Vec<String> = w.objects.keys().cloned().collect();
             if reversed {

@@ -64,6 +64,8 @@ pub(crate) struct World {
     pub(crate) places: Vec<Option<String>>,
     /// Each write to a parent moves its generation.
     pub(crate) moved_by_writes: bool,
+    /// Another one leads.
+    pub(crate) standby: bool,
     pub(crate) life: u32,
     uids: u32,
 }
@@ -94,6 +96,7 @@ impl World {
             passes: Vec::new(),
             places: Vec::new(),
             moved_by_writes: false,
+            standby: false,
             life: 0,
             uids: 0,
         }
@@ -258,6 +261,7 @@ impl World {
     /// everything was listed.
     pub(crate) fn restart(&mut self, order: &[&str]) {
         self.engine = World::engine();
+        self.engine.set_standby(self.now, self.standby);
         self.life += 1;
         self.flights.clear();
         for (id, policy) in &self.policies {
@@ -271,6 +275,12 @@ impl World {
         for (kind, state) in self.kinds.clone() {
             self.engine.set_kind(self.now, kind, state);
         }
+    }
+
+    /// Another one leads from now on, or no longer.
+    pub(crate) fn stand_by(&mut self, standby: bool) {
+        self.standby = standby;
+        self.engine.set_standby(self.now, standby);
     }
 
     /// Milliseconds since the start.

@@ -86,7 +86,8 @@ impl Scene {
                     let parent = spec["parent"]["kind"].take();
                     self.policy(name.as_str().unwrap_or("?"), parent.as_str().unwrap_or("?"), spec).await?;
                 }
-                "Namespace" | "Deployment" => {}
+                "Namespace" => {}
+                "Deployment" => self.would_be_taken(&object)?,
                 _ => _ = self.admin.create(&object).await?,
             }
         }
@@ -98,6 +99,14 @@ impl Scene {
         let argocd = self.folder.join("argocd-cm.yaml");
         fs::write(&argocd, self.own(&fs::read_to_string(source.join("argocd-cm.yaml"))?))?;
         Ok(Example { script, kubeconfig, argocd })
+    }
+
+    fn would_be_taken(&self, object: &Value) -> Result<()> {
+        let file = self.folder.join("operator.json");
+        fs::write(&file, object.to_string())?;
+        let file = file.to_string_lossy();
+        self.plane.kubectl(&["apply", "--dry-run=server", "--validate=strict", "-f", &file])?;
+        Ok(())
     }
 
     fn own(&self, text: &str) -> String {

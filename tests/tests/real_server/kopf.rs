@@ -1,7 +1,8 @@
 //! The shipped example, run by real Kopf: it creates and adopts children and says nothing of readiness.
 
+use acceptance::crd::Crd;
 use acceptance::kopf::{Example, Kopf, Operator};
-use acceptance::objects::{condition, config_map, uid};
+use acceptance::objects::{condition, config_map, deployment, owned_by, uid};
 use acceptance::peers;
 use acceptance::recorder::{Entry, Recorder, Recording, Said};
 use acceptance::rollcall::rollcall;
@@ -232,9 +233,73 @@ async fn a_handler_that_is_tried_again_says_why_on_its_parent() -> Result<()> {
     let parent = scene.address("Shop/books")?;
     eprintln!("{}", recording.transcript(&parent, "Ready"));
     recording.no_false_ready(&parent, "Ready", &CHILDREN)?;
-    let missing = |said: &Said| said.entry["reason"] == "ChildrenMissing";
-    assert!(!recording.said(&parent, "Ready").iter().any(missing), "what is under way is not missing");
+    // Before the operator had begun, nobody could know that it would.
+    let said = recording.said(&parent, "Ready");
+    let begun = |said: &&Said| said.entry["message"].as_str().is_some_and(|words| words.contains(why));
+    let missing = |said: &&Said| said.entry["reason"] == "ChildrenMissing";
+    assert_eq!(said.iter().skip_while(|s| !begun(s)).filter(missing).count(), 0, "under way is not missing");
     Ok(())
+}
+
+/// An operator that keeps its notes where its environment says, and is held up until it is let go.
+const HELD_UP: &str = r#"
+import os, kopf
+
+@kopf.on.startup()
+def configure(settings, **_):
+    if os.environ["NOTES"] == "status":
+        settings.persistence.progress_storage = kopf.StatusProgressStorage(field="status.kopf.progress")
+        settings.persistence.diffbase_storage = kopf.StatusDiffBaseStorage(
+            field="status.kopf.last-handled-configuration")
+    else:
+        settings.persistence.progress_storage = kopf.AnnotationsProgressStorage(prefix="ops.example.com")
+        settings.persistence.diffbase_storage = kopf.AnnotationsDiffBaseStorage(prefix="ops.example.com")
+
+@kopf.on.create("GROUP", "v1", "databases")
+@kopf.on.update("GROUP", "v1", "databases")
+def set_up(spec, **_):
+    if spec["size"] % 2:
+        raise kopf.TemporaryError("an odd size is not to be had today", delay=1)
+"#;
+
+async fn notes_are_read(word: &str, kopf: Kopf, notes: &str) -> Result<()> {
+    let scene = Scene::set(word).await?;
+    scene.crd(&Crd::new("Database").shapeless()).await?;
+    let spec = json!({ "children": [scene.child("Deployment")], "settle": "2s" });
+    scene.policy("db", "Database", spec).await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+    let operator = scene.script("held-up", kopf, HELD_UP, &[("NOTES", notes)])?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    let why = "handler set_up is retrying: an odd size is not to be had today";
+    scene.until("Database/db", because("Ready", "ChildrenPending").and(mentions("Ready", why))).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    scene.until("Deployment/web", says("Available", "True")).await?;
+    // Longer than the settle time of an operator that leaves no notes.
+    operator.until_logged("an odd size", 8).await?;
+    scene.until("Database/db", because("Ready", "ChildrenPending")).await?;
+    scene.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
+    scene.until("Database/db", well()).await?;
+    scene.change("Database/db", json!({ "spec": { "size": 3 } })).await?;
+    let pending = because("Ready", "ChildrenPending").and(current("Ready"));
+    scene.until("Database/db", pending.and(mentions("Ready", why))).await?;
+    scene.change("Database/db", json!({ "spec": { "size": 4 } })).await?;
+    scene.until("Database/db", well()).await?;
+    let recording = recorder.stop().await?;
+    let trues = recording.said(&scene.address("Database/db")?, "Ready");
+    let odd = |said: &&Said| said.entry["status"] == "True" && said.generation % 2 == 1;
+    assert_eq!(trues.iter().filter(odd).count(), 0, "the odd generations were never handled");
+    operator.never_stumbled()
+}
+
+#[tokio::test]
+async fn notes_under_a_prefix_of_the_operators_own_are_read() -> Result<()> {
+    notes_are_read("prefix", Kopf::Current, "annotations").await
+}
+
+#[tokio::test]
+async fn notes_in_status_of_an_older_kopf_are_read() -> Result<()> {
+    notes_are_read("instatus", Kopf::Before144, "status").await
 }
 
 #[tokio::test]

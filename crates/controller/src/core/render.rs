@@ -81,7 +81,7 @@ impl Core {
         let cycles = if cycles == 0 {
             String::new()
         } else {
-            format!("; not counted: {cycles} in an ownerReference cycle")
+            format!("; not counted: {cycles} in a cycle of owners or references")
         };
         let finalizers = self.finalizer_words(parent, policy);
         let between = if finalizers.is_empty() { "" } else { "; " };

@@ -111,15 +111,15 @@ pub(super) async fn parents(
         ),
     };
     let shown = page.0.desk.shown().await?;
-    let places = shown.rows.iter().map(|row| (row.kind, row.namespace.clone()));
-    let wanted = places.filter(|(_, space)| asked.namespace.is_empty() || *asked.namespace == **space);
+    let within = |space: &str| asked.namespace.is_empty() || *asked.namespace == *space;
+    let wanted = shown.places.iter().filter(|(_, space)| within(space)).cloned();
     let seen = page.seen(&viewer, &shown.names, wanted).await?;
     if seen.is_nothing() && !page.may_look(&viewer, &shown.names, &asked.namespace).await? {
         return Err(Refusal::NoRights);
     }
     let found = Found::of(&shown, &seen, &asked, after.as_ref());
-    let of = found.rows.iter().map(|row| (row.parent, row.policy)).collect();
-    let words = page.0.desk.words(of).await?;
+    let of: Vec<_> = found.rows.iter().map(|row| (row.parent, row.policy)).collect();
+    let words = page.0.desk.words(&shown, &of).await?;
     Ok(Json(found.json(&shown, &words, seen.cut)))
 }
 
@@ -215,7 +215,7 @@ pub(super) async fn parent(
 ) -> Result<Json<Value>, Refusal> {
     let (viewer, shown, row) = pick(&page, &headers, &uid, &asked.policy).await?;
     let desk = &page.0.desk;
-    let words = desk.words(vec![(row.parent, row.policy)]).await?.pop().unwrap_or_default();
+    let words = desk.words(&shown, &[(row.parent, row.policy)]).await?.pop().unwrap_or_default();
     let room = asked.limit.unwrap_or(ROOM).min(ROOM);
     let mut nodes = desk.tree(shown.clone(), row.clone(), room).await?;
     let seen = page.seen(&viewer, &shown.names, nodes.iter().map(|node| node.place.clone())).await?;

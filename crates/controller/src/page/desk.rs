@@ -8,7 +8,7 @@ use aggregator::{ObjectId, PolicyId};
 use anyhow::Context;
 use readiness::Time;
 use rustc_hash::FxHashMap;
-use tokio::sync::{Mutex, broadcast, mpsc, oneshot, watch};
+use tokio::sync::{Mutex, Semaphore, broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use watcher::reflector::Reflector;
 
@@ -32,6 +32,9 @@ const BEHIND: usize = 64;
 const BATCH: usize = 500;
 /// So many messages are asked of the loop at a time.
 pub(super) const MESSAGES: usize = 500;
+
+/// So many trees are picked at a time.
+const TREES: usize = 2;
 
 /// What the page asks of the loop.
 pub(crate) enum Ask {
@@ -85,6 +88,7 @@ pub(super) struct Desk {
     held: Mutex<(Held, watch::Receiver<Arc<Snapshot>>)>,
     pub(super) batches: broadcast::Sender<Arc<Batch>>,
     streams: AtomicUsize,
+    trees: Semaphore,
     /// Something turned since it was made.
     turned: AtomicBool,
     pub(super) transitions: Weak<Transitions>,
@@ -101,7 +105,8 @@ impl Desk {
         let held = Mutex::new((Held::default(), snapshot.clone()));
         let batches = broadcast::Sender::new(BEHIND);
         let (streams, turned) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Desk { reflector, clock, asks, snapshot, held, batches, streams, turned, transitions }
+        let trees = Semaphore::new(TREES);
+        Desk { reflector, clock, asks, snapshot, held, batches, streams, trees, turned, transitions }
     }
 
     /// Where everything stands, at most a moment old.
@@ -138,6 +143,8 @@ impl Desk {
 
     /// One parent's tree, of at most so many objects.
     pub(super) async fn tree(&self, shown: Arc<Shown>, root: Row, room: usize) -> anyhow::Result<Vec<Node>> {
+        // Who looks at large trees waits for others who do, and not the whole service for them.
+        let _turn = self.trees.acquire().await.context("the page is gone")?;
         let reflector = self.reflector.clone();
         let picked = tokio::task::spawn_blocking(move || {
             Pick { shown: &shown, reflector: &reflector, room }.tree(&root)
@@ -145,11 +152,26 @@ impl Desk {
         picked.await.context("failed to pick a tree")
     }
 
-    /// What is said of these parents, in their order.
-    pub(super) async fn words(&self, of: Vec<(ObjectId, PolicyId)>) -> anyhow::Result<Vec<Words>> {
-        let (to, words) = oneshot::channel();
-        self.asks.send(Ask::Words(of, to)).await.ok().context("the loop is gone")?;
-        words.await.context("the loop is gone")
+    /// What is said of these parents, in their order. Those who ask at the same time ask the loop once.
+    pub(super) async fn words(
+        &self,
+        shown: &Shown,
+        of: &[(ObjectId, PolicyId)],
+    ) -> anyhow::Result<Vec<Words>> {
+        let mut known = shown.words.lock().await;
+        let new: Vec<_> = of.iter().filter(|parent| !known.contains_key(*parent)).copied().collect();
+        if !new.is_empty() {
+            let (to, words) = oneshot::channel();
+            self.asks.send(Ask::Words(new.clone(), to)).await.ok().context("the loop is gone")?;
+            known.extend(new.into_iter().zip(words.await.context("the loop is gone")?));
+        }
+        Ok(of.iter().map(|parent| known.get(parent).cloned().unwrap_or_default()).collect())
+    }
+
+    /// What was made has been good for as long as it is without being looked at again.
+    #[cfg(test)]
+    pub(super) async fn rested(&self) {
+        self.held.lock().await.0.rest = self.clock.now();
     }
 
     /// Somebody who wants to hear what moves, until it is dropped.
@@ -165,7 +187,8 @@ impl Desk {
         if changed.is_empty() && gone.is_empty() && !reload {
             return Ok(());
         }
-        let words = self.words(changed.iter().map(|row| (row.parent, row.policy)).collect()).await?;
+        let of: Vec<_> = changed.iter().map(|row| (row.parent, row.policy)).collect();
+        let words = self.words(shown, &of).await?;
         let changed = changed.into_iter().zip(words).map(|(row, words)| (row, words.message)).collect();
         // A policy that is gone has taken its parents with it, and is named once more.
         let mut names = Names::clone(&before.names);

@@ -1,6 +1,6 @@
 //! What the page shows, made from where everybody stands: parents sorted by trouble, and who belongs to whom.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -10,7 +10,8 @@ use rustc_hash::{FxHashMap, FxHasher};
 use watcher::reflector::{Namespace, Reflector};
 
 use super::since::Since;
-use crate::core::World;
+use super::tree::Place;
+use crate::core::{Words, World};
 
 /// Deeper than this nothing is shown.
 pub(super) const DEPTH: usize = 16;
@@ -81,6 +82,10 @@ pub(super) struct Shown {
     pub(super) names: Arc<Names>,
     /// Since when what is below them is not ready.
     pub(super) since: Since,
+    /// Where parents live, each place once.
+    pub(super) places: Vec<Place>,
+    /// What was said of some of them, asked once.
+    pub(super) words: tokio::sync::Mutex<FxHashMap<(ObjectId, PolicyId), Words>>,
     /// By parent and policy.
     edges: Vec<ChildOf>,
     by_uid: FxHashMap<Arc<str>, Vec<u32>>,
@@ -116,6 +121,9 @@ impl Shown {
         shown.rows = rows.collect();
         let names = shown.names.clone();
         shown.rows.sort_by(|a, b| place(&names, a).cmp(&place(&names, b)));
+        let places: BTreeSet<Place> =
+            shown.rows.iter().map(|row| (row.kind, row.namespace.clone())).collect();
+        shown.places = places.into_iter().collect();
         for (at, row) in shown.rows.iter().enumerate() {
             shown.by_uid.entry(row.uid.clone()).or_default().push(at as u32);
             shown.by_id.insert((row.parent, row.policy), at as u32);

@@ -45,8 +45,7 @@ pub(super) async fn stream(
     let place = page.0.streams.clone().try_acquire_owned().map_err(|_| Refusal::TooMany)?;
     let listening = page.0.desk.listen();
     let shown = page.0.desk.shown().await?;
-    let places = shown.rows.iter().map(|row| (row.kind, row.namespace.clone()));
-    let seen = page.seen(&viewer, &shown.names, places).await?;
+    let seen = page.seen(&viewer, &shown.names, shown.places.iter().cloned()).await?;
     if seen.is_nothing() && !page.may_look(&viewer, &shown.names, "").await? {
         return Err(Refusal::NoRights);
     }

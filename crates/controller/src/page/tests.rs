@@ -70,19 +70,26 @@ fn ann(path: &str, review: &Value) -> Value {
 
 struct Stage {
     page: Page,
+    /// How often the loop was asked where everybody stands.
+    worlds: Arc<AtomicUsize>,
     played: Played,
     stop: CancellationToken,
-    _snapshot: watch::Sender<Arc<Snapshot>>,
+    snapshot: watch::Sender<Arc<Snapshot>>,
 }
 
 /// A page before a loop that has nothing to tell.
 fn stage(listen: &str) -> Stage {
     let played = Played { asked: Arc::default(), answer: Arc::new(Mutex::new(ann)) };
     let (asks, mut asked) = mpsc::channel(ASKS);
+    let worlds = Arc::new(AtomicUsize::new(0));
+    let counted = worlds.clone();
     tokio::spawn(async move {
         while let Some(ask) = asked.recv().await {
             match ask {
-                Ask::World(to) => _ = to.send(World::default()),
+                Ask::World(to) => {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                    _ = to.send(World::default());
+                }
                 Ask::Words(of, to) => _ = to.send(vec![Words::default(); of.len()]),
             }
         }
@@ -103,7 +110,7 @@ fn stage(listen: &str) -> Stage {
         transitions: Arc::downgrade(&transitions),
         stop: stop.clone(),
     });
-    Stage { page, played, stop, _snapshot: snapshot }
+    Stage { page, worlds, played, stop, snapshot }
 }
 
 fn with(name: header::HeaderName, value: &str) -> HeaderMap {
@@ -230,6 +237,31 @@ async fn streams_are_bounded_and_who_disconnects_makes_room() {
     drop(streams.swap_remove(0));
     assert_eq!(stage.page.0.metrics.page_streams.get(), STREAMS as i64 - 1);
     assert_eq!(open(&stage.page, local()).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn however_many_look_the_loop_is_asked_once_and_again_only_if_something_moved() {
+    let stage = stage("127.0.0.1:80");
+    let asked = || stage.worlds.load(Ordering::Relaxed);
+    let look = || async { stage.page.0.desk.shown().await.unwrap() };
+    futures::future::join_all((0..500).map(|_| look())).await;
+    assert_eq!(asked(), 1);
+    // Nothing moves: what was made stays good for ever.
+    stage.page.0.desk.rested().await;
+    look().await;
+    assert_eq!(asked(), 1);
+    stage.snapshot.send_replace(Arc::default());
+    futures::future::join_all((0..500).map(|_| look())).await;
+    assert_eq!(asked(), 2);
+    // It moves on and on: not before what was made has been good for a while.
+    let clock = &stage.page.0.desk.clock;
+    let start = clock.now();
+    for _ in 0..50 {
+        stage.snapshot.send_replace(Arc::default());
+        look().await;
+    }
+    let most = 3 + (clock.now() - start).as_millis() / 250;
+    assert!(asked() as u128 <= most, "{} times, at most {most}", asked());
 }
 
 fn node(depth: usize, name: &str, kind: u16) -> tree::Node {

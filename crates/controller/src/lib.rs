@@ -16,6 +16,8 @@ pub mod crd;
 mod drive;
 #[cfg(feature = "io")]
 mod events;
+#[cfg(feature = "history")]
+pub mod history;
 #[cfg(feature = "io")]
 mod kinds;
 #[cfg(feature = "io")]

@@ -10,6 +10,7 @@ pub mod helm;
 pub mod judge;
 pub mod kind;
 pub mod kopf;
+pub mod object_store;
 pub mod objects;
 pub mod peers;
 pub mod places;

@@ -146,6 +146,16 @@ impl Scene {
 
     /// Starts Rollcall with the rights it has, towards an address of choice, and does not wait.
     pub async fn rollcall_at(&self, url: &str, options: &[&str]) -> Result<Rollcall> {
+        self.rollcall_in(url, options, &[]).await
+    }
+
+    /// The same, with these variables in its environment.
+    pub async fn rollcall_in(
+        &self,
+        url: &str,
+        options: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Result<Rollcall> {
         let kubeconfig = self.kubeconfig(url).await?;
         let given = options.iter().find_map(|option| option.strip_prefix("--listen="));
         let listen = given.map_or(format!("127.0.0.1:{}", free_ports(1)?[0]), str::to_owned);
@@ -162,7 +172,9 @@ impl Scene {
         let others = options.iter().filter(|option| !option.starts_with("--listen="));
         args.extend(others.map(|&option| option.to_owned()));
         let log = self.folder.join("rollcall.log");
-        let env = [("RUST_BACKTRACE".to_owned(), "1".to_owned())];
+        let own = [("RUST_BACKTRACE", "1")];
+        let variables = own.iter().chain(variables);
+        let env: Vec<_> = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         let process = Process::start("rollcall", &places::rollcall()?, &args, &env, &log)?;
         if let Ok(mut logs) = self.logs.lock()
             && !logs.contains(&log)

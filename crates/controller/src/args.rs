@@ -62,6 +62,13 @@ pub struct RunArgs {
     /// Who writes.
     #[command(flatten)]
     pub lease: LeaseArgs,
+    /// Keep every transition in this object store: s3://bucket/prefix, gs://…, az://…, file:///folder. Credentials as its own
+    /// tools find them: AWS_…, GOOGLE_…, AZURE_…, or the machine's identity.
+    #[arg(long, env = "ROLLCALL_HISTORY", value_name = "URL")]
+    pub history: Option<String>,
+    /// How long transitions may be gathered before they are put there.
+    #[arg(long, env = "ROLLCALL_HISTORY_FLUSH", default_value = "60s", value_parser = duration, value_name = "DURATION")]
+    pub history_flush: Duration,
     /// Where spread and jitter come from; left out, the time of the start.
     #[arg(long, env = "ROLLCALL_SEED", value_name = "N")]
     pub seed: Option<u64>,

@@ -18,6 +18,8 @@ use crate::args::{ClusterArgs, RunArgs};
 use crate::core::Core;
 use crate::drive::{Clock, Drive, Trees, Wires};
 use crate::events::{Events, Notices};
+#[cfg(feature = "history")]
+use crate::history::Keep;
 use crate::kinds::{RecordsSetting, Setting};
 use crate::lease::{self, LeaseName};
 use crate::look::Looker;
@@ -107,6 +109,21 @@ impl Service {
         let core = Core::new(reflector.clone(), args.resync, args.audit, seed.derive(1));
         let transitions = Arc::new(Transitions::new(known.clone(), metrics.dropped.clone()));
         let (notices, noticed) = Notices::new(metrics.events.clone());
+        #[cfg(feature = "history")]
+        let history = match &args.history {
+            Some(url) => Some(Keep {
+                store: crate::history::Store::open(url)?,
+                transitions: transitions.subscribe("history"),
+                clock,
+                mandate: mandate.clone(),
+                meters: metrics.history.clone(),
+                every: args.history_flush,
+                last: DRAIN.saturating_sub(Duration::from_secs(2)),
+                instance: crate::events::instance(clock.now()),
+                seed: seed.derive(6),
+            }),
+            None => None,
+        };
         let events = args.events.then(|| Events {
             client: client.clone(),
             transitions: transitions.subscribe("events"),
@@ -189,7 +206,21 @@ impl Service {
         let written = CancellationToken::new();
         let all_written = written.clone();
         let mut tasks = Tasks::default();
-        tasks.spawn("the loop", drive.run(stop.child_token()));
+        let told = CancellationToken::new();
+        let all_told = told.clone();
+        let driving = drive.run(stop.child_token());
+        tasks.spawn("the loop", async move {
+            let ended = driving.await;
+            all_told.cancel();
+            ended
+        });
+        #[cfg(feature = "history")]
+        if let Some(history) = history {
+            tasks.spawn("the history", async move {
+                history.run(told).await;
+                Ok(())
+            });
+        }
         tasks.spawn("the policies' watch", policies.run(stop.child_token()));
         tasks.spawn("the writer", async move {
             writer.run(writes_out, outcomes_in).await;

@@ -33,6 +33,8 @@ pub(crate) struct PolicyNumbers {
     pub(crate) pruned: u64,
     /// Parents whose CRD has not the default that makes the first read true: whoever goes by kstatus may be early.
     pub(crate) undefaulted: u64,
+    /// Parents that say of themselves what this policy, in shadow, does not find.
+    pub(crate) disagreeing: u64,
     /// Everything that it rests on was listed.
     pub(crate) synced: bool,
 }
@@ -154,7 +156,7 @@ impl Snapshot {
 
 /// Who else writes conditions; empty where nobody says so.
 pub(crate) fn rivals(status: &ParentStatus) -> String {
-    let names: BTreeSet<&str> = status.foreign.iter().flat_map(|(_, owners)| owners.split(", ")).collect();
+    let names: BTreeSet<&str> = status.foreign.iter().flat_map(|(_, owners, _)| owners.split(", ")).collect();
     names.into_iter().filter(|name| !name.is_empty()).take(3).collect::<Vec<_>>().join(", ")
 }
 
@@ -171,7 +173,8 @@ fn count(
     *numbers.reasons.entry(roll.answer.reason).or_default() += 1;
     let ready = roll.answer.reason.status() == Status::True;
     numbers.ready += u64::from(ready);
-    let (owner, undefaulted, unready, rivals) = core
+    let judged = core.engine.is_shadow(roll.policy) && core.engine.has_judged(roll.parent, roll.policy);
+    let (owner, undefaulted, unready, rivals, disagrees) = core
         .reflector
         .read(roll.parent, |row| {
             let parent = row.parent.as_ref()?;
@@ -190,8 +193,10 @@ fn count(
                 since: told.map_or(known, |told| told.since.min(known)).max(row.created()),
             });
             let ours = target.condition.as_deref() == Some("Ready") && !parent.view.deleting;
+            let undefaulted = ours && parent.status.observed_generation.is_none();
             let rivals = roll.yielding.then(|| rivals(&parent.status));
-            Some((owner, ours && parent.status.observed_generation.is_none(), unready, rivals))
+            let disagrees = judged && target.theirs.is_some_and(|theirs| theirs != ready);
+            Some((owner, undefaulted, unready, rivals, disagrees))
         })
         .flatten()?;
     numbers.undefaulted += u64::from(undefaulted);
@@ -201,5 +206,6 @@ fn count(
     if let Some(owner) = owner {
         *numbers.owned.entry(owner).or_default() += 1;
     }
+    numbers.disagreeing += u64::from(disagrees);
     unready
 }

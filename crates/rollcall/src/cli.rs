@@ -12,7 +12,7 @@ use crate::complete::{self, CompletionArgs};
 use crate::demo::DemoArgs;
 use crate::eval::{self, EvalArgs};
 use crate::generate::{self, CrdDefaultsArgs, HealthLuaArgs};
-use crate::live::{DoctorArgs, ExplainArgs, TreeArgs, WaitArgs};
+use crate::live::{DoctorArgs, ExplainArgs, HistoryArgs, TreeArgs, WaitArgs};
 
 const FIRST_STEPS: &str = "\
 First steps:
@@ -72,6 +72,8 @@ enum Command {
     Doctor(DoctorArgs),
     /// Wait until objects and all that belongs to them are ready.
     Wait(WaitArgs),
+    /// Show the transitions of an object, newest last: from the object store that `run --history` fills, else from Events.
+    History(HistoryArgs),
     /// Print the script by which Argo CD reads what Rollcall writes, for the parents of policies.
     HealthLua(HealthLuaArgs),
     /// Print the defaults that CRDs of parents need, so that the very first read of an object is true.
@@ -149,6 +151,7 @@ impl Cli {
             Command::Tree(args) => commands::tree(&self.cluster, &args),
             Command::Explain(args) => commands::explain(&self.cluster, &args),
             Command::Doctor(args) => commands::doctor(&self.cluster, &args),
+            Command::History(args) => commands::history(&self.cluster, &args),
             Command::Wait(args) => commands::wait(&self.cluster, &args),
             Command::HealthLua(args) => generate::health_lua(&args),
             Command::CrdDefaults(args) => generate::crd_defaults(&args),

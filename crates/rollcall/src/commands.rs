@@ -12,7 +12,7 @@ use controller::{crd as crds, rbac as rights};
 use crate::check::{self, CheckArgs};
 use crate::cli::{RbacArgs, ReleaseArgs};
 use crate::demo::{self, DemoArgs};
-use crate::live::{self, DoctorArgs, ExplainArgs, TreeArgs, WaitArgs};
+use crate::live::{self, DoctorArgs, ExplainArgs, HistoryArgs, TreeArgs, WaitArgs};
 use crate::telemetry;
 
 type Done = anyhow::Result<ExitCode>;
@@ -77,6 +77,10 @@ pub(crate) fn explain(cluster: &ClusterArgs, args: &ExplainArgs) -> Done {
 
 pub(crate) fn doctor(cluster: &ClusterArgs, args: &DoctorArgs) -> Done {
     block_on(live::doctor(cluster, args))
+}
+
+pub(crate) fn history(cluster: &ClusterArgs, args: &HistoryArgs) -> Done {
+    block_on(live::history(cluster, args))
 }
 
 pub(crate) fn wait(cluster: &ClusterArgs, args: &WaitArgs) -> Done {

@@ -15,6 +15,7 @@ mod generation;
 mod grafana;
 mod guides;
 mod helm;
+mod history;
 mod identity;
 mod kopf;
 mod kopf_finalizers;

@@ -25,6 +25,8 @@ use crate::lease::Mandate;
 use crate::transitions::{Heard, Place, Subscription, Transition};
 use ledger::{Ledger, Order};
 pub(crate) use wire::host_name;
+#[cfg(feature = "history")]
+pub(crate) use wire::instance;
 
 /// How an Event may end, as `rollcall_events_total{outcome}` has it.
 pub(crate) const OUTCOMES: [&str; 6] = ["created", "repeated", "limited", "forbidden", "gone", "failed"];

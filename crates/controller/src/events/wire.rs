@@ -65,6 +65,14 @@ pub(crate) fn host_name() -> String {
     if name.is_empty() { "rollcall".to_owned() } else { name }
 }
 
+/// This process among all that there ever were, as a part of a file's name.
+pub(crate) fn instance(now: Time) -> String {
+    let host = host_name().to_lowercase();
+    let host: String =
+        host.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(63).collect();
+    format!("{host}-{:x}-{:x}", now.0, std::process::id())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -12,5 +12,5 @@ pub mod read;
 mod store;
 mod transport;
 
-pub(crate) use keep::{Keep, Meters, OUTCOMES};
+pub(crate) use keep::Keep;
 pub use store::Store;

@@ -215,7 +215,8 @@ mod tests {
     async fn what_is_broken_is_named_and_the_rest_is_read() {
         let store = store();
         keep(&store, &[(0, "one")]).await;
-        let mut cut = Batch { key: String::new(), transitions: vec![transition(NOW, "cut")] }.encoded().unwrap();
+        let mut cut =
+            Batch { key: String::new(), transitions: vec![transition(NOW, "cut")] }.encoded().unwrap();
         cut.truncate(cut.len() / 2);
         for (key, bytes) in [("235901-x-1", cut), ("235902-x-1", b"no gzip".to_vec())] {
             let at = store.at(&format!("date=2026-11-21/{key}.ndjson.gz"));

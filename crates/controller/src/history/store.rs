@@ -48,7 +48,7 @@ impl Store {
 
     /// A place below the prefix.
     pub(super) fn at(&self, key: &str) -> Path {
-        key.split('/').fold(self.prefix.clone(), |path, part| path.join(part))
+        key.split('/').fold(self.prefix.clone(), Path::join)
     }
 }
 
@@ -67,7 +67,11 @@ fn remote(url: &str, parsed: &Url) -> anyhow::Result<Opened> {
         RetryConfig { max_retries: 2, retry_timeout: Duration::from_secs(20), ..RetryConfig::default() };
     let objects: Arc<dyn ObjectStore> = match scheme {
         ObjectStoreScheme::AmazonS3 => Arc::new(
-            AmazonS3Builder::from_env().with_url(url).with_retry(retry).with_http_connector(Transport).build()?,
+            AmazonS3Builder::from_env()
+                .with_url(url)
+                .with_retry(retry)
+                .with_http_connector(Transport)
+                .build()?,
         ),
         ObjectStoreScheme::GoogleCloudStorage => Arc::new(
             GoogleCloudStorageBuilder::from_env()

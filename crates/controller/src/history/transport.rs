@@ -28,7 +28,8 @@ impl HttpConnector for Transport {
     fn connect(&self, options: &ClientOptions) -> Result<HttpClient> {
         let builder = HttpsConnectorBuilder::new().with_native_roots();
         let builder = builder.map_err(|source| Error::Generic { store: "TLS", source: Box::new(source) })?;
-        let plain = options.get_config_value(&ClientConfigKey::AllowHttp).is_some_and(|allow| allow == "true");
+        let plain =
+            options.get_config_value(&ClientConfigKey::AllowHttp).is_some_and(|allow| allow == "true");
         let builder = if plain { builder.https_or_http() } else { builder.https_only() };
         let client = Client::builder(TokioExecutor::new()).build(builder.enable_http1().build());
         Ok(HttpClient::new(Service(client)))

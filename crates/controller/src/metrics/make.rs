@@ -2,8 +2,8 @@
 
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 use prometheus::{
-    GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts,
-    Registry, Result,
+    Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry, Result,
 };
 
 /// One shop for all metrics of a registry; every name begins with `rollcall_`.
@@ -42,6 +42,11 @@ impl Make<'_> {
 
     pub(super) fn gauge(&self, name: &str, help: &str) -> Result<IntGauge> {
         self.kept(IntGauge::with_opts(opts(name, help))?)
+    }
+
+    /// A moment, in seconds since the Unix epoch.
+    pub(super) fn time(&self, name: &str, help: &str) -> Result<Gauge> {
+        self.kept(Gauge::with_opts(opts(name, help))?)
     }
 
     pub(super) fn histogram(&self, name: &str, help: &str, bounds: &[f64]) -> Result<Histogram> {

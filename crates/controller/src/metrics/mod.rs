@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use aggregator::{Counts, KindState};
 use prometheus::{
-    Encoder, GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry,
-    TextEncoder,
+    Encoder, Gauge, GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+    Registry, TextEncoder,
 };
 use readiness::{Level, Time};
 
@@ -25,6 +25,19 @@ use crate::snapshot::Snapshot;
 use crate::writer::Settled;
 use make::Make;
 use shown::Shown;
+
+/// What the task that keeps the history counts.
+#[derive(Clone, Debug)]
+pub(crate) struct Meters {
+    /// Transitions that are in the store.
+    pub(crate) written: IntCounter,
+    /// Attempts to write a batch.
+    pub(crate) batches: IntCounterVec,
+    /// Transitions that wait.
+    pub(crate) waiting: IntGauge,
+    /// When a batch last arrived.
+    pub(crate) last: Gauge,
+}
 
 /// Every metric of the service.
 pub(crate) struct Metrics {
@@ -44,6 +57,8 @@ pub(crate) struct Metrics {
     pub(crate) page_streams: IntGauge,
     /// Live pages that were let go because they fell behind.
     pub(crate) page_streams_dropped: IntCounter,
+    /// What becomes of the history.
+    pub(crate) history: Meters,
     time_to_ready: HistogramVec,
     child_duration: HistogramVec,
     event_to_write: Histogram,
@@ -54,6 +69,7 @@ pub(crate) struct Metrics {
     owned: IntGaugeVec,
     pruned: IntGaugeVec,
     undefaulted: IntGaugeVec,
+    disagreements: IntGaugeVec,
     last_event: GaugeVec,
     restarts: IntCounterVec,
     stale: IntGaugeVec,
@@ -140,6 +156,22 @@ impl Metrics {
                 "Live pages that were let go because they fell behind; they come back by themselves.",
             )?,
             events: make.counters("events_total", "Kubernetes Events by outcome.", &["outcome"])?,
+            history: Meters {
+                written: make.counter("history_transitions_written_total", "Transitions that are in the object store.")?,
+                batches: make.counters(
+                    "history_batches_total",
+                    "Attempts to put a batch of transitions into the object store, by outcome.",
+                    &["outcome"],
+                )?,
+                waiting: make.gauge(
+                    "history_waiting_transitions",
+                    "Transitions that wait to be put into the object store.",
+                )?,
+                last: make.time(
+                    "history_last_written_timestamp_seconds",
+                    "When a batch of transitions last arrived in the object store; 0 before.",
+                )?,
+            },
             time_to_ready: make.histograms(
                 "time_to_ready_seconds",
                 "From the first sight of a generation of a parent to its first Ready=True.",
@@ -186,6 +218,11 @@ impl Metrics {
             undefaulted: make.gauges(
                 "parents_without_default",
                 "Parents without status.observedGeneration: their CRD lacks the default of `rollcall crd-defaults`, and readers that go by kstatus may be early.",
+                &["policy"],
+            )?,
+            disagreements: make.gauges(
+                "shadow_disagreements",
+                "Parents of a policy in shadow whose own condition says True where the policy does not, or the other way round.",
                 &["policy"],
             )?,
             last_event: make.times(
@@ -316,6 +353,7 @@ impl Metrics {
             self.owned.with_label_values(&[policy]).set(numbers.owned.values().sum::<u64>() as i64 * shares);
             self.pruned.with_label_values(&[policy]).set(numbers.pruned as i64 * shares);
             self.undefaulted.with_label_values(&[policy]).set(numbers.undefaulted as i64 * shares);
+            self.disagreements.with_label_values(&[policy]).set(numbers.disagreeing as i64 * shares);
         }
         self.gathered_unready(if shares == 0 { &[] } else { &snapshot.unready });
     }

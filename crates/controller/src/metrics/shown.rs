@@ -55,7 +55,7 @@ impl Metrics {
         }
         each(&self.conflicts, &[policy]);
         each(&self.flaps, &[policy]);
-        for gauge in [&self.yielding, &self.owned, &self.pruned, &self.undefaulted] {
+        for gauge in [&self.yielding, &self.owned, &self.pruned, &self.undefaulted, &self.disagreements] {
             each(gauge, &[policy]);
         }
     }

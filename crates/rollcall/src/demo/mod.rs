@@ -170,6 +170,8 @@ fn serve(
         metrics_parents: 500,
         // The played cluster has no Events.
         events: false,
+        history: None,
+        history_flush: Duration::from_mins(1),
         lease: LeaseArgs::default(),
         seed: Some(1),
         log_format: None,

@@ -6,6 +6,7 @@ mod doctor;
 mod explain;
 mod follow;
 mod gather;
+mod history;
 mod managers;
 mod pick;
 mod since;
@@ -15,6 +16,7 @@ mod wait;
 
 pub(crate) use doctor::{DoctorArgs, doctor};
 pub(crate) use explain::{ExplainArgs, explain};
+pub(crate) use history::{HistoryArgs, history};
 pub(crate) use tree::{TreeArgs, tree};
 pub(crate) use wait::{WaitArgs, wait};
 

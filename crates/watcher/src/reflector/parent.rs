@@ -40,6 +40,8 @@ pub struct AnswerTarget {
     pub condition: Option<Box<str>>,
     /// Whose it is, where it is somebody else's.
     pub owner: Option<Box<str>>,
+    /// Whether that says True.
+    pub theirs: Option<bool>,
     /// Names expected, as rendered, by group.
     pub names: Vec<(u8, Box<str>)>,
     /// How many are expected, at least, by group, where the policy computes it from the parent.
@@ -127,8 +129,8 @@ fn answer(
         let stalled = row.status.ours("Stalled").is_some_and(|s| s.entry.is_true());
         Some(Told { reason: o.entry.reason()?, since, stalled })
     });
-    let owner =
-        row.status.foreign.iter().find(|(kind, _)| *kind == rule.condition).map(|(_, owner)| owner.clone());
+    let theirs = row.status.foreign.iter().find(|(kind, ..)| *kind == rule.condition);
+    let owner = theirs.map(|(_, owner, _)| owner.clone());
     let mut view = AnswerView {
         policy: rule.policy,
         told,
@@ -143,6 +145,7 @@ fn answer(
         policy: rule.policy,
         condition: condition.cloned(),
         owner,
+        theirs: theirs.map(|(_, _, is_true)| *is_true),
         names: Vec::new(),
         counts: Box::default(),
         unrendered: None,
@@ -266,7 +269,8 @@ impl ParentRow {
     /// Where its answers go is the same.
     pub(super) fn targets_equal(&self, other: &ParentRow) -> bool {
         let key = |t: &AnswerTarget| {
-            (t.condition.clone(), t.owner.clone(), t.names.clone(), t.counts.clone(), t.unrendered.clone())
+            let whose = (t.condition.clone(), t.owner.clone(), t.theirs);
+            (whose, t.names.clone(), t.counts.clone(), t.unrendered.clone())
         };
         self.targets.iter().map(key).eq(other.targets.iter().map(key))
     }

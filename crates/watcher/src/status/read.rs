@@ -39,8 +39,8 @@ pub struct ParentStatus {
     pub list: ListShape,
     /// Our entries.
     pub ours: Vec<Owned>,
-    /// Types of entries that are somebody else's, with their managers where known.
-    pub foreign: Vec<(Box<str>, Box<str>)>,
+    /// Types of entries that are somebody else's, with their managers where known, and whether they say True.
+    pub foreign: Vec<(Box<str>, Box<str>, bool)>,
     /// The highest `observedGeneration` among conditions that are somebody else's.
     pub foreign_generation: Option<i64>,
     /// `status.observedGeneration`.
@@ -117,7 +117,8 @@ impl ParentStatus {
             _ => {
                 self.foreign.reserve_exact(1);
                 let owners = if owners.is_empty() { managers.of_list() } else { owners };
-                self.foreign.push((kind.as_ref().into(), owners.join(", ").into()));
+                let is_true = raw::member(text, "status").and_then(raw::string).is_some_and(|s| s == "True");
+                self.foreign.push((kind.as_ref().into(), owners.join(", ").into(), is_true));
                 let generation = raw::member(text, "observedGeneration").and_then(raw::integer);
                 self.foreign_generation = self.foreign_generation.max(generation);
             }
@@ -131,7 +132,7 @@ impl ParentStatus {
 
     /// There is an entry of this type, and it is somebody else's.
     pub fn is_foreign(&self, kind: &str) -> bool {
-        self.ours(kind).is_none() && self.foreign.iter().any(|(k, _)| **k == *kind)
+        self.ours(kind).is_none() && self.foreign.iter().any(|(k, ..)| **k == *kind)
     }
 }
 

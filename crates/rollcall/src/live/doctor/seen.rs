@@ -99,7 +99,7 @@ impl Seen {
             managers: writers(&metadata),
             observed: observed(object),
             ours: status.ours.iter().map(|owned| owned.entry.r#type.clone()).collect(),
-            foreign: status.foreign.iter().map(|(kind, by)| (kind.to_string(), by.to_string())).collect(),
+            foreign: status.foreign.iter().map(|(kind, by, _)| (kind.to_string(), by.to_string())).collect(),
             release,
             unwritable: match status.list {
                 ListShape::Unwritable(why) => Some(why),

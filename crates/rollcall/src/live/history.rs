@@ -1,0 +1,284 @@
+//! `rollcall history`: the transitions of one object, newest last.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::Args;
+use controller::args::ClusterArgs;
+use controller::history::Store;
+use controller::history::read::{Line, Said};
+use http::Request;
+use readiness::Time;
+use readiness::rollup::ParentReason;
+use serde_json::Value;
+use watcher::status::time;
+
+use super::target::{find, split};
+use crate::eval::Output;
+use crate::look::Look;
+use crate::text::{self, Style, plain, put, say};
+
+/// `rollcall history`.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Without --from, the Events that the cluster still has are read: for as long as it keeps them (an hour, as a rule), without what was said before, and none of policies in shadow.\n\nExit codes: 0 there are transitions; 1 there is none; 2 it could not be told."
+)]
+pub(crate) struct HistoryArgs {
+    /// The object, as KIND/NAME or KIND NAME.
+    #[arg(value_name = "KIND/NAME", required = true, num_args = 1..=2)]
+    what: Vec<String>,
+    /// Its namespace; left out, that of the kubeconfig.
+    #[arg(short, long, value_name = "NAMESPACE")]
+    namespace: Option<String>,
+    /// How far back.
+    #[arg(long, default_value = "24h", value_parser = humantime::parse_duration, value_name = "DURATION")]
+    since: Duration,
+    /// The object store that `run --history` fills, read with your own credentials: s3://bucket/prefix, gs://…, az://…,
+    /// file:///folder.
+    #[arg(long, env = "ROLLCALL_HISTORY", value_name = "URL")]
+    from: Option<String>,
+    /// What is printed.
+    #[arg(short = 'o', long, value_enum, default_value_t, value_name = "FORMAT")]
+    output: Output,
+}
+
+pub(crate) async fn history(cluster: &ClusterArgs, args: &HistoryArgs) -> anyhow::Result<ExitCode> {
+    let [(kind, Some(name))] = &split(&args.what)?[..] else {
+        bail!("say which: `rollcall history KIND/NAME`");
+    };
+    let now = crate::eval::now();
+    let since = Time(now.0.saturating_sub(i64::try_from(args.since.as_millis()).unwrap_or(i64::MAX)));
+    let lines = match &args.from {
+        Some(url) => {
+            let namespace = match &args.namespace {
+                Some(namespace) => namespace.clone(),
+                // The store tells all by itself; a kubeconfig is welcome, but not needed.
+                None => cluster.config().await.map_or_else(|_| "default".to_owned(), |c| c.default_namespace),
+            };
+            let found = Store::open(url)?.read(since, now, |line| is(line, kind, &namespace, name)).await?;
+            for (batch, why) in &found.unread {
+                say(&format!("not read: {batch}: {why}"));
+            }
+            found.lines
+        }
+        None => events(cluster, args, since).await?,
+    };
+    if lines.is_empty() {
+        let of = args.from.as_ref().map_or_else(|| "Events of the cluster".to_owned(), |url| plain_url(url));
+        say(&format!("no transition of {kind}/{name} since {} in {of}", time::format(since)));
+    }
+    put(&match args.output {
+        Output::Json => serde_json::to_string_pretty(&lines)? + "\n",
+        Output::Yaml => controller::policies::to_yaml(&lines)?,
+        Output::Table => table(&lines, Look::of_this_process(true).colour, Look::width()),
+    })?;
+    Ok(ExitCode::from(u8::from(lines.is_empty())))
+}
+
+/// The URL without what may be secret in it.
+fn plain_url(url: &str) -> String {
+    url.split(['?', '#']).next().unwrap_or_default().to_owned()
+}
+
+/// Is this a line about the object that is meant? One that is in no namespace is found from any.
+fn is(line: &Line, word: &str, namespace: &str, name: &str) -> bool {
+    let (kind, group) = word.split_once('.').map_or((word, None), |(kind, group)| (kind, Some(group)));
+    let named = kind.eq_ignore_ascii_case(&line.kind)
+        || kind.eq_ignore_ascii_case(&controller::rbac::plural(&line.kind));
+    named
+        && group.is_none_or(|group| group == line.group)
+        && line.name == name
+        && (line.namespace.is_empty() || line.namespace == namespace)
+}
+
+/// What the cluster's own Events tell.
+async fn events(cluster: &ClusterArgs, args: &HistoryArgs, since: Time) -> anyhow::Result<Vec<Line>> {
+    let config = cluster.config().await?;
+    let own = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+    let client = watcher::client(config)?;
+    let targets = find(&client, &args.what).await?;
+    let Some(target) = targets.first() else { bail!("say which: `rollcall history KIND/NAME`") };
+    let namespace = if target.namespaced { own } else { "default".to_owned() };
+    let name = target.name.as_deref().unwrap_or_default();
+    let about = format!("involvedObject.kind={},involvedObject.name={name}", target.kind.kind);
+    let (mut lines, mut more) = (Vec::new(), String::new());
+    loop {
+        let query = format!("fieldSelector={about}&limit=500&continue={more}");
+        let path = format!("/api/v1/namespaces/{namespace}/events?{query}");
+        let request = Request::get(path).body(Vec::new())?;
+        let list: Value = client
+            .request(request)
+            .await
+            .with_context(|| format!("failed to list Events in {namespace}; --from reads an object store"))?;
+        let items = list["items"].as_array().into_iter().flatten();
+        let of_group = |event: &&Value| {
+            let version = event["involvedObject"]["apiVersion"].as_str().unwrap_or_default();
+            version.split_once('/').map_or("", |(group, _)| group) == target.kind.group
+        };
+        lines.extend(items.filter(of_group).filter_map(line_of));
+        list["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut more);
+        if more.is_empty() {
+            break;
+        }
+    }
+    let from = time::precise(since);
+    lines.retain(|line| line.at >= from);
+    lines.sort_by(|a, b| a.at.cmp(&b.at));
+    Ok(lines)
+}
+
+/// An Event of ours as a transition: what was said before is not in it.
+fn line_of(event: &Value) -> Option<Line> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    if event["reportingComponent"] != "rollcall.dev/controller" {
+        return None;
+    }
+    let reason = ParentReason::parse(event["reason"].as_str()?)?;
+    let (first, series) = (text(&event["eventTime"]), &event["series"]);
+    let mut message = text(&event["message"]);
+    let mut at = first.clone();
+    if let Some(count) = series["count"].as_u64() {
+        at = text(&series["lastObservedTime"]);
+        _ = write!(message, " ({count} times since {first})");
+    }
+    let object = &event["involvedObject"];
+    let version = text(&object["apiVersion"]);
+    let (group, version) = version.split_once('/').unwrap_or(("", &version));
+    Some(Line {
+        at,
+        group: group.to_owned(),
+        version: version.to_owned(),
+        kind: text(&object["kind"]),
+        namespace: text(&object["namespace"]),
+        name: text(&object["name"]),
+        uid: text(&object["uid"]),
+        to: Said {
+            verdict: reason.level().word().to_owned(),
+            status: reason.status().word().to_owned(),
+            reason: reason.word().to_owned(),
+        },
+        message,
+        ..Line::default()
+    })
+}
+
+/// A line for each transition; on a terminal the message is cut where the line ends.
+fn table(lines: &[Line], colour: bool, width: Option<usize>) -> String {
+    if lines.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<[String; 5]> = lines.iter().map(row).collect();
+    let head = ["TIME", "POLICY", "FROM", "TO", "MESSAGE"].map(str::to_owned);
+    let mut at = [0; 5];
+    for column in 1..5 {
+        let widest = std::iter::once(&head).chain(&rows).map(|row| row[column - 1].chars().count()).max();
+        at[column] = at[column - 1] + widest.unwrap_or(0) + 3;
+    }
+    // Events do not tell by which policy, nor what was said before.
+    let empty = [1, 2].map(|column| rows.iter().all(|row| row[column].is_empty()));
+    let mut out = String::new();
+    for (row, verdict) in std::iter::once((&head, None)).chain(rows.iter().zip(lines.iter().map(Some))) {
+        let mut line = text::Line::new(Style::Plain, &*row[0]);
+        let mut left = 0;
+        for column in 1..5 {
+            if (column == 1 && empty[0]) || (column == 2 && empty[1]) {
+                left += at[column + 1] - at[column];
+                continue;
+            }
+            let style = match verdict {
+                Some(verdict) if column == 3 => Style::of(&verdict.to.verdict),
+                _ => Style::Plain,
+            };
+            line = line.to(at[column] - left).then(style, &*row[column]);
+        }
+        out += &(line.fit(width.unwrap_or(usize::MAX), colour) + "\n");
+    }
+    out
+}
+
+fn row(line: &Line) -> [String; 5] {
+    let one = |text: &str| plain(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned();
+    let shadow = if line.shadow { " (shadow)" } else { "" };
+    let before = line.from.as_ref().map_or_else(
+        // At its first sight nothing was said before.
+        || if line.policy.is_empty() { String::new() } else { "-".to_owned() },
+        |from| one(&from.reason),
+    );
+    let seconds = line.at.get(..19).map_or_else(|| one(&line.at), |text| one(text) + "Z");
+    [seconds, one(&line.policy) + shadow, before, one(&line.to.reason), one(&line.message)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn line(kind: &str, group: &str, namespace: &str, name: &str) -> Line {
+        let word = |word: &str| word.to_owned();
+        Line {
+            kind: word(kind),
+            group: word(group),
+            namespace: word(namespace),
+            name: word(name),
+            ..Line::default()
+        }
+    }
+
+    fn said(reason: ParentReason) -> Said {
+        let word = |word: &str| word.to_owned();
+        Said { verdict: word(reason.level().word()), status: String::new(), reason: word(reason.word()) }
+    }
+
+    #[test]
+    fn an_object_is_called_as_in_kubectl() {
+        let of = line("Database", "example.com", "shop", "orders");
+        for word in ["database", "databases", "Database", "databases.example.com"] {
+            assert!(is(&of, word, "shop", "orders"), "{word}");
+        }
+        assert!(!is(&of, "database", "other", "orders"));
+        assert!(!is(&of, "database", "shop", "order"));
+        assert!(!is(&of, "database.example.org", "shop", "orders"));
+        assert!(is(&line("Cluster", "a.io", "", "one"), "cluster", "shop", "one"), "cluster-scoped");
+    }
+
+    #[test]
+    fn a_table_has_the_newest_last_and_text_of_others_is_harmless() {
+        let mut first = line("Database", "example.com", "shop", "orders");
+        (first.at, first.policy) = ("2026-11-21T13:45:02.123Z".to_owned(), "databases".to_owned());
+        first.to = said(ParentReason::ChildrenPending);
+        let mut second = first.clone();
+        second.at = "2026-11-21T13:46:02.123Z".to_owned();
+        (second.from, second.to) = (Some(first.to.clone()), said(ParentReason::ChildrenFailed));
+        second.message = "Pod \u{1b}[31mred\n\u{202e}failed".to_owned();
+        let text = table(&[first, second], false, None);
+        let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>()).collect();
+        assert_eq!(lines[0], ["TIME", "POLICY", "FROM", "TO", "MESSAGE"]);
+        assert_eq!(lines[1], ["2026-11-21T13:45:02Z", "databases", "-", "ChildrenPending"]);
+        assert_eq!(lines[2][..4], ["2026-11-21T13:46:02Z", "databases", "ChildrenPending", "ChildrenFailed"]);
+        assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text:?}");
+        assert_eq!(text.lines().count(), 3);
+    }
+
+    #[test]
+    fn an_event_of_ours_is_a_transition_without_what_was_before() {
+        let mut event = json!({
+            "reportingComponent": "rollcall.dev/controller", "reason": "ChildrenFailed", "message": "1 of 3 not ready",
+            "eventTime": "2026-11-21T13:45:02.123000Z",
+            "involvedObject": { "apiVersion": "example.com/v1", "kind": "Database", "namespace": "shop", "name": "orders" },
+        });
+        let of = line_of(&event).unwrap();
+        assert_eq!((of.at.as_str(), of.to.verdict.as_str()), ("2026-11-21T13:45:02.123000Z", "Failed"));
+        assert_eq!(
+            table(&[of], false, None).lines().next(),
+            Some("TIME                   TO               MESSAGE")
+        );
+        event["series"] = json!({ "count": 3, "lastObservedTime": "2026-11-21T14:00:00.000000Z" });
+        let of = line_of(&event).unwrap();
+        assert_eq!(of.at, "2026-11-21T14:00:00.000000Z");
+        assert!(of.message.ends_with("(3 times since 2026-11-21T13:45:02.123000Z)"), "{}", of.message);
+        event["reportingComponent"] = json!("deployment-controller");
+        assert_eq!(line_of(&event), None);
+    }
+}

@@ -1,0 +1,191 @@
+//! History outside the object: in a folder, in a real S3-compatible server that is killed in the middle, and from Events.
+
+use std::process::Command;
+
+use acceptance::crd::Crd;
+use acceptance::object_store::{BUCKET, ObjectStore, files};
+use acceptance::objects::owned_by;
+use acceptance::places;
+use acceptance::rollcall::Rollcall;
+use acceptance::scene::Scene;
+use acceptance::wish::says;
+use anyhow::{Result, ensure};
+use serde_json::{Value, json};
+
+/// A parent with one child that says by its own condition how it stands.
+async fn stage(word: &str) -> Result<Scene> {
+    let scene = Scene::set(word).await?;
+    scene.crd(&Crd::new("Site")).await?;
+    scene.crd(&Crd::new("Part")).await?;
+    let debounce = json!({ "quiet": "10ms", "cap": "50ms" });
+    let spec = json!({ "children": [scene.child("Part")], "settle": "100ms", "debounce": debounce });
+    scene.policy("site", "Site", spec).await?;
+    let parent = scene.create(scene.custom("Site", "one")).await?;
+    scene.create(owned_by(&parent, scene.custom("Part", "one"))).await?;
+    say(&scene, "True").await?;
+    Ok(scene)
+}
+
+async fn say(scene: &Scene, status: &str) -> Result<()> {
+    let said = json!({ "conditions": [{ "type": "Ready", "status": status, "reason": "Told", "message": "told so" }] });
+    scene.change_status("Part/one", said).await?;
+    Ok(())
+}
+
+/// The parent falls over and gets up again, so often; each time it says so.
+async fn flip(scene: &Scene, rounds: usize) -> Result<()> {
+    for _ in 0..rounds {
+        for status in ["False", "True"] {
+            say(scene, status).await?;
+            scene.until("Site/one", says("Ready", status)).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Exit code, standard output and standard error of `rollcall history`.
+fn history(
+    scene: &Scene,
+    options: &[&str],
+    environment: &[(String, String)],
+) -> Result<(Option<i32>, String, String)> {
+    let output = Command::new(places::rollcall()?)
+        .args(["history", &format!("sites.{}/one", scene.group), "-n", &scene.name])
+        .args(options)
+        .envs(environment.iter().map(|(name, value)| (name, value)))
+        .output()?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok((output.status.code(), text(&output.stdout), text(&output.stderr)))
+}
+
+/// All transitions that are kept at `url`.
+fn kept(scene: &Scene, url: &str, environment: &[(String, String)]) -> Result<Vec<Value>> {
+    let (code, lines, said) = history(scene, &["--from", url, "-o", "json"], environment)?;
+    ensure!(code == Some(0) && said.is_empty(), "{code:?} {said}");
+    Ok(serde_json::from_str(&lines)?)
+}
+
+/// Each begins where the one before ended: none is missing, none is there twice.
+fn is_whole(lines: &[Value]) -> Result<()> {
+    for pair in lines.windows(2) {
+        let fits = pair[0]["to"]["reason"] == pair[1]["from"]["reason"];
+        ensure!(fits, "a gap between {:#} and {:#}", pair[0], pair[1]);
+    }
+    ensure!(lines.first().is_none_or(|line| line["from"].is_null()), "the first one is missing");
+    Ok(())
+}
+
+fn reasons(lines: &[Value], reason: &str) -> usize {
+    lines.iter().filter(|line| line["to"]["reason"] == *reason).count()
+}
+
+async fn end(running: &mut Rollcall) -> Result<()> {
+    let status = running.terminate().await?;
+    ensure!(status.success(), "{status}: {}", running.output());
+    Ok(())
+}
+
+#[tokio::test]
+async fn transitions_are_kept_in_a_folder_and_read_back_and_what_was_gathered_is_put_away_at_the_end()
+-> Result<()> {
+    let scene = stage("historyfolder").await?;
+    let folder = scene.folder.join("history");
+    let url = format!("file://{}", folder.display());
+    let mut running = scene.rollcall(&[&format!("--history={url}"), "--history-flush=1h"]).await?;
+    scene.until("Site/one", says("Ready", "True")).await?;
+    flip(&scene, 3).await?;
+    assert_eq!(files(&folder)?.len(), 0, "it is gathered first");
+    end(&mut running).await?;
+    let keys = files(&folder)?;
+    assert!(keys.iter().all(|key| key.starts_with("date=") && key.ends_with(".ndjson.gz")), "{keys:?}");
+    let lines = kept(&scene, &url, &[])?;
+    is_whole(&lines)?;
+    assert_eq!(reasons(&lines, "ChildrenProgressing"), 3, "{lines:#?}");
+    let cause = lines.iter().find(|line| line["to"]["reason"] == "ChildrenProgressing");
+    let cause = cause.map(|line| line["causes"][0].clone()).unwrap_or_default();
+    assert_eq!((&cause["kind"], &cause["name"]), (&json!("Part"), &json!("one")));
+    let (code, table, _) = history(&scene, &["--from", &url], &[])?;
+    assert!(code == Some(0) && table.lines().count() == lines.len() + 1, "{table}");
+    let (code, none, said) = history(&scene, &["--from", &url, "--since", "1ms"], &[])?;
+    assert!(code == Some(1) && none.is_empty() && said.contains("no transition"), "{none}{said}");
+    let (code, _, said) = history(&scene, &["--from", "nowhere://x"], &[])?;
+    assert!(code == Some(2) && said.contains("nowhere://x"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_store_that_is_killed_in_the_middle_loses_no_transition_and_has_none_twice() -> Result<()> {
+    let scene = stage("historys3").await?;
+    let mut store = ObjectStore::start(&scene).await?;
+    let environment = store.environment();
+    let variables: Vec<_> = environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    scene.grant().await?;
+    let url = format!("s3://{BUCKET}/clusters/one");
+    let options = [&*format!("--history={url}"), "--history-flush=300ms"];
+    let mut running = scene.rollcall_in(scene.plane.url(), &options, &variables).await?;
+    running.until_ready().await?;
+    scene.until("Site/one", says("Ready", "True")).await?;
+    flip(&scene, 5).await?;
+    running.until_metric("rollcall_history_transitions_written_total", &[], |n| n >= 10.0).await?;
+    store.kill()?;
+    // The parent goes on saying what it is while nobody takes the history.
+    flip(&scene, 5).await?;
+    running.until_metric("rollcall_history_batches_total", &["outcome=\"failed\""], |n| n >= 1.0).await?;
+    running.until_metric("rollcall_history_waiting_transitions", &[], |n| n >= 1.0).await?;
+    store.again().await?;
+    flip(&scene, 5).await?;
+    running.until_metric("rollcall_history_waiting_transitions", &[], |n| n < 1.0).await?;
+    let dropped = running.metric("rollcall_transitions_dropped_total", &["by=\"history\""]).await?;
+    assert_eq!(dropped.to_string(), "0");
+    flip(&scene, 1).await?;
+    end(&mut running).await?;
+    let lines = kept(&scene, &url, &environment)?;
+    is_whole(&lines)?;
+    assert_eq!(reasons(&lines, "ChildrenProgressing"), 16);
+    let keys = store.keys()?;
+    assert!(keys.len() >= 3 && keys.iter().all(|key| key.starts_with("clusters/one/date=")), "{keys:?}");
+    println!("{} transitions in {} objects, none dropped", lines.len(), keys.len());
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_store_that_refuses_is_named_and_nothing_else_waits_for_it() -> Result<()> {
+    let scene = stage("historyrefused").await?;
+    let store = ObjectStore::start(&scene).await?;
+    let mut environment = store.environment();
+    environment.retain(|(name, _)| name != "AWS_SECRET_ACCESS_KEY");
+    environment.push(("AWS_SECRET_ACCESS_KEY".to_owned(), "wrong".to_owned()));
+    let variables: Vec<_> = environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    scene.grant().await?;
+    let url = format!("s3://{BUCKET}");
+    let options = [&*format!("--history={url}"), "--history-flush=100ms"];
+    let running = scene.rollcall_in(scene.plane.url(), &options, &variables).await?;
+    running.until_ready().await?;
+    flip(&scene, 2).await?;
+    running.until_metric("rollcall_history_batches_total", &["outcome=\"refused\""], |n| n >= 1.0).await?;
+    running.until_printed("the history does not take transitions").await?;
+    flip(&scene, 2).await?;
+    assert!(store.keys()?.is_empty());
+    let (code, _, said) = history(&scene, &["--from", &url], &environment)?;
+    assert!(code == Some(2) && said.contains("failed to list the history"), "{said}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn without_a_store_the_events_of_the_cluster_tell() -> Result<()> {
+    let scene = stage("historyevents").await?;
+    let running = scene.rollcall(&[]).await?;
+    scene.until("Site/one", says("Ready", "True")).await?;
+    flip(&scene, 1).await?;
+    running.until_metric("rollcall_events_total", &["outcome=\"created\""], |n| n >= 2.0).await?;
+    let admin = format!("--kubeconfig={}", scene.plane.kubeconfig().display());
+    let (code, text, said) = history(&scene, &[&admin], &[])?;
+    assert!(code == Some(0) && text.starts_with("TIME"), "{text}{said}");
+    assert!(text.contains("AllChildrenReady") && text.contains("ChildrenProgressing"), "{text}");
+    assert!(text.contains("Part one"), "{text}");
+    // Rollcall's own account may send Events, and not read them.
+    let own = format!("--kubeconfig={}", scene.kubeconfig(scene.plane.url()).await?.display());
+    let (code, _, said) = history(&scene, &[&own], &[])?;
+    assert!(code == Some(2) && said.contains("failed to list Events"), "{said}");
+    Ok(())
+}

@@ -143,3 +143,27 @@ async fn odd_statuses_are_left_alone_and_others_go_on() -> Result<()> {
     }
     Ok(())
 }
+
+/// Conditions of many operators are older than their `observedGeneration`: what the server drops there is
+/// remembered, so that nothing is written twice. (It is forgotten at a restart; `crd-defaults` gives the CRD the field.)
+#[tokio::test]
+async fn conditions_without_a_generation_of_their_own_are_written_once_for_each_thing_to_say() -> Result<()> {
+    let scene = Scene::set("older").await?;
+    scene.crd(&Crd::new("Database").without_generation_of_conditions()).await?;
+    let children = json!([scene.child("Deployment")]);
+    scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
+    let rollcall = scene.rollcall(&[]).await?;
+    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    scene.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
+    scene.until("Database/db", says("Ready", "Unknown")).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    let (recording, parent) = (recorder.stop().await?, scene.address("Database/db")?);
+    assert_eq!(recording.statuses(&parent, "Ready").first().map(String::as_str), Some("Unknown"));
+    let (said, writes) =
+        (recording.said(&parent, "Ready"), rollcall.metric("rollcall_writes_total", &[]).await?);
+    assert!(writes <= said.len() as f64 + 1.0, "{writes} writes\n{}", recording.transcript(&parent, "Ready"));
+    Ok(())
+}

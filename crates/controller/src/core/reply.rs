@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use aggregator::Outcome;
-use serde_json::value::RawValue;
 use timer::{Backoff, Seed};
 use watcher::Parent;
 use watcher::plan::Interest;
@@ -59,9 +58,12 @@ pub fn retry(write: &Write, seed: Seed, at_least: Duration) -> Outcome {
 
 /// The server took it: what it answers is what the parent says now, which may be less than what was sent.
 pub fn accepted(reflector: &Reflector, interest: &Interest, write: &Write, answer: &Parent) -> Outcome {
-    reflector.apply(interest, &answer.child, Some(&answer.text));
     let types: Vec<&str> = write.wanted.entries.iter().map(|e| e.r#type.as_str()).collect();
-    if kept(&answer.text, &types) { Outcome::Written } else { Outcome::Pruned }
+    let status = ParentStatus::read(&answer.text, &types);
+    reflector.accepted(&answer.child.meta.uid, &write.wanted.entries, &status);
+    reflector.apply(interest, &answer.child, Some(&answer.text));
+    let kept = types.iter().all(|kind| status.ours(kind).is_some());
+    if kept { Outcome::Written } else { Outcome::Pruned }
 }
 
 /// After a failed guard the parent was read live: what is decided next rests on what it says now.
@@ -72,10 +74,4 @@ pub fn reread(reflector: &Reflector, interest: &Interest, write: &Write, live: O
     if let Some(live) = live {
         reflector.apply(interest, &live.child, Some(&live.text));
     }
-}
-
-/// Are entries of all these types there?
-fn kept(object: &RawValue, types: &[&str]) -> bool {
-    let status = ParentStatus::read(object, types);
-    types.iter().all(|kind| status.ours(kind).is_some())
 }

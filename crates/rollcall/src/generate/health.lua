@@ -35,6 +35,9 @@ local function words(condition)
 end
 
 local function judge(condition)
+  if condition.observedGeneration == nil and obj.metadata.generation ~= nil then
+    return "Progressing", "The schema drops observedGeneration of conditions: see rollcall crd-defaults"
+  end
   if not current(condition) then
     return "Progressing", "Waiting for " .. condition.type .. " of the current generation"
   end

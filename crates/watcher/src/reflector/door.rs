@@ -149,7 +149,8 @@ impl Reflector {
         }
         let about = held.and_then(|id| self.read(id, |row| row.parent.as_ref().map(|p| p.about()))).flatten();
         let about = about.unwrap_or_default();
-        let row = parent::read(meta, object, interest, rules, &mut lock(&self.selectors), &about);
+        let sent = self.sent.get(&slots::Uid::of(&meta.uid)).map(|sent| sent.clone()).unwrap_or_default();
+        let row = parent::read(meta, object, interest, rules, &mut lock(&self.selectors), &about, &sent);
         // One that no policy chooses is of interest only while something of ours is left on it.
         (!rules.is_empty() || !row.status.ours.is_empty()).then(|| Box::new(row))
     }

@@ -29,6 +29,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde_json::value::RawValue;
 
 use crate::plan::Interest;
+use crate::status::{Entry, ParentStatus};
 use crate::wire::Child;
 
 pub use finalizers::FinalizerChange;
@@ -56,6 +57,8 @@ pub struct Reflector {
     awaited: DashMap<slots::Uid, u64, FxBuildHasher>,
     /// Changes of finalizers that nobody has taken yet.
     finalizers: Mutex<Vec<(slots::Uid, FinalizerChange)>>,
+    /// What was last sent to parents whose schema drops the generation of a condition.
+    sent: DashMap<slots::Uid, Box<[Entry]>, FxBuildHasher>,
     /// What the driver last said that time it is, in milliseconds: rules of users may ask.
     now: AtomicI64,
     /// **Locks:** taken before any slot's, never while one is held.
@@ -95,6 +98,7 @@ impl Reflector {
             tombstones: Mutex::default(),
             awaited: DashMap::default(),
             finalizers: Mutex::default(),
+            sent: DashMap::default(),
             now: AtomicI64::default(),
             memory: Mutex::default(),
             wake_memory: OnceLock::new(),
@@ -111,6 +115,15 @@ impl Reflector {
     pub fn apply(&self, interest: &Interest, child: &Child, object: Option<&RawValue>) -> Applied {
         self.caught_up(slots::Uid::of(&child.meta.uid), child.meta.resource_version);
         self.take_in(interest, child, object)
+    }
+
+    /// The server took what was sent, and this is its answer. To be told before that is applied.
+    pub fn accepted(&self, uid: &str, sent: &[Entry], answer: &ParentStatus) {
+        if answer.lost_generations(sent) {
+            self.sent.insert(slots::Uid::of(uid), sent.into());
+        } else if !self.sent.is_empty() {
+            self.sent.remove(&slots::Uid::of(uid));
+        }
     }
 
     /// An object was read live. Where that was news, the watch is awaited to bring it too.
@@ -177,6 +190,7 @@ impl Reflector {
     pub fn recycle(&self, id: ObjectId) {
         if let Some(uid) = self.slots.give_back(id) {
             self.index.remove_if(&uid, |_, held| *held == id);
+            self.sent.remove(&uid);
         }
     }
 

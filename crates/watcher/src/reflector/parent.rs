@@ -11,7 +11,7 @@ use super::kopf::{self, Kopf};
 use super::selectors::{Selectors, name_hash};
 use crate::plan::{CountRule, Interest, ObservedGeneration, ParentRule, ReferenceRule, Template};
 use crate::status::time;
-use crate::status::{ParentStatus, digest, raw};
+use crate::status::{Entry, ParentStatus, digest, raw};
 use crate::wire::Meta;
 
 /// A parent, as the renderer and the writer need it.
@@ -52,7 +52,8 @@ pub struct AnswerTarget {
     pub keeps_generation: bool,
 }
 
-/// Reads a parent; `before` says which generation our entries were last seen to be about.
+/// Reads a parent; `before` says which generation our entries were last seen to be about, `sent` what was last sent where
+/// the server drops that from it.
 pub(super) fn read(
     meta: &Meta,
     object: &RawValue,
@@ -60,9 +61,11 @@ pub(super) fn read(
     rules: &[&ParentRule],
     selectors: &mut Selectors,
     before: &[(PolicyId, u64)],
+    sent: &[Entry],
 ) -> ParentRow {
     let takeover: Vec<&str> = rules.iter().filter(|r| r.takeover).map(|r| &*r.condition).collect();
-    let status = ParentStatus::read(object, &takeover);
+    let mut status = ParentStatus::read(object, &takeover);
+    status.recall(sent);
     let counted = (meta.generation > 0).then_some(meta.generation);
     let generation = if interest.counted { meta.generation as u64 } else { spec_hash(object) };
     let kopf = kopf::read(object);

@@ -125,6 +125,24 @@ impl ParentStatus {
         }
     }
 
+    /// Older types of conditions have no generation, and the server drops it: an entry is about what it was sent for.
+    pub(crate) fn recall(&mut self, sent: &[Entry]) {
+        for held in self.ours.iter_mut().filter(|held| held.entry.observed_generation.is_none()) {
+            let is = |entry: &&Entry| Entry { observed_generation: None, ..(*entry).clone() } == held.entry;
+            held.entry.observed_generation = sent.iter().find(is).and_then(|entry| entry.observed_generation);
+        }
+    }
+
+    /// Some of our entries came back without the generation that they were sent with.
+    pub(crate) fn lost_generations(&self, sent: &[Entry]) -> bool {
+        let dropped = |entry: &Entry| {
+            let held = self.ours(&entry.r#type);
+            entry.observed_generation.is_some()
+                && held.is_some_and(|held| held.entry.observed_generation.is_none())
+        };
+        sent.iter().any(dropped)
+    }
+
     /// Our entry of this type.
     pub fn ours(&self, kind: &str) -> Option<&Owned> {
         self.ours.iter().find(|o| o.entry.r#type == kind)

@@ -267,4 +267,47 @@ mod tests {
             assert_eq!(plural(kind), expected);
         }
     }
+
+    fn policy(children: &Value) -> Result<Compiled, Vec<crate::policies::Problem>> {
+        let parent = serde_json::json!({ "group": "example.com", "kind": "Database" });
+        let spec = serde_json::json!({ "parent": parent, "children": children });
+        let spec = serde_json::from_value(spec).expect("a policy");
+        crate::policies::compile(&spec, std::time::Duration::from_mins(10))
+    }
+
+    #[test]
+    fn only_who_remembers_may_keep_records_and_only_at_home() {
+        let jobs = |after: &str| {
+            let job = serde_json::json!({ "group": "batch", "kind": "Job" });
+            serde_json::json!([{ "kind": job, "afterDeletion": after }])
+        };
+        let subject = Subject { name: "rollcall".to_owned(), namespace: "home".to_owned() };
+        for (after, remembers) in [("forget", false), ("remember", true), ("rememberGeneration", true)] {
+            let policies = [policy(&jobs(after)).expect(after)];
+            let printed = yaml(&policies, &Crds::default(), &[], &subject);
+            let roles: Vec<&str> = printed.split("---\n").collect();
+            let records: Vec<_> = roles.iter().filter(|role| role.contains("readinessrecords")).collect();
+            assert_eq!(records.len(), usize::from(remembers), "{printed}");
+            let home = |role: &&&str| role.contains("kind: Role\n") && role.contains("namespace: home\n");
+            assert!(records.iter().all(home), "{printed}");
+            let ends = "apiGroups: [\"\"]\n    resources: [events]\n    verbs: [list]\n";
+            assert_eq!(printed.contains(ends), remembers, "{printed}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_remembered_is_refused_by_name() {
+        let child = |group: &str, kind: &str| serde_json::json!({ "kind": { "group": group, "kind": kind }, "afterDeletion": "remember" });
+        let mut labelled = child("batch", "Job");
+        labelled["find"] = serde_json::json!({ "labels": { "app": "db" } });
+        let mut judged = child("batch", "Job");
+        judged["ready"] = serde_json::json!({ "cel": { "current": "true" } });
+        let cases = [(child("", "Pod"), "Job"), (labelled, "ownerReference"), (judged, "ready")];
+        for (child, word) in cases {
+            let problems = policy(&serde_json::json!([child])).expect_err(word);
+            assert_eq!(problems.len(), 1, "{problems:?}");
+            assert_eq!(problems[0].field, "spec.children[0].afterDeletion");
+            assert!(problems[0].what.contains(word), "{problems:?}");
+        }
+    }
 }

@@ -241,3 +241,35 @@ async fn a_record_that_people_touch_is_set_right_and_goes_with_its_parent() -> R
     scene.until_at(&place, &gone()).await?;
     Ok(())
 }
+
+#[tokio::test]
+async fn a_complete_job_that_somebody_else_holds_in_deletion_is_stuck() -> Result<()> {
+    for after in ["remember", "forget"] {
+        let scene = Scene::set("hung").await?;
+        scene.crd(&Crd::new("Database")).await?;
+        let mut jobs = scene.child("Job");
+        jobs["afterDeletion"] = json!(after);
+        let spec = json!({ "children": [jobs], "settle": "100ms", "limits": { "terminating": "3s" } });
+        scene.policy("db", "Database", spec).await?;
+        let _rollcall = scene.rollcall(&[]).await?;
+        let recorder = Recorder::start(&scene, &["Database"]).await?;
+        let db = scene.create(scene.custom("Database", "db")).await?;
+        let mut hung = fleeting("migrate");
+        hung["metadata"]["finalizers"] = json!(["argocd.argoproj.io/hook-finalizer"]);
+        scene.create(owned_by(&db, hung)).await?;
+        let stuck = says("Stalled", "True").and(because("Ready", "ChildrenStuck")).and(mentions(
+            "Ready",
+            "migrate stuck (finalizer argocd.argoproj.io/hook-finalizer (likely Argo CD)",
+        ));
+        scene.until("Database/db", stuck).await?;
+        scene.change("Job/migrate", json!({ "metadata": { "finalizers": null } })).await?;
+        scene.until("Job/migrate", gone()).await?;
+        let end = if after == "remember" { "AllChildrenReady" } else { "ChildrenMissing" };
+        scene.until("Database/db", because("Ready", end)).await?;
+        let told = recorder.stop().await?.said(&scene.address("Database/db")?, "Ready");
+        let reasons: Vec<&str> = told.iter().filter_map(|said| said.entry["reason"].as_str()).collect();
+        // How it ended counts while it is on its way out; without memory it is on its way out, and nothing else.
+        assert_eq!(reasons.contains(&"ChildrenTerminating"), after == "forget", "{reasons:?}");
+    }
+    Ok(())
+}

@@ -21,6 +21,7 @@ mod object;
 mod pace;
 mod pass;
 mod policies;
+mod remembered;
 mod rules;
 mod server;
 mod shapes;

@@ -22,6 +22,8 @@ pub(crate) struct Object {
     pub(crate) labels: Vec<(PolicyId, u8, SelectorId)>,
     /// Its owners select by these too. Whoever lends has no labels.
     pub(crate) lends: Vec<(PolicyId, SelectorId)>,
+    /// It is gone, and counts for its owners as it is remembered.
+    pub(crate) remembered: bool,
     /// From then on it weighs so.
     pub(crate) then: Option<(Time, Weight)>,
     pub(crate) parent: Option<Parent>,

@@ -173,6 +173,7 @@ impl World {
             owners: Vec::new(),
             labels: Vec::new(),
             lends: Vec::new(),
+            remembered: false,
             then: None,
             parent: None,
         };
@@ -234,7 +235,8 @@ impl World {
         let mut links: Vec<Link> = Vec::new();
         for (policy, group, owner) in &object.owners {
             let target = Target::Object(self.place(owner));
-            links.push(Link::new(*policy, *group, 0, target));
+            let link = Link::new(*policy, *group, 0, target);
+            links.push(if object.remembered { link.otherwise() } else { link });
         }
         for (policy, group, selector) in &object.labels {
             let target = Target::Selector(*selector);

@@ -76,10 +76,14 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 - apiGroups: [""]
   resources: [pods]
   verbs: [get, list, watch]
-# Events on parents; and the last of children that are gone.
+# Events on parents.
 - apiGroups: [events.k8s.io]
   resources: [events]
-  verbs: [create, get, list, patch]
+  verbs: [create, patch]
+# How a Job ended that nobody saw end.
+- apiGroups: [""]
+  resources: [events]
+  verbs: [list]
 {{- range .Values.children }}
 - apiGroups: [{{ .group | quote }}]
   resources: {{ toJson .resources }}

@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 
 use acceptance::places;
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Where the release lives.
 pub(super) const HOME: &str = "rollcall-home";
@@ -102,6 +102,41 @@ async fn the_chart_is_clean_and_its_default_is_the_base() -> Result<()> {
         all.into_iter().map(|crd| crd["spec"].clone()).collect::<Vec<_>>()
     };
     assert_eq!(crds(&chart), crds(&base));
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_chart_grants_what_rbac_prints_for_the_same_policy() -> Result<()> {
+    let folder = places::run_folder()?;
+    let policy = json!({
+        "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy", "metadata": { "name": "db" },
+        "spec": {
+            "parent": { "group": "example.com", "kind": "Database", "namespaceSelector": { "matchLabels": { "a": "b" } } },
+            "children": [
+                { "kind": { "group": "apps", "kind": "StatefulSet" } },
+                { "kind": { "group": "batch", "kind": "Job" }, "afterDeletion": "remember" },
+                { "kind": { "kind": "PersistentVolumeClaim" } },
+            ],
+        },
+    });
+    let file = folder.join("chart-rights.policy.json");
+    std::fs::write(&file, policy.to_string())?;
+    let text = "
+parents: [{ group: example.com, resource: databases }]
+children: [{ group: '', resources: [persistentvolumeclaims] }]
+readNamespaces: true
+";
+    let printed = acceptance::rollcall::rollcall(&["rbac", "-n", HOME, "-f", &file.to_string_lossy()])?;
+    let printed: Vec<Value> = serde_saphyr::from_multiple(&printed)?;
+    let chart = rendered(&["-f", &values(text, "rights")?])?;
+    let all = |objects: &[Value]| -> Vec<_> {
+        ["ClusterRole", "Role"].iter().flat_map(|kind| of(objects, kind)).flat_map(rights).collect()
+    };
+    let (needed, granted) = (all(&printed), all(&chart));
+    assert!(needed.len() > 20, "{needed:?}");
+    for right in needed {
+        assert!(granted.contains(&right), "{right:?} is printed and not granted");
+    }
     Ok(())
 }
 

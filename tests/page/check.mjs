@@ -356,6 +356,11 @@ const scenarios = {
     await shot(page, "gate");
     await well(page, "the gate");
     const give = async (token) => { await page.locator("#token").fill(token); await page.keyboard.press("Enter"); };
+    await page.route(/\/api\/v1\/parents/, (route) => route.fulfill({ status: 503, contentType: "application/json",
+      body: JSON.stringify({ error: "may not ask", hint: "grant it" }) }));
+    await give("anybody's");
+    await page.locator("#hint", { hasText: "may not ask. grant it" }).waitFor();
+    await page.unroute(/\/api\/v1\/parents/);
     await give("nobody's");
     await page.locator("#why", { hasText: "not known" }).waitFor();
     await give(bad);

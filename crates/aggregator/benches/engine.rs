@@ -1,4 +1,5 @@
-//! What a flip of one child costs, how that grows with siblings and with levels, and what a pass costs where all is ready.
+//! What a flip of one child costs, how that grows with siblings and with levels, what a pass costs where all is ready, and
+//! for how long the loop stands still while a page is told where everybody stands.
 //!
 //! Prints ratios of one run; figures of different machines do not compare.
 
@@ -172,6 +173,25 @@ fn pass(parents: u32) -> (f64, usize) {
     (nanos / 1e6, reads)
 }
 
+/// Milliseconds for which the loop does nothing else, while a page is told where everybody stands.
+fn look(parents: u32, children: u32) -> f64 {
+    let mut engine = engine();
+    for at in 0..parents {
+        parent(&mut engine, START, ObjectId(at), None);
+    }
+    for at in 0..children {
+        child(&mut engine, START, ObjectId(parents + at), ObjectId(at % parents), Level::Ready);
+    }
+    engine.poll(START + Duration::from_mins(1), &mut Vec::new());
+    let nanos = best(1, |_| {
+        let standings: Vec<_> = engine.rolls().map(|roll| (roll.parent, roll.policy, roll.answer)).collect();
+        let edges: Vec<_> = engine.edges().collect();
+        assert_eq!((standings.len(), edges.len()), (parents as usize, children as usize));
+        black_box((standings, edges));
+    });
+    nanos / 1e6
+}
+
 #[expect(clippy::print_stdout, reason = "this is what it is for")]
 fn main() {
     let base = flip(1, 10);
@@ -184,5 +204,10 @@ fn main() {
     for parents in [10_000, 100_000] {
         let (millis, reads) = pass(parents);
         println!("{:<48} {millis:>10.4} {reads:>8}", format!("  {parents} parents"));
+    }
+    println!("{:<48} {:>10}", "telling a page where everybody stands", "ms");
+    for (parents, children) in [(1_000, 10_000), (100_000, 100_000), (100_000, 1_000_000)] {
+        let words = format!("  {parents} parents, {children} children");
+        println!("{words:<48} {:>10.3}", look(parents, children));
     }
 }

@@ -101,7 +101,10 @@ async function load(more = false) {
     gate(null);
     draw();
   } catch (error) {
-    if (!(error instanceof Refused) || error.status < 401 || error.status > 403) note(error.message);
+    if (error.status === 401 || error.status === 403) return;
+    note(error.message);
+    // The list is not there to say so.
+    if (!$("gate").hidden) $("hint").textContent = plain(`${error.message}. ${error.hint ?? ""}`);
   }
 }
 

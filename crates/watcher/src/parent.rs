@@ -18,14 +18,21 @@ pub struct Parent {
 }
 
 impl Parent {
+    /// An object of which nobody reads more than a child has.
+    pub fn lean(child: Child) -> Parent {
+        Parent { child, text: RawValue::NULL.to_owned() }
+    }
+
     /// The object with its type, which items of lists of built-in kinds lack.
     pub fn typed(mut self, api_version: &str, kind: &str) -> Parent {
-        if let Cow::Owned(whole) = with_type(self.text.get(), &self.child, api_version, kind)
-            && let Ok(text) = RawValue::from_string(whole)
-        {
+        if self.child.meta.kind.is_empty() {
+            if let Cow::Owned(whole) = with_type(self.text.get(), &self.child, api_version, kind)
+                && let Ok(text) = RawValue::from_string(whole)
+            {
+                self.text = text;
+            }
             self.child.meta.api_version = api_version.into();
             self.child.meta.kind = kind.into();
-            self.text = text;
         }
         self
     }

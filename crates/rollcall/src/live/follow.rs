@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::{BoxStream, SelectAll};
 use tokio::time::{Instant, timeout, timeout_at};
+use watcher::wire::Child;
 use watcher::{ApiKind, Cause, Event, FollowOptions, Parent, Seed, follow};
 
 use super::gather::{Cluster, Place};
@@ -38,10 +39,14 @@ impl Following {
         // Many of these may run beside each other; they need not move in step.
         let seed = Seed(u64::from(std::process::id()));
         let (mut events, mut kinds) = (SelectAll::new(), Vec::new());
-        for (at, Place { api, namespace }) in cluster.places().await.into_iter().enumerate() {
+        for (at, Place { api, namespace, whole }) in cluster.places().await.into_iter().enumerate() {
             let options = FollowOptions::new(seed);
-            let stream = follow::<Parent>(&cluster.client, &api, namespace.as_deref(), options);
-            events.push(stream.map(move |event| (at, event)).boxed());
+            let (client, namespace) = (&cluster.client, namespace.as_deref());
+            events.push(if whole {
+                follow::<Parent>(client, &api, namespace, options).map(move |event| (at, event)).boxed()
+            } else {
+                follow::<Child>(client, &api, namespace, options).map(move |event| (at, lean(event))).boxed()
+            });
             kinds.push(Held { api, objects: BTreeMap::new(), coming: None, through: false });
         }
         Following { events, kinds }
@@ -113,5 +118,18 @@ impl Following {
             Event::Trouble(_) | Event::Alive => {}
         }
         false
+    }
+}
+
+/// The same without the text of the object.
+fn lean(event: Event<Child>) -> Event<Parent> {
+    match event {
+        Event::Init => Event::Init,
+        Event::InitApply(child) => Event::InitApply(Parent::lean(child)),
+        Event::InitDone => Event::InitDone,
+        Event::Apply(child) => Event::Apply(Parent::lean(child)),
+        Event::Delete(child) => Event::Delete(Parent::lean(child)),
+        Event::Alive => Event::Alive,
+        Event::Trouble(trouble) => Event::Trouble(trouble),
     }
 }

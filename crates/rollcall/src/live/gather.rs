@@ -14,6 +14,7 @@ use futures::{StreamExt, stream};
 use readiness::{Kind, Limits, Time, assess};
 use rules::lua::Library;
 use rules::{Rule, Spec};
+use watcher::wire::Child;
 use watcher::{ApiKind, Cause, LookError, Parent, look_all, resolve};
 
 use super::ScopeArgs;
@@ -49,6 +50,8 @@ pub(super) struct Cluster {
 pub(super) struct Place {
     pub(super) api: ApiKind,
     pub(super) namespace: Option<String>,
+    /// Its whole text is read: it may be a parent, or a rule of a policy judges it.
+    pub(super) whole: bool,
 }
 
 impl Cluster {
@@ -190,7 +193,8 @@ impl Cluster {
             match resolve(&self.client, &group, version.as_deref(), &kind).await {
                 Ok(Some(api)) => {
                     let namespace = self.namespace.clone().filter(|_| api.namespaced && !everywhere);
-                    places.push(Place { api, namespace });
+                    let whole = self.reads_whole(&api);
+                    places.push(Place { api, namespace, whole });
                 }
                 // Not installed: there are none.
                 Ok(None) => {}
@@ -204,9 +208,22 @@ impl Cluster {
         places
     }
 
-    /// Reads everything once.
-    pub(super) async fn read(&mut self) -> Vec<Parent> {
-        let places = self.places().await;
+    fn reads_whole(&self, api: &ApiKind) -> bool {
+        let is = |group: &str, kind: &str| group == api.group && kind == api.kind;
+        is(RECORDS.0, RECORDS.1)
+            || self.policies.iter().any(|(_, policy)| {
+                let judged =
+                    policy.groups.iter().any(|g| g.rule.is_some() && is(&g.kind.group, &g.kind.kind));
+                judged || is(&policy.parent.group, &policy.parent.kind)
+            })
+    }
+
+    /// Reads everything once; with `whole`, all that the objects say.
+    pub(super) async fn read(&mut self, whole: bool) -> Vec<Parent> {
+        let mut places = self.places().await;
+        for place in &mut places {
+            place.whole |= whole;
+        }
         let client = self.client.clone();
         let lists = places.iter().map(|place| {
             let client = client.clone();
@@ -263,8 +280,13 @@ fn library(what: &str, map: &serde_json::Value) -> Result<GroupRule, String> {
 
 /// All objects of a kind, each with its type.
 async fn list(client: &kube::Client, place: &Place) -> Result<Vec<Parent>, LookError> {
-    let Place { api, namespace } = place;
-    let listed = look_all::<Parent>(client, api, namespace.as_deref(), None).await?;
+    let Place { api, namespace, whole } = place;
+    let listed = if *whole {
+        look_all::<Parent>(client, api, namespace.as_deref(), None).await?
+    } else {
+        let children = look_all::<Child>(client, api, namespace.as_deref(), None).await?;
+        children.into_iter().map(Parent::lean).collect()
+    };
     Ok(listed.into_iter().map(|object| object.typed(&api.api_version(), &api.kind)).collect())
 }
 
@@ -317,7 +339,6 @@ mod tests {
     use super::*;
     use serde_json::value::RawValue;
     use serde_json::{Value, json};
-    use watcher::wire::Child;
 
     fn object(value: &Value) -> Parent {
         let text = RawValue::from_string(value.to_string()).unwrap();

@@ -54,7 +54,7 @@ pub(crate) async fn tree(cluster: &ClusterArgs, args: &TreeArgs) -> anyhow::Resu
     if args.watch {
         return watch(&mut cluster, &targets, args).await;
     }
-    let objects = cluster.read().await;
+    let objects = cluster.read(false).await;
     cluster.complain();
     let objects: Vec<&Parent> = objects.iter().collect();
     let (index, now) = (Index::new(&objects), now());

@@ -110,7 +110,7 @@ pub(crate) async fn explain(cluster: &ClusterArgs, args: &ExplainArgs) -> anyhow
     if targets.iter().any(|target| target.name.is_none()) {
         bail!("say which: `rollcall explain KIND/NAME`");
     }
-    let objects = cluster.read().await;
+    let objects = cluster.read(true).await;
     let objects: Vec<&Parent> = objects.iter().collect();
     let (index, now) = (Index::new(&objects), now());
     let trees = cluster.trees(&objects, now);

@@ -12,15 +12,15 @@ use super::target::Target;
 /// The nodes that are meant, wherever they stand.
 pub(super) fn pick(trees: &[TreeNode], targets: &[Target]) -> Vec<TreeNode> {
     let (mut found, mut known) = (Vec::new(), BTreeSet::new());
-    let mut open: Vec<&TreeNode> = trees.iter().rev().collect();
-    while let Some(node) = open.pop() {
-        if targets.iter().any(|target| target.is(node)) {
-            if known.insert(key(node)) {
-                found.push(node.clone());
-            }
-        } else {
-            open.extend(node.children.iter().rev());
+    let mut open: Vec<(&TreeNode, bool)> = trees.iter().rev().map(|node| (node, false)).collect();
+    while let Some((node, shown)) = open.pop() {
+        let meant: Vec<&Target> = targets.iter().filter(|target| target.is(node)).collect();
+        // What stands below one that is shown is shown with it, unless it was asked for by its name.
+        if meant.iter().any(|target| target.name.is_some() || !shown) && known.insert(key(node)) {
+            found.push(node.clone());
         }
+        let shown = shown || !meant.is_empty();
+        open.extend(node.children.iter().rev().map(|child| (child, shown)));
     }
     found
 }
@@ -82,6 +82,9 @@ mod tests {
         assert!(pick(&forest, &[target("Database", "", Some("other"))]).is_empty());
         assert!(pick(&forest, &[target("Database", "other.io", None)]).is_empty());
         assert_eq!(pick(&forest, &[target("Shop", "", None)]).len(), 1);
+        let both = [target("Shop", "", Some("books")), target("Database", "", Some("db"))];
+        assert_eq!(pick(&forest, &both).len(), 2, "one below the other");
+        assert_eq!(pick(&forest, &[target("Shop", "", None), target("Pod", "", None)]).len(), 1);
     }
 
     #[test]

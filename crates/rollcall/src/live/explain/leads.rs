@@ -21,12 +21,9 @@ pub(super) fn seek<'t>(trees: &'t [TreeNode], targets: &[Target]) -> Vec<Lead<'t
     let mut open: Vec<Lead<'t>> = trees.iter().map(|node| Lead { above: Vec::new(), node }).collect();
     open.reverse();
     while let Some(lead) = open.pop() {
-        if targets.iter().any(|target| target.is(lead.node)) {
-            if known.insert(key(lead.node)) {
-                found.push(lead);
-            }
-        } else {
-            open.extend(lead.below().rev());
+        open.extend(lead.below().rev());
+        if targets.iter().any(|target| target.is(lead.node)) && known.insert(key(lead.node)) {
+            found.push(lead);
         }
     }
     found

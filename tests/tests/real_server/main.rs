@@ -37,6 +37,7 @@ mod restart;
 mod rollout;
 mod rules;
 mod service;
+mod shadow;
 mod shapes;
 mod stage;
 mod stories;

@@ -256,6 +256,8 @@ mod tests {
     enum Mood {
         Well,
         Refuses,
+        /// Never answers.
+        Hangs,
         /// The object arrives, its answer does not.
         Forgets,
         CannotCompare,
@@ -291,6 +293,7 @@ mod tests {
                 Mood::Refuses if in_mood => {
                     Err(Error::PermissionDenied { path: at.to_string(), source: "403 Forbidden".into() })
                 }
+                Mood::Hangs if in_mood => std::future::pending().await,
                 Mood::Forgets if in_mood => {
                     self.inner.put_opts(at, body, options).await?;
                     Err(Error::Generic { store: "moody", source: "connection reset".into() })
@@ -464,6 +467,29 @@ mod tests {
         stage.told.cancel();
         task.await.unwrap();
         assert_eq!(stage.messages().await.len(), 4);
+    }
+
+    #[tokio::test]
+    async fn what_is_told_is_either_put_away_or_counted_as_lost_however_much_it_is() {
+        let stage = Stage::set(Mood::Hangs, u32::MAX);
+        let task = stage.begin(Duration::ZERO);
+        for _ in 0..70 {
+            stage.tell(1_000);
+            tokio::task::yield_now().await;
+        }
+        let seen = || stage.dropped() + stage.metrics.history.waiting.get() as u64;
+        let all = async {
+            while seen() < 70_000 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), all).await.unwrap();
+        let waiting = stage.metrics.history.waiting.get() as usize;
+        assert!(waiting <= crate::history::batch::WAITING + crate::history::batch::BATCH, "{waiting}");
+        stage.told.cancel();
+        task.await.unwrap();
+        assert_eq!(stage.dropped(), 70_000);
+        assert!(stage.messages().await.is_empty());
     }
 
     #[tokio::test]

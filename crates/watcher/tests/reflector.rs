@@ -380,4 +380,8 @@ fn finalizers_that_change_are_told_once_with_who_holds_them_and_others_cost_noth
     assert_eq!(told(4, json!(["b/y", "a/x"])), None, "in another order");
     assert_eq!(told(2, json!([])), None, "older than what is held");
     assert_eq!(told(5, json!([])).map(|(names, _)| names), Some(String::new()));
+    let mut leaving = with(6, &json!(["a/x"]));
+    leaving["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+    apply(&reflector, &parents(vec![]), &leaving);
+    assert_eq!(reflector.take_finalizer_changes(), [], "nothing is put back on what is being deleted");
 }

@@ -48,7 +48,11 @@ impl Reflector {
         changes.into_iter().filter(mine).map(|(_, change)| change).collect()
     }
 
+    /// Nothing can be put back on what is being deleted: there they only go.
     pub(super) fn note_finalizers(&self, object: ObjectId, meta: &Meta, text: Option<&RawValue>) {
+        if meta.deleted.is_some() {
+            return;
+        }
         let mut changes = lock(&self.finalizers);
         if changes.len() < WAITING {
             let managers = text.map(managers).unwrap_or_default();

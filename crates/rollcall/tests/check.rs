@@ -45,6 +45,27 @@ fn every_finding_has_its_own_place() {
 }
 
 #[test]
+fn what_cannot_be_read_keeps_nothing_else_from_being_checked() {
+    let more = "  settel: 5s\n  hold: 5\n  settle: soon\n  children:\n    - kind: { kind: Pod }\n      quorum: 150%\n      expect: { min: many }\n      ready:\n        cel:\n          current: status.phase ==\n          inProgress: 1 + 1\n          faild: 'true'\n    - { kind: { kind: Job }, ready: { lua: 5 } }\n    - {}\n";
+    let (code, said) = check(&policy("db", more), &[]);
+    assert_eq!(code, 1, "{said}");
+    let found: Vec<&str> = said.lines().map(|line| line.split(": ").nth(3).unwrap()).collect();
+    let expected = [
+        "spec.settel",
+        "spec.hold",
+        "spec.settle",
+        "spec.children[0].quorum",
+        "spec.children[0].expect.min",
+        "spec.children[0].ready.cel.current",
+        "spec.children[0].ready.cel.inProgress",
+        "spec.children[0].ready.cel.faild",
+        "spec.children[1].ready.lua",
+        "spec.children[2]",
+    ];
+    assert_eq!(found, expected, "{said}");
+}
+
+#[test]
 fn an_unknown_field_is_named_where_it_stands() {
     let (code, said) = check(&policy("db", "  settel: 5s\n"), &[]);
     assert_eq!(code, 1, "{said}");

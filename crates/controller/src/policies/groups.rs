@@ -145,7 +145,7 @@ impl Check {
         let compiled = super::ready::compile(ready);
         let place =
             |problem: Problem| Problem { field: format!("{field}.ready{}", problem.field), ..problem };
-        compiled.map_err(|problem| self.problems.push(place(problem))).ok()
+        compiled.map_err(|problems| self.problems.extend(problems.into_iter().map(place))).ok()
     }
 
     fn references(&mut self, field: &str, find: &FindSpec) -> Option<References> {

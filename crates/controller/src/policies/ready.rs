@@ -62,9 +62,9 @@ impl ConfigMapName {
     }
 }
 
-/// A rule, or what is wrong with which field below `ready`.
-pub(super) fn compile(ready: &ReadyRule) -> Result<GroupRule, Problem> {
-    let wrong = |field: &str, what: String| Problem { field: field.to_owned(), what, at: None };
+/// A rule, or everything that is wrong with which field below `ready`.
+pub(super) fn compile(ready: &ReadyRule) -> Result<GroupRule, Vec<Problem>> {
+    let wrong = |field: &str, what: String| vec![Problem { field: field.to_owned(), what, at: None }];
     let given = [ready.cel.is_some(), ready.lua.is_some(), ready.profile.is_some(), ready.rules.is_some()];
     if given.iter().filter(|given| **given).count() != 1 {
         return Err(wrong("", "exactly one of cel, lua, profile, rules".to_owned()));
@@ -78,8 +78,25 @@ pub(super) fn compile(ready: &ReadyRule) -> Result<GroupRule, Problem> {
     let (spec, source) = own(ready);
     match Rule::compile(&spec) {
         Ok(rule) => Ok(GroupRule::Own { rule: Arc::new(rule), source: source.into() }),
-        Err(error) => Err(problem(ready, &error)),
+        Err(error) => Err(problems(ready, &error)),
     }
+}
+
+/// A rule ends at its first mistake; of several expressions each has its own.
+fn problems(ready: &ReadyRule, first: &RuleError) -> Vec<Problem> {
+    let Some(cel) = &ready.cel else { return vec![problem(ready, first)] };
+    let parts = [
+        ("current", Some(cel.current.as_str())),
+        ("inProgress", cel.in_progress.as_deref()),
+        ("failed", cel.failed.as_deref()),
+    ];
+    let wrong = |(part, source): (&str, Option<&str>)| {
+        let alone = Spec::Cel { current: source?, in_progress: None, failed: None };
+        let error = Rule::compile(&alone).err()?;
+        Some(problem(ready, &RuleError { part: part.to_owned(), ..error }))
+    };
+    let found: Vec<_> = parts.into_iter().filter_map(wrong).collect();
+    if found.is_empty() { vec![problem(ready, first)] } else { found }
 }
 
 fn own(ready: &ReadyRule) -> (Spec<'_>, String) {
@@ -119,15 +136,28 @@ mod tests {
 
     #[test]
     fn an_expression_that_cannot_be_is_refused_with_its_place() {
-        let problem = compile(&cel("status.phase ==\n  frobnicate(1)")).expect_err("no such function");
+        let problems = compile(&cel("status.phase ==\n  frobnicate(1)")).expect_err("no such function");
+        let [problem] = problems.as_slice() else { panic!("{problems:?}") };
         assert_eq!((&*problem.field, problem.at), (".cel.current", Some((2, 3))));
         assert!(problem.what.contains("frobnicate"), "{problem}");
     }
 
     #[test]
+    fn of_several_expressions_each_says_what_is_wrong_with_it() {
+        let mut rule = cel("nonsense(");
+        if let Some(cel) = &mut rule.cel {
+            (cel.in_progress, cel.failed) = (Some("true".to_owned()), Some("1 + 1".to_owned()));
+        }
+        let problems = compile(&rule).expect_err("two mistakes");
+        let fields: Vec<_> = problems.iter().map(|problem| problem.field.as_str()).collect();
+        assert_eq!(fields, [".cel.current", ".cel.failed"]);
+    }
+
+    #[test]
     fn a_script_with_a_syntax_error_names_its_line() {
         let rule = ReadyRule { lua: Some("local hs = {}\nif then".to_owned()), ..ReadyRule::default() };
-        let problem = compile(&rule).expect_err("no script");
+        let problems = compile(&rule).expect_err("no script");
+        let [problem] = problems.as_slice() else { panic!("{problems:?}") };
         assert_eq!((&*problem.field, problem.at.map(|at| at.0)), (".lua", Some(2)), "{problem}");
     }
 
@@ -135,7 +165,7 @@ mod tests {
     fn a_library_is_a_config_map_of_argo_cd_unless_said_otherwise() {
         let library = |text: &str| {
             let rule = ReadyRule { rules: Some(text.to_owned()), ..ReadyRule::default() };
-            compile(&rule).map(|rule| format!("{rule:?}")).map_err(|problem| problem.field)
+            compile(&rule).map(|rule| format!("{rule:?}")).map_err(|problems| problems[0].field.clone())
         };
         assert_eq!(library("argocd-cm"), Ok("Library(argocd/argocd-cm)".to_owned()));
         assert_eq!(library("gitops/rules"), Ok("Library(gitops/rules)".to_owned()));

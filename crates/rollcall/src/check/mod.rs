@@ -1,25 +1,21 @@
 //! `rollcall check`: is a policy valid, what would it watch, and what rights does it need? Without a cluster.
 
 mod places;
+mod read;
 
 use std::fmt;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::Context;
-use api::ReadinessPolicy;
 use clap::{Args, ValueEnum};
-use controller::policies::{Compiled, Problem, belongs_to_others, compile};
+use controller::policies::{Compiled, Problem, belongs_to_others};
 use controller::rbac::{Crds, Need, libraries, needs, records};
 use serde::Serialize;
 use serde_json::Value;
 
 use places::{Document, Place};
-
-/// Limits do not matter where a policy is only looked at.
-const ANY_LIMIT: Duration = Duration::from_mins(10);
 
 /// `rollcall check`.
 #[derive(Args, Debug)]
@@ -131,12 +127,16 @@ fn check_file(
             };
             Finding::new(&name, place, Severity::Error, &policy, &problem.field, &problem.what)
         };
-        match read(value).and_then(|policy| compile(&policy.spec, ANY_LIMIT)) {
+        match read::checked(value) {
             Ok(compiled) => {
                 let place = document.find("metadata.name");
                 valid.push(Valid { file: name.clone(), place, name: policy, compiled });
             }
-            Err(problems) => findings.extend(problems.iter().map(finding)),
+            Err(problems) => {
+                let mut found: Vec<Finding> = problems.iter().map(finding).collect();
+                found.sort_by_key(|finding| (finding.line, finding.column));
+                findings.extend(found);
+            }
         }
     }
     Ok(())
@@ -148,28 +148,6 @@ fn not_yaml(file: &str, error: &serde_saphyr::Error) -> Finding {
         column: u32::try_from(at.column()).unwrap_or(1),
     });
     Finding::new(file, place, Severity::Error, "", "", &format!("not YAML: {error}"))
-}
-
-/// A document as a policy; what the schema of the CRD would refuse is refused here, with the field.
-fn read(value: Value) -> Result<ReadinessPolicy, Vec<Problem>> {
-    let problem = |field: String, what: String| vec![Problem { field, what, at: None }];
-    let group = value["apiVersion"].as_str().unwrap_or_default().starts_with("rollcall.dev/");
-    if value["kind"] != "ReadinessPolicy" || !group {
-        return Err(problem("kind".to_owned(), "not a rollcall.dev ReadinessPolicy".to_owned()));
-    }
-    if value["metadata"]["name"].as_str().is_none_or(str::is_empty) {
-        return Err(problem("metadata.name".to_owned(), "is missing".to_owned()));
-    }
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        let (path, what) = (error.path().to_string(), error.inner().to_string());
-        // An unknown field is named in the words alone: its place is its own, not that of the object around it.
-        let unknown = what.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`'));
-        let known = path.rsplit('.').next().unwrap_or_default().to_owned();
-        match unknown {
-            Some((name, _)) if name != known => problem(format!("{path}.{name}"), what),
-            _ => problem(path, what),
-        }
-    })
 }
 
 /// Two policies that would write one condition: in a cluster the later one is refused.

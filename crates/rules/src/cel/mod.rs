@@ -41,6 +41,7 @@ mod node;
 mod operators;
 mod ops;
 mod parse;
+mod shape;
 mod tree;
 mod value;
 

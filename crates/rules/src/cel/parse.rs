@@ -9,7 +9,7 @@ use std::thread;
 use cel::common::ast::{IdedExpr, SourceInfo};
 use cel::parser::ParseErrors;
 
-use super::CompileError;
+use super::{CompileError, shape};
 
 /// Longer than any rule; a policy's own schema ends at 4,096 characters.
 pub(super) const SOURCE: usize = 8 * 1024;
@@ -29,6 +29,7 @@ pub(super) fn with_tree<T: Send>(
     if source.trim().is_empty() {
         return Err(CompileError::new(1, 1, "the expression is empty".to_owned()));
     }
+    shape::check(source)?;
     let parsed = || {
         // Macros stay calls: they are resolved where their names and types are checked.
         let parser = cel::Env::default().parser().enable_ident_escape_syntax(true);

@@ -182,6 +182,7 @@ impl Builder {
         let scalar = scalar::read(value, Tag::of(tag, plain))?;
         Ok(match (scalar, keys) {
             (Scalar::Text, _) => self.tree.text(value),
+            (Scalar::Bytes(text), _) => self.tree.text(&text),
             (Scalar::Null, false) => self.tree.literal("null"),
             (Scalar::Boolean(value), false) => self.tree.literal(if value { "true" } else { "false" }),
             (Scalar::Number(digits), false) => self.tree.literal(&digits),

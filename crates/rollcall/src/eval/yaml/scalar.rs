@@ -2,6 +2,9 @@
 //!
 //! `yes`, `on`, `y` and their opposites are booleans, `0644` and `0x1f` are numbers, a date is a text.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
 use super::Wrong;
 
 /// The standard tags that change what a word stands for.
@@ -14,6 +17,7 @@ pub(super) enum Tag {
     Float,
     Boolean,
     Null,
+    Binary,
 }
 
 /// What a word stands for.
@@ -24,6 +28,8 @@ pub(super) enum Scalar {
     /// Its digits in JSON.
     Number(String),
     Text,
+    /// What was encoded; as Go's JSON has it, what is no UTF-8 is replaced.
+    Bytes(String),
 }
 
 impl Tag {
@@ -35,6 +41,7 @@ impl Tag {
             Some("float") => Tag::Float,
             Some("bool") => Tag::Boolean,
             Some("null") => Tag::Null,
+            Some("binary") => Tag::Binary,
             _ => Tag::Text,
         }
     }
@@ -44,6 +51,11 @@ impl Tag {
 pub(super) fn read(word: &str, tag: Tag) -> Result<Scalar, Wrong> {
     if tag == Tag::Text {
         return Ok(Scalar::Text);
+    }
+    if tag == Tag::Binary {
+        let lines: String = word.split(['\r', '\n']).collect();
+        let bytes = STANDARD.decode(lines).map_err(|error| Wrong::new(format!("!!binary is not base64: {error}")))?;
+        return Ok(Scalar::Bytes(String::from_utf8_lossy(&bytes).into_owned()));
     }
     let scalar = plain(word)?;
     let fits = match (tag, &scalar) {
@@ -134,7 +146,7 @@ mod tests {
             Scalar::Null => "null".to_owned(),
             Scalar::Boolean(value) => value.to_string(),
             Scalar::Number(digits) => digits,
-            Scalar::Text => format!("{word:?}"),
+            Scalar::Text | Scalar::Bytes(_) => format!("{word:?}"),
         };
         let cases = [
             ("yes", "true"),
@@ -184,6 +196,11 @@ mod tests {
         assert_eq!(read("12", "tag:yaml.org,2002:int"), Some(Scalar::Number("12".to_owned())));
         assert_eq!(read("x", "tag:yaml.org,2002:int"), None);
         assert_eq!(read("12", "!mine"), Some(Scalar::Text));
+        let bytes = |text: &str| Some(Scalar::Bytes(text.to_owned()));
+        assert_eq!(read("UmVhZHk=", "tag:yaml.org,2002:binary"), bytes("Ready"));
+        assert_eq!(read("UmVh\nZHk=\n", "tag:yaml.org,2002:binary"), bytes("Ready"));
+        assert_eq!(read("/w==", "tag:yaml.org,2002:binary"), bytes("\u{fffd}"));
+        assert_eq!(read("Ready?", "tag:yaml.org,2002:binary"), None);
         assert_eq!(super::read("yes", Tag::of(None, false)).ok(), Some(Scalar::Text));
     }
 }

@@ -1,14 +1,19 @@
 //! Rules that policies bring: CEL, Lua, a peer's, and the scripts of a live ConfigMap.
 
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
 use acceptance::caller::Caller;
 use acceptance::crd::Crd;
 use acceptance::gate::{Gate, Rule};
 use acceptance::objects::{deployment, owned_by};
+use acceptance::places;
 use acceptance::recorder::Recorder;
 use acceptance::rollcall::policy_address;
 use acceptance::scene::Scene;
 use acceptance::wish::{because, mentions, says};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use http::Method;
 use serde_json::{Value, json};
 
@@ -185,5 +190,56 @@ async fn a_rule_that_does_not_compile_is_refused_with_its_place() -> Result<()> 
     scene
         .until_at(&policy, &says("Accepted", "False").and(place).and(mentions("Accepted", "frobnicate")))
         .await?;
+    Ok(())
+}
+
+/// `rollcall eval` of a manifest by the scripts of a ConfigMap in the cluster: exit code, verdicts, errors.
+fn eval(kubeconfig: &Path, rules: &str, manifest: &Value) -> Result<(Option<i32>, String, String)> {
+    let mut eval = Command::new(places::rollcall()?);
+    eval.arg("eval").arg("--kubeconfig").arg(kubeconfig);
+    eval.args(["-f", "-", "-o", "json", "--profile", "argocd", "--rules", rules]);
+    let mut eval = eval.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    eval.stdin.take().context("a pipe")?.write_all(manifest.to_string().as_bytes())?;
+    let output = eval.wait_with_output()?;
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    Ok((output.status.code(), text(output.stdout), text(output.stderr)))
+}
+
+#[tokio::test]
+async fn eval_judges_by_the_scripts_of_a_live_config_map() -> Result<()> {
+    let scene = Scene::set("eval-live").await?;
+    // As Argo CD has it: its other settings beside, split keys, and the older block, in which wildcards stand.
+    let block = "cache.example.com/Cache:\n  health.lua: |\n    return { status = 'Suspended', message = 'by the block' }\n\
+                 '*.other.example.com/*':\n  health.lua: |\n    return { status = 'Healthy', message = 'by ' .. obj.kind }\n";
+    let map = json!({
+        "apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": { "name": "argocd-cm", "labels": { "app.kubernetes.io/part-of": "argocd" } },
+        "data": {
+            "url": "https://argocd.example.com", "admin.enabled": "false", "resource.exclusions": "- kinds: [Event]\n",
+            "resource.customizations": block,
+            "resource.customizations.health.example.com_Shard": "return { status = 'Degraded', message = 'by ' .. obj.kind }",
+            "resource.customizations.ignoreDifferences.example.com_Shard": "jsonPointers: [/status]\n",
+        },
+    });
+    scene.create(map).await?;
+    let kubeconfig = scene.plane.kubeconfig();
+    let object = |group: &str, kind: &str| json!({ "apiVersion": format!("{group}/v1"), "kind": kind, "metadata": { "name": "x" } });
+    let rules = format!("{}/argocd-cm", scene.name);
+    for (group, kind, status, message) in [
+        ("example.com", "Shard", "Degraded", "by Shard"),
+        ("a.other.example.com", "Thing", "Healthy", "by Thing"),
+        ("cache.example.com", "Cache", "Suspended", "by the block"),
+    ] {
+        let (_, said, errors) = eval(&kubeconfig, &rules, &object(group, kind))?;
+        let said: Value = serde_json::from_str(&said).with_context(|| errors)?;
+        assert_eq!(
+            (&said[0]["profile"]["status"], &said[0]["profile"]["message"]),
+            (&json!(status), &json!(message))
+        );
+    }
+    let missing = format!("{}/nothing", scene.name);
+    let (code, said, errors) = eval(&kubeconfig, &missing, &object("example.com", "Shard"))?;
+    assert_eq!((code, &*said), (Some(2), ""), "{errors}");
+    assert!(errors.contains(&missing) && errors.contains("not found"), "{errors}");
     Ok(())
 }

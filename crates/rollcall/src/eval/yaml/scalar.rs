@@ -54,7 +54,8 @@ pub(super) fn read(word: &str, tag: Tag) -> Result<Scalar, Wrong> {
     }
     if tag == Tag::Binary {
         let lines: String = word.split(['\r', '\n']).collect();
-        let bytes = STANDARD.decode(lines).map_err(|error| Wrong::new(format!("!!binary is not base64: {error}")))?;
+        let bytes =
+            STANDARD.decode(lines).map_err(|error| Wrong::new(format!("!!binary is not base64: {error}")))?;
         return Ok(Scalar::Bytes(String::from_utf8_lossy(&bytes).into_owned()));
     }
     let scalar = plain(word)?;

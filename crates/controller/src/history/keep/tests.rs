@@ -1,0 +1,259 @@
+//! What is kept of transitions, told in sentences.
+
+use super::*;
+use crate::core::Transition;
+use crate::history::batch::tests::transition;
+use crate::kinds::Known;
+use crate::metrics::Metrics;
+use crate::transitions::Transitions;
+use futures::stream::BoxStream;
+use object_store::memory::InMemory;
+use object_store::path::Path;
+use object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, PutMultipartOptions,
+    PutResult,
+};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How a store that misbehaves answers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mood {
+    Well,
+    Refuses,
+    /// Never answers.
+    Hangs,
+    /// The object arrives, its answer does not.
+    Forgets,
+    CannotCompare,
+}
+
+/// A store in memory that misbehaves for the first few writes.
+#[derive(Debug)]
+struct Moody {
+    inner: InMemory,
+    mood: Mood,
+    left: AtomicU32,
+    puts: AtomicU32,
+}
+
+impl std::fmt::Display for Moody {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("moody")
+    }
+}
+
+#[async_trait::async_trait]
+impl ObjectStore for Moody {
+    async fn put_opts(
+        &self,
+        at: &Path,
+        body: PutPayload,
+        options: PutOptions,
+    ) -> object_store::Result<PutResult> {
+        self.puts.fetch_add(1, Ordering::SeqCst);
+        let in_mood =
+            self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok();
+        match self.mood {
+            Mood::Refuses if in_mood => {
+                Err(Error::PermissionDenied { path: at.to_string(), source: "403 Forbidden".into() })
+            }
+            Mood::Hangs if in_mood => std::future::pending().await,
+            Mood::Forgets if in_mood => {
+                self.inner.put_opts(at, body, options).await?;
+                Err(Error::Generic { store: "moody", source: "connection reset".into() })
+            }
+            Mood::CannotCompare if options.mode == PutMode::Create => {
+                Err(Error::NotImplemented { operation: "put".into(), implementer: "moody".into() })
+            }
+            _ => self.inner.put_opts(at, body, options).await,
+        }
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        at: &Path,
+        options: PutMultipartOptions,
+    ) -> object_store::Result<Box<dyn MultipartUpload>> {
+        self.inner.put_multipart_opts(at, options).await
+    }
+
+    async fn get_opts(&self, at: &Path, options: GetOptions) -> object_store::Result<GetResult> {
+        self.inner.get_opts(at, options).await
+    }
+
+    fn delete_stream(
+        &self,
+        at: BoxStream<'static, object_store::Result<Path>>,
+    ) -> BoxStream<'static, object_store::Result<Path>> {
+        self.inner.delete_stream(at)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> object_store::Result<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}
+
+struct Stage {
+    moody: Arc<Moody>,
+    store: Store,
+    transitions: Transitions,
+    metrics: Metrics,
+    clock: Clock,
+    told: CancellationToken,
+}
+
+impl Stage {
+    fn set(mood: Mood, left: u32) -> Stage {
+        let moody =
+            Arc::new(Moody { inner: InMemory::new(), mood, left: left.into(), puts: AtomicU32::new(0) });
+        let store = Store { objects: moody.clone(), prefix: Path::from("h"), url: "moody://h".to_owned() };
+        let metrics = Metrics::new(1).unwrap();
+        let transitions = Transitions::new(Known::default(), metrics.dropped.clone());
+        Stage { moody, store, transitions, metrics, clock: Clock::start(), told: CancellationToken::new() }
+    }
+
+    fn begin(&self, every: Duration) -> tokio::task::JoinHandle<()> {
+        let keep = Keep {
+            store: self.store.clone(),
+            transitions: self.transitions.subscribe("history"),
+            clock: self.clock,
+            mandate: Mandate::always(self.clock),
+            meters: self.metrics.history.clone(),
+            every,
+            // A store that never takes anything is not waited for.
+            last: if self.moody.left.load(Ordering::SeqCst) > 1_000 {
+                Duration::from_millis(100)
+            } else {
+                Duration::from_secs(60)
+            },
+            instance: "pod".to_owned(),
+            seed: Seed(1),
+        };
+        tokio::spawn(keep.run(self.told.clone()))
+    }
+
+    fn tell(&self, count: usize) {
+        let told = |at: usize| Transition::clone(&transition(self.clock.now(), &format!("message {at}")));
+        self.transitions.tell((0..count).map(told).collect());
+    }
+
+    async fn messages(&self) -> Vec<String> {
+        let now = self.clock.now();
+        let since = Time(now.0 - 3_600_000);
+        let found = self.store.read(since, now, |_| true).await.unwrap();
+        assert!(found.unread.is_empty(), "{:?}", found.unread);
+        found.lines.into_iter().map(|line| line.message).collect()
+    }
+
+    fn dropped(&self) -> u64 {
+        self.metrics.dropped.with_label_values(&["history"]).get()
+    }
+
+    async fn until_written(&self, count: u64) {
+        while self.metrics.history.written.get() < count {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_was_told_before_the_end_is_put_away_at_the_end() {
+    let stage = Stage::set(Mood::Well, 0);
+    let task = stage.begin(Duration::from_hours(1));
+    stage.tell(5_000);
+    stage.told.cancel();
+    task.await.unwrap();
+    assert_eq!(stage.messages().await.len(), 5_000);
+    // By number two full batches at least, and none of one transition each.
+    let puts = stage.moody.puts.load(Ordering::SeqCst);
+    assert!((3..=4).contains(&puts), "{puts} batches");
+    assert_eq!((stage.dropped(), stage.metrics.history.waiting.get()), (0, 0));
+}
+
+#[tokio::test]
+async fn they_are_put_away_when_they_are_old_enough() {
+    let stage = Stage::set(Mood::Well, 0);
+    let task = stage.begin(Duration::from_millis(50));
+    stage.tell(3);
+    stage.until_written(3).await;
+    assert_eq!(stage.messages().await, ["message 0", "message 1", "message 2"]);
+    assert!(stage.metrics.history.last.get() > 0.0);
+    stage.told.cancel();
+    task.await.unwrap();
+}
+
+#[tokio::test]
+async fn a_store_that_refuses_is_told_and_loses_nothing_that_fits() {
+    let stage = Stage::set(Mood::Refuses, 1);
+    let task = stage.begin(Duration::ZERO);
+    stage.tell(10);
+    stage.until_written(10).await;
+    assert_eq!(stage.metrics.history.batches.with_label_values(&["refused"]).get(), 1);
+    assert_eq!(stage.messages().await.len(), 10);
+    stage.told.cancel();
+    task.await.unwrap();
+    assert_eq!(stage.dropped(), 0);
+}
+
+#[tokio::test]
+async fn a_batch_whose_answer_was_lost_is_not_there_twice() {
+    let stage = Stage::set(Mood::Forgets, 1);
+    let task = stage.begin(Duration::ZERO);
+    stage.tell(10);
+    stage.until_written(10).await;
+    stage.told.cancel();
+    task.await.unwrap();
+    assert_eq!(stage.messages().await.len(), 10);
+    assert_eq!(stage.metrics.history.batches.with_label_values(&["failed"]).get(), 1);
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_tell_whether_a_key_is_new_is_written_all_the_same() {
+    let stage = Stage::set(Mood::CannotCompare, 0);
+    let task = stage.begin(Duration::ZERO);
+    stage.tell(4);
+    stage.told.cancel();
+    task.await.unwrap();
+    assert_eq!(stage.messages().await.len(), 4);
+}
+
+#[tokio::test]
+async fn what_is_told_is_either_put_away_or_counted_as_lost_however_much_it_is() {
+    let stage = Stage::set(Mood::Hangs, u32::MAX);
+    let task = stage.begin(Duration::ZERO);
+    for _ in 0..70 {
+        stage.tell(1_000);
+        tokio::task::yield_now().await;
+    }
+    let seen = || stage.dropped() + stage.metrics.history.waiting.get() as u64;
+    let all = async {
+        while seen() < 70_000 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), all).await.unwrap();
+    let waiting = stage.metrics.history.waiting.get() as usize;
+    assert!(waiting <= crate::history::batch::WAITING + crate::history::batch::BATCH, "{waiting}");
+    stage.told.cancel();
+    task.await.unwrap();
+    assert_eq!(stage.dropped(), 70_000);
+    assert!(stage.messages().await.is_empty());
+}
+
+#[tokio::test]
+async fn what_the_store_never_took_is_counted_at_the_end() {
+    let stage = Stage::set(Mood::Refuses, u32::MAX);
+    let task = stage.begin(Duration::from_hours(1));
+    stage.tell(7);
+    stage.told.cancel();
+    task.await.unwrap();
+    assert_eq!(stage.dropped(), 7);
+}

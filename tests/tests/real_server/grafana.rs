@@ -119,6 +119,9 @@ pub(crate) fn installed(name: &str) -> Result<PathBuf> {
     let (tests, cache) = (places::repository().join("tests"), places::repository().join(".cache"));
     let (source, folder) = (tests.join(name), cache.join(name));
     fs::create_dir_all(&folder)?;
+    // Several tests use one folder: the first installs, the others wait.
+    let turn = fs::File::create(folder.join("lock"))?;
+    turn.lock()?;
     let lock = fs::read(source.join("package-lock.json"))?;
     let fresh = fs::read(folder.join("installed.json")).is_ok_and(|installed| installed == lock);
     for file in ["package.json", "package-lock.json", "check.mjs"] {

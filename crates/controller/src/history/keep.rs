@@ -18,8 +18,6 @@ use crate::lease::Mandate;
 use crate::metrics::Meters;
 use crate::transitions::{Heard, Subscription};
 
-/// How an attempt to put a batch away may end, as `rollcall_history_batches_total{outcome}` has it.
-const OUTCOMES: [&str; 4] = ["written", "refused", "failed", "timeout"];
 /// One attempt takes no longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Between attempts.
@@ -69,9 +67,6 @@ impl Keep {
     pub(crate) async fn run(self, told: CancellationToken) {
         let Keep { store, mut transitions, clock, mandate, meters, every, last, instance, seed } = self;
         info!(url = store.url(), "history");
-        for outcome in OUTCOMES {
-            meters.batches.with_label_values(&[outcome]);
-        }
         let mut keeper = Keeper {
             store,
             mandate,

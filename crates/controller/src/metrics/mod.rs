@@ -88,6 +88,9 @@ pub(crate) struct Metrics {
     shown: Mutex<Shown>,
 }
 
+/// How an attempt to put a batch of the history away may end.
+const BATCH_OUTCOMES: [&str; 4] = ["written", "refused", "failed", "timeout"];
+
 /// How a write may end.
 const OUTCOMES: [&str; 10] = [
     "written",
@@ -265,6 +268,9 @@ impl Metrics {
             .gauges("build_info", "Always 1.", &["version"])?
             .with_label_values(&[env!("CARGO_PKG_VERSION")])
             .set(1);
+        for outcome in BATCH_OUTCOMES {
+            metrics.history.batches.with_label_values(&[outcome]);
+        }
         Ok(metrics)
     }
 

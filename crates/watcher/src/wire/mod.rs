@@ -1,4 +1,5 @@
-//! From JSON straight into the few fields that rules read. A wire type cannot fail: what it does not understand is absent.
+//! From JSON straight into the few fields that rules read. What is not understood is absent; no object of a JSON text fails,
+//! with one exception that no API server sends: metadata, spec or status as a string with half a surrogate pair in it.
 //!
 //! serde_json finds where each field of the object, of its metadata, spec and status ends, without recursion and without a
 //! look at what is inside; a cursor of our own walks into those that are read. So most of the text is passed over once.

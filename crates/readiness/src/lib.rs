@@ -11,6 +11,7 @@ mod kind;
 mod reason;
 pub mod rollup;
 mod rules;
+mod since;
 mod text;
 mod time;
 mod verdict;
@@ -24,6 +25,7 @@ pub use facts::{
 pub use holder::{Held, Holder, holder};
 pub use kind::Kind;
 pub use reason::{Counted, Custom, Reason};
+pub use since::{Moment, Since, since};
 pub use text::Text;
 pub use time::Time;
 pub use verdict::{Assessment, Level, Verdict};

@@ -69,6 +69,7 @@ fn take_in(reflector: &Reflector, engine: Option<&mut Engine>) {
         }
         for id in moved {
             if let Some(engine) = engine.as_deref_mut() {
+                reflector.date(id, NOW);
                 reflector.view(id, NOW, |view| engine.observe(NOW, id, view));
             }
         }

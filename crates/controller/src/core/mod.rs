@@ -118,6 +118,7 @@ impl Core {
     /// These objects moved.
     pub fn take_in(&mut self, now: Time, moved: &[ObjectId]) {
         for id in moved {
+            self.reflector.date(*id, now);
             let gone = self.reflector.view(*id, now, |view| {
                 self.engine.observe(now, *id, view);
                 view.is_none()

@@ -28,6 +28,10 @@ pub struct TreeNode {
     pub detail: String,
     /// Since when it has had this verdict, in milliseconds since the Unix epoch.
     pub since: i64,
+    /// Which moment that is: a field of the object, as in `conditions[Ready].lastTransitionTime`, or `seen`; empty where
+    /// nobody said.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub since_from: String,
     /// `critical` or `optional`; for a root, empty.
     pub role: &'static str,
     /// It will not get better by itself: failed for good by the API's own word, or beyond a limit.

@@ -13,7 +13,6 @@ use tokio_util::sync::CancellationToken;
 use watcher::reflector::Reflector;
 
 use super::shown::{Names, Row, Shown};
-use super::since::Since;
 use super::tree::{Node, Pick};
 use crate::core::{Core, Words, World};
 use crate::drive::Clock;
@@ -124,13 +123,9 @@ impl Desk {
         let (to, world) = oneshot::channel();
         self.asks.send(Ask::World(to)).await.ok().context("the loop is gone")?;
         let world = world.await.context("the loop is gone")?;
-        let (reflector, before) = (self.reflector.clone(), held.shown.clone());
+        let reflector = self.reflector.clone();
         // Sorting everybody takes a while where there are many: not on a thread that others wait for.
-        let made = tokio::task::spawn_blocking(move || {
-            let nothing = Since::default();
-            let before = before.as_ref().map_or(&nothing, |before| &before.since);
-            Shown::new(world, &reflector, &unready(&snapshot), before)
-        });
+        let made = tokio::task::spawn_blocking(move || Shown::new(world, &reflector, &unready(&snapshot)));
         let shown = Arc::new(made.await.context("failed to sort parents")?);
         let before = held.shown.replace(shown.clone());
         let done = self.clock.now();

@@ -7,11 +7,11 @@
 mod api;
 mod branch;
 mod desk;
+mod digests;
 mod gate;
 mod refusal;
 mod seen;
 mod shown;
-mod since;
 mod stream;
 #[cfg(test)]
 mod tests;

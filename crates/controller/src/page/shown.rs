@@ -9,7 +9,7 @@ use readiness::{Level, Time};
 use rustc_hash::{FxHashMap, FxHasher};
 use watcher::reflector::{Namespace, Reflector};
 
-use super::since::Since;
+use super::digests::digests;
 use super::tree::Place;
 use crate::core::{Words, World};
 
@@ -80,8 +80,6 @@ pub(super) struct Shown {
     pub(super) rows: Vec<Row>,
     /// Names of kinds and policies.
     pub(super) names: Arc<Names>,
-    /// Since when what is below them is not ready.
-    pub(super) since: Since,
     /// Where parents live, each place once.
     pub(super) places: Vec<Place>,
     /// What was said of some of them, asked once.
@@ -107,13 +105,12 @@ impl Shown {
         mut world: World,
         reflector: &Reflector,
         unready: &FxHashMap<(ObjectId, PolicyId), Time>,
-        before: &Since,
     ) -> Shown {
         world.edges.sort_unstable_by_key(|e| (e.parent, e.policy, e.child));
         let policies = world.policies.into_iter().map(|(id, words)| (id, words.name)).collect();
         let names = Arc::new(Names { kinds: world.kinds, policies });
-        let (since, digests) = Since::look(before, &world.edges, reflector, world.now);
-        let mut shown = Shown { now: world.now, names, since, edges: world.edges, ..Shown::default() };
+        let digests = digests(&world.edges, reflector, world.now);
+        let mut shown = Shown { now: world.now, names, edges: world.edges, ..Shown::default() };
         let rows = world.standings.iter().filter_map(|s| {
             let known = unready.get(&(s.parent, s.policy)).copied();
             row(reflector, s.parent, s.policy, s.answer, known)

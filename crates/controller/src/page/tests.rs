@@ -275,6 +275,7 @@ fn node(depth: usize, name: &str, kind: u16) -> tree::Node {
         reason: String::new(),
         detail: String::new(),
         since: None,
+        since_from: None,
         optional: false,
         uid: None,
         policy: String::new(),

@@ -28,9 +28,12 @@ pub(super) struct Node {
     pub(super) reason: String,
     /// The reason, for people.
     pub(super) detail: String,
-    /// Since when, in milliseconds since the Unix epoch, where that is known.
+    /// Since when it has not been ready, in milliseconds since the Unix epoch; of a parent, also since when it has.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) since: Option<i64>,
+    /// Which moment that is, where it is not the parent's own condition: the object's field, `seen` or `firstSeen`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) since_from: Option<String>,
     /// It is only shown.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) optional: bool,
@@ -116,6 +119,7 @@ impl Pick<'_> {
         let shown = self.shown;
         let (mut node, own) = self.reflector.read(edge.child, |object| {
             let verdict = object.through(edge.lens).at(shown.now);
+            let since = object.since(edge.lens).filter(|_| verdict.level != Level::Ready);
             let node = Node {
                 depth,
                 kind: shown.names.kind(object.kind).to_owned(),
@@ -125,7 +129,8 @@ impl Pick<'_> {
                 verdict: verdict.level.word(),
                 reason: verdict.reason.token().to_owned(),
                 detail: verdict.reason.to_string(),
-                since: None,
+                since: since.map(|since| since.at.0),
+                since_from: since.map(|since| since.from.to_string()),
                 optional: edge.role == Role::Optional,
                 uid: None,
                 policy: String::new(),
@@ -137,20 +142,15 @@ impl Pick<'_> {
         })?;
         // A parent that is deleted or stuck counts as that, whatever stands below it.
         let overridden = matches!(own, Level::Terminating | Level::Stuck) && depth > 0;
-        match row {
-            Some(row) => {
-                node.uid = Some(row.uid.to_string());
-                shown.names.policy(row.policy).clone_into(&mut node.policy);
-                if overridden {
-                    node.since = shown.since.of(edge.child, own).map(|s| s.0);
-                } else {
-                    node.verdict = row.level().word();
-                    row.answer.reason.word().clone_into(&mut node.reason);
-                    node.detail = format!("{} of {} ready", row.answer.ready, row.answer.total);
-                    node.since = row.since.map(|s| s.0);
-                }
+        if let Some(row) = row {
+            node.uid = Some(row.uid.to_string());
+            shown.names.policy(row.policy).clone_into(&mut node.policy);
+            if !overridden {
+                node.verdict = row.level().word();
+                row.answer.reason.word().clone_into(&mut node.reason);
+                node.detail = format!("{} of {} ready", row.answer.ready, row.answer.total);
+                (node.since, node.since_from) = (row.since.map(|s| s.0), None);
             }
-            None => node.since = shown.since.of(edge.child, own).map(|s| s.0),
         }
         Some(node)
     }

@@ -1,34 +1,35 @@
 //! Since when an object has been as it is, as far as it says so itself: nobody was looking before.
 
 use controller::core::TreeNode;
-use readiness::{Branch, Condition, Kind, Level, Limits, Time, Truth, why};
+use readiness::{Condition, Kind, Limits, Moment, Since, Text, Truth, assess};
 use watcher::Parent;
 
 use super::gather::group;
 
-/// The moment, where the object tells.
-pub(super) fn since(object: &Parent, node: &TreeNode) -> Option<Time> {
+/// The moment, and which of its fields tells it.
+pub(super) fn since(object: &Parent, node: &TreeNode) -> Option<Since> {
     let facts = &object.child.facts;
-    if facts.deleted.is_some() {
-        return facts.deleted;
-    }
     let conditions = &facts.status.conditions;
-    if !node.policy.is_empty() {
+    if !node.policy.is_empty() && facts.deleted.is_none() {
         // A verdict of ours that the parent says already.
-        return conditions.iter().find(|c| *c.reason == *node.reason).and_then(|c| c.since);
+        return conditions.iter().find(|c| *c.reason == *node.reason).and_then(turned);
     }
-    let (assessment, branch) =
-        why(Kind::of(group(object), &object.child.meta.kind), facts, &Limits::default());
-    let decided = match branch {
-        Branch::Condition(condition) => condition.since,
-        _ => None,
-    };
-    let ready = assessment.verdict.level == Level::Ready;
-    let says = |c: &&Condition| {
-        let main = matches!(&*c.name, "Ready" | "Available" | "Complete" | "PodScheduled");
-        main && (c.status == Truth::True) == ready
-    };
-    decided.or_else(|| conditions.iter().find(says).and_then(|c| c.since)).or(facts.status.finished)
+    let ready = node.verdict == "Ready";
+    let kind = Kind::of(group(object), &object.child.meta.kind);
+    let verdict = assess(kind, facts, &Limits::default()).verdict;
+    if !ready {
+        // A rule of a user may see it otherwise than its fields do; that it is being deleted is no matter of rules.
+        let agrees = verdict.level != readiness::Level::Ready || facts.deleted.is_some();
+        return agrees.then(|| readiness::since(kind, facts, &verdict)).flatten();
+    }
+    let says =
+        |c: &&Condition| matches!(&*c.name, "Ready" | "Available" | "Complete") && c.status == Truth::True;
+    let finished = facts.status.finished.map(|at| Since { at, from: Moment::End });
+    conditions.iter().find(says).and_then(turned).or(finished)
+}
+
+fn turned(condition: &Condition) -> Option<Since> {
+    Some(Since { at: condition.since?, from: Moment::Condition(Text::new(&condition.name)) })
 }
 
 #[cfg(test)]
@@ -43,13 +44,13 @@ mod tests {
         let value =
             json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata, "status": status });
         let text = RawValue::from_string(value.to_string()).unwrap();
-        since(&Parent { child: Child::read(&text), text }, node).map(|time| time.to_string())
+        since(&Parent { child: Child::read(&text), text }, node).map(|since| since.at.to_string())
     }
 
     #[test]
     fn what_decided_says_since_when() {
         let at = |hour: u8| format!("2026-01-01T0{hour}:00:00Z");
-        let leaf = TreeNode::default();
+        let leaf = TreeNode { verdict: "Failed", ..TreeNode::default() };
         let unready = json!({ "phase": "Running", "conditions": [
             { "type": "PodScheduled", "status": "True", "lastTransitionTime": at(1) },
             { "type": "Ready", "status": "False", "lastTransitionTime": at(2) },
@@ -58,6 +59,16 @@ mod tests {
         let leaving = json!({ "deletionTimestamp": at(3) });
         assert_eq!(told("Pod", &leaving, &unready, &leaf), Some(at(3)));
         assert_eq!(told("Pod", &json!({}), &json!({}), &leaf), None, "nobody knows");
+        let well = TreeNode { verdict: "Ready", ..TreeNode::default() };
+        let ready = json!({ "phase": "Running", "conditions": [
+            { "type": "Ready", "status": "True", "lastTransitionTime": at(5) },
+        ] });
+        assert_eq!(told("Pod", &json!({}), &ready, &well), Some(at(5)));
+        assert_eq!(
+            told("Pod", &json!({}), &ready, &leaf),
+            None,
+            "a rule of a user sees more than its fields say"
+        );
         let parent =
             TreeNode { policy: "p".to_owned(), reason: "ChildrenFailed".to_owned(), ..TreeNode::default() };
         let own = json!({ "conditions": [

@@ -119,9 +119,11 @@ async fn watch(cluster: &mut Cluster, targets: &[Target], args: &TreeArgs) -> an
     }
 }
 
-/// Since when each has been as it is; 0 where nobody knows.
+/// Since when each has been as it is, and which field says so; 0 where nobody knows.
 fn date(node: &mut TreeNode, index: &Index<'_>) {
-    node.since = index.get(node).and_then(|object| since(object, node)).map_or(0, |time| time.0);
+    let since = index.get(node).and_then(|object| since(object, node));
+    node.since_from = since.as_ref().map(|since| since.from.to_string()).unwrap_or_default();
+    node.since = since.map_or(0, |since| since.at.0);
     for child in &mut node.children {
         date(child, index);
     }

@@ -51,6 +51,7 @@ impl Reflector {
         if !lends.is_empty() {
             row.aside.get_or_insert_default().lends = lends;
         }
+        row.say_since(interest, &child.facts);
         let finalizers = row.finalizers;
         let applied = self.put(uid, row);
         if let Some((generation, before)) = generation
@@ -102,8 +103,9 @@ impl Reflector {
             if slot.row.as_ref().is_some_and(|old| new.version < old.version) {
                 return Some((Applied::Stale, new.links, false));
             }
-            if let Some(old) = &slot.row {
-                new.inherit(old);
+            match &slot.row {
+                Some(old) => new.inherit(old),
+                None => new.is_first_seen(),
             }
             let outcome = match &slot.row {
                 Some(old) if same(old, &new) => Applied::Same,

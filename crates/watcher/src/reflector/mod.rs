@@ -15,6 +15,7 @@ mod parent;
 mod refined;
 mod row;
 mod selectors;
+mod since;
 mod slots;
 mod view;
 

@@ -39,8 +39,10 @@ impl Reflector {
 }
 
 impl Row {
-    /// What was found below the object still explains it, where its spec is the same.
+    /// Since when it has not been ready goes on. What was found below the object still explains it, where its spec is the
+    /// same.
     pub(super) fn inherit(&mut self, old: &Row) {
+        self.inherit_since(old);
         if self.is_remembered() {
             return;
         }

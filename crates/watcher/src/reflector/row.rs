@@ -1,7 +1,7 @@
 //! One row: what is known of one object.
 
 use aggregator::{KindId, Link, PolicyId, SelectorId};
-use readiness::{Assessment, Time};
+use readiness::{Assessment, Level, Since, Time};
 
 use super::memory::Remembered;
 use super::parent::ParentRow;
@@ -47,6 +47,8 @@ pub(super) struct Aside {
     pub(super) lends: Box<[(PolicyId, SelectorId)]>,
     /// It is gone: this is what is remembered of it.
     pub(super) remembered: Option<Remembered>,
+    /// Since when it has not been ready, through each lens; none at all where it is ready through all.
+    pub(super) since: Vec<Option<Since>>,
 }
 
 impl Aside {
@@ -109,6 +111,16 @@ impl Row {
         }
     }
 
+    /// Since when it has not been ready through a lens; `None` where it is.
+    pub fn since(&self, lens: u8) -> Option<&Since> {
+        self.aside.as_ref()?.since.get(usize::from(lens))?.as_ref()
+    }
+
+    /// It counts for somebody, and through some lens it is not ready or may become so by itself.
+    pub(super) fn is_unready(&self) -> bool {
+        !self.links.as_slice().is_empty() && self.assessments().any(unready)
+    }
+
     pub(super) fn assessments(&self) -> impl Iterator<Item = &Assessment> {
         std::iter::once(&self.assessment).chain(self.aside.iter().flat_map(|a| &a.beside))
     }
@@ -117,4 +129,9 @@ impl Row {
     pub(super) fn recheck(&self, now: Time) -> Option<Time> {
         self.assessments().filter_map(|a| a.then.as_ref().map(|t| t.0)).filter(|at| *at > now).min()
     }
+}
+
+/// It is not ready, or may become so by itself.
+pub(super) fn unready(assessment: &Assessment) -> bool {
+    assessment.verdict.level != Level::Ready || assessment.then.is_some()
 }

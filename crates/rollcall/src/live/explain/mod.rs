@@ -165,7 +165,7 @@ impl Inquiry<'_> {
     }
 
     fn since(&self, node: &TreeNode) -> Option<String> {
-        Some(since(self.index.get(node)?, node)?.to_string())
+        Some(since(self.index.get(node)?, node)?.at.to_string())
     }
 
     async fn cause(&self, ask: &mut Ask, asked: &Lead<'_>, lead: &Lead<'_>) -> Cause {

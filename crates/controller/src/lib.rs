@@ -19,6 +19,8 @@ mod events;
 #[cfg(feature = "history")]
 pub mod history;
 #[cfg(feature = "io")]
+pub mod inspect;
+#[cfg(feature = "io")]
 mod kinds;
 #[cfg(feature = "io")]
 pub mod lease;

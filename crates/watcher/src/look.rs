@@ -92,7 +92,22 @@ pub async fn look_all<K: Wire>(
     Listing::new(kind, namespace, labels, JSON).all(client).await
 }
 
-/// The same with nothing but metadata, which costs the server and the network a fraction.
+/// Of these objects at most so many, whichever the server names first.
+pub async fn look_some<K: Wire>(
+    client: &kube::Client,
+    kind: &ApiKind,
+    namespace: Option<&str>,
+    labels: Option<&str>,
+    most: u32,
+) -> Result<Vec<K>, LookError> {
+    let listing = Listing::new(kind, namespace, labels, JSON);
+    let body = get(client, &listing.what, &listing.target(Some(most), None), JSON).await?;
+    let mut some = Vec::new();
+    listing.page(&body, &mut some)?;
+    Ok(some)
+}
+
+/// All of them with nothing but metadata, which costs the server and the network a fraction.
 pub async fn look_metadata(
     client: &kube::Client,
     kind: &ApiKind,

@@ -58,6 +58,7 @@ struct Parts {
     streams: Arc<Semaphore>,
     /// Live reads for those who look closer.
     looks: Semaphore,
+    around: branch::Around,
     stop: CancellationToken,
 }
 
@@ -98,6 +99,7 @@ impl Page {
             metrics,
             streams: Arc::new(Semaphore::new(STREAMS)),
             looks: Semaphore::new(branch::AT_ONCE),
+            around: branch::Around::default(),
             stop,
         }))
     }
@@ -122,6 +124,7 @@ impl Page {
             .route("/api/v1/parents", get(api::parents))
             .route("/api/v1/parents/{uid}", get(api::parent))
             .route("/api/v1/parents/{uid}/branch", get(branch::branch))
+            .route("/api/v1/parents/{uid}/around", get(branch::around))
             .route("/api/v1/stream", get(stream::stream))
             .layer(axum::middleware::map_response(guarded))
             .with_state(self)

@@ -8,6 +8,7 @@ use anyhow::bail;
 use api::ReadinessPolicySpec;
 use api::policy::ParentSpec;
 use controller::core::TreeNode;
+use controller::inspect::ask::Ask;
 use controller::offline::roll_up;
 use controller::policies::{Compiled, Found, GroupRule, compile, read_file};
 use futures::{StreamExt, stream};
@@ -17,8 +18,9 @@ use rules::{Rule, Spec};
 use watcher::wire::Child;
 use watcher::{ApiKind, Cause, LookError, Parent, look_all, resolve};
 
+pub(super) use controller::inspect::group;
+
 use super::ScopeArgs;
-use super::ask::Ask;
 use super::pick::Index;
 use super::target::{KindName, Target};
 use crate::text::say;
@@ -296,11 +298,6 @@ fn told(error: &LookError) -> String {
         Cause::Forbidden => "you may not list it".to_owned(),
         _ => error.to_string(),
     }
-}
-
-/// The API group of an object.
-pub(super) fn group(object: &Parent) -> &str {
-    object.child.meta.api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
 /// An object judged by itself.

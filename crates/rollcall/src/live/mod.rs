@@ -1,13 +1,10 @@
 //! A live cluster, read with the user's own rights and rolled up here: no service has to run for it.
 
-mod ask;
-pub(crate) mod command;
 mod doctor;
 mod explain;
 mod follow;
 mod gather;
 mod history;
-mod managers;
 mod pick;
 mod since;
 mod target;

@@ -1,5 +1,7 @@
 //! One object as checks look at it: what identifies it, how large it is, who wrote what. Its text is not kept.
 
+use controller::inspect::command::Object;
+use controller::inspect::managers::{Manager, managers, of_finalizer};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -7,8 +9,6 @@ use watcher::status::{Guarded, ListShape, ParentStatus, Wanted, guarded_patch, r
 use watcher::wire::{Child, Meta};
 use watcher::{ApiKind, Wire};
 
-use super::super::command::Object;
-use super::super::managers::managers;
 use crate::eval::{decode, title};
 
 /// One object.
@@ -111,7 +111,7 @@ impl Seen {
             ..Seen::default()
         };
         for name in &child.meta.finalizers {
-            if let Some(manager) = super::super::managers::of_finalizer(&metadata, name) {
+            if let Some(manager) = of_finalizer(&metadata, name) {
                 seen.holders.push((name.to_string(), manager.to_owned()));
             }
         }
@@ -164,7 +164,7 @@ fn annotations(object: &Value) -> Vec<(String, usize)> {
 }
 
 fn writers(object: &Value) -> Vec<Writer> {
-    let writer = |manager: super::super::managers::Manager<'_>| Writer {
+    let writer = |manager: Manager<'_>| Writer {
         name: manager.name.to_owned(),
         conditions: manager.owns_leaf(&["f:status", "f:conditions"]),
         main: manager.subresource.is_empty(),

@@ -1,6 +1,6 @@
 //! What would change a verdict, and what a person can look at or do, by the reason that it carries.
 
-use super::super::command::Object;
+use controller::inspect::command::Object;
 
 /// What decided about a parent.
 pub(super) fn branch(reason: &str) -> &'static str {

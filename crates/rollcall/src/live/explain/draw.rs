@@ -163,8 +163,8 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::super::Named;
-    use super::super::holders::{Holder, WARNING};
     use super::*;
+    use controller::inspect::holders::{Holder, WARNING};
 
     fn named(kind: &str, name: &str) -> Named {
         let [group, kind, namespace, name] = ["", kind, "shop", name].map(str::to_owned);

@@ -1,27 +1,27 @@
 //! `rollcall explain`: the root causes first, and what is known of each.
 
 mod advice;
-mod below;
 mod draw;
-mod events;
-mod holders;
 mod leads;
 mod ruling;
 
-use std::collections::BTreeSet;
 use std::process::ExitCode;
 
 use anyhow::bail;
 use clap::Args;
 use controller::args::ClusterArgs;
 use controller::core::TreeNode;
+use controller::inspect;
+use controller::inspect::ask::Ask;
+use controller::inspect::below::Owned;
+use controller::inspect::command::Object;
+use controller::inspect::events::Event;
+use controller::inspect::holders::{self, Holder};
 use controller::policies::{Compiled, GroupRule};
 use readiness::{Limits, Time};
 use serde::Serialize;
 use watcher::Parent;
 
-use super::ask::Ask;
-use super::command::Object;
 use super::gather::Cluster;
 use super::pick::Index;
 use super::since::since;
@@ -29,9 +29,6 @@ use super::{ScopeArgs, open};
 use crate::eval::{Output, now};
 use crate::look::Look;
 use crate::text::{put, say};
-use below::Owned;
-use events::Event;
-use holders::Holder;
 use leads::{Lead, causes, seek};
 use ruling::{Ruling, Value, ruling};
 
@@ -216,14 +213,7 @@ impl Inquiry<'_> {
         if let Ok(value) = serde_json::from_str(found.text.get()) {
             cause.holders = holders::holders(&value, object);
         }
-        cause.owns = below::look(ask, &self.cluster.client, found, &limits).await;
-        let mut events = ask.events(object.namespace, &found.child.meta.uid).await;
-        let uids: BTreeSet<&str> =
-            cause.owns.iter().map(|owned| &*owned.uid).filter(|uid| !uid.is_empty()).collect();
-        for uid in uids {
-            events.extend(ask.events(object.namespace, uid).await);
-        }
-        cause.events = events::latest(&events);
+        (cause.owns, cause.events) = inspect::around(ask, &self.cluster.client, found, &limits).await;
     }
 
     /// The rule that its parent's policy has for it, and the limits of that policy.

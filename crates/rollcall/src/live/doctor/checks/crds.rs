@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::finding::{Finding, Severity};
 use super::super::world::{World, kind_of};
 use crate::generate::missing_defaults;
-use crate::live::command::quoted;
+use controller::inspect::command::quoted;
 
 pub(super) const NAME: &str = "crd";
 

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use super::super::finding::{Finding, Severity};
 use super::super::seen::Seen;
 use super::super::world::World;
-use crate::live::command::quoted;
+use controller::inspect::command::quoted;
 
 pub(super) const NAME: &str = "copied-label";
 

@@ -3,7 +3,7 @@
 use super::super::finding::{Finding, Severity};
 use super::super::seen::Seen;
 use super::super::world::World;
-use crate::live::command::quoted;
+use controller::inspect::command::quoted;
 
 pub(super) const NAME: &str = "orphaned-entry";
 

@@ -3,35 +3,38 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::super::command::Object;
-use super::super::managers::of_finalizer;
+use super::command::Object;
+use super::managers::of_finalizer;
 
 /// What is said beside every such command.
-pub(super) const WARNING: &str =
+pub const WARNING: &str =
     "only where whoever holds it is gone for good: what it was to clean up stays behind";
 
 /// A finalizer and who is behind it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Holder {
-    pub(super) finalizer: String,
+pub struct Holder {
+    /// Its name.
+    pub finalizer: String,
     /// Since when it holds: since its object is to be deleted.
-    pub(super) since: String,
-    /// By its name.
+    pub since: String,
+    /// Who is behind it, by its name.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) likely: Option<&'static str>,
+    pub likely: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) waits_for: Option<&'static str>,
+    /// What for that one waits.
+    pub waits_for: Option<&'static str>,
     /// The field manager that alone set it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) manager: Option<String>,
-    /// Never run here.
-    pub(super) release: String,
-    pub(super) warning: &'static str,
+    pub manager: Option<String>,
+    /// A command that takes it off. Never run here.
+    pub release: String,
+    /// What is said beside it.
+    pub warning: &'static str,
 }
 
 /// All of an object that is being deleted; none of one that is not.
-pub(super) fn holders(value: &Value, object: &Object<'_>) -> Vec<Holder> {
+pub fn holders(value: &Value, object: &Object<'_>) -> Vec<Holder> {
     let Some(since) = value["metadata"]["deletionTimestamp"].as_str() else { return Vec::new() };
     let names = value["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let holder = |(at, name): (usize, &str)| {

@@ -4,16 +4,20 @@ use serde_json::Value;
 
 /// One field manager's share of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Manager<'o> {
-    pub(super) name: &'o str,
-    pub(super) operation: &'o str,
-    pub(super) subresource: &'o str,
-    pub(super) time: &'o str,
+pub struct Manager<'o> {
+    /// What it calls itself.
+    pub name: &'o str,
+    /// `Apply` or `Update`.
+    pub operation: &'o str,
+    /// As in `status`; empty for the object itself.
+    pub subresource: &'o str,
+    /// When it last wrote.
+    pub time: &'o str,
     fields: &'o Value,
 }
 
 /// All of them, in the order of the object.
-pub(super) fn managers(object: &Value) -> impl Iterator<Item = Manager<'_>> {
+pub fn managers(object: &Value) -> impl Iterator<Item = Manager<'_>> {
     let all = object["metadata"]["managedFields"].as_array().into_iter().flatten();
     all.filter_map(|entry| {
         let text = |key: &str| entry[key].as_str().unwrap_or_default();
@@ -25,14 +29,14 @@ pub(super) fn managers(object: &Value) -> impl Iterator<Item = Manager<'_>> {
 
 impl Manager<'_> {
     /// It owns what stands at the end of this path, as in `["f:metadata", "f:finalizers"]`.
-    pub(super) fn owns(&self, path: &[&str]) -> bool {
+    pub fn owns(&self, path: &[&str]) -> bool {
         path.iter().try_fold(self.fields, |fields, key| fields.get(*key)).is_some()
     }
 }
 
 impl Manager<'_> {
     /// It owns what stands there as a whole, not entries of it by their keys.
-    pub(super) fn owns_leaf(&self, path: &[&str]) -> bool {
+    pub fn owns_leaf(&self, path: &[&str]) -> bool {
         let leaf =
             path.iter().try_fold(self.fields, |fields, key| fields.get(*key)).and_then(Value::as_object);
         leaf.is_some_and(|fields| !fields.keys().any(|key| key.starts_with("k:")))
@@ -40,7 +44,7 @@ impl Manager<'_> {
 }
 
 /// The one manager that set this finalizer; `None` where it is not clear.
-pub(super) fn of_finalizer<'o>(object: &'o Value, finalizer: &str) -> Option<&'o str> {
+pub fn of_finalizer<'o>(object: &'o Value, finalizer: &str) -> Option<&'o str> {
     let key = format!("v:{}", Value::from(finalizer));
     let mut names: Vec<_> = managers(object)
         .filter(|manager| manager.owns(&["f:metadata", "f:finalizers", &key]))

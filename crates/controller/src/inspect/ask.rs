@@ -5,26 +5,57 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use watcher::ApiKind;
 
+/// What is read beside the object itself, as it is named where it may not be read.
+pub const PODS: &str = "Pods";
+/// The same.
+pub const CLAIM: &str = "PersistentVolumeClaims";
+/// The same.
+pub const SETS: &str = "ReplicaSets";
+/// The same.
+pub const EVENTS: &str = "Events";
+
 /// Asks, and remembers what was refused.
-pub(super) struct Ask {
+pub struct Ask {
     client: kube::Client,
+    /// Who is refused, where the API server refuses: `you`, `Rollcall`.
+    who: &'static str,
+    /// Not asked for at all: who looks may not read it.
+    barred: BTreeSet<&'static str>,
     /// What could not be read, and why, each once.
-    pub(super) refused: BTreeSet<String>,
+    pub refused: BTreeSet<String>,
 }
 
 impl Ask {
-    pub(super) fn new(client: kube::Client) -> Ask {
-        Ask { client, refused: BTreeSet::new() }
+    /// With the rights of whoever runs this.
+    pub fn new(client: kube::Client) -> Ask {
+        Ask { client, who: "you", barred: BTreeSet::new(), refused: BTreeSet::new() }
+    }
+
+    /// With Rollcall's rights, for somebody who may not read what is `barred`.
+    pub fn on_behalf(client: kube::Client, barred: BTreeSet<&'static str>) -> Ask {
+        Ask { client, who: "Rollcall", barred, refused: BTreeSet::new() }
+    }
+
+    /// Whether this may be asked for; if not, that is noted.
+    pub fn may(&mut self, what: &str) -> bool {
+        let barred = self.barred.contains(what);
+        if barred {
+            self.refused.insert(format!("{what}: you may not read them here"));
+        }
+        !barred
     }
 
     /// What stands at this path; nothing where there is nothing, or it may not be read.
-    pub(super) async fn get(&mut self, what: &str, path: &str) -> Option<Value> {
+    pub async fn get(&mut self, what: &str, path: &str) -> Option<Value> {
+        if !self.may(what) {
+            return None;
+        }
         let request = http::Request::get(path).body(Vec::new());
         match self.client.request::<Value>(request.ok()?).await {
             Ok(value) => Some(value),
             Err(kube::Error::Api(status)) if status.code == 404 => None,
             Err(kube::Error::Api(status)) if status.code == 403 => {
-                self.refused.insert(format!("{what}: you may not read it"));
+                self.refused.insert(format!("{what}: {} may not read it", self.who));
                 None
             }
             Err(error) => {
@@ -35,7 +66,7 @@ impl Ask {
     }
 
     /// The items of a list.
-    pub(super) async fn list(&mut self, what: &str, path: &str) -> Vec<Value> {
+    pub async fn list(&mut self, what: &str, path: &str) -> Vec<Value> {
         let items = self.get(what, path).await.and_then(|mut list| match list["items"].take() {
             Value::Array(items) => Some(items),
             _ => None,
@@ -44,17 +75,17 @@ impl Ask {
     }
 
     /// The Events about an object, of which there may be none left.
-    pub(super) async fn events(&mut self, namespace: &str, uid: &str) -> Vec<Value> {
+    pub async fn events(&mut self, namespace: &str, uid: &str) -> Vec<Value> {
         // What lives in no namespace has its Events in this one.
         let namespace = if namespace.is_empty() { "default" } else { namespace };
         let field = encoded(&format!("involvedObject.uid={uid}"));
-        self.list("Events", &format!("/api/v1/namespaces/{namespace}/events?fieldSelector={field}&limit=100"))
+        self.list(EVENTS, &format!("/api/v1/namespaces/{namespace}/events?fieldSelector={field}&limit=100"))
             .await
     }
 }
 
 /// A kind of Kubernetes' own that lives in namespaces.
-pub(super) fn built_in(group: &str, kind: &str, plural: &str) -> ApiKind {
+pub fn built_in(group: &str, kind: &str, plural: &str) -> ApiKind {
     ApiKind {
         group: group.to_owned(),
         version: "v1".to_owned(),
@@ -66,7 +97,7 @@ pub(super) fn built_in(group: &str, kind: &str, plural: &str) -> ApiKind {
 }
 
 /// A value in a query.
-pub(super) fn encoded(value: &str) -> String {
+pub fn encoded(value: &str) -> String {
     use std::fmt::Write;
     value.bytes().fold(String::with_capacity(value.len()), |mut out, byte| {
         match byte {

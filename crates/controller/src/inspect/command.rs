@@ -4,40 +4,46 @@ use serde_json::{Value, json};
 
 /// An object as kubectl is told of it.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Object<'o> {
-    pub(crate) group: &'o str,
-    pub(crate) kind: &'o str,
-    pub(crate) namespace: &'o str,
-    pub(crate) name: &'o str,
+pub struct Object<'o> {
+    /// API group; empty for the core group.
+    pub group: &'o str,
+    /// Kind.
+    pub kind: &'o str,
+    /// Namespace; empty for what lives in none.
+    pub namespace: &'o str,
+    /// Name.
+    pub name: &'o str,
 }
 
 impl Object<'_> {
-    pub(crate) fn is(&self, kind: &str) -> bool {
+    /// It is of this kind.
+    pub fn is(&self, kind: &str) -> bool {
         self.kind == kind
     }
 
-    pub(crate) fn name(&self) -> String {
+    /// Its name, as a shell reads it.
+    pub fn name(&self) -> String {
         quoted(self.name)
     }
 
     /// `kubectl -n shop describe deployment.apps web`
-    pub(crate) fn kubectl(&self, verb: &str) -> String {
+    pub fn kubectl(&self, verb: &str) -> String {
         format!("kubectl{} {verb} {} {}", self.scope(), quoted(&self.resource()), quoted(self.name))
     }
 
     /// `kubectl -n shop logs job/seed`
-    pub(crate) fn logs(&self, how: &str) -> String {
+    pub fn logs(&self, how: &str) -> String {
         let what = quoted(&format!("{}/{}", self.kind.to_lowercase(), self.name));
         format!("kubectl{} logs {what} {how}", self.scope())
     }
 
     /// A patch, which is printed and never sent.
-    pub(crate) fn patch(&self, ops: &Value) -> String {
+    pub fn patch(&self, ops: &Value) -> String {
         self.kubectl("patch") + " --type=json -p " + &quoted(&ops.to_string())
     }
 
     /// Takes a finalizer off: only if it still stands there.
-    pub(crate) fn release(&self, at: usize, finalizer: &str) -> String {
+    pub fn release(&self, at: usize, finalizer: &str) -> String {
         let path = format!("/metadata/finalizers/{at}");
         self.patch(&json!([
             { "op": "test", "path": path, "value": finalizer },
@@ -56,7 +62,7 @@ impl Object<'_> {
 }
 
 /// A word as a shell reads it: as it is, or in quotes.
-pub(crate) fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._/:@=,".contains(&b);
     if !word.is_empty() && word.bytes().all(plain) {
         word.to_owned()

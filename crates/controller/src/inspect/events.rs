@@ -9,21 +9,26 @@ const SHOWN: usize = 5;
 /// One Event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Event {
-    pub(super) at: String,
-    pub(super) r#type: String,
-    pub(super) reason: String,
+pub struct Event {
+    /// When it was last seen.
+    pub at: String,
+    /// `Normal` or `Warning`.
+    pub r#type: String,
+    /// The reason as a CamelCase word.
+    pub reason: String,
     /// As `Pod web-0`.
-    pub(super) about: String,
-    pub(super) from: String,
-    pub(super) message: String,
+    pub about: String,
+    /// Who said so.
+    pub from: String,
+    /// What is said.
+    pub message: String,
     /// How often, where more than once.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) count: Option<u64>,
+    pub count: Option<u64>,
 }
 
 /// The latest of these, newest first.
-pub(super) fn latest(events: &[Value]) -> Vec<Event> {
+pub fn latest(events: &[Value]) -> Vec<Event> {
     let mut all: Vec<Event> = events.iter().map(read).collect();
     all.sort_by(|a, b| (&b.at, &a.about, &a.reason).cmp(&(&a.at, &b.about, &b.reason)));
     all.truncate(SHOWN);

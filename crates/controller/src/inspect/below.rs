@@ -1,39 +1,38 @@
 //! What a leaf owns, and what of it explains why the leaf is not ready: pods, their containers and claims, ReplicaSets.
 
-use controller::core::below::{is_of, selector};
 use readiness::{Kind, Level, Limits, assess};
 use serde::Serialize;
 use serde_json::Value;
-use watcher::{Parent, look_all};
+use watcher::{Parent, look_some};
 
-use super::super::ask::{Ask, built_in, encoded};
-use super::super::gather::group;
+use super::ask::{Ask, CLAIM, PODS, SETS, built_in, encoded};
+use crate::core::below::{is_of, selector};
 
 /// So many pods are told about: the worst.
-const PODS: usize = 3;
+const TOLD: usize = 3;
+/// So many pods of one workload are looked at.
+const LOOKED_AT: u32 = 500;
+/// So many claims of one pod.
+const CLAIMS: usize = 8;
 /// So many parts of the message of a pod.
 const PARTS: usize = 4;
 
 /// Something below a leaf.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Owned {
+pub struct Owned {
     /// As `Pod web-0`.
-    pub(super) object: String,
-    pub(super) says: String,
+    pub object: String,
+    /// What is the matter with it.
+    pub says: String,
     /// Its Events belong to the story.
     #[serde(skip)]
-    pub(super) uid: String,
+    pub uid: String,
 }
 
 /// Looks below an object of Kubernetes' own; nothing below any other.
-pub(super) async fn look(
-    ask: &mut Ask,
-    client: &kube::Client,
-    object: &Parent,
-    limits: &Limits,
-) -> Vec<Owned> {
-    let kind = Kind::of(group(object), &object.child.meta.kind);
+pub async fn look(ask: &mut Ask, client: &kube::Client, object: &Parent, limits: &Limits) -> Vec<Owned> {
+    let kind = Kind::of(super::group(object), &object.child.meta.kind);
     let meta = &object.child.meta;
     let mut found = Vec::new();
     if kind == Kind::Pod {
@@ -44,11 +43,15 @@ pub(super) async fn look(
         return found;
     }
     let Some(selector) = selector(&object.text).filter(|_| kind.owns_pods()) else { return found };
-    let pods = built_in("", "Pod", "pods");
-    let pods = match look_all::<Parent>(client, &pods, Some(&meta.namespace), Some(&selector)).await {
+    if !ask.may(PODS) {
+        return found;
+    }
+    let kind_of_pods = built_in("", "Pod", "pods");
+    let space = Some(&*meta.namespace);
+    let pods = match look_some::<Parent>(client, &kind_of_pods, space, Some(&selector), LOOKED_AT).await {
         Ok(pods) => pods,
         Err(error) => {
-            ask.refused.insert(format!("pods of {} {}: {}", meta.kind, meta.name, error.detail));
+            ask.refused.insert(format!("{PODS} of {} {}: {}", meta.kind, meta.name, error.detail));
             return found;
         }
     };
@@ -72,7 +75,7 @@ fn worst<'p>(pods: &[&'p Parent], limits: &Limits) -> Vec<&'p Parent> {
     let mut unready: Vec<(Level, &Parent)> =
         pods.iter().map(|pod| (level(pod), *pod)).filter(|(level, _)| *level != Level::Ready).collect();
     unready.sort_by(|a, b| (a.0, &a.1.child.meta.name).cmp(&(b.0, &b.1.child.meta.name)));
-    unready.truncate(PODS);
+    unready.truncate(TOLD);
     unready.into_iter().map(|(_, pod)| pod).collect()
 }
 
@@ -134,11 +137,14 @@ fn container_says(container: &Value) -> Option<String> {
 /// Claims of a pod that are not bound.
 async fn claims(ask: &mut Ask, namespace: &str, pod: &Value) -> Vec<Owned> {
     let mut found = Vec::new();
-    for volume in list(&pod["spec"]["volumes"]) {
-        let Some(name) = volume["persistentVolumeClaim"]["claimName"].as_str() else { continue };
+    let volumes = list(&pod["spec"]["volumes"]);
+    let names = volumes.filter_map(|volume| volume["persistentVolumeClaim"]["claimName"].as_str());
+    for name in names.take(CLAIMS) {
         let path = format!("/api/v1/namespaces/{namespace}/persistentvolumeclaims/{}", encoded(name));
-        let claim = ask.get("PersistentVolumeClaims", &path).await;
-        found.extend(unbound(name, claim.as_ref()));
+        let claim = ask.get(CLAIM, &path).await;
+        if claim.is_some() || ask.may(CLAIM) {
+            found.extend(unbound(name, claim.as_ref()));
+        }
     }
     found
 }
@@ -164,7 +170,7 @@ fn unbound(name: &str, claim: Option<&Value>) -> Option<Owned> {
 async fn replica_sets(ask: &mut Ask, namespace: &str, owner: &str, selector: &str) -> Vec<Owned> {
     let path =
         format!("/apis/apps/v1/namespaces/{namespace}/replicasets?labelSelector={}", encoded(selector));
-    let sets = ask.list("ReplicaSets", &path).await;
+    let sets = ask.list(SETS, &path).await;
     sets.iter()
         .filter(|set| list(&set["metadata"]["ownerReferences"]).any(|o| o["uid"] == owner))
         .filter_map(failure)

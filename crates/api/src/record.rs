@@ -101,10 +101,14 @@ pub struct RecordedOutcome {
     /// Uid.
     #[schemars(length(min = 1, max = 128))]
     pub uid: String,
-    /// When it was created.
+    /// When it was created; of one that is known by its Events alone, when it was first told of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub created: Option<String>,
+    /// Its resourceVersion when it was first seen: what is told of runs before it is older.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 64))]
+    pub resource_version: String,
     /// Its labels, for policies that pass over some.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,

@@ -1,6 +1,8 @@
 //! The task that keeps our own records: reads them before anything is said, writes them, and looks for evidence of what
 //! nobody saw.
 
+mod seek;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +15,15 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::{Value, json};
 use timer::Backoff;
 use tokio::sync::Semaphore;
-use tracing::{debug, info, warn};
-use watcher::reflector::{End, Unseen, Whose};
+use tracing::{debug, warn};
+use watcher::reflector::Whose;
 use watcher::status::MANAGER;
 use watcher::{ApiKind, Cause, Event, FollowOptions, Parent, follow, look, wire::Child};
 
 use crate::core::News;
-use crate::core::records::{Done, Errand, Keeper, evidence};
+use crate::core::records::{Done, Errand, Keeper};
 use crate::kinds::{Task, log};
+use seek::Seeking;
 
 /// So many records are written at once.
 const AT_ONCE: usize = 8;
@@ -28,8 +31,6 @@ const AT_ONCE: usize = 8;
 const AGAIN: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) };
 /// How often it is looked again after what could not be decided yet.
 const LATER: Duration = Duration::from_secs(15);
-/// An Event may come later than what it tells of: when it is looked for again.
-const EVIDENCE: [Duration; 3] = [Duration::ZERO, Duration::from_secs(5), Duration::from_secs(30)];
 
 type Ended = (String, Done);
 
@@ -43,7 +44,7 @@ impl Task {
         let mut events = follow::<Parent>(&self.setting.client, api, Some(namespace), options).boxed();
         let (mut read, mut failures) = (false, BTreeMap::<String, u32>::new());
         let mut under_way = FuturesUnordered::<BoxFuture<'_, Ended>>::new();
-        let mut seeking = FuturesUnordered::new();
+        let mut seeking = Seeking::new(self);
         let permits = Arc::new(Semaphore::new(AT_ONCE));
         let mut mandate = self.setting.records.mandate.clone();
         let mut later = tokio::time::interval(LATER);
@@ -57,11 +58,19 @@ impl Task {
                     }
                     complain(&name, &keeper.done(reflector, &name, &done));
                 }
-                Some(()) = seeking.next(), if !seeking.is_empty() => {}
+                () = seeking.next() => {}
                 Some(event) = events.next() => {
-                    read |= matches!(event, Event::InitDone);
+                    let through = matches!(event, Event::InitDone);
                     if self.hear(api, &mut keeper, event) {
                         return;
+                    }
+                    if through {
+                        // What ended while nobody looked is asked for before anything is said that rests on what is known.
+                        if !read {
+                            seeking.begin().await;
+                        }
+                        read = true;
+                        self.say(News::Synced);
                     }
                 }
                 () = self.setting.records.moved.notified(), if read => {}
@@ -82,7 +91,7 @@ impl Task {
                 }
             }
             if read {
-                seeking.extend(reflector.take_unseen().into_iter().map(|unseen| self.seek(unseen)));
+                seeking.go_on();
             }
         }
     }
@@ -99,10 +108,7 @@ impl Task {
                 let value = serde_json::from_str::<Value>(record.text.get()).unwrap_or_default();
                 complain(&record.child.meta.name, &keeper.read(reflector, &value));
             }
-            Event::InitDone => {
-                keeper.finish();
-                self.say(News::Synced);
-            }
+            Event::InitDone => keeper.finish(),
             Event::Delete(record) => keeper.vanish(&record.child.meta.name),
             Event::Alive => self.say(News::Alive),
             Event::Trouble(trouble) => {
@@ -131,7 +137,7 @@ impl Task {
         let done = {
             let _permit = permits.acquire().await;
             match errand {
-                Errand::Ask(whose) => self.ask(&whose).await,
+                Errand::Ask(whose) => self.look_for(&whose).await,
                 errand => self.write(api, name, errand).await,
             }
         };
@@ -145,7 +151,7 @@ impl Task {
     }
 
     /// Is the parent of a record still there?
-    async fn ask(&self, whose: &Whose) -> anyhow::Result<Option<Done>> {
+    async fn look_for(&self, whose: &Whose) -> anyhow::Result<Option<Done>> {
         let of = |api: &ApiKind| api.group == *whose.group && api.kind == *whose.kind;
         let Some(api) = self.setting.known.iter().find(|k| of(&k.api)).map(|k| k.api.clone()) else {
             return Ok(None);
@@ -197,38 +203,6 @@ impl Task {
             }
             Err(error) => Err(error.into()),
         }
-    }
-
-    /// Looks for Events that tell how a Job ended that is gone.
-    async fn seek(&self, unseen: Unseen) {
-        let Unseen { uid, namespace, name } = &unseen;
-        for wait in EVIDENCE {
-            tokio::time::sleep(wait).await;
-            if !self.setting.reflector.is_unseen(uid) {
-                return;
-            }
-            match self.events_of(uid, namespace).await {
-                Ok(End::Open) => debug!(job = format!("{namespace}/{name}"), "no Event tells how it ended"),
-                Ok(end) => {
-                    info!(job = format!("{namespace}/{name}"), ?end, "its Events tell how it ended");
-                    self.setting.reflector.evidence(uid, &end);
-                    return;
-                }
-                Err(error) => warn!(
-                    job = format!("{namespace}/{name}"),
-                    error = format!("{error:#}"),
-                    "Events, which may tell how it ended, cannot be listed: `rollcall rbac -f POLICY | kubectl apply -f -` grants that"
-                ),
-            }
-        }
-        warn!(job = format!("{namespace}/{name}"), uid = &**uid, "gone, and nobody saw how it ended");
-    }
-
-    async fn events_of(&self, uid: &str, namespace: &str) -> anyhow::Result<End> {
-        let path =
-            format!("/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.uid={uid}&limit=500");
-        let request = Request::get(path).header(ACCEPT, "application/json").body(Vec::new())?;
-        Ok(evidence(&self.setting.client.request::<Value>(request).await?, uid))
     }
 }
 

@@ -24,6 +24,7 @@ mod leader;
 mod live;
 mod memory;
 mod memory_kills;
+mod memory_outage;
 mod neighbours;
 mod observed;
 mod outage;

@@ -1,14 +1,17 @@
 //! Jobs that came and went: what is remembered of them, with the real Job and TTL controllers.
 
+use std::time::Duration;
+
 use acceptance::crd::Crd;
 use acceptance::kind::Address;
 use acceptance::objects::{condition, job, owned_by, playing, uid};
 use acceptance::recorder::Recorder;
 use acceptance::rollcall::Rollcall;
-use acceptance::scene::Scene;
+use acceptance::scene::{PATIENCE, Scene};
 use acceptance::wish::{Wish, because, current, gone, mentions, says, there};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 
 /// A scene with a policy that remembers.
 pub(crate) async fn remembering(word: &str, after: &str) -> Result<Scene> {
@@ -39,6 +42,32 @@ pub(crate) fn records(job: &str, outcome: &str) -> Wish {
         let outcomes = record["spec"]["outcomes"].as_array();
         outcomes.into_iter().flatten().any(|o| o["name"] == *job && o["outcome"] == *outcome)
     })
+}
+
+/// Under which the Job controller says that a Job has ended.
+pub(crate) const ENDS: [&str; 2] = ["Completed", "BackoffLimitExceeded"];
+
+/// All Events about a Job, once one has one of these reasons.
+pub(crate) async fn events(scene: &Scene, job: &str, reasons: &[&str]) -> Result<Vec<Value>> {
+    let query = format!("fieldSelector=involvedObject.name={job}");
+    let told = async {
+        loop {
+            let (events, _) = scene.admin.list(&scene.kind("Event"), &scene.name, &query).await?;
+            if events.iter().any(|e| reasons.iter().any(|reason| e["reason"] == **reason)) {
+                return Ok(events);
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(PATIENCE, told).await.with_context(|| format!("no Event of {job}: {reasons:?}"))?
+}
+
+/// Nobody can know any more what these told.
+pub(crate) async fn forget(scene: &Scene, events: impl IntoIterator<Item = &Value>) -> Result<()> {
+    for event in events {
+        scene.admin.delete(&Address::of(event)?).await?;
+    }
+    Ok(())
 }
 
 /// Ends it in the middle, does something while it is away, and starts it again.
@@ -166,18 +195,10 @@ async fn what_ended_while_it_was_away_is_told_by_its_events_or_not_known() -> Re
             scene.play(&format!("job-{name}"), part).await?;
             scene.until(&format!("Job/job-{name}"), gone()).await?;
         }
-        ended_in_events(&scene, "job-well").await?;
-        ended_in_events(&scene, "job-ill").await?;
+        events(&scene, "job-well", &ENDS).await?;
+        events(&scene, "job-ill", &ENDS).await?;
         // Nothing is left of the third.
-        ended_in_events(&scene, "job-dark").await?;
-        let (events, _) = scene
-            .admin
-            .list(&scene.kind("Event"), &scene.name, "fieldSelector=involvedObject.name=job-dark")
-            .await?;
-        for event in events {
-            scene.admin.delete(&Address::of(&event)?).await?;
-        }
-        Ok(())
+        forget(&scene, &events(&scene, "job-dark", &ENDS).await?).await
     })
     .await?;
     scene.until("Database/well", says("Ready", "True")).await?;
@@ -193,21 +214,6 @@ async fn what_ended_while_it_was_away_is_told_by_its_events_or_not_known() -> Re
     scene.admin.merge(&place, "", &json!({ "spec": { "outcomes": known } })).await?;
     scene.until("Database/dark", says("Ready", "True")).await?;
     Ok(())
-}
-
-/// The Event that the Job controller sends after the end.
-async fn ended_in_events(scene: &Scene, job: &str) -> Result<()> {
-    let query = format!("fieldSelector=involvedObject.name={job}");
-    let ended = async {
-        loop {
-            let (events, _) = scene.admin.list(&scene.kind("Event"), &scene.name, &query).await?;
-            if events.iter().any(|e| e["reason"] == "Completed" || e["reason"] == "BackoffLimitExceeded") {
-                return Ok(());
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-        }
-    };
-    tokio::time::timeout(acceptance::scene::PATIENCE, ended).await.context("no Event")?
 }
 
 #[tokio::test]

@@ -47,7 +47,7 @@ impl Reflector {
         let within = |row: &Row| scope.as_ref().is_none_or(|s| *s == row.namespace);
         let swept =
             self.sweep(|row| row.kind == kind && within(row) && row.epoch != epoch && !row.is_remembered());
-        self.listed(kind);
+        self.listed(kind, scope.as_deref());
         swept
     }
 

@@ -3,6 +3,7 @@
 //! The reflector's memory is the truth while the process lives; a record is believed once, when it is first read. What
 //! somebody else makes of it later is set right, except where it knows an outcome that nobody saw.
 
+mod events;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -13,7 +14,7 @@ use aggregator::KindId;
 use serde_json::{Value, json};
 use watcher::reflector::{Reflector, Whose};
 
-pub use text::evidence;
+pub use events::Heard;
 
 /// Group and kind of what records speak of, with the ids under which they are followed.
 pub type SpokenOf = BTreeMap<(String, String), KindId>;

@@ -1,4 +1,4 @@
-//! What a record says, and what an Event tells of the end of a Job.
+//! What a record says.
 
 use aggregator::KindId;
 use serde_json::{Map, Value, json};
@@ -32,6 +32,7 @@ fn entry(outcome: &Outcome, group: &str, kind: &str) -> Value {
     without_empty(json!({
         "group": group, "kind": kind, "namespace": &*outcome.namespace, "name": &*outcome.name,
         "slot": &*outcome.slot, "uid": &*outcome.uid, "created": outcome.created.map(time::format),
+        "resourceVersion": (outcome.first > 0).then(|| outcome.first.to_string()),
         "labels": labels, "generation": outcome.generation.map(|generation| generation as i64),
         "outcome": word, "reason": reason,
     }))
@@ -100,41 +101,12 @@ fn outcome(entry: &Value, kind: KindId, complaints: &mut Vec<String>) -> Outcome
         end,
         gone: false,
         version: 0,
+        first: entry["resourceVersion"].as_str().and_then(|version| version.parse().ok()).unwrap_or(0),
     }
 }
 
 fn word(value: &Value, field: &str) -> Box<str> {
     value[field].as_str().unwrap_or_default().into()
-}
-
-/// Reasons under which the Job controller says that a Job has failed for good.
-const FAILURES: [&str; 5] = [
-    "BackoffLimitExceeded",
-    "DeadlineExceeded",
-    "FailedIndexes",
-    "MaxFailedIndexesExceeded",
-    "PodFailurePolicy",
-];
-
-/// What a list of core/v1 Events about one Job tells of its end.
-pub fn evidence(events: &Value, uid: &str) -> End {
-    let about = |event: &&Value| {
-        let by = [&event["source"]["component"], &event["reportingComponent"]];
-        event["involvedObject"]["uid"] == uid && by.iter().any(|by| **by == "job-controller")
-    };
-    let ends = events["items"].as_array().into_iter().flatten().filter(about).filter_map(|event| {
-        match event["reason"].as_str()? {
-            "Completed" => Some(End::Complete),
-            reason if FAILURES.contains(&reason) => Some(End::Failed(reason.into())),
-            _ => None,
-        }
-    });
-    let ends: Vec<End> = ends.collect();
-    // Who is told two different things has been told nothing.
-    match ends.as_slice() {
-        [first, rest @ ..] if rest.iter().all(|end| end == first) => first.clone(),
-        _ => End::Open,
-    }
 }
 
 #[cfg(test)]
@@ -169,6 +141,7 @@ mod tests {
             end,
             gone,
             version: 7,
+            first: 5,
         };
         let outcomes = vec![
             job("seed", End::Failed("BackoffLimitExceeded".into()), true),
@@ -189,7 +162,8 @@ mod tests {
             [("check", End::Open), ("index", End::Open), ("migrate", End::Complete), ("seed", failed)];
         assert_eq!(ends, expected);
         let known = outcomes.iter().all(|o| {
-            (o.generation, o.created, o.labels.len()) == (Some(u64::MAX), Some(Time(1_800_000_000_000)), 1)
+            (o.generation, o.created, o.labels.len(), o.first)
+                == (Some(u64::MAX), Some(Time(1_800_000_000_000)), 1, 5)
         });
         assert!(known, "{outcomes:?}");
     }
@@ -214,17 +188,5 @@ mod tests {
         for garbage in [json!(null), json!("text"), json!({ "outcomes": "text" }), json!({ "parent": 1 })] {
             assert_eq!(read("u-1", &garbage, &spoken_of()).1, Vec::new());
         }
-    }
-
-    #[test]
-    fn only_the_job_controller_tells_how_a_job_ended_and_only_of_that_one() {
-        let event = |uid: &str, by: &str, reason: &str| json!({ "involvedObject": { "uid": uid }, "reportingComponent": by, "reason": reason });
-        let told = |events: &[Value]| evidence(&json!({ "items": events }), "a");
-        let by = "job-controller";
-        assert_eq!(told(&[event("a", by, "SuccessfulCreate"), event("a", by, "Completed")]), End::Complete);
-        assert_eq!(told(&[event("a", by, "DeadlineExceeded")]), End::Failed("DeadlineExceeded".into()));
-        assert_eq!(told(&[event("b", by, "Completed"), event("a", "somebody", "Completed")]), End::Open);
-        assert_eq!(told(&[event("a", by, "Completed"), event("a", by, "DeadlineExceeded")]), End::Open);
-        assert_eq!(evidence(&json!(null), "a"), End::Open);
     }
 }

@@ -2,6 +2,7 @@
 
 mod row;
 mod sight;
+mod trace;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,6 +16,7 @@ use crate::plan::Interest;
 use crate::wire::OwnerRef;
 
 pub(super) use row::Remembered;
+pub use trace::{Runs, Trace};
 
 /// So many outcomes are remembered for one parent.
 pub const MOST_OUTCOMES: usize = 16;
@@ -77,6 +79,8 @@ pub struct Outcome {
     pub gone: bool,
     /// Its version when it was last seen; 0 where it is known from a record alone.
     pub version: u64,
+    /// Its version when it was first seen or told of; 0 where that is not known.
+    pub first: u64,
 }
 
 impl Outcome {
@@ -167,6 +171,8 @@ pub(super) struct Memory {
     dirty: BTreeSet<Box<str>>,
     /// Objects that are gone and of which nobody saw the end.
     unseen: BTreeSet<Unseen>,
+    /// Namespaces in which something may have been run again while nobody looked.
+    blind: BTreeSet<Box<str>>,
 }
 
 impl Memory {
@@ -194,7 +200,9 @@ impl Memory {
         if let Some(at) = memories.outcomes.iter().position(|o| o.uid == new.uid) {
             let known = memories.outcomes.remove(at);
             new.generation = known.generation.or(new.generation);
-            new.end = if known.end == End::Open { new.end } else { known.end };
+            new.first = if known.first == 0 { new.first } else { known.first };
+            // What it says itself is better than what was heard of it.
+            new.end = if new.end == End::Open { known.end } else { new.end };
         } else if let Some(at) = memories.outcomes.iter().position(|o| o.is_run_of(&new)) {
             if !new.is_newer(&memories.outcomes[at]) {
                 return Vec::new();
@@ -205,23 +213,28 @@ impl Memory {
         memories.outcomes.sort_by_cached_key(Outcome::rank);
         let beyond = memories.outcomes.len().min(MOST_OUTCOMES);
         out.extend(memories.outcomes.drain(beyond..).map(|o| slots::Uid::of(&o.uid)));
+        let (moved, whose) = (before != *memories, memories.whose.uid.clone());
         let of = self.of.entry(uid).or_default();
         if !of.contains(&parent) {
             of.push(parent);
         }
         for gone in &out {
-            let of = self.of.get_mut(gone);
-            if of.is_some_and(|of| {
-                of.retain(|p| *p != parent);
-                of.is_empty()
-            }) {
-                self.of.remove(gone);
-            }
+            self.unlink(*gone, parent);
         }
-        if before != *memories {
-            self.dirty.insert(memories.whose.uid.clone());
+        if moved {
+            self.dirty.insert(whose);
         }
         out
+    }
+
+    /// An object counts for this parent no more.
+    fn unlink(&mut self, uid: slots::Uid, parent: slots::Uid) {
+        if let Some(of) = self.of.get_mut(&uid) {
+            of.retain(|p| *p != parent);
+            if of.is_empty() {
+                self.of.remove(&uid);
+            }
+        }
     }
 
     /// An object counts for no others than these parents.
@@ -242,7 +255,7 @@ impl Memory {
 
     /// Is there something for others to look at?
     fn calls(&self) -> bool {
-        !self.dirty.is_empty() || !self.unseen.is_empty()
+        !self.dirty.is_empty() || !self.unseen.is_empty() || !self.blind.is_empty()
     }
 
     /// Those of a kind, each once.

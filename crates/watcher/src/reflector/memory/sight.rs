@@ -46,6 +46,7 @@ impl Reflector {
                 end: end.clone(),
                 gone: false,
                 version: meta.resource_version,
+                first: meta.resource_version,
             };
             for superseded in memory.enter(whose, outcome) {
                 self.project(&memory, superseded);
@@ -72,19 +73,16 @@ impl Reflector {
         }
     }
 
-    /// How it was in the end: one that had not ended by then never did, and there is nothing to remember of it.
+    /// How it was in the end, whatever was heard of it: one that had not ended by then never did, and there is nothing to
+    /// remember of it.
     fn ended(&self, uid: slots::Uid, version: u64, end: &End) {
         let mut memory = lock(&self.memory);
-        let mut open = false;
         memory.each_of(uid, |outcome| {
             outcome.version = outcome.version.max(version);
-            if outcome.end == End::Open {
-                outcome.end = end.clone();
-                open |= *end == End::Open;
-            }
+            outcome.end = end.clone();
             true
         });
-        if open {
+        if *end == End::Open {
             memory.leave_all_but(uid, &[]);
             self.project(&memory, uid);
         }
@@ -136,18 +134,20 @@ impl Reflector {
         self.project(&memory, uid)
     }
 
-    /// A list of this kind is through: what is remembered of it and was not in there is gone.
-    pub(in crate::reflector) fn listed(&self, kind: KindId) {
+    /// A list of this kind is through, in one namespace or in all: what is remembered of it and was not in there is gone. What
+    /// came and went since the watch before it was lost is in neither.
+    pub(in crate::reflector) fn listed(&self, kind: KindId, scope: Option<&str>) {
         let mut memory = lock(&self.memory);
         memory.listed.insert(kind);
         if memory.of.is_empty() {
             return;
         }
+        let within = |o: &Outcome| o.kind == kind && scope.is_none_or(|scope| *o.namespace == *scope);
         let there = |uid: &str| {
             let row = self.find(uid).and_then(|id| self.read(id, |row| !row.is_remembered()));
             row == Some(true)
         };
-        for uid in memory.uids(kind, |o| !there(&o.uid)).into_values() {
+        for uid in memory.uids(kind, |o| within(o) && !there(&o.uid)).into_values() {
             let mut unseen = None;
             memory.each_of(uid, |outcome| {
                 if outcome.end == End::Open {
@@ -158,6 +158,8 @@ impl Reflector {
             memory.unseen.extend(unseen);
             self.project(&memory, uid);
         }
+        // Of generated names there may be a newer one that is gone, beside an older one that is there.
+        memory.doubt(|o| within(o) && (o.gone || o.slot != o.name));
         self.memory_moved(&memory);
     }
 
@@ -173,11 +175,13 @@ impl Reflector {
             return;
         }
         let mut memory = lock(&self.memory);
+        memory.blind.extend(outcomes.iter().map(|o| o.namespace.clone()));
         for outcome in outcomes {
             let uid = slots::Uid::of(&outcome.uid);
             let known = memory.parents.get_mut(&parent);
             let known = known.and_then(|m| m.outcomes.iter_mut().find(|o| o.uid == outcome.uid));
             if let Some(known) = known {
+                known.first = if outcome.first == 0 { known.first } else { outcome.first };
                 known.generation = outcome.generation.or(known.generation);
                 if known.end == End::Open {
                     known.end = outcome.end;

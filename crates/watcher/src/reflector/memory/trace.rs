@@ -1,0 +1,188 @@
+//! What others tell of objects that came and went while nobody looked: that they were, and how they ended.
+//!
+//! Such a trace names an object and not whose it was. One under the name of something that is remembered, and of after what is
+//! remembered of it, is taken for the next run of that; where that might be the next run of two parents, it is not known how
+//! either stands.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use aggregator::KindId;
+use readiness::Time;
+use rustc_hash::FxHashMap;
+
+use super::super::{Reflector, lock, slots};
+use super::{End, Memories, Memory, Outcome};
+
+/// The server makes up so many letters of a name,
+const MADE_UP: usize = 5;
+/// of these.
+const LETTERS: &str = "bcdfghjklmnpqrstvwxz2456789";
+
+/// One object, by what others tell of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// Its kind.
+    pub kind: KindId,
+    /// Its uid.
+    pub uid: Box<str>,
+    /// Its namespace.
+    pub namespace: Box<str>,
+    /// Its name.
+    pub name: Box<str>,
+    /// When it was first told of.
+    pub first: Option<Time>,
+    /// The least version of it that was told of; 0 where none was.
+    pub version: u64,
+    /// It was told of from its beginning on.
+    pub born: bool,
+    /// How it ended.
+    pub end: End,
+}
+
+impl Trace {
+    /// Is it, by its name, a run of the same thing?
+    fn is_run_of(&self, outcome: &Outcome) -> bool {
+        let by_name = || {
+            if outcome.slot == outcome.name {
+                return self.name == outcome.slot;
+            }
+            let made_up = self.name.strip_prefix(&*outcome.slot);
+            made_up.is_some_and(|rest| rest.len() == MADE_UP && rest.chars().all(|c| LETTERS.contains(c)))
+        };
+        (self.kind, &self.namespace) == (outcome.kind, &outcome.namespace) && by_name()
+    }
+
+    /// Was it there only after this one was? Versions of one kind only ever grow. Of one name there is only one at a time, so
+    /// any version of the later is beyond any of the earlier; of generated names, the beginnings have to be compared.
+    fn is_after(&self, outcome: &Outcome) -> bool {
+        let same_name = self.name == outcome.name;
+        let known = if same_name { outcome.first.max(outcome.version) } else { outcome.first };
+        match (known, outcome.created, self.first) {
+            _ if self.version == 0 || !(same_name || self.born) => false,
+            (1.., ..) => self.version > known,
+            (0, Some(created), Some(first)) => first.0 / 1_000 > created.0 / 1_000,
+            _ => false,
+        }
+    }
+}
+
+/// What is remembered in one namespace, by what it is a run of.
+#[derive(Clone, Debug, Default)]
+pub struct Runs {
+    of: FxHashMap<Box<str>, Vec<slots::Uid>>,
+}
+
+impl Runs {
+    /// May something of this name be a run of something that is remembered?
+    pub fn may_have(&self, name: &str) -> bool {
+        self.parents(name).next().is_some()
+    }
+
+    fn parents(&self, name: &str) -> impl Iterator<Item = slots::Uid> {
+        let generated = name.len().checked_sub(MADE_UP).and_then(|at| name.get(..at));
+        let of = |slot: &str| self.of.get(slot).into_iter().flatten().copied();
+        of(name).chain(generated.into_iter().flat_map(of))
+    }
+}
+
+impl Memory {
+    fn runs(&self, namespace: &str) -> Runs {
+        let mut runs = Runs::default();
+        for (parent, memories) in &self.parents {
+            for outcome in memories.outcomes.iter().filter(|o| *o.namespace == *namespace) {
+                runs.of.entry(outcome.slot.clone()).or_default().push(*parent);
+            }
+        }
+        runs
+    }
+
+    /// The number of parents for which this may be a run of something, and those for which it is the next one.
+    fn claims(&self, runs: &Runs, trace: &Trace) -> (usize, Vec<(slots::Uid, Outcome)>) {
+        let (mut known, mut next) = (0, Vec::new());
+        for parent in runs.parents(&trace.name) {
+            let outcomes = self.parents.get(&parent).map_or(&[][..], |m| &m.outcomes);
+            let Some(outcome) = outcomes.iter().find(|o| trace.is_run_of(o)) else { continue };
+            known += 1;
+            if outcome.uid != trace.uid && trace.is_after(outcome) {
+                next.push((parent, outcome.clone()));
+            }
+        }
+        (known, next)
+    }
+
+    /// Puts a run in the place of the one before it.
+    fn succeed(&mut self, parent: slots::Uid, before: &Outcome, new: Outcome) {
+        let Some(Memories { whose, outcomes }) = self.parents.get_mut(&parent) else { return };
+        outcomes.retain(|o| o.uid != before.uid);
+        self.of.entry(slots::Uid::of(&new.uid)).or_default().push(parent);
+        outcomes.push(new);
+        outcomes.sort_by_cached_key(Outcome::rank);
+        self.dirty.insert(whose.uid.clone());
+        self.unlink(slots::Uid::of(&before.uid), parent);
+    }
+
+    /// In the namespaces of these, something may have come and gone.
+    pub(super) fn doubt(&mut self, which: impl Fn(&Outcome) -> bool) {
+        let outcomes = self.parents.values().flat_map(|m| &m.outcomes).filter(|o| which(o));
+        let doubted: BTreeSet<Box<str>> = outcomes.map(|o| o.namespace.clone()).collect();
+        self.blind.extend(doubted);
+    }
+}
+
+impl Reflector {
+    /// Namespaces in which something that is remembered may have been run again while nobody looked.
+    pub fn take_blind(&self) -> Vec<Box<str>> {
+        std::mem::take(&mut lock(&self.memory).blind).into_iter().collect()
+    }
+
+    /// What is remembered in a namespace.
+    pub fn runs(&self, namespace: &str) -> Runs {
+        lock(&self.memory).runs(namespace)
+    }
+
+    /// Those of a namespace that nobody saw, and that came after what is remembered. Whoever asks makes sure that they are
+    /// gone.
+    pub fn unheard(&self, namespace: &str, traces: &[Trace]) -> Vec<Trace> {
+        let memory = lock(&self.memory);
+        let runs = memory.runs(namespace);
+        let there = |uid: &str| {
+            let row = self.find(uid).and_then(|id| self.read(id, |row| !row.is_remembered()));
+            row == Some(true)
+        };
+        let news = |trace: &&Trace| !memory.claims(&runs, trace).1.is_empty() && !there(&trace.uid);
+        traces.iter().filter(|trace| *trace.namespace == *namespace).filter(news).cloned().collect()
+    }
+
+    /// These of a namespace were, and are gone: they take the place of the runs before them. How many did.
+    pub fn supersede(&self, namespace: &str, mut traces: Vec<Trace>) -> usize {
+        traces.sort_by(|a, b| (a.version, &a.uid).cmp(&(b.version, &b.uid)));
+        let mut superseded = 0;
+        let mut memory = lock(&self.memory);
+        let runs = memory.runs(namespace);
+        for trace in traces {
+            let (known, next) = memory.claims(&runs, &trace);
+            for (parent, before) in next {
+                let end = if known == 1 { trace.end.clone() } else { End::Open };
+                // It came later, also where the clocks say otherwise.
+                let created = trace.first.max(before.created.map(|at| at + Duration::from_secs(1)));
+                let new = Outcome {
+                    uid: trace.uid.clone(),
+                    name: trace.name.clone(),
+                    created,
+                    end,
+                    gone: true,
+                    version: 0,
+                    first: trace.version,
+                    ..before.clone()
+                };
+                memory.succeed(parent, &before, new);
+                self.project(&memory, slots::Uid::of(&before.uid));
+                superseded += 1;
+            }
+            self.project(&memory, slots::Uid::of(&trace.uid));
+        }
+        self.memory_moved(&memory);
+        superseded
+    }
+}

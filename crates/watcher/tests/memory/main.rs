@@ -1,0 +1,9 @@
+//! What is remembered of Jobs that are gone.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
+
+mod ends;
+mod restarts;
+mod runs;
+mod traces;
+mod world;

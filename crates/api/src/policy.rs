@@ -186,7 +186,7 @@ pub struct ConditionSpec {
         length(min = 1, max = 316)
     )]
     pub r#type: String,
-    /// Where a condition of that type is somebody else's: this one instead.
+    /// Where a condition of that type is somebody else's, or keeps being overwritten: this one instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(
         regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"),

@@ -119,7 +119,7 @@ fn deletion<'a>(kind: Kind, facts: &'a Facts, deleted: Time, limits: &Limits) ->
     let reason = match facts.finalizers.as_slice() {
         [] if kind == Kind::Namespace => rules::namespace_content(facts).unwrap_or(Reason::Terminating),
         [] => Reason::Terminating,
-        held => Reason::Finalizers(Box::new(Held::new(deleted, held))),
+        held => Reason::Finalizers(Box::new(Held::new(deleted, held, &facts.setters))),
     };
     Ruling::new(Level::Terminating, reason, Branch::Fact("metadata.deletionTimestamp is set")).until(
         Some(deleted),

@@ -18,6 +18,8 @@ pub struct Facts {
     pub deleted: Option<Time>,
     /// `metadata.finalizers`, kept only while the object is being deleted.
     pub finalizers: Vec<Box<str>>,
+    /// Who has set which of them, as far as `metadata.managedFields` tell: finalizer and manager.
+    pub setters: Vec<(Box<str>, Box<str>)>,
     /// What controls it, from `metadata.ownerReferences`.
     pub owner: Owner,
     /// Its annotations say that a volume is being provisioned, or on which node it will be used.

@@ -129,12 +129,12 @@ pub struct Held {
 }
 
 impl Held {
-    /// Since its deletion was asked for, by these finalizers.
-    pub fn new(since: Time, finalizers: &[Box<str>]) -> Held {
+    /// Since its deletion was asked for, by these finalizers, which these managers have set.
+    pub fn new(since: Time, finalizers: &[Box<str>], setters: &[(Box<str>, Box<str>)]) -> Held {
         let told = finalizers.iter().take(NAMED).map(|name| {
-            let shown = &name[..name.floor_char_boundary(LONGEST)];
-            let who = holder(name).map_or(String::new(), |holder| format!(" (likely {})", holder.who));
-            format!("{shown}{who}")
+            let likely = holder(name).map(|holder| format!(" (likely {})", holder.who));
+            let set_by = || Some(format!(" (set by {})", short(setter(name, setters)?)));
+            format!("{}{}", short(name), likely.or_else(set_by).unwrap_or_default())
         });
         let told = told.collect::<Vec<_>>().join(", ");
         let more = finalizers.len().saturating_sub(NAMED);
@@ -142,6 +142,16 @@ impl Held {
         let word = if finalizers.len() == 1 { "finalizer" } else { "finalizers" };
         Held { since, names: Text::whole(&format!("{word} {told}{more}")) }
     }
+}
+
+fn short(name: &str) -> &str {
+    &name[..name.floor_char_boundary(LONGEST)]
+}
+
+/// The one who has set it; of several, nobody is known to be its owner.
+fn setter<'s>(finalizer: &str, setters: &'s [(Box<str>, Box<str>)]) -> Option<&'s str> {
+    let mut of_it = setters.iter().filter(|(name, _)| **name == *finalizer).map(|(_, manager)| &**manager);
+    of_it.next().filter(|first| of_it.all(|other| other == *first))
 }
 
 impl fmt::Display for Held {
@@ -180,7 +190,14 @@ mod tests {
     fn what_holds_an_object_is_told_with_its_likely_owner_and_since_when() {
         let held = |names: &[&str]| {
             let names: Vec<Box<str>> = names.iter().map(|name| (*name).into()).collect();
-            Held::new(Time(1_767_225_600_000), &names).to_string()
+            let set = |name: &str, by: &str| (name.into(), by.into());
+            let setters = [
+                set("b", "shop-controller"),
+                set("foregroundDeletion", "kubectl"),
+                set("c", "x"),
+                set("c", "y"),
+            ];
+            Held::new(Time(1_767_225_600_000), &names, &setters).to_string()
         };
         assert_eq!(
             held(&["argocd.argoproj.io/hook-finalizer"]),
@@ -188,7 +205,12 @@ mod tests {
         );
         assert_eq!(
             held(&["a.io/x", "foregroundDeletion", "b", "c", "d"]),
-            "finalizers a.io/x, foregroundDeletion (likely Kubernetes garbage collector), b and 2 more, terminating since 2026-01-01T00:00:00Z"
+            "finalizers a.io/x, foregroundDeletion (likely Kubernetes garbage collector), b (set by shop-controller) and 2 more, terminating since 2026-01-01T00:00:00Z"
+        );
+        assert_eq!(
+            held(&["c"]),
+            "finalizer c, terminating since 2026-01-01T00:00:00Z",
+            "one of two, which is nobody"
         );
         assert!(held(&["x".repeat(300).as_str(); 3]).len() < 400, "bounded");
     }

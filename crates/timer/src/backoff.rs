@@ -16,9 +16,21 @@ pub struct Backoff {
 impl Backoff {
     /// The wait after `failures` failures in a row (1 for the first).
     pub fn after(&self, failures: u32, seed: Seed, key: u64) -> Duration {
-        let doubled = self.base.saturating_mul(1_u32 << failures.saturating_sub(1).min(20));
-        let full = doubled.min(self.cap);
+        let full = self.longest(failures);
         full.saturating_sub(seed.below(full / 4, key ^ u64::from(failures)))
+    }
+
+    /// The same where the cap is a promise: once it is reached, nothing is taken off.
+    pub fn promised(&self, failures: u32, seed: Seed, key: u64) -> Duration {
+        match self.longest(failures) {
+            longest if longest == self.cap => longest,
+            _ => self.after(failures, seed, key),
+        }
+    }
+
+    fn longest(&self, failures: u32) -> Duration {
+        let doubled = self.base.saturating_mul(1_u32 << failures.saturating_sub(1).min(20));
+        doubled.min(self.cap)
     }
 }
 
@@ -33,5 +45,17 @@ mod tests {
         assert!(waits[0] >= Duration::from_millis(75) && waits[0] <= Duration::from_millis(100));
         assert!(waits.windows(2).take(7).all(|w| w[0] < w[1]), "{waits:?}");
         assert!(waits[20..].iter().all(|w| *w > Duration::from_secs(22) && *w <= Duration::from_secs(30)));
+    }
+
+    #[test]
+    fn a_cap_that_is_a_promise_is_kept_by_every_seed() {
+        let b = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) };
+        for (seed, key) in (0..50).flat_map(|seed| (0..50).map(move |key| (Seed(seed), key))) {
+            let waits: Vec<_> = (1..30).map(|n| b.promised(n, seed, key)).collect();
+            assert!(waits.is_sorted() && waits[0] >= Duration::from_millis(750), "{waits:?}");
+            assert!(waits[6..].iter().all(|w| *w == Duration::from_mins(1)), "{waits:?}");
+        }
+        let first = |seed| b.promised(5, Seed(seed), 9);
+        assert!((0..50).any(|seed| first(seed) != first(seed + 50)), "many do not come back together");
     }
 }

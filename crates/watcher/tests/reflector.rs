@@ -13,6 +13,7 @@ use watcher::plan::{
     After, ChildRule, Find, Interest, LabelRule, Lens, ObservedGeneration, ParentRule, Selector, Template,
 };
 use watcher::reflector::{Applied, Reflector};
+use watcher::wire::Child;
 use watcher::{Feed, Parent};
 
 const NOW: Time = Time(1_800_000_000_000);
@@ -437,4 +438,66 @@ fn what_tells_no_time_has_not_been_ready_since_it_was_created_or_for_as_long_as_
         }
         assert_eq!(since(&reflector, 1), Some((expected.0, expected.1.to_owned())));
     }
+}
+
+#[test]
+fn of_a_child_whose_text_nobody_keeps_it_is_known_who_set_its_finalizers() {
+    let reflector = Reflector::new(|| ());
+    let see = |version: u32, finalizers: Value, by: Value| {
+        let mut pod = pod(1, version, "True");
+        pod["metadata"]["finalizers"] = finalizers;
+        pod["metadata"]["managedFields"] = by;
+        let child: Child = serde_json::from_str(&pod.to_string()).unwrap();
+        reflector.apply(&owned(), &child, None);
+        let managers = |change: watcher::reflector::FinalizerChange| {
+            let pairs = change.managers.into_iter().map(|(name, by)| format!("{name} by {by}"));
+            pairs.collect::<Vec<_>>().join(", ")
+        };
+        reflector.take_finalizer_changes().into_iter().map(managers).collect::<Vec<_>>()
+    };
+    let set = |by: &str, name: &str| {
+        json!({"manager": by, "operation": "Update", "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:metadata": {"f:labels": {}, "f:finalizers": {".": {}, format!("v:\"{name}\""): {}}}, "f:spec": {}}})
+    };
+    see(1, json!([]), json!([]));
+    assert_eq!(see(2, json!(["a/x"]), json!([set("kopf", "a/x")])), ["a/x by kopf"]);
+    let both = json!([set("kopf", "a/x"), set("shop-controller", "b/y")]);
+    assert_eq!(see(3, json!(["a/x", "b/y"]), both), ["a/x by kopf, b/y by shop-controller"]);
+    for odd in [json!("none"), json!([7, {"manager": 5}, {"manager": "m", "fieldsV1": {"f:metadata": []}}])] {
+        assert_eq!(
+            see(4, json!(["a/x"]), odd.clone()).len(),
+            usize::from(odd == json!("none")),
+            "and nothing breaks"
+        );
+    }
+}
+
+#[test]
+fn a_type_that_is_given_up_is_said_by_the_fallback_from_the_next_reading_on_and_by_nothing_else() {
+    let reflector = Reflector::new(|| ());
+    let mut interest = parents(vec![]);
+    interest.parent[0].fallback = Some("ChildrenReady".into());
+    let see = |interest: &Interest, version: u32| {
+        let entry =
+            |kind: &str| json!({"type": kind, "status": "False", "reason": "ChildrenMissing", "message": ""});
+        let status = json!({"conditions": [entry("Ready")]});
+        apply(&reflector, interest, &widget(version, 1, &status));
+        let said = reflector.read(reflector.find(&uid(1_000)).unwrap(), |row| {
+            let parent = row.parent.as_ref().unwrap();
+            (parent.targets[0].condition.clone().unwrap(), parent.view.answers[0].owned)
+        });
+        said.map(|(condition, owned)| (condition.to_string(), owned)).unwrap()
+    };
+    assert_eq!(see(&interest, 1), ("Ready".to_owned(), false));
+    reflector.give_up(reflector.find(&uid(1_000)).unwrap());
+    for version in [2, 3, 4] {
+        assert_eq!(see(&interest, version), ("ChildrenReady".to_owned(), false));
+        reflector.give_up(reflector.find(&uid(1_000)).unwrap());
+    }
+    // Another type is another matter, and without a fallback there is nowhere else to go.
+    interest.parent[0].condition = "Healthy".into();
+    assert_eq!(see(&interest, 5), ("Healthy".to_owned(), false));
+    interest.parent[0].condition = "Ready".into();
+    interest.parent[0].fallback = None;
+    assert_eq!(see(&interest, 6), ("Ready".to_owned(), false));
 }

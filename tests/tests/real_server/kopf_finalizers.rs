@@ -4,10 +4,10 @@ use acceptance::caller::code_of;
 use acceptance::crd::Crd;
 use acceptance::kind::Address;
 use acceptance::kopf::Kopf;
-use acceptance::objects::owned_by;
+use acceptance::objects::{deployment, owned_by};
 use acceptance::rollcall::Rollcall;
 use acceptance::scene::Scene;
-use acceptance::wish::{Wish, gone, mentions};
+use acceptance::wish::{Wish, gone, mentions, says};
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::{Value, json};
@@ -101,10 +101,19 @@ async fn two_operators_in_old_and_new_kopf_that_drop_each_others_finalizers_are_
 
 /// A controller in Go's fashion: it updates the whole object to what it wants of it, with its own finalizer alone.
 async fn put_own(scene: &Scene, address: &Address) -> Result<()> {
-    let path = format!("{}?fieldManager=shop-controller", address.path());
+    put_as(scene, address, "shop-controller", |_| json!(["shop-controller.example.com/lock"])).await
+}
+
+async fn put_as(
+    scene: &Scene,
+    address: &Address,
+    manager: &str,
+    finalizers: impl Fn(&Value) -> Value,
+) -> Result<()> {
+    let path = format!("{}?fieldManager={manager}", address.path());
     loop {
         let mut read = scene.admin.get(address).await?.context("it is gone")?;
-        read["metadata"]["finalizers"] = json!(["shop-controller.example.com/lock"]);
+        read["metadata"]["finalizers"] = finalizers(&read["metadata"]["finalizers"]);
         match scene.admin.send(Method::PUT, &path, "application/json", serde_json::to_vec(&read)?).await {
             Ok(_) => return Ok(()),
             Err(error) if code_of(&error) == Some(409) => {}
@@ -139,5 +148,32 @@ async fn a_controller_that_puts_the_whole_object_is_found_out_beside_kopf_and_na
     assert!(message.contains("(managers kopf, shop-controller)"), "{message}");
     assert!(!message.contains("lock"), "the lock was never taken off: {message}");
     told(&scene, &running, "Platform/all", "Database db: finalizer new.example.com/guard").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn who_fights_over_a_finalizer_of_a_child_that_is_no_parent_is_named_too() -> Result<()> {
+    let scene = Scene::set("childlock").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
+    scene.policy("db", "Database", spec).await?;
+    let running = scene.rollcall(&[]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    let web = scene.address("Deployment/web")?;
+    for _ in 0..3 {
+        let both = |held: &Value| {
+            let mut held = held.as_array().cloned().unwrap_or_default();
+            held.push(json!("backup.example.com/hold"));
+            json!(held)
+        };
+        put_as(&scene, &web, "backup-controller", both).await?;
+        put_own(&scene, &web).await?;
+    }
+    let message =
+        told(&scene, &running, "Database/db", "Deployment web: finalizer backup.example.com/hold").await?;
+    assert!(message.contains("(managers backup-controller, shop-controller)"), "{message}");
+    assert!(!message.contains("lock"), "the lock was never taken off: {message}");
     Ok(())
 }

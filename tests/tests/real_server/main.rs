@@ -42,3 +42,4 @@ mod shadow;
 mod shapes;
 mod stage;
 mod stories;
+mod stuck;

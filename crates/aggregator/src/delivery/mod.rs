@@ -6,6 +6,7 @@ mod fuse;
 use std::time::Duration;
 
 use readiness::Time;
+use timer::{Backoff, Seed};
 
 use crate::types::Digest;
 use fuse::Fuse;
@@ -18,6 +19,8 @@ const PRUNED_EVERY: Duration = Duration::from_mins(10);
 const FIGHT: u32 = 3;
 /// While yielding: at most one write a minute.
 const YIELD: Duration = Duration::from_mins(1);
+/// What was overwritten is written again at once; where it is overwritten again, each time after twice as long.
+const INSIST: Backoff = Backoff { base: Duration::from_secs(1), cap: YIELD };
 /// A rest after which a fight is over.
 const REST: Duration = Duration::from_mins(5);
 /// The shortest wait after a write that did not arrive.
@@ -47,6 +50,13 @@ pub enum Outcome {
     Pruned,
     /// The parent does not exist any more.
     Gone,
+}
+
+/// What sets the waits of one parent apart from those of others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Apart {
+    pub(crate) seed: Seed,
+    pub(crate) key: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -85,7 +95,7 @@ pub(crate) struct Delivery {
 
 impl Delivery {
     /// The parent was read, and says this.
-    pub(crate) fn read(&mut self, told: Digest, now: Time) {
+    pub(crate) fn read(&mut self, told: Digest, apart: Apart, now: Time) {
         if self.told == told {
             return;
         }
@@ -100,16 +110,16 @@ impl Delivery {
             self.fuse.spend(now);
         }
         if self.written.is_some_and(|w| w.gist != told.gist) {
-            self.overwritten(now);
+            self.overwritten(apart, now);
         }
     }
 
-    fn overwritten(&mut self, now: Time) {
-        self.overwrites += 1;
+    fn overwritten(&mut self, apart: Apart, now: Time) {
+        self.overwrites = self.overwrites.saturating_add(1);
         self.overwritten = Some(now);
         self.written = None;
-        if self.overwrites >= FIGHT {
-            self.hold_until(now + YIELD);
+        if self.overwrites > 1 {
+            self.hold_until(now + INSIST.promised(self.overwrites - 1, apart.seed, apart.key));
         }
     }
 
@@ -128,7 +138,12 @@ impl Delivery {
 
     /// Somebody keeps overwriting our entries, or each write of ours calls for another.
     pub(crate) fn yielding(&self) -> bool {
-        self.overwrites >= FIGHT || self.fuse.blown()
+        self.is_fought() || self.fuse.blown()
+    }
+
+    /// Somebody keeps overwriting our entries.
+    pub(crate) fn is_fought(&self) -> bool {
+        self.overwrites >= FIGHT
     }
 
     /// When a fight, or an echo, that goes on no further is over.
@@ -205,7 +220,7 @@ impl Delivery {
     }
 
     /// A write ended so.
-    pub(crate) fn settle(&mut self, outcome: Outcome, now: Time) {
+    pub(crate) fn settle(&mut self, outcome: Outcome, apart: Apart, now: Time) {
         let State::Pending { sent, basis } = self.state else { return };
         self.state = State::Told;
         let landed = match outcome {
@@ -224,8 +239,8 @@ impl Delivery {
                 self.conflicts = 0;
             }
             // Accepted, yet the parent says something else; or somebody changes our entry while we write it.
-            Outcome::Written if self.told.gist != sent.gist => self.overwritten(now),
-            Outcome::Conflict if self.told != basis => self.overwritten(now),
+            Outcome::Written if self.told.gist != sent.gist => self.overwritten(apart, now),
+            Outcome::Conflict if self.told != basis => self.overwritten(apart, now),
             Outcome::Written | Outcome::Conflict => self.back_off(now),
             Outcome::Pruned => self.state = State::Pruned(sent),
             Outcome::Retry(after) => {
@@ -247,6 +262,8 @@ impl Delivery {
 mod tests {
     use super::*;
 
+    const APART: Apart = Apart { seed: Seed(1), key: 1 };
+
     fn digest(number: u64) -> Digest {
         Digest { whole: number, gist: number }
     }
@@ -258,12 +275,12 @@ mod tests {
         for _ in 0..FIGHT {
             now = now + Duration::from_secs(30);
             assert_eq!(delivery.offer(digest(1), window, now).0, Decision::Send);
-            delivery.settle(Outcome::Retry(Duration::ZERO), now);
-            delivery.read(digest(1), now);
+            delivery.settle(Outcome::Retry(Duration::ZERO), APART, now);
+            delivery.read(digest(1), APART, now);
             assert_eq!(delivery.offer(digest(1), window, now).0, Decision::Same);
             assert!(!delivery.yielding());
             // Somebody overwrites it.
-            delivery.read(digest(2), now);
+            delivery.read(digest(2), APART, now);
         }
         assert!(delivery.yielding());
     }
@@ -272,10 +289,63 @@ mod tests {
     fn what_somebody_else_wrote_before_our_write_was_heard_of_is_no_fight() {
         let mut delivery = Delivery::default();
         assert_eq!(delivery.offer(digest(1), Duration::ZERO, Time(0)).0, Decision::Send);
-        delivery.settle(Outcome::Retry(Duration::ZERO), Time(1));
+        delivery.settle(Outcome::Retry(Duration::ZERO), APART, Time(1));
         for other in 2..10 {
-            delivery.read(digest(other), Time(2));
+            delivery.read(digest(other), APART, Time(2));
         }
         assert!(!delivery.yielding());
+    }
+
+    /// When it was written, by a rival that overwrites each write after a while that the seed chooses.
+    fn fought(apart: Apart, hours: u64) -> Vec<u64> {
+        let (mut delivery, mut now, mut writes) = (Delivery::default(), Time(0), vec![]);
+        while now.0 < (hours * 3_600_000) as i64 {
+            match delivery.offer(digest(1), Duration::from_secs(1), now) {
+                (Decision::Send, _) => {
+                    writes.push(now.0 as u64);
+                    delivery.read(digest(1), apart, now);
+                    delivery.settle(Outcome::Written, apart, now);
+                    now = now + apart.seed.below(Duration::from_secs(5), now.0 as u64);
+                    delivery.read(digest(2), apart, now);
+                }
+                (_, at) => now = at.unwrap(),
+            }
+        }
+        writes
+    }
+
+    #[test]
+    fn a_rival_is_answered_ever_more_slowly_and_never_given_up() {
+        for seed in 0..200 {
+            let writes = fought(Apart { seed: Seed(seed), key: seed ^ 7 }, 2);
+            let gaps: Vec<u64> = writes.windows(2).map(|pair| pair[1] - pair[0]).collect();
+            let expected = [1_000_u64, 2_000, 4_000, 8_000, 16_000, 32_000];
+            for (gap, full) in gaps[1..].iter().zip(expected) {
+                // Up to a quarter is taken off, and the rival took up to five seconds.
+                assert!((full * 3 / 4..full + 5_000).contains(gap), "{gaps:?}");
+            }
+            assert!(gaps[7..].iter().all(|gap| (60_000..65_000).contains(gap)), "{gaps:?}");
+            assert!(gaps.len() > 100, "{gaps:?}");
+        }
+    }
+
+    #[test]
+    fn after_a_rest_the_next_one_is_answered_at_once() {
+        let mut delivery = Delivery::default();
+        for n in 0..10 {
+            let now = Time(n * 600_000);
+            assert_eq!(delivery.offer(digest(1), Duration::ZERO, now).0, Decision::Send);
+            delivery.read(digest(1), APART, now);
+            delivery.settle(Outcome::Written, APART, now);
+            delivery.read(digest(2), APART, now);
+        }
+        assert!(delivery.is_fought());
+        delivery.calm();
+        let now = Time(7_000_000);
+        assert_eq!(delivery.offer(digest(1), Duration::ZERO, now).0, Decision::Send);
+        delivery.read(digest(1), APART, now);
+        delivery.settle(Outcome::Written, APART, now);
+        delivery.read(digest(2), APART, now);
+        assert_eq!(delivery.offer(digest(1), Duration::ZERO, now).0, Decision::Send);
     }
 }

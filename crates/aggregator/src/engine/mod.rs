@@ -66,6 +66,7 @@ pub struct Engine {
     /// Parents over which there was a fight, when it is over.
     calm: Deadlines<ObjectId, Time>,
     resync: Resync<ObjectId, Time>,
+    seed: Seed,
     /// Writes on their way to parents that are gone: their outcomes are not for whoever has that place now.
     orphans: BTreeMap<ObjectId, u32>,
     /// Another one writes.
@@ -100,6 +101,7 @@ impl Engine {
             redeliver: Deadlines::default(),
             calm: Deadlines::default(),
             resync: Resync::new(resync, audit, seed),
+            seed: seed.derive(0x1a15),
             orphans: BTreeMap::new(),
             standby: false,
             held: BTreeSet::new(),

@@ -6,7 +6,7 @@ use readiness::Time;
 use readiness::rollup::ParentReason;
 
 use super::{Cause, Engine};
-use crate::delivery::{Decision, Outcome};
+use crate::delivery::{Apart, Decision, Outcome};
 use crate::roll::Phase;
 use crate::types::{Answer, AnswerView, Digest, ObjectId, ParentView, PolicyId, RollId, SelectorId, Told};
 
@@ -60,11 +60,11 @@ impl Engine {
             view.deleting && said.peek().is_some() && said.all(|t| t.reason == ParentReason::Terminating);
         let parent = self.graph.node_mut(id).parent.get_or_insert_default();
         parent.taken_leave = leaves || (view.deleting && parent.taken_leave);
-        let before = parent.delivery;
+        let (before, apart) = (parent.delivery, Apart { seed: self.seed, key: u64::from(id.0) });
         if anew {
             parent.delivery.hurry();
         }
-        parent.delivery.read(view.digest, now);
+        parent.delivery.read(view.digest, apart, now);
         if before != parent.delivery {
             self.redeliver.arm_by(id, now);
         }
@@ -207,6 +207,11 @@ impl Engine {
         decision
     }
 
+    /// What was written on it keeps being overwritten: where there is another type to say it by, now is the time.
+    pub fn is_fought_over(&self, parent: ObjectId) -> bool {
+        self.graph.parent(parent).is_some_and(|p| p.delivery.is_fought())
+    }
+
     /// In which a parent is written twice at most: the shortest cap of its policies.
     fn window(&self, parent: ObjectId) -> Duration {
         let rolls = self.graph.rolls_of(parent).iter().filter_map(|r| self.graph.roll(*r));
@@ -223,8 +228,9 @@ impl Engine {
             }
             return;
         }
+        let apart = Apart { seed: self.seed, key: u64::from(parent.0) };
         if let Some(p) = self.graph.parent_mut(parent) {
-            p.delivery.settle(outcome, now);
+            p.delivery.settle(outcome, apart, now);
             if outcome != Outcome::Gone {
                 self.redeliver.arm_by(parent, now);
             }

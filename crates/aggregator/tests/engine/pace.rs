@@ -194,7 +194,7 @@ fn words_climb_through_a_parent_that_is_not_written() {
 fn yield_do_not_fight() {
     let mut w = well();
     let before = w.told("db").len();
-    for _ in 0..600 {
+    for _ in 0..900 {
         let fought = w.told("db").len();
         w.run(1_000);
         if w.told("db").len() > fought || w.says("db") == "AllChildrenReady" {
@@ -203,8 +203,9 @@ fn yield_do_not_fight() {
     }
     let told = w.told("db")[before..].to_vec();
     assert!(told.len() >= 8, "it does not give up: {told:?}");
-    let yielding = &told[3..];
-    assert!(yielding.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 60_000), "{told:?}");
+    let gaps: Vec<_> = told.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    assert!(gaps[1..7].windows(2).all(|pair| pair[0] < pair[1]), "ever more slowly: {gaps:?}");
+    assert!(gaps[8..].iter().all(|gap| *gap >= 60_000), "and in the end once a minute: {gaps:?}");
     assert!(w.engine.rolls().all(|roll| roll.yielding));
 }
 

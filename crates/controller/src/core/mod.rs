@@ -153,6 +153,9 @@ impl Core {
             self.take_in(now, &[parent]);
             return None;
         }
+        if self.engine.is_fought_over(parent) {
+            self.reflector.give_up(parent);
+        }
         self.note_turns(now, parent);
         let wanted = self.render(parent, now)?;
         let digest = watcher::status::digest(&wanted.entries, wanted.observed_generation);

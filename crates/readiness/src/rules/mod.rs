@@ -21,10 +21,10 @@ use crate::kind::Kind;
 /// Judges an object of a kind that has a rule of its own.
 pub(crate) fn table<'a>(kind: Kind, facts: &'a Facts, limits: &Limits) -> Ruling<'a> {
     match kind {
-        Kind::Deployment => workload::deployment(facts),
+        Kind::Deployment => workload::deployment(facts, limits),
         Kind::StatefulSet => workload::stateful_set(facts),
         Kind::DaemonSet => workload::daemon_set(facts),
-        Kind::ReplicaSet => workload::replica_set(facts),
+        Kind::ReplicaSet => workload::replica_set(facts, limits),
         Kind::Pod => pod(facts, limits),
         Kind::Job => job(facts, limits),
         Kind::CronJob => batch::cron_job(facts),

@@ -1,12 +1,12 @@
 //! Deployment, StatefulSet, DaemonSet, ReplicaSet: is what runs what was asked for?
 
 use super::count;
-use crate::Reason;
-use crate::assess::{Ruling, unobserved};
+use crate::assess::{Limits, Ruling, unobserved};
 use crate::branch::Branch;
 use crate::facts::{Condition, Facts, Owner, Truth};
 use crate::reason::Counted;
 use crate::text::Text;
+use crate::{Level, Reason};
 
 /// The numbers that all of them have. Absent is zero: the API leaves zeros out.
 struct Numbers {
@@ -66,10 +66,12 @@ fn on_delete() -> Ruling<'static> {
     Ruling::ready(Reason::OnDelete, Branch::Fact("spec.updateStrategy.type is OnDelete"))
 }
 
-fn replica_failure(f: &Facts) -> Option<Ruling<'_>> {
+/// Its pods cannot be created, as with a quota that is used up. That may pass, but not for ever.
+fn replica_failure<'a>(f: &'a Facts, limits: &Limits) -> Option<Ruling<'a>> {
     let failure = f.status.holds("ReplicaFailure")?;
     let reason = Reason::ReplicaFailure(said(failure));
-    Some(Ruling::failed(reason, Branch::Condition(failure)))
+    let failed = Ruling::failed(reason, Branch::Condition(failure));
+    Some(failed.until(failure.since, limits.pending, Level::Stuck))
 }
 
 /// The reason of a condition, and its message where that says more.
@@ -82,7 +84,7 @@ fn said(condition: &Condition) -> Text {
     }
 }
 
-pub(super) fn deployment(f: &Facts) -> Ruling<'_> {
+pub(super) fn deployment<'a>(f: &'a Facts, limits: &Limits) -> Ruling<'a> {
     if f.status.observed.is_none() {
         return unobserved(f);
     }
@@ -90,7 +92,7 @@ pub(super) fn deployment(f: &Facts) -> Ruling<'_> {
     if let Some(c) = progressing.filter(|c| c.reason.as_ref() == "ProgressDeadlineExceeded") {
         return Ruling::failed(Reason::ProgressDeadlineExceeded, Branch::Condition(c));
     }
-    if let Some(failure) = replica_failure(f) {
+    if let Some(failure) = replica_failure(f, limits) {
         return failure;
     }
     let n = Numbers::of(f);
@@ -177,11 +179,11 @@ pub(super) fn daemon_set(f: &Facts) -> Ruling<'_> {
     complete(wanted)
 }
 
-pub(super) fn replica_set(f: &Facts) -> Ruling<'_> {
+pub(super) fn replica_set<'a>(f: &'a Facts, limits: &Limits) -> Ruling<'a> {
     if f.status.observed.is_none() {
         return unobserved(f);
     }
-    if let Some(failure) = replica_failure(f) {
+    if let Some(failure) = replica_failure(f, limits) {
         return failure;
     }
     let n = Numbers::of(f);

@@ -63,7 +63,7 @@ impl Reflector {
         if let Some((_, id)) =
             before.zip(held).filter(|((_, old), _)| *old != finalizers && applied != Applied::Stale)
         {
-            self.note_finalizers(id, meta, object);
+            self.note_finalizers(id, meta);
         }
         applied
     }
@@ -149,10 +149,10 @@ impl Reflector {
         if interest.parent.is_empty() && !interest.release {
             return None;
         }
-        let about = held.and_then(|id| self.read(id, |row| row.parent.as_ref().map(|p| p.about()))).flatten();
-        let about = about.unwrap_or_default();
+        let before = held.and_then(|id| self.read(id, |row| row.parent.as_ref().map(|p| p.before())));
+        let before = before.flatten().unwrap_or_default();
         let sent = self.sent.get(&slots::Uid::of(&meta.uid)).map(|sent| sent.clone()).unwrap_or_default();
-        let row = parent::read(meta, object, interest, rules, &mut lock(&self.selectors), &about, &sent);
+        let row = parent::read(meta, object, interest, rules, &mut lock(&self.selectors), before, &sent);
         // One that no policy chooses is of interest only while something of ours is left on it.
         (!rules.is_empty() || !row.status.ours.is_empty()).then(|| Box::new(row))
     }

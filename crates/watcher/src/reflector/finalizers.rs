@@ -6,10 +6,8 @@ use std::hash::{Hash, Hasher};
 
 use aggregator::ObjectId;
 use rustc_hash::FxHasher;
-use serde_json::value::RawValue;
 
 use super::{Reflector, lock, slots};
-use crate::status::raw;
 use crate::wire::Meta;
 
 /// So many changes wait at most; what is more is not counted.
@@ -22,7 +20,7 @@ pub struct FinalizerChange {
     pub object: ObjectId,
     /// Those that it has now.
     pub names: Vec<Box<str>>,
-    /// Who holds each, where the object's managedFields are known and say so.
+    /// Who holds each, where the object's managedFields say so.
     pub managers: BTreeMap<Box<str>, Box<str>>,
 }
 
@@ -49,33 +47,17 @@ impl Reflector {
     }
 
     /// Nothing can be put back on what is being deleted: there they only go.
-    pub(super) fn note_finalizers(&self, object: ObjectId, meta: &Meta, text: Option<&RawValue>) {
+    pub(super) fn note_finalizers(&self, object: ObjectId, meta: &Meta) {
         if meta.deleted.is_some() {
             return;
         }
         let mut changes = lock(&self.finalizers);
         if changes.len() < WAITING {
-            let managers = text.map(managers).unwrap_or_default();
+            let managers = meta.setters.iter().cloned().collect();
             let change = FinalizerChange { object, names: meta.finalizers.clone(), managers };
             changes.push((slots::Uid::of(&meta.uid), change));
             drop(changes);
             (self.wake)();
         }
     }
-}
-
-fn managers(object: &RawValue) -> BTreeMap<Box<str>, Box<str>> {
-    let fields = raw::at(object, &["metadata", "managedFields"]).and_then(raw::elements).unwrap_or_default();
-    let mut held = BTreeMap::new();
-    for field in fields {
-        let Some(manager) = raw::member(field, "manager").and_then(raw::string) else { continue };
-        let Some(names) = raw::at(field, &["fieldsV1", "f:metadata", "f:finalizers"]) else { continue };
-        for key in raw::members(names).keys() {
-            let name = key.strip_prefix("v:").and_then(|name| serde_json::from_str::<String>(name).ok());
-            if let Some(name) = name {
-                held.insert(name.into(), manager.as_ref().into());
-            }
-        }
-    }
-    held
 }

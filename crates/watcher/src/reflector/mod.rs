@@ -127,6 +127,13 @@ impl Reflector {
         }
     }
 
+    /// What a parent is told by now keeps being overwritten: from its next reading on, policies that name another type to
+    /// tell it by use that one, for as long as this reflector knows the parent.
+    pub fn give_up(&self, id: ObjectId) {
+        let row = |slot: &mut slots::Slot| slot.row.as_mut()?.parent.as_mut().map(|parent| parent.give_up());
+        _ = self.slots.with(id, row);
+    }
+
     /// An object was read live. Where that was news, the watch is awaited to bring it too.
     pub fn apply_live(
         &self,

@@ -29,6 +29,16 @@ pub struct ParentRow {
     pub targets: Vec<AnswerTarget>,
     /// What holds its operator up, where that says so.
     pub progress: Option<Box<str>>,
+    /// Condition types that were ours here and kept being overwritten.
+    pub(super) given_up: Box<[Box<str>]>,
+}
+
+/// What was known of a parent before it is read again.
+#[derive(Debug, Default)]
+pub(super) struct Before {
+    /// Which generation our entries were last seen to be about.
+    pub(super) about: Vec<(PolicyId, u64)>,
+    pub(super) given_up: Box<[Box<str>]>,
 }
 
 /// Where one policy's answer goes on one parent.
@@ -52,15 +62,14 @@ pub struct AnswerTarget {
     pub keeps_generation: bool,
 }
 
-/// Reads a parent; `before` says which generation our entries were last seen to be about, `sent` what was last sent where
-/// the server drops that from it.
+/// Reads a parent; `sent` is what was last sent where the server drops the generation from it.
 pub(super) fn read(
     meta: &Meta,
     object: &RawValue,
     interest: &Interest,
     rules: &[&ParentRule],
     selectors: &mut Selectors,
-    before: &[(PolicyId, u64)],
+    before: Before,
     sent: &[Entry],
 ) -> ParentRow {
     let takeover: Vec<&str> = rules.iter().filter(|r| r.takeover).map(|r| &*r.condition).collect();
@@ -82,9 +91,10 @@ pub(super) fn read(
         status,
         targets: Vec::with_capacity(rules.len()),
         progress: kopf.progress,
+        given_up: before.given_up,
     };
     for rule in rules {
-        let (view, target) = answer(meta, object, rule, &row, interest.counted, selectors, before);
+        let (view, target) = answer(meta, object, rule, &row, interest.counted, selectors, &before.about);
         row.view.answers.push(view);
         row.targets.push(target);
     }
@@ -113,10 +123,14 @@ fn answer(
     selectors: &mut Selectors,
     before: &[(PolicyId, u64)],
 ) -> (AnswerView, AnswerTarget) {
+    let foreign = row.status.is_foreign(&rule.condition);
     let condition = match &rule.fallback {
-        _ if !row.status.is_foreign(&rule.condition) => Some(&rule.condition),
-        Some(fallback) if !row.status.is_foreign(fallback) => Some(fallback),
-        _ => None,
+        Some(fallback)
+            if (foreign || row.given_up.contains(&rule.condition)) && !row.status.is_foreign(fallback) =>
+        {
+            Some(fallback)
+        }
+        _ => Some(&rule.condition).filter(|_| !foreign),
     };
     let ours = condition.and_then(|c| row.status.ours(c));
     let about = ours.and_then(|o| o.entry.observed_generation).and_then(|observed| {
@@ -264,9 +278,21 @@ fn evidence(meta: &Meta, kopf: &Kopf, status: &ParentStatus, counted: bool) -> E
 }
 
 impl ParentRow {
-    /// Which generation its entries are about, by policy.
-    pub(super) fn about(&self) -> Vec<(PolicyId, u64)> {
-        self.view.answers.iter().filter_map(|a| Some((a.policy, a.about?))).collect()
+    pub(super) fn before(&self) -> Before {
+        let about = self.view.answers.iter().filter_map(|a| Some((a.policy, a.about?))).collect();
+        Before { about, given_up: self.given_up.clone() }
+    }
+
+    /// What it is told by now is given up, where a policy names another type to tell it by.
+    pub(super) fn give_up(&mut self) {
+        let (given_up, targets) = (std::mem::take(&mut self.given_up), &self.targets);
+        let mut types: Vec<Box<str>> = given_up.into_vec();
+        for condition in targets.iter().filter_map(|target| target.condition.as_ref()) {
+            if !types.contains(condition) {
+                types.push(condition.clone());
+            }
+        }
+        self.given_up = types.into();
     }
 
     /// Where its answers go is the same.

@@ -21,7 +21,7 @@ const KEPT: [&str; 4] = [
     "helm.sh/hook-delete-policy",
 ];
 
-pub(super) const UNREAD: [&str; 1] = ["managedFields"];
+pub(super) const UNREAD: [&str; 0] = [];
 
 pub(super) fn field(key: &str, value: &mut Cursor<'_>, child: &mut Child) {
     let meta = &mut child.meta;
@@ -49,8 +49,40 @@ pub(super) fn field(key: &str, value: &mut Cursor<'_>, child: &mut Child) {
             value.elements(|name| meta.finalizers.extend(name.string().map(Into::into)));
         }
         "annotations" => annotations(value, child),
+        // The API server writes them behind the finalizers; of most objects nothing of them is read.
+        "managedFields" if !meta.finalizers.is_empty() => {
+            value.elements(|entry| setters(entry, &mut meta.setters));
+        }
         _ => {}
     }
+}
+
+/// Who has set which finalizers, from one entry of `managedFields`.
+fn setters(entry: &mut Cursor<'_>, setters: &mut Vec<(Box<str>, Box<str>)>) {
+    let (mut manager, mut names) = (None, Vec::new());
+    entry.members(|key, value| match key {
+        "manager" => manager = value.string(),
+        "fieldsV1" => within(value, "f:metadata", |metadata| {
+            within(metadata, "f:finalizers", |finalizers| {
+                finalizers.members(|key, _| {
+                    let name = key.strip_prefix("v:\"").and_then(|key| key.strip_suffix('"'));
+                    names.extend(name.map(Box::<str>::from));
+                });
+            });
+        }),
+        _ => {}
+    });
+    if let Some(manager) = manager.filter(|manager| !manager.is_empty()) {
+        setters.extend(names.into_iter().map(|name| (name, manager.as_ref().into())));
+    }
+}
+
+fn within(object: &mut Cursor<'_>, name: &str, mut each: impl FnMut(&mut Cursor<'_>)) {
+    object.members(|key, value| {
+        if key == name {
+            each(value);
+        }
+    });
 }
 
 fn owner(reference: &mut Cursor<'_>) -> OwnerRef {

@@ -55,6 +55,8 @@ pub struct Meta {
     pub annotations: Vec<(Box<str>, Box<str>)>,
     /// `metadata.finalizers`.
     pub finalizers: Vec<Box<str>>,
+    /// Of those, who has set which, where `metadata.managedFields` tell: finalizer and manager.
+    pub setters: Vec<(Box<str>, Box<str>)>,
 }
 
 /// One of `metadata.ownerReferences`.
@@ -136,6 +138,7 @@ impl Child {
         facts.deleted = meta.deleted;
         if meta.deleted.is_some() {
             facts.finalizers.clone_from(&meta.finalizers);
+            facts.setters.clone_from(&meta.setters);
         }
         let controller = meta.owners.iter().find(|o| o.controller);
         facts.owner = match controller.map(|o| (&*o.api_version, &*o.kind)) {

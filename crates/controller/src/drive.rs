@@ -4,7 +4,7 @@ mod notice;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use aggregator::{KindId, KindState, ObjectId, Outcome, PolicyId};
 use readiness::Time;
@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use watcher::Cause;
 
+use crate::clock::ServerClock;
 use crate::core::{Ages, Core, Health, Read, TreeNode, Write};
 use crate::events::Notices;
 use crate::kinds::News;
@@ -34,36 +35,6 @@ const TURN: usize = 256;
 const GATHER: Duration = Duration::from_secs(2);
 /// The same where somebody draws trees and wants to see them move.
 const DRAW: Duration = Duration::from_millis(100);
-
-/// The clock: wall time at the start, and from then on what a monotonic clock adds, so that it never goes back.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Clock {
-    wall: Time,
-    start: Instant,
-}
-
-impl Clock {
-    /// Reads both clocks, once.
-    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
-    pub(crate) fn start() -> Clock {
-        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Clock { wall: Time::default() + wall, start: Instant::now() }
-    }
-
-    /// The time.
-    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
-    pub(crate) fn now(&self) -> Time {
-        self.wall + Instant::now().duration_since(self.start)
-    }
-
-    /// Waits until then; for ever, where there is no such moment.
-    pub(crate) async fn until(&self, deadline: Option<Time>) {
-        match deadline {
-            Some(at) => tokio::time::sleep(at - self.now()).await,
-            None => std::future::pending().await,
-        }
-    }
-}
 
 /// Everything that can happen to the loop.
 enum Input {
@@ -108,7 +79,7 @@ pub(crate) struct Wires {
 /// The loop and what it owns.
 pub(crate) struct Drive {
     core: Core,
-    clock: Clock,
+    clock: ServerClock,
     wires: Wires,
     metrics: Arc<Metrics>,
     health: Health,
@@ -127,8 +98,7 @@ pub(crate) struct Drive {
 
 impl Drive {
     /// A loop over this core.
-    pub(crate) fn new(core: Core, clock: Clock, wires: Wires, metrics: Arc<Metrics>) -> Self {
-        let gather_at = clock.now();
+    pub(crate) fn new(core: Core, clock: ServerClock, wires: Wires, metrics: Arc<Metrics>) -> Self {
         Drive {
             core,
             clock,
@@ -138,7 +108,7 @@ impl Drive {
             plan: None,
             superseded: Vec::new(),
             moved: true,
-            gather_at,
+            gather_at: Time::default(),
             ages: Ages::default(),
             called: BTreeMap::new(),
             since: Since::default(),
@@ -148,6 +118,10 @@ impl Drive {
 
     /// Runs until `stop`. Ends early, with an error, only where a channel's other end is gone.
     pub(crate) async fn run(mut self, stop: CancellationToken) -> anyhow::Result<()> {
+        tokio::select! { biased;
+            () = stop.cancelled() => return Ok(()),
+            () = self.clock.known() => {}
+        }
         self.set_leads(self.wires.mandate.leads());
         loop {
             let now = self.clock.now();
@@ -356,6 +330,7 @@ impl Drive {
         }
         let snapshot = Snapshot::take(&self.core, self.plan.as_deref(), &self.health, &mut self.since, now);
         self.tell_fights(&snapshot.fights);
+        self.metrics.clock_offset(self.clock.ahead());
         self.metrics.gathered(&snapshot, self.core.engine.take_counts());
         self.wires.snapshot.send_replace(Arc::new(snapshot));
     }

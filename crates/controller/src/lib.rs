@@ -11,6 +11,8 @@ pub mod args;
 #[cfg(feature = "io")]
 mod audit;
 #[cfg(feature = "io")]
+mod clock;
+#[cfg(feature = "io")]
 pub mod crd;
 #[cfg(feature = "io")]
 mod drive;
@@ -51,6 +53,8 @@ pub mod transitions;
 #[cfg(feature = "io")]
 mod writer;
 
+#[cfg(feature = "io")]
+pub use clock::ServerClock;
 #[cfg(feature = "io")]
 pub use drive::Trees;
 #[cfg(feature = "io")]

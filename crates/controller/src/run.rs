@@ -15,8 +15,9 @@ use watcher::reflector::Reflector;
 
 use crate::admin::{self, Pages};
 use crate::args::{ClusterArgs, RunArgs};
+use crate::clock::ServerClock;
 use crate::core::Core;
-use crate::drive::{Clock, Drive, Trees, Wires};
+use crate::drive::{Drive, Trees, Wires};
 use crate::events::{Events, Notices};
 #[cfg(feature = "history")]
 use crate::history::Keep;
@@ -42,6 +43,8 @@ pub struct Service {
     pub client: kube::Client,
     /// Where policies come from.
     pub source: Source,
+    /// What time it is at the server that the client asks.
+    pub clock: ServerClock,
     /// Where it listens.
     pub listener: TcpListener,
     /// The lease to hold before anything is written; none where nobody else writes.
@@ -62,15 +65,16 @@ pub async fn run(cluster: &ClusterArgs, args: RunArgs) -> anyhow::Result<()> {
     };
     let (config, in_pod) = cluster.config_and_place().await?;
     info!(version = env!("CARGO_PKG_VERSION"), server = %config.cluster_url, "rollcall");
-    let lease = args.lease.stands_for(in_pod, &config.default_namespace, Clock::start().now());
+    let clock = ServerClock::told();
+    let lease = args.lease.stands_for(in_pod, &config.default_namespace, clock.own().now());
     let mut args = args;
     args.records_namespace = args.records_namespace.or(in_pod.then(|| config.default_namespace.clone()));
-    let client = watcher::client(config).context("failed to make a client")?;
+    let client = watcher::timed_client(config, Arc::new(clock.clone())).context("failed to make a client")?;
     let listener = TcpListener::bind(args.listen)
         .await
         .with_context(|| format!("failed to listen on {}; --listen names another address", args.listen))?;
     let stop = CancellationToken::new();
-    let service = Service { client, source, listener, lease, trees: None, args };
+    let service = Service { client, clock, source, listener, lease, trees: None, args };
     let signals = tokio::spawn(signals(stop.clone()));
     let done = service.run(stop).await;
     signals.abort();
@@ -81,8 +85,8 @@ impl Service {
     /// Runs until `stop`, then drains.
     #[expect(clippy::too_many_lines, reason = "wiring: one line per wire")]
     pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
-        let Service { client, source, listener, lease, trees, args } = self;
-        let clock = Clock::start();
+        let Service { client, clock, source, listener, lease, trees, args } = self;
+        let own = clock.own();
         let seed = Seed(args.seed.unwrap_or_else(|| clock.now().0 as u64));
         info!(seed = seed.0, listen = %listener.local_addr()?, "started");
         let dirty = Arc::new(Notify::new());
@@ -104,7 +108,7 @@ impl Service {
         let (read, was_read) = watch::channel(matches!(source, Source::File(_)));
         let known = crate::kinds::Known::default();
 
-        let (mandate, candidate) = lease::stand(lease, &client, clock, seed.derive(5));
+        let (mandate, candidate) = lease::stand(lease, &client, own, seed.derive(5));
         crate::events::show(&metrics.events);
         let core = Core::new(reflector.clone(), args.resync, args.audit, seed.derive(1));
         let transitions = Arc::new(Transitions::new(known.clone(), metrics.dropped.clone()));
@@ -114,7 +118,7 @@ impl Service {
             Some(url) => Some(Keep {
                 store: crate::history::Store::open(url)?,
                 transitions: transitions.subscribe("history"),
-                clock,
+                clock: own,
                 mandate: mandate.clone(),
                 meters: metrics.history.clone(),
                 every: args.history_flush,
@@ -128,7 +132,7 @@ impl Service {
             client: client.clone(),
             transitions: transitions.subscribe("events"),
             notices: noticed,
-            clock,
+            clock: clock.clone(),
             mandate: mandate.clone(),
             outcomes: metrics.events.clone(),
             instance: crate::events::host_name(),
@@ -149,7 +153,7 @@ impl Service {
             transitions,
             asks,
         };
-        let drive = Drive::new(core, clock, wires, metrics.clone());
+        let drive = Drive::new(core, clock.clone(), wires, metrics.clone());
         let wanted = Setting {
             client: client.clone(),
             reflector: reflector.clone(),
@@ -172,7 +176,7 @@ impl Service {
             plans: plans_in,
             snapshot: snapshots.clone(),
             read,
-            clock,
+            clock: clock.clone(),
             mandate: mandate.clone(),
         };
         let writer = Writer {

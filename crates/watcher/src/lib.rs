@@ -1,6 +1,8 @@
 //! I/O in: `follow` one kind, `look` again live, and the in-memory reflector; verdicts are assessed at the door.
 
 #[cfg(feature = "kube")]
+mod dates;
+#[cfg(feature = "kube")]
 mod discover;
 mod event;
 #[cfg(feature = "kube")]
@@ -16,6 +18,8 @@ pub mod reflector;
 pub mod status;
 pub mod wire;
 
+#[cfg(feature = "kube")]
+pub use dates::{Timekeeper, timed_client};
 #[cfg(feature = "kube")]
 pub use discover::resolve;
 pub use event::{Cause, Event, Trouble, Wire};

@@ -1,5 +1,6 @@
 //! The built binary against a real control plane. One program, so that all tests share one control plane.
 
+mod bad_input;
 mod cascade;
 mod chart;
 mod claims;

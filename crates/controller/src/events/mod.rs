@@ -20,7 +20,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::drive::Clock;
+use crate::clock::ServerClock;
 use crate::lease::Mandate;
 use crate::transitions::{Heard, Place, Subscription, Transition};
 use ledger::{Ledger, Order};
@@ -109,7 +109,7 @@ pub(crate) struct Events {
     pub(crate) client: kube::Client,
     pub(crate) transitions: Subscription,
     pub(crate) notices: mpsc::Receiver<Notice>,
-    pub(crate) clock: Clock,
+    pub(crate) clock: ServerClock,
     /// A standby has the same to say, and leaves it to the leader.
     pub(crate) mandate: Mandate,
     pub(crate) outcomes: IntCounterVec,

@@ -13,7 +13,7 @@ use tracing::{info, warn};
 
 use super::Store;
 use super::batch::{Batch, Buffer};
-use crate::drive::Clock;
+use crate::clock::Clock;
 use crate::lease::Mandate;
 use crate::metrics::Meters;
 use crate::transitions::{Heard, Subscription};

@@ -23,7 +23,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::drive::Clock;
+use crate::clock::Clock;
 use election::{Answer, Ask, Election, PACE, Record};
 
 /// An answer about the lease that takes longer comes too late.

@@ -44,7 +44,7 @@ impl Make<'_> {
         self.kept(IntGauge::with_opts(opts(name, help))?)
     }
 
-    /// A moment, in seconds since the Unix epoch.
+    /// A moment, since the Unix epoch, or a span: in seconds.
     pub(super) fn time(&self, name: &str, help: &str) -> Result<Gauge> {
         self.kept(Gauge::with_opts(opts(name, help))?)
     }

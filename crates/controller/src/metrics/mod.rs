@@ -84,6 +84,7 @@ pub(crate) struct Metrics {
     debounced: IntGauge,
     rows: IntGauge,
     leader: IntGauge,
+    clock_offset: Gauge,
     export: usize,
     shown: Mutex<Shown>,
 }
@@ -259,6 +260,10 @@ impl Metrics {
             dirty: make.gauge("dirty_objects", "Objects that moved and wait to be taken in.")?,
             debounced: make.gauge("debounced_parents", "Parents that wait for quiet before they are weighed.")?,
             leader: make.gauge("leader", "1 while this replica writes, 0 while it stands by.")?,
+            clock_offset: make.time(
+                "clock_offset_seconds",
+                "The API server's clock less this machine's; 0 while they agree to within two seconds.",
+            )?,
             rows: make.gauge("reflector_objects", "Objects held in memory.")?,
             registry,
             export,
@@ -324,6 +329,11 @@ impl Metrics {
     pub(crate) fn turn(&self, dirty: usize) {
         self.turns.inc();
         self.dirty.set(dirty as i64);
+    }
+
+    /// The server's clock is so many seconds ahead.
+    pub(crate) fn clock_offset(&self, seconds: f64) {
+        self.clock_offset.set(seconds);
     }
 
     /// This replica writes, or stands by.

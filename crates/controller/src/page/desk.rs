@@ -14,8 +14,8 @@ use watcher::reflector::Reflector;
 
 use super::shown::{Names, Row, Shown};
 use super::tree::{Node, Pick};
+use crate::clock::ServerClock;
 use crate::core::{Core, Words, World};
-use crate::drive::Clock;
 use crate::snapshot::Snapshot;
 use crate::transitions::Transitions;
 
@@ -81,7 +81,7 @@ struct Held {
 /// Where everybody who looks gets it from.
 pub(super) struct Desk {
     pub(super) reflector: Arc<Reflector>,
-    pub(super) clock: Clock,
+    pub(super) clock: ServerClock,
     asks: mpsc::Sender<Ask>,
     snapshot: watch::Receiver<Arc<Snapshot>>,
     held: Mutex<(Held, watch::Receiver<Arc<Snapshot>>)>,
@@ -96,7 +96,7 @@ pub(super) struct Desk {
 impl Desk {
     pub(super) fn new(
         reflector: Arc<Reflector>,
-        clock: Clock,
+        clock: ServerClock,
         asks: mpsc::Sender<Ask>,
         snapshot: watch::Receiver<Arc<Snapshot>>,
         transitions: Weak<Transitions>,

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tracing::warn;
 
 use super::refusal::Refusal;
-use crate::drive::Clock;
+use crate::clock::Clock;
 
 /// A yes is good for so long, and so is who somebody is.
 const YES: Duration = Duration::from_secs(60);

@@ -30,7 +30,7 @@ use watcher::reflector::Reflector;
 
 pub(crate) use desk::Ask;
 
-use crate::drive::Clock;
+use crate::clock::ServerClock;
 use crate::kinds::Known;
 use crate::metrics::Metrics;
 use crate::snapshot::Snapshot;
@@ -75,7 +75,7 @@ pub(crate) struct Setting {
     /// Counts streams.
     pub(crate) metrics: Arc<Metrics>,
     /// The time.
-    pub(crate) clock: Clock,
+    pub(crate) clock: ServerClock,
     /// To the loop.
     pub(crate) asks: mpsc::Sender<Ask>,
     /// Changes where something moved.
@@ -92,8 +92,8 @@ impl Page {
         let Setting { listen, client, reflector, known, metrics, clock, asks, snapshot, transitions, stop } =
             setting;
         Page(Arc::new(Parts {
-            desk: Arc::new(desk::Desk::new(reflector, clock, asks, snapshot, transitions)),
-            gate: gate::Gate::new(client.clone(), clock, listen.ip().is_loopback()),
+            desk: Arc::new(desk::Desk::new(reflector, clock.clone(), asks, snapshot, transitions)),
+            gate: gate::Gate::new(client.clone(), clock.own(), listen.ip().is_loopback()),
             client,
             known,
             metrics,

@@ -104,7 +104,7 @@ fn stage(listen: &str) -> Stage {
         reflector: Arc::new(Reflector::new(|| ())),
         known,
         metrics: Arc::new(Metrics::new(0).unwrap()),
-        clock: Clock::start(),
+        clock: ServerClock::shared(),
         asks,
         snapshot: snapshots,
         transitions: Arc::downgrade(&transitions),

@@ -14,7 +14,7 @@ use tracing::{debug, warn};
 use watcher::status::{MANAGER, time};
 
 use super::{Found, InUse, Refused};
-use crate::drive::Clock;
+use crate::clock::ServerClock;
 use crate::lease::Mandate;
 use crate::snapshot::{PolicyNumbers, Snapshot};
 
@@ -24,14 +24,14 @@ const EVERY: Duration = Duration::from_secs(10);
 /// Writes the status of policies.
 pub(super) struct StatusWriter {
     api: Api<api::ReadinessPolicy>,
-    clock: Clock,
+    clock: ServerClock,
     written: BTreeMap<String, (ReadinessPolicyStatus, Time)>,
     again: Option<Time>,
     mandate: Mandate,
 }
 
 impl StatusWriter {
-    pub(super) fn new(client: &kube::Client, clock: Clock, mandate: Mandate) -> Self {
+    pub(super) fn new(client: &kube::Client, clock: ServerClock, mandate: Mandate) -> Self {
         StatusWriter { api: Api::all(client.clone()), clock, written: BTreeMap::new(), again: None, mandate }
     }
 

@@ -18,7 +18,7 @@ use super::libraries::Libraries;
 use super::plan::{InUse, KindKey, Plan, Registry, plan};
 use super::status::StatusWriter;
 use super::{Found, Refused, compile};
-use crate::drive::Clock;
+use crate::clock::ServerClock;
 use crate::kinds::{Kinds, Setting};
 use crate::lease::Mandate;
 use crate::snapshot::Snapshot;
@@ -47,7 +47,7 @@ pub(crate) struct Policies {
     /// Whether the policies were read once.
     pub(crate) read: watch::Sender<bool>,
     /// The clock, for conditions of policies.
-    pub(crate) clock: Clock,
+    pub(crate) clock: ServerClock,
     /// Whether that is ours to write.
     pub(crate) mandate: Mandate,
 }
@@ -71,7 +71,7 @@ impl Policies {
         let mut kinds = Kinds::new(self.setting.clone());
         let mut state = State::default();
         let mut events = self.events();
-        let mut statuses = StatusWriter::new(&self.setting.client, self.clock, self.mandate.clone());
+        let mut statuses = StatusWriter::new(&self.setting.client, self.clock.clone(), self.mandate.clone());
         let mut snapshot = self.snapshot.clone();
         let writes_status = matches!(self.source, Source::Cluster(_));
         if let Source::File(found) = &self.source {

@@ -22,7 +22,7 @@ use std::time::Duration;
 use clap::Args;
 use controller::args::{LeaseArgs, RunArgs};
 use controller::policies::{Source, parse_selector};
-use controller::{Service, Trees};
+use controller::{ServerClock, Service, Trees};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -178,8 +178,15 @@ fn serve(
         log: String::new(),
     };
     let source = Source::Cluster(parse_selector("")?);
-    let service =
-        Service { client: cluster.client()?, source, listener, lease: None, trees: Some(trees), args };
+    let service = Service {
+        client: cluster.client()?,
+        clock: ServerClock::shared(),
+        source,
+        listener,
+        lease: None,
+        trees: Some(trees),
+        args,
+    };
     Ok(tokio::spawn(service.run(stop)))
 }
 

@@ -95,25 +95,24 @@ impl References {
 
     /// The references of this parent; none where nothing is at the end of the path.
     pub fn read(&self, parent: &RawValue) -> Result<Vec<Reference>, ReferencesError> {
+        let other = || ReferencesError::NotAReference(self.text.to_string());
         let mut at = vec![parent];
         for step in &self.steps {
-            at = match step {
-                Step::Member(name) => at.into_iter().filter_map(|value| raw::member(value, name)).collect(),
-                Step::Each => at.into_iter().filter_map(raw::elements).flatten().collect(),
-                Step::At(index) => at
-                    .into_iter()
-                    .filter_map(raw::elements)
-                    .filter_map(|list| list.get(*index).copied())
-                    .collect(),
-            };
+            let mut next = Vec::new();
+            for value in at.into_iter().filter(|value| !raw::is_null(value)) {
+                match step {
+                    Step::Member(_) if !value.get().starts_with('{') => return Err(other()),
+                    Step::Member(name) => next.extend(raw::member(value, name)),
+                    Step::Each => next.append(&mut raw::elements(value).ok_or_else(other)?),
+                    Step::At(index) => next.extend(raw::elements(value).ok_or_else(other)?.get(*index)),
+                }
+            }
+            at = next;
             if at.len() > MOST {
                 return Err(ReferencesError::TooMany(self.text.to_string()));
             }
         }
-        let read = |value: &RawValue| {
-            serde_json::from_str(value.get())
-                .map_err(|_| ReferencesError::NotAReference(self.text.to_string()))
-        };
+        let read = |value: &RawValue| serde_json::from_str(value.get()).map_err(|_| other());
         at.into_iter().filter(|value| !raw::is_null(value)).map(read).collect()
     }
 }
@@ -157,8 +156,16 @@ mod tests {
 
     #[test]
     fn what_is_no_reference_is_an_error_that_names_the_path() {
-        let error = read("spec.secret", PARENT).unwrap_err();
-        assert!(error.to_string().contains("spec.secret"), "{error}");
+        for path in [
+            "spec.secret",
+            "spec.secret[*]",
+            "spec.claimRef[0]",
+            "spec.secret.name",
+            "spec.resourceRefs.name",
+        ] {
+            let error = read(path, PARENT).unwrap_err();
+            assert!(error.to_string().contains(path), "{error}");
+        }
         for path in ["", "spec..x", "spec.a[", "spec.a[x]", "[*]", "spec.a]"] {
             assert!(References::parse(path).is_err(), "{path}");
         }

@@ -186,6 +186,10 @@ fn render(
     let text = |t: &Template| t.render(object).map_err(|error| error.to_string());
     for labels in &rule.labels {
         let values: Vec<String> = labels.values.iter().map(text).collect::<Result<_, _>>()?;
+        if let Some(value) = values.iter().find(|value| !is_label_value(value)) {
+            let start: String = value.chars().take(40).collect();
+            return Err(format!("find.labels: no label can have the value {start:?}"));
+        }
         let mut namespaces = vec![meta.namespace.to_string()];
         if !labels.namespaces.is_empty() {
             namespaces = labels.namespaces.iter().map(text).collect::<Result<_, _>>()?;
@@ -212,6 +216,14 @@ fn render(
         view.counts.clone_from(&target.counts);
     }
     Ok(())
+}
+
+/// As the API server has it: at most 63 letters, digits, `-`, `_` and `.`, and neither end one of the last three.
+fn is_label_value(value: &str) -> bool {
+    let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let outer = |c: char| c.is_ascii_alphanumeric();
+    let framed = value.starts_with(outer) && value.ends_with(outer);
+    value.is_empty() || (value.len() <= 63 && framed && value.chars().all(inner))
 }
 
 fn expect(group: u8, name: &str, view: &mut AnswerView, target: &mut AnswerTarget) {

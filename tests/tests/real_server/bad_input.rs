@@ -1,0 +1,175 @@
+//! What is wrong with a policy, a parent or a clock is named, and nobody else hears of it.
+
+use acceptance::caller::Caller;
+use acceptance::crd::Crd;
+use acceptance::gate::Gate;
+use acceptance::objects::{condition, deployment, owned_by};
+use acceptance::rollcall::policy_address;
+use acceptance::scene::Scene;
+use acceptance::wish::{because, mentions, says};
+use anyhow::{Context, Result, ensure};
+use futures::{StreamExt, TryStreamExt, stream};
+use serde_json::{Value, json};
+
+/// Debian's libfaketime, found by the dynamic linker in its usual place.
+const FAKETIME: &str = "/usr/$LIB/faketime/libfaketimeMT.so.1";
+
+async fn over(word: &str, group: Value) -> Result<Scene> {
+    let scene = Scene::set(word).await?;
+    scene.crd(&Crd::new("Database").shapeless()).await?;
+    let mut child = scene.child("Deployment");
+    for (key, value) in group.as_object().into_iter().flatten() {
+        child[key] = value.clone();
+    }
+    scene.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
+    Ok(scene)
+}
+
+#[tokio::test]
+async fn a_quorum_of_more_than_all_is_refused_by_name_and_its_neighbour_goes_on() -> Result<()> {
+    let scene = over("quorum-150", json!({})).await?;
+    scene.grant().await?;
+    let mut child = scene.child("Deployment");
+    child["quorum"] = json!("150%");
+    let spec = json!({ "children": [child], "condition": { "type": "Two" } });
+    scene.policy("odd", "Database", spec).await?;
+    let rollcall = scene.rollcall_at(scene.plane.url(), &[]).await?;
+    rollcall.until_ready().await?;
+    let named = mentions("Accepted", "spec.children[0].quorum").and(mentions("Accepted", "150%"));
+    scene.until_at(&policy_address(&scene, "odd")?, &says("Accepted", "False").and(named)).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    let told = scene.until("Database/db", says("Ready", "True")).await?;
+    assert!(condition(&told, "Two").is_none(), "{}", told["status"]);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_label_that_no_object_can_carry_is_said_of_that_parent_alone() -> Result<()> {
+    let scene = over("labels-odd", json!({ "find": { "labels": { "nick": "{parent.spec.nick}" } } })).await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    let with = |name: &str, nick: Value| {
+        let mut parent = scene.custom("Database", name);
+        parent["spec"]["nick"] = nick;
+        parent
+    };
+    let mut web = deployment("web", 1);
+    web["metadata"]["labels"] = json!({ "nick": "blue" });
+    scene.create(web).await?;
+    scene.create(with("good", json!("blue"))).await?;
+    for (name, nick) in [
+        ("spaces", json!("not a label")),
+        ("long", json!("x".repeat(64))),
+        ("markup", json!("<b>")),
+        ("list", json!(["blue"])),
+    ] {
+        scene.create(with(name, nick)).await?;
+        let part = if name == "list" { "spec.nick" } else { "find.labels" };
+        let named = because("Ready", "TemplateFailed").and(mentions("Ready", part));
+        scene.until(&format!("Database/{name}"), says("Ready", "Unknown").and(named)).await?;
+    }
+    scene.until("Database/good", says("Ready", "True")).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_path_that_leads_to_a_text_is_said_of_that_parent_alone() -> Result<()> {
+    let scene = over("refs-odd", json!({ "find": { "refs": "spec.resourceRefs[*]" } })).await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    scene.create(deployment("web", 1)).await?;
+    for (name, refs) in [
+        ("good", json!([{ "apiVersion": "apps/v1", "kind": "Deployment", "name": "web" }])),
+        ("text", json!("web")),
+        ("number", json!(7)),
+        ("texts", json!(["web"])),
+        ("nameless", json!([{ "apiVersion": "apps/v1", "kind": "Deployment" }])),
+    ] {
+        let mut parent = scene.custom("Database", name);
+        parent["spec"]["resourceRefs"] = refs;
+        scene.create(parent).await?;
+    }
+    for name in ["text", "number", "texts"] {
+        let named = because("Ready", "TemplateFailed").and(mentions("Ready", "spec.resourceRefs[*]"));
+        scene.until(&format!("Database/{name}"), says("Ready", "Unknown").and(named)).await?;
+    }
+    // What has no name yet may get one: that is no mistake, and nothing to be ready with.
+    scene.until("Database/nameless", because("Ready", "ChildrenMissing")).await?;
+    scene.until("Database/good", says("Ready", "True")).await?;
+    Ok(())
+}
+
+/// An hour is far beyond every limit: what is being deleted would be stuck at once, and what the condition says would be dated
+/// so. The server's own clock is what counts.
+async fn with_a_clock_that_is_off(word: &str, off: &str, ahead: fn(f64) -> bool) -> Result<()> {
+    let scene = over(word, json!({})).await?;
+    scene.grant().await?;
+    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
+    let gate = Gate::open(&own).await?;
+    let variables = [("LD_PRELOAD", FAKETIME), ("FAKETIME", off), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
+    let rollcall = scene.rollcall_in(&gate.url, &[], &variables).await?;
+    rollcall.until_ready().await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    let mut web = deployment("web", 1);
+    web["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    scene.create(owned_by(&db, web)).await?;
+    let told = scene.until("Database/db", says("Ready", "True")).await?;
+    let created = moment(&told["metadata"]["creationTimestamp"])?;
+    let turned = moment(&condition(&told, "Ready").context("no entry")?["lastTransitionTime"])?;
+    let after = turned.duration_since(created).as_secs();
+    ensure!((-2..120).contains(&after), "dated {after} s after the parent was made");
+    scene.delete("Deployment/web").await?;
+    let going = says("Ready", "False").and(because("Ready", "ChildrenTerminating"));
+    scene.until("Database/db", going).await?;
+    rollcall.until_metric("rollcall_clock_offset_seconds", &[], ahead).await?;
+    rollcall.until_printed("the server's is used").await?;
+    scene.change("Deployment/web", json!({ "metadata": { "finalizers": null } })).await?;
+    Ok(())
+}
+
+fn moment(text: &Value) -> Result<k8s_openapi::jiff::Timestamp> {
+    Ok(text.as_str().context("no moment")?.parse()?)
+}
+
+#[tokio::test]
+async fn a_clock_that_is_an_hour_ahead_makes_nothing_stuck() -> Result<()> {
+    with_a_clock_that_is_off("ahead", "+3600s", |offset| (-3_605.0..-3_595.0).contains(&offset)).await
+}
+
+#[tokio::test]
+async fn a_clock_that_is_an_hour_behind_dates_nothing_before_it_was() -> Result<()> {
+    with_a_clock_that_is_off("behind", "-3600s", |offset| (3_595.0..3_605.0).contains(&offset)).await
+}
+
+#[tokio::test]
+async fn fifty_thousand_children_of_one_parent_are_one_answer() -> Result<()> {
+    let full = std::env::var("ROLLCALL_FULL").is_ok_and(|full| full == "1");
+    let count = if full { 50_000 } else { 3_000 };
+    let scene = Scene::set("crowd").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    // Without a subresource an object brings its status along.
+    scene.crd(&Crd::new("Shard").shapeless().without_status_subresource()).await?;
+    let mut child = scene.child("Shard");
+    child["expect"] = json!({ "min": count });
+    scene.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
+    let rollcall = scene.rollcall(&[]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    let shard = |number: usize| {
+        let mut shard = owned_by(&db, scene.custom("Shard", &format!("shard-{number}")));
+        shard["status"] = json!({ "conditions": [{ "type": "Ready", "status": "True" }] });
+        scene.create(shard)
+    };
+    stream::iter(0..count).map(shard).buffer_unordered(32).try_collect::<Vec<_>>().await?;
+    let all = format!("{count} of {count} ready");
+    scene.until("Database/db", says("Ready", "True").and(mentions("Ready", &all))).await?;
+    let failing = json!({ "status": { "conditions": [{ "type": "Ready", "status": "False" }] } });
+    for number in [7, count - 1] {
+        scene.change(&format!("Shard/shard-{number}"), failing.clone()).await?;
+    }
+    let two = mentions("Ready", &format!("2 of {count} not ready")).and(mentions("Ready", "shard-7"));
+    let told = scene.until("Database/db", says("Ready", "False").and(two)).await?;
+    let size = serde_json::to_string(&told["status"])?.len();
+    ensure!(size < 4_096, "the status takes {size} bytes");
+    let resident = rollcall.metric("process_resident_memory_bytes", &[]).await?;
+    println!("{count} children: status {size} bytes, Rollcall {:.0} MB", resident / 1e6);
+    Ok(())
+}

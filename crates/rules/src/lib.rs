@@ -7,7 +7,10 @@
 mod argocd;
 mod branch;
 pub mod cel;
+#[cfg(test)]
+mod cost;
 mod json;
+mod key;
 mod kstatus;
 pub mod lua;
 mod profile;

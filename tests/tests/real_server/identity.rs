@@ -5,15 +5,16 @@ use acceptance::crd::Crd;
 use acceptance::gate::{Gate, Rule};
 use acceptance::objects::{condition, deployment, owned_by, playing, uid};
 use acceptance::recorder::Recorder;
+use acceptance::rollcall::Rollcall;
 use acceptance::scene::Scene;
 use acceptance::wish::{because, current, gone, says};
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::json;
 
-#[tokio::test]
-async fn a_write_in_flight_does_not_land_on_a_recreated_parent() -> Result<()> {
-    let scene = Scene::set("recreate").await?;
+/// A scene with `Database` over Deployments, and Rollcall behind a gate that holds its writes up.
+async fn behind_a_gate(word: &str) -> Result<(Scene, Gate, Rollcall)> {
+    let scene = Scene::set(word).await?;
     scene.crd(&Crd::new("Database")).await?;
     let children = json!([scene.child("Deployment")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
@@ -22,6 +23,12 @@ async fn a_write_in_flight_does_not_land_on_a_recreated_parent() -> Result<()> {
     let gate = Gate::open(&own).await?;
     let rollcall = scene.rollcall_at(&gate.url, &[]).await?;
     rollcall.until_ready().await?;
+    Ok((scene, gate, rollcall))
+}
+
+#[tokio::test]
+async fn a_write_in_flight_does_not_land_on_a_recreated_parent() -> Result<()> {
+    let (scene, gate, _rollcall) = behind_a_gate("recreate").await?;
     let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
 
     let db = scene.create(scene.custom("Database", "db")).await?;
@@ -50,15 +57,7 @@ async fn a_write_in_flight_does_not_land_on_a_recreated_parent() -> Result<()> {
 
 #[tokio::test]
 async fn a_write_in_flight_does_not_land_on_a_new_generation() -> Result<()> {
-    let scene = Scene::set("overtaken").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let children = json!([scene.child("Deployment")]);
-    scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
-    scene.grant().await?;
-    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
-    let gate = Gate::open(&own).await?;
-    let rollcall = scene.rollcall_at(&gate.url, &[]).await?;
-    rollcall.until_ready().await?;
+    let (scene, gate, _rollcall) = behind_a_gate("overtaken").await?;
     let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
@@ -81,15 +80,7 @@ async fn a_write_in_flight_does_not_land_on_a_new_generation() -> Result<()> {
 
 #[tokio::test]
 async fn a_write_whose_answer_is_lost_is_not_written_twice() -> Result<()> {
-    let scene = Scene::set("lost").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let children = json!([scene.child("Deployment")]);
-    scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
-    scene.grant().await?;
-    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
-    let gate = Gate::open(&own).await?;
-    let rollcall = scene.rollcall_at(&gate.url, &[]).await?;
-    rollcall.until_ready().await?;
+    let (scene, gate, _rollcall) = behind_a_gate("lost").await?;
     let recorder = Recorder::start(&scene, &["Database"]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::cost::{MOST, cost};
 use crate::lua::Limit;
 
 /// What an attack must end in.
@@ -170,33 +171,6 @@ fn large() -> Value {
         "spec": {"items": (0..60_000).collect::<Vec<_>>(), "long": "x".repeat(600_000), "pattern": "(x+x+)+y"},
         "status": {"conditions": []},
     })
-}
-
-/// What this thread has used of a processor, in milliseconds: on a busy machine an attack takes longer than it costs.
-fn used() -> f64 {
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    stat.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).map_or(0.0, |nanos| nanos / 1e6)
-}
-
-/// What an attack may cost; without optimisation everything takes longer.
-const MOST: f64 = if cfg!(debug_assertions) { 150.0 } else { 10.0 };
-
-/// The least of a few, for what others do beside it makes it only more.
-fn cost<T>(judge: impl Fn() -> T) -> (T, f64) {
-    let once = || {
-        let before = used();
-        let outcome = judge();
-        (outcome, used() - before)
-    };
-    let (mut outcome, mut least) = once();
-    for _ in 0..4 {
-        if least <= MOST {
-            break;
-        }
-        let again = once();
-        (outcome, least) = (again.0, again.1.min(least));
-    }
-    (outcome, least)
 }
 
 /// What happens once, on a thread of its own: the time that it takes, the least of three. Only shown: it is paid by whoever

@@ -8,6 +8,7 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::key::Key;
 use crate::lua::Object;
 
 /// Deeper than any object that means something, and shallow enough for the stack of any thread.
@@ -285,32 +286,5 @@ impl<'de> Visitor<'de> for Read<'_> {
             }
         }
         Ok(Tree::Map(Fields::new(all)))
-    }
-}
-
-/// A key, borrowed from the text where no escape has to be undone.
-pub(super) struct Key;
-
-impl<'de> DeserializeSeed<'de> for Key {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Cow<'de, str>, D::Error> {
-        json.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Key {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Cow<'de, str>, E> {
-        Ok(Cow::Borrowed(key))
-    }
-
-    fn visit_str<E: Error>(self, key: &str) -> Result<Cow<'de, str>, E> {
-        Ok(Cow::Owned(key.to_owned()))
     }
 }

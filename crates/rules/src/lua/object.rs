@@ -1,6 +1,5 @@
 //! JSON as Lua values, the way Argo CD hands it to a script: null is nil, and a null in a list is left out.
 
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
 use std::ops::Range;
@@ -8,6 +7,8 @@ use std::ops::Range;
 use mlua::{Lua, Table, Value};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
+
+use crate::key::Key;
 
 /// Deeper than any object that means something, and shallow enough for the stack of any thread.
 const DEPTH: u16 = 300;
@@ -98,33 +99,6 @@ impl<'de> Visitor<'de> for IntoLua<'_> {
             map.raw_set(&*key, value).map_err(A::Error::custom)?;
         }
         Ok(Value::Table(map))
-    }
-}
-
-/// A key, borrowed from the text where no escape has to be undone.
-struct Key;
-
-impl<'de> DeserializeSeed<'de> for Key {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Cow<'de, str>, D::Error> {
-        json.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Key {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Cow<'de, str>, E> {
-        Ok(Cow::Borrowed(key))
-    }
-
-    fn visit_str<E: Error>(self, key: &str) -> Result<Cow<'de, str>, E> {
-        Ok(Cow::Owned(key.to_owned()))
     }
 }
 

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use readiness::Time;
 
 use crate::lease::LeaseName;
@@ -123,30 +124,39 @@ impl ClusterArgs {
     /// The same, and whether it is a pod's own.
     pub async fn config_and_place(&self) -> anyhow::Result<(kube::Config, bool)> {
         use anyhow::Context;
-        let options = kube::config::KubeConfigOptions { context: self.context.clone(), ..Default::default() };
-        let config = match &self.kubeconfig {
-            Some(path) => {
-                let read = kube::config::Kubeconfig::read_from(path)
-                    .with_context(|| format!("failed to read kubeconfig {}", path.display()))?;
-                kube::Config::from_custom_kubeconfig(read, &options)
-                    .await
-                    .with_context(|| format!("failed to use kubeconfig {}", path.display()))
-            }
-            None if self.context.is_some() => {
-                kube::Config::from_kubeconfig(&options).await.context("failed to use the kubeconfig")
-            }
-            None => {
-                if kube::Config::from_kubeconfig(&options).await.is_err()
-                    && let Ok(config) = kube::Config::incluster()
-                {
-                    return Ok((config, true));
-                }
-                kube::Config::infer().await.context(
-                    "no cluster: neither a kubeconfig ($KUBECONFIG, ~/.kube/config, --kubeconfig) nor a pod's service account was found; `rollcall demo` needs none",
-                )
-            }
-        };
-        Ok((config?, false))
+        let options = KubeConfigOptions { context: self.context.clone(), ..Default::default() };
+        if self.kubeconfig.is_none()
+            && self.context.is_none()
+            && kube::Config::from_kubeconfig(&options).await.is_err()
+            && let Ok(config) = kube::Config::incluster()
+        {
+            return Ok((config, true));
+        }
+        let (read, place) = self.kubeconfig()?;
+        let known = read.contexts.iter().map(|context| context.name.clone()).collect::<Vec<_>>().join(", ");
+        let config = kube::Config::from_custom_kubeconfig(read, &options).await;
+        let config = config.with_context(|| format!("failed to use {place}; its contexts: {known}"))?;
+        Ok((config, false))
+    }
+
+    /// The kubeconfig that is meant, and how it is called.
+    fn kubeconfig(&self) -> anyhow::Result<(Kubeconfig, String)> {
+        use anyhow::Context;
+        if let Some(path) = &self.kubeconfig {
+            let place = format!("kubeconfig {}", path.display());
+            return Ok((
+                Kubeconfig::read_from(path).with_context(|| format!("failed to read {place}"))?,
+                place,
+            ));
+        }
+        let read = Kubeconfig::read();
+        let none = matches!(&read, Err(KubeconfigError::FindPath | KubeconfigError::ReadConfig(..)));
+        let read = read.context(if none {
+            "no cluster: neither a kubeconfig ($KUBECONFIG, ~/.kube/config, --kubeconfig) nor a pod's service account was found; `rollcall demo` needs none"
+        } else {
+            "failed to read the kubeconfig"
+        })?;
+        Ok((read, "the kubeconfig".to_owned()))
     }
 }
 

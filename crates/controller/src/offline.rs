@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aggregator::KindState;
+use aggregator::{KindId, KindState};
 use readiness::Time;
 use timer::Seed;
 use watcher::Parent;
+use watcher::plan::Interest;
 use watcher::reflector::Reflector;
 
 use crate::core::records::Keeper;
@@ -16,46 +17,93 @@ use crate::policies::{Compiled, InUse, Libraries, Plan, Registry, plan};
 
 /// So many turns of the loop are more than any world at rest needs.
 const TURNS: usize = 1_000_000;
+/// The kind that remembers outcomes.
+const RECORD: &str = "ReadinessRecord";
 
 /// What each policy's parents are at `now`, with everything below them, if these objects are all there is.
-///
-/// The objects are taken to have been like this for as long as settling and holding ask. A kind of which there is no
-/// object counts as listed, unless it is among the `hidden` (group and kind): of those nobody knows. A rule from a
-/// ConfigMap finds none, and says so.
 pub fn roll_up(
     policies: &[(String, Compiled)],
     objects: &[&Parent],
     hidden: &BTreeSet<(String, String)>,
     now: Time,
 ) -> Vec<TreeNode> {
-    let mut registry = Registry::default();
-    let in_use: Vec<_> = policies
-        .iter()
-        .map(|(name, compiled)| InUse {
-            id: registry.policy(),
-            name: name.clone(),
-            // Nobody answers writes here, so nothing may wait for an answer.
-            compiled: Compiled { shadow: true, ..compiled.clone() },
-        })
-        .collect();
-    let plan = plan(&in_use, &[], &mut registry, &Libraries::default());
-    let rest = in_use.iter().map(|policy| rest(&policy.compiled)).max().unwrap_or_default();
-    let start = Time(now.0 - i64::try_from(rest.as_millis()).unwrap_or(0));
-    let mut core = Core::new(Arc::new(Reflector::new(|| ())), Duration::ZERO, Duration::ZERO, Seed(0));
-    begin(&mut core, &plan, objects, start);
-    for (id, _) in plan.kinds.iter().filter(|(_, kind)| hidden.contains(&kind.key)) {
-        core.engine.set_kind(start, *id, KindState::Forbidden);
+    let mut world = World::new(policies, now);
+    for object in objects.iter().filter(|object| &*object.child.meta.kind == "Namespace") {
+        world.namespace(object);
     }
-    let mut at = start;
-    for _ in 0..TURNS {
-        core.turn(at);
-        match core.engine.next_deadline() {
-            Some(next) if next <= now => at = next.max(at),
-            _ => break,
+    for object in objects {
+        world.take(object);
+    }
+    world.end(hidden)
+}
+
+/// A world that is told object by object, so that nobody has to hold all of them.
+///
+/// The objects are taken to have been like this for as long as settling and holding ask. A kind of which there is no
+/// object counts as listed, unless it is hidden: of those nobody knows. A rule from a ConfigMap finds none, and says so.
+pub struct World {
+    core: Core,
+    plan: Plan,
+    intake: Intake,
+    start: Time,
+    now: Time,
+}
+
+impl World {
+    /// An empty one.
+    pub fn new(policies: &[(String, Compiled)], now: Time) -> World {
+        let mut registry = Registry::default();
+        let in_use: Vec<_> = policies
+            .iter()
+            .map(|(name, compiled)| InUse {
+                id: registry.policy(),
+                name: name.clone(),
+                // Nobody answers writes here, so nothing may wait for an answer.
+                compiled: Compiled { shadow: true, ..compiled.clone() },
+            })
+            .collect();
+        let plan = plan(&in_use, &[], &mut registry, &Libraries::default());
+        let rest = in_use.iter().map(|policy| rest(&policy.compiled)).max().unwrap_or_default();
+        let start = Time(now.0 - i64::try_from(rest.as_millis()).unwrap_or(0));
+        let mut core = Core::new(Arc::new(Reflector::new(|| ())), Duration::ZERO, Duration::ZERO, Seed(0));
+        let intake = Intake::open(&mut core, &plan, start);
+        World { core, plan, intake, start, now }
+    }
+
+    /// A Namespace, by whose labels others may be chosen: before these.
+    pub fn namespace(&self, object: &Parent) {
+        self.core.reflector.set_namespace(&object.child.meta.name, Some(&object.child.meta.labels));
+    }
+
+    /// An object, with its type.
+    pub fn take(&mut self, object: &Parent) {
+        self.intake.take(&self.core, object);
+    }
+
+    /// What was told of this kind (group and kind) so far is void: it is told anew.
+    pub fn again(&mut self, kind: &(String, String)) {
+        for (id, _) in self.plan.kinds.iter().filter(|(_, planned)| planned.key == *kind) {
+            self.core.reflector.begin(*id, None);
         }
     }
-    core.turn(now);
-    core.trees(now, &mut Ages::default())
+
+    /// This was all. Of the `hidden` kinds (group and kind) nobody knows what there is.
+    pub fn end(mut self, hidden: &BTreeSet<(String, String)>) -> Vec<TreeNode> {
+        self.intake.close(&mut self.core, &self.plan, self.start);
+        for (id, _) in self.plan.kinds.iter().filter(|(_, kind)| hidden.contains(&kind.key)) {
+            self.core.engine.set_kind(self.start, *id, KindState::Forbidden);
+        }
+        let mut at = self.start;
+        for _ in 0..TURNS {
+            self.core.turn(at);
+            match self.core.engine.next_deadline() {
+                Some(next) if next <= self.now => at = next.max(at),
+                _ => break,
+            }
+        }
+        self.core.turn(self.now);
+        self.core.trees(self.now, &mut Ages::default())
+    }
 }
 
 /// From the first sight of an object to the last word on its parent, and a little more.
@@ -63,51 +111,82 @@ fn rest(policy: &Compiled) -> Duration {
     policy.settle + policy.hold + 2 * (policy.debounce.quiet + policy.debounce.cap) + Duration::from_secs(1)
 }
 
-pub(crate) fn begin(core: &mut Core, plan: &Plan, objects: &[&Parent], start: Time) {
-    core.reflector.tell_time(start);
-    for object in objects.iter().filter(|object| &*object.child.meta.kind == "Namespace") {
-        core.reflector.set_namespace(&object.child.meta.name, Some(&object.child.meta.labels));
+/// The way of objects into a core, in any order.
+struct Intake {
+    kinds: Vec<(KindId, (String, String), Interest)>,
+    /// What speaks of those that are gone.
+    records: Vec<(usize, Parent)>,
+}
+
+impl Intake {
+    fn open(core: &mut Core, plan: &Plan, start: Time) -> Intake {
+        core.reflector.tell_time(start);
+        for (id, kind) in &plan.kinds {
+            core.name_kind(*id, &kind.key.1, &kind.key.0);
+        }
+        for (id, policy) in &plan.policies {
+            core.set_policy(start, *id, Some(policy.clone()));
+        }
+        for kind in plan.kinds.values() {
+            core.reflector.recollect(&kind.interest);
+        }
+        for id in plan.kinds.keys() {
+            core.reflector.begin(*id, None);
+        }
+        let kinds = plan.kinds.iter().map(|(id, kind)| (*id, kind.key.clone(), kind.interest.clone()));
+        Intake { kinds: kinds.collect(), records: Vec::new() }
     }
-    for (id, kind) in &plan.kinds {
-        core.name_kind(*id, &kind.key.1, &kind.key.0);
-    }
-    for (id, policy) in &plan.policies {
-        core.set_policy(start, *id, Some(policy.clone()));
-    }
-    for kind in plan.kinds.values() {
-        core.reflector.recollect(&kind.interest);
-    }
-    for (id, kind) in &plan.kinds {
-        core.reflector.begin(*id, None);
-        let mut interest = kind.interest.clone();
-        for object in objects.iter().filter(|object| is(object, &kind.key)) {
-            let meta = &object.child.meta;
+
+    fn take(&mut self, core: &Core, object: &Parent) {
+        let meta = &object.child.meta;
+        for (at, (_, key, interest)) in self.kinds.iter_mut().enumerate() {
+            if !is(object, key) {
+                continue;
+            }
             for rule in interest.lenses.iter_mut().filter_map(|lens| lens.rule.as_mut()) {
                 rule.of = (meta.api_version.clone(), meta.kind.clone());
             }
-            core.reflector.apply(&interest, &object.child, Some(&object.text));
-        }
-        core.reflector.finish(*id, None);
-    }
-    recall(core, plan, objects);
-    let moved = core.reflector.take_dirty(usize::MAX);
-    core.take_in(start, &moved);
-    for id in plan.kinds.keys() {
-        core.engine.set_kind(start, *id, KindState::Synced);
-    }
-}
-
-/// What records among the objects say of those that are gone.
-fn recall(core: &Core, plan: &Plan, objects: &[&Parent]) {
-    for kind in plan.kinds.values() {
-        let Some(spoken_of) = &kind.records else { continue };
-        let mut keeper = Keeper::new(spoken_of.clone());
-        for record in objects.iter().filter(|object| is(object, &kind.key)) {
-            if let Ok(record) = serde_json::from_str(record.text.get()) {
-                keeper.read(&core.reflector, &record);
+            core.reflector.apply(interest, &object.child, Some(&object.text));
+            if &*meta.kind == RECORD {
+                self.records.push((at, object.clone()));
             }
         }
     }
+
+    fn close(&self, core: &mut Core, plan: &Plan, start: Time) {
+        for (id, _, _) in &self.kinds {
+            core.reflector.finish(*id, None);
+        }
+        self.recall(core, plan);
+        let moved = core.reflector.take_dirty(usize::MAX);
+        core.take_in(start, &moved);
+        for id in plan.kinds.keys() {
+            core.engine.set_kind(start, *id, KindState::Synced);
+        }
+    }
+
+    /// What records among the objects say of those that are gone.
+    fn recall(&self, core: &Core, plan: &Plan) {
+        for (at, (id, _, _)) in self.kinds.iter().enumerate() {
+            let Some(spoken_of) = plan.kinds.get(id).and_then(|kind| kind.records.as_ref()) else { continue };
+            let mut keeper = Keeper::new(spoken_of.clone());
+            for (_, record) in self.records.iter().filter(|(of, _)| *of == at) {
+                if let Ok(record) = serde_json::from_str(record.text.get()) {
+                    keeper.read(&core.reflector, &record);
+                }
+            }
+        }
+    }
+}
+
+/// Everything at once.
+#[cfg(test)]
+pub(crate) fn begin(core: &mut Core, plan: &Plan, objects: &[&Parent], start: Time) {
+    let mut intake = Intake::open(core, plan, start);
+    for object in objects {
+        intake.take(core, object);
+    }
+    intake.close(core, plan, start);
 }
 
 fn is(object: &Parent, (group, kind): &(String, String)) -> bool {

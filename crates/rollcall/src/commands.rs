@@ -90,7 +90,7 @@ pub(crate) fn wait(cluster: &ClusterArgs, args: &WaitArgs) -> Done {
 pub(crate) fn release(cluster: &ClusterArgs, args: &ReleaseArgs) -> Done {
     telemetry::start("info", None)?;
     let released = block_on(async {
-        let client = watcher::client(cluster.config().await?)?;
+        let (client, _) = live::connect(cluster).await?;
         let mut found = Vec::new();
         for file in &args.files {
             found.extend(read_file(file)?);

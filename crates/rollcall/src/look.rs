@@ -26,6 +26,12 @@ impl Look {
         (width.0 > 0).then_some(usize::from(width.0))
     }
 
+    /// How many rows standard output has; `None` where it is no terminal.
+    pub(crate) fn height() -> Option<usize> {
+        let (_, height) = terminal_size::terminal_size_of(std::io::stdout())?;
+        (height.0 > 0).then_some(usize::from(height.0))
+    }
+
     fn new(capable: bool, no_color: bool, once: bool) -> Look {
         Look { live: capable && !once, colour: capable && !no_color }
     }

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::stream::{self, Stream};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -102,12 +103,64 @@ pub async fn look_some<K: Wire>(
 ) -> Result<Vec<K>, LookError> {
     let listing = Listing::new(kind, namespace, labels, JSON);
     let body = get(client, &listing.what, &listing.target(Some(most), None), JSON).await?;
-    let mut some = Vec::new();
-    listing.page(&body, &mut some)?;
-    Ok(some)
+    Ok(listing.page(&body)?.0)
 }
 
-/// All of them with nothing but metadata, which costs the server and the network a fraction.
+/// The same as a stream, for those who need not hold all of them at once.
+pub fn look_pages<K: Wire>(
+    client: &kube::Client,
+    kind: &ApiKind,
+    namespace: Option<&str>,
+) -> impl Stream<Item = Result<Page<K>, LookError>> + Send + 'static {
+    let walk = Walk {
+        client: client.clone(),
+        listing: Listing::new(kind, namespace, None, JSON),
+        next: None,
+        limit: Some(PAGE),
+    };
+    stream::try_unfold(Some(walk), |walk| async move {
+        let Some(mut walk) = walk else { return Ok(None) };
+        let (page, goes_on) = walk.step().await?;
+        Ok(Some((page, goes_on.then_some(walk))))
+    })
+}
+
+/// A part of a list.
+#[derive(Debug)]
+pub enum Page<K> {
+    /// The next objects.
+    Objects(Vec<K>),
+    /// The list outlived the server's history: what came before is void.
+    Again,
+}
+
+/// A list that is being read.
+struct Walk {
+    client: kube::Client,
+    listing: Listing,
+    next: Option<String>,
+    limit: Option<u32>,
+}
+
+impl Walk {
+    /// The next page, and whether there are more.
+    async fn step<K: Wire>(&mut self) -> Result<(Page<K>, bool), LookError> {
+        let target = self.listing.target(self.limit, self.next.as_deref());
+        let body = match get(&self.client, &self.listing.what, &target, self.listing.accept).await {
+            // Half of it is worth nothing: all anew, in one piece.
+            Err(error) if error.cause == Cause::Gone && self.next.is_some() => {
+                (self.next, self.limit) = (None, None);
+                return Ok((Page::Again, true));
+            }
+            other => other?,
+        };
+        let (objects, next) = self.listing.page(&body)?;
+        self.next = next;
+        Ok((Page::Objects(objects), self.next.is_some()))
+    }
+}
+
+/// The same with nothing but metadata, which costs the server and the network a fraction.
 pub async fn look_metadata(
     client: &kube::Client,
     kind: &ApiKind,
@@ -134,7 +187,7 @@ struct Listing {
 
 #[derive(Deserialize)]
 #[serde(bound = "T: Deserialize<'de>")]
-struct Page<T> {
+struct Part<T> {
     #[serde(default)]
     metadata: PageMeta,
     #[serde(default = "Option::default")]
@@ -158,42 +211,35 @@ impl Listing {
         }
     }
 
-    async fn all<K: Wire>(&self, client: &kube::Client) -> Result<Vec<K>, LookError> {
+    async fn all<K: Wire>(self, client: &kube::Client) -> Result<Vec<K>, LookError> {
+        let mut walk = Walk { client: client.clone(), listing: self, next: None, limit: Some(PAGE) };
         let mut all = Vec::new();
-        let mut next: Option<String> = None;
-        let mut limit = Some(PAGE);
         loop {
-            let target = self.target(limit, next.as_deref());
-            let body = match get(client, &self.what, &target, self.accept).await {
-                // The list outlived the server's history. Half of it is worth nothing: all anew, in one piece.
-                Err(error) if error.cause == Cause::Gone && next.is_some() => {
-                    (all, next, limit) = (Vec::new(), None, None);
-                    continue;
-                }
-                other => other?,
-            };
-            next = self.page(&body, &mut all)?;
-            if next.is_none() {
+            let (page, goes_on) = walk.step().await?;
+            match page {
+                Page::Objects(objects) => all.extend(objects),
+                Page::Again => all.clear(),
+            }
+            if !goes_on {
                 return Ok(all);
             }
         }
     }
 
-    fn page<K: Wire>(&self, body: &Bytes, all: &mut Vec<K>) -> Result<Option<String>, LookError> {
-        let page: Page<K> = match decode(&self.what, body) {
+    fn page<K: Wire>(&self, body: &Bytes) -> Result<(Vec<K>, Option<String>), LookError> {
+        let page: Part<K> = match decode(&self.what, body) {
             Ok(page) => page,
             Err(_) => self.carefully(body)?,
         };
-        all.extend(page.items.unwrap_or_default());
-        Ok(page.metadata.next.filter(|next| !next.is_empty()))
+        Ok((page.items.unwrap_or_default(), page.metadata.next.filter(|next| !next.is_empty())))
     }
 
     /// Names the object that cannot be read. It is not left out: what is missing here counts as gone.
-    fn carefully<K: Wire>(&self, body: &Bytes) -> Result<Page<K>, LookError> {
-        let page: Page<Box<RawValue>> = decode(&self.what, body)?;
+    fn carefully<K: Wire>(&self, body: &Bytes) -> Result<Part<K>, LookError> {
+        let page: Part<Box<RawValue>> = decode(&self.what, body)?;
         let items = page.items.unwrap_or_default();
         let items = items.iter().map(|item| decode(&self.what, item.get().as_bytes()));
-        Ok(Page { metadata: page.metadata, items: Some(items.collect::<Result<_, _>>()?) })
+        Ok(Part { metadata: page.metadata, items: Some(items.collect::<Result<_, _>>()?) })
     }
 
     fn target(&self, limit: Option<u32>, next: Option<&str>) -> String {

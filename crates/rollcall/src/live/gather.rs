@@ -11,12 +11,10 @@ use controller::core::TreeNode;
 use controller::inspect::ask::Ask;
 use controller::offline::roll_up;
 use controller::policies::{Compiled, Found, GroupRule, compile, read_file};
-use futures::{StreamExt, stream};
 use readiness::{Kind, Limits, Time, assess};
 use rules::lua::Library;
 use rules::{Rule, Spec};
-use watcher::wire::Child;
-use watcher::{ApiKind, Cause, LookError, Parent, look_all, resolve};
+use watcher::{ApiKind, Cause, LookError, Parent, resolve};
 
 pub(super) use controller::inspect::group;
 
@@ -30,7 +28,7 @@ const STUCK_AFTER: Duration = Duration::from_mins(10);
 /// Where outcomes of objects that are gone are remembered.
 const RECORDS: (&str, &str) = ("rollcall.dev", "ReadinessRecord");
 /// So many kinds are listed at a time.
-const AT_ONCE: usize = 4;
+pub(super) const AT_ONCE: usize = 4;
 
 /// A cluster, as far as some policies are about it.
 pub(super) struct Cluster {
@@ -210,6 +208,16 @@ impl Cluster {
         places
     }
 
+    /// Kinds of which nothing is known: group and kind.
+    pub(super) fn hidden(&self) -> &BTreeSet<(String, String)> {
+        &self.hidden
+    }
+
+    /// It is judged by itself.
+    pub(super) fn is_alone(&self, api: &ApiKind) -> bool {
+        self.alone.iter().any(|kind| kind.group == api.group && kind.kind == api.kind)
+    }
+
     fn reads_whole(&self, api: &ApiKind) -> bool {
         let is = |group: &str, kind: &str| group == api.group && kind == api.kind;
         is(RECORDS.0, RECORDS.1)
@@ -220,31 +228,13 @@ impl Cluster {
             })
     }
 
-    /// Reads everything once; with `whole`, all that the objects say.
-    pub(super) async fn read(&mut self, whole: bool) -> Vec<Parent> {
-        let mut places = self.places().await;
-        for place in &mut places {
-            place.whole |= whole;
-        }
-        let client = self.client.clone();
-        let lists = places.iter().map(|place| {
-            let client = client.clone();
-            async move { (&place.api, list(&client, place).await) }
-        });
-        let lists: Vec<_> = stream::iter(lists).buffered(AT_ONCE).collect().await;
-        let mut objects = Vec::new();
-        for (api, listed) in lists {
-            match listed {
-                Ok(listed) => objects.extend(listed),
-                Err(error) => self.hide(api, told(&error)),
-            }
-        }
-        objects
-    }
-
     /// These objects, rolled up by the policies.
     pub(super) fn trees(&self, objects: &[&Parent], now: Time) -> Vec<TreeNode> {
-        let mut trees = roll_up(&self.policies, objects, &self.hidden, now);
+        self.finish(roll_up(&self.policies, objects, &self.hidden, now), objects, now)
+    }
+
+    /// What no policy says: objects that own nothing, and kinds that are judged by themselves.
+    pub(super) fn finish(&self, mut trees: Vec<TreeNode>, objects: &[&Parent], now: Time) -> Vec<TreeNode> {
         if !self.unruled.is_empty() {
             let index = Index::new(objects);
             for tree in &mut trees {
@@ -280,20 +270,8 @@ fn library(what: &str, map: &serde_json::Value) -> Result<GroupRule, String> {
     Ok(GroupRule::Own { rule: Arc::new(rule), source: what.into() })
 }
 
-/// All objects of a kind, each with its type.
-async fn list(client: &kube::Client, place: &Place) -> Result<Vec<Parent>, LookError> {
-    let Place { api, namespace, whole } = place;
-    let listed = if *whole {
-        look_all::<Parent>(client, api, namespace.as_deref(), None).await?
-    } else {
-        let children = look_all::<Child>(client, api, namespace.as_deref(), None).await?;
-        children.into_iter().map(Parent::lean).collect()
-    };
-    Ok(listed.into_iter().map(|object| object.typed(&api.api_version(), &api.kind)).collect())
-}
-
 /// Why a kind could not be read, for people.
-fn told(error: &LookError) -> String {
+pub(super) fn told(error: &LookError) -> String {
     match error.cause {
         Cause::Forbidden => "you may not list it".to_owned(),
         _ => error.to_string(),

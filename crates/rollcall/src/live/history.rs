@@ -15,6 +15,7 @@ use readiness::rollup::ParentReason;
 use serde_json::Value;
 use watcher::status::time;
 
+use super::connect;
 use super::target::{find, split};
 use crate::eval::Output;
 use crate::look::Look;
@@ -95,9 +96,8 @@ fn is(line: &Line, word: &str, namespace: &str, name: &str) -> bool {
 
 /// What the cluster's own Events tell.
 async fn events(cluster: &ClusterArgs, args: &HistoryArgs, since: Time) -> anyhow::Result<Vec<Line>> {
-    let config = cluster.config().await?;
-    let own = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
-    let client = watcher::client(config)?;
+    let (client, namespace) = connect(cluster).await?;
+    let own = args.namespace.clone().unwrap_or(namespace);
     let targets = find(&client, &args.what).await?;
     let Some(target) = targets.first() else { bail!("say which: `rollcall history KIND/NAME`") };
     let namespace = if target.namespaced { own } else { "default".to_owned() };

@@ -1,5 +1,6 @@
 //! A live cluster, read with the user's own rights and rolled up here: no service has to run for it.
 
+mod connect;
 mod doctor;
 mod explain;
 mod follow;
@@ -7,10 +8,12 @@ mod gather;
 mod history;
 mod pick;
 mod since;
+mod survey;
 mod target;
 mod tree;
 mod wait;
 
+pub(crate) use connect::connect;
 pub(crate) use doctor::{DoctorArgs, doctor};
 pub(crate) use explain::{ExplainArgs, explain};
 pub(crate) use history::{HistoryArgs, history};
@@ -45,9 +48,7 @@ async fn open(
     scope: &ScopeArgs,
     what: &[String],
 ) -> anyhow::Result<(Cluster, Vec<Target>)> {
-    let config = cluster.config().await?;
-    let namespace = config.default_namespace.clone();
-    let client = watcher::client(config)?;
+    let (client, namespace) = connect(cluster).await?;
     let targets = target::find(&client, what).await?;
     let cluster = Cluster::new(client, scope, &namespace, &targets).await?;
     Ok((cluster, targets))

@@ -3,26 +3,56 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use controller::core::TreeNode;
-use readiness::Time;
+use readiness::{Since, Time};
 use watcher::Parent;
 
 use super::gather::group;
+use super::since::since;
 use super::target::Target;
 
-/// The nodes that are meant, wherever they stand.
-pub(super) fn pick(trees: &[TreeNode], targets: &[Target]) -> Vec<TreeNode> {
-    let (mut found, mut known) = (Vec::new(), BTreeSet::new());
-    let mut open: Vec<(&TreeNode, bool)> = trees.iter().rev().map(|node| (node, false)).collect();
-    while let Some((node, shown)) = open.pop() {
-        let meant: Vec<&Target> = targets.iter().filter(|target| target.is(node)).collect();
-        // What stands below one that is shown is shown with it, unless it was asked for by its name.
-        if meant.iter().any(|target| target.name.is_some() || !shown) && known.insert(key(node)) {
-            found.push(node.clone());
-        }
-        let shown = shown || !meant.is_empty();
-        open.extend(node.children.iter().rev().map(|child| (child, shown)));
+/// The nodes that are meant, wherever they stand. A large tree is taken as it is, not copied.
+pub(super) fn pick(trees: Vec<TreeNode>, targets: &[Target]) -> Vec<TreeNode> {
+    let mut picked = Picked { targets, found: Vec::new(), known: BTreeSet::new() };
+    for tree in trees {
+        picked.take(tree);
     }
-    found
+    picked.found
+}
+
+struct Picked<'t> {
+    targets: &'t [Target],
+    found: Vec<TreeNode>,
+    /// Kind, group, namespace and name of those that were found.
+    known: BTreeSet<[String; 4]>,
+}
+
+impl Picked<'_> {
+    fn take(&mut self, node: TreeNode) {
+        if self.targets.iter().any(|target| target.is(&node)) && self.is_new(&node) {
+            let at = self.found.len();
+            self.found.push(TreeNode::default());
+            self.copy_below(&node);
+            self.found[at] = node;
+        } else {
+            node.children.into_iter().for_each(|child| self.take(child));
+        }
+    }
+
+    /// What stands below one that is shown is shown with it, unless it was asked for by its name.
+    fn copy_below(&mut self, node: &TreeNode) {
+        for child in &node.children {
+            let named = self.targets.iter().any(|target| target.name.is_some() && target.is(child));
+            if named && self.is_new(child) {
+                self.found.push(child.clone());
+            }
+            self.copy_below(child);
+        }
+    }
+
+    fn is_new(&mut self, node: &TreeNode) -> bool {
+        let (group, kind, namespace, name) = key(node);
+        self.known.insert([group, kind, namespace, name].map(str::to_owned))
+    }
 }
 
 /// The targets that nothing was found for, as a person wrote them.
@@ -38,6 +68,13 @@ pub(super) fn key(node: &TreeNode) -> Key<'_> {
     (&node.group, &node.kind, &node.namespace, &node.name)
 }
 
+/// What is known of the time of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Moments {
+    pub(super) created: Option<Time>,
+    pub(super) since: Option<Since>,
+}
+
 /// Finds the object behind a node.
 pub(super) struct Index<'o>(BTreeMap<Key<'o>, &'o Parent>);
 
@@ -50,9 +87,13 @@ impl<'o> Index<'o> {
         Index(objects.iter().map(|object| key(object)).collect())
     }
 
-    /// When the object behind a node was created, and now.
-    pub(super) fn age(&self, node: &TreeNode, now: Time) -> Option<(i64, i64)> {
-        Some((self.get(node)?.child.meta.created?.0, now.0))
+    /// When it was created, and since when it has been as it is.
+    pub(super) fn moments(&self, node: &TreeNode) -> Moments {
+        let object = self.get(node);
+        Moments {
+            created: object.and_then(|object| object.child.meta.created),
+            since: object.and_then(|object| since(object, node)),
+        }
     }
 
     pub(super) fn get(&self, node: &TreeNode) -> Option<&'o Parent> {
@@ -77,14 +118,15 @@ mod tests {
 
     #[test]
     fn an_object_is_found_wherever_it_stands() {
-        let forest = [node("Shop", "books", vec![node("Database", "db", vec![node("Pod", "a", vec![])])])];
-        assert_eq!(pick(&forest, &[target("Database", "", Some("db"))])[0].children.len(), 1);
-        assert!(pick(&forest, &[target("Database", "", Some("other"))]).is_empty());
-        assert!(pick(&forest, &[target("Database", "other.io", None)]).is_empty());
-        assert_eq!(pick(&forest, &[target("Shop", "", None)]).len(), 1);
+        let forest =
+            || vec![node("Shop", "books", vec![node("Database", "db", vec![node("Pod", "a", vec![])])])];
+        assert_eq!(pick(forest(), &[target("Database", "", Some("db"))])[0].children.len(), 1);
+        assert!(pick(forest(), &[target("Database", "", Some("other"))]).is_empty());
+        assert!(pick(forest(), &[target("Database", "other.io", None)]).is_empty());
+        assert_eq!(pick(forest(), &[target("Shop", "", None)]).len(), 1);
         let both = [target("Shop", "", Some("books")), target("Database", "", Some("db"))];
-        assert_eq!(pick(&forest, &both).len(), 2, "one below the other");
-        assert_eq!(pick(&forest, &[target("Shop", "", None), target("Pod", "", None)]).len(), 1);
+        assert_eq!(pick(forest(), &both).len(), 2, "one below the other");
+        assert_eq!(pick(forest(), &[target("Shop", "", None), target("Pod", "", None)]).len(), 1);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Since when an object has been as it is, as far as it says so itself: nobody was looking before.
 
 use controller::core::TreeNode;
-use readiness::{Condition, Kind, Limits, Moment, Since, Text, Truth, assess};
+use readiness::{Condition, Kind, Level, Limits, Moment, Since, Text, Truth, assess};
 use watcher::Parent;
 
 use super::gather::group;
@@ -14,18 +14,28 @@ pub(super) fn since(object: &Parent, node: &TreeNode) -> Option<Since> {
         // A verdict of ours that the parent says already.
         return conditions.iter().find(|c| *c.reason == *node.reason).and_then(turned);
     }
-    let ready = node.verdict == "Ready";
+    told(object, node.verdict == "Ready")
+}
+
+/// The same of one that is nobody's parent and that no rule of a policy judges.
+pub(super) fn of_leaf(object: &Parent) -> Option<Since> {
+    let kind = Kind::of(group(object), &object.child.meta.kind);
+    told(object, assess(kind, &object.child.facts, &Limits::default()).verdict.level == Level::Ready)
+}
+
+fn told(object: &Parent, ready: bool) -> Option<Since> {
+    let facts = &object.child.facts;
     let kind = Kind::of(group(object), &object.child.meta.kind);
     let verdict = assess(kind, facts, &Limits::default()).verdict;
     if !ready {
         // A rule of a user may see it otherwise than its fields do; that it is being deleted is no matter of rules.
-        let agrees = verdict.level != readiness::Level::Ready || facts.deleted.is_some();
+        let agrees = verdict.level != Level::Ready || facts.deleted.is_some();
         return agrees.then(|| readiness::since(kind, facts, &verdict)).flatten();
     }
     let says =
         |c: &&Condition| matches!(&*c.name, "Ready" | "Available" | "Complete") && c.status == Truth::True;
     let finished = facts.status.finished.map(|at| Since { at, from: Moment::End });
-    conditions.iter().find(says).and_then(turned).or(finished)
+    facts.status.conditions.iter().find(says).and_then(turned).or(finished)
 }
 
 fn turned(condition: &Condition) -> Option<Since> {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use controller::core::TreeNode;
 use kube::discovery::{Discovery, Scope};
 
@@ -67,7 +67,10 @@ pub(super) async fn find(client: &kube::Client, words: &[String]) -> anyhow::Res
     let discovery = Discovery::new(client.clone()).run_aggregated().await;
     let discovery = match discovery {
         Ok(discovery) => discovery,
-        Err(_) => Discovery::new(client.clone()).run().await.map_err(|error| refused(error.into()))?,
+        Err(_) => Discovery::new(client.clone())
+            .run()
+            .await
+            .context("failed to ask the cluster which kinds it serves")?,
     };
     let mut known = Vec::new();
     for group in discovery.groups() {
@@ -82,21 +85,6 @@ pub(super) async fn find(client: &kube::Client, words: &[String]) -> anyhow::Res
         Ok(Target { kind, namespaced, name })
     };
     split.into_iter().map(target).collect()
-}
-
-/// What a person can do about a cluster that does not answer.
-pub(super) fn refused(error: anyhow::Error) -> anyhow::Error {
-    let unknown = error.chain().any(|cause| match cause.downcast_ref::<kube::Error>() {
-        Some(kube::Error::Api(status)) => status.code == 401,
-        Some(kube::Error::Auth(_)) => true,
-        _ => false,
-    });
-    let hint = if unknown {
-        "the cluster does not accept these credentials (401): they are wrong or have expired; log in anew, or name others by --kubeconfig or --context"
-    } else {
-        "failed to ask the cluster"
-    };
-    error.context(hint)
 }
 
 /// A kind that the cluster serves.

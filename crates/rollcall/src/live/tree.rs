@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use clap::Args;
 use controller::args::ClusterArgs;
 use controller::core::TreeNode;
+use readiness::Time;
+use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
-use watcher::Parent;
 
 use super::follow::Following;
 use super::gather::Cluster;
-use super::pick::{Index, lacking, pick};
-use super::since::since;
+use super::pick::{Index, Moments, lacking, pick};
 use super::target::Target;
 use super::{ScopeArgs, open};
 use crate::eval::{Output, now};
@@ -54,47 +54,56 @@ pub(crate) async fn tree(cluster: &ClusterArgs, args: &TreeArgs) -> anyhow::Resu
     if args.watch {
         return watch(&mut cluster, &targets, args).await;
     }
-    let objects = cluster.read(false).await;
+    let now = now();
+    let mut survey = cluster.survey(now).await;
     cluster.complain();
-    let objects: Vec<&Parent> = objects.iter().collect();
-    let (index, now) = (Index::new(&objects), now());
-    let shown = shown(&cluster, &index, &objects, &targets, args);
+    let trees = std::mem::take(&mut survey.trees);
+    let moments = survey.moments();
+    let shown = shown(trees, &targets, args, &moments);
     for missing in lacking(&shown, &targets) {
         say(&format!("there is no {missing}"));
     }
-    forest::print(&shown, args.output, &|node| index.age(node, now))
+    forest::print(&shown, args.output, &|node| age(&moments(node), now))
 }
 
+/// What was asked for, within bounds, and dated.
 fn shown(
-    cluster: &Cluster,
-    index: &Index<'_>,
-    objects: &[&Parent],
+    trees: Vec<TreeNode>,
     targets: &[Target],
     args: &TreeArgs,
+    moments: &dyn Fn(&TreeNode) -> Moments,
 ) -> Vec<TreeNode> {
-    let trees = cluster.trees(objects, now());
-    let mut shown = if targets.is_empty() { trees } else { pick(&trees, targets) };
+    let mut shown = if targets.is_empty() { trees } else { pick(trees, targets) };
     for tree in &mut shown {
         cut(tree, args.depth.unwrap_or(usize::MAX), args.limit);
-        date(tree, index);
+        date(tree, moments);
     }
     shown
+}
+
+/// When it was created, and now.
+fn age(moments: &Moments, now: Time) -> Option<(i64, i64)> {
+    Some((moments.created?.0, now.0))
 }
 
 async fn watch(cluster: &mut Cluster, targets: &[Target], args: &TreeArgs) -> anyhow::Result<ExitCode> {
     let live = Look::of_this_process(false).live && args.output == Output::Table;
     let mut following = Following::new(cluster).await;
     let (mut told, mut code) = (None, 2);
+    let mut resized = signal(SignalKind::window_change())?;
     loop {
         tokio::select! { biased;
             _ = tokio::signal::ctrl_c() => return Ok(ExitCode::from(code)),
+            // Before the first picture there is nothing to draw anew.
+            _ = resized.recv(), if told.is_some() => {}
             () = following.moved(cluster) => {}
         }
         cluster.complain();
         let (began, now) = (Instant::now(), now());
         let objects = following.objects();
         let index = Index::new(&objects);
-        let shown = shown(cluster, &index, &objects, targets, args);
+        let moments = |node: &TreeNode| index.moments(node);
+        let shown = shown(cluster.trees(&objects, now), targets, args, &moments);
         code = forest::code(&shown);
         // Ages tick on a terminal; a file is told what changed.
         let undated = forest::text(&shown, args.output, &|_| None)?;
@@ -106,7 +115,8 @@ async fn watch(cluster: &mut Cluster, targets: &[Target], args: &TreeArgs) -> an
             } else {
                 ""
             };
-            let text = forest::text(&shown, args.output, &|node| index.age(node, now))?;
+            let text = forest::text(&shown, args.output, &|node| age(&moments(node), now))?;
+            let text = if live { within(&text, Look::height()) } else { text };
             if !put(&(before.to_owned() + &text))? {
                 return Ok(ExitCode::from(code));
             }
@@ -119,13 +129,25 @@ async fn watch(cluster: &mut Cluster, targets: &[Target], args: &TreeArgs) -> an
     }
 }
 
+/// As many lines as there is room for: of a tree, the worst come first.
+fn within(text: &str, height: Option<usize>) -> String {
+    let (all, room) = (text.lines().count(), height.unwrap_or(usize::MAX).saturating_sub(1));
+    if all <= room {
+        return text.to_owned();
+    }
+    let shown = room.saturating_sub(1);
+    let kept: String = text.split_inclusive('\n').take(shown).collect();
+    let more = format!("… {} more lines: --limit, --depth or a higher terminal", all - shown);
+    kept + &crate::text::cut(&more, Look::width().unwrap_or(usize::MAX)) + "\n"
+}
+
 /// Since when each has been as it is, and which field says so; 0 where nobody knows.
-fn date(node: &mut TreeNode, index: &Index<'_>) {
-    let since = index.get(node).and_then(|object| since(object, node));
+fn date(node: &mut TreeNode, moments: &dyn Fn(&TreeNode) -> Moments) {
+    let since = moments(node).since;
     node.since_from = since.as_ref().map(|since| since.from.to_string()).unwrap_or_default();
     node.since = since.map_or(0, |since| since.at.0);
     for child in &mut node.children {
-        date(child, index);
+        date(child, moments);
     }
 }
 

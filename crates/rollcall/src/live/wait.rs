@@ -36,6 +36,8 @@ pub(crate) struct WaitArgs {
     until: String,
 }
 
+const UNANSWERED: &str = "the cluster has not answered";
+
 /// What was seen in one look.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
@@ -50,16 +52,21 @@ enum Seen {
 
 pub(crate) async fn wait(cluster: &ClusterArgs, args: &WaitArgs) -> anyhow::Result<ExitCode> {
     let deadline = Instant::now() + args.timeout;
-    let (mut cluster, targets) = open(cluster, &args.scope, &args.what).await?;
+    let mut line = Line::default();
+    let Ok(opened) = timeout_at(deadline, open(cluster, &args.scope, &args.what)).await else {
+        return unanswered(&mut line);
+    };
+    let (mut cluster, targets) = opened?;
     if targets.iter().any(|target| target.name.is_none()) {
         bail!("say which: `rollcall wait KIND/NAME`");
     }
-    let mut line = Line::default();
-    let mut last = "the cluster has not answered".to_owned();
-    let mut following = Following::new(&mut cluster).await;
+    let Ok(mut following) = timeout_at(deadline, Following::new(&mut cluster)).await else {
+        return unanswered(&mut line);
+    };
+    let mut last = UNANSWERED.to_owned();
     while timeout_at(deadline, following.moved(&mut cluster)).await.is_ok() {
         let trees = cluster.trees(&following.objects(), crate::eval::now());
-        let found = pick(&trees, &targets);
+        let found = pick(trees, &targets);
         let (text, word, code) = match look(&found, &targets) {
             Seen::Waiting(why) => {
                 line.show(&why);
@@ -76,6 +83,11 @@ pub(crate) async fn wait(cluster: &ClusterArgs, args: &WaitArgs) -> anyhow::Resu
     }
     line.end(&last, "waited too long")?;
     cluster.complain();
+    Ok(ExitCode::from(124))
+}
+
+fn unanswered(line: &mut Line) -> anyhow::Result<ExitCode> {
+    line.end(UNANSWERED, "waited too long")?;
     Ok(ExitCode::from(124))
 }
 

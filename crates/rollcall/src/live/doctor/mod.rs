@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 use controller::args::ClusterArgs;
 use controller::policies::read_file;
 
-use super::target::refused;
+use super::connect;
 use crate::eval::now;
 use crate::look::Look;
 use crate::text::{Line, Style, put, say, wrap};
@@ -66,9 +66,7 @@ enum Format {
 }
 
 pub(crate) async fn doctor(cluster: &ClusterArgs, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
-    let client = watcher::client(cluster.config().await?)?;
-    // The first question of all: does the server know who asks?
-    client.apiserver_version().await.map_err(|error| refused(error.into()))?;
+    let (client, _) = connect(cluster).await?;
     let mut world = World { now: now(), ..World::default() };
     let found = if args.files.is_empty() {
         controller::release::in_cluster(&client).await.unwrap_or_else(|error| {

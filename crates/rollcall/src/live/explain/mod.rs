@@ -20,11 +20,11 @@ use controller::inspect::holders::{self, Holder};
 use controller::policies::{Compiled, GroupRule};
 use readiness::{Limits, Time};
 use serde::Serialize;
-use watcher::Parent;
+use watcher::{Parent, look};
 
 use super::gather::Cluster;
-use super::pick::Index;
-use super::since::since;
+use super::pick::{Index, Moments};
+use super::survey::Survey;
 use super::{ScopeArgs, open};
 use crate::eval::{Output, now};
 use crate::look::Look;
@@ -107,14 +107,19 @@ pub(crate) async fn explain(cluster: &ClusterArgs, args: &ExplainArgs) -> anyhow
     if targets.iter().any(|target| target.name.is_none()) {
         bail!("say which: `rollcall explain KIND/NAME`");
     }
-    let objects = cluster.read(true).await;
-    let objects: Vec<&Parent> = objects.iter().collect();
-    let (index, now) = (Index::new(&objects), now());
-    let trees = cluster.trees(&objects, now);
-    let leads = seek(&trees, &targets);
+    let now = now();
+    let survey = cluster.survey(now).await;
+    let leads = seek(&survey.trees, &targets);
     let mut told = Vec::new();
+    let inquiry = Inquiry {
+        cluster: &cluster,
+        survey: &survey,
+        index: survey.index(),
+        moments: &survey.moments(),
+        now,
+    };
     for lead in &leads {
-        told.push(Inquiry { cluster: &cluster, index: &index, now }.explain(lead, args.limit).await);
+        told.push(inquiry.explain(lead, args.limit).await);
     }
     cluster.complain();
     let text = match args.output {
@@ -135,7 +140,9 @@ pub(crate) async fn explain(cluster: &ClusterArgs, args: &ExplainArgs) -> anyhow
 /// What every answer rests on.
 struct Inquiry<'c> {
     cluster: &'c Cluster,
-    index: &'c Index<'c>,
+    survey: &'c Survey,
+    index: Index<'c>,
+    moments: &'c dyn Fn(&TreeNode) -> Moments,
     now: Time,
 }
 
@@ -162,7 +169,7 @@ impl Inquiry<'_> {
     }
 
     fn since(&self, node: &TreeNode) -> Option<String> {
-        Some(since(self.index.get(node)?, node)?.at.to_string())
+        Some((self.moments)(node).since?.at.to_string())
     }
 
     async fn cause(&self, ask: &mut Ask, asked: &Lead<'_>, lead: &Lead<'_>) -> Cause {
@@ -185,8 +192,23 @@ impl Inquiry<'_> {
         };
         if let Some(found) = self.index.get(node) {
             self.look(ask, lead, found, &object, &mut cause).await;
+        } else if let Some(found) = self.again(ask, node).await {
+            self.look(ask, lead, &found, &object, &mut cause).await;
         }
         cause
+    }
+
+    /// Of most objects nobody keeps more than the verdict: those that are explained are read again, whole.
+    async fn again(&self, ask: &mut Ask, node: &TreeNode) -> Option<Parent> {
+        let api = self.survey.kind(node)?;
+        let namespace = Some(&*node.namespace).filter(|_| api.namespaced);
+        match look::<Parent>(&self.cluster.client, api, namespace, &node.name).await {
+            Ok(found) => found.map(|found| found.typed(&api.api_version(), &api.kind)),
+            Err(error) => {
+                ask.refused.insert(format!("{} {}: {}", node.kind, node.name, error.detail));
+                None
+            }
+        }
     }
 
     /// What the object itself, what it owns and its Events say.

@@ -3,6 +3,7 @@
 use super::*;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use watcher::wire::Child;
 
 fn object(value: &Value) -> Parent {
     let text = RawValue::from_string(value.to_string()).unwrap();

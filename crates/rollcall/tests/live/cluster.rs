@@ -1,0 +1,157 @@
+//! A cluster in memory, with a Shop or more in it, and a kubeconfig that leads there.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use sandbox::{Options, Server};
+use serde_json::{Value, json};
+
+/// A running cluster.
+pub(crate) struct Cluster {
+    pub(crate) server: Server,
+    folder: PathBuf,
+}
+
+impl Cluster {
+    /// One that knows Shops and Databases. The name tells its files from those of others.
+    pub(crate) async fn start(name: &str) -> Cluster {
+        let server = Server::start(Options::default()).await.unwrap();
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        let cluster = Cluster { server, folder };
+        for kind in ["Shop", "Database"] {
+            cluster.create(&crd(kind));
+        }
+        let user = json!({ "token": "t" });
+        cluster.kubeconfig("kubeconfig", &user);
+        let policies = [policy("Shop", "example.com", "Database"), policy("Database", "", "Pod")];
+        let policies = policies.map(|policy| policy.to_string()).join("\n---\n");
+        std::fs::write(cluster.folder.join("policies.yaml"), policies).unwrap();
+        cluster
+    }
+
+    pub(crate) fn create(&self, object: &Value) -> Value {
+        let now = self.server.now();
+        (*self.server.store().create_with_status(now, object.clone()).unwrap()).clone()
+    }
+
+    /// An object below another.
+    pub(crate) fn below(&self, owner: &Value, object: Value) -> Value {
+        self.create(&owned(owner, object))
+    }
+
+    pub(crate) fn file(&self, name: &str, value: &Value) -> String {
+        let file = self.folder.join(name);
+        std::fs::write(&file, value.to_string()).unwrap();
+        file.display().to_string()
+    }
+
+    /// A kubeconfig for a user of this cluster.
+    pub(crate) fn kubeconfig(&self, name: &str, user: &Value) -> String {
+        let text = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "it",
+            "clusters": [{ "name": "it", "cluster": { "server": self.server.url() } }],
+            "users": [{ "name": "it", "user": user }],
+            "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it" } }],
+        });
+        self.file(name, &text)
+    }
+
+    /// The binary towards this cluster, with its policies; not yet started.
+    pub(crate) fn rollcall(&self, args: &[&str]) -> Command {
+        let mut command = self.bare();
+        command.args(args).arg("-f").arg(self.folder.join("policies.yaml"));
+        command
+    }
+
+    /// The same without a command and without policies.
+    pub(crate) fn bare(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
+        command.arg("--kubeconfig").arg(self.folder.join("kubeconfig"));
+        command.env_remove("KUBECONFIG").env_remove("NO_COLOR").env_remove("TERM").env("HOME", "/nowhere");
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs it to its end: exit code, standard output, standard error.
+    pub(crate) async fn run(&self, args: &[&str]) -> (Option<i32>, String, String) {
+        done(self.rollcall(args)).await
+    }
+}
+
+/// Runs a command to its end, while the cluster answers.
+pub(crate) async fn done(mut command: Command) -> (Option<i32>, String, String) {
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let Output { status, stdout, stderr } = output;
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code(), text(stdout), text(stderr))
+}
+
+fn crd(kind: &str) -> Value {
+    let plural = format!("{}s", kind.to_lowercase());
+    let open = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": format!("{plural}.example.com") },
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": { "kind": kind, "plural": plural, "singular": kind.to_lowercase() },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": { "status": {} },
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": open, "status": open } } },
+            }],
+        },
+    })
+}
+
+pub(crate) fn policy(kind: &str, group: &str, child: &str) -> Value {
+    json!({
+        "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy", "metadata": { "name": kind.to_lowercase() },
+        "spec": {
+            "parent": { "group": "example.com", "kind": kind },
+            "children": [{ "kind": { "group": group, "kind": child } }],
+            "settle": "0s",
+        },
+    })
+}
+
+/// A custom resource whose operator has handled what it was given.
+pub(crate) fn custom(kind: &str, name: &str) -> Value {
+    json!({ "apiVersion": "example.com/v1", "kind": kind, "metadata": { "name": name },
+        "status": { "observedGeneration": 1 } })
+}
+
+/// A pod that runs and is ready, or waits for a reason.
+pub(crate) fn pod(name: &str, waits: Option<(&str, &str)>) -> Value {
+    let ready = waits.is_none();
+    let state = match waits {
+        None => json!({ "running": { "startedAt": "2026-01-01T00:00:01Z" } }),
+        Some((reason, message)) => json!({ "waiting": { "reason": reason, "message": message } }),
+    };
+    let status = if ready { "True" } else { "False" };
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": { "name": name, "labels": { "app": "web" }, "annotations": { "note": "x".repeat(200) } },
+        "spec": { "containers": [{ "name": "main", "image": "example.com/web:1" }] },
+        "status": {
+            "phase": "Running",
+            "conditions": [
+                { "type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z" },
+                { "type": "ContainersReady", "status": status, "lastTransitionTime": "2026-01-01T00:00:02Z" },
+                { "type": "Ready", "status": status, "lastTransitionTime": "2026-01-01T00:00:02Z" },
+            ],
+            "containerStatuses": [{ "name": "main", "ready": ready, "started": ready, "restartCount": 0,
+                "image": "example.com/web:1", "imageID": "", "state": state }],
+        },
+    })
+}
+
+/// The same object, owned by that one.
+pub(crate) fn owned(owner: &Value, mut object: Value) -> Value {
+    let meta = &owner["metadata"];
+    object["metadata"]["ownerReferences"] = json!([{
+        "apiVersion": owner["apiVersion"], "kind": owner["kind"], "name": meta["name"], "uid": meta["uid"],
+        "controller": true,
+    }]);
+    object
+}

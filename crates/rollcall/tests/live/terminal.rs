@@ -1,0 +1,138 @@
+//! A pseudo-terminal, and what a person sees in it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::num::NonZero;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+/// A terminal that does not become this process's own.
+const NO_CTTY: i32 = 0o400;
+/// How often something that does not say when it is over is looked at, and how many times.
+const AGAIN: Duration = Duration::from_millis(20);
+const LOOKS: usize = 3_000;
+const ROWS: u16 = 24;
+
+/// A program in a terminal; killed when dropped.
+pub(crate) struct Terminal {
+    child: Child,
+    master: OwnedFd,
+    seen: Arc<Mutex<Seen>>,
+}
+
+struct Seen {
+    screen: vt100::Parser,
+    /// Everything, as it came.
+    bytes: Vec<u8>,
+}
+
+impl Terminal {
+    /// Starts a program in a terminal of so many columns, as a shell would: the terminal is its own, Ctrl-C and a new size
+    /// are signals to it.
+    pub(crate) fn start(program: &Command, columns: u16, env: &[(&str, &str)]) -> Terminal {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+        let slave = OpenOptions::new().read(true).write(true).custom_flags(NO_CTTY).open(name).unwrap();
+        resize(&master, columns);
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "--wait"]).arg(program.get_program()).args(program.get_args());
+        command.env_remove("KUBECONFIG").env_remove("NO_COLOR").env("HOME", "/nowhere");
+        command.env("TERM", "xterm-256color").envs(env.iter().copied());
+        let end = || Stdio::from(slave.try_clone().unwrap());
+        let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
+        let screen = vt100::Parser::new(some(ROWS), some(columns), 0);
+        let seen = Arc::new(Mutex::new(Seen { screen, bytes: Vec::new() }));
+        let (mut output, told) = (File::from(master.try_clone().unwrap()), seen.clone());
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            // Once the last program is gone, a read from its terminal fails.
+            while let Ok(read @ 1..) = output.read(&mut buffer) {
+                let mut seen = told.lock().unwrap();
+                seen.screen.process(&buffer[..read]);
+                seen.bytes.extend(&buffer[..read]);
+            }
+        });
+        Terminal { child, master, seen }
+    }
+
+    /// Another size, as when a window is dragged.
+    pub(crate) fn resize(&self, columns: u16) {
+        self.seen.lock().unwrap().screen.screen_mut().set_size(some(ROWS), some(columns));
+        resize(&self.master, columns);
+    }
+
+    /// The rows that are not empty, as they stand there now.
+    pub(crate) fn rows(&self) -> Vec<String> {
+        let seen = self.seen.lock().unwrap();
+        let screen = seen.screen.screen();
+        let (_, columns) = screen.size();
+        screen
+            .rows(0, columns.get())
+            .map(|row| row.trim_end().to_owned())
+            .filter(|row| !row.is_empty())
+            .collect()
+    }
+
+    /// No row runs over into the next.
+    pub(crate) fn is_unbroken(&self) -> bool {
+        let seen = self.seen.lock().unwrap();
+        (0..ROWS).all(|row| !seen.screen.screen().row_wrapped(row))
+    }
+
+    /// All that was ever sent to it.
+    pub(crate) fn sent(&self) -> String {
+        String::from_utf8_lossy(&self.seen.lock().unwrap().bytes).into_owned()
+    }
+
+    /// Waits until what is seen is so; what is seen then.
+    pub(crate) async fn until(&self, what: &str, is: impl Fn(&[String]) -> bool) -> Vec<String> {
+        for _ in 0..LOOKS {
+            let rows = self.rows();
+            if is(&rows) {
+                return rows;
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+        panic!("not seen: {what}\n{}", self.rows().join("\n"));
+    }
+
+    /// Types.
+    pub(crate) fn types(&self, keys: &str) {
+        File::from(self.master.as_fd().try_clone_to_owned().unwrap()).write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// How it ended.
+    pub(crate) async fn end(&mut self) -> ExitStatus {
+        for _ in 0..LOOKS {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+        panic!("it runs on\n{}", self.rows().join("\n"));
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn some(size: u16) -> NonZero<u16> {
+    NonZero::new(size).unwrap()
+}
+
+fn resize(master: &OwnedFd, columns: u16) {
+    let size = Winsize { ws_row: ROWS, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(master, size).unwrap();
+}

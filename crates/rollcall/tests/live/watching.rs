@@ -1,0 +1,173 @@
+//! `tree --watch` and `wait` in a terminal, and without one.
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::cluster::{Cluster, custom, pod};
+use super::terminal::Terminal;
+
+/// A Shop with a database of which one pod crash-loops.
+async fn shop(name: &str) -> Cluster {
+    let cluster = Cluster::start(name).await;
+    let shop = cluster.create(&custom("Shop", "books"));
+    let database = cluster.below(&shop, custom("Database", "db"));
+    cluster.below(&database, pod("web-0", None));
+    cluster.below(
+        &database,
+        pod("web-1", Some(("CrashLoopBackOff", "back-off 5m0s restarting failed container"))),
+    );
+    cluster
+}
+
+/// The pod becomes what another would be.
+fn turn(cluster: &Cluster, into: &Value) {
+    let now = cluster.server.now();
+    let name = into["metadata"]["name"].as_str().unwrap();
+    let status = json!({ "status": into["status"] });
+    cluster.server.store().patch_status(now, "v1", "Pod", "default", name, &status).unwrap();
+}
+
+fn heal(cluster: &Cluster) {
+    turn(cluster, &pod("web-1", None));
+}
+
+fn has(rows: &[String], parts: &[&str]) -> bool {
+    rows.iter().any(|row| parts.iter().all(|part| row.contains(part)))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watched_tree_is_drawn_anew_in_its_place_and_to_the_size_of_the_terminal() {
+    let cluster = shop("redrawn").await;
+    let mut terminal = Terminal::start(&cluster.rollcall(&["tree", "shop/books", "--watch"]), 40, &[]);
+    let narrow = terminal.until("the crash loop", |rows| has(rows, &["waiting: CrashLoopBackOff"])).await;
+    assert!(has(&narrow, &["Shop default/books", "Failed"]), "{narrow:#?}");
+    assert!(!has(&narrow, &["Pod", "waiting:"]), "the reason is below: {narrow:#?}");
+    assert!(terminal.is_unbroken(), "{narrow:#?}");
+    // Nothing in the cluster moves: it is the terminal that asks.
+    terminal.resize(100);
+    let wide = terminal.until("the reason beside", |rows| has(rows, &["Pod", "waiting: CrashLoop"])).await;
+    assert_eq!(wide.len(), 4, "{wide:#?}");
+    assert!(terminal.is_unbroken(), "{wide:#?}");
+    heal(&cluster);
+    let well = terminal.until("all well", |rows| has(rows, &["Shop", "Ready"])).await;
+    assert!(well.len() == 4 && !has(&well, &["CrashLoop"]), "nothing is left of before: {well:#?}");
+    assert!(terminal.sent().contains("\u{1b}[32m"), "in colour");
+    terminal.types("\u{3}");
+    assert_eq!(terminal.end().await.code(), Some(0), "of the last state");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_watched_tree_that_is_higher_than_the_terminal_shows_its_top() {
+    let cluster = shop("high").await;
+    let database = cluster.server.store().get("example.com/v1", "Database", "default", "db").unwrap();
+    for n in 10..60 {
+        cluster.below(&database, pod(&format!("web-{n}"), None));
+    }
+    let terminal = Terminal::start(&cluster.rollcall(&["tree", "shop/books", "--watch"]), 80, &[]);
+    let rows = terminal.until("the last line", |rows| has(rows, &["more lines"])).await;
+    assert!(rows[0].starts_with("Shop default/books"), "{rows:#?}");
+    assert!(rows[2].contains("web-1") && rows[2].contains("CrashLoop"), "the worst: {rows:#?}");
+    assert_eq!(rows.last().unwrap(), "… 32 more lines: --limit, --depth or a higher terminal");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_color_and_a_dumb_terminal_get_what_they_ask_for() {
+    let cluster = shop("plain").await;
+    let watch = cluster.rollcall(&["tree", "shop/books", "--watch"]);
+    for (env, clears) in [(("NO_COLOR", "1"), true), (("TERM", "dumb"), false)] {
+        let terminal = Terminal::start(&watch, 80, &[env]);
+        terminal.until("the tree", |rows| has(rows, &["Shop", "Failed"])).await;
+        let sent = terminal.sent();
+        let colours = sent.split('\u{1b}').skip(1).filter(|rest| {
+            rest.trim_start_matches(['[', ';'])
+                .trim_start_matches(|c: char| c.is_ascii_digit())
+                .starts_with('m')
+        });
+        assert_eq!(colours.count(), 0, "{env:?}: {sent:?}");
+        assert_eq!(sent.contains("\u{1b}[2J"), clears, "{env:?}: {sent:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waiting_shows_the_root_cause_on_one_line_that_leaves_nothing_behind() {
+    let cluster = shop("progress").await;
+    let mut terminal =
+        Terminal::start(&cluster.rollcall(&["wait", "shop/books", "--timeout", "2m"]), 40, &[]);
+    let rows = terminal.until("the cause", |rows| has(rows, &["Shop books failed: 1 of 1 not ready"])).await;
+    assert!(rows.len() == 1 && rows[0].ends_with('…') && terminal.is_unbroken(), "{rows:#?}");
+    turn(&cluster, &pod("web-1", Some(("ImagePullBackOff", "no such image"))));
+    terminal.resize(120);
+    let rows = terminal.until("the next cause", |rows| has(rows, &["waiting: ImagePullBackOff"])).await;
+    assert!(rows.len() == 1, "over the line before: {rows:#?}");
+    heal(&cluster);
+    assert_eq!(terminal.end().await.code(), Some(0));
+    let rows = terminal.until("the end", |rows| has(rows, &["ready"])).await;
+    assert_eq!(rows, ["Shop books: ready"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn names_and_messages_are_text_on_every_terminal() {
+    let cluster = Cluster::start("hostile").await;
+    let shop = cluster.create(&custom("Shop", "books"));
+    let mut database = custom("Database", "db");
+    let message = "<b>gone</b>\u{1b}[2J\u{1b}]0;title\u{7}\r\u{202e}evil";
+    database["status"]["conditions"] = json!([
+        { "type": "Ready", "status": "False", "reason": message, "message": message },
+    ]);
+    cluster.below(&shop, database);
+    // Without a policy for Databases, their own word counts.
+    let policies = cluster.file("shops.yaml", &super::cluster::policy("Shop", "example.com", "Database"));
+    for args in [&["tree", "shop/books", "--watch"][..], &["wait", "shop/books", "--timeout", "1m"]] {
+        let mut command = cluster.bare();
+        command.args(args).args(["-f", &policies]);
+        let terminal = Terminal::start(&command, 200, &[]);
+        let rows = terminal
+            .until("the text", |rows| has(rows, &["<b>gone</b>\\u{1b}[2J\\u{1b}]0;title\\u{7}"]))
+            .await;
+        assert!(has(&rows, &["\\u{202e}evil"]), "{rows:#?}");
+        let sent = terminal.sent();
+        assert!(!sent.contains("\u{1b}]") && !sent.contains(['\u{7}', '\u{202e}']), "{sent:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_has_seen_enough_ends_it_without_a_word() {
+    let cluster = shop("enough").await;
+    let mut watching = cluster.rollcall(&["tree", "shop/books", "--watch"]).spawn().unwrap();
+    let mut first = String::new();
+    BufReader::new(watching.stdout.take().unwrap()).read_line(&mut first).unwrap();
+    assert!(first.starts_with("OBJECT"), "{first}");
+    // The reader is gone; the next change tells.
+    heal(&cluster);
+    let ended = tokio::task::spawn_blocking(move || watching.wait_with_output().unwrap()).await.unwrap();
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
+    assert_eq!(ended.status.code(), Some(0));
+
+    turn(&cluster, &pod("web-1", Some(("CrashLoopBackOff", ""))));
+    let mut waiting = cluster.rollcall(&["wait", "shop/books", "--timeout", "2m"]).spawn().unwrap();
+    let mut said = String::new();
+    BufReader::new(waiting.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(said.contains("CrashLoopBackOff"), "{said}");
+    // Nobody listens to its progress any more; it is waited for its end.
+    turn(&cluster, &pod("web-1", Some(("ImagePullBackOff", ""))));
+    heal(&cluster);
+    let ended = tokio::task::spawn_blocking(move || waiting.wait_with_output().unwrap()).await.unwrap();
+    assert_eq!(
+        (ended.status.code(), &*String::from_utf8_lossy(&ended.stdout)),
+        (Some(0), "Shop books: ready\n")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_terminal_there_is_no_escape_and_a_line_for_each_change() {
+    let cluster = shop("file").await;
+    let mut command = cluster.rollcall(&["wait", "shop/books", "--timeout", "1500ms"]);
+    command.env("TERM", "xterm").stdin(Stdio::null());
+    let (code, out, err) = super::cluster::done(command).await;
+    assert_eq!(code, Some(124), "{out}{err}");
+    assert!(!(out.clone() + &err).contains('\u{1b}'), "{out:?} {err:?}");
+    assert_eq!(err.lines().count(), 1, "one cause, one line: {err}");
+    assert!(out.ends_with(": waited too long\n"), "{out}");
+}

@@ -1,6 +1,8 @@
 //! The real control plane of the tests, until Ctrl-C, for whoever wants to try something by hand:
 //! `tests/run --build-only && cargo run -p acceptance --example plane`.
 
+#![allow(clippy::print_stdout, reason = "what it prints is for a shell to read")]
+
 use acceptance::control_plane::{ControlPlane, Parts};
 use anyhow::Result;
 

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 use watcher::reflector::Whose;
 use watcher::status::MANAGER;
-use watcher::{ApiKind, Cause, Event, FollowOptions, Parent, follow, look, wire::Child};
+use watcher::{ApiKind, Cause, Event, FollowOptions, Parent, follow, look, resolve, wire::Child};
 
 use crate::core::News;
 use crate::core::records::{Done, Errand, Keeper};
@@ -74,7 +74,7 @@ impl Task {
                     }
                 }
                 () = self.setting.records.moved.notified(), if read => {}
-                _ = later.tick(), if read => {}
+                _ = later.tick(), if read => keeper.tick(),
                 _ = mandate.changed() => {}
             }
             if read && mandate.holds() {
@@ -153,9 +153,13 @@ impl Task {
     /// Is the parent of a record still there?
     async fn look_for(&self, whose: &Whose) -> anyhow::Result<Option<Done>> {
         let of = |api: &ApiKind| api.group == *whose.group && api.kind == *whose.kind;
-        let Some(api) = self.setting.known.iter().find(|k| of(&k.api)).map(|k| k.api.clone()) else {
-            return Ok(None);
+        let known = self.setting.known.iter().find(|k| of(&k.api)).map(|k| k.api.clone());
+        let found = match known {
+            Some(api) => Some(api),
+            None => resolve(&self.setting.client, &whose.group, None, &whose.kind).await?,
         };
+        // Without its kind there is no parent.
+        let Some(api) = found else { return Ok(Some(Done::ParentGone)) };
         let scope = Some(&*whose.namespace).filter(|namespace| !namespace.is_empty());
         let live = look::<Child>(&self.setting.client, &api, scope, &whose.name).await?;
         let there = live.is_some_and(|live| live.meta.uid == whose.uid);

@@ -1,11 +1,17 @@
-//! Jobs that were run again, and were gone again, while nobody looked: the Events of the real Job controller tell of it.
+//! Jobs that were run, and were gone again, while nobody looked: the Events of the real Job controller tell of it. And records
+//! that nobody needs any more.
 
+use std::time::Duration;
+
+use acceptance::crd::Crd;
 use acceptance::objects::{owned_by, playing, uid};
 use acceptance::recorder::Recorder;
+use acceptance::rollcall::policy_address;
 use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, current, gone, mentions, says};
+use acceptance::wish::{Wish, because, current, gone, has, mentions, says};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 
 use crate::memory::{ENDS, events, fleeting, forget, record, records, remembering};
 
@@ -109,5 +115,71 @@ async fn an_outage_that_outlives_all_events_and_in_which_nothing_happened_change
     rollcall.until_metric("rollcall_parents", &["verdict=\"Failed\""], |count| count >= 1.0).await?;
     assert_eq!([scene.get("Database/well").await?, scene.get("Database/ill").await?], before);
     assert_eq!([scene.admin.get(&records[0]).await?, scene.admin.get(&records[1]).await?], recorded);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_job_that_its_policy_names_and_that_was_never_seen_is_told_of_by_its_events() -> Result<()> {
+    let scene = Scene::set("named").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let mut jobs = scene.child("Job");
+    jobs["afterDeletion"] = json!("remember");
+    jobs["expect"] = json!({ "names": ["{parent.metadata.name}-migrate"] });
+    scene.policy("db", "Database", json!({ "children": [jobs], "settle": "100ms" })).await?;
+    let mut rollcall = scene.rollcall(&[]).await?;
+    let mut parents = Vec::new();
+    for name in ["ill", "well", "none"] {
+        parents.push(scene.create(scene.custom("Database", name)).await?);
+        scene.until(&format!("Database/{name}"), because("Ready", "ChildrenMissing")).await?;
+    }
+    rollcall.kill()?;
+    // Not in the second in which their parents were created.
+    sleep(Duration::from_millis(1_100)).await;
+    let ill = runs_again(&scene, &parents[0], playing("fail", fleeting("ill-migrate"))).await?;
+    let well = runs_again(&scene, &parents[1], fleeting("well-migrate")).await?;
+    rollcall.again().await?;
+    scene.until("Database/ill", because("Ready", "ChildrenFailed")).await?;
+    scene.until("Database/well", says("Ready", "True")).await?;
+    scene.until_at(&record(&scene, &parents[0])?, &is_of(&ill, "Failed")).await?;
+    scene.until_at(&record(&scene, &parents[1])?, &is_of(&well, "Complete")).await?;
+    scene.until("Database/none", because("Ready", "ChildrenMissing")).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_record_goes_once_no_policy_chooses_its_parent_any_more() -> Result<()> {
+    let scene = remembering("left", "remember").await?;
+    let rollcall = scene.rollcall(&[]).await?;
+    let db = ran(&scene, "db", fleeting("migrate")).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    scene.admin.delete(&policy_address(&scene, "db")?).await?;
+    scene.until("Database/db", has("Ready", false)).await?;
+    let place = record(&scene, &db)?;
+    ensure!(scene.admin.get(&place).await?.is_some(), "the policy may be about to come back");
+    let swept = async {
+        while scene.admin.get(&place).await?.is_some() {
+            sleep(Duration::from_millis(500)).await;
+        }
+        anyhow::Ok(())
+    };
+    timeout(Duration::from_mins(3), swept).await.with_context(|| rollcall.output())?
+}
+
+#[tokio::test]
+async fn what_there_is_no_room_to_remember_is_counted_and_named() -> Result<()> {
+    let scene = remembering("many", "remember").await?;
+    let rollcall = scene.rollcall(&[]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    for n in 0..18 {
+        scene.create(owned_by(&db, fleeting(&format!("job-{n}")))).await?;
+    }
+    rollcall.until_metric("rollcall_outcomes_dropped_total", &[], |count| count >= 2.0).await?;
+    rollcall.until_printed("of one parent no more outcomes are remembered").await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    let sixteen = Wish::new("sixteen that ended", |record| {
+        let outcomes = record["spec"]["outcomes"].as_array();
+        outcomes.is_some_and(|o| o.len() == 16 && o.iter().all(|o| o["outcome"] == "Complete"))
+    });
+    scene.until_at(&record(&scene, &db)?, &sixteen).await?;
     Ok(())
 }

@@ -76,6 +76,8 @@ pub(crate) struct Metrics {
     drift: IntCounterVec,
     /// Live reads of the periodic pass.
     pub(crate) resync_reads: IntCounter,
+    /// Outcomes of Jobs that there was no room to remember.
+    pub(crate) outcomes_dropped: IntCounter,
     resync_parents: IntGauge,
     judged: IntCounter,
     moved: IntCounter,
@@ -250,6 +252,10 @@ impl Metrics {
                 &["kind", "found_by"],
             )?,
             resync_reads: make.counter("resync_reads_total", "Live reads of the periodic pass.")?,
+            outcomes_dropped: make.counter(
+                "outcomes_dropped_total",
+                "Outcomes of Jobs that are not remembered, because there are too many of one parent.",
+            )?,
             resync_parents: make.gauge("resync_parents", "Parents that the periodic pass looks after.")?,
             judged: make.counter(
                 "parents_judged_total",

@@ -26,6 +26,8 @@ pub(crate) const RECORDS: (&str, &str) = ("rollcall.dev", "ReadinessRecord");
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
     kinds: BTreeMap<KindKey, KindId>,
+    /// Kinds that records speak of, or did: what is left of a policy that is gone has to be swept.
+    spoken_of: BTreeMap<KindKey, KindId>,
     policies: u16,
 }
 
@@ -118,12 +120,17 @@ pub(crate) fn plan(
         }
         plan.claim(policy, registry);
         if compiled.remembers() {
-            kinds.push(plan.records(registry, compiled));
+            kinds.push(Plan::records(registry, compiled));
         }
         kinds.sort_unstable();
         kinds.dedup();
         let words = words(policy, &kinds);
         plan.policies.insert(policy.id, (engine_policy(compiled, groups, kinds), words));
+    }
+    if !registry.spoken_of.is_empty() {
+        let (group, kind) = RECORDS;
+        let id = registry.kind(group, kind);
+        plan.kind(id, group, kind, None).records = Some(registry.spoken_of.clone());
     }
     for (group, kind) in released {
         let id = registry.kind(group, kind);
@@ -197,7 +204,7 @@ fn count(group: u8, of: &CompiledGroup) -> Option<CountRule> {
 
 impl Plan {
     /// What is remembered outlives a restart in records: nothing is said before they were read.
-    fn records(&mut self, registry: &mut Registry, of: &Compiled) -> KindId {
+    fn records(registry: &mut Registry, of: &Compiled) -> KindId {
         let (group, kind) = RECORDS;
         let id = registry.kind(group, kind);
         let remembered = of.groups.iter().filter(|g| g.after != After::Forget).map(|g| &g.kind);
@@ -205,7 +212,7 @@ impl Plan {
             .chain([&of.parent])
             .map(|kind| ((kind.group.clone(), kind.kind.clone()), registry.kind(&kind.group, &kind.kind)));
         let spoken_of: Vec<_> = spoken_of.collect();
-        self.kind(id, group, kind, None).records.get_or_insert_default().extend(spoken_of);
+        registry.spoken_of.extend(spoken_of);
         id
     }
 

@@ -14,7 +14,7 @@ use http::Request;
 use http::header::ACCEPT;
 use serde_json::Value;
 use tracing::{debug, info, warn};
-use watcher::reflector::{End, Trace, Unseen};
+use watcher::reflector::{Beyond, End, MOST_OUTCOMES, Trace, Unseen};
 use watcher::{look, resolve, wire::Child};
 
 use crate::core::records::Heard;
@@ -62,6 +62,7 @@ impl<'t> Seeking<'t> {
     /// Takes up what is in doubt by now.
     pub(super) fn go_on(&mut self) {
         let (task, reflector) = (self.task, &self.task.setting.reflector);
+        task.tell_beyond(&reflector.take_beyond());
         for unseen in reflector.take_unseen() {
             self.under_way.push(task.seek(unseen).map(|()| None).boxed());
         }
@@ -90,6 +91,18 @@ impl Task {
             self.ask_once(&namespace).await;
         }
         Some(namespace)
+    }
+
+    fn tell_beyond(&self, beyond: &Beyond) {
+        self.setting.metrics.outcomes_dropped.inc_by(beyond.count);
+        for (whose, Unseen { namespace, name, .. }) in &beyond.some {
+            warn!(
+                parent = format!("{} {}/{}", whose.kind, whose.namespace, whose.name),
+                job = format!("{namespace}/{name}"),
+                most = MOST_OUTCOMES,
+                "of one parent no more outcomes are remembered: once it is gone, this one is forgotten"
+            );
+        }
     }
 
     async fn ask_once(&self, namespace: &str) {

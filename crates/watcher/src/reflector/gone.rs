@@ -57,6 +57,7 @@ impl Reflector {
         for id in &forgotten {
             self.drop_row(*id);
         }
+        self.disregard(kind);
         forgotten.len()
     }
 

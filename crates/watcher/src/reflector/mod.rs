@@ -34,7 +34,7 @@ use crate::status::{Entry, ParentStatus};
 use crate::wire::Child;
 
 pub use finalizers::FinalizerChange;
-pub use memory::{End, MOST_OUTCOMES, Memories, Outcome, Runs, Trace, Unseen, Whose};
+pub use memory::{Beyond, End, MOST_OUTCOMES, Memories, Outcome, Runs, Trace, Unseen, Whose};
 pub use parent::{AnswerTarget, ParentRow};
 pub use refined::Refined;
 pub use row::{Namespace, Row};

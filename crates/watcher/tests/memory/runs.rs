@@ -100,6 +100,24 @@ fn only_so_many_are_remembered_and_what_failed_comes_first() {
     let counted = (0..40).filter(|n| world.counts(*n).is_some()).count();
     assert_eq!((counted, world.memories().outcomes.len()), (MOST_OUTCOMES, MOST_OUTCOMES));
     assert_eq!((world.counts(0), world.counts(39), world.counts(1)), (FAILED, READY, None));
+    let beyond = world.reflector.take_beyond();
+    assert_eq!((beyond.count, beyond.some.len()), (40 - MOST_OUTCOMES as u64, MOST_OUTCOMES));
+    let (whose, job) = &beyond.some[0];
+    assert_eq!((&*whose.name, &*job.name), ("w", "job-1"), "the oldest that ended well");
+}
+
+#[test]
+fn what_there_is_no_room_for_is_told_of_once() {
+    let world = World::new(After::Remember);
+    for n in 0..20 {
+        // The last four run; what has failed comes before them.
+        let ended = if n < 16 { "Failed" } else { "" };
+        world.see(&job(n, &format!("job-{n}"), n + 1, ended));
+    }
+    assert_eq!(world.reflector.take_beyond().count, 4);
+    world.see(&job(19, "job-19", 50, ""));
+    world.list(&(0..20).map(|n| job(n, &format!("job-{n}"), n + 60, "")).collect::<Vec<_>>());
+    assert_eq!(world.reflector.take_beyond().count, 0);
 }
 
 #[test]

@@ -3,10 +3,10 @@
 use aggregator::Source;
 use readiness::{Level, Time};
 use serde_json::{Value, json};
-use watcher::plan::After;
+use watcher::plan::{After, Template};
 use watcher::reflector::{End, Memories, Trace, Whose};
 
-use crate::world::{FAILED, JOBS, READY, UNSEEN, WIDGET, World, job, uid};
+use crate::world::{FAILED, JOBS, READY, UNSEEN, WIDGET, WIDGETS, World, job, uid, widget, widgets};
 
 /// A Job of which its Events tell from the beginning on.
 fn trace(n: u32, name: &str, version: u64, end: End) -> Trace {
@@ -150,6 +150,64 @@ fn a_run_that_nobody_saw_is_taken_for_one_under_the_generation_of_the_one_before
         next.widget(8, generation);
         assert_eq!(next.counts(2), expected, "generation {generation}");
     }
+}
+
+/// Widgets that expect a Job by the name of `migrate`; one that was created a second before the first trace, at least.
+fn expecting(generation: u32, after: After) -> World {
+    let world = World::blind(after);
+    world.list(&[]);
+    let mut interest = widgets();
+    interest.parent[0].names = vec![(0, vec![Template::parse("migrate").unwrap()])];
+    let mut parent = widget(1, generation);
+    parent["metadata"]["creationTimestamp"] = json!("2027-01-15T07:59:59Z");
+    world.reflector.begin(WIDGETS, None);
+    world.parent(&parent, &interest);
+    world.reflector.finish(WIDGETS, None);
+    world
+}
+
+#[test]
+fn what_is_expected_by_name_and_was_never_seen_counts_as_it_was_heard_of() {
+    for (end, expected) in [(failed(), FAILED), (End::Complete, READY), (End::Open, UNSEEN)] {
+        let world = expecting(3, After::Remember);
+        assert_eq!(world.reflector.take_blind(), [Box::from("shop")]);
+        assert!(world.reflector.runs("shop").may_have("migrate"));
+        let before = Trace { first: Some(Time(1_799_999_998_000)), ..trace(1, "migrate", 3, failed()) };
+        assert_eq!(
+            tell(&world, &[before, trace(5, "seed", 4, failed())]),
+            0,
+            "before it was, or of another name"
+        );
+        assert_eq!(tell(&world, &[trace(2, "migrate", 9, end)]), 1);
+        assert_eq!(world.counts(2), expected);
+        assert_eq!(tell(&world, &[trace(3, "migrate", 11, failed())]), 1, "the next one");
+        assert_eq!((world.counts(2), world.counts(3)), (None, FAILED));
+        world.list(&[]);
+        assert_eq!(&*world.memories().whose.name, "w");
+    }
+    let world = expecting(3, After::Remember);
+    let runs = [trace(3, "migrate", 11, failed()), trace(2, "migrate", 9, End::Complete)];
+    assert_eq!(tell(&world, &runs), 2);
+    assert_eq!((world.counts(2), world.counts(3)), (None, FAILED), "the last of several");
+}
+
+#[test]
+fn a_job_of_the_second_in_which_its_parent_was_created_may_be_older() {
+    let world = expecting(1, After::Remember);
+    let first = Some(Time(1_799_999_999_000));
+    tell(&world, &[Trace { first, ..trace(2, "migrate", 9, End::Complete) }]);
+    assert_eq!(world.counts(2), UNSEEN);
+}
+
+#[test]
+fn what_was_heard_of_stands_for_a_generation_only_where_there_was_no_other() {
+    for (generation, expected) in [(1, READY), (2, None)] {
+        let world = expecting(generation, After::RememberGeneration);
+        tell(&world, &[trace(2, "migrate", 9, End::Complete)]);
+        assert_eq!(world.counts(2), expected, "generation {generation}");
+    }
+    let forgetful = expecting(1, After::Forget);
+    assert_eq!(forgetful.reflector.take_blind(), Vec::<Box<str>>::new());
 }
 
 #[test]

@@ -117,8 +117,12 @@ impl World {
     }
 
     pub(crate) fn widget(&self, version: u32, generation: u32) {
-        let widget = read(&widget(version, generation));
-        self.reflector.apply(&widgets(), widget.child(), widget.text());
+        self.parent(&widget(version, generation), &widgets());
+    }
+
+    pub(crate) fn parent(&self, parent: &Value, interest: &Interest) {
+        let parent = read(parent);
+        self.reflector.apply(interest, parent.child(), parent.text());
     }
 
     /// Level and source of the one link by which it counts; `None` where it does not count.

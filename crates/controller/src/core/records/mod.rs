@@ -63,6 +63,9 @@ pub enum Done {
     Failed,
 }
 
+/// A record of which nobody has use any more is kept for so many rounds: a policy may be about to come back.
+const PATIENCE: u32 = 3;
+
 /// Keeps the records of one process.
 #[derive(Debug, Default)]
 pub struct Keeper {
@@ -75,6 +78,10 @@ pub struct Keeper {
     there: BTreeSet<String>,
     /// Parents that were seen to be gone.
     gone: BTreeSet<String>,
+    /// Parents that were chosen by a policy that remembers. Of others this process may not be the one that keeps the record.
+    chosen: BTreeSet<String>,
+    /// Those of them that are not any more, and for how many rounds.
+    unchosen: BTreeMap<String, u32>,
     /// What records were last made to say, and how often in a row.
     amended: BTreeMap<String, (Value, u32)>,
 }
@@ -148,12 +155,18 @@ impl Keeper {
             Done::Now(None) => _ = self.held.remove(name),
             Done::ParentGone => {
                 reflector.forget_parent(name);
+                self.forget(name);
                 self.gone.insert(name.to_owned());
             }
             Done::ParentThere => _ = self.there.insert(name.to_owned()),
             Done::Failed => {}
         }
         Vec::new()
+    }
+
+    /// Some time has passed.
+    pub fn tick(&mut self) {
+        self.unchosen.values_mut().for_each(|rounds| *rounds = rounds.saturating_add(1));
     }
 
     /// Something waits for a parent's kind to be listed.
@@ -163,11 +176,18 @@ impl Keeper {
 
     fn errand(&mut self, reflector: &Reflector, name: &str) -> Next {
         let memories = reflector.memories(name);
-        let parent = reflector.find(name).and_then(|id| reflector.read(id, |row| row.parent.is_some()));
-        if parent != Some(true) {
+        if !reflector.remembers_for(name) {
+            let row = reflector.find(name).and_then(|id| reflector.read(id, |row| row.parent.is_some()));
+            if row == Some(true) || self.there.contains(name) {
+                return self.leftover(reflector, name);
+            }
             return self.orphan(reflector, name, memories.map(|m| m.whose));
         }
         self.there.remove(name);
+        self.unchosen.remove(name);
+        if memories.is_some() && !self.chosen.contains(name) {
+            self.chosen.insert(name.to_owned());
+        }
         let wanted = memories.filter(|m| !m.outcomes.is_empty());
         let wanted = wanted.map(|memories| text::write(&memories, &self.spoken_of));
         match (wanted, self.held.get(name)) {
@@ -188,6 +208,29 @@ impl Keeper {
         }
     }
 
+    /// The parent is there, and no policy that remembers chooses it.
+    fn leftover(&mut self, reflector: &Reflector, name: &str) -> Next {
+        if !self.chosen.contains(name) {
+            return Next::Nothing;
+        }
+        if *self.unchosen.entry(name.to_owned()).or_default() < PATIENCE {
+            return Next::Later;
+        }
+        reflector.forget_parent(name);
+        if let Some(held) = self.held.get(name) {
+            return Next::Do(removal(held));
+        }
+        self.forget(name);
+        Next::Nothing
+    }
+
+    fn forget(&mut self, name: &str) {
+        self.there.remove(name);
+        self.chosen.remove(name);
+        self.unchosen.remove(name);
+        self.amended.remove(name);
+    }
+
     /// A parent without a row: it may be gone, it may not be chosen by any policy, or not be listed yet.
     fn orphan(&self, reflector: &Reflector, name: &str, known: Option<Whose>) -> Next {
         let held = self.held.get(name);
@@ -204,7 +247,6 @@ impl Keeper {
         }
         let kind = self.spoken_of.get(&(whose.group.to_string(), whose.kind.to_string()));
         match kind {
-            _ if self.there.contains(name) => Next::Nothing,
             Some(kind) if reflector.was_listed(*kind) => Next::Do(Errand::Ask(whose)),
             Some(_) => Next::Later,
             None => Next::Nothing,

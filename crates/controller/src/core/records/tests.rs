@@ -2,7 +2,9 @@
 
 use aggregator::PolicyId;
 use readiness::{Kind, Limits};
-use watcher::plan::{After, ChildRule, Find, Interest, Lens, ObservedGeneration, ParentRule, Selector};
+use watcher::plan::{
+    After, ChildRule, Find, Interest, Lens, ObservedGeneration, ParentRule, Requirement, Selector,
+};
 use watcher::{Feed, Parent};
 
 use super::*;
@@ -254,4 +256,75 @@ fn where_nothing_is_left_to_remember_the_record_goes() {
     process.written();
     process.reflector.deleted(&jobs(), parse(&job(6, "")).child());
     assert!(matches!(process.errand(), Errand::Remove { .. }));
+}
+
+fn unchosen() -> Interest {
+    let mut interest = databases();
+    interest.parent[0].selector = Selector { requirements: vec![Requirement::Exists("team".into())] };
+    interest
+}
+
+#[test]
+fn a_record_goes_some_time_after_no_policy_chooses_its_parent_any_more() {
+    let mut process = Process::new();
+    process.see(&job(5, "Complete"));
+    process.written();
+    let mut parent = database();
+    for (version, interest) in [("2", unchosen()), ("3", databases()), ("4", unchosen())] {
+        parent["metadata"]["resourceVersion"] = json!(version);
+        let parent = parse(&parent);
+        process.reflector.apply(&interest, parent.child(), parent.text());
+        if version == "3" {
+            process.rests();
+            continue;
+        }
+        assert!(matches!(process.errand(), Errand::Ask(_)), "it may be gone");
+        process.done(&Done::ParentThere);
+        for _ in 0..PATIENCE - 1 {
+            process.rests();
+            process.keeper.tick();
+        }
+        process.rests();
+    }
+    process.keeper.tick();
+    assert!(matches!(process.errand(), Errand::Remove { .. }));
+    process.done(&Done::Now(None));
+    process.rests();
+    assert_eq!(process.reflector.memories(PARENT), None);
+    parent["metadata"]["resourceVersion"] = json!("5");
+    let parent = parse(&parent);
+    process.reflector.apply(&databases(), parent.child(), parent.text());
+    process.rests();
+    process.see(&job(9, "Failed"));
+    assert_eq!(outcome(&process.written()), "Failed", "it begins anew");
+}
+
+#[test]
+fn a_record_goes_some_time_after_no_policy_remembers_any_more() {
+    let mut process = Process::new();
+    process.see(&job(5, "Complete"));
+    process.written();
+    let mut forgetful = jobs();
+    forgetful.child[0].after = After::Forget;
+    forgetful.lenses[0].remembers = false;
+    process.reflector.recollect(&forgetful);
+    process.rests();
+    (0..PATIENCE).for_each(|_| process.keeper.tick());
+    assert!(matches!(process.errand(), Errand::Remove { .. }));
+}
+
+#[test]
+fn the_record_of_a_parent_that_was_never_chosen_here_is_somebody_elses() {
+    let mut process = Process::new();
+    process.see(&job(5, "Complete"));
+    let record = process.written();
+    let mut other = Process::blind();
+    other.keeper.read(&other.reflector, &record);
+    let parent = parse(&database());
+    other.reflector.apply(&unchosen(), parent.child(), parent.text());
+    other.list();
+    assert!(matches!(other.errand(), Errand::Ask(_)));
+    other.done(&Done::ParentThere);
+    (0..10 * PATIENCE).for_each(|_| other.keeper.tick());
+    other.rests();
 }

@@ -1,5 +1,7 @@
 //! Outcomes that outlive their objects: what is known of Jobs that are to be remembered, by the parent for which they count.
 
+mod expected;
+mod outcome;
 mod row;
 mod sight;
 mod trace;
@@ -8,152 +10,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aggregator::KindId;
-use readiness::{Level, Reason, Text, Time, Verdict};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::{Reflector, lock, slots};
-use crate::plan::Interest;
-use crate::wire::OwnerRef;
+use crate::plan::{After, Interest};
 
+pub use outcome::{Beyond, End, MOST_OUTCOMES, Memories, Outcome, Unseen, Whose};
 pub(super) use row::Remembered;
 pub use trace::{Runs, Trace};
-
-/// So many outcomes are remembered for one parent.
-pub const MOST_OUTCOMES: usize = 16;
-
-/// How something that runs to an end has ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum End {
-    /// Not yet; or, of one that is gone, nobody saw.
-    #[default]
-    Open,
-    /// Well.
-    Complete,
-    /// For good, for this reason.
-    Failed(Box<str>),
-}
-
-impl End {
-    /// The end that a verdict speaks of.
-    pub fn of(outcome: Option<&Verdict>) -> End {
-        match outcome {
-            Some(verdict) if verdict.level == Level::Ready => End::Complete,
-            Some(verdict) => End::Failed(verdict.reason.to_string().into()),
-            None => End::Open,
-        }
-    }
-
-    /// What it means once the object is gone.
-    pub fn verdict(&self) -> Verdict {
-        let (level, reason) = match self {
-            End::Open => (Level::Unknown, Reason::OutcomeUnseen),
-            End::Complete => (Level::Ready, Reason::Complete),
-            End::Failed(why) => (Level::Failed, Reason::JobFailed(Text::new(why))),
-        };
-        Verdict { level, reason }
-    }
-}
-
-/// One object whose outcome is remembered.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
-    /// Its kind.
-    pub kind: KindId,
-    /// Its uid.
-    pub uid: Box<str>,
-    /// Its namespace.
-    pub namespace: Box<str>,
-    /// Its name.
-    pub name: Box<str>,
-    /// What it is a run of: its name, or the prefix of one that was generated.
-    pub slot: Box<str>,
-    /// Its labels, for policies that pass over some.
-    pub labels: Vec<(Box<str>, Box<str>)>,
-    /// When it was created.
-    pub created: Option<Time>,
-    /// The generation of the parent that it was first seen under.
-    pub generation: Option<u64>,
-    /// How it ended.
-    pub end: End,
-    /// It does not exist any more.
-    pub gone: bool,
-    /// Its version when it was last seen; 0 where it is known from a record alone.
-    pub version: u64,
-    /// Its version when it was first seen or told of; 0 where that is not known.
-    pub first: u64,
-}
-
-impl Outcome {
-    fn is_run_of(&self, other: &Outcome) -> bool {
-        (self.kind, &self.namespace, &self.slot) == (other.kind, &other.namespace, &other.slot)
-    }
-
-    /// Of two runs of the same thing; of the same name there is only ever one at a time.
-    fn is_newer(&self, than: &Outcome) -> bool {
-        let tie = |o: &Outcome, other: &Outcome| {
-            if o.name == other.name { (o.version, "".into()) } else { (0, o.uid.clone()) }
-        };
-        (self.created, tie(self, than)) > (than.created, tie(than, self))
-    }
-
-    /// What must not be forgotten comes first: what failed, what nobody saw, what still runs.
-    fn rank(&self) -> (u8, std::cmp::Reverse<Option<Time>>, Box<str>) {
-        let rank = match (&self.end, self.gone) {
-            (End::Failed(_), _) => 0,
-            (End::Open, true) => 1,
-            (End::Open, false) => 2,
-            (End::Complete, _) => 3,
-        };
-        (rank, std::cmp::Reverse(self.created), self.uid.clone())
-    }
-}
-
-/// Whose outcomes they are.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Whose {
-    /// Its API group.
-    pub group: Box<str>,
-    /// Its kind.
-    pub kind: Box<str>,
-    /// Its namespace; empty where it has none.
-    pub namespace: Box<str>,
-    /// Its name.
-    pub name: Box<str>,
-    /// Its uid.
-    pub uid: Box<str>,
-}
-
-impl Whose {
-    fn reference(&self) -> OwnerRef {
-        OwnerRef {
-            api_version: format!("{}/-", self.group).into(),
-            kind: self.kind.clone(),
-            name: self.name.clone(),
-            uid: self.uid.clone(),
-            controller: true,
-        }
-    }
-}
-
-/// What is remembered for one parent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Memories {
-    /// The parent.
-    pub whose: Whose,
-    /// The outcomes.
-    pub outcomes: Vec<Outcome>,
-}
-
-/// An object that is gone, and nobody saw how it ended: there may be evidence.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Unseen {
-    /// Its uid.
-    pub uid: Box<str>,
-    /// Its namespace.
-    pub namespace: Box<str>,
-    /// Its name.
-    pub name: Box<str>,
-}
 
 /// All that is remembered.
 #[derive(Default)]
@@ -173,6 +37,10 @@ pub(super) struct Memory {
     unseen: BTreeSet<Unseen>,
     /// Namespaces in which something may have been run again while nobody looked.
     blind: BTreeSet<Box<str>>,
+    /// Parents that expect children by name.
+    expected: FxHashMap<slots::Uid, expected::Expectant>,
+    /// What there was no room for.
+    beyond: Beyond,
 }
 
 impl Memory {
@@ -190,8 +58,9 @@ impl Memory {
         }
     }
 
-    /// One run of something for one parent; those that it supersedes, or that there is no room for.
-    fn enter(&mut self, whose: Whose, mut new: Outcome) -> Vec<slots::Uid> {
+    /// One run of something for one parent, which was `met` before or not; those that it supersedes, or that there is no room
+    /// for.
+    fn enter(&mut self, whose: Whose, mut new: Outcome, met: bool) -> Vec<slots::Uid> {
         let (parent, uid) = (slots::Uid::of(&whose.uid), slots::Uid::of(&new.uid));
         let memories = self.parents.entry(parent).or_default();
         let before = memories.clone();
@@ -212,7 +81,14 @@ impl Memory {
         memories.outcomes.push(new);
         memories.outcomes.sort_by_cached_key(Outcome::rank);
         let beyond = memories.outcomes.len().min(MOST_OUTCOMES);
-        out.extend(memories.outcomes.drain(beyond..).map(|o| slots::Uid::of(&o.uid)));
+        for outcome in memories.outcomes.drain(beyond..) {
+            let id = slots::Uid::of(&outcome.uid);
+            // Each is told of once.
+            if id != uid || !met {
+                self.beyond.add(&memories.whose, &outcome);
+            }
+            out.push(id);
+        }
         let (moved, whose) = (before != *memories, memories.whose.uid.clone());
         let of = self.of.entry(uid).or_default();
         if !of.contains(&parent) {
@@ -255,7 +131,7 @@ impl Memory {
 
     /// Is there something for others to look at?
     fn calls(&self) -> bool {
-        !self.dirty.is_empty() || !self.unseen.is_empty() || !self.blind.is_empty()
+        !self.dirty.is_empty() || !self.unseen.is_empty() || !self.blind.is_empty() || self.beyond.count > 0
     }
 
     /// Those of a kind, each once.
@@ -280,6 +156,23 @@ impl Reflector {
     /// Objects that are gone, and of which nobody saw the end.
     pub fn take_unseen(&self) -> Vec<Unseen> {
         std::mem::take(&mut lock(&self.memory).unseen).into_iter().collect()
+    }
+
+    /// Outcomes that there was no room for.
+    pub fn take_beyond(&self) -> Beyond {
+        std::mem::take(&mut lock(&self.memory).beyond)
+    }
+
+    /// Does a policy that chooses this parent remember what its children came to?
+    pub fn remembers_for(&self, parent: &str) -> bool {
+        let memory = lock(&self.memory);
+        let chosen = |row: &super::Row| {
+            let targets = row.parent.iter().flat_map(|parent| &parent.targets);
+            targets.map(|target| target.policy).collect::<Vec<_>>()
+        };
+        let chosen = self.find(parent).and_then(|id| self.read(id, chosen)).unwrap_or_default();
+        let rules = memory.interests.values().flat_map(|interest| &interest.child);
+        rules.filter(|rule| rule.after != After::Forget).any(|rule| chosen.contains(&rule.policy))
     }
 
     /// What is remembered for a parent.

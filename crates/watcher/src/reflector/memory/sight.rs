@@ -1,13 +1,13 @@
 //! What is seen of objects that are to be remembered, and what is heard of them when they are gone.
 
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use aggregator::KindId;
 
 use super::super::links::group_of;
 use super::super::{Reflector, lock, slots};
 use super::row::remembering;
-use super::{End, Outcome, Unseen, Whose};
+use super::{End, Memory, Outcome, Whose};
 use crate::plan::{Find, Interest};
 use crate::wire::{Child, Meta};
 
@@ -20,9 +20,26 @@ impl Reflector {
         } else if memory.interests.remove(&interest.id).is_none() {
             return;
         }
-        for uid in memory.uids(interest.id, |o| o.gone).into_values() {
+        self.reinterpret(memory, interest.id);
+    }
+
+    /// Objects of this kind are not followed any more: nothing of it is remembered.
+    pub(in crate::reflector) fn disregard(&self, kind: KindId) {
+        let mut memory = lock(&self.memory);
+        if memory.interests.remove(&kind).is_some() {
+            self.reinterpret(memory, kind);
+        }
+    }
+
+    /// What is remembered of a kind may count for others than before, and records may have to go.
+    fn reinterpret(&self, mut memory: MutexGuard<'_, Memory>, kind: KindId) {
+        for uid in memory.uids(kind, |o| o.gone).into_values() {
             self.project(&memory, uid);
         }
+        let Memory { parents, dirty, .. } = &mut *memory;
+        let of_kind = parents.values().filter(|m| m.outcomes.iter().any(|o| o.kind == kind));
+        dirty.extend(of_kind.map(|m| m.whose.uid.clone()));
+        self.memory_moved(&memory);
     }
 
     /// An object is there. What it is a run of begins anew with it, where it is another one than before.
@@ -33,6 +50,7 @@ impl Reflector {
         let uids: Vec<_> = parents.iter().map(|whose| slots::Uid::of(&whose.uid)).collect();
         memory.leave_all_but(uid, &uids);
         let end = End::of(readiness::outcome(interest.judge, &child.facts).as_ref());
+        let met = self.find(&meta.uid).and_then(|id| self.read(id, |_| ())).is_some();
         for whose in parents {
             let outcome = Outcome {
                 kind: interest.id,
@@ -48,7 +66,7 @@ impl Reflector {
                 version: meta.resource_version,
                 first: meta.resource_version,
             };
-            for superseded in memory.enter(whose, outcome) {
+            for superseded in memory.enter(whose, outcome, met) {
                 self.project(&memory, superseded);
             }
         }
@@ -138,9 +156,8 @@ impl Reflector {
     /// came and went since the watch before it was lost is in neither.
     pub(in crate::reflector) fn listed(&self, kind: KindId, scope: Option<&str>) {
         let mut memory = lock(&self.memory);
-        memory.listed.insert(kind);
-        if memory.of.is_empty() {
-            return;
+        if memory.listed.insert(kind) || memory.interests.contains_key(&kind) {
+            memory.wonder();
         }
         let within = |o: &Outcome| o.kind == kind && scope.is_none_or(|scope| *o.namespace == *scope);
         let there = |uid: &str| {
@@ -190,7 +207,9 @@ impl Reflector {
                 let listed = memory.listed.contains(&outcome.kind);
                 let unseen = (listed && outcome.end == End::Open).then(|| outcome.unseen());
                 memory.unseen.extend(unseen);
-                for superseded in memory.enter(whose.clone(), Outcome { gone: true, version: 0, ..outcome }) {
+                for superseded in
+                    memory.enter(whose.clone(), Outcome { gone: true, version: 0, ..outcome }, true)
+                {
                     self.project(&memory, superseded);
                 }
             }
@@ -203,6 +222,11 @@ impl Reflector {
     /// A parent was seen for the first time, or in another generation than before: what counts for it may be another.
     pub(in crate::reflector) fn parent_seen(&self, uid: &str) {
         let mut memory = lock(&self.memory);
+        let parent = slots::Uid::of(uid);
+        match self.expectant(uid) {
+            Some(expectant) => _ = memory.expected.insert(parent, expectant),
+            None => _ = memory.expected.remove(&parent),
+        }
         let generation = self.generation_of(uid);
         let Some(memories) = memory.parents.get_mut(&slots::Uid::of(uid)) else { return };
         let mut moved = false;
@@ -226,6 +250,7 @@ impl Reflector {
     /// A parent has no row any more.
     pub(in crate::reflector) fn parent_unseen(&self, uid: slots::Uid) {
         let mut memory = lock(&self.memory);
+        memory.expected.remove(&uid);
         if let Some(whose) = memory.parents.get(&uid).map(|m| m.whose.uid.clone()) {
             memory.dirty.insert(whose);
             self.memory_moved(&memory);
@@ -251,12 +276,6 @@ impl Reflector {
     pub(super) fn generation_of(&self, parent: &str) -> Option<u64> {
         let id = self.find(parent)?;
         self.read(id, |row| row.parent.as_ref().map(|p| p.view.generation)).flatten()
-    }
-}
-
-impl Outcome {
-    fn unseen(&self) -> Unseen {
-        Unseen { uid: self.uid.clone(), namespace: self.namespace.clone(), name: self.name.clone() }
     }
 }
 

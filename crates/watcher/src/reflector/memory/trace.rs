@@ -12,7 +12,7 @@ use readiness::Time;
 use rustc_hash::FxHashMap;
 
 use super::super::{Reflector, lock, slots};
-use super::{End, Memories, Memory, Outcome};
+use super::{End, Memories, Memory, Outcome, Whose};
 
 /// The server makes up so many letters of a name,
 const MADE_UP: usize = 5;
@@ -71,12 +71,22 @@ impl Trace {
 #[derive(Clone, Debug, Default)]
 pub struct Runs {
     of: FxHashMap<Box<str>, Vec<slots::Uid>>,
+    /// What is expected by name, and of which nothing is remembered.
+    expected: FxHashMap<Box<str>, Vec<slots::Uid>>,
+}
+
+/// For whom a trace counts.
+enum Claim {
+    /// For one that remembers this run before it.
+    Next(slots::Uid, Outcome),
+    /// For one that expects it, as its first.
+    First(Whose, Outcome),
 }
 
 impl Runs {
     /// May something of this name be a run of something that is remembered?
     pub fn may_have(&self, name: &str) -> bool {
-        self.parents(name).next().is_some()
+        self.expected.contains_key(name) || self.parents(name).next().is_some()
     }
 
     fn parents(&self, name: &str) -> impl Iterator<Item = slots::Uid> {
@@ -86,9 +96,27 @@ impl Runs {
     }
 }
 
+impl Trace {
+    /// As the run after another one.
+    fn after(&self, before: &Outcome, end: End) -> Outcome {
+        // It came later, also where the clocks say otherwise.
+        let created = self.first.max(before.created.map(|at| at + Duration::from_secs(1)));
+        Outcome {
+            uid: self.uid.clone(),
+            name: self.name.clone(),
+            created,
+            end,
+            gone: true,
+            version: 0,
+            first: self.version,
+            ..before.clone()
+        }
+    }
+}
+
 impl Memory {
     fn runs(&self, namespace: &str) -> Runs {
-        let mut runs = Runs::default();
+        let mut runs = Runs { expected: self.expectants(namespace), ..Runs::default() };
         for (parent, memories) in &self.parents {
             for outcome in memories.outcomes.iter().filter(|o| *o.namespace == *namespace) {
                 runs.of.entry(outcome.slot.clone()).or_default().push(*parent);
@@ -98,14 +126,20 @@ impl Memory {
     }
 
     /// The number of parents for which this may be a run of something, and those for which it is the next one.
-    fn claims(&self, runs: &Runs, trace: &Trace) -> (usize, Vec<(slots::Uid, Outcome)>) {
+    fn claims(&self, runs: &Runs, trace: &Trace) -> (usize, Vec<Claim>) {
         let (mut known, mut next) = (0, Vec::new());
-        for parent in runs.parents(&trace.name) {
+        let expecting = runs.expected.get(&trace.name).into_iter().flatten().copied();
+        for parent in runs.parents(&trace.name).chain(expecting) {
             let outcomes = self.parents.get(&parent).map_or(&[][..], |m| &m.outcomes);
-            let Some(outcome) = outcomes.iter().find(|o| trace.is_run_of(o)) else { continue };
-            known += 1;
-            if outcome.uid != trace.uid && trace.is_after(outcome) {
-                next.push((parent, outcome.clone()));
+            if let Some(outcome) = outcomes.iter().find(|o| trace.is_run_of(o)) {
+                known += 1;
+                let later = outcome.uid != trace.uid && trace.is_after(outcome);
+                next.extend(later.then(|| Claim::Next(parent, outcome.clone())));
+            } else if let Some(expectant) = self.expected.get(&parent) {
+                known += 1;
+                let rule = self.expects(expectant, &trace.name);
+                let first = rule.and_then(|rule| expectant.first(trace, rule));
+                next.extend(first.map(|(whose, outcome)| Claim::First(whose, outcome)));
             }
         }
         (known, next)
@@ -162,23 +196,19 @@ impl Reflector {
         let runs = memory.runs(namespace);
         for trace in traces {
             let (known, next) = memory.claims(&runs, &trace);
-            for (parent, before) in next {
-                let end = if known == 1 { trace.end.clone() } else { End::Open };
-                // It came later, also where the clocks say otherwise.
-                let created = trace.first.max(before.created.map(|at| at + Duration::from_secs(1)));
-                let new = Outcome {
-                    uid: trace.uid.clone(),
-                    name: trace.name.clone(),
-                    created,
-                    end,
-                    gone: true,
-                    version: 0,
-                    first: trace.version,
-                    ..before.clone()
-                };
-                memory.succeed(parent, &before, new);
-                self.project(&memory, slots::Uid::of(&before.uid));
-                superseded += 1;
+            superseded += next.len();
+            let end = if known == 1 { trace.end.clone() } else { End::Open };
+            for claim in next {
+                match claim {
+                    Claim::Next(parent, before) => {
+                        memory.succeed(parent, &before, trace.after(&before, end.clone()));
+                        self.project(&memory, slots::Uid::of(&before.uid));
+                    }
+                    Claim::First(whose, first) => {
+                        let end = if known == 1 { first.end.clone() } else { End::Open };
+                        memory.enter(whose, Outcome { end, ..first }, true);
+                    }
+                }
             }
             self.project(&memory, slots::Uid::of(&trace.uid));
         }

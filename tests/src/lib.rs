@@ -1,6 +1,7 @@
 //! The stage for acceptance tests: a real control plane, the built binary in it, and judges who know nothing of
 //! how it works inside.
 
+pub mod azure;
 pub mod caller;
 pub mod control_plane;
 pub mod crd;

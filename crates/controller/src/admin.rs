@@ -28,6 +28,8 @@ pub(crate) struct Pages {
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
     /// The policies were read once.
     pub(crate) read: watch::Receiver<bool>,
+    /// What ails the history.
+    pub(crate) history: watch::Receiver<Option<String>>,
     /// All was ready once: what happens later is in the body, not in the code.
     pub(crate) was_ready: Arc<std::sync::atomic::AtomicBool>,
 }
@@ -66,6 +68,9 @@ async fn readyz(State(pages): State<Pages>) -> (StatusCode, String) {
     for kind in snapshot.kinds.values().filter(|k| k.state != KindState::Synced) {
         let trouble = kind.trouble.as_deref().unwrap_or("");
         _ = writeln!(body, "{}: {:?} {trouble}", kind.label, kind.state);
+    }
+    if let Some(trouble) = &*pages.history.borrow() {
+        _ = writeln!(body, "{trouble}");
     }
     if read && snapshot.synced && snapshot.planned {
         pages.was_ready.store(true, Relaxed);

@@ -67,7 +67,8 @@ pub struct RunArgs {
     /// tools find them: AWS_…, GOOGLE_…, AZURE_…, or the machine's identity.
     #[arg(long, env = "ROLLCALL_HISTORY", value_name = "URL")]
     pub history: Option<String>,
-    /// How long transitions may be gathered before they are put there.
+    /// How long transitions may be gathered before they are put there. After quiet it is 5 s; twelve batches may go that
+    /// soon in a row, and then one each so often.
     #[arg(long, env = "ROLLCALL_HISTORY_FLUSH", default_value = "60s", value_parser = duration, value_name = "DURATION")]
     pub history_flush: Duration,
     /// Where spread and jitter come from; left out, the time of the start.

@@ -113,6 +113,9 @@ impl Service {
         let core = Core::new(reflector.clone(), args.resync, args.audit, seed.derive(1));
         let transitions = Arc::new(Transitions::new(known.clone(), metrics.dropped.clone()));
         let (notices, noticed) = Notices::new(metrics.events.clone());
+        let (ails, ailing) = watch::channel(None);
+        #[cfg(not(feature = "history"))]
+        drop(ails);
         #[cfg(feature = "history")]
         let history = match &args.history {
             Some(url) => Some(Keep {
@@ -121,6 +124,7 @@ impl Service {
                 clock: own,
                 mandate: mandate.clone(),
                 meters: metrics.history.clone(),
+                trouble: ails,
                 every: args.history_flush,
                 last: DRAIN.saturating_sub(Duration::from_secs(2)),
                 instance: crate::events::instance(clock.now()),
@@ -204,6 +208,7 @@ impl Service {
             metrics,
             snapshot: snapshots,
             read: was_read,
+            history: ailing,
             was_ready: Arc::new(AtomicBool::new(false)),
         };
 

@@ -8,10 +8,12 @@ use tracing_subscriber::EnvFilter;
 
 /// Starts logging.
 pub(crate) fn start(filter: &str, format: Option<LogFormat>) -> anyhow::Result<()> {
-    // What kube says of a failed list or watch is said again by us, with the kind and in fewer words.
-    let quiet = if filter.contains("kube") { String::new() } else { format!("{filter},kube_runtime=error") };
-    let filter = if quiet.is_empty() { filter } else { &quiet };
-    let filter = EnvFilter::try_new(filter).with_context(|| format!("not a log filter: {filter:?}"))?;
+    // What kube says of a failed list or watch, and the client of object stores of each attempt, is said again by us: with
+    // what it is about, in fewer words, and not each time.
+    let quiet = [("kube", ",kube_runtime=error"), ("object_store", ",object_store=error")];
+    let quiet = quiet.into_iter().filter(|(of, _)| !filter.contains(of)).map(|(_, directive)| directive);
+    let filter = filter.to_owned() + &quiet.collect::<String>();
+    let filter = EnvFilter::try_new(&filter).with_context(|| format!("not a log filter: {filter:?}"))?;
     let terminal = std::io::stderr().is_terminal();
     let format = format.unwrap_or(if terminal { LogFormat::Text } else { LogFormat::Json });
     let logs = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);

@@ -2,22 +2,27 @@
 
 use std::process::Command;
 
+use acceptance::azure::Azure;
+use acceptance::caller::Seen;
 use acceptance::crd::Crd;
 use acceptance::object_store::{BUCKET, ObjectStore, files};
 use acceptance::objects::owned_by;
 use acceptance::places;
 use acceptance::rollcall::Rollcall;
-use acceptance::scene::Scene;
-use acceptance::wish::says;
-use anyhow::{Result, ensure};
+use acceptance::scene::{PATIENCE, Scene};
+use acceptance::wish::{Wish, says};
+use anyhow::{Context, Result, ensure};
+use futures::StreamExt;
+use futures::stream::BoxStream;
 use serde_json::{Value, json};
+use tokio::time::{Instant, timeout};
 
 /// A parent with one child that says by its own condition how it stands.
 async fn stage(word: &str) -> Result<Scene> {
     let scene = Scene::set(word).await?;
     scene.crd(&Crd::new("Site")).await?;
     scene.crd(&Crd::new("Part")).await?;
-    let debounce = json!({ "quiet": "10ms", "cap": "50ms" });
+    let debounce = json!({ "quiet": "2ms", "cap": "10ms" });
     let spec = json!({ "children": [scene.child("Part")], "settle": "100ms", "debounce": debounce });
     scene.policy("site", "Site", spec).await?;
     let parent = scene.create(scene.custom("Site", "one")).await?;
@@ -38,6 +43,46 @@ async fn flip(scene: &Scene, rounds: usize) -> Result<()> {
         for status in ["False", "True"] {
             say(scene, status).await?;
             scene.until("Site/one", says("Ready", status)).await?;
+        }
+    }
+    Ok(())
+}
+
+/// What the parent says, heard over one watch for as long as the server keeps it.
+struct Sight<'a> {
+    scene: &'a Scene,
+    events: Option<BoxStream<'static, Result<Seen>>>,
+}
+
+impl Sight<'_> {
+    async fn until(&mut self, wish: &Wish) -> Result<()> {
+        let (one, query) = (self.scene.address("Site/one")?, "fieldSelector=metadata.name=one");
+        loop {
+            let Some(events) = &mut self.events else {
+                let (sites, version) = self.scene.admin.list(&one.kind, &one.namespace, query).await?;
+                let watch = self.scene.admin.watch(&one.kind, &one.namespace, query, version).await?;
+                self.events = Some(watch.boxed());
+                if wish.holds(sites.first()) {
+                    return Ok(());
+                }
+                continue;
+            };
+            match timeout(PATIENCE, events.next()).await.with_context(|| wish.words.clone())? {
+                Some(Ok(Seen::There(site))) if wish.holds(Some(&site)) => return Ok(()),
+                Some(seen) => drop(seen?),
+                None => self.events = None,
+            }
+        }
+    }
+}
+
+/// As `flip`, as fast as it goes.
+async fn hurry(scene: &Scene, rounds: usize) -> Result<()> {
+    let mut sight = Sight { scene, events: None };
+    for _ in 0..rounds {
+        for status in ["False", "True"] {
+            say(scene, status).await?;
+            sight.until(&says("Ready", status)).await?;
         }
     }
     Ok(())
@@ -94,12 +139,12 @@ async fn transitions_are_kept_in_a_folder_and_read_back_and_what_was_gathered_is
     let mut running = scene.rollcall(&[&format!("--history={url}"), "--history-flush=1h"]).await?;
     scene.until("Site/one", says("Ready", "True")).await?;
     flip(&scene, 3).await?;
-    assert_eq!(files(&folder)?.len(), 0, "it is gathered first");
     end(&mut running).await?;
     let keys = files(&folder)?;
     assert!(keys.iter().all(|key| key.starts_with("date=") && key.ends_with(".ndjson.gz")), "{keys:?}");
     let lines = kept(&scene, &url, &[])?;
     is_whole(&lines)?;
+    assert!(keys.len() < lines.len(), "they are gathered first: {keys:?}");
     assert_eq!(reasons(&lines, "ChildrenProgressing"), 3, "{lines:#?}");
     let cause = lines.iter().find(|line| line["to"]["reason"] == "ChildrenProgressing");
     let cause = cause.map(|line| line["causes"][0].clone()).unwrap_or_default();
@@ -137,6 +182,11 @@ async fn a_store_that_is_killed_in_the_middle_loses_no_transition_and_has_none_t
     running.until_metric("rollcall_history_waiting_transitions", &[], |n| n < 1.0).await?;
     let dropped = running.metric("rollcall_transitions_dropped_total", &["by=\"history\""]).await?;
     assert_eq!(dropped.to_string(), "0");
+    // An outage is one line, and its end another, however often it was tried.
+    for words in ["the history does not take transitions", "the history takes transitions again"] {
+        assert_eq!(running.output().matches(words).count(), 1, "{words}");
+    }
+    assert!(!running.output().contains("object_store"), "its client says each attempt");
     flip(&scene, 1).await?;
     end(&mut running).await?;
     let lines = kept(&scene, &url, &environment)?;
@@ -145,6 +195,74 @@ async fn a_store_that_is_killed_in_the_middle_loses_no_transition_and_has_none_t
     let keys = store.keys()?;
     assert!(keys.len() >= 3 && keys.iter().all(|key| key.starts_with("clusters/one/date=")), "{keys:?}");
     println!("{} transitions in {} objects, none dropped", lines.len(), keys.len());
+    Ok(())
+}
+
+/// In bytes, as the server hands it out.
+async fn size(scene: &Scene) -> Result<usize> {
+    Ok(scene.get("Site/one").await?.to_string().len())
+}
+
+#[tokio::test]
+async fn a_parent_does_not_grow_by_its_transitions_and_all_of_them_are_read_back() -> Result<()> {
+    let full = std::env::var("ROLLCALL_FULL").is_ok_and(|full| full == "1");
+    let rounds = if full { 5_000 } else { 500 };
+    let scene = stage("historylong").await?;
+    let mut store = ObjectStore::start(&scene).await?;
+    let environment = store.environment();
+    let variables: Vec<_> = environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    scene.grant().await?;
+    let url = format!("s3://{BUCKET}/clusters/one");
+    let options = [&*format!("--history={url}"), "--history-flush=1s", "--events=false"];
+    let mut running = scene.rollcall_in(scene.plane.url(), &options, &variables).await?;
+    running.until_ready().await?;
+    scene.until("Site/one", says("Ready", "True")).await?;
+    flip(&scene, 1).await?;
+    let before = size(&scene).await?;
+    let start = Instant::now();
+    hurry(&scene, rounds / 2).await?;
+    store.kill()?;
+    hurry(&scene, rounds / 10).await?;
+    running.until_metric("rollcall_history_batches_total", &["outcome=\"failed\""], |n| n >= 1.0).await?;
+    store.again().await?;
+    hurry(&scene, rounds - rounds / 2 - rounds / 10).await?;
+    let took = start.elapsed();
+    let after = size(&scene).await?;
+    let dropped = running.metric("rollcall_transitions_dropped_total", &["by=\"history\""]).await?;
+    end(&mut running).await?;
+    let lines = kept(&scene, &url, &environment)?;
+    let objects = store.keys()?.len();
+    println!(
+        "{} transitions in {took:?}: {before} bytes before, {after} after; {objects} batches, {dropped} dropped",
+        2 * rounds
+    );
+    is_whole(&lines)?;
+    assert_eq!(reasons(&lines, "ChildrenProgressing"), rounds + 1);
+    assert_eq!(dropped.to_string(), "0");
+    // A version and fractions of seconds may have a digit more.
+    assert!(after.abs_diff(before) <= 16, "{before} bytes before, {after} after");
+    Ok(())
+}
+
+#[tokio::test]
+async fn azures_own_emulator_keeps_it_and_gives_it_back() -> Result<()> {
+    let scene = stage("historyazure").await?;
+    let azure = Azure::start(&scene, &super::grafana::installed("azure")?).await?;
+    let environment = azure.environment();
+    let variables: Vec<_> = environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    scene.grant().await?;
+    let options = [&*format!("--history={}", azure.url), "--history-flush=200ms"];
+    let mut running = scene.rollcall_in(scene.plane.url(), &options, &variables).await?;
+    running.until_ready().await?;
+    scene.until("Site/one", says("Ready", "True")).await?;
+    flip(&scene, 3).await?;
+    running.until_metric("rollcall_history_transitions_written_total", &[], |n| n >= 6.0).await?;
+    flip(&scene, 3).await?;
+    end(&mut running).await?;
+    let lines = kept(&scene, &azure.url, environment)?;
+    is_whole(&lines)?;
+    assert_eq!(reasons(&lines, "ChildrenProgressing"), 6);
+    assert!(!running.output().contains("the history does not take"), "{}", running.output());
     Ok(())
 }
 
@@ -165,6 +283,10 @@ async fn a_store_that_refuses_is_named_and_nothing_else_waits_for_it() -> Result
     running.until_metric("rollcall_history_batches_total", &["outcome=\"refused\""], |n| n >= 1.0).await?;
     running.until_printed("the history does not take transitions").await?;
     flip(&scene, 2).await?;
+    // Whoever asks how it is learns of it, and the answer is still yes.
+    let health = running.http("/readyz").await?;
+    assert!(health.code == 200 && health.body.contains("\nhistory: refused since 20"), "{}", health.body);
+    assert_eq!(running.output().matches("the history does not take transitions").count(), 1);
     assert!(store.keys()?.is_empty());
     let (code, _, said) = history(&scene, &["--from", &url], &environment)?;
     assert!(code == Some(2) && said.contains("failed to list the history"), "{said}");

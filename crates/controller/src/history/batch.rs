@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::Arc;
-use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use readiness::Time;
 use watcher::status::time;
 
+use super::pace::Pace;
 use crate::core::Transition;
 
 /// So many transitions make a batch, however young they are.
@@ -52,10 +52,15 @@ impl Buffer {
         lost
     }
 
-    /// When it is time to put something away: at once where there is a batch, else once the oldest is `every` old.
-    pub(super) fn due(&self, every: Duration) -> Option<Time> {
+    /// There is a whole batch.
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting.len() >= BATCH
+    }
+
+    /// When it is time to put something away: at once where there is a whole batch, else at the pace.
+    pub(super) fn due(&self, pace: &Pace) -> Option<Time> {
         let oldest = self.waiting.front()?.at;
-        Some(if self.waiting.len() >= BATCH { Time(i64::MIN) } else { oldest + every })
+        Some(if self.is_full() { Time(i64::MIN) } else { pace.due(oldest) })
     }
 
     /// The oldest ones, of one day, as batch `number` of `instance`.
@@ -98,6 +103,8 @@ pub(super) fn day(at: Time) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::core::Place;
     use readiness::rollup::ParentReason;
@@ -159,14 +166,14 @@ pub(super) mod tests {
     #[test]
     fn it_is_due_when_it_is_many_or_old() {
         let mut buffer = Buffer::default();
-        let every = Duration::from_secs(60);
-        assert_eq!(buffer.due(every), None);
+        let pace = Pace::new(Duration::from_secs(60), NOW);
+        assert_eq!(buffer.due(&pace), None);
         buffer.push(transition(NOW, ""));
-        assert_eq!(buffer.due(every), Some(NOW + every));
+        assert_eq!(buffer.due(&pace), Some(pace.due(NOW)));
         for _ in 0..BATCH {
             buffer.push(transition(NOW, ""));
         }
-        assert!(buffer.due(every) < Some(NOW));
+        assert!(buffer.due(&pace) < Some(NOW));
         assert_eq!(buffer.take("pod", 0).map(|batch| batch.transitions.len()), Some(BATCH));
     }
 }

@@ -5,23 +5,25 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use object_store::{Error, ObjectStore, PutMode, PutOptions, PutPayload};
 use readiness::Time;
 use timer::{Backoff, Seed};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::Store;
 use super::batch::{Batch, Buffer};
+use super::outage::Outage;
+use super::pace::Pace;
+use super::put::{Sent, put};
 use crate::clock::Clock;
 use crate::lease::Mandate;
 use crate::metrics::Meters;
 use crate::transitions::{Heard, Subscription};
 
-/// One attempt takes no longer.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// Between attempts.
 const BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_secs(60) };
+
 /// See the module.
 pub(crate) struct Keep {
     pub(crate) store: Store,
@@ -30,6 +32,8 @@ pub(crate) struct Keep {
     /// Of several replicas one keeps it.
     pub(crate) mandate: Mandate,
     pub(crate) meters: Meters,
+    /// What ails the store, for `/readyz`.
+    pub(crate) trouble: watch::Sender<Option<String>>,
     /// Transitions wait no longer than this, as long as the store answers.
     pub(crate) every: Duration,
     /// So long is tried at the end.
@@ -37,13 +41,6 @@ pub(crate) struct Keep {
     /// This process, among all that ever write here.
     pub(crate) instance: String,
     pub(crate) seed: Seed,
-}
-
-/// What became of it.
-struct Sent {
-    batch: Arc<Batch>,
-    outcome: &'static str,
-    detail: String,
 }
 
 /// The task's own state.
@@ -54,6 +51,8 @@ struct Keeper {
     instance: String,
     seed: Seed,
     buffer: Buffer,
+    pace: Pace,
+    outage: Outage,
     /// The next batch's number.
     number: u64,
     /// What is under way or has to be tried again, and not before when.
@@ -65,7 +64,8 @@ struct Keeper {
 impl Keep {
     /// Until everything was told (`told` says so) and put away, or cannot be.
     pub(crate) async fn run(self, told: CancellationToken) {
-        let Keep { store, mut transitions, clock, mandate, meters, every, last, instance, seed } = self;
+        let Keep { store, mut transitions, clock, mandate, meters, trouble, every, last, instance, seed } =
+            self;
         info!(url = store.url(), "history");
         let mut keeper = Keeper {
             store,
@@ -74,6 +74,8 @@ impl Keep {
             instance,
             seed,
             buffer: Buffer::default(),
+            pace: Pace::new(every, clock.now()),
+            outage: Outage::new(trouble),
             number: 0,
             again: None,
             not_before: clock.now(),
@@ -81,10 +83,10 @@ impl Keep {
         };
         let mut sending: Option<BoxFuture<'static, Sent>> = None;
         loop {
-            if sending.is_none() && keeper.due(every).is_some_and(|at| at <= clock.now()) {
-                sending = keeper.send();
+            if sending.is_none() && keeper.due().is_some_and(|at| at <= clock.now()) {
+                sending = keeper.send(clock.now());
             }
-            let wait = keeper.due(every).filter(|_| sending.is_none()).map(|at| at - clock.now());
+            let wait = keeper.due().filter(|_| sending.is_none()).map(|at| at - clock.now());
             tokio::select! { biased;
                 () = told.cancelled() => break,
                 sent = under_way(&mut sending) => {
@@ -92,14 +94,14 @@ impl Keep {
                     keeper.settle(sent, clock.now());
                 }
                 heard = transitions.next() => match heard {
-                    Some(heard) => keeper.hear(&transitions, heard),
+                    Some(heard) => keeper.hear(&transitions, heard, clock.now()),
                     None => break,
                 },
                 () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
             }
         }
         while let Some(heard) = transitions.take() {
-            keeper.hear(&transitions, heard);
+            keeper.hear(&transitions, heard, clock.now());
         }
         _ = tokio::time::timeout(last, keeper.finish(sending, clock)).await;
         let lost = keeper.waiting();
@@ -118,7 +120,7 @@ async fn under_way(sending: &mut Option<BoxFuture<'static, Sent>>) -> Sent {
 }
 
 impl Keeper {
-    fn hear(&mut self, transitions: &Subscription, heard: Heard) {
+    fn hear(&mut self, transitions: &Subscription, heard: Heard, now: Time) {
         // What was lost on the way was counted there.
         let Heard::Told(transition) = heard else { return };
         if !self.mandate.holds() {
@@ -127,6 +129,12 @@ impl Keeper {
         let lost = self.buffer.push(transition);
         if lost > 0 {
             transitions.drop_some(lost);
+            if self.outage.drops(now) {
+                warn!(
+                    url = self.store.url(),
+                    "too many transitions wait for the history; the oldest are dropped"
+                );
+            }
         }
         self.meters.waiting.set(self.waiting() as i64);
     }
@@ -135,14 +143,17 @@ impl Keeper {
         self.buffer.len() + self.again.as_ref().map_or(0, |batch| batch.transitions.len())
     }
 
-    fn due(&self, every: Duration) -> Option<Time> {
-        let due = if self.again.is_some() { Some(self.not_before) } else { self.buffer.due(every) };
+    fn due(&self) -> Option<Time> {
+        let due = if self.again.is_some() { Some(self.not_before) } else { self.buffer.due(&self.pace) };
         due.map(|at| at.max(self.not_before))
     }
 
     /// The next attempt: what failed first.
-    fn send(&mut self) -> Option<BoxFuture<'static, Sent>> {
+    fn send(&mut self, now: Time) -> Option<BoxFuture<'static, Sent>> {
         if self.again.is_none() {
+            if !self.buffer.is_full() {
+                self.pace.spend(now);
+            }
             self.again = self.buffer.take(&self.instance, self.number).map(Arc::new);
             self.number += u64::from(self.again.is_some());
         }
@@ -156,24 +167,18 @@ impl Keeper {
         self.meters.batches.with_label_values(&[outcome]).inc();
         if outcome == "written" {
             self.again = None;
+            self.failures = 0;
             self.meters.written.inc_by(batch.transitions.len() as u64);
             self.meters.last.set(now.0 as f64 / 1_000.0);
-            if std::mem::take(&mut self.failures) > 0 {
+            if self.outage.ends() {
                 info!(url = self.store.url(), "the history takes transitions again");
             }
         } else {
             self.failures += 1;
             self.not_before = now + BACKOFF.after(self.failures, self.seed, self.number);
-            // Said when it begins, and then once in a while: an outage is one message, not thousands.
-            if self.failures == 1 || self.failures.is_multiple_of(20) {
-                warn!(
-                    url = self.store.url(),
-                    key = batch.key,
-                    outcome,
-                    detail,
-                    failures = self.failures,
-                    "the history does not take transitions; they wait"
-                );
+            if self.outage.goes_on(outcome, now) {
+                let (url, key) = (self.store.url(), &batch.key);
+                warn!(url, key, outcome, detail, "the history does not take transitions; they wait");
             }
         }
         self.meters.waiting.set(self.waiting() as i64);
@@ -183,7 +188,7 @@ impl Keeper {
     async fn finish(&mut self, mut sending: Option<BoxFuture<'static, Sent>>, clock: Clock) {
         loop {
             if sending.is_none() {
-                sending = self.send();
+                sending = self.send(clock.now());
             }
             if sending.is_none() {
                 return;
@@ -196,37 +201,6 @@ impl Keeper {
             }
         }
     }
-}
-
-async fn put(objects: Arc<dyn ObjectStore>, at: object_store::path::Path, batch: Arc<Batch>) -> Sent {
-    let packed = batch.clone();
-    let body = tokio::task::spawn_blocking(move || packed.encoded()).await;
-    let body = match body {
-        Ok(Ok(body)) => PutPayload::from(body),
-        Ok(Err(error)) => return Sent { batch, outcome: "failed", detail: error.to_string() },
-        Err(error) => return Sent { batch, outcome: "failed", detail: error.to_string() },
-    };
-    let write = |mode: PutMode| {
-        let options = PutOptions { mode, ..PutOptions::default() };
-        tokio::time::timeout(PATIENCE, objects.put_opts(&at, body.clone(), options))
-    };
-    let mut done = write(PutMode::Create).await;
-    // Some stores cannot make sure that a key is new. Ours are, so that is not needed to be right.
-    if let Ok(Err(Error::NotImplemented { .. } | Error::NotSupported { .. })) = done {
-        done = write(PutMode::Overwrite).await;
-    }
-    let (outcome, detail) = match done {
-        // Already there: an attempt of ours whose answer was lost.
-        Ok(Ok(_) | Err(Error::AlreadyExists { .. } | Error::Precondition { .. })) => {
-            ("written", String::new())
-        }
-        Ok(Err(error @ (Error::PermissionDenied { .. } | Error::Unauthenticated { .. }))) => {
-            ("refused", error.to_string())
-        }
-        Ok(Err(error)) => ("failed", error.to_string()),
-        Err(_) => ("timeout", "no answer".to_owned()),
-    };
-    Sent { batch, outcome, detail }
 }
 
 #[cfg(test)]

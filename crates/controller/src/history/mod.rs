@@ -8,6 +8,9 @@
 
 mod batch;
 mod keep;
+mod outage;
+mod pace;
+mod put;
 pub mod read;
 mod store;
 mod transport;

@@ -62,34 +62,35 @@ fn local(folder: &std::path::Path) -> anyhow::Result<Opened> {
 fn remote(url: &str, parsed: &Url) -> anyhow::Result<Opened> {
     let (scheme, prefix) = ObjectStoreScheme::parse(parsed)
         .context("not the URL of an object store: s3://bucket/prefix, gs://…, az://…, file:///folder")?;
-    // Whoever waits longer than that does so here, where it can be told and counted.
-    let retry =
-        RetryConfig { max_retries: 2, retry_timeout: Duration::from_secs(20), ..RetryConfig::default() };
     let objects: Arc<dyn ObjectStore> = match scheme {
-        ObjectStoreScheme::AmazonS3 => Arc::new(
-            AmazonS3Builder::from_env()
-                .with_url(url)
-                .with_retry(retry)
-                .with_http_connector(Transport)
-                .build()?,
-        ),
+        ObjectStoreScheme::AmazonS3 => s3(AmazonS3Builder::from_env(), url)?,
         ObjectStoreScheme::GoogleCloudStorage => Arc::new(
             GoogleCloudStorageBuilder::from_env()
                 .with_url(url)
-                .with_retry(retry)
+                .with_retry(retry())
                 .with_http_connector(Transport)
                 .build()?,
         ),
         ObjectStoreScheme::MicrosoftAzure => Arc::new(
             MicrosoftAzureBuilder::from_env()
                 .with_url(url)
-                .with_retry(retry)
+                .with_retry(retry())
                 .with_http_connector(Transport)
                 .build()?,
         ),
         _ => bail!("not the URL of an object store: s3://bucket/prefix, gs://…, az://…, file:///folder"),
     };
     Ok((objects, prefix))
+}
+
+pub(super) fn s3(builder: AmazonS3Builder, url: &str) -> object_store::Result<Arc<dyn ObjectStore>> {
+    let builder = builder.with_url(url).with_retry(retry()).with_http_connector(Transport);
+    Ok(Arc::new(builder.build()?))
+}
+
+/// Whoever waits longer than that does so where it can be told and counted.
+fn retry() -> RetryConfig {
+    RetryConfig { max_retries: 2, retry_timeout: Duration::from_secs(20), ..RetryConfig::default() }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What is kept of transitions, told in sentences.
 
+mod stores;
+
 use super::*;
 use crate::core::Transition;
 use crate::history::batch::tests::transition;
@@ -10,8 +12,8 @@ use futures::stream::BoxStream;
 use object_store::memory::InMemory;
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, PutMultipartOptions,
-    PutResult,
+    CopyOptions, Error, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMode,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult,
 };
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -121,12 +123,22 @@ impl Stage {
     }
 
     fn begin(&self, every: Duration) -> tokio::task::JoinHandle<()> {
+        self.begin_watched(every).0
+    }
+
+    /// The same, and what the page of health is told.
+    fn begin_watched(
+        &self,
+        every: Duration,
+    ) -> (tokio::task::JoinHandle<()>, watch::Receiver<Option<String>>) {
+        let (trouble, shown) = watch::channel(None);
         let keep = Keep {
             store: self.store.clone(),
             transitions: self.transitions.subscribe("history"),
             clock: self.clock,
             mandate: Mandate::always(self.clock),
             meters: self.metrics.history.clone(),
+            trouble,
             every,
             // A store that never takes anything is not waited for.
             last: if self.moody.left.load(Ordering::SeqCst) > 1_000 {
@@ -137,7 +149,7 @@ impl Stage {
             instance: "pod".to_owned(),
             seed: Seed(1),
         };
-        tokio::spawn(keep.run(self.told.clone()))
+        (tokio::spawn(keep.run(self.told.clone())), shown)
     }
 
     fn tell(&self, count: usize) {
@@ -158,10 +170,18 @@ impl Stage {
     }
 
     async fn until_written(&self, count: u64) {
-        while self.metrics.history.written.get() < count {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until(|| self.metrics.history.written.get() >= count).await;
     }
+}
+
+/// What must happen does, within two minutes.
+async fn until(mut happened: impl FnMut() -> bool) {
+    let all = async {
+        while !happened() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(2), all).await.unwrap();
 }
 
 #[tokio::test]
@@ -234,12 +254,7 @@ async fn what_is_told_is_either_put_away_or_counted_as_lost_however_much_it_is()
         tokio::task::yield_now().await;
     }
     let seen = || stage.dropped() + stage.metrics.history.waiting.get() as u64;
-    let all = async {
-        while seen() < 70_000 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(60), all).await.unwrap();
+    until(|| seen() >= 70_000).await;
     let waiting = stage.metrics.history.waiting.get() as usize;
     assert!(waiting <= crate::history::batch::WAITING + crate::history::batch::BATCH, "{waiting}");
     stage.told.cancel();

@@ -22,7 +22,8 @@ pub(super) const BYTES: usize = 32 << 20;
 /// Transitions that wait, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
-    waiting: VecDeque<Arc<Transition>>,
+    /// Each with when it came by the clock of this machine: its own moment is of the API server's.
+    waiting: VecDeque<(Time, Arc<Transition>)>,
     bytes: usize,
 }
 
@@ -40,12 +41,12 @@ impl Buffer {
     }
 
     /// Keeps this one. Where that is too much, the oldest ones go; it says how many.
-    pub(super) fn push(&mut self, transition: Arc<Transition>) -> u64 {
+    pub(super) fn push(&mut self, transition: Arc<Transition>, now: Time) -> u64 {
         self.bytes += weight(&transition);
-        self.waiting.push_back(transition);
+        self.waiting.push_back((now, transition));
         let mut lost = 0;
         while self.waiting.len() > WAITING || self.bytes > BYTES {
-            let Some(oldest) = self.waiting.pop_front() else { break };
+            let Some((_, oldest)) = self.waiting.pop_front() else { break };
             self.bytes -= weight(&oldest);
             lost += 1;
         }
@@ -59,16 +60,16 @@ impl Buffer {
 
     /// When it is time to put something away: at once where there is a whole batch, else at the pace.
     pub(super) fn due(&self, pace: &Pace) -> Option<Time> {
-        let oldest = self.waiting.front()?.at;
+        let oldest = self.waiting.front()?.0;
         Some(if self.is_full() { Time(i64::MIN) } else { pace.due(oldest) })
     }
 
     /// The oldest ones, of one day, as batch `number` of `instance`.
     pub(super) fn take(&mut self, instance: &str, number: u64) -> Option<Batch> {
-        let day = day(self.waiting.front()?.at);
+        let day = day(self.waiting.front()?.1.at);
         let mut transitions = Vec::new();
-        while transitions.len() < BATCH && self.waiting.front().is_some_and(|t| self::day(t.at) == day) {
-            let Some(next) = self.waiting.pop_front() else { break };
+        while transitions.len() < BATCH && self.waiting.front().is_some_and(|(_, t)| self::day(t.at) == day) {
+            let Some((_, next)) = self.waiting.pop_front() else { break };
             self.bytes -= weight(&next);
             transitions.push(next);
         }
@@ -139,7 +140,7 @@ pub(super) mod tests {
     fn a_batch_is_of_one_day_and_is_named_by_its_last_moment() {
         let mut buffer = Buffer::default();
         for second in [0, 30, 59, 61, 62] {
-            buffer.push(transition(NOW + Duration::from_secs(second), ""));
+            buffer.push(transition(NOW + Duration::from_secs(second), ""), NOW);
         }
         let first = buffer.take("pod", 7).unwrap();
         assert_eq!(first.key, "date=2026-11-21/235959-pod-000007.ndjson.gz");
@@ -152,13 +153,13 @@ pub(super) mod tests {
     #[test]
     fn what_waits_is_bounded_in_number_and_in_bytes_and_the_oldest_go() {
         let mut buffer = Buffer::default();
-        let lost: u64 = (0..WAITING + 10).map(|at| buffer.push(transition(Time(at as i64), ""))).sum();
+        let lost: u64 = (0..WAITING + 10).map(|at| buffer.push(transition(Time(at as i64), ""), NOW)).sum();
         assert_eq!((lost, buffer.len()), (10, WAITING));
-        assert_eq!(buffer.waiting[0].at, Time(10));
+        assert_eq!(buffer.waiting[0].1.at, Time(10));
         let mut buffer = Buffer::default();
         let long = "x".repeat(1_024);
         for at in 0..WAITING {
-            buffer.push(transition(Time(at as i64), &long));
+            buffer.push(transition(Time(at as i64), &long), NOW);
         }
         assert!(buffer.len() < WAITING && buffer.bytes <= BYTES);
     }
@@ -168,10 +169,11 @@ pub(super) mod tests {
         let mut buffer = Buffer::default();
         let pace = Pace::new(Duration::from_secs(60), NOW);
         assert_eq!(buffer.due(&pace), None);
-        buffer.push(transition(NOW, ""));
+        // The server's clock may be an hour off.
+        buffer.push(transition(NOW + Duration::from_hours(1), ""), NOW);
         assert_eq!(buffer.due(&pace), Some(pace.due(NOW)));
         for _ in 0..BATCH {
-            buffer.push(transition(NOW, ""));
+            buffer.push(transition(NOW + Duration::from_hours(1), ""), NOW);
         }
         assert!(buffer.due(&pace) < Some(NOW));
         assert_eq!(buffer.take("pod", 0).map(|batch| batch.transitions.len()), Some(BATCH));

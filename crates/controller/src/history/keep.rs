@@ -126,7 +126,7 @@ impl Keeper {
         if !self.mandate.holds() {
             return;
         }
-        let lost = self.buffer.push(transition);
+        let lost = self.buffer.push(transition, now);
         if lost > 0 {
             transitions.drop_some(lost);
             if self.outage.drops(now) {

@@ -173,7 +173,7 @@ mod tests {
     async fn keep(store: &Store, messages: &[(u64, &str)]) {
         let mut buffer = Buffer::default();
         for (seconds, message) in messages {
-            buffer.push(transition(NOW + Duration::from_secs(*seconds), message));
+            buffer.push(transition(NOW + Duration::from_secs(*seconds), message), NOW);
         }
         let mut number = 0;
         while let Some(batch) = buffer.take("pod", number) {

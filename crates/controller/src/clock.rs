@@ -98,6 +98,11 @@ impl ServerClock {
         }
     }
 
+    /// Has the server answered yet, or need it not?
+    pub(crate) fn is_known(&self) -> bool {
+        *self.heard.borrow()
+    }
+
     /// Waits for the first answer of the server: before it, nobody knows what time it is there.
     pub(crate) async fn known(&self) {
         // The sender is this very clock's, so that it cannot be gone.
@@ -115,7 +120,7 @@ impl Timekeeper for ServerClock {
     }
 
     fn heard(&self, sent: Time, date: Option<Time>) {
-        let first = !*self.heard.borrow();
+        let first = !self.is_known();
         let moved = self.with(|ahead, now| date.and_then(|date| ahead.hear(sent, now, date, first)));
         if let Some(goal) = moved.filter(|goal| goal.abs() >= WORTH_TELLING) {
             let (by, side) = (goal.unsigned_abs() / 1_000, if goal > 0 { "ahead of" } else { "behind" });

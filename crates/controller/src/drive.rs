@@ -118,9 +118,13 @@ impl Drive {
 
     /// Runs until `stop`. Ends early, with an error, only where a channel's other end is gone.
     pub(crate) async fn run(mut self, stop: CancellationToken) -> anyhow::Result<()> {
-        tokio::select! { biased;
-            () = stop.cancelled() => return Ok(()),
-            () = self.clock.known() => {}
+        // Until the server has answered, nobody knows what time it is there, and there is nothing to judge.
+        while !self.clock.is_known() {
+            tokio::select! { biased;
+                () = stop.cancelled() => return Ok(()),
+                () = self.clock.known() => {}
+                Some(ask) = self.wires.asks.recv() => ask.answer(&self.core, self.clock.now()),
+            }
         }
         self.set_leads(self.wires.mandate.leads());
         loop {

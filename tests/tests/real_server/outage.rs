@@ -33,6 +33,7 @@ async fn it_waits_for_an_api_server_that_is_down_and_says_so() -> Result<()> {
     gate.caught().await?;
     assert_eq!(running.http("/livez").await?.code, 200);
     assert_eq!(running.http("/readyz").await?.code, 503);
+    assert_eq!(running.http("/api/v1/parents").await?.code, 200, "nothing is known, and that is an answer");
     assert!(running.output().to_lowercase().contains("failed to"), "{}", running.output());
     gate.set(Rule::Pass);
     running.until_ready().await?;

@@ -1,6 +1,7 @@
 // Looks at the live page in a real Chromium: node check.mjs SCENARIO ARGUMENT…
 //   story BINARY    the demo's story, watched through the page from its first scene to its last, and beyond its end
 //   hands BINARY    keys, filters, deep links, light and dark, a phone
+//   states BINARY   nothing there yet, no answer, many parents, long names
 //   hostile BINARY  names and messages that would like to be more than text
 //   large URL       a parent with 20,000 children
 //   token URL GOOD BAD NAMESPACE  who gets in, and what they see
@@ -111,7 +112,7 @@ const scenarios = {
       globalThis.below = new Set();
       const note = () => {
         const reason = document.querySelector("#head .big .reason")?.textContent;
-        const status = document.querySelector("#head .facts dd")?.textContent?.match(/Ready=\w+/)?.[0];
+        const status = document.querySelector("#facts dd")?.textContent?.match(/Ready=\w+/)?.[0];
         const now = `${status} ${reason}`;
         if (reason && globalThis.seen.at(-1) !== now) globalThis.seen.push(now);
         for (const node of document.querySelectorAll("#tree [role=treeitem]")) globalThis.below.add(node.innerText.replace(/\s+/g, " "));
@@ -127,11 +128,18 @@ const scenarios = {
     await page.locator("#object code", { hasText: "is waiting (CrashLoopBackOff)" }).waitFor();
     await dark.locator("#head .big", { hasText: "ChildrenFailed" }).waitFor();
     await phone.locator("#head .big", { hasText: "ChildrenFailed" }).waitFor();
+    const cause = await page.locator("#causes .cause").innerText();
+    check("the root cause is named first", cause.includes("books-db-0") && cause.includes("CrashLoopBackOff") && cause.includes("in Database books-db"), cause);
+    const moment = await page.locator("#object time").first().getAttribute("title");
+    check("which moment it is is said", /^since .*: (when Rollcall saw|conditions\[|metadata\.creation)/.test(moment), moment);
+    await page.locator("#object section", { hasText: "container db waits: CrashLoopBackOff" }).waitFor();
     for (const [at, name] of [[page, "failing"], [dark, "failing-dark"], [phone, "failing-phone"]]) await shot(at, name);
     await page.keyboard.press("Escape");
     await page.locator("#head .big", { hasText: "ChildrenStuck" }).waitFor();
     await page.locator("[role=treeitem]", { hasText: "media" }).click();
     await page.locator("#object .tag", { hasText: "example.org/backup" }).waitFor();
+    const holder = await page.locator("#object section", { hasText: "example.org/backup" }).innerText();
+    check("who holds it, and what would release it", /likely owner\s+field manager/.test(holder) && holder.includes("kubectl -n default patch"), holder);
     await shot(page, "stuck");
     await until("the end of the story", () => /All \d+ expectations held/.test(first.said));
     check("the page is live", (await page.locator("#link").innerText()) === "live");
@@ -254,6 +262,60 @@ const scenarios = {
     await phone.locator("#object button").tap();
     await phone.locator("#back").tap();
     check("back on a phone", await phone.locator("#list").isVisible());
+    running.child.kill("SIGTERM");
+    await running.over;
+  },
+
+  async states(binary) {
+    const running = await demo(binary, await free(), "--speed", "0");
+    await until("the end of the story", () => /All \d+ expectations held/.test(running.said));
+    const json = (body, status = 200) => (route) => route.fulfill({ status, contentType: "application/json", body: JSON.stringify(body) });
+    const none = { now: Date.now(), parents: [], matching: 0, counts: {}, policies: [], namespaces: [], continue: null, partial: false };
+    const list = /\/api\/v1\/parents\?/;
+    const empty = await look(running.url, DESK, (page) => page.route(list, json(none)));
+    await empty.locator("#note", { hasText: "No policy has found a parent yet" }).waitFor();
+    check("an empty cluster is not called ready", await empty.locator("#sum").isHidden());
+    await shot(empty, "empty");
+    await well(empty, "an empty cluster");
+
+    const refused = await look(running.url, DESK, (page) => page.route(list, json({ error: "no answer from the API server", hint: "try again" }, 503)));
+    await refused.locator("#note", { hasText: "no answer from the API server" }).waitFor();
+    await shot(refused, "no-answer");
+    await well(refused, "a page without an answer");
+
+    const words = ["Failed", "Stuck", "Missing", "Unknown", "Progressing", "Terminating", "Suspended", "Ready"];
+    const long = "a-release-of-something-with-a-very-long-name-that-nobody-can-say-without-a-break-".repeat(3).slice(0, 250);
+    const why = "3 of 12 not ready: Deployment " + long + " failed (ReplicaSet exceeded quota: small, requested: cpu=4, used: cpu=4, limited: cpu=4)";
+    const parents = words.flatMap((verdict, v) => Array.from({ length: verdict === "Ready" ? 60 : 3 }, (_, i) => ({
+      uid: `${v}-${i}`, kind: "Database", label: "Database.example.com", namespace: i ? `team-${i}` : long.slice(0, 63), name: i ? `db-${v}-${i}` : long,
+      policy: "databases", verdict, status: "False", reason: "ChildrenFailed", message: verdict === "Ready" ? "12 of 12 ready" : why,
+      since: i === 59 ? 1e300 : Date.now() - 10_000 * 3 ** Math.min(i, 10), ready: 9, total: 12, stalled: false, reconciling: true,
+    })));
+    const counts = Object.fromEntries(words.map((word) => [word, parents.filter((p) => p.verdict === word).length]));
+    const many = { ...none, parents, matching: parents.length, counts, policies: ["databases"], namespaces: ["team-1", "team-2"] };
+    const nodes = [parents[0], ...words.map((verdict, i) => ({ depth: 1, kind: "Deployment", label: "Deployment.apps", namespace: "team-1",
+      name: i ? `web-${i}` : long, verdict, reason: "ReplicaFailure", detail: why, since: Date.now() - 60_000 * i, sinceFrom: i % 2 ? "firstSeen" : "seen" }))]
+      .map((node, i) => ({ ...node, depth: i ? 1 : 0 }));
+    const one = { ...parents[0], now: Date.now(), decided: "the worst critical child decides: 3 of 12 Failed", hidden: false, policies: [{ name: "databases", verdict: "Failed" }],
+      groups: [{ kind: "Deployment.apps", min: 1, max: null, optional: false, at: { Failed: 3, Ready: 9 } }], nodes,
+      transitions: words.map((verdict, i) => ({ at: Date.now() - 3_600_000 * i, verdict, status: "False", reason: "ChildrenFailed", message: why, generation: 1 })) };
+    for (const [options, name] of [[DESK, "many"], [{ ...DESK, colorScheme: "dark" }, "many-dark"], [PHONE, "many-phone"]]) {
+      const page = await look(running.url, options, async (page) => {
+        await page.route(list, json(many));
+        await page.route(/\/api\/v1\/parents\/[^/]*\?/, json(one));
+      });
+      await page.locator("#sum", { hasText: "21 of 81 not ready" }).waitFor();
+      const first = await page.locator("#rows li").allTextContents();
+      check(`the worst are on top in ${name}`, first.slice(0, 3).every((text) => text.includes("Failed")) && first.at(-1).includes("Ready"));
+      await shot(page, name);
+      await well(page, name);
+      await page.locator("#rows a").first().click();
+      await page.locator("#causes .cause").first().waitFor();
+      const said = await page.locator("#causes").innerText();
+      check("the worst causes, and how many more", said.includes("and 3 more, below") && !said.includes("Suspended"), said);
+      await shot(page, `${name}-one`);
+      await well(page, `${name}, one of them`);
+    }
     running.child.kill("SIGTERM");
     await running.over;
   },

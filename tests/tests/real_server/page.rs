@@ -45,6 +45,11 @@ async fn the_page_obeys_keys_and_addresses_in_the_dark_and_on_a_phone() -> Resul
 }
 
 #[tokio::test]
+async fn each_state_of_the_page_says_what_it_is_and_the_worst_is_on_top() -> Result<()> {
+    look_at_the_demo("states").await.map(drop)
+}
+
+#[tokio::test]
 async fn what_would_like_to_be_more_than_text_is_text() -> Result<()> {
     look_at_the_demo("hostile").await.map(drop)
 }
@@ -135,7 +140,7 @@ async fn somebody(scene: &Scene, name: &str, resources: &[&str]) -> Result<Strin
         .await?;
     let rbac = "rbac.authorization.k8s.io";
     let rules =
-        json!([{ "apiGroups": [scene.group, "apps"], "resources": resources, "verbs": ["get", "list"] }]);
+        json!([{ "apiGroups": [scene.group, "apps", ""], "resources": resources, "verbs": ["get", "list"] }]);
     if !resources.is_empty() {
         let metadata = json!({ "name": name });
         let role = json!({ "apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": metadata, "rules": rules });
@@ -180,18 +185,24 @@ async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
     let reader = somebody(&scene, "reader", &["sites", "deployments"]).await?;
     let half = somebody(&scene, "half", &["sites"]).await?;
     let stranger = somebody(&scene, "stranger", &[]).await?;
+    let around_it = ["sites", "deployments", "pods", "events", "replicasets", "persistentvolumeclaims"];
+    let insider = somebody(&scene, "insider", &around_it).await?;
     let one = format!("{PARENTS}/{}", uid(&site));
     let hidden = format!("{PARENTS}/{}", uid(&other));
     let branch = format!("{one}/branch?label=Deployment.apps&namespace={}&name=web", scene.name);
 
-    for path in [PARENTS, &*one, &*branch, "/api/v1/stream"] {
+    let around = branch.replace("/branch?", "/around?");
+
+    for path in [PARENTS, &*one, &*branch, &*around, "/api/v1/stream"] {
         assert_eq!(ask(&running, path, "").await?.0, 401, "{path} without a token");
         assert_eq!(ask(&running, path, "nobody's").await?.0, 401, "{path} with a wrong token");
     }
     for path in [PARENTS, "/api/v1/stream"] {
         assert_eq!(ask(&running, path, &stranger).await?.0, 403, "{path} without rights");
     }
-    for (path, token) in [(&one, &stranger), (&branch, &stranger), (&hidden, &reader), (&branch, &half)] {
+    for (path, token) in
+        [(&one, &stranger), (&branch, &stranger), (&hidden, &reader), (&branch, &half), (&around, &half)]
+    {
         assert_eq!(ask(&running, path, token).await?.0, 404, "{path}");
     }
     assert_eq!(ask(&running, "/", "").await?.0, 200, "the page itself is no secret");
@@ -208,6 +219,18 @@ async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
     assert_eq!((names(&tree), &tree["hidden"]), (1, &json!(true)), "{tree}");
     let (code, found) = ask(&running, &branch, &reader).await?;
     assert_eq!((code, &found["verdict"]), (200, &json!("Ready")), "{found}");
+
+    // What stands around an object is read with Rollcall's rights, and shown to those who have them too.
+    let not_read = async |token: &str| -> Result<Vec<String>> {
+        let (code, found) = ask(&running, &around, token).await?;
+        ensure!(code == 200, "{code} {found}");
+        Ok(serde_json::from_value(found["notRead"].clone())?)
+    };
+    let barred = |what: &str| format!("{what}: you may not read them here");
+    let for_reader = not_read(&reader).await?;
+    assert!(for_reader.contains(&barred("Pods")) && for_reader.contains(&barred("Events")), "{for_reader:?}");
+    let for_insider = not_read(&insider).await?;
+    assert!(!for_insider.iter().any(|said| said.contains("you may not")), "{for_insider:?}");
 
     look(&["token", &format!("http://127.0.0.1:{port}/"), &reader, &stranger, &scene.name]).await?;
     Ok(())

@@ -22,7 +22,7 @@ use std::sync::{Arc, Weak};
 
 use axum::Router;
 use axum::http::{HeaderName, HeaderValue, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::get;
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -44,6 +44,27 @@ pub(crate) const ASKS: usize = 16;
 /// Nothing but our own files, no frames, no markup from strings.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+
+const HTML: &str = "text/html; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+const JS: &str = "text/javascript; charset=utf-8";
+
+/// The files of the page: path, type, text. Modules as the browser loads them; nothing bundles them.
+const ASSETS: [(&str, &str, &str); 13] = [
+    ("/", HTML, include_str!("assets/index.html")),
+    ("/style.css", CSS, include_str!("assets/style.css")),
+    ("/icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
+    ("/app.js", JS, include_str!("assets/app.js")),
+    ("/address.js", JS, include_str!("assets/address.js")),
+    ("/keys.js", JS, include_str!("assets/keys.js")),
+    ("/list.js", JS, include_str!("assets/list.js")),
+    ("/object.js", JS, include_str!("assets/object.js")),
+    ("/parent.js", JS, include_str!("assets/parent.js")),
+    ("/server.js", JS, include_str!("assets/server.js")),
+    ("/stream.js", JS, include_str!("assets/stream.js")),
+    ("/tree.js", JS, include_str!("assets/tree.js")),
+    ("/words.js", JS, include_str!("assets/words.js")),
+];
 
 /// What the page is made of.
 #[derive(Clone)]
@@ -111,16 +132,10 @@ impl Page {
 
     /// What it serves.
     pub(crate) fn router(self) -> Router {
-        Router::new()
-            .route("/", get(async || asset("text/html; charset=utf-8", include_str!("assets/index.html"))))
-            .route("/app.js", get(async || asset(JS, include_str!("assets/app.js"))))
-            .route("/view.js", get(async || asset(JS, include_str!("assets/view.js"))))
-            .route("/words.js", get(async || asset(JS, include_str!("assets/words.js"))))
-            .route(
-                "/style.css",
-                get(async || asset("text/css; charset=utf-8", include_str!("assets/style.css"))),
-            )
-            .route("/icon.svg", get(async || asset("image/svg+xml", include_str!("assets/icon.svg"))))
+        let assets = ASSETS.iter().fold(Router::new(), |router, (path, kind, text)| {
+            router.route(path, get(async || ([(header::CONTENT_TYPE, *kind)], *text)))
+        });
+        assets
             .route("/api/v1/parents", get(api::parents))
             .route("/api/v1/parents/{uid}", get(api::parent))
             .route("/api/v1/parents/{uid}/branch", get(branch::branch))
@@ -129,12 +144,6 @@ impl Page {
             .layer(axum::middleware::map_response(guarded))
             .with_state(self)
     }
-}
-
-const JS: &str = "text/javascript; charset=utf-8";
-
-fn asset(kind: &'static str, text: &'static str) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, kind)], text)
 }
 
 /// What goes with every answer.

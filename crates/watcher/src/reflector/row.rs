@@ -111,8 +111,12 @@ impl Row {
         }
     }
 
-    /// Since when it has not been ready through a lens; `None` where it is.
+    /// Since when it has not been ready through a lens; `None` where it is, or where the loop has not looked yet.
     pub fn since(&self, lens: u8) -> Option<&Since> {
+        self.kept_since(lens).filter(|since| since.at != super::since::OPEN)
+    }
+
+    pub(super) fn kept_since(&self, lens: u8) -> Option<&Since> {
         self.aside.as_ref()?.since.get(usize::from(lens))?.as_ref()
     }
 

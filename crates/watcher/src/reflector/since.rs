@@ -15,7 +15,7 @@ use crate::plan::Interest;
 /// What was not ready when it was first seen, so soon after its creation, has never been.
 const NEW: Duration = Duration::from_secs(5);
 /// Not known before the loop looks.
-const OPEN: Time = Time(i64::MAX);
+pub(super) const OPEN: Time = Time(i64::MAX);
 
 impl Reflector {
     /// It is `now`: what stopped being ready did so now, and what is ready again keeps no moment.
@@ -45,7 +45,7 @@ impl Row {
             return;
         }
         let first = |(at, assessment): (usize, &Assessment)| {
-            let said = self.since(at as u8).cloned();
+            let said = self.kept_since(at as u8).cloned();
             said.or_else(|| unready(assessment).then_some(Since { at: OPEN, from: Moment::FirstSeen }))
         };
         let since = self.assessments().enumerate().map(first).collect();
@@ -58,7 +58,7 @@ impl Row {
             return;
         }
         let goes_on = |at: usize| {
-            let (says, was) = (self.since(at as u8), old.since(at as u8));
+            let (says, was) = (self.kept_since(at as u8), old.kept_since(at as u8));
             match (says, was) {
                 (Some(says), _) if says.from.is_final() => Some(says),
                 (Some(says), Some(was)) if was.from == Moment::FirstSeen && says.at < was.at => Some(says),
@@ -80,7 +80,7 @@ impl Row {
             if assessment.at(now).level == Level::Ready || self.links.as_slice().is_empty() {
                 return None;
             }
-            let Some(since) = self.since(at as u8) else {
+            let Some(since) = self.kept_since(at as u8) else {
                 return Some(Since { at: now, from: Moment::Seen });
             };
             if since.at == OPEN && now - created < NEW && created > Time::default() {

@@ -1,78 +1,34 @@
-// The page: what is in the address, what is asked of the server, and what is done about an answer.
-import { $, Tree, choices, counts, head, key, list, object, order, past, place } from "./view.js";
-import { VERDICTS, now, plain, serverTime, tick } from "./words.js";
+// The page: what is asked of the server, and what is done about an answer.
+import { FILTERS, address, at, follow, go, onMove, read } from "./address.js";
+import { keptTheme, keys, theme } from "./keys.js";
+import { choices, counts, key, list, order } from "./list.js";
+import { object } from "./object.js";
+import { head, past } from "./parent.js";
+import { forgetToken, get, hasToken, keepToken, onRefused, useToken } from "./server.js";
+import { link, stay, wake } from "./stream.js";
+import { Tree } from "./tree.js";
+import { $, VERDICTS, place, plain, serverTime, tick } from "./words.js";
 
-/** What the address says. */
-const at = { q: "", policy: "", namespace: "", verdict: "", parent: "", as: "", object: "" };
 const rows = new Map();
-let numbers = {}, next = null, one = null, asked = 0, token = sessionStorage.getItem("token") ?? "";
+let numbers = {}, next = null, one = null, asked = 0;
 const tree = new Tree($("tree"), (node) => go({ object: place(node) }));
 
-// —— the address
-
-function read() {
-  const query = new URLSearchParams(location.search);
-  for (const field of Object.keys(at)) at[field] = query.get(field) ?? "";
-}
-
-function address(change = {}) {
-  const query = new URLSearchParams();
-  for (const [field, value] of Object.entries({ ...at, ...change })) if (value) query.set(field, value);
-  const text = query.toString();
-  return text ? `?${text}` : "./";
-}
-
-function go(change, replace = false) {
-  if (Object.entries(change).every(([field, value]) => at[field] === value)) return;
-  const url = address(change);
-  if (replace) history.replaceState(null, "", url);
-  else history.pushState(null, "", url);
-  moved();
-}
-
 /** The address changed: ask for what is not there yet. */
-function moved() {
-  const before = { ...at };
-  read();
+function moved(before) {
   for (const id of ["q", "policy", "namespace"]) if ($(id).value !== at[id]) $(id).value = at[id];
-  const filters = ["q", "policy", "namespace", "verdict"];
-  if (filters.some((field) => before[field] !== at[field])) load();
+  if (FILTERS.some((field) => before[field] !== at[field])) load();
   else draw();
   if (before.parent !== at.parent || before.as !== at.as) {
     one = null;
     tree.folded.clear();
     tree.at = -1;
+    unfold();
     open();
   }
   if (before.object !== at.object || before.parent !== at.parent) look();
 }
 
-// —— the server
-
-class Refused extends Error {
-  constructor(status, body) {
-    super(body.error ?? `the server answers ${status}`);
-    this.status = status;
-    this.hint = body.hint ?? "";
-  }
-}
-
-async function call(path, options = {}) {
-  const headers = token ? { authorization: `Bearer ${token}` } : {};
-  const response = await fetch(path, { ...options, headers, cache: "no-store", credentials: "same-origin" });
-  if (response.ok) return response;
-  const refused = new Refused(response.status, await response.json().catch(() => ({})));
-  if (response.status === 401 || response.status === 403) gate(refused);
-  throw refused;
-}
-
-/** A question whose answer may come too late to be wanted. */
-async function get(path, wanted = () => true) {
-  const body = await (await call(path)).json();
-  if (!wanted()) return null;
-  if (body.now) serverTime(body.now);
-  return body;
-}
+// —— what is asked
 
 const matches = (row) => {
   const needle = at.q.toLowerCase();
@@ -85,7 +41,7 @@ const stands = (row) => !at.verdict || at.verdict.split(",").includes(row.verdic
 async function load(more = false) {
   const turn = ++asked;
   const query = new URLSearchParams();
-  for (const field of ["q", "policy", "namespace", "verdict"]) if (at[field]) query.set(field, at[field]);
+  for (const field of FILTERS) if (at[field]) query.set(field, at[field]);
   if (more && next) query.set("continue", next);
   else if (rows.size > 100) query.set("limit", Math.min(rows.size, 500));
   try {
@@ -93,25 +49,21 @@ async function load(more = false) {
     if (!found) return;
     if (!more) rows.clear();
     for (const row of found.parents) rows.set(key(row), row);
-    numbers = found.counts;
-    next = found.continue;
+    [numbers, next] = [found.counts, found.continue];
     choices($("policy"), found.policies, at.policy);
     choices($("namespace"), found.namespaces, at.namespace);
     note(found.partial ? "There are more namespaces than are asked about at once: choose one to be sure of it." : "");
     gate(null);
     draw();
   } catch (error) {
-    if (error.status === 401 || error.status === 403) return;
+    if (error.shut) return;
     note(error.message);
     // The list is not there to say so.
     if (!$("gate").hidden) $("hint").textContent = plain(`${error.message}. ${error.hint ?? ""}`);
   }
 }
 
-function note(text) {
-  $("note").hidden = !text;
-  $("note").textContent = plain(text);
-}
+const parentPath = () => `api/v1/parents/${encodeURIComponent(at.parent)}`;
 
 async function open() {
   $("one").hidden = !at.parent;
@@ -120,11 +72,11 @@ async function open() {
   const [uid, as] = [at.parent, at.as];
   const wanted = () => at.parent === uid && at.as === as;
   try {
-    const found = await get(`api/v1/parents/${encodeURIComponent(uid)}?policy=${encodeURIComponent(as)}`, wanted);
+    const found = await get(`${parentPath()}?policy=${encodeURIComponent(as)}`, wanted);
     if (!found) return;
     if (one && one.uid === found.uid && one.verdict !== found.verdict) say(`${found.name}: ${found.verdict}, ${found.reason}`);
     one = found;
-    head(one, (policy) => address({ as: policy, object: "" }));
+    head(one, address);
     past(one.transitions ?? []);
     const cut = [one.hidden && "Some objects are in places that you may not list.", one.nodes.some((n) => n.more) && "The best of many are left out."];
     $("cut").hidden = !cut.some(Boolean);
@@ -133,13 +85,17 @@ async function open() {
     draw();
     look();
   } catch (error) {
-    if (!wanted()) return;
-    one = null;
-    tree.show([]);
-    $("past").hidden = true;
-    $("head").replaceChildren(document.createTextNode(error.status === 404
-      ? "This parent is gone, or you may not see it." : plain(error.message)));
+    if (wanted()) lost(error);
   }
+}
+
+/** There is nothing to show of the parent in the address. */
+function lost(error) {
+  one = null;
+  tree.show([]);
+  for (const id of ["past", "how", "causes"]) $(id).hidden = true;
+  $("head").replaceChildren(document.createTextNode(error.status === 404
+    ? "This parent is gone, or you may not see it." : plain(error.message)));
 }
 
 let looking = "";
@@ -156,16 +112,22 @@ async function look() {
   if (what === looking) return;
   const fresh = !looking.includes(JSON.stringify(at.object));
   looking = what;
-  if (fresh || node.uid) object(node, null, shut, address);
-  if (fresh && there >= 0) tree.go(there);
+  const show = (found, around) => {
+    if (what !== looking) return;
+    object(node, found, around, shut, address);
+    if (fresh && there >= 0) tree.go(there);
+  };
+  if (fresh || node.uid) show(null, null);
   // A parent is decided by what belongs to it, which is known already.
   if (node.uid) return;
   const query = new URLSearchParams({ policy: at.as, label: node.label, namespace: node.namespace ?? "", name: node.name });
-  const found = await get(`api/v1/parents/${encodeURIComponent(at.parent)}/branch?${query}`)
+  const ask = (path) => get(`${parentPath()}/${path}?${query}`)
     .catch((error) => ({ error: error.status === 404 ? "it cannot be read (any more), or you may not get it" : error.message }));
-  if (what !== looking) return;
-  object(node, found, shut, address);
-  if (fresh && there >= 0) tree.go(there);
+  // What stands around it takes more questions, and is not waited for.
+  const [decided, around] = [ask("branch"), node.verdict === "Ready" ? null : ask("around")];
+  const found = await decided;
+  show(found, null);
+  if (around && !found.error) show(found, await around);
 }
 
 // —— what is seen
@@ -182,9 +144,16 @@ function draw() {
   const total = VERDICTS.reduce((sum, v) => sum + (numbers[v] ?? 0), 0);
   const unwell = total - (numbers.Ready ?? 0);
   document.title = unwell ? `${unwell} not ready · Rollcall` : "Rollcall";
-  if (shown.length === 0 && $("gate").hidden) {
-    note(total || at.q || at.policy || at.namespace || at.verdict ? "No parent is like that." : "No policy has found a parent yet.");
-  } else if (shown.length) note("");
+  if (!$("gate").hidden) return;
+  if (shown.length) return note("");
+  const filtered = total || FILTERS.some((field) => at[field]);
+  note(filtered ? "No parent is like that." : "No policy has found a parent yet. A ReadinessPolicy names a kind of parent; kubectl get readinesspolicies tells how many each has found.", true);
+}
+
+function note(text, blank = false) {
+  $("note").hidden = !text;
+  $("note").classList.toggle("blank", blank);
+  $("note").textContent = plain(text);
 }
 
 function say(text) {
@@ -196,74 +165,25 @@ function gate(refused) {
   const shut = Boolean(refused);
   $("gate").hidden = !shut;
   $("list").hidden = shut;
-  $("leave").hidden = !token;
-  if (!shut) { $("one").hidden = !at.parent; return; }
-  $("one").hidden = true;
-  $("why").textContent = plain(refused.status === 403 ? "This token may see nothing here"
-    : token ? "This token is not known" : "A Kubernetes token, please");
-  $("hint").textContent = plain(refused.status === 403 ? `${refused.message}. ${refused.hint}.` : token ? `${refused.message}.` : "");
+  $("leave").hidden = !hasToken();
+  $("one").hidden = shut || !at.parent;
+  if (!shut) return;
+  const stranger = refused.status === 403;
+  $("why").textContent = stranger ? "This token may see nothing here" : hasToken() ? "This token is not known" : "A Kubernetes token, please";
+  $("hint").textContent = plain(stranger ? `${refused.message}. ${refused.hint}.` : hasToken() ? `${refused.message}.` : "");
   link("wait", "waiting for a token");
   $("token").focus();
 }
 
+/** There is room for everything on a desk, and on a phone for what matters. */
+function unfold() {
+  const wide = matchMedia("(min-width: 761px)").matches;
+  for (const id of ["past", "how"]) $(id).open = wide;
+}
+
 // —— what moves
 
-let lost = 0, stopped = null, recount = 0, reopen = 0;
-
-function link(state, text) {
-  $("link").dataset.state = state;
-  $("link").textContent = text;
-}
-
-/** Waits; a new token ends the wait. */
-const pause = (millis) => new Promise((done) => { stopped = done; setTimeout(done, millis); });
-
-async function follow() {
-  for (let failures = 0; ; failures++) {
-    if (!$("gate").hidden) { await pause(3600_000); failures = 0; continue; }
-    const silence = new AbortController();
-    let clock;
-    const alive = () => { clearTimeout(clock); clock = setTimeout(() => silence.abort(), 30_000); };
-    try {
-      alive();
-      const response = await call("api/v1/stream", { signal: silence.signal });
-      if (lost || failures) { await load(); await open(); }
-      [lost, failures] = [0, 0];
-      link("live", "live");
-      for await (const event of events(response.body)) {
-        alive();
-        hear(event);
-        if (event.name === "end") break;
-      }
-    } catch { /* said below */ }
-    clearTimeout(clock);
-    silence.abort();
-    if ($("gate").hidden) {
-      lost ||= Date.now();
-      link("lost", `connection lost since ${new Date(lost).toLocaleTimeString()}, trying again`);
-      await pause(Math.min(15_000, 500 * 2 ** failures) * (0.75 + Math.random() / 2));
-    }
-  }
-}
-
-/** Server-sent events, which must carry a token and so do not come by EventSource. */
-async function* events(body) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let text = "";
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    text += value;
-    for (let end; (end = text.indexOf("\n\n")) >= 0; text = text.slice(end + 2)) {
-      const event = { name: "message", data: "" };
-      for (const line of text.slice(0, end).split("\n")) {
-        if (line.startsWith("event:")) event.name = line.slice(6).trim();
-        if (line.startsWith("data:")) event.data += line.slice(5).trim();
-      }
-      yield event;
-    }
-  }
-}
+let recount = 0, reopen = 0;
 
 function hear(event) {
   if (event.name === "beat") return serverTime(Number(event.data));
@@ -277,19 +197,22 @@ function hear(event) {
     if (held) { numbers[held.verdict] -= 1; rows.delete(key(row)); } else unknown = true;
     if (row.uid === at.parent) later();
   }
-  for (const row of changed) {
-    if (row.uid === at.parent || one?.nodes.some((node) => node.uid === row.uid)) later();
-    const held = rows.get(key(row));
-    if (!matches(row)) continue;
-    if (held) numbers[held.verdict] -= 1;
-    else unknown = true;
-    numbers[row.verdict] = (numbers[row.verdict] ?? 0) + 1;
-    // Beyond the end of what is loaded, it will come with the next page.
-    if (held || !next || [...rows.values()].some((r) => order(row, r) < 0)) rows.set(key(row), row);
-  }
+  for (const row of changed) unknown = take(row) || unknown;
   draw();
   // What was not loaded was counted by the server: it is asked again, though not at every change.
   if (unknown) recount ||= setTimeout(() => { recount = 0; load(); }, 2000 + Math.random() * 3000);
+}
+
+/** A row as it is now; true where it was not known. */
+function take(row) {
+  if (row.uid === at.parent || one?.nodes.some((node) => node.uid === row.uid)) later();
+  const held = rows.get(key(row));
+  if (!matches(row)) return false;
+  if (held) numbers[held.verdict] -= 1;
+  numbers[row.verdict] = (numbers[row.verdict] ?? 0) + 1;
+  // Beyond the end of what is loaded, it will come with the next page.
+  if (held || !next || [...rows.values()].some((r) => order(row, r) < 0)) rows.set(key(row), row);
+  return !held;
 }
 
 /** Reads the open parent again, the less often the larger it is. */
@@ -303,12 +226,13 @@ function later() {
 
 /** Down or up, wherever one is. */
 function step(by) {
-  if (at.parent && ($("tree").contains(document.activeElement) || document.activeElement === document.body || $("one").contains(document.activeElement))) {
+  const here = document.activeElement;
+  if (at.parent && (here === document.body || $("one").contains(here))) {
     $("tree").focus({ preventScroll: true });
     return tree.go(tree.at + by);
   }
   const links = [...$("rows").querySelectorAll("a")];
-  const held = links.indexOf(document.activeElement);
+  const held = links.indexOf(here);
   const to = held < 0 ? (by > 0 ? 0 : links.length - 1) : Math.min(Math.max(held + by, 0), links.length - 1);
   links[to]?.focus();
 }
@@ -316,7 +240,7 @@ function step(by) {
 function back() {
   if (at.object) { go({ object: "" }); $("tree").focus({ preventScroll: true }); return; }
   if (at.parent) {
-    const held = at.parent + "|" + (one?.policy ?? at.as);
+    const held = `${at.parent}|${one?.policy ?? at.as}`;
     go({ parent: "", as: "", object: "" });
     document.querySelector(`#rows li[data-key="${CSS.escape(held)}"] a`)?.focus();
     return;
@@ -324,59 +248,26 @@ function back() {
   if (at.q) go({ q: "" }, true);
 }
 
-function theme(change) {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  if (change) {
-    root.dataset.theme = dark ? "light" : "dark";
-    localStorage.setItem("theme", root.dataset.theme);
-  }
-}
-
-document.addEventListener("keydown", (event) => {
-  if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
-  const typing = event.target.matches?.("input, select, textarea");
-  if (event.key === "Escape") { event.target.blur?.(); back(); event.preventDefault(); return; }
-  if (typing) {
-    if (event.target.id === "q" && (event.key === "ArrowDown" || event.key === "Enter")) { step(1); event.preventDefault(); }
-    return;
-  }
-  const inTree = event.target === $("tree");
-  const hands = {
-    "/": () => { $("q").focus(); $("q").select(); },
-    "?": () => $("help").showModal(),
-    t: () => theme(true),
-    j: () => step(1),
-    k: () => step(-1),
-    ...(inTree && {
-      ArrowDown: () => step(1), ArrowUp: () => step(-1),
-      ArrowLeft: () => tree.fold(true), ArrowRight: () => tree.fold(false),
-      Home: () => tree.go(0), End: () => tree.go(tree.rows.length - 1),
-      PageDown: () => tree.go(tree.at + 20), PageUp: () => tree.go(tree.at - 20),
-      Enter: () => { const node = tree.rows[tree.at]; if (node) go({ object: place(node) }); },
-    }),
-  };
-  if (hands[event.key]) { hands[event.key](); event.preventDefault(); }
+keys({
+  step, back, theme,
+  fold: (how) => tree.fold(how),
+  jump: (to) => tree.go(to),
+  open: () => { const node = tree.rows[tree.at]; if (node) go({ object: place(node) }); },
 });
-
-$("rows").addEventListener("click", follows);
-$("head").addEventListener("click", follows);
-$("object").addEventListener("click", follows);
-$("home").addEventListener("click", follows);
 
 /** Our own links do not leave the page. */
 function follows(event) {
-  const link = event.target.closest?.("a");
-  if (!link || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  const to = event.target.closest?.("a");
+  if (!to || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
   event.preventDefault();
-  history.pushState(null, "", link.getAttribute("href"));
-  moved();
-  if (at.parent) {
-    if (getComputedStyle($("one")).overflowY !== "auto") scrollTo(0, 0);
-    $("tree").focus({ preventScroll: true });
-  }
+  const before = at.parent;
+  follow(to.getAttribute("href"));
+  if (!at.parent) return;
+  if (at.parent !== before && getComputedStyle($("one")).overflowY !== "auto") scrollTo(0, 0);
+  $("tree").focus({ preventScroll: true });
 }
 
+for (const id of ["rows", "head", "causes", "how", "object", "home"]) $(id).addEventListener("click", follows);
 let typed;
 $("q").addEventListener("input", () => { clearTimeout(typed); typed = setTimeout(() => go({ q: $("q").value }, true), 120); });
 $("policy").addEventListener("change", () => go({ policy: $("policy").value }));
@@ -385,25 +276,28 @@ $("filters").addEventListener("submit", (event) => event.preventDefault());
 $("more").addEventListener("click", () => load(true));
 $("back").addEventListener("click", () => { go({ object: "" }, true); back(); });
 $("keys").addEventListener("click", () => $("help").showModal());
-$("theme").addEventListener("click", () => theme(true));
-$("leave").addEventListener("click", () => { sessionStorage.removeItem("token"); location.reload(); });
+$("theme").addEventListener("click", theme);
+$("leave").addEventListener("click", () => { forgetToken(); location.reload(); });
 $("ask").addEventListener("submit", async (event) => {
   event.preventDefault();
-  token = $("token").value.trim();
+  useToken($("token").value.trim());
   $("token").value = "";
   await load();
-  if ($("gate").hidden) {
-    sessionStorage.setItem("token", token);
-    $("leave").hidden = false;
-    open();
-    stopped?.();
-  }
+  if (!$("gate").hidden) return;
+  keepToken();
+  $("leave").hidden = false;
+  open();
+  wake();
 });
-addEventListener("popstate", moved);
-setInterval(tick, 1000);
 
-const kept = localStorage.getItem("theme");
-if (kept === "light" || kept === "dark") document.documentElement.dataset.theme = kept;
+setInterval(tick, 1000);
+keptTheme();
+onRefused(gate);
+onMove(moved);
 read();
+unfold();
 for (const id of ["q", "policy", "namespace"]) $(id).value = at[id];
-load().then(() => { if (at.parent && $("gate").hidden) open(); follow(); });
+load().then(() => {
+  if (at.parent && $("gate").hidden) open();
+  stay({ hear, again: async () => { await load(); await open(); }, shut: () => !$("gate").hidden });
+});

@@ -1,5 +1,7 @@
 // Words and signs. Everything that comes from a cluster is text, and is made visible where it would hide or turn other text.
 
+export const $ = (id) => document.getElementById(id);
+
 /** Worst first. */
 export const VERDICTS = ["Failed", "Stuck", "Missing", "Unknown", "Progressing", "Terminating", "Suspended", "Ready"];
 
@@ -36,13 +38,19 @@ export function plain(text) {
     `⟨${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
+/** Puts these into an element, in the place of what was there; what is nothing is left out. */
+export function fill(element, ...inside) {
+  element.replaceChildren(...inside.filter((part) => part instanceof Node));
+  return element;
+}
+
 /** An element with a class and text (or elements) in it. Text is text: nothing is ever read as markup. */
 export function el(tag, name, ...inside) {
   const element = document.createElement(tag);
   if (name) element.className = name;
   for (const part of inside) {
     if (part instanceof Node) element.append(part);
-    else if (part !== undefined && part !== null) element.append(plain(part));
+    else if (part !== undefined && part !== null && part !== false) element.append(plain(part));
   }
   return element;
 }
@@ -74,21 +82,37 @@ export function age(millis) {
   return `${Math.floor(s / 86400)}d`;
 }
 
-/** How long it has been so; the moment itself is in its title. */
-export function since(millis, before = "") {
-  if (millis === undefined || millis === null || !Number.isFinite(millis)) return el("span", "since");
+/** Which moment it is, for people who ask. */
+const FROM = {
+  seen: "when Rollcall saw it stop being ready",
+  firstSeen: "when Rollcall first saw it; it may have been so for longer",
+};
+
+/** How long it has been so; the moment itself, and where it was read, is in its title. */
+export function since(millis, before = "", from = "") {
+  // What is no moment, or none that a calendar knows, is not shown.
+  if (millis === undefined || millis === null || !(Math.abs(millis) <= 8.64e15)) return el("span", "since");
   const at = new Date(millis);
-  const time = el("time", "since", before + age(now() - millis));
+  const time = el("time", "since");
   time.dateTime = at.toISOString();
-  time.title = `since ${at.toLocaleString()}`;
-  time.dataset.before = before;
+  time.title = `since ${at.toLocaleString()}${from ? `: ${plain(FROM[from] ?? from)}` : ""}`;
+  [time.dataset.before, time.dataset.after] = [before, from === "firstSeen" ? "+" : ""];
+  time.textContent = text(time);
   return time;
 }
+
+const text = (time) => time.dataset.before + age(now() - Date.parse(time.dateTime)) + time.dataset.after;
 
 /** Ages go on. */
 export function tick() {
   for (const time of document.querySelectorAll("time.since")) {
-    const text = time.dataset.before + age(now() - Date.parse(time.dateTime));
-    if (time.textContent !== text) time.textContent = text;
+    const said = text(time);
+    if (time.textContent !== said) time.textContent = said;
   }
 }
+
+/** A term and what is to be said of it. */
+export const term = (what, ...inside) => el("div", "", el("dt", "", what), el("dd", "", ...inside));
+
+/** What identifies a node within one tree. */
+export const place = (node) => `${node.label}/${node.namespace ?? ""}/${node.name}`;

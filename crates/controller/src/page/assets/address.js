@@ -1,0 +1,47 @@
+// What the address says: filters, and what is open. Whoever is sent a link sees the same.
+
+export const FILTERS = ["q", "policy", "namespace", "verdict"];
+
+/** What the address says. */
+export const at = { q: "", policy: "", namespace: "", verdict: "", parent: "", as: "", object: "" };
+
+let moved = () => {};
+
+/** Is told what the address said before, whenever it says something else. */
+export function onMove(tell) {
+  moved = tell;
+  addEventListener("popstate", again);
+}
+
+export function read() {
+  const query = new URLSearchParams(location.search);
+  for (const field of Object.keys(at)) at[field] = query.get(field) ?? "";
+}
+
+function again() {
+  const before = { ...at };
+  read();
+  moved(before);
+}
+
+/** The address with some of it changed. */
+export function address(change = {}) {
+  const query = new URLSearchParams();
+  for (const [field, value] of Object.entries({ ...at, ...change })) if (value) query.set(field, value);
+  const text = query.toString();
+  return text ? `?${text}` : "./";
+}
+
+export function go(change, replace = false) {
+  if (Object.entries(change).every(([field, value]) => at[field] === value)) return;
+  const url = address(change);
+  if (replace) history.replaceState(null, "", url);
+  else history.pushState(null, "", url);
+  again();
+}
+
+/** Follows a link of our own. */
+export function follow(href) {
+  history.pushState(null, "", href);
+  again();
+}

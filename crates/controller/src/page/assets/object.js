@@ -1,0 +1,72 @@
+// One object of a parent's tree, looked at closely: what decided, who holds it, what is below it, what Events say.
+import { $, badge, el, fill, name, plain, since, term } from "./words.js";
+
+/** What it shows: a node, what was read of it, and what stands around it, as far as that is there yet. */
+export function object(node, found, around, close, href) {
+  const box = $("object");
+  box.hidden = !node;
+  if (!node) return;
+  const shut = el("button", "", "×");
+  shut.type = "button";
+  shut.setAttribute("aria-label", "Close");
+  shut.addEventListener("click", close);
+  box.replaceChildren(
+    el("div", "line", el("h3", "", badge(node.verdict), " ", el("span", "kind", node.kind), " ", name(node.name)), shut),
+    el("p", "say", node.detail || node.reason, " ", since(node.since, "for ", node.sinceFrom)),
+    el("div", "parts", ...parts(node, found, around, href)),
+  );
+}
+
+function parts(node, found, around, href) {
+  if (node.uid) {
+    const open = el("a", "", node.depth ? "what belongs to it, and how it was decided" : "what belongs to it, above");
+    open.href = href({ parent: node.uid, as: node.policy, object: "" });
+    return [part("Why", term("decided by", open))];
+  }
+  if (!found) return [el("p", "note", "reading …")];
+  if (found.error) return [el("p", "note", plain(found.error))];
+  return [
+    part("Why",
+      term("field", el("code", "", found.branch)),
+      term("rule", found.rule),
+      found.detail !== node.detail && term("by itself", `${found.verdict}: ${found.detail}`),
+      found.deleted && term("deleted", since(Date.parse(found.deleted), ""), " ago")),
+    held(found.holders ?? []),
+    ...beside(around),
+    part("Conditions", ...found.conditions.map(condition)),
+  ].filter(Boolean);
+}
+
+function part(title, ...terms) {
+  const there = terms.filter(Boolean);
+  return there.length ? el("section", "", el("h4", "", title), fill(el("dl", "facts"), ...there)) : null;
+}
+
+/** Who holds what is being deleted. The command is for reading: the page runs nothing. */
+function held(holders) {
+  return part("Held by", ...holders.flatMap((holder) => [
+    term("finalizer", el("code", "tag", holder.finalizer), " ", since(Date.parse(holder.since), "for ")),
+    term("likely owner", holder.likely ?? (holder.manager ? `field manager ${holder.manager}` : "not known by its name")),
+    holder.likely && holder.manager && term("set by", `field manager ${holder.manager}`),
+    holder.waitsFor && term("waits for", holder.waitsFor),
+    term("to release", el("code", "", holder.release), el("span", "dim", holder.warning)),
+  ]));
+}
+
+/** What is below it, and what Events say; while that is being read, nothing. */
+function beside(around) {
+  if (!around) return [];
+  return [
+    part("In detail", ...(around.owns ?? []).map((owned) => term(owned.object, owned.says))),
+    part("Events", ...(around.events ?? []).map((event) =>
+      term(since(Date.parse(event.at), ""), el("b", event.type === "Warning" ? "Stuck" : "", event.reason),
+        event.count ? ` ×${event.count}` : "", ` ${event.about}: ${event.message}`, event.from && el("span", "dim", ` ${event.from}`)))),
+    part("Not read", ...(around.notRead ?? []).map((what) => term(...what.split(/: (.*)/s))), around.error && term("all", around.error)),
+  ];
+}
+
+function condition(said) {
+  const why = [said.reason, said.message].filter(Boolean).join(": ");
+  return term(said.type ?? "?", `${said.status ?? "?"} ${why} `,
+    said.lastTransitionTime ? since(Date.parse(said.lastTransitionTime), "for ") : "");
+}

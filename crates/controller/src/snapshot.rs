@@ -1,6 +1,7 @@
 //! Where everything stands, as numbers: for policies' status, for metrics and for `/readyz`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use aggregator::{KindId, KindState, ObjectId, PolicyId, RollState};
 use readiness::Time;
@@ -86,6 +87,8 @@ pub(crate) struct Snapshot {
     pub(crate) synced: bool,
     /// Objects that are held.
     pub(crate) rows: u64,
+    /// How often rules of users were asked so far, and how long that took in all.
+    pub(crate) asked: (u64, Duration),
     /// Parents that the periodic pass looks after.
     pub(crate) passed: usize,
     /// Parents that wait for quiet.
@@ -149,6 +152,7 @@ impl Snapshot {
             }
         }
         snapshot.rows = core.reflector.len() as u64;
+        snapshot.asked = core.reflector.asked();
         (snapshot.passed, snapshot.debounced) = (core.engine.unready(), core.engine.debounced());
         snapshot
     }

@@ -9,6 +9,7 @@ mod branch;
 pub mod cel;
 #[cfg(test)]
 mod cost;
+mod effort;
 mod json;
 mod key;
 mod kstatus;
@@ -18,6 +19,7 @@ mod rfc3339;
 mod rule;
 
 pub use branch::Branch;
+pub use effort::timed;
 pub(crate) use json::Gvk;
 pub use lua::{Limit, Object};
 pub use profile::{PeerVerdict, Profile, UnknownProfile};

@@ -140,7 +140,8 @@ async fn every_panel_and_every_rule_has_data_while_a_story_plays() -> Result<()>
     scene.crd(&Crd::new("Database")).await?;
     let spec = json!({ "children": [scene.child("Deployment"), scene.child("Job")], "settle": "100ms" });
     scene.policy("db", "Database", spec).await?;
-    let running = scene.rollcall(&[]).await?;
+    let history = format!("--history=file://{}", scene.folder.join("history").display());
+    let running = scene.rollcall(&[&history, "--history-flush=500ms"]).await?;
     let prometheus = Prometheus::start(&scene, &running).await?;
     story(&scene).await?;
     let end = Instant::now() + 2 * PATIENCE;

@@ -77,6 +77,45 @@ fn every_alert_names_its_object_and_has_a_runbook() -> Result<()> {
     Ok(())
 }
 
+/// What people are told of, whatever else they are.
+const NAMED: [(&str, &str); 10] = [
+    ("a parent not ready for long", "RollcallParentNotReady"),
+    ("flapping", "RollcallParentFlapping"),
+    ("a stuck child", "RollcallChildStuck"),
+    ("a silent operator", "RollcallOperatorSilent"),
+    ("a fight over finalizers", "RollcallFinalizerFlapping"),
+    ("a fight over a condition", "RollcallConditionFight"),
+    ("a stale watch", "RollcallWatchStale"),
+    ("drift", "RollcallDriftFound"),
+    ("no leader", "RollcallNoLeader"),
+    ("failing writes", "RollcallWritesFailing"),
+];
+
+#[test]
+fn every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not() -> Result<()> {
+    let (rules, cases): (Value, Value) = (
+        serde_saphyr::from_str(&file("rules/rollcall.rules.yaml")?)?,
+        serde_saphyr::from_str(&file("rules/rollcall.test.yaml")?)?,
+    );
+    let all = |of: &Value, key: &str| of[key].as_array().cloned().unwrap_or_default();
+    let rules: Vec<Value> = all(&rules, "groups").iter().flat_map(|group| all(group, "rules")).collect();
+    let alerts: BTreeSet<&str> = rules.iter().filter_map(|rule| rule["alert"].as_str()).collect();
+    for (what, alert) in NAMED {
+        assert!(alerts.contains(alert), "nobody is told of {what}");
+    }
+    let cases: Vec<Value> =
+        all(&cases, "tests").iter().flat_map(|test| all(test, "alert_rule_test")).collect();
+    for alert in alerts {
+        let fires = |wanted: bool| {
+            let asked = |case: &&Value| case["alertname"] == *alert;
+            cases.iter().filter(asked).any(|case| all(case, "exp_alerts").is_empty() != wanted)
+        };
+        assert!(fires(true), "{alert} is never shown to fire");
+        assert!(fires(false), "{alert} is never shown to be silent");
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn metrics_are_named_as_prometheus_wants_and_rules_use_no_others() -> Result<()> {
     let scene = Scene::set("observed").await?;
@@ -86,6 +125,7 @@ async fn metrics_are_named_as_prometheus_wants_and_rules_use_no_others() -> Resu
     let spec = json!({ "children": [scene.child("Deployment"), job] });
     scene.policy("db", "Database", spec).await?;
     let running = scene.rollcall(&[]).await?;
+    let first = running.http("/metrics").await?.body;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
     scene.until("Database/db", says("Ready", "False")).await?;
@@ -101,6 +141,10 @@ async fn metrics_are_named_as_prometheus_wants_and_rules_use_no_others() -> Resu
     }
     let readme = file("README.md")?;
     let (named, parts) = (names(&readme), ["_bucket", "_count", "_sum"]);
+    let single = "rollcall_parent_not_ready_";
+    for name in exposed.iter().filter(|name| !name.starts_with(single)) {
+        assert!(names(&first).contains(name), "{name} was not there from the start");
+    }
     for name in &exposed {
         let whole = parts.iter().find_map(|part| name.strip_suffix(part)).unwrap_or(name);
         assert!(named.contains(whole), "{whole} is exposed, but not described in README.md");

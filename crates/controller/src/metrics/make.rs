@@ -2,7 +2,7 @@
 
 use prometheus::core::{Collector, MetricVec, MetricVecBuilder};
 use prometheus::{
-    Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    Counter, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts, Registry, Result,
 };
 
@@ -38,6 +38,11 @@ impl Make<'_> {
 
     pub(super) fn counter(&self, name: &str, help: &str) -> Result<IntCounter> {
         self.kept(IntCounter::with_opts(opts(name, help))?)
+    }
+
+    /// A time that adds up, in seconds.
+    pub(super) fn seconds(&self, name: &str, help: &str) -> Result<Counter> {
+        self.kept(Counter::with_opts(opts(name, help))?)
     }
 
     pub(super) fn gauge(&self, name: &str, help: &str) -> Result<IntGauge> {

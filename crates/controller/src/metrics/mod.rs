@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use aggregator::{Counts, KindState};
 use prometheus::{
-    Encoder, Gauge, GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
-    Registry, TextEncoder,
+    Counter, Encoder, Gauge, GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Registry, TextEncoder,
 };
 use readiness::{Level, Time};
 
@@ -85,6 +85,8 @@ pub(crate) struct Metrics {
     dirty: IntGauge,
     debounced: IntGauge,
     rows: IntGauge,
+    rule_time: Counter,
+    rule_calls: IntCounter,
     leader: IntGauge,
     clock_offset: Gauge,
     export: usize,
@@ -270,6 +272,11 @@ impl Metrics {
                 "clock_offset_seconds",
                 "The API server's clock less this machine's; 0 while they agree to within two seconds.",
             )?,
+            rule_time: make.seconds(
+                "rule_seconds_total",
+                "Time that the CEL and Lua of policies took; the native rules are not in it.",
+            )?,
+            rule_calls: make.counter("rule_evaluations_total", "How often the CEL and Lua of policies were asked.")?,
             rows: make.gauge("reflector_objects", "Objects held in memory.")?,
             registry,
             export,
@@ -352,6 +359,9 @@ impl Metrics {
         self.judged.inc_by(counts.judged);
         self.moved.inc_by(counts.moved);
         self.rows.set(snapshot.rows as i64);
+        let (times, took) = snapshot.asked;
+        self.rule_calls.inc_by(times.saturating_sub(self.rule_calls.get()));
+        self.rule_time.inc_by((took.as_secs_f64() - self.rule_time.get()).max(0.0));
         self.resync_parents.set(snapshot.passed as i64);
         self.debounced.set(snapshot.debounced as i64);
         let shares = self.leader.get();

@@ -36,7 +36,12 @@ impl Reflector {
         let Some(object) = object else { return unknown(Reason::RuleChanged) };
         let (api_version, kind) = &rule.of;
         let text = with_type(object.get(), child, api_version, kind);
-        rule.rule.judge(Object::Text(&text), Time(self.now.load(Ordering::Relaxed))).assessment
+        let now = Time(self.now.load(Ordering::Relaxed));
+        let (judged, took) = rules::timed(|| rule.rule.judge(Object::Text(&text), now));
+        let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.asked.0.fetch_add(1, Ordering::Relaxed);
+        self.asked.1.fetch_add(took, Ordering::Relaxed);
+        judged.assessment
     }
 }
 

@@ -20,8 +20,9 @@ mod slots;
 mod view;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
 use aggregator::{KindId, ObjectId};
 use dashmap::DashMap;
@@ -62,6 +63,8 @@ pub struct Reflector {
     sent: DashMap<slots::Uid, Box<[Entry]>, FxBuildHasher>,
     /// What the driver last said that time it is, in milliseconds: rules of users may ask.
     now: AtomicI64,
+    /// How often rules of users were asked, and how long that took in all, in nanoseconds.
+    asked: (AtomicU64, AtomicU64),
     /// **Locks:** taken before any slot's, never while one is held.
     memory: Mutex<memory::Memory>,
     wake_memory: OnceLock<Box<dyn Fn() + Send + Sync>>,
@@ -101,6 +104,7 @@ impl Reflector {
             finalizers: Mutex::default(),
             sent: DashMap::default(),
             now: AtomicI64::default(),
+            asked: (AtomicU64::default(), AtomicU64::default()),
             memory: Mutex::default(),
             wake_memory: OnceLock::new(),
         }
@@ -109,6 +113,12 @@ impl Reflector {
     /// It is `now`, to rules that ask for the time.
     pub fn tell_time(&self, now: Time) {
         self.now.store(now.0, Ordering::Relaxed);
+    }
+
+    /// How often rules of users were asked so far, and how long that took in all.
+    pub fn asked(&self) -> (u64, Duration) {
+        let (times, nanoseconds) = &self.asked;
+        (times.load(Ordering::Relaxed), Duration::from_nanos(nanoseconds.load(Ordering::Relaxed)))
     }
 
     /// An object came over the watch, in a list, or as the answer to a write. `object` is its whole text where its kind

@@ -199,7 +199,7 @@ async fn a_child_hangs_in_deletion(s: &mut Stage) -> anyhow::Result<()> {
         "Nobody lets go. Beyond its limit (3 s here, 10 min by default) that is stuck.",
         "Stalled=True: whoever waits for this by kstatus may stop waiting.",
     );
-    let words = "media stuck (finalizer example.org/backup, terminating since";
+    let words = "media stuck (finalizer example.org/backup (set by sandbox), terminating since";
     s.expect(says("False", "ChildrenStuck").with(words).stalled().over(STUCK)).await?;
     s.tell("The finalizer's owner comes back and lets go.", "Rollcall itself never touches a finalizer.");
     s.cluster.patch(MEDIA, &json!({ "metadata": { "finalizers": null } }))?;

@@ -139,7 +139,7 @@ fn handled(roll: &Roll, policy: &Policy, now: Time) -> Result<(), Option<Time>> 
     match roll.evidence {
         _ if roll.phase.handled && roll.evidence != Evidence::NotYet => Ok(()),
         Evidence::Handled => Ok(()),
-        Evidence::NotYet => Err(None),
+        Evidence::NotYet | Evidence::Unmarked => Err(None),
         Evidence::Silent => {
             let at = roll.phase.since.max(roll.stirred) + policy.settle;
             if at <= now { Ok(()) } else { Err(Some(at)) }

@@ -211,6 +211,9 @@ pub enum Evidence {
     Handled,
     /// It leaves marks, and they say that it has not.
     NotYet,
+    /// It leaves marks on its parents, and there is none on this one: it has not handled it for the first time yet. What
+    /// was handled before that was known stays so.
+    Unmarked,
     /// It leaves no marks at all.
     #[default]
     Silent,

@@ -93,6 +93,14 @@ pub struct ReadinessPolicySpec {
     #[serde(default = "five_seconds")]
     #[schemars(regex(pattern = r"^([0-9]+(ms|s|m|h))+$"), length(max = 32))]
     pub settle: String,
+    /// What tells that the operator has handled a generation, beside `observedGeneration`: the mark that Kopf leaves. `auto`:
+    /// where another parent of this policy in the same namespace carries one, a parent without one is not handled yet.
+    /// `kopf`: the first of all is not either;
+    /// for operators in Kopf with handlers for changes (`on.create`, `on.update`, …), not for those that have only timers,
+    /// daemons or `on.event`, which leave none. `own`: a mark counts where it is, its absence says nothing; for operators that
+    /// handle only some of these parents.
+    #[serde(default)]
+    pub evidence: EvidenceMode,
     /// How long all children must have been well before the condition turns True.
     #[serde(default = "zero_seconds")]
     #[schemars(regex(pattern = r"^([0-9]+(ms|s|m|h))+$"), length(max = 32))]
@@ -228,6 +236,19 @@ pub struct LimitsSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^([0-9]+(ms|s|m|h))+$"), length(max = 32))]
     pub deadline: Option<String>,
+}
+
+/// What it means that a parent carries no mark of Kopf's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum EvidenceMode {
+    /// That it was not handled yet, where other parents of the policy in its namespace carry one.
+    #[default]
+    Auto,
+    /// That it was not handled yet.
+    Kopf,
+    /// Nothing.
+    Own,
 }
 
 /// What to do about `status.observedGeneration`.

@@ -8,7 +8,8 @@ use readiness::{Kind as Judge, Limits};
 use timer::Debounce;
 use watcher::ApiKind;
 use watcher::plan::{
-    After, ChildRule, Find, Interest, LabelRule, Lens, ObservedGeneration, ParentRule, Selector, Template,
+    After, ChildRule, Find, Interest, LabelRule, Lens, Marks, ObservedGeneration, ParentRule, Selector,
+    Template,
 };
 
 use crate::dice::Dice;
@@ -264,6 +265,8 @@ impl PolicyDef {
             fallback: self.fallback.map(Into::into),
             takeover: false,
             observed_generation: ObservedGeneration::Auto,
+            // Some parents of one policy are marked and others not, as chance will have it.
+            marks: Marks::Optional,
             labels: self.groups.iter().enumerate().filter_map(labelled).collect(),
             names: self.groups.iter().enumerate().filter_map(names).collect(),
             references: Vec::new(),

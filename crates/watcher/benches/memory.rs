@@ -9,7 +9,9 @@ use aggregator::{Engine, Group, KindId, KindState, Policy, PolicyId, Quorum, Rol
 use cap::Cap;
 use readiness::{Kind, Limits, Time};
 use timer::{Debounce, Seed};
-use watcher::plan::{After, ChildRule, Find, Interest, Lens, ObservedGeneration, ParentRule, Selector};
+use watcher::plan::{
+    After, ChildRule, Find, Interest, Lens, Marks, ObservedGeneration, ParentRule, Selector,
+};
 use watcher::reflector::Reflector;
 use watcher::{Feed, Parent};
 
@@ -137,6 +139,7 @@ fn parents_interest() -> Interest {
         fallback: None,
         takeover: false,
         observed_generation: ObservedGeneration::Auto,
+        marks: Marks::Learned,
         labels: vec![],
         names: vec![],
         references: vec![],

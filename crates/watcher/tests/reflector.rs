@@ -10,7 +10,8 @@ use aggregator::{KindId, PolicyId, Target};
 use readiness::{Kind, Level, Limits, Time};
 use serde_json::{Value, json};
 use watcher::plan::{
-    After, ChildRule, Find, Interest, LabelRule, Lens, ObservedGeneration, ParentRule, Selector, Template,
+    After, ChildRule, Find, Interest, LabelRule, Lens, Marks, ObservedGeneration, ParentRule, Selector,
+    Template,
 };
 use watcher::reflector::{Applied, Reflector};
 use watcher::wire::Child;
@@ -54,6 +55,7 @@ fn parents(labels: Vec<LabelRule>) -> Interest {
         fallback: None,
         takeover: false,
         observed_generation: ObservedGeneration::Auto,
+        marks: Marks::Learned,
         labels,
         names: vec![],
         references: vec![],
@@ -500,4 +502,40 @@ fn a_type_that_is_given_up_is_said_by_the_fallback_from_the_next_reading_on_and_
     interest.parent[0].condition = "Ready".into();
     interest.parent[0].fallback = None;
     assert_eq!(see(&interest, 6), ("Ready".to_owned(), false));
+}
+
+/// The evidence of parents that are seen one after another, each with or without a mark, once all were seen.
+fn evidence_of(marks: Marks, seen: &[(u32, &str, bool)]) -> Vec<aggregator::Evidence> {
+    let reflector = Reflector::new(|| ());
+    let mut interest = parents(vec![]);
+    interest.parent[0].marks = marks;
+    for (n, namespace, marked) in seen {
+        let mut parent = widget(*n, 1, &json!(null));
+        parent["metadata"]["uid"] = json!(uid(1_000 + n));
+        parent["metadata"]["namespace"] = json!(namespace);
+        if *marked {
+            let mark = json!({"kopf.zalando.org/last-handled-configuration": "{\"spec\":{\"size\":1}}\n"});
+            parent["metadata"]["annotations"] = mark;
+        }
+        apply(&reflector, &interest, &parent);
+    }
+    let evidence = |(n, ..): &(u32, &str, bool)| {
+        let id = reflector.find(&uid(1_000 + n)).unwrap();
+        reflector.view(id, NOW, |view| view.unwrap().parent.unwrap().evidence)
+    };
+    seen.iter().map(evidence).collect()
+}
+
+#[test]
+fn a_parent_without_a_mark_is_not_handled_where_its_neighbour_has_one_whichever_was_seen_first() {
+    use aggregator::Evidence::{Handled, Silent, Unmarked};
+    let shop = [(1, "shop", false), (2, "shop", true), (3, "shop", false)];
+    assert_eq!(evidence_of(Marks::Learned, &shop), [Unmarked, Handled, Unmarked]);
+    assert_eq!(evidence_of(Marks::Optional, &shop), [Silent, Handled, Silent]);
+    let alone = [(1, "shop", false)];
+    assert_eq!(evidence_of(Marks::Learned, &alone), [Silent]);
+    assert_eq!(evidence_of(Marks::Expected, &alone), [Unmarked]);
+    // A mark can be forged by whoever may write in its namespace, and there alone it counts.
+    let elsewhere = [(1, "shop", false), (2, "bank", true)];
+    assert_eq!(evidence_of(Marks::Learned, &elsewhere), [Silent, Handled]);
 }

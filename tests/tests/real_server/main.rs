@@ -20,6 +20,7 @@ mod history;
 mod identity;
 mod kopf;
 mod kopf_finalizers;
+mod kopf_first;
 mod kopf_writers;
 mod leader;
 mod live;

@@ -134,6 +134,26 @@ fn evidence_to_the_contrary_never_times_out_into_readiness() {
 }
 
 #[test]
+fn where_a_mark_is_expected_its_absence_never_times_out_into_readiness_and_takes_nothing_back() {
+    let mut w = silent();
+    w.change_parent("db", |p| p.evidence = Evidence::Unmarked);
+    w.run(9 * MINUTE);
+    assert_eq!(w.says("db"), "ChildrenPending");
+    w.run(2 * MINUTE);
+    assert_eq!(w.says("db"), "OperatorSilent!");
+    w.change_parent("db", |p| p.evidence = Evidence::Handled);
+    w.run(200);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    // That others of its kind have marks is found out late, or its own was taken off.
+    w.change_parent("db", |p| p.evidence = Evidence::Unmarked);
+    w.run(20 * MINUTE);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w.respecify("db", Evidence::Unmarked);
+    w.run(5 * MINUTE);
+    assert_eq!(w.says("db"), "ChildrenPending");
+}
+
+#[test]
 fn a_new_generation_starts_over() {
     let mut w = silent();
     w.run(MINUTE);

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use api::policy::{
-    KindRef, LabelSelector, Mode, ObservedGenerationMode, ReadinessPolicySpec, SelectorOperator,
+    EvidenceMode, KindRef, LabelSelector, Mode, ObservedGenerationMode, ReadinessPolicySpec, SelectorOperator,
 };
 use readiness::Limits;
-use watcher::plan::{After, ObservedGeneration, Requirement, Selector, Template};
+use watcher::plan::{After, Marks, ObservedGeneration, Requirement, Selector, Template};
 
 use super::groups::{CompiledGroup, common};
 
@@ -31,6 +31,8 @@ pub struct Compiled {
     pub takeover: bool,
     /// What to do about `status.observedGeneration`.
     pub observed_generation: ObservedGeneration,
+    /// What the absence of a mark means.
+    pub marks: Marks,
     /// How changes are gathered.
     pub debounce: timer::Debounce,
     /// See the schema.
@@ -102,6 +104,11 @@ pub fn compile(spec: &ReadinessPolicySpec, stuck_after: Duration) -> Result<Comp
             ObservedGenerationMode::Auto => ObservedGeneration::Auto,
             ObservedGenerationMode::Write => ObservedGeneration::Write,
             ObservedGenerationMode::Never => ObservedGeneration::Never,
+        },
+        marks: match spec.evidence {
+            EvidenceMode::Auto => Marks::Learned,
+            EvidenceMode::Kopf => Marks::Expected,
+            EvidenceMode::Own => Marks::Optional,
         },
         debounce: timer::Debounce { quiet, cap },
         settle: check.duration("spec.settle", &spec.settle),

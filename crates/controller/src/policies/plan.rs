@@ -181,6 +181,7 @@ fn parent_rule(policy: &InUse) -> ParentRule {
         fallback: compiled.fallback.as_deref().map(Into::into),
         takeover: compiled.takeover,
         observed_generation: compiled.observed_generation,
+        marks: compiled.marks,
         labels: groups().filter(|(_, g)| !g.labels.is_empty()).map(by_labels).collect(),
         names: groups()
             .filter(|(_, g)| !g.names.is_empty())

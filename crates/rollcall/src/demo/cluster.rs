@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, anyhow};
-use sandbox::store::Refusal;
+use sandbox::store::{Refusal, Request};
 use sandbox::{Act, Fault, FaultHandle, Options, Server};
 use serde_json::Value;
 
@@ -71,6 +71,20 @@ impl Cluster {
         let (Part { api, kind, name }, now) = (part, self.now());
         let done = self.server.store().patch(now, api, kind, NAMESPACE, name, patch);
         done.map(drop).map_err(|r| refused(&format!("patch {kind} {name}"), &r))
+    }
+
+    /// Somebody holds it.
+    pub(super) fn hold(&self, part: Part, manager: &str, finalizer: &str) -> anyhow::Result<()> {
+        let (Part { api, kind, name }, now) = (part, self.now());
+        let patch = serde_json::json!({ "metadata": { "finalizers": [finalizer] } });
+        let mut store = self.server.store();
+        let path = store
+            .path(api, kind, NAMESPACE, name)
+            .map_err(|r| refused(&format!("hold {kind} {name}"), &r))?;
+        let request = Request::with("PATCH", &path, "application/merge-patch+json", &patch).by(manager);
+        let answer = store.handle(now, &request);
+        anyhow::ensure!(answer.is_success(), "failed to hold {kind} {name}: {}", answer.value());
+        Ok(())
     }
 
     /// Its controller says this of it.

@@ -78,7 +78,7 @@ async fn its_children_are_adopted_late(s: &mut Stage) -> anyhow::Result<()> {
     adopted(s, POD, DATABASE, &json!({}), &pod_status("Pending", Some("ContainerCreating")))?;
     let claim = json!({ "accessModes": ["ReadWriteOnce"], "volumeName": "pv-1" });
     adopted(s, MEDIA, SHOP, &claim, &json!({ "phase": "Bound" }))?;
-    s.cluster.patch(MEDIA, &json!({ "metadata": { "finalizers": [FINALIZER] } }))?;
+    s.cluster.hold(MEDIA, "backup", FINALIZER)?;
     s.cluster.create(WEB.manifest(&json!({ "replicas": 3 }), &web_status(1, 0)))?;
     s.still(says("False", "ChildrenMissing").with("Deployment missing").over(STARTING)).await?;
     s.tell(
@@ -199,7 +199,7 @@ async fn a_child_hangs_in_deletion(s: &mut Stage) -> anyhow::Result<()> {
         "Nobody lets go. Beyond its limit (3 s here, 10 min by default) that is stuck.",
         "Stalled=True: whoever waits for this by kstatus may stop waiting.",
     );
-    let words = "media stuck (finalizer example.org/backup (set by sandbox), terminating since";
+    let words = "media stuck (finalizer example.org/backup (set by backup), terminating since";
     s.expect(says("False", "ChildrenStuck").with(words).stalled().over(STUCK)).await?;
     s.tell("The finalizer's owner comes back and lets go.", "Rollcall itself never touches a finalizer.");
     s.cluster.patch(MEDIA, &json!({ "metadata": { "finalizers": null } }))?;

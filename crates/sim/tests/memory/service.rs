@@ -10,7 +10,9 @@ use controller::core::{Core, GroupWords, PolicyWords, Read, reads};
 use readiness::{Kind, Limits, Time};
 use serde_json::{Value, json};
 use timer::{Debounce, Seed};
-use watcher::plan::{After, ChildRule, Find, Interest, Lens, ObservedGeneration, ParentRule, Selector};
+use watcher::plan::{
+    After, ChildRule, Find, Interest, Lens, Marks, ObservedGeneration, ParentRule, Selector,
+};
 use watcher::reflector::{End, Reflector};
 use watcher::{Feed, Parent};
 
@@ -63,6 +65,7 @@ fn parents() -> Interest {
         fallback: None,
         takeover: false,
         observed_generation: ObservedGeneration::Auto,
+        marks: Marks::Learned,
         labels: Vec::new(),
         names: Vec::new(),
         references: Vec::new(),

@@ -164,6 +164,8 @@ pub struct ParentRule {
     pub takeover: bool,
     /// What to do about `status.observedGeneration`.
     pub observed_generation: ObservedGeneration,
+    /// What it means that an operator has left no mark of Kopf's.
+    pub marks: Marks,
     /// Groups found by labels: values (in the order of the child rule's keys) and namespaces.
     pub labels: Vec<LabelRule>,
     /// Groups that expect children by name.
@@ -211,6 +213,18 @@ pub struct LabelRule {
     pub values: Vec<Template>,
     /// In these namespaces; empty for the parent's own.
     pub namespaces: Vec<Template>,
+}
+
+/// What it means that a parent carries no mark of a Kopf operator's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Marks {
+    /// Where another parent of the policy in the same namespace has one, that this one was not handled yet; else nothing.
+    #[default]
+    Learned,
+    /// That it was not handled yet.
+    Expected,
+    /// Nothing.
+    Optional,
 }
 
 /// When `status.observedGeneration` is kept by us.

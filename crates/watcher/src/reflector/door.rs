@@ -53,7 +53,9 @@ impl Reflector {
         }
         row.say_since(interest, &child.facts);
         let finalizers = row.finalizers;
+        let (marked, silent) = row.parent.as_ref().map_or((false, false), |p| (p.marked, p.is_silent()));
         let applied = self.put(uid, row);
+        self.learn_marks(&rules, &meta.namespace, marked, silent);
         if let Some((generation, before)) = generation
             && applied != Applied::Stale
             && before != Some(generation)
@@ -150,7 +152,8 @@ impl Reflector {
             return None;
         }
         let before = held.and_then(|id| self.read(id, |row| row.parent.as_ref().map(|p| p.before())));
-        let before = before.flatten().unwrap_or_default();
+        let mut before = before.flatten().unwrap_or_default();
+        before.expects_mark = self.expects_mark(rules, &meta.namespace);
         let sent = self.sent.get(&slots::Uid::of(&meta.uid)).map(|sent| sent.clone()).unwrap_or_default();
         let row = parent::read(meta, object, interest, rules, &mut lock(&self.selectors), before, &sent);
         // One that no policy chooses is of interest only while something of ours is left on it.

@@ -29,6 +29,8 @@ const NAMED: usize = 2;
 pub(super) struct Kopf {
     /// It has handled the current spec; `None` where nothing tells that it handles the object at all.
     pub(super) handled: Option<bool>,
+    /// There is a mark, whatever it says.
+    pub(super) marked: bool,
     /// What holds it up, in words.
     pub(super) progress: Option<Box<str>>,
 }
@@ -43,7 +45,7 @@ pub(super) fn read(object: &RawValue) -> Kopf {
     let mark = marks.first().map(|(_, mark)| **mark).or_else(|| raw::member(status?, MARK));
     let handled = mark.and_then(|mark| is_handled(object, mark));
     if handled == Some(true) {
-        return Kopf { handled, progress: None };
+        return Kopf { handled, marked: true, progress: None };
     }
     let is_kopfs = |prefix: &str| {
         let has = |name: &str| annotations.contains_key(format!("{prefix}/{name}").as_str());
@@ -62,7 +64,7 @@ pub(super) fn read(object: &RawValue) -> Kopf {
     let notes: BTreeMap<String, Note> = of_status.chain(of_annotations).collect();
     // Under way for the first time: there is no mark yet, and the operator has not handled it all the same.
     let handled = handled.or((!notes.is_empty()).then_some(false));
-    Kopf { handled, progress: words(&notes) }
+    Kopf { handled, marked: mark.is_some(), progress: words(&notes) }
 }
 
 fn name_of(key: &str) -> Option<(&str, &str)> {

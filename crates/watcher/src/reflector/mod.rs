@@ -10,6 +10,7 @@ mod finalizers;
 mod gone;
 mod kopf;
 mod links;
+mod marks;
 mod memory;
 mod parent;
 mod refined;
@@ -19,12 +20,12 @@ mod since;
 mod slots;
 mod view;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use aggregator::{KindId, ObjectId};
+use aggregator::{KindId, ObjectId, PolicyId};
 use dashmap::DashMap;
 use readiness::Time;
 use rustc_hash::{FxBuildHasher, FxHashMap};
@@ -60,6 +61,8 @@ pub struct Reflector {
     /// Changes of finalizers that nobody has taken yet.
     finalizers: Mutex<Vec<(slots::Uid, FinalizerChange)>>,
     /// What was last sent to parents whose schema drops the generation of a condition.
+    /// In which namespaces the operator of a policy leaves marks of Kopf's.
+    marking: RwLock<BTreeMap<PolicyId, BTreeSet<Namespace>>>,
     sent: DashMap<slots::Uid, Box<[Entry]>, FxBuildHasher>,
     /// What the driver last said that time it is, in milliseconds: rules of users may ask.
     now: AtomicI64,
@@ -102,6 +105,7 @@ impl Reflector {
             tombstones: Mutex::default(),
             awaited: DashMap::default(),
             finalizers: Mutex::default(),
+            marking: RwLock::default(),
             sent: DashMap::default(),
             now: AtomicI64::default(),
             asked: (AtomicU64::default(), AtomicU64::default()),

@@ -29,13 +29,17 @@ pub struct ParentRow {
     pub targets: Vec<AnswerTarget>,
     /// What holds its operator up, where that says so.
     pub progress: Option<Box<str>>,
+    /// It carries a mark of a Kopf operator's, whatever that says.
+    pub(super) marked: bool,
     /// Condition types that were ours here and kept being overwritten.
     pub(super) given_up: Box<[Box<str>]>,
 }
 
-/// What was known of a parent before it is read again.
+/// What was known of a parent, and of others of its policies, before it is read again.
 #[derive(Debug, Default)]
 pub(super) struct Before {
+    /// An operator that handles it leaves a mark.
+    pub(super) expects_mark: bool,
     /// Which generation our entries were last seen to be about.
     pub(super) about: Vec<(PolicyId, u64)>,
     pub(super) given_up: Box<[Box<str>]>,
@@ -83,7 +87,10 @@ pub(super) fn read(
         generation: counted,
         view: ParentView {
             generation,
-            evidence: evidence(meta, &kopf, &status, interest.counted),
+            evidence: match evidence(meta, &kopf, &status, interest.counted) {
+                Evidence::Silent if !kopf.marked && before.expects_mark => Evidence::Unmarked,
+                evidence => evidence,
+            },
             deleting: meta.deleted.is_some(),
             digest: digest(status.ours.iter().map(|o| &o.entry), kept_generation(&status, rules)),
             answers: Vec::with_capacity(rules.len()),
@@ -91,6 +98,7 @@ pub(super) fn read(
         status,
         targets: Vec::with_capacity(rules.len()),
         progress: kopf.progress,
+        marked: kopf.marked,
         given_up: before.given_up,
     };
     for rule in rules {
@@ -292,7 +300,12 @@ fn evidence(meta: &Meta, kopf: &Kopf, status: &ParentStatus, counted: bool) -> E
 impl ParentRow {
     pub(super) fn before(&self) -> Before {
         let about = self.view.answers.iter().filter_map(|a| Some((a.policy, a.about?))).collect();
-        Before { about, given_up: self.given_up.clone() }
+        Before { about, given_up: self.given_up.clone(), expects_mark: false }
+    }
+
+    /// Nothing says whether it was handled, neither a mark nor anything else.
+    pub(super) fn is_silent(&self) -> bool {
+        self.view.evidence == Evidence::Silent && !self.marked
     }
 
     /// What it is told by now is given up, where a policy names another type to tell it by.

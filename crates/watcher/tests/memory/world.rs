@@ -5,7 +5,9 @@ use std::time::Duration;
 use aggregator::{KindId, PolicyId, Source};
 use readiness::{Kind, Level, Limits, Time};
 use serde_json::{Value, json};
-use watcher::plan::{After, ChildRule, Find, Interest, Lens, ObservedGeneration, ParentRule, Selector};
+use watcher::plan::{
+    After, ChildRule, Find, Interest, Lens, Marks, ObservedGeneration, ParentRule, Selector,
+};
 use watcher::reflector::{Memories, Outcome, Reflector};
 use watcher::{Feed, Parent};
 
@@ -40,6 +42,7 @@ pub(crate) fn widgets() -> Interest {
         fallback: None,
         takeover: false,
         observed_generation: ObservedGeneration::Auto,
+        marks: Marks::Learned,
         labels: vec![],
         names: vec![],
         references: vec![],

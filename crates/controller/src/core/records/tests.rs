@@ -3,7 +3,7 @@
 use aggregator::PolicyId;
 use readiness::{Kind, Limits};
 use watcher::plan::{
-    After, ChildRule, Find, Interest, Lens, ObservedGeneration, ParentRule, Requirement, Selector,
+    After, ChildRule, Find, Interest, Lens, Marks, ObservedGeneration, ParentRule, Requirement, Selector,
 };
 use watcher::{Feed, Parent};
 
@@ -52,6 +52,7 @@ fn databases() -> Interest {
         fallback: None,
         takeover: false,
         observed_generation: ObservedGeneration::Auto,
+        marks: Marks::Learned,
         labels: Vec::new(),
         names: Vec::new(),
         references: Vec::new(),

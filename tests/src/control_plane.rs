@@ -16,6 +16,7 @@ use tokio::sync::OnceCell;
 use tokio::time::{sleep, timeout};
 
 use crate::caller::Caller;
+use crate::certificates;
 use crate::places;
 use crate::process::Process;
 
@@ -109,6 +110,20 @@ impl ControlPlane {
         write_kubeconfig(file, url, &self.folder, token, namespace)
     }
 
+    /// A kubeconfig of somebody with a client certificate of this cluster, good until then (as `20260102030405Z`).
+    pub fn kubeconfig_by_certificate(&self, file: &Path, name: &str, until: &str) -> Result<()> {
+        let (certificate, key) = certificates::client(&self.folder, name, until)?;
+        self.kubeconfig_as(file, &json!({ "client-certificate": certificate, "client-key": key }))
+    }
+
+    /// A kubeconfig of a user that is written down like this.
+    pub fn kubeconfig_as(&self, file: &Path, user: &serde_json::Value) -> Result<()> {
+        self.kubeconfig_for(file, &self.url, "", "default")?;
+        let mut text: serde_json::Value = serde_json::from_slice(&fs::read(file)?)?;
+        text["users"][0]["user"] = user.clone();
+        Ok(fs::write(file, text.to_string())?)
+    }
+
     /// Waits until the API server says that it is ready.
     pub async fn until_ready(&self) -> Result<()> {
         let answered = async {
@@ -196,6 +211,7 @@ fn prepare(folder: &Path, url: &str) -> Result<()> {
         .output()
         .context("failed to run openssl")?;
     ensure!(made.status.success(), "openssl: {}", String::from_utf8_lossy(&made.stderr));
+    certificates::authority(folder)?;
     write_kubeconfig(&folder.join("admin.kubeconfig"), url, folder, ADMIN, "default")
 }
 
@@ -236,6 +252,7 @@ fn api_server_args(folder: &Path, port: u16, etcd: u16) -> Vec<String> {
         format!("--secure-port={port}"),
         format!("--cert-dir={}", folder.join("certificates").display()),
         format!("--token-auth-file={}", folder.join("tokens.csv").display()),
+        format!("--client-ca-file={}", folder.join("ca.pem").display()),
         "--authorization-mode=RBAC,Node".to_owned(),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         format!("--service-account-key-file={}", key.display()),

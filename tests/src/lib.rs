@@ -3,6 +3,7 @@
 
 pub mod azure;
 pub mod caller;
+mod certificates;
 pub mod control_plane;
 pub mod crd;
 pub mod gate;

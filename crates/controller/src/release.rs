@@ -79,6 +79,56 @@ async fn send(
     Ok(())
 }
 
+/// Deletes the records in that namespace, of everything or of the parents of these policies alone: how many, and how many
+/// could not be.
+pub async fn forget(
+    client: &kube::Client,
+    namespace: &str,
+    of: Option<&[Compiled]>,
+) -> anyhow::Result<(usize, usize)> {
+    let Some(api) = resolve(client, "rollcall.dev", None, "ReadinessRecord").await? else {
+        return Ok((0, 0));
+    };
+    let (mut deleted, mut failed) = (0, 0);
+    for record in look_all::<Parent>(client, &api, Some(namespace), None).await? {
+        if !of.is_none_or(|policies| is_of(&record, policies)) {
+            continue;
+        }
+        match delete(client, &api, &record).await {
+            Ok(()) => deleted += 1,
+            Err(error) => {
+                failed += 1;
+                warn!(error = format!("{error:#}"), "release");
+            }
+        }
+    }
+    Ok((deleted, failed))
+}
+
+/// It tells of a parent of one of these policies.
+fn is_of(record: &Parent, policies: &[Compiled]) -> bool {
+    let Ok(record) = serde_json::from_str::<Value>(record.text.get()) else { return false };
+    let parent = &record["spec"]["parent"];
+    let group = parent["group"].as_str().unwrap_or_default();
+    policies.iter().any(|policy| policy.parent.group == group && parent["kind"] == *policy.parent.kind)
+}
+
+/// This very record: one that was made anew meanwhile is left alone.
+async fn delete(client: &kube::Client, api: &ApiKind, record: &Parent) -> anyhow::Result<()> {
+    let meta = &record.child.meta;
+    let only = serde_json::json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": { "uid": meta.uid } });
+    let request = http::Request::delete(format!("{}/{}", api.path(Some(&meta.namespace)), meta.name))
+        .header(http::header::CONTENT_TYPE, "application/json")
+        .body(only.to_string().into_bytes())?;
+    match client.request::<Value>(request).await {
+        Ok(_) => {}
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => {}
+        Err(error) => return Err(error).with_context(|| format!("failed to delete {api} {}", meta.name)),
+    }
+    info!(object = format!("{api} {}/{}", meta.namespace, meta.name), "deleted");
+    Ok(())
+}
+
 /// The policies of the cluster, as a release needs them.
 pub async fn in_cluster(client: &kube::Client) -> anyhow::Result<Vec<Found>> {
     let Some(kind) = resolve(client, "rollcall.dev", None, "ReadinessPolicy").await? else {

@@ -124,6 +124,10 @@ pub(crate) struct ReleaseArgs {
     /// Take this lease from the running service first and keep it for five minutes, so that nothing is written again.
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub(crate) lease: Option<String>,
+    /// Delete the ReadinessRecords in this namespace as well: how Jobs ended that are gone is then forgotten. Where policies
+    /// are chosen, only those of their kinds of parents.
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(crate) records: Option<String>,
 }
 
 /// The whole command line, under the name that it was called by: kubectl finds its plugins as `kubectl-NAME`.

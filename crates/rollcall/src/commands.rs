@@ -1,5 +1,6 @@
 //! What each command does.
 
+use std::fmt::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -89,7 +90,7 @@ pub(crate) fn wait(cluster: &ClusterArgs, args: &WaitArgs) -> Done {
 
 pub(crate) fn release(cluster: &ClusterArgs, args: &ReleaseArgs) -> Done {
     telemetry::start("info", None)?;
-    let released = block_on(async {
+    let (released, records) = block_on(async {
         let (client, _) = live::connect(cluster).await?;
         let mut found = Vec::new();
         for file in &args.files {
@@ -108,10 +109,23 @@ pub(crate) fn release(cluster: &ClusterArgs, args: &ReleaseArgs) -> Done {
                 .context("--lease is a namespace and a name: rollcall-system/rollcall")?;
             controller::lease::take(&client, namespace, name).await?;
         }
-        controller::release::release(&client, &compiled, &args.namespaces).await
+        let released = controller::release::release(&client, &compiled, &args.namespaces).await?;
+        let everything = args.policies.is_empty() && args.policy_selector.is_empty() && args.files.is_empty();
+        let of = (!everything).then_some(&*compiled);
+        let records = match &args.records {
+            Some(namespace) => Some(controller::release::forget(&client, namespace, of).await?),
+            None => None,
+        };
+        Ok((released, records))
     })?;
-    print(&format!("released {} parents, {} failed\n", released.released, released.failed))?;
-    Ok(ExitCode::from(u8::from(released.failed > 0)))
+    let mut failed = released.failed;
+    let mut said = format!("released {} parents, {failed} failed\n", released.released);
+    if let Some((deleted, kept)) = records {
+        _ = writeln!(said, "deleted {deleted} records, {kept} failed");
+        failed += kept;
+    }
+    print(&said)?;
+    Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
 fn valid(file: &Path, found: &Found) -> anyhow::Result<Compiled> {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use acceptance::control_plane::{ControlPlane, Parts};
 use acceptance::crd::Crd;
+use acceptance::kopf::Kopf;
 use acceptance::objects::{deployment, job, owned_by};
 use acceptance::scene::Scene;
 use acceptance::wish::{Wish, says};
@@ -209,20 +210,90 @@ async fn rights_that_the_service_lacks_are_found_and_are_gone_once_granted() -> 
     Ok(())
 }
 
+/// An operator with everything as it comes, which needs a second try.
+const OPERATOR: &str = r#"
+import kopf
+
+@kopf.on.create("GROUP", "v1", "KINDs")
+def create(retry, **_):
+    if retry == 0:
+        raise kopf.TemporaryError("not yet", delay=0.1)
+
+@kopf.on.delete("GROUP", "v1", "KINDs")
+def delete(**_):
+    pass
+"#;
+
 #[tokio::test]
-async fn credentials_that_are_not_known_are_named_as_such() -> Result<()> {
-    let scene = Scene::set("doctor-401").await?;
-    let file = scene.folder.join("expired.kubeconfig");
-    scene.plane.kubeconfig_for(&file, scene.plane.url(), "expired", &scene.name)?;
-    for args in [&["doctor"][..], &["tree", "pod/a"], &["wait", "pod/a"], &["explain", "pod/a"]] {
-        let mut command = Command::new(acceptance::places::rollcall()?);
-        command.args(args).args(["--kubeconfig", &file.to_string_lossy()]);
-        let output = tokio::task::spawn_blocking(move || command.output()).await??;
-        let err = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(
-            output.status.code() == Some(2) && err.contains("does not accept these credentials (401)"),
-            "{args:?}: {err}"
-        );
+async fn an_operator_in_kopf_before_1_44_is_told_from_a_current_one_by_what_it_leaves() -> Result<()> {
+    let scene = Scene::set("doctor-kopf").await?;
+    let mut operators = Vec::new();
+    for (kind, kopf) in [("Aged", Kopf::Before144), ("Fresh", Kopf::Current)] {
+        scene.crd(&Crd::new(kind).shapeless()).await?;
+        let script = OPERATOR.replace("KIND", &kind.to_lowercase());
+        let operator = scene.script(kind, kopf, &script, &[])?;
+        scene.create(scene.custom(kind, "one")).await?;
+        operators.push(operator);
     }
+    let handled = || {
+        Wish::new("handled", |object| {
+            let annotations = &object["metadata"]["annotations"];
+            annotations["kopf.zalando.org/last-handled-configuration"].is_string()
+        })
+    };
+    for kind in ["Aged", "Fresh"] {
+        scene.until(&format!("{kind}/one"), handled()).await?;
+    }
+    let policies = ["Aged", "Fresh"].map(|kind| scene.policy_manifest(&kind.to_lowercase(), kind, json!({})));
+    let (_, found) = findings(&scene, &policies, &[]).await?;
+    let about_kopf: Vec<&Value> = found.iter().filter(|finding| finding["check"] == "kopf").collect();
+    assert_eq!(about_kopf.len(), 1, "{about_kopf:#?}");
+    // At rest, with all handlers done.
+    let aged: Expected<'_> = ("kopf", "warning", "Aged.", "only Kopf before 1.44 writes it (last at 2");
+    assert!(find(&found, &aged).is_some(), "{about_kopf:#?}");
+    Ok(())
+}
+
+/// It looks at every event until it is let go on, and wants its finalizer on what it looks at.
+const SLOW: &str = r#"
+import os, time, kopf
+
+@kopf.on.event("GROUP", "v1", "databases")
+def look(logger, **_):
+    logger.info("looks")
+    while not os.path.exists(os.environ["GATE"]):
+        time.sleep(0.02)
+
+@kopf.on.delete("GROUP", "v1", "databases")
+def release(**_):
+    pass
+"#;
+
+#[tokio::test]
+async fn a_finalizer_that_an_old_list_of_kopf_brought_back_carries_its_name() -> Result<()> {
+    let scene = Scene::set("doctor-back").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let gate = scene.folder.join("gate");
+    let env = [("GATE", &*gate.to_string_lossy())];
+    let operator = scene.script("old", Kopf::Before144, SLOW, &env)?;
+    let mut db = scene.custom("Database", "db");
+    db["metadata"]["finalizers"] = json!(["argocd.argoproj.io/hook-finalizer"]);
+    scene.create(db).await?;
+    // While it still holds the object as it was, Argo CD lets go of it.
+    operator.until_logged("looks", 1).await?;
+    let none = json!({ "metadata": { "finalizers": null } });
+    scene.admin.merge(&scene.address("Database/db")?, "?fieldManager=argocd-controller", &none).await?;
+    std::fs::write(&gate, "")?;
+    let back = Wish::new("held again", |db| {
+        let held = db["metadata"]["finalizers"].to_string();
+        held.contains("argocd") && held.contains("kopf")
+    });
+    // Its next write may drop it again: what `doctor` goes by is in the object as it is at this moment.
+    let held = scene.until("Database/db", back).await?;
+    let key = "/fieldsV1/f:metadata/f:finalizers/v:\"argocd.argoproj.io~1hook-finalizer\"";
+    let entries = held["metadata"]["managedFields"].as_array().context("no managedFields")?;
+    let owners: Vec<_> =
+        entries.iter().filter(|entry| entry.pointer(key).is_some()).map(|e| &e["manager"]).collect();
+    assert_eq!(owners, ["kopf"], "{:#}", held["metadata"]);
     Ok(())
 }

@@ -5,6 +5,7 @@ mod cascade;
 mod chart;
 mod claims;
 mod conformance;
+mod credentials;
 mod dashboards;
 mod deploy;
 mod discovery;

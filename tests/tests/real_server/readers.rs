@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 
+use acceptance::control_plane::{ControlPlane, Parts};
 use acceptance::crd::Crd;
 use acceptance::helm::Waiting;
 use acceptance::kind::Address;
@@ -184,6 +186,40 @@ async fn argo_cd_reads_every_state_of_a_parent() -> Result<()> {
     let named = policy(json!({ "condition": { "type": "example.com/All_Well.v1" } }));
     let rules = config_map(&scene, &[named], &[])?;
     ask_both(&scene, &rules.to_string_lossy(), &states(&scene.group, "example.com/All_Well.v1"))
+}
+
+/// Whatever the definition does not know would be dropped without a word, or refused where that is asked for.
+#[tokio::test]
+async fn the_argo_cd_operator_takes_what_is_printed_for_it() -> Result<()> {
+    let plane = Arc::new(ControlPlane::start(Parts::Storage).await?);
+    let scene = Scene::set_on(plane, "operator").await?;
+    let definition = places::program("argocds.yaml")?;
+    scene.plane.kubectl(&["create", "-f", &definition.to_string_lossy()])?;
+    let crd = "CustomResourceDefinition/argocds.argoproj.io";
+    scene.until(crd, says("Established", "True")).await?;
+    let two = ["Database", "Cache"].map(|kind| scene.policy_manifest(&kind.to_lowercase(), kind, json!({})));
+    let policies = scene.policies_file(&two)?;
+    let args = ["health-lua", "-f", &policies.to_string_lossy(), "--format", "operator", "-n", &scene.name];
+    let file = scene.folder.join("argocd.yaml");
+    fs::write(&file, rollcall(&args)?)?;
+    scene.plane.kubectl(&["create", "--validate=strict", "-f", &file.to_string_lossy()])?;
+    let kept =
+        scene.plane.kubectl(&["get", "argocds.argoproj.io/argocd", "-n", &scene.name, "-o", "json"])?;
+    let kept: Value = serde_json::from_str(&kept)?;
+    // What the operator makes of it is the key that Argo CD reads: `resource.customizations.health.` + group + `_` + kind.
+    let checks = kept["spec"]["resourceHealthChecks"].as_array().context("no checks")?;
+    let data: serde_json::Map<String, Value> = checks
+        .iter()
+        .map(|check| {
+            let word = |key: &str| check[key].as_str().unwrap_or_default();
+            let key = format!("resource.customizations.health.{}_{}", word("group"), word("kind"));
+            (key, check["check"].clone())
+        })
+        .collect();
+    let printed = fs::read_to_string(config_map(&scene, &two, &[])?)?;
+    let printed: Value = serde_saphyr::from_str(&printed)?;
+    assert_eq!(Value::Object(data), printed["data"], "the operator and the ConfigMap say the same");
+    Ok(())
 }
 
 #[tokio::test]

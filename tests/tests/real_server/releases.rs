@@ -10,12 +10,13 @@ use acceptance::kind::Kind;
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::places;
 use acceptance::process::Process;
-use acceptance::scene::Scene;
+use acceptance::scene::{PATIENCE, Scene};
 use acceptance::wish::{Wish, says};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::chart::{EVERYTHING, HOME, helm, values, words};
+use super::memory::fleeting;
 
 /// A CRD that stands for one of the Prometheus operator's.
 fn stub(kind: &str, plural: &str) -> Value {
@@ -55,7 +56,9 @@ async fn as_deployed(scene: &Scene, home: &str, args: Vec<String>, name: &str) -
         *arg = arg.replace("/etc/rollcall", &scene.folder.to_string_lossy());
     }
     args.push(format!("--kubeconfig={}", kubeconfig.display()));
-    Process::start(name, &places::rollcall()?, &args, &[], &scene.folder.join(format!("{name}.log")))
+    // In a pod, its own namespace.
+    let env = [("ROLLCALL_RECORDS_NAMESPACE".to_owned(), home.to_owned())];
+    Process::start(name, &places::rollcall()?, &args, &env, &scene.folder.join(format!("{name}.log")))
 }
 
 fn container(workload: &Value) -> &Value {
@@ -98,14 +101,29 @@ async fn comes(scene: &Scene, options: &[&str]) -> Result<Process> {
     let deployed: Value = serde_json::from_str(&deployed)?;
     assert_eq!(deployed["status"]["availableReplicas"], 2, "both replicas are admitted and run");
     let service = as_deployed(scene, HOME, words(&container(&deployed)["args"]), "deployed").await?;
-    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
+    let jobs = json!({ "kind": { "group": "batch", "kind": "Job" }, "expect": { "min": 0 }, "afterDeletion": "remember" });
+    let spec = json!({ "children": [scene.child("Deployment"), jobs], "settle": "100ms" });
+    scene.admin.create(&scene.policy_manifest("db", "Database", spec)).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;
-    scene.admin.create(&scene.policy_manifest("db", "Database", spec)).await?;
+    scene.create(owned_by(&db, fleeting("migrate"))).await?;
     scene.until("Database/db", says("Ready", "True")).await.with_context(|| service.tail(40))?;
+    let remembered = async {
+        while remembered(scene).await? == 0 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(PATIENCE, remembered).await.context("nothing is remembered")??;
     let own = Caller::from_kubeconfig(&scene.folder.join("chart.kubeconfig")).await?;
     ensure!(own.list(&scene.kind("Secret"), "", "").await.is_err(), "it may read secrets");
     Ok(service)
+}
+
+/// So many records are in the release's namespace.
+async fn remembered(scene: &Scene) -> Result<usize> {
+    let records = Kind::new("rollcall.dev/v1alpha1", "ReadinessRecord");
+    Ok(scene.admin.list(&records, HOME, "").await?.0.len())
 }
 
 /// An upgrade leaves the lease, and who holds it, alone.
@@ -129,9 +147,11 @@ async fn goes(scene: &Scene) -> Result<()> {
     ensure!(ended.success(), "{}", release.tail(40));
     let bare = Wish::new("without our entries", |db| condition(db, "Ready").is_none());
     scene.until("Database/db", bare).await?;
+    assert_eq!(remembered(scene).await?, 0, "what was remembered is still there: {}", release.tail(20));
     // The service runs on, and sees a change that it would have to write.
     scene.play("web", Some("crash")).await?;
     scene.until("Deployment/web", says("Available", "False")).await?;
+    assert_eq!(remembered(scene).await?, 0, "it was remembered again");
     operate(scene, HOME, &["uninstall", "rollcall", "--wait", "--timeout", "100s"])?;
     Ok(())
 }

@@ -147,6 +147,15 @@ async fn what_the_readme_of_deploy_says_to_type_works() -> Result<()> {
     let mut guide = Guide::open("deploy/README.md")?;
     guide.follow(&scene, "kubectl apply --server-side -k")?;
     let service = installed(&scene).await?;
+    // A port-forward goes through a kubelet, and there is none: that its command names what is there is all that is seen.
+    let words = std::fs::read_to_string(places::repository().join("deploy/README.md"))?;
+    ensure!(
+        words.contains("`kubectl -n rollcall-system port-forward service/rollcall 8080`"),
+        "another command"
+    );
+    let ports =
+        ["get", "service", "rollcall", "-n", "rollcall-system", "-o", "jsonpath={.spec.ports[*].port}"];
+    assert_eq!(scene.plane.kubectl(&ports)?, "8080");
     let db = scene.create(scene.custom("Database", "orders")).await?;
     scene.create(owned_by(&db, deployment("orders", 1))).await?;
     scene.until("Database/orders", says("Ready", "True")).await.with_context(|| service.tail(40))?;

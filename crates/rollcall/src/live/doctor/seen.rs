@@ -34,8 +34,8 @@ pub(super) struct Seen {
     pub(super) release: Option<Value>,
     /// A status that entries cannot be written into.
     pub(super) unwritable: Option<&'static str>,
-    /// `status.kopf.progress` is there.
-    pub(super) kopf_progress: bool,
+    /// `status.kopf.progress` is there: when somebody last wrote it, or nothing where that is not known.
+    pub(super) kopf_progress: Option<String>,
     /// A Job that has ended.
     pub(super) ended: bool,
     /// Images of its pods, and of its pods' init containers.
@@ -105,7 +105,9 @@ impl Seen {
                 ListShape::Unwritable(why) => Some(why),
                 _ => None,
             },
-            kopf_progress: raw::at(object, &["status", "kopf", "progress"]).is_some_and(|p| !raw::is_null(p)),
+            kopf_progress: raw::at(object, &["status", "kopf", "progress"])
+                .filter(|progress| !raw::is_null(progress))
+                .map(|_| written(&metadata, &["f:status", "f:kopf"]).unwrap_or_default()),
             ended,
             images: images(object),
             ..Seen::default()
@@ -172,6 +174,11 @@ fn writers(object: &Value) -> Vec<Writer> {
         time: manager.time.to_owned(),
     };
     managers(object).map(writer).collect()
+}
+
+/// When a field was last written by whoever owns it.
+fn written(object: &Value, path: &[&str]) -> Option<String> {
+    managers(object).filter(|manager| manager.owns(path)).map(|manager| manager.time.to_owned()).max()
 }
 
 fn observed(object: &RawValue) -> Observed {

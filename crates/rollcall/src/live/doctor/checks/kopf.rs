@@ -1,7 +1,9 @@
 //! Kopf operators that overwrite the finalizers of others, or cannot tell their own from another's.
 //!
 //! Up to 1.43 Kopf patched the whole list of finalizers by a merge patch; since 1.44.0 it patches its own (kopf#1252). Its
-//! version is nowhere in the cluster. But only up to 1.43 does it keep its progress in the status as well (kopf#1259).
+//! version is nowhere in the cluster, and both call themselves `kopf` in managedFields, which tell a list that was replaced from
+//! an entry that was added in no way. But only up to 1.43 does it keep its progress in the status as well (kopf#1259), and leaves
+//! an empty one behind; and only an old list brings back what somebody else had taken off.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,16 +14,21 @@ use super::super::world::World;
 pub(super) const NAME: &str = "kopf";
 
 const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
+/// As the API server takes it from what Kopf calls itself.
+const MANAGER: &str = "kopf";
+/// As [`readiness::holder`] calls it.
+const OPERATOR: &str = "a Kopf operator";
 const MARK: &str = "/last-handled-configuration";
 
 pub(super) fn check(world: &World) -> Vec<Finding> {
-    world.objects.iter().filter_map(shared).chain(old(world)).chain(alike(world)).collect()
+    let returned = world.objects.iter().flat_map(returned);
+    returned.chain(world.objects.iter().filter_map(shared)).chain(old(world)).chain(alike(world)).collect()
 }
 
 /// An operator of 1.43 or before, by kind: one finding for all its objects.
 fn old(world: &World) -> Vec<Finding> {
     let mut kinds: BTreeMap<(&str, &str), Vec<&Seen>> = BTreeMap::new();
-    for seen in world.objects.iter().filter(|seen| seen.kopf_progress) {
+    for seen in world.objects.iter().filter(|seen| seen.kopf_progress.is_some()) {
         kinds.entry((&seen.group, &seen.kind)).or_default().push(seen);
     }
     let told = kinds.into_iter().map(|((group, kind), all)| {
@@ -29,9 +36,25 @@ fn old(world: &World) -> Vec<Finding> {
         let severity = if others { Severity::Error } else { Severity::Warning };
         let beside = if others { ", and others have finalizers on the same objects" } else { "" };
         let dot = if group.is_empty() { "" } else { "." };
+        let last = all.iter().filter_map(|seen| seen.kopf_progress.as_ref()).filter(|at| !at.is_empty()).max();
+        let last = last.map_or(String::new(), |last| format!(" (last at {last})"));
         Finding::new(severity, NAME, format!("{kind}{dot}{group}"))
-            .because(format!("status.kopf.progress in {} of them, as in {}: only Kopf before 1.44 writes it, and such an operator replaces the whole list of finalizers{beside}", all.len(), all[0].title()))
-            .fix("update its operator to Kopf 1.44 or newer")
+            .because(format!("status.kopf.progress in {} of them, as in {}: only Kopf before 1.44 writes it{last}, and such an operator replaces the whole list of finalizers{beside}", all.len(), all[0].title()))
+            .fix("update its operator to Kopf 1.44 or newer; one that was updated since leaves what it had written")
+    });
+    told.collect()
+}
+
+/// A finalizer of somebody who is known, set by Kopf: it stood in the list that an old one wrote back.
+fn returned(seen: &Seen) -> Vec<Finding> {
+    let foreign = |(name, manager): &&(String, String)| {
+        manager == MANAGER && readiness::holder(name).is_some_and(|holder| holder.who != OPERATOR)
+    };
+    let told = seen.holders.iter().filter(foreign).map(|(name, _)| {
+        let who = readiness::holder(name).map_or("another", |holder| holder.who);
+        Finding::new(Severity::Error, NAME, seen.title())
+            .because(format!("finalizer {name} of {who} was set by field manager {MANAGER}: {who} had taken it off, and an old list brought it back; only Kopf before 1.44 writes lists"))
+            .fix("update its operator to Kopf 1.44 or newer; rollcall explain names what takes the finalizer off")
     });
     told.collect()
 }
@@ -69,7 +92,7 @@ fn alike(world: &World) -> Option<Finding> {
 mod tests {
     use super::super::support::{object, told, world};
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     #[test]
     fn an_operator_before_1_44_is_known_by_its_progress_in_the_status() {
@@ -80,6 +103,28 @@ mod tests {
         assert_eq!(told(&check(&world(&[beside]))), ["error Database.example.com"]);
         let done = object("Database", "db", &json!({}), &json!({ "kopf": { "progress": null } }));
         assert!(check(&world(&[done])).is_empty());
+    }
+
+    #[test]
+    fn when_it_was_last_written_is_told_and_so_is_what_an_old_list_brought_back() {
+        let progress = json!({ "kopf": { "progress": {} } });
+        let by_kopf = |fields: &Value| json!([{ "manager": "kopf", "operation": "Update", "time": "2026-01-01T00:00:00Z", "fieldsV1": fields }]);
+        let status = json!({ "f:status": { "f:kopf": { "f:progress": {} } } });
+        let left = object("Database", "db", &json!({ "managedFields": by_kopf(&status) }), &progress);
+        let found = check(&world(&[left]));
+        assert!(found[0].evidence.contains("(last at 2026-01-01T00:00:00Z)"), "{found:?}");
+        let held = |name: &str| {
+            let fields = json!({ "f:metadata": { "f:finalizers": { format!("v:\"{name}\""): {} } } });
+            let metadata = json!({ "finalizers": [name], "managedFields": by_kopf(&fields) });
+            check(&world(&[object("Database", "db", &metadata, &json!({}))]))
+        };
+        let found = held("argocd.argoproj.io/hook-finalizer");
+        assert_eq!(told(&found), ["error Database shop/db"]);
+        assert!(found[0].evidence.contains("Argo CD had taken it off"), "{found:?}");
+        // Its own, by default or by its settings.
+        for own in [FINALIZER, "team.example.com/guard"] {
+            assert_eq!(held(own), [], "{own}");
+        }
     }
 
     #[test]

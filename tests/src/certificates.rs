@@ -1,0 +1,60 @@
+//! Client certificates, by an authority that a control plane makes for itself.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+/// What `openssl ca` needs to be told; everything it keeps lies in the folder in which it runs.
+const CONFIG: &str = "
+[ca]
+default_ca = it
+[it]
+database = index.txt
+serial = serial
+new_certs_dir = .
+default_md = default
+policy = names
+unique_subject = no
+x509_extensions = of_clients
+[names]
+commonName = supplied
+[of_clients]
+extendedKeyUsage = clientAuth
+";
+
+/// The authority that the API server believes: `ca.pem` and `ca.key`.
+pub(crate) fn authority(folder: &Path) -> Result<()> {
+    fs::write(folder.join("ca.conf"), CONFIG)?;
+    fs::write(folder.join("index.txt"), "")?;
+    fs::write(folder.join("serial"), "01\n")?;
+    let args =
+        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 -subj /CN=authority";
+    openssl(folder, &[args, "-keyout ca.key -out ca.pem"].join(" "))
+}
+
+/// The certificate and the key of a client, good from a while ago until then.
+pub(crate) fn client(folder: &Path, name: &str, until: &str) -> Result<(PathBuf, PathBuf)> {
+    openssl(
+        folder,
+        &format!(
+            "req -new -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN={name} -keyout {name}.key -out {name}.csr"
+        ),
+    )?;
+    let times = format!("-startdate 20250101000000Z -enddate {until}");
+    openssl(
+        folder,
+        &format!(
+            "ca -batch -config ca.conf -keyfile ca.key -cert ca.pem -notext {times} -in {name}.csr -out {name}.pem"
+        ),
+    )?;
+    Ok((folder.join(format!("{name}.pem")), folder.join(format!("{name}.key"))))
+}
+
+fn openssl(folder: &Path, args: &str) -> Result<()> {
+    let made = Command::new("openssl").args(args.split(' ')).current_dir(folder).output();
+    let made = made.context("failed to run openssl")?;
+    ensure!(made.status.success(), "openssl {args}: {}", String::from_utf8_lossy(&made.stderr));
+    Ok(())
+}

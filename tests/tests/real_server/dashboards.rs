@@ -8,8 +8,8 @@ use std::time::Duration;
 use acceptance::control_plane::free_ports;
 use acceptance::crd::Crd;
 use acceptance::objects::{deployment, job, owned_by, playing};
+use acceptance::places;
 use acceptance::process::Process;
-use acceptance::rollcall::Rollcall;
 use acceptance::scene::{PATIENCE, Scene};
 use acceptance::wish::says;
 use anyhow::{Context, Result, anyhow, bail, ensure};
@@ -34,46 +34,47 @@ fn recommended(target: &str) -> Result<Value> {
     Ok(config["scrape_configs"][0].take())
 }
 
-/// A Prometheus of this scene, which scrapes one Rollcall every second and evaluates the rules that are shipped.
+/// A Prometheus with its files in a folder, which scrapes one Rollcall and evaluates the rules that are shipped.
 struct Prometheus {
     address: String,
     process: Process,
 }
 
 impl Prometheus {
-    async fn start(scene: &Scene, target: &Rollcall) -> Result<Prometheus> {
-        let config = scene.folder.join("prometheus.yaml");
+    async fn start(folder: &Path, target: &str, every: &str) -> Result<Prometheus> {
+        let config = folder.join("prometheus.yaml");
         let settings = json!({
-            "global": { "scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s" },
+            "global": { "scrape_interval": every, "scrape_timeout": every, "evaluation_interval": "1s" },
             "rule_files": [format!("{DASHBOARDS}/rules/rollcall.rules.yaml")],
-            "scrape_configs": [recommended(target.address())?],
+            "scrape_configs": [recommended(target)?],
         });
         fs::write(&config, settings.to_string())?;
         let address = format!("127.0.0.1:{}", free_ports(1)?[0]);
         let args = [
             format!("--config.file={}", config.display()),
-            format!("--storage.tsdb.path={}", scene.folder.join("prometheus").display()),
+            format!("--storage.tsdb.path={}", folder.join("prometheus").display()),
             format!("--web.listen-address={address}"),
             "--log.level=warn".to_owned(),
         ];
-        let log = scene.folder.join("prometheus.log");
+        let log = folder.join("prometheus.log");
         let process = Process::start("prometheus", Path::new("prometheus"), &args, &[], &log)?;
         let prometheus = Prometheus { address, process };
-        prometheus.first_scrape().await?;
+        prometheus.answers("vector(1)").await?;
         Ok(prometheus)
     }
 
-    /// What happens from then on is seen as a change.
-    async fn first_scrape(&self) -> Result<()> {
+    /// Waits until the query gives something.
+    async fn answers(&self, query: &str) -> Result<()> {
         let scraped = async {
             loop {
-                match self.query("rollcall_build_info").await {
+                match self.query(query).await {
                     Ok(found) if !found.is_empty() => return,
                     _ => sleep(Duration::from_millis(50)).await,
                 }
             }
         };
-        timeout(PATIENCE, scraped).await.map_err(|_| anyhow!("nothing scraped\n{}", self.process.tail(20)))
+        let end = timeout(PATIENCE, scraped).await;
+        end.map_err(|_| anyhow!("nothing for {query}\n{}", self.process.tail(20)))
     }
 
     async fn get(&self, path: &str) -> Result<Value> {
@@ -88,14 +89,33 @@ impl Prometheus {
         Ok(answer["data"].clone())
     }
 
+    /// What a query gave in the last two minutes: every number of every series.
+    async fn over_the_story(&self, query: &str) -> Result<Vec<f64>> {
+        let now: u64 = self.query("time()").await?.first().map_or(0, |(_, now)| *now as u64);
+        let span = format!("start={}&end={now}&step=0.25", now - 120);
+        let asked = format!("query_range?query={}&{span}", encoded(query));
+        let data = self.get(&asked).await.with_context(|| query.to_owned())?;
+        let points = list(&data["result"]).iter().flat_map(|series| list(&series["values"]));
+        let number = |point: &Value| word(&point[1]).parse().ok().filter(|value: &f64| !value.is_nan());
+        Ok(points.filter_map(number).collect())
+    }
+
     /// What a query gives now: every series with a number.
     async fn query(&self, query: &str) -> Result<Vec<(Value, f64)>> {
-        let encoded = query.bytes().fold(String::new(), |text, byte| text + &format!("%{byte:02x}"));
-        let data = self.get(&format!("query?query={encoded}")).await.with_context(|| query.to_owned())?;
+        let asked = format!("query?query={}", encoded(query));
+        let data = self.get(&asked).await.with_context(|| query.to_owned())?;
         let number = |series: &Value| {
             let value: f64 = word(&series["value"][1]).parse().ok()?;
             (!value.is_nan()).then(|| (series["metric"].clone(), value))
         };
+        // A number by itself is no series.
+        if data["resultType"] == "scalar" {
+            return Ok(word(&data["result"][1])
+                .parse()
+                .map(|value| (Value::Null, value))
+                .into_iter()
+                .collect());
+        }
         Ok(list(&data["result"]).iter().filter_map(number).collect())
     }
 
@@ -110,6 +130,10 @@ impl Prometheus {
             sleep(Duration::from_millis(200)).await;
         }
     }
+}
+
+fn encoded(query: &str) -> String {
+    query.bytes().fold(String::new(), |text, byte| text + &format!("%{byte:02x}"))
 }
 
 /// As Grafana would ask where a user chose nothing.
@@ -142,7 +166,9 @@ async fn every_panel_and_every_rule_has_data_while_a_story_plays() -> Result<()>
     scene.policy("db", "Database", spec).await?;
     let history = format!("--history=file://{}", scene.folder.join("history").display());
     let running = scene.rollcall(&[&history, "--history-flush=500ms"]).await?;
-    let prometheus = Prometheus::start(&scene, &running).await?;
+    let prometheus = Prometheus::start(&scene.folder, running.address(), "1s").await?;
+    // What happens from then on is seen as a change.
+    prometheus.answers("rollcall_build_info").await?;
     story(&scene).await?;
     let end = Instant::now() + 2 * PATIENCE;
     let failed = "max by (name, verdict, reason) (rollcall_parent_not_ready_info{verdict=\"Failed\"})";
@@ -172,6 +198,47 @@ async fn every_panel_and_every_rule_has_data_while_a_story_plays() -> Result<()>
     assert!(missing.is_empty(), "{}", missing.join("\n"));
     rules_work(&prometheus, end).await?;
     truth(&prometheus, &scene.name).await
+}
+
+/// Panels that the demo leaves empty: it keeps no history.
+const NOT_IN_THE_DEMO: [&str; 1] = ["Last batch kept"];
+
+#[tokio::test]
+async fn every_panel_has_data_while_the_demo_plays() -> Result<()> {
+    let folder = places::run_folder()?.join("dashboards-demo");
+    fs::create_dir_all(&folder)?;
+    let address = format!("127.0.0.1:{}", free_ports(1)?[0]);
+    let prometheus = Prometheus::start(&folder, &address, "200ms").await?;
+    // With pauses for readers: what is shown for less than a scrape is on no dashboard.
+    let args = ["demo", "--speed=4", "--listen", &address].map(str::to_owned);
+    let demo = Process::start("demo", &places::rollcall()?, &args, &[], &folder.join("demo.log"))?;
+    let over = async {
+        while !demo.output().contains("expectations held") {
+            sleep(Duration::from_millis(100)).await;
+        }
+    };
+    timeout(2 * PATIENCE, over).await.map_err(|_| anyhow!("it does not end\n{}", demo.tail(20)))?;
+    let mut missing = Vec::new();
+    for name in BOARDS {
+        let board = board(name)?;
+        let asked = panels(&board).filter(|panel| !NOT_IN_THE_DEMO.contains(&word(&panel["title"])));
+        for (panel, target) in asked.flat_map(|panel| list(&panel["targets"]).iter().map(move |t| (panel, t)))
+        {
+            if prometheus.over_the_story(&interpolated(word(&target["expr"]))).await?.is_empty() {
+                missing.push(format!("{name}/{}: {}", panel["title"], target["expr"]));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+    // The parent's own story, as its panel tells it: ready, progressing, stuck, failed.
+    let board = board("parent")?;
+    let panel = panels(&board).find(|panel| panel["title"] == "Verdict over time").context("a panel")?;
+    let one = word(&panel["targets"][0]["expr"]).replace("\"$name\"", "\"books\"");
+    let told = prometheus.over_the_story(&interpolated(&one)).await?;
+    for verdict in [0, 3, 6, 7] {
+        assert!(told.contains(&f64::from(verdict)), "{verdict} is not in {told:?}");
+    }
+    Ok(())
 }
 
 /// Every rule was evaluated without an error, every recorded series and every metric that an alert rests on is there.

@@ -1,6 +1,7 @@
 //! History outside the object: in a folder, in a real S3-compatible server that is killed in the middle, and from Events.
 
 use std::process::Command;
+use std::time::Duration;
 
 use acceptance::azure::Azure;
 use acceptance::caller::Seen;
@@ -241,6 +242,28 @@ async fn a_parent_does_not_grow_by_its_transitions_and_all_of_them_are_read_back
     assert_eq!(dropped.to_string(), "0");
     // A version and fractions of seconds may have a digit more.
     assert!(after.abs_diff(before) <= 16, "{before} bytes before, {after} after");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_is_killed_loses_no_transition_older_than_a_few_seconds() -> Result<()> {
+    let scene = stage("historykill").await?;
+    let folder = scene.folder.join("history");
+    let url = format!("file://{}", folder.display());
+    // A batch each minute where it turns all the time; after quiet it does not take that long.
+    let mut running = scene.rollcall(&[&format!("--history={url}")]).await?;
+    scene.until("Site/one", says("Ready", "True")).await?;
+    flip(&scene, 2).await?;
+    let start = Instant::now();
+    running.until_metric("rollcall_history_waiting_transitions", &[], |n| n < 1.0).await?;
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    running.kill()?;
+    running.again().await?;
+    flip(&scene, 1).await?;
+    end(&mut running).await?;
+    let lines = kept(&scene, &url, &[])?;
+    is_whole(&lines)?;
+    assert_eq!(reasons(&lines, "ChildrenProgressing"), 3);
     Ok(())
 }
 

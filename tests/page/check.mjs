@@ -172,7 +172,7 @@ const scenarios = {
     await first.over;
     await page.locator("#link", { hasText: /^connection lost since \d/ }).waitFor();
     const glance = await page.evaluate(() => getComputedStyle(document.querySelector("#sum"), "::after").content);
-    check("what is not known any more is not said to be so", glance.includes("when last heard of"), glance);
+    check("what is not known any more is not said to be so", glance.includes("last known"), glance);
     await shot(page, "lost");
     await well(page, "a page without its server");
     const second = await demo(binary, port, "--speed", "1.5");

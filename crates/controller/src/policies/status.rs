@@ -211,7 +211,7 @@ fn ready(numbers: &PolicyNumbers) -> (bool, &'static str, String) {
         });
         let rivals = rivals.collect::<Vec<_>>().join(", ");
         words.push(format!(
-            "the condition keeps being overwritten on {rivals}: it is written once a minute at most"
+            "the condition keeps being overwritten on {rivals}: it is written ever more rarely, in the end once a minute, or under spec.condition.fallback"
         ));
     }
     if numbers.pruned > 0 {

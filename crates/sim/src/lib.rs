@@ -14,6 +14,9 @@
 //! - only our own entries changed in the store, on the object that was meant, and never to what it said already;
 //! - tallies equal a recount, messages are bounded, the loop rests.
 //!
+//! What is remembered of Jobs has a world of its own in each seed: no outcome is ever wrong, and the last run counts of which
+//! anything is left that tells of it.
+//!
 //! At the end faults stop; after a quiet while every parent says what an oracle says that looks at nothing but the
 //! store, and a restart writes nothing.
 
@@ -24,6 +27,7 @@ mod commit;
 mod decision;
 mod dice;
 mod end;
+mod memory;
 mod naive;
 mod reads;
 mod sabotage;
@@ -36,6 +40,7 @@ mod wire;
 mod world;
 mod writes;
 
+pub use memory::Remembered;
 pub use sabotage::Sabotage;
 pub use sim::{Counts, Failure};
 
@@ -55,8 +60,26 @@ pub struct Run {
 /// Plays one seed to its end, or to the first invariant that does not hold.
 pub fn play(seed: u64, sabotage: Option<Sabotage>) -> Run {
     let mut sim = sim::Sim::new(seed, sabotage);
-    if catch_unwind(AssertUnwindSafe(|| sim.play())).is_err() {
+    if sabotage != Some(Sabotage::OutagesForgotten) && catch_unwind(AssertUnwindSafe(|| sim.play())).is_err()
+    {
         sim.fail("nothing panics", "see above");
     }
+    if sim.failure.is_none() {
+        remember(&mut sim, seed, sabotage);
+    }
     Run { seed, log: sim.log, failure: sim.failure, counts: sim.counts }
+}
+
+/// The same seed's history of what is remembered.
+fn remember(sim: &mut sim::Sim, seed: u64, sabotage: Option<Sabotage>) {
+    match catch_unwind(|| memory::play(seed, sabotage)) {
+        Ok((log, failure, remembered)) => {
+            sim.log.extend(log);
+            sim.counts.remembered = remembered;
+            if let Some(failure) = failure {
+                sim.fail("a finished job stays finished", failure);
+            }
+        }
+        Err(_) => sim.fail("nothing panics", "see above"),
+    }
 }

@@ -19,11 +19,13 @@ pub enum Sabotage {
     ForeignTouched,
     /// No watch brings a deletion, and nothing is audited.
     DeletesLost,
+    /// Nobody asks what happened in an outage.
+    OutagesForgotten,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Sabotage; 8] = [
+    pub const ALL: [Sabotage; 9] = [
         Sabotage::NoSettle,
         Sabotage::NoEvidence,
         Sabotage::StaleLooksNew,
@@ -32,5 +34,6 @@ impl Sabotage {
         Sabotage::NoGuards,
         Sabotage::ForeignTouched,
         Sabotage::DeletesLost,
+        Sabotage::OutagesForgotten,
     ];
 }

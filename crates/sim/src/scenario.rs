@@ -4,13 +4,10 @@ use std::time::Duration;
 
 use aggregator::{Group, KindId, Policy, PolicyId, Quorum, Role};
 use controller::core::{GroupWords, PolicyWords};
-use readiness::{Kind as Judge, Limits};
+use readiness::Limits;
 use timer::Debounce;
 use watcher::ApiKind;
-use watcher::plan::{
-    After, ChildRule, Find, Interest, LabelRule, Lens, Marks, ObservedGeneration, ParentRule, Selector,
-    Template,
-};
+use watcher::plan::{After, ChildRule, Find, Interest, LabelRule, Lens, Marks, ParentRule, Template};
 
 use crate::dice::Dice;
 use crate::sabotage::Sabotage;
@@ -154,16 +151,7 @@ impl Scenario {
     /// Why a kind is followed.
     pub(crate) fn interest(&self, kind: usize) -> Interest {
         let def = &self.kinds[kind];
-        let mut interest = Interest {
-            id: KindId(kind as u16),
-            judge: Judge::of(&def.api.group, &def.api.kind),
-            lenses: Vec::new(),
-            child: Vec::new(),
-            parent: Vec::new(),
-            claims: Vec::new(),
-            release: false,
-            counted: true,
-        };
+        let mut interest = Interest::of(KindId(kind as u16), &def.api.group, &def.api.kind);
         for policy in &self.policies {
             for (at, group) in policy.groups.iter().enumerate().filter(|(_, g)| g.kind == kind) {
                 let lens = Lens { limits: policy.limits, rule: None, remembers: false };
@@ -257,20 +245,13 @@ impl PolicyDef {
             Some((at as u8, vec![template(&named("{parent.metadata.name}", suffix))]))
         };
         ParentRule {
-            policy: self.id,
-            selector: Selector::default(),
-            namespace_selector: None,
-            namespaces: Vec::new(),
             condition: self.condition.into(),
             fallback: self.fallback.map(Into::into),
-            takeover: false,
-            observed_generation: ObservedGeneration::Auto,
             // Some parents of one policy are marked and others not, as chance will have it.
             marks: Marks::Optional,
             labels: self.groups.iter().enumerate().filter_map(labelled).collect(),
             names: self.groups.iter().enumerate().filter_map(names).collect(),
-            references: Vec::new(),
-            counts: Vec::new(),
+            ..ParentRule::of(self.id)
         }
     }
 

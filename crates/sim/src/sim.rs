@@ -15,6 +15,7 @@ use watcher::reflector::Reflector;
 
 use crate::check::Watch;
 use crate::dice::Dice;
+use crate::memory::Remembered;
 use crate::reads::Answered;
 use crate::sabotage::Sabotage;
 use crate::scenario::Scenario;
@@ -60,6 +61,8 @@ pub struct Counts {
     pub drift: u64,
     /// Parents at the end.
     pub parents: u64,
+    /// What became of what was remembered.
+    pub remembered: Remembered,
 }
 
 /// Something that will happen.

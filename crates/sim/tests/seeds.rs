@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use sim::{Counts, Run, Sabotage, play};
+use sim::{Counts, Remembered, Run, Sabotage, play};
 
 /// So many seeds, where nothing else is asked for.
 const SEEDS: u64 = 200;
@@ -64,8 +64,13 @@ fn every_invariant_holds_for_every_seed() {
         )
     });
     let words: Vec<String> = words.collect();
-    println!("{count} seeds from {from}: {:?}", sum.into_inner().unwrap());
+    let sum = sum.into_inner().unwrap();
+    println!("{count} seeds from {from}: {sum:?}");
     assert!(words.is_empty(), "\n{}", words.join("\n"));
+    let Remembered { restarts, outages, right, unseen, told } = sum.remembered;
+    let much =
+        restarts > 4 * count && outages > 2 * count && told > 4 * count && unseen > 0 && right > 4 * unseen;
+    assert!(much, "histories in which too little is remembered show nothing: {:?}", sum.remembered);
 }
 
 fn add(sum: &mut Counts, run: &Counts) {
@@ -77,6 +82,7 @@ fn add(sum: &mut Counts, run: &Counts) {
     sum.lost += run.lost;
     sum.drift += run.drift;
     sum.parents += run.parents;
+    sum.remembered += run.remembered;
 }
 
 #[test]
@@ -103,6 +109,7 @@ fn what_is_broken_on_purpose_is_noticed() {
         (Sabotage::NoGuards, "identity is the uid"),
         (Sabotage::ForeignTouched, "only our own entries"),
         (Sabotage::DeletesLost, "eventually exact"),
+        (Sabotage::OutagesForgotten, "a finished job stays finished"),
     ] {
         let seed = caught(sabotage, invariant);
         println!("{sabotage:?}: seed {seed:?}");

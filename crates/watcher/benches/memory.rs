@@ -7,11 +7,9 @@ use std::time::Duration;
 
 use aggregator::{Engine, Group, KindId, KindState, Policy, PolicyId, Quorum, Role};
 use cap::Cap;
-use readiness::{Kind, Limits, Time};
+use readiness::{Limits, Time};
 use timer::{Debounce, Seed};
-use watcher::plan::{
-    After, ChildRule, Find, Interest, Lens, Marks, ObservedGeneration, ParentRule, Selector,
-};
+use watcher::plan::{After, ChildRule, Find, Interest, Lens, ParentRule};
 use watcher::reflector::Reflector;
 use watcher::{Feed, Parent};
 
@@ -111,8 +109,6 @@ fn feed(reflector: &Reflector, interest: &Interest, text: &str) {
 fn children_interest() -> Interest {
     let find = Find::Owner { group: "example.com".into(), kind: "Widget".into() };
     Interest {
-        id: PODS,
-        judge: Kind::of("", "Pod"),
         lenses: vec![Lens { limits: LIMITS, rule: None, remembers: false }],
         child: vec![ChildRule {
             policy: POLICY,
@@ -122,39 +118,13 @@ fn children_interest() -> Interest {
             ignore: None,
             after: After::Forget,
         }],
-        parent: vec![],
-        claims: vec![],
-        release: false,
-        counted: true,
+        ..Interest::of(PODS, "", "Pod")
     }
 }
 
 fn parents_interest() -> Interest {
-    let rule = ParentRule {
-        policy: POLICY,
-        selector: Selector::default(),
-        namespace_selector: None,
-        namespaces: vec![],
-        condition: "Ready".into(),
-        fallback: None,
-        takeover: false,
-        observed_generation: ObservedGeneration::Auto,
-        marks: Marks::Learned,
-        labels: vec![],
-        names: vec![],
-        references: vec![],
-        counts: vec![],
-    };
-    Interest {
-        id: WIDGETS,
-        judge: Kind::of("example.com", "Widget"),
-        lenses: vec![],
-        child: vec![],
-        parent: vec![rule],
-        claims: vec![],
-        release: false,
-        counted: true,
-    }
+    let rule = ParentRule::of(POLICY);
+    Interest { parent: vec![rule], ..Interest::of(WIDGETS, "example.com", "Widget") }
 }
 
 fn widget(number: usize) -> String {

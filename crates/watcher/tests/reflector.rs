@@ -10,8 +10,7 @@ use aggregator::{KindId, PolicyId, Target};
 use readiness::{Kind, Level, Limits, Time};
 use serde_json::{Value, json};
 use watcher::plan::{
-    After, ChildRule, Find, Interest, LabelRule, Lens, Marks, ObservedGeneration, ParentRule, Selector,
-    Template,
+    After, ChildRule, Find, Interest, LabelRule, Lens, Marks, ParentRule, Selector, Template,
 };
 use watcher::reflector::{Applied, Reflector};
 use watcher::wire::Child;
@@ -29,16 +28,7 @@ fn limits() -> Limits {
 fn children(find: Find, ignore: Option<Selector>) -> Interest {
     let child = vec![ChildRule { policy: POLICY, group: 0, lens: 0, find, ignore, after: After::Forget }];
     let lenses = vec![Lens { limits: limits(), rule: None, remembers: false }];
-    Interest {
-        id: PODS,
-        judge: Kind::of("", "Pod"),
-        lenses,
-        child,
-        parent: vec![],
-        claims: vec![],
-        release: false,
-        counted: true,
-    }
+    Interest { lenses, child, ..Interest::of(PODS, "", "Pod") }
 }
 
 fn owned() -> Interest {
@@ -46,32 +36,8 @@ fn owned() -> Interest {
 }
 
 fn parents(labels: Vec<LabelRule>) -> Interest {
-    let rule = ParentRule {
-        policy: POLICY,
-        selector: Selector::default(),
-        namespace_selector: None,
-        namespaces: vec![],
-        condition: "Ready".into(),
-        fallback: None,
-        takeover: false,
-        observed_generation: ObservedGeneration::Auto,
-        marks: Marks::Learned,
-        labels,
-        names: vec![],
-        references: vec![],
-        counts: vec![],
-    };
-    let (judge, lenses) = (Kind::of("example.com", "Widget"), vec![]);
-    Interest {
-        id: WIDGETS,
-        judge,
-        lenses,
-        child: vec![],
-        parent: vec![rule],
-        claims: vec![],
-        release: false,
-        counted: true,
-    }
+    let rule = ParentRule { labels, ..ParentRule::of(POLICY) };
+    Interest { parent: vec![rule], ..Interest::of(WIDGETS, "example.com", "Widget") }
 }
 
 fn uid(n: u32) -> String {

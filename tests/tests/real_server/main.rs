@@ -29,7 +29,6 @@ mod memory;
 mod memory_kills;
 mod memory_outage;
 mod neighbours;
-mod numbers;
 mod observed;
 mod outage;
 mod page;

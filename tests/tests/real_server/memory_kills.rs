@@ -1,14 +1,17 @@
-//! A hundred Jobs come and go while Rollcall is killed at random: what is remembered is right or not known, never wrong.
+//! A hundred Jobs come and go, some of them twice, while Rollcall is killed at random: what is remembered is right or not known,
+//! never wrong.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::sync::Mutex;
 use std::time::Duration;
 
-use acceptance::objects::{condition, owned_by, playing};
+use acceptance::objects::{condition, owned_by, playing, uid};
 use acceptance::recorder::{Recorder, Recording};
 use acceptance::rollcall::Rollcall;
 use acceptance::scene::{PATIENCE, Scene};
-use anyhow::{Context, Result, ensure};
+use acceptance::wish::gone;
+use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
@@ -22,10 +25,30 @@ const SEED: u64 = 6;
 /// So many looks, each 200 ms after the last, are waited for Events.
 const EVIDENCE: usize = 200;
 
-/// Every fourth Job fails.
-fn fails(n: u64) -> bool {
+/// A Job is run again, where it is, once so many others have been created after it.
+const LAG: u64 = 10;
+
+/// Every fourth Job fails the first time.
+fn fails_first(n: u64) -> bool {
     n.is_multiple_of(4)
 }
+
+/// Every fifth Job is run again, and ends otherwise than the first time.
+fn runs_again(n: u64) -> bool {
+    n.is_multiple_of(5)
+}
+
+/// How a Job ends the last time.
+fn fails(n: u64) -> bool {
+    fails_first(n) != runs_again(n)
+}
+
+fn right(n: u64) -> &'static str {
+    if fails(n) { "Failed" } else { "Complete" }
+}
+
+/// Whether Jobs fail, by uid.
+type Truth = Mutex<BTreeMap<String, bool>>;
 
 /// A number below `span` for this key.
 fn random(key: u64, span: u64) -> u64 {
@@ -35,53 +58,62 @@ fn random(key: u64, span: u64) -> u64 {
     (z ^ (z >> 31)) % span
 }
 
-/// What is recorded of each Job, by its number.
-async fn recorded(scene: &Scene) -> Result<BTreeMap<u64, String>> {
+/// What is recorded of each Job, by its number. Nothing of it may be wrong.
+async fn recorded(scene: &Scene, truth: &Truth) -> Result<BTreeMap<u64, String>> {
     let (records, _) = scene.admin.list(&scene.kind("ReadinessRecord"), &scene.name, "").await?;
+    let truth = truth.lock().map_err(|_| anyhow!("poisoned"))?;
     let mut words = BTreeMap::new();
     for outcome in records.iter().filter_map(|r| r["spec"]["outcomes"].as_array()).flatten() {
         let number = outcome["name"].as_str().and_then(|name| name.strip_prefix("job-")?.parse().ok());
         let word = outcome["outcome"].as_str().unwrap_or("?").to_owned();
+        // One that was created a moment ago may be recorded before the test knows its uid.
+        if let Some(fails) = outcome["uid"].as_str().and_then(|uid| truth.get(uid)) {
+            let right = if *fails { "Failed" } else { "Complete" };
+            let known = [right, "Running", "Unseen"].contains(&word.as_str());
+            ensure!(known, "{} is {right}, recorded: {word}", outcome["name"]);
+        }
         words.insert(number.context("a Job without a number")?, word);
     }
     Ok(words)
-}
-
-fn check_records(words: &BTreeMap<u64, String>) -> Result<()> {
-    for (n, word) in words {
-        let right = if fails(*n) { "Failed" } else { "Complete" };
-        ensure!(
-            [right, "Running", "Unseen"].contains(&word.as_str()),
-            "job-{n} is {right}, recorded: {word}"
-        );
-    }
-    Ok(())
 }
 
 fn count(words: &BTreeMap<u64, String>, word: &str) -> usize {
     words.values().filter(|w| *w == word).count()
 }
 
-async fn work(scene: &Scene) -> Result<()> {
-    for n in 0..JOBS {
-        let db = scene.create(scene.custom("Database", &format!("db-{n}"))).await?;
-        let job = fleeting(&format!("job-{n}"));
-        let job = if fails(n) { playing("fail", job) } else { job };
-        scene.create(owned_by(&db, job)).await?;
+/// Creates a Job, for the first time or again.
+async fn run(scene: &Scene, truth: &Truth, n: u64, fails: bool) -> Result<()> {
+    let db = scene.get(&format!("Database/db-{n}")).await?;
+    let job = fleeting(&format!("job-{n}"));
+    let job = if fails { playing("fail", job) } else { job };
+    let job = scene.create(owned_by(&db, job)).await?;
+    truth.lock().map_err(|_| anyhow!("poisoned"))?.insert(uid(&job).to_owned(), fails);
+    Ok(())
+}
+
+async fn work(scene: &Scene, truth: &Truth) -> Result<()> {
+    for n in 0..JOBS + LAG {
+        if n < JOBS {
+            scene.create(scene.custom("Database", &format!("db-{n}"))).await?;
+            run(scene, truth, n, fails_first(n)).await?;
+        }
+        if let Some(again) = n.checked_sub(LAG).filter(|again| runs_again(*again)) {
+            scene.until(&format!("Job/job-{again}"), gone()).await?;
+            run(scene, truth, again, fails(again)).await?;
+        }
         sleep(Duration::from_millis(random(n, 120))).await;
     }
     Ok(())
 }
 
 /// Kills and starts again; one line for each.
-async fn kill(scene: &Scene, rollcall: &mut Rollcall) -> Result<String> {
+async fn kill(scene: &Scene, truth: &Truth, rollcall: &mut Rollcall) -> Result<String> {
     let mut table = "kill  after ms  away ms  running  complete  failed  unseen\n".to_owned();
     for round in 0..KILLS {
         let (after, away) = (random(1_000 + round as u64, 1_500), random(2_000 + round as u64, 1_200));
         sleep(Duration::from_millis(after)).await;
         rollcall.kill()?;
-        let words = recorded(scene).await?;
-        check_records(&words)?;
+        let words = recorded(scene, truth).await?;
         let [running, complete, failed, unseen] =
             ["Running", "Complete", "Failed", "Unseen"].map(|word| count(&words, word));
         writeln!(
@@ -109,7 +141,8 @@ fn end(parent: &Value) -> Option<&'static str> {
     }
 }
 
-/// Once all Jobs are gone. Events come late where many Jobs end at once: they are given a while to tell of what nobody saw.
+/// Once all Jobs are gone. Events come late where many Jobs end at once, and are asked again after
+/// 5 and 30 s: they are given a while to tell of what nobody saw.
 async fn settled(scene: &Scene) -> Result<BTreeMap<u64, &'static str>> {
     let mut rounds = 0;
     let ends = async {
@@ -127,7 +160,8 @@ async fn settled(scene: &Scene) -> Result<BTreeMap<u64, &'static str>> {
                     let unseen = ends.values().filter(|end| **end == "Unseen").count();
                     eprintln!("{unseen} unseen at look {rounds} after the last Job");
                 }
-                if rounds == EVIDENCE || ends.values().all(|end| *end != "Unseen") {
+                let known = |(n, end): (&u64, &&str)| *end == right(*n) || *end == "never met";
+                if rounds == EVIDENCE || ends.iter().all(known) {
                     return Ok(ends);
                 }
             }
@@ -137,9 +171,9 @@ async fn settled(scene: &Scene) -> Result<BTreeMap<u64, &'static str>> {
     timeout(2 * PATIENCE, ends).await.context("not all parents have settled")?
 }
 
-/// Nobody was ever told the contrary of how its Job ended.
+/// Nobody was ever told the contrary of how its Job ended, where that ran once.
 fn never_wrong(scene: &Scene, recording: &Recording) -> Result<()> {
-    for n in 0..JOBS {
+    for n in (0..JOBS).filter(|n| !runs_again(*n)) {
         let parent = scene.address(&format!("Database/db-{n}"))?;
         let (field, word) = if fails(n) { ("status", "True") } else { ("reason", "ChildrenFailed") };
         let wrong = |entry: &Value| entry[field] == word;
@@ -154,24 +188,25 @@ async fn a_hundred_jobs_and_a_dozen_kills_leave_no_wrong_outcome() -> Result<()>
     let scene = remembering("kills", "remember").await?;
     let mut rollcall = scene.rollcall(&[]).await?;
     let recorder = Recorder::start(&scene, &["Database"]).await?;
-    let (worked, table) = tokio::join!(work(&scene), kill(&scene, &mut rollcall));
+    let truth = Truth::default();
+    let (worked, table) = tokio::join!(work(&scene, &truth), kill(&scene, &truth, &mut rollcall));
     worked?;
     let table = table?;
     let ends = settled(&scene).await?;
-    let words = recorded(&scene).await?;
-    check_records(&words)?;
+    let words = recorded(&scene, &truth).await?;
     never_wrong(&scene, &recorder.stop().await?)?;
     let tally = |word: &str| ends.values().filter(|end| **end == word).count();
     eprintln!("{table}");
     eprintln!(
-        "{JOBS} Jobs: {} complete, {} failed, {} unseen, {} never met",
+        "{JOBS} Jobs, {} of them twice: {} complete, {} failed, {} unseen, {} never met",
+        (0..JOBS).filter(|n| runs_again(*n)).count(),
         tally("Complete"),
         tally("Failed"),
         tally("Unseen"),
         tally("never met")
     );
     for (n, end) in &ends {
-        let right = if fails(*n) { "Failed" } else { "Complete" };
+        let right = right(*n);
         ensure!([right, "Unseen", "never met"].contains(end), "job-{n} is {right}, told: {end}");
         // What was never met has no record; what was met is not forgotten.
         ensure!(words.contains_key(n) != (*end == "never met"), "job-{n}: {end}, {:?}", words.get(n));

@@ -176,7 +176,6 @@ pub fn differing(
 #[cfg(test)]
 mod tests {
     use aggregator::PolicyId;
-    use readiness::Kind;
     use watcher::plan::{After, ChildRule, Find, Lens};
     use watcher::wire::Child;
 
@@ -187,8 +186,6 @@ mod tests {
     fn interest() -> Interest {
         let find = Find::Owner { group: "example.com".into(), kind: "Database".into() };
         Interest {
-            id: KIND,
-            judge: Kind::of("apps", "Deployment"),
             lenses: vec![Lens { limits: readiness::Limits::default(), rule: None, remembers: false }],
             child: vec![ChildRule {
                 policy: PolicyId(1),
@@ -198,10 +195,7 @@ mod tests {
                 ignore: None,
                 after: After::Forget,
             }],
-            parent: Vec::new(),
-            claims: Vec::new(),
-            release: false,
-            counted: true,
+            ..Interest::of(KIND, "apps", "Deployment")
         }
     }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use aggregator::{KindId, Policy, PolicyId};
 use api::policy::KindRef;
-use readiness::Kind;
 use watcher::plan::{
     After, ChildRule, CountRule, Find, Interest, LabelRule, Lens, ParentRule, ReferenceRule, UserRule,
 };
@@ -223,16 +222,7 @@ impl Plan {
             key: (group.to_owned(), kind.to_owned()),
             version: None,
             waits: false,
-            interest: Interest {
-                id,
-                judge: Kind::of(group, kind),
-                lenses: Vec::new(),
-                child: Vec::new(),
-                parent: Vec::new(),
-                claims: Vec::new(),
-                release: false,
-                counted: true,
-            },
+            interest: Interest::of(id, group, kind),
             records: None,
         });
         if plan.version.is_none() {

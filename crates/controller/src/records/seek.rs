@@ -138,14 +138,15 @@ impl Task {
         Ok(())
     }
 
-    /// One that is there is for its own watch to bring, if anybody owns it for whom it counts.
+    /// Is one of that name there? That is for its own watch to bring, if anybody owns it for whom it counts; and what was of that
+    /// name before it does not matter any more.
     async fn is_there(&self, trace: &Trace) -> anyhow::Result<bool> {
         let known = self.setting.known.get(&trace.kind).map(|known| known.api.clone());
         let found =
             if known.is_some() { known } else { resolve(&self.setting.client, "batch", None, "Job").await? };
         let api = found.context("the server serves no Jobs")?;
         let live = look::<Child>(&self.setting.client, &api, Some(&trace.namespace), &trace.name).await?;
-        Ok(live.is_some_and(|live| live.meta.uid == trace.uid))
+        Ok(live.is_some())
     }
 
     /// Looks for Events that tell how a Job ended that is gone.

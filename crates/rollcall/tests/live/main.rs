@@ -6,6 +6,5 @@
 mod cluster;
 mod credentials;
 mod large;
-mod rights;
 mod terminal;
 mod watching;

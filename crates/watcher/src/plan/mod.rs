@@ -38,6 +38,20 @@ pub struct Interest {
 }
 
 impl Interest {
+    /// A kind that nobody has a use for yet.
+    pub fn of(id: KindId, group: &str, kind: &str) -> Interest {
+        Interest {
+            id,
+            judge: Kind::of(group, kind),
+            lenses: Vec::new(),
+            child: Vec::new(),
+            parent: Vec::new(),
+            claims: Vec::new(),
+            release: false,
+            counted: true,
+        }
+    }
+
     /// The children of this group are also found by being claimed.
     pub fn claim(&mut self, policy: PolicyId, group: u8) {
         let by_owner = self.child.iter().find(|rule| (rule.policy, rule.group) == (policy, group));
@@ -174,6 +188,27 @@ pub struct ParentRule {
     pub references: Vec<ReferenceRule>,
     /// Groups that expect as many children as a policy computes from the parent.
     pub counts: Vec<CountRule>,
+}
+
+impl ParentRule {
+    /// All objects of a kind, which are told about children by their owner alone, in `Ready`.
+    pub fn of(policy: PolicyId) -> ParentRule {
+        ParentRule {
+            policy,
+            selector: Selector::default(),
+            namespace_selector: None,
+            namespaces: Vec::new(),
+            condition: "Ready".into(),
+            fallback: None,
+            takeover: false,
+            observed_generation: ObservedGeneration::Auto,
+            marks: Marks::Learned,
+            labels: Vec::new(),
+            names: Vec::new(),
+            references: Vec::new(),
+            counts: Vec::new(),
+        }
+    }
 }
 
 /// What a parent refers to, for one group.

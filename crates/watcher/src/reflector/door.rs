@@ -103,7 +103,7 @@ impl Reflector {
         let (id, (outcome, released, strangers)) = self.place(uid, |slot| {
             let mut new = row.take()?;
             if slot.row.as_ref().is_some_and(|old| new.version < old.version) {
-                return Some((Applied::Stale, new.links, false));
+                return Some((Applied::Stale, Some(new), false));
             }
             match &slot.row {
                 Some(old) => new.inherit(old),
@@ -116,9 +116,11 @@ impl Reflector {
             };
             let strangers = slot.row.is_none() && slot.expects_other_than(&new.namespace);
             let old = slot.row.replace(new);
-            Some((outcome, old.map(|r| r.links).unwrap_or_default(), strangers))
+            Some((outcome, old, strangers))
         });
-        self.release(released.as_slice());
+        if let Some(released) = released {
+            self.let_go(&released);
+        }
         if strangers {
             self.mark_strangers(id);
         }

@@ -92,7 +92,7 @@ impl Reflector {
 
     pub(super) fn drop_row(&self, id: ObjectId) {
         if let Some(Some(row)) = self.slots.with(id, |slot| slot.row.take()) {
-            self.release(row.links.as_slice());
+            self.let_go(&row);
             self.mark(id);
         }
     }

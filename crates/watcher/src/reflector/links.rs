@@ -2,7 +2,7 @@
 
 use aggregator::{Link, ObjectId, PolicyId, SelectorId, Target};
 
-use super::{Reflector, lock, slots};
+use super::{Reflector, Row, lock, slots};
 use crate::plan::{ChildRule, Find, Interest};
 use crate::wire::{Child, Meta, may_be_claimed};
 
@@ -14,7 +14,7 @@ impl Reflector {
         !links.is_empty() || !self.parent_rules(interest, meta).is_empty()
     }
 
-    /// For whom an object counts. Every owner that it refers to is held until [`Reflector::release`].
+    /// For whom an object counts. What it refers to is held until [`Reflector::release`].
     pub(super) fn links(&self, interest: &Interest, meta: &Meta) -> Vec<Link> {
         let mut links = Vec::new();
         for rule in &interest.child {
@@ -97,17 +97,32 @@ impl Reflector {
         }
     }
 
-    /// Lets go of the owners that links referred to.
-    pub(super) fn release(&self, links: &[Link]) {
+    /// Lets go of everything that a row referred to, which is none any more.
+    pub(super) fn let_go(&self, row: &Row) {
+        self.release(row.links.as_slice());
+        let lent = row.aside.iter().flat_map(|aside| &aside.lends).map(|(_, id)| *id);
+        let answers = row.parent.iter().flat_map(|parent| &parent.view.answers);
+        let mut others = lent.chain(answers.flat_map(|answer| answer.selects.iter().copied())).peekable();
+        if others.peek().is_some() {
+            let mut selectors = lock(&self.selectors);
+            others.for_each(|id| selectors.release(id));
+        }
+    }
+
+    /// Lets go of the owners and selections that links referred to.
+    fn release(&self, links: &[Link]) {
         for link in links {
-            if let Target::Object(id) = link.target() {
-                let last = self.slots.with(id, |slot| {
-                    slot.refs = slot.refs.saturating_sub(1);
-                    slot.refs == 0 && slot.row.is_none()
-                });
-                if last == Some(true) {
-                    // The driver lets the engine forget it, and then gives its place back.
-                    self.mark(id);
+            match link.target() {
+                Target::Selector(id) => lock(&self.selectors).release(id),
+                Target::Object(id) => {
+                    let last = self.slots.with(id, |slot| {
+                        slot.refs = slot.refs.saturating_sub(1);
+                        slot.refs == 0 && slot.row.is_none()
+                    });
+                    if last == Some(true) {
+                        // The driver lets the engine forget it, and then gives its place back.
+                        self.mark(id);
+                    }
                 }
             }
         }
@@ -123,8 +138,7 @@ impl Reflector {
     pub(super) fn mark_strangers(&self, owner: ObjectId) {
         let mut strangers = Vec::new();
         self.slots.each(|id, slot| {
-            let refers =
-                |row: &super::Row| row.links.as_slice().iter().any(|l| l.target() == Target::Object(owner));
+            let refers = |row: &Row| row.links.as_slice().iter().any(|l| l.target() == Target::Object(owner));
             if slot.row.as_ref().is_some_and(refers) {
                 strangers.push(id);
             }

@@ -221,6 +221,11 @@ impl Reflector {
         self.index.len()
     }
 
+    /// How many selections rows speak of: labels, references and claims.
+    pub fn selections(&self) -> usize {
+        lock(&self.selectors).len()
+    }
+
     /// None has.
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()

@@ -1,17 +1,24 @@
 //! Small integers for what label rules select by.
 
 use std::hash::Hasher;
+use std::sync::Arc;
 
 use aggregator::{PolicyId, SelectorId};
 use rustc_hash::{FxHashMap, FxHasher};
 
-/// Interned selections: policy, group, namespace and the values of the labels.
+/// A link has room for so many.
+const MOST: u32 = 1 << 30;
+
+/// Interned selections: policy, group, namespace and the values of the labels. Each is kept for as long as a row speaks of it.
 #[derive(Debug, Default)]
 pub(super) struct Selectors {
-    ids: FxHashMap<Box<str>, SelectorId>,
+    ids: FxHashMap<Arc<str>, SelectorId>,
+    held: FxHashMap<SelectorId, (Arc<str>, u32)>,
+    next: u32,
 }
 
 impl Selectors {
+    /// The number of a selection, which is held once more from now on.
     pub(super) fn id<'a>(
         &mut self,
         policy: PolicyId,
@@ -24,8 +31,42 @@ impl Selectors {
             key.push('\0');
             key.push_str(value);
         }
-        let next = SelectorId(self.ids.len() as u32);
-        *self.ids.entry(key.into()).or_insert(next)
+        if let Some(id) = self.ids.get(&*key) {
+            if let Some((_, times)) = self.held.get_mut(id) {
+                *times += 1;
+            }
+            return *id;
+        }
+        let id = self.unused();
+        let key: Arc<str> = key.into();
+        self.ids.insert(key.clone(), id);
+        self.held.insert(id, (key, 1));
+        id
+    }
+
+    /// A number that the engine has long forgotten, if it ever knew it.
+    fn unused(&mut self) -> SelectorId {
+        while self.held.contains_key(&SelectorId(self.next)) {
+            self.next = (self.next + 1) % MOST;
+        }
+        let id = SelectorId(self.next);
+        self.next = (self.next + 1) % MOST;
+        id
+    }
+
+    /// A selection is held once less.
+    pub(super) fn release(&mut self, id: SelectorId) {
+        let Some((_, times)) = self.held.get_mut(&id) else { return };
+        *times -= 1;
+        if *times == 0
+            && let Some((key, _)) = self.held.remove(&id)
+        {
+            self.ids.remove(&key);
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
     }
 }
 

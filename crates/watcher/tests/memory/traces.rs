@@ -107,6 +107,15 @@ fn what_is_there_is_for_its_watch_to_tell() {
 }
 
 #[test]
+fn nothing_that_is_told_puts_another_in_the_place_of_what_is_there() {
+    let world = World::new(After::Remember);
+    world.see(&job(1, "migrate", 5, ""));
+    assert_eq!(tell(&world, &[trace(2, "migrate", 90, End::Complete)]), 0);
+    world.deleted(&job(1, "migrate", 7, "Failed"));
+    assert_eq!((world.counts(1), world.counts(2)), (FAILED, None));
+}
+
+#[test]
 fn generated_names_are_known_by_their_prefix_and_their_beginning() {
     let world = World::new(After::Remember);
     world.see(&generated(1, "backup-bcdfg", 5, "Complete"));

@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use aggregator::{KindId, PolicyId, Source};
-use readiness::{Kind, Level, Limits, Time};
+use readiness::{Level, Limits, Time};
 use serde_json::{Value, json};
-use watcher::plan::{
-    After, ChildRule, Find, Interest, Lens, Marks, ObservedGeneration, ParentRule, Selector,
-};
+use watcher::plan::{After, ChildRule, Find, Interest, Lens, ParentRule};
 use watcher::reflector::{Memories, Outcome, Reflector};
 use watcher::{Feed, Parent};
 
@@ -21,36 +19,15 @@ pub(crate) fn jobs(after: After) -> Interest {
     let find = Find::Owner { group: "example.com".into(), kind: "Widget".into() };
     let limits = Limits { pending: Duration::from_mins(10), terminating: Duration::from_mins(10) };
     Interest {
-        id: JOBS,
-        judge: Kind::of("batch", "Job"),
-        claims: vec![],
         lenses: vec![Lens { limits, rule: None, remembers: after != After::Forget }],
         child: vec![ChildRule { policy: POLICY, group: 0, lens: 0, find, ignore: None, after }],
-        parent: vec![],
-        release: false,
-        counted: true,
+        ..Interest::of(JOBS, "batch", "Job")
     }
 }
 
 pub(crate) fn widgets() -> Interest {
-    let rule = ParentRule {
-        policy: POLICY,
-        selector: Selector::default(),
-        namespace_selector: None,
-        namespaces: vec![],
-        condition: "Ready".into(),
-        fallback: None,
-        takeover: false,
-        observed_generation: ObservedGeneration::Auto,
-        marks: Marks::Learned,
-        labels: vec![],
-        names: vec![],
-        references: vec![],
-        counts: vec![],
-    };
-    let judge = Kind::of("example.com", "Widget");
-    let (lenses, child, parent) = (vec![], vec![], vec![rule]);
-    Interest { id: WIDGETS, judge, lenses, child, parent, claims: vec![], release: false, counted: true }
+    let rule = ParentRule::of(POLICY);
+    Interest { parent: vec![rule], ..Interest::of(WIDGETS, "example.com", "Widget") }
 }
 
 pub(crate) fn uid(n: u32) -> String {

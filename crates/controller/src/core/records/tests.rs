@@ -1,30 +1,14 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
 use aggregator::PolicyId;
-use readiness::{Kind, Limits};
-use watcher::plan::{
-    After, ChildRule, Find, Interest, Lens, Marks, ObservedGeneration, ParentRule, Requirement, Selector,
-};
+use readiness::Limits;
+use watcher::plan::{After, ChildRule, Find, Interest, Lens, ParentRule, Requirement, Selector};
 use watcher::{Feed, Parent};
 
 use super::*;
 
 const PARENT: &str = "00000000-0000-4000-8000-000000000001";
 const JOB: &str = "00000000-0000-4000-8000-000000000002";
-
-fn interest(id: u16, kind: &str) -> Interest {
-    let judge = Kind::of(if kind == "Job" { "batch" } else { "example.com" }, kind);
-    Interest {
-        id: KindId(id),
-        judge,
-        lenses: Vec::new(),
-        child: Vec::new(),
-        parent: Vec::new(),
-        claims: Vec::new(),
-        release: false,
-        counted: true,
-    }
-}
 
 fn jobs() -> Interest {
     let find = Find::Owner { group: "example.com".into(), kind: "Database".into() };
@@ -38,27 +22,13 @@ fn jobs() -> Interest {
             ignore: None,
             after: After::Remember,
         }],
-        ..interest(1, "Job")
+        ..Interest::of(KindId(1), "batch", "Job")
     }
 }
 
 fn databases() -> Interest {
-    let rule = ParentRule {
-        policy: PolicyId(1),
-        selector: Selector::default(),
-        namespace_selector: None,
-        namespaces: Vec::new(),
-        condition: "Ready".into(),
-        fallback: None,
-        takeover: false,
-        observed_generation: ObservedGeneration::Auto,
-        marks: Marks::Learned,
-        labels: Vec::new(),
-        names: Vec::new(),
-        references: Vec::new(),
-        counts: Vec::new(),
-    };
-    Interest { parent: vec![rule], ..interest(2, "Database") }
+    let rule = ParentRule::of(PolicyId(1));
+    Interest { parent: vec![rule], ..Interest::of(KindId(2), "example.com", "Database") }
 }
 
 fn database() -> Value {

@@ -1,6 +1,5 @@
 //! What is kept of transitions, told in sentences.
 
-mod google;
 mod stores;
 
 use super::*;

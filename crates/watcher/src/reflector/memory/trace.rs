@@ -133,7 +133,8 @@ impl Memory {
             let outcomes = self.parents.get(&parent).map_or(&[][..], |m| &m.outcomes);
             if let Some(outcome) = outcomes.iter().find(|o| trace.is_run_of(o)) {
                 known += 1;
-                let later = outcome.uid != trace.uid && trace.is_after(outcome);
+                let there = !outcome.gone && outcome.name == trace.name;
+                let later = outcome.uid != trace.uid && !there && trace.is_after(outcome);
                 next.extend(later.then(|| Claim::Next(parent, outcome.clone())));
             } else if let Some(expectant) = self.expected.get(&parent) {
                 known += 1;

@@ -7,71 +7,46 @@ use std::time::Duration;
 use aggregator::{Group, KindId, KindState, Policy, PolicyId, Quorum, Role};
 use controller::core::records::{Done, Errand, Keeper, SpokenOf};
 use controller::core::{Core, GroupWords, PolicyWords, Read, reads};
-use readiness::{Kind, Limits, Time};
-use serde_json::{Value, json};
+use readiness::{Limits, Time};
+use serde_json::Value;
 use timer::{Debounce, Seed};
-use watcher::plan::{
-    After, ChildRule, Find, Interest, Lens, Marks, ObservedGeneration, ParentRule, Selector,
-};
+use watcher::plan::{After, ChildRule, Find, Interest, Lens, ParentRule};
 use watcher::reflector::{End, Reflector};
 use watcher::{Feed, Parent};
 
-use crate::world::{Line, World};
+use super::server::run;
+use super::world::{Line, World};
+use crate::sabotage::Sabotage;
 
-pub(crate) const JOBS: KindId = KindId(1);
-pub(crate) const PARENTS: KindId = KindId(2);
+pub(super) const JOBS: KindId = KindId(1);
+pub(super) const PARENTS: KindId = KindId(2);
 const RECORDS: KindId = KindId(3);
-pub(crate) const POLICY: PolicyId = PolicyId(1);
+pub(super) const POLICY: PolicyId = PolicyId(1);
 
 /// One life.
-pub(crate) struct Service {
-    pub(crate) core: Core,
+pub(super) struct Service {
+    pub(super) core: Core,
     keeper: Keeper,
-    pub(crate) after: After,
+    pub(super) after: After,
     interests: BTreeMap<u16, Interest>,
     /// Where each watch stands among the lines of its kind; none: it has to be listed.
     places: BTreeMap<u16, Option<usize>>,
     records_read: bool,
     under_way: Vec<(String, Errand)>,
-}
-
-fn interest(id: KindId, group: &str, kind: &str) -> Interest {
-    Interest {
-        id,
-        judge: Kind::of(group, kind),
-        lenses: Vec::new(),
-        child: Vec::new(),
-        parent: Vec::new(),
-        claims: Vec::new(),
-        release: false,
-        counted: true,
-    }
+    /// So often Events are still to be asked what nobody saw.
+    asks: u32,
 }
 
 fn jobs(after: After) -> Interest {
     let find = Find::Owner { group: "example.com".into(), kind: "Widget".into() };
     let child = ChildRule { policy: POLICY, group: 0, lens: 0, find, ignore: None, after };
     let lens = Lens { limits: Limits::default(), rule: None, remembers: true };
-    Interest { child: vec![child], lenses: vec![lens], ..interest(JOBS, "batch", "Job") }
+    Interest { child: vec![child], lenses: vec![lens], ..Interest::of(JOBS, "batch", "Job") }
 }
 
 fn parents() -> Interest {
-    let rule = ParentRule {
-        policy: POLICY,
-        selector: Selector::default(),
-        namespace_selector: None,
-        namespaces: Vec::new(),
-        condition: "Ready".into(),
-        fallback: None,
-        takeover: false,
-        observed_generation: ObservedGeneration::Auto,
-        marks: Marks::Learned,
-        labels: Vec::new(),
-        names: Vec::new(),
-        references: Vec::new(),
-        counts: Vec::new(),
-    };
-    Interest { parent: vec![rule], ..interest(PARENTS, "example.com", "Widget") }
+    let rule = ParentRule::of(POLICY);
+    Interest { parent: vec![rule], ..Interest::of(PARENTS, "example.com", "Widget") }
 }
 
 fn policy() -> (Policy, PolicyWords) {
@@ -95,11 +70,12 @@ fn policy() -> (Policy, PolicyWords) {
 }
 
 fn parse(object: &Value) -> Parent {
-    serde_json::from_str(&object.to_string()).unwrap()
+    serde_json::from_str(&object.to_string())
+        .expect("invariant: what the world holds is what a server serves")
 }
 
 impl Service {
-    pub(crate) fn new(world: &World) -> Service {
+    pub(super) fn new(world: &World) -> Service {
         let spoken_of = SpokenOf::from([
             (("batch".to_owned(), "Job".to_owned()), JOBS),
             (("example.com".to_owned(), "Widget".to_owned()), PARENTS),
@@ -119,11 +95,12 @@ impl Service {
             places: BTreeMap::from([(JOBS.0, None), (PARENTS.0, None)]),
             records_read: false,
             under_way: Vec::new(),
+            asks: 0,
         }
     }
 
     /// Was this kind listed in this life?
-    pub(crate) fn is_listed(&self, kind: KindId) -> bool {
+    pub(super) fn is_listed(&self, kind: KindId) -> bool {
         self.core.reflector.was_listed(kind)
     }
 
@@ -133,7 +110,7 @@ impl Service {
     }
 
     /// A list of a kind, or the next line of its watch.
-    pub(crate) fn watch(&mut self, world: &mut World, kind: KindId) {
+    pub(super) fn watch(&mut self, world: &mut World, kind: KindId) {
         let reflector = &self.core.reflector;
         let Some(place) = self.places[&kind.0] else {
             world.say(format_args!("list of {kind:?}"));
@@ -162,13 +139,13 @@ impl Service {
     }
 
     /// A watch has lost its place: what happens until the next list is never told.
-    pub(crate) fn lose_place(&mut self, world: &mut World) {
+    pub(super) fn lose_place(&mut self, world: &mut World) {
         world.say("the watch of Jobs lost its place");
         self.places.insert(JOBS.0, None);
     }
 
     /// Some Job is read live.
-    pub(crate) fn look(&mut self, world: &mut World) {
+    pub(super) fn look(&mut self, world: &mut World) {
         let held = reads::held(&self.core.reflector, JOBS, None);
         let at = world.below(held.len());
         let Some(Read::One { name, known, .. }) = held.into_iter().nth(at) else { return };
@@ -179,7 +156,7 @@ impl Service {
     }
 
     /// Records are read, or an errand about one begins or ends.
-    pub(crate) fn keep(&mut self, world: &mut World) {
+    pub(super) fn keep(&mut self, world: &mut World) {
         if !self.records_read {
             world.say("records are read");
             self.keeper.begin();
@@ -188,6 +165,7 @@ impl Service {
             }
             self.keeper.finish();
             self.records_read = true;
+            self.ask(world);
             return self.synced(world, RECORDS);
         }
         self.under_way.extend(self.keeper.errands(&self.core.reflector));
@@ -206,36 +184,56 @@ impl Service {
     }
 
     /// A record is seen in its watch.
-    pub(crate) fn record(&mut self, record: &Value) {
+    pub(super) fn record(&mut self, record: &Value) {
         if self.records_read {
             self.keeper.read(&self.core.reflector, record);
         }
     }
 
-    pub(crate) fn record_gone(&mut self, name: &str) {
+    pub(super) fn record_gone(&mut self, name: &str) {
         if self.records_read {
             self.keeper.vanish(name);
         }
     }
 
-    /// There may be evidence of what nobody saw.
-    pub(crate) fn seek(&mut self, world: &mut World) {
+    /// There may be evidence of what nobody saw. It is asked for at once, and twice more.
+    pub(super) fn seek(&mut self, world: &mut World) {
         for unseen in self.core.reflector.take_unseen() {
-            let job = world.jobs.iter().find(|job| job.uid == *unseen.uid);
-            let end = match job.and_then(|job| job.end) {
-                Some(true) => End::Complete,
-                Some(false) => End::Failed("Because".into()),
-                None => End::Open,
-            };
-            if world.chance(50) {
+            let end = world.heard().end_of(&unseen.uid);
+            if end != End::Open {
                 world.say(format_args!("evidence of {}: {end:?}", unseen.uid));
                 self.core.reflector.evidence(&unseen.uid, &end);
             }
         }
+        if self.records_read {
+            self.ask(world);
+        }
+    }
+
+    fn ask(&mut self, world: &mut World) {
+        let reflector = &self.core.reflector;
+        if !reflector.take_blind().is_empty() {
+            self.asks = 3;
+        }
+        if self.asks == 0 || world.sabotage == Some(Sabotage::OutagesForgotten) {
+            return;
+        }
+        self.asks -= 1;
+        let traces = world.heard().traces();
+        for trace in &traces {
+            reflector.evidence(&trace.uid, &trace.end);
+        }
+        let there = |name: &str| world.jobs.iter().any(|job| job.name == *name && !job.gone);
+        let gone: Vec<_> =
+            reflector.unheard("shop", &traces).into_iter().filter(|trace| !there(&trace.name)).collect();
+        for trace in &gone {
+            world.say(format_args!("Events tell of {}: {:?}", trace.uid, trace.end));
+        }
+        world.superseded += reflector.supersede("shop", gone) as u64;
     }
 
     /// The loop goes around.
-    pub(crate) fn turn(&mut self, world: &World) {
+    pub(super) fn turn(&mut self, world: &World) {
         let now = Time(world.now);
         while self.core.reflector.dirty() > 0 {
             let moved = self.core.reflector.take_dirty(16);
@@ -245,7 +243,7 @@ impl Service {
     }
 
     /// Everything gets through, one thing after the other.
-    pub(crate) fn calm(&mut self, world: &mut World) {
+    pub(super) fn calm(&mut self, world: &mut World) {
         if self.places[&JOBS.0].is_some() && !self.records_read {
             self.keep(world);
         }
@@ -255,6 +253,7 @@ impl Service {
                 self.watch(world, kind);
             }
         }
+        self.seek(world);
         self.under_way.extend(self.keeper.errands(&self.core.reflector));
         if let Some((name, errand)) = self.under_way.pop() {
             let done = run(world, &name, &errand);
@@ -263,58 +262,16 @@ impl Service {
     }
 
     /// Nothing is left to be done about records.
-    pub(crate) fn rests(&self) -> bool {
+    pub(super) fn rests(&self) -> bool {
         self.under_way.is_empty()
     }
 
     /// The process ends; what it had sent may still arrive.
-    pub(crate) fn die(&mut self, world: &mut World) {
+    pub(super) fn die(&mut self, world: &mut World) {
         for (name, errand) in std::mem::take(&mut self.under_way) {
             if world.chance(50) {
                 run(world, &name, &errand);
             }
         }
     }
-}
-
-/// What the server makes of an errand.
-fn run(world: &mut World, name: &str, errand: &Errand) -> Done {
-    let held = world.records.get(name).cloned();
-    let is = |held: &Value, field: &str, value: &Value| held["metadata"][field] == *value;
-    world.version += 1;
-    let (version, created) =
-        (json!(world.version.to_string()), json!(crate::world::uid(3, world.version as usize)));
-    let now = match (errand, held) {
-        (Errand::Ask(_), _) => {
-            let there = world.parents.iter().any(|parent| parent.uid == name && !parent.gone);
-            return if there { Done::ParentThere } else { Done::ParentGone };
-        }
-        (Errand::Create(body), None) => {
-            let mut record = body.clone();
-            record["metadata"]["uid"] = created;
-            Some(record)
-        }
-        (Errand::Amend { patch, .. }, Some(mut held))
-            if is(&held, "uid", &patch[0]["value"]) && is(&held, "resourceVersion", &patch[1]["value"]) =>
-        {
-            held["spec"] = patch[2]["value"].clone();
-            Some(held)
-        }
-        (Errand::Remove { uid, version }, Some(held))
-            if is(&held, "uid", &json!(uid)) && is(&held, "resourceVersion", &json!(version)) =>
-        {
-            None
-        }
-        // A guard does not hold: it says what is there now.
-        (_, held) => return Done::Now(held),
-    };
-    world.written += 1;
-    world.say(format_args!("record {name}: {errand:?}"));
-    world.records.remove(name);
-    let now = now.map(|mut record| {
-        record["metadata"]["resourceVersion"] = version;
-        world.records.insert(name.to_owned(), record.clone());
-        record
-    });
-    Done::Now(now)
 }

@@ -8,22 +8,22 @@ use readiness::{Level, Time};
 use watcher::plan::After;
 use watcher::reflector::{End, Outcome};
 
-use crate::Tally;
-use crate::service::{JOBS, PARENTS, POLICY, Service};
-use crate::world::{Job, World};
+use super::Remembered;
+use super::service::{JOBS, PARENTS, POLICY, Service};
+use super::world::{Job, World};
 
 macro_rules! holds {
     ($world:expr, $claim:expr, $($words:tt)+) => {
-        assert!($claim, "{}\n{}", $world.story(), format!($($words)+))
+        $world.demand($claim, format_args!($($words)+))
     };
 }
 
-fn job<'w>(world: &'w World, uid: &str) -> &'w Job {
-    world.jobs.iter().find(|job| job.uid == uid).unwrap()
+fn job<'w>(world: &'w World, uid: &str) -> Option<&'w Job> {
+    world.jobs.iter().find(|job| job.uid == uid)
 }
 
 /// After each step: nothing that is remembered is wrong, and the engine counts what is remembered, once.
-pub(crate) fn check(world: &World, service: &Service) {
+pub(super) fn check(world: &World, service: &Service) {
     for parent in &world.parents {
         let memories = service.core.reflector.memories(&parent.uid).unwrap_or_default();
         let mut slots = BTreeSet::new();
@@ -37,7 +37,9 @@ pub(crate) fn check(world: &World, service: &Service) {
 }
 
 fn check_outcome(world: &World, service: &Service, outcome: &Outcome) {
-    let truth = job(world, &outcome.uid);
+    let Some(truth) = job(world, &outcome.uid) else {
+        return world.demand(false, format_args!("{} never was", outcome.uid));
+    };
     let right = match &outcome.end {
         End::Open => true,
         End::Complete => truth.end == Some(true),
@@ -110,13 +112,15 @@ fn check_counts(world: &World, service: &Service, parent: &str, outcomes: &[Outc
 }
 
 /// Everything is quiet: what was written down is remembered, what is remembered is written down.
-pub(crate) fn check_end(world: &World, service: &Service) -> Tally {
+pub(super) fn check_end(world: &World, service: &Service) -> Remembered {
     holds!(world, service.rests() && service.is_listed(PARENTS), "it does not come to rest");
-    let mut tally = Tally { restarts: world.restarts, ..Tally::default() };
+    let (restarts, outages, told) = (world.restarts, world.outages, world.superseded);
+    let mut tally = Remembered { restarts, outages, told, ..Remembered::default() };
     let mut recorded = BTreeMap::new();
     for (name, record) in &world.records {
         for outcome in record["spec"]["outcomes"].as_array().into_iter().flatten() {
-            recorded.insert(outcome["uid"].as_str().unwrap().to_owned(), outcome["outcome"].clone());
+            let uid = outcome["uid"].as_str().unwrap_or_default();
+            recorded.insert(uid.to_owned(), outcome["outcome"].clone());
         }
         let lives = world.parents.iter().any(|parent| parent.uid == *name && !parent.gone);
         holds!(world, lives, "a record of {name}, which is gone");
@@ -132,8 +136,9 @@ pub(crate) fn check_end(world: &World, service: &Service) -> Tally {
             };
             let written = recorded.get(&*outcome.uid).and_then(|word| word.as_str());
             holds!(world, written == Some(said), "{} is {said}, recorded {written:?}", outcome.uid);
-            tally.right += usize::from(outcome.gone && outcome.end != End::Open);
-            tally.unseen += usize::from(outcome.gone && outcome.end == End::Open);
+            tally.right += u64::from(outcome.gone && outcome.end != End::Open);
+            tally.unseen += u64::from(outcome.gone && outcome.end == End::Open);
+            check_newest(world, &outcome);
             known.insert(outcome.uid.to_string());
         }
     }
@@ -147,4 +152,22 @@ pub(crate) fn check_end(world: &World, service: &Service) -> Tally {
         holds!(world, superseded || known.contains(&job.uid), "{} is not known", job.uid);
     }
     tally
+}
+
+/// What counts is the last run, if anything is left that tells of it. Of generated names a later one may hide behind one that
+/// was first seen after it began.
+fn check_newest(world: &World, outcome: &Outcome) {
+    let Some(known) = world.jobs.iter().find(|job| job.uid == *outcome.uid) else { return };
+    let generated = known.slot != known.name;
+    let later = world.jobs.iter().filter(|job| {
+        (job.parent, &job.slot) == (known.parent, &known.slot)
+            && job.uid > known.uid
+            && job.gone
+            && outcome.gone
+            && world.is_told_of(&job.uid)
+            && !(generated && job.born <= outcome.first)
+    });
+    for job in later {
+        holds!(world, false, "{} counts, and {} was run after it", known.uid, job.uid);
+    }
 }

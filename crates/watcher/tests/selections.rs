@@ -1,0 +1,125 @@
+//! What rows speak of by labels and by names is known for as long as one of them does, and no longer.
+
+#![allow(clippy::unwrap_used, reason = "what fails here is a failed test")]
+
+use aggregator::{KindId, PolicyId, SelectorId, Target};
+use readiness::{Limits, Time};
+use serde_json::{Value, json};
+use timer::Seed;
+use watcher::plan::{After, ChildRule, Find, Interest, LabelRule, Lens, ParentRule, Template};
+use watcher::reflector::Reflector;
+use watcher::{Feed, Parent};
+
+const SETS: KindId = KindId(1);
+const CLAIMS: KindId = KindId(2);
+const WIDGETS: KindId = KindId(3);
+const POLICY: PolicyId = PolicyId(7);
+
+fn child(group: u8, find: Find) -> ChildRule {
+    ChildRule { policy: POLICY, group, lens: 0, find, ignore: None, after: After::Forget }
+}
+
+fn of_widgets() -> Find {
+    Find::Owner { group: "example.com".into(), kind: "Widget".into() }
+}
+
+fn lenses() -> Vec<Lens> {
+    vec![Lens { limits: Limits::default(), rule: None, remembers: false }]
+}
+
+fn sets() -> Interest {
+    let (child, claims) = (vec![child(0, of_widgets())], vec![(POLICY, 1)]);
+    Interest { child, claims, lenses: lenses(), ..Interest::of(SETS, "apps", "StatefulSet") }
+}
+
+fn claims() -> Interest {
+    let of = ("example.com".into(), "Widget".into());
+    let labelled = child(2, Find::Labels { keys: vec!["db".into()], of });
+    let child = vec![child(1, Find::Claims), labelled];
+    Interest { child, lenses: lenses(), ..Interest::of(CLAIMS, "", "PersistentVolumeClaim") }
+}
+
+fn widgets() -> Interest {
+    let values = vec![Template::parse("{parent.metadata.name}").unwrap()];
+    let labels = vec![LabelRule { group: 2, values, namespaces: vec![] }];
+    let rule = ParentRule { labels, ..ParentRule::of(POLICY) };
+    Interest { parent: vec![rule], ..Interest::of(WIDGETS, "example.com", "Widget") }
+}
+
+fn uid(class: u32, n: u64) -> String {
+    format!("{class:08}-0000-4000-8000-{n:012}")
+}
+
+fn object(kind: u32, n: u64, name: &str, version: u64) -> Value {
+    json!({ "metadata": { "name": name, "namespace": "shop", "uid": uid(kind, n), "generation": 1,
+        "resourceVersion": version.to_string() } })
+}
+
+fn set(n: u64, replicas: u64, version: u64) -> Value {
+    let mut set = object(1, n, &format!("db-{n}"), version);
+    let owner = json!([{ "apiVersion": "example.com/v1", "kind": "Widget", "name": format!("w-{n}"), "uid": uid(3, n) }]);
+    set["metadata"]["ownerReferences"] = owner;
+    let templates = json!([{ "metadata": { "name": "data" } }, { "metadata": { "name": "log" } }]);
+    set["spec"] = json!({ "replicas": replicas, "volumeClaimTemplates": templates });
+    set
+}
+
+fn claim(n: u64, ordinal: u64, version: u64) -> Value {
+    let mut claim = object(2, 100 * n + ordinal, &format!("data-db-{n}-{ordinal}"), version);
+    claim["metadata"]["labels"] = json!({ "db": format!("w-{n}") });
+    claim
+}
+
+fn apply(reflector: &Reflector, interest: &Interest, object: &Value) {
+    let object: Parent = serde_json::from_str(&object.to_string()).unwrap();
+    reflector.apply(interest, object.child(), object.text());
+}
+
+/// What a claim counts by, and what a set lends.
+fn speaks_of(reflector: &Reflector, uid: &str) -> Vec<SelectorId> {
+    let Some(id) = reflector.find(uid) else { return Vec::new() };
+    reflector.view(id, Time(0), |view| {
+        let Some(view) = view else { return Vec::new() };
+        let links = view.links.iter().filter_map(|link| match link.target() {
+            Target::Selector(id) => Some(id),
+            Target::Object(_) => None,
+        });
+        links.chain(view.lends.iter().map(|(_, id)| *id)).collect()
+    })
+}
+
+#[test]
+fn what_nobody_speaks_of_any_more_is_forgotten() {
+    let reflector = Reflector::new(|| ());
+    let (sets, claims, widgets) = (sets(), claims(), widgets());
+    let seed = Seed(7);
+    let mut most = 0;
+    for round in 1..2_000 {
+        let pick = |which: u64, below: u64| seed.number(3 * round + which) % below;
+        let (what, n, more) = (pick(0, 8), pick(1, 5), pick(2, 4));
+        match what {
+            0 => apply(&reflector, &widgets, &object(3, n, &format!("w-{n}"), round)),
+            1 => reflector.delete(&uid(3, n), round),
+            2 | 3 => apply(&reflector, &sets, &set(n, more, round)),
+            // Older than what is held.
+            4 => apply(&reflector, &sets, &set(n, more, 1)),
+            5 => reflector.delete(&uid(1, n), round),
+            6 => apply(&reflector, &claims, &claim(n, more, round)),
+            _ => reflector.delete(&uid(2, 100 * n + more), round),
+        }
+        for n in 0..5 {
+            let lent = speaks_of(&reflector, &uid(1, n));
+            for ordinal in 0..(lent.len() as u64 / 2) {
+                let counts_by = speaks_of(&reflector, &uid(2, 100 * n + ordinal));
+                let meant = counts_by.is_empty() || counts_by.iter().any(|id| lent.contains(id));
+                assert!(meant, "round {round}: {counts_by:?} is not among {lent:?}");
+            }
+        }
+        most = most.max(reflector.selections());
+    }
+    assert!(most > 20, "{most}");
+    for kind in [SETS, CLAIMS, WIDGETS] {
+        reflector.forget(kind);
+    }
+    assert_eq!(reflector.selections(), 0);
+}

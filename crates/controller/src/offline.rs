@@ -194,3 +194,53 @@ fn is(object: &Parent, (group, kind): &(String, String)) -> bool {
     let of = meta.api_version.split_once('/').map_or("", |(group, _)| group);
     *meta.kind == **kind && of == group
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policies::compile;
+    use serde_json::{Value, json};
+
+    const NOW: Time = Time(1_800_000_000_000);
+
+    fn object(kind: &str, api_version: &str, name: &str, owner: Option<&str>) -> Parent {
+        let owners = owner.map(|owner| {
+            json!([{ "apiVersion": "example.com/v1", "kind": "Database", "name": owner, "uid": owner }])
+        });
+        let ready = json!([{ "type": "Ready", "status": "True" }]);
+        let value: Value = json!({ "apiVersion": api_version, "kind": kind,
+            "metadata": { "name": name, "namespace": "shop", "uid": name, "generation": 1,
+                "creationTimestamp": "2026-01-01T00:00:00Z", "ownerReferences": owners },
+            "status": { "observedGeneration": 1, "phase": "Running", "conditions": ready } });
+        serde_json::from_str(&value.to_string()).unwrap()
+    }
+
+    fn children(told: impl Fn(&mut World)) -> Vec<String> {
+        let spec = json!({ "parent": { "group": "example.com", "kind": "Database" }, "children": [{ "kind": { "kind": "Pod" } }] });
+        let policy = compile(&serde_json::from_value(spec).unwrap(), Duration::from_mins(10)).unwrap();
+        let mut world = World::new(&[("p".to_owned(), policy)], NOW);
+        told(&mut world);
+        let trees = world.end(&BTreeSet::new());
+        assert_eq!(trees.len(), 1);
+        trees[0].children.iter().map(|child| child.name.clone()).collect()
+    }
+
+    #[test]
+    fn objects_come_in_any_order_and_a_list_that_is_told_anew_counts_alone() {
+        let (db, web) = (object("Database", "example.com/v1", "db", None), |n: u8| {
+            object("Pod", "v1", &format!("web-{n}"), Some("db"))
+        });
+        let pods = (String::new(), "Pod".to_owned());
+        assert_eq!(
+            children(|world| [&web(1), &db, &web(0)].into_iter().for_each(|o| world.take(o))),
+            ["web-0", "web-1"]
+        );
+        let anew = children(|world| {
+            [&db, &web(0), &web(1)].into_iter().for_each(|o| world.take(o));
+            world.again(&pods);
+            world.take(&web(1));
+            world.take(&web(2));
+        });
+        assert_eq!(anew, ["web-1", "web-2"]);
+    }
+}

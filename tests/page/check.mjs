@@ -171,6 +171,8 @@ const scenarios = {
     first.child.kill("SIGTERM");
     await first.over;
     await page.locator("#link", { hasText: /^connection lost since \d/ }).waitFor();
+    const glance = await page.evaluate(() => getComputedStyle(document.querySelector("#sum"), "::after").content);
+    check("what is not known any more is not said to be so", glance.includes("last known"), glance);
     await shot(page, "lost");
     await well(page, "a page without its server");
     const second = await demo(binary, port, "--speed", "1.5");
@@ -327,7 +329,7 @@ const scenarios = {
       uid: "u<b>\"'", kind: nasty, label: nasty, namespace: nasty, name: nasty, policy: nasty, verdict: "Failed<b>", status: "False",
       reason: nasty, message: nasty.repeat(8), since: 1, ready: 0, total: 1, stalled: true, reconciling: true,
     };
-    const node = { depth: 0, kind: nasty, label: nasty, namespace: nasty, name: nasty, verdict: "Failed", reason: nasty, detail: nasty, since: 1 };
+    const node = { depth: 0, kind: nasty, label: nasty, namespace: nasty, name: nasty, verdict: "Failed", reason: nasty, detail: nasty, since: 1, sinceFrom: nasty };
     const page = await look(running.url, DESK, async (page) => {
       page.on("dialog", (dialog) => { page.faults.push(`dialog ${dialog.message()}`); dialog.dismiss(); });
       const json = (body) => (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify(body) });
@@ -342,12 +344,19 @@ const scenarios = {
       await page.route(/\/branch\?/, json({
         verdict: "Failed", reason: nasty, detail: nasty, branch: nasty, rule: nasty, created: nasty, deleted: nasty, finalizers: [nasty],
         conditions: [{ type: nasty, status: nasty, reason: nasty, message: nasty, lastTransitionTime: nasty }],
+        holders: [{ finalizer: nasty, since: nasty, likely: nasty, waitsFor: nasty, manager: nasty, release: nasty, warning: nasty }],
+      }));
+      await page.route(/\/around\?/, json({
+        owns: [{ object: nasty, says: nasty }], notRead: [`${nasty}: ${nasty}`],
+        events: [{ at: nasty, type: "Warning", reason: nasty, about: nasty, from: nasty, message: nasty, count: 3 }],
       }));
     });
     await page.locator("#rows a").click();
     await page.locator("#tree").scrollIntoViewIfNeeded();
     await page.locator("[role=treeitem]").nth(1).click();
-    await page.locator("#object code").first().waitFor();
+    for (const part of ["Why", "Held by", "In detail", "Events", "Not read", "Conditions"]) {
+      await page.locator("#object section", { hasText: part }).first().waitFor();
+    }
     const found = await page.evaluate(() => ({
       markup: document.querySelectorAll("main img, main script, main b:not(button b), [onerror]").length,
       text: document.querySelector("main").textContent,

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use kube::KubeSchema;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::policy::{KindRef, LabelSelector};
 
@@ -34,12 +34,32 @@ pub struct ChildSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignore: Option<IgnoreSpec>,
     /// How many of them must be ready: `all`, a number, or a percentage.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^(all|[0-9]{1,6}|[0-9]{1,3}%)$"))]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "number_or_text")]
+    #[schemars(schema_with = "quorum")]
     pub quorum: Option<String>,
     /// How they are judged: by Rollcall's own rules, unless this says otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<ReadyRule>,
+}
+
+/// YAML makes a number of `2` and a text of `50%`.
+fn quorum(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "x-kubernetes-int-or-string": true, "nullable": true, "pattern": "^(all|[0-9]{1,6}|[0-9]{1,3}%)$",
+    })
+}
+
+fn number_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "all, a number, or a percentage")]
+    enum Either {
+        Number(i64),
+        Text(String),
+    }
+    Ok(Option::<Either>::deserialize(deserializer)?.map(|either| match either {
+        Either::Number(number) => number.to_string(),
+        Either::Text(text) => text,
+    }))
 }
 
 /// How children are found.

@@ -7,12 +7,14 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use rustc_hash::FxHashSet;
+use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tracing::{debug, warn};
 use watcher::reflector::Reflector;
 use watcher::{ApiKind, Cause, Feed, LookError, Parent, look, look_all, wire::Child};
 
-use crate::core::{Ahead, Below, Read, below, reads};
+use crate::core::below::{self, At};
+use crate::core::{Ahead, Below, Read, reads};
 use crate::kinds::{Followed, Known};
 use crate::metrics::Metrics;
 
@@ -55,8 +57,8 @@ impl Looker {
                 _ = ticks.tick(), if !queue.is_empty() || !below.is_empty() => {
                     self.metrics.resync_reads.inc();
                     // What explains the last read comes before the next: the queue may be long.
-                    if let Some(below) = below.pop_front() {
-                        self.look_below(&below).await;
+                    if let Some(one) = below.pop_front() {
+                        below.extend(self.look_below(one).await);
                     } else if let Some(read) = queue.pop_front() {
                         queued.remove(&read);
                         let found = self.read(&read).await;
@@ -114,9 +116,14 @@ impl Looker {
         }
     }
 
-    /// Looks at the pods of a workload that is not ready.
-    async fn look_below(&self, below: &Below) {
-        let Below { owner, namespace, name, selector, limits } = below;
+    /// Looks at the pods of a workload that is not ready, or at its Events; where to look next, if that tells nothing.
+    async fn look_below(&self, below: Below) -> Option<Below> {
+        let Below { owner, namespace, name, uid, selector, at, limits } = &below;
+        if *at == At::Events {
+            let found = self.events(namespace, uid).await;
+            self.reflector.refine(*owner, found.and_then(|events| below::refused(&events, uid, limits)));
+            return None;
+        }
         let pods = ApiKind {
             group: String::new(),
             version: "v1".to_owned(),
@@ -126,9 +133,22 @@ impl Looker {
             has_status: true,
         };
         match look_all::<Child>(&self.client, &pods, Some(namespace), Some(selector)).await {
+            Ok(pods) if *at == At::PodsThenEvents && !pods.iter().any(|pod| below::is_of(pod, name)) => {
+                return Some(Below { at: At::Events, ..below });
+            }
             Ok(pods) => _ = self.reflector.refine(*owner, below::cause(&pods, name, limits)),
             Err(error) => complain(&error),
         }
+        None
+    }
+
+    /// What was said of pods that could not be created. Whoever may not list Events does without.
+    async fn events(&self, namespace: &str, uid: &str) -> Option<Value> {
+        let chosen = format!("involvedObject.uid={uid},reason=FailedCreate");
+        let path = format!("/api/v1/namespaces/{namespace}/events?fieldSelector={chosen}&limit=50");
+        let request = http::Request::get(path).body(Vec::new()).ok()?;
+        let answer = self.client.request::<Value>(request).await;
+        answer.inspect_err(|error| debug!(%error, "Events of a workload without pods")).ok()
     }
 
     /// After a while: is what was read live still only known from there?

@@ -160,15 +160,17 @@ pub fn needs(policies: &[Compiled], crds: &Crds) -> Vec<Need> {
             read.entry("").or_default().insert("namespaces".to_owned());
         }
     }
-    let workloads = policies.iter().flat_map(|p| &p.groups).map(|g| Kind::of(&g.kind.group, &g.kind.kind));
+    let kinds = || policies.iter().flat_map(|p| &p.groups).map(|g| Kind::of(&g.kind.group, &g.kind.kind));
     let watches_pods = read.get("").is_some_and(|core| core.contains("pods"));
     // Live, now and then: they tell why a workload is not ready.
-    let pods = workloads.into_iter().any(Kind::owns_pods) && !watches_pods;
+    let pods = kinds().any(Kind::owns_pods) && !watches_pods;
     let pods =
         pods.then(|| Need { group: String::new(), resources: vec!["pods".to_owned()], verbs: &["list"] });
-    // Now and then, of one object: they tell how a Job ended that nobody saw end.
+    // Now and then, of one object: they tell how a Job ended that nobody saw end, and why pods could not be created where no
+    // condition does.
     let ends = || Need { group: String::new(), resources: vec!["events".to_owned()], verbs: &["list"] };
-    let ends = policies.iter().any(Compiled::remembers).then(ends);
+    let told_by_events = |kind: Kind| matches!(kind, Kind::StatefulSet | Kind::DaemonSet | Kind::Job);
+    let ends = (policies.iter().any(Compiled::remembers) || kinds().any(told_by_events)).then(ends);
     let need = |verbs| {
         move |(group, kinds): (&str, BTreeSet<String>)| Need {
             group: group.to_owned(),
@@ -291,7 +293,10 @@ mod tests {
             let home = |role: &&&str| role.contains("kind: Role\n") && role.contains("namespace: home\n");
             assert!(records.iter().all(home), "{printed}");
             let ends = "apiGroups: [\"\"]\n    resources: [events]\n    verbs: [list]\n";
-            assert_eq!(printed.contains(ends), remembers, "{printed}");
+            assert!(printed.contains(ends), "how it ended, and why it has no pod: {printed}");
+            let web = serde_json::json!([{ "kind": { "group": "apps", "kind": "Deployment" } }]);
+            let printed = yaml(&[policy(&web).expect("a policy")], &Crds::default(), &[], &subject);
+            assert!(!printed.contains(ends), "a Deployment says so itself: {printed}");
         }
     }
 

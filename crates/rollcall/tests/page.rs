@@ -138,7 +138,7 @@ fn a_list_is_filtered_counted_and_comes_in_pages_and_a_tree_is_whole() {
 fn five_hundred_pages_hear_what_moves_and_the_service_goes_on() {
     const PAGES: usize = 500;
     let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
-    command.args(["demo", "--speed", "2", "--listen", "127.0.0.1:0"]).env_remove("TERM");
+    command.args(["demo", "--speed", "1.5", "--listen", "127.0.0.1:0"]).env_remove("TERM");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut line = String::new();

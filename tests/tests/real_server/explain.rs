@@ -4,7 +4,7 @@ use std::process::Command;
 
 use acceptance::crd::Crd;
 use acceptance::kind::Address;
-use acceptance::objects::{deployment, job, owned_by};
+use acceptance::objects::{deployment, job, owned_by, playing};
 use acceptance::scene::Scene;
 use acceptance::wish::{Wish, gone, says};
 use anyhow::{Context, Result};
@@ -70,8 +70,13 @@ async fn a_quota_that_is_used_up_is_named() -> Result<()> {
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     scene.until("Deployment/web", says("ReplicaFailure", "True")).await?;
     let (_, told) = explained(&scene).await?;
-    let owns = told["causes"][0]["owns"].to_string();
-    assert!(owns.contains("exceeded quota: small"), "{told:#}");
+    let cause = &told["causes"][0];
+    assert!(cause["owns"].to_string().contains("exceeded quota: small"), "{told:#}");
+    assert!(
+        cause["changes"].to_string().contains("its pods being created: what refuses them is a quota"),
+        "{told:#}"
+    );
+    assert!(cause["tries"].to_string().contains("describe resourcequota"), "{told:#}");
     Ok(())
 }
 
@@ -121,5 +126,110 @@ pub(crate) fn shell(scene: &Scene, command: &str) -> Result<()> {
         .context("failed to run a shell")?;
     let errors = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(output.status.success(), "{command}: {errors}");
+    Ok(())
+}
+
+/// What `explain` prints for people.
+async fn page(scene: &Scene, object: &str, more: &[&str]) -> Result<String> {
+    let object = format!("{object}.{}/db", scene.group);
+    let (_, out, err) = run(scene, &[&["explain", &object], more].concat()).await?;
+    eprintln!("{out}{err}");
+    Ok(out)
+}
+
+/// The one pod of an app, as `Pod/NAME`.
+async fn pod_of(scene: &Scene, app: &str) -> Result<String> {
+    scene.until_pods(app, 1).await?;
+    let (pods, _) =
+        scene.admin.list(&scene.kind("Pod"), &scene.name, &format!("labelSelector=app={app}")).await?;
+    Ok(format!("Pod/{}", pods[0]["metadata"]["name"].as_str().context("a pod without a name")?))
+}
+
+fn tells(page: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(page.contains(part), "no {part:?} in:\n{page}");
+    }
+}
+
+#[tokio::test]
+async fn a_crash_loop_and_an_image_that_cannot_be_pulled_are_explained_by_their_containers() -> Result<()> {
+    let scene = Scene::set("explain-pods").await?;
+    let db = database(&scene).await?;
+    scene.create(owned_by(&db, playing("crash", deployment("web", 1)))).await?;
+    scene.create(owned_by(&db, playing("hold", deployment("shop", 1)))).await?;
+    let web = pod_of(&scene, "web").await?;
+    scene
+        .until(&web, Wish::new("crash-looping", |pod| pod["status"].to_string().contains("CrashLoop")))
+        .await?;
+    let shop = pod_of(&scene, "shop").await?;
+    scene.until(&shop, says("PodScheduled", "True")).await?;
+    let state = json!({ "waiting": { "reason": "ImagePullBackOff", "message": "Back-off pulling image \"example.com/shop:2\"" } });
+    let main = json!([{ "name": "main", "image": "example.com/shop:2", "imageID": "", "ready": false, "restartCount": 0, "state": state }]);
+    scene.change_status(&shop, json!({ "containerStatuses": main })).await?;
+    let told = page(&scene, "database", &[]).await?;
+    let (web, shop) = (web.trim_start_matches("Pod/"), shop.trim_start_matches("Pod/"));
+    tells(
+        &told,
+        &[
+            "container main waits: CrashLoopBackOff",
+            "before that it ended with code 1 (Error)",
+            &format!("changes   container main of Pod {web} staying up"),
+            &format!("try       kubectl -n {} logs pod/{web} -c main --previous", scene.name),
+            "container main waits: ImagePullBackOff: Back-off pulling image \"example.com/shop:2\"",
+            "changes   an image for container main that can be pulled",
+            &format!("try       kubectl -n {} describe pod {shop}", scene.name),
+        ],
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_claim_that_waits_is_explained_by_itself_and_by_the_pod_that_wants_it() -> Result<()> {
+    let scene = Scene::set("explain-claim").await?;
+    let db = database(&scene).await?;
+    let claim = json!({ "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": "data" },
+        "spec": { "accessModes": ["ReadWriteOnce"], "storageClassName": "fast", "resources": { "requests": { "storage": "1Gi" } } } });
+    scene.create(owned_by(&db, claim)).await?;
+    let mut web = deployment("web", 1);
+    web["spec"]["template"]["spec"]["volumes"] =
+        json!([{ "name": "data", "persistentVolumeClaim": { "claimName": "data" } }]);
+    scene.create(owned_by(&db, web)).await?;
+    let pod = pod_of(&scene, "web").await?;
+    scene.until(&pod, says("PodScheduled", "False")).await?;
+    let told = page(&scene, "database", &[]).await?;
+    let events = ["events", "FailedScheduling Pod web-"];
+    tells(
+        &told,
+        &["not scheduled: 0/1 nodes", "PersistentVolumeClaim data: not bound (Pending), storage class fast"],
+    );
+    tells(&told, &["changes   a node that takes the pod", "or its claims being bound"]);
+    tells(&told, &events);
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_child_that_says_nothing_and_a_condition_that_belongs_to_another_are_explained() -> Result<()> {
+    let scene = Scene::set("explain-silent").await?;
+    scene.crd(&Crd::new("Part")).await?;
+    let db = database(&scene).await?;
+    scene.create(owned_by(&db, scene.custom("Part", "part"))).await?;
+    let policy = scene.policy_manifest("db", "Database", json!({ "children": [scene.child("Part")] }));
+    let file = scene.policies_file(&[policy])?.display().to_string();
+    let told = page(&scene, "database", &["-f", &file]).await?;
+    tells(
+        &told,
+        &[
+            "1. Part",
+            "Unknown  NoSignal",
+            "rule      the conventions of custom resources",
+            "branch    no condition or field says anything",
+            "or a rule for it in the policy (children[].ready)",
+        ],
+    );
+    assert!(!told.contains("written"), "nobody else has its condition: {told}");
+    let entry = json!({ "type": "Ready", "status": "True", "reason": "OperatorSays", "message": "all good" });
+    scene.change_status("Database/db", json!({ "conditions": [entry] })).await?;
+    let told = page(&scene, "database", &["-f", &file]).await?;
+    tells(&told, &["written   no: condition Ready belongs to", "spec.condition.fallback"]);
     Ok(())
 }

@@ -43,6 +43,8 @@ async fn a_tree_needs_neither_a_service_nor_a_policy() -> Result<()> {
     let trees: Value = serde_json::from_str(&out)?;
     assert_eq!(trees[0]["children"].as_array().map(Vec::len), Some(2), "{out}");
     assert_eq!(trees[0]["children"][0]["name"], "slow", "the worst comes first");
+    let turned = "conditions[Available].lastTransitionTime";
+    assert_eq!(trees[0]["children"][1]["sinceFrom"], turned, "since when, and who says so: {out}");
     let (code, _, err) = run(&scene, &["tree", "nonsense/db"]).await?;
     assert_eq!(code, 2);
     assert!(err.contains("nonsense") && err.contains("kubectl api-resources"), "{err}");

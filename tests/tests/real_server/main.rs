@@ -29,6 +29,7 @@ mod memory;
 mod memory_kills;
 mod memory_outage;
 mod neighbours;
+mod numbers;
 mod observed;
 mod outage;
 mod page;

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use acceptance::control_plane::free_ports;
 use acceptance::crd::Crd;
-use acceptance::objects::{deployment, owned_by, uid};
+use acceptance::objects::{config_map, deployment, owned_by, uid};
 use acceptance::places;
 use acceptance::process::Process;
 use acceptance::rollcall::{Rollcall, rollcall};
 use acceptance::scene::{PATIENCE, Scene};
-use acceptance::wish::says;
+use acceptance::wish::{Wish, says};
 use anyhow::{Context, Result, ensure};
 use sandbox::{Options, Server};
 use serde_json::{Value, json};
@@ -233,5 +233,61 @@ async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
     assert!(!for_insider.iter().any(|said| said.contains("you may not")), "{for_insider:?}");
 
     look(&["token", &format!("http://127.0.0.1:{port}/"), &reader, &stranger, &scene.name]).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_object_tells_who_holds_it_what_it_owns_and_since_when() -> Result<()> {
+    let scene = Scene::set("around").await?;
+    scene.crd(&Crd::new("Site")).await?;
+    // Who remembers Jobs may list Events.
+    let jobs = json!({ "kind": { "group": "batch", "kind": "Job" }, "expect": { "min": 0 }, "afterDeletion": "remember" });
+    let children = json!([scene.child("Deployment"), scene.child("ConfigMap"), jobs]);
+    scene.policy("site", "Site", json!({ "children": children, "settle": "100ms" })).await?;
+    let running = scene.rollcall(&[]).await?;
+    let site = scene.create(scene.custom("Site", "one")).await?;
+    let mut held = config_map("held");
+    held["metadata"]["finalizers"] = json!(["argocd.argoproj.io/hook-finalizer"]);
+    scene.create(owned_by(&site, held)).await?;
+    let mut web = deployment("web", 1);
+    web["spec"]["template"]["spec"]["nodeSelector"] = json!({ "disk": "none-such" });
+    scene.create(owned_by(&site, web)).await?;
+    scene.until_pods("web", 1).await?;
+    scene.delete("ConfigMap/held").await?;
+    scene.until("Site/one", Wish::new("held", |site| site.to_string().contains("hook-finalizer"))).await?;
+
+    let one = format!("{PARENTS}/{}", uid(&site));
+    let about = |what: &str, label: &str, name: &str| {
+        format!("{one}/{what}?label={label}&namespace={}&name={name}", scene.name)
+    };
+    let (_, tree) = ask(&running, &one, "").await?;
+    let node = |name: &str| {
+        let mut nodes = tree["nodes"].as_array().into_iter().flatten();
+        nodes.find(|node| node["name"] == name).cloned().unwrap_or_default()
+    };
+    assert_eq!(node("held")["sinceFrom"], "metadata.deletionTimestamp", "{tree}");
+    assert!(node("held")["since"].is_i64() && node("web")["since"].is_i64(), "{tree}");
+    // Where its first sight took long, nobody can tell whether it was ever ready before.
+    let from = node("web")["sinceFrom"].clone();
+    assert!(from == "metadata.creationTimestamp" || from == "firstSeen", "it has never been ready: {tree}");
+
+    let (_, branch) = ask(&running, &about("branch", "ConfigMap", "held"), "").await?;
+    assert_eq!(branch["holders"][0]["likely"], "Argo CD", "{branch}");
+    let told = async {
+        loop {
+            let (_, around) = ask(&running, &about("around", "Deployment.apps", "web"), "").await?;
+            let says = |list: &str, word: &str| around[list].to_string().contains(word);
+            if says("owns", "not scheduled") && says("events", "FailedScheduling") {
+                return anyhow::Ok(around);
+            }
+            sleep(Duration::from_millis(200)).await;
+        }
+    };
+    let around = timeout(PATIENCE, told).await??;
+    assert_eq!(
+        around["notRead"],
+        json!(["ReplicaSets: Rollcall may not read it"]),
+        "what it may not is named"
+    );
     Ok(())
 }

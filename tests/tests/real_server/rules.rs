@@ -39,7 +39,7 @@ async fn phase(scene: &Scene, phase: &str) -> Result<()> {
 #[tokio::test]
 async fn expressions_decide_and_one_that_cannot_be_evaluated_is_unknown() -> Result<()> {
     let cel = json!({ "current": "status.phase == 'Up'", "failed": "status.phase == 'Broken'" });
-    let (scene, _rollcall) = judged_by("cel", &json!({ "cel": cel })).await?;
+    let (scene, rollcall) = judged_by("cel", &json!({ "cel": cel })).await?;
     // There is no status yet: to Flux, and so here, that is an error and not "in progress".
     scene.until("Database/db", says("Ready", "Unknown").and(mentions("Ready", "Shard one unknown"))).await?;
     phase(&scene, "Starting").await?;
@@ -48,6 +48,9 @@ async fn expressions_decide_and_one_that_cannot_be_evaluated_is_unknown() -> Res
     scene.until("Database/db", says("Ready", "True")).await?;
     phase(&scene, "Broken").await?;
     scene.until("Database/db", because("Ready", "ChildrenFailed")).await?;
+    // How often it was asked, and that it took its time, can be seen.
+    rollcall.until_metric("rollcall_rule_evaluations_total", &[], |times| times >= 4.0).await?;
+    rollcall.until_metric("rollcall_rule_seconds_total", &[], |took| took > 0.0).await?;
     Ok(())
 }
 

@@ -38,7 +38,7 @@ async fn the_listener_tells_life_readiness_and_numbers() -> Result<()> {
 #[tokio::test]
 async fn what_it_prints_for_the_cluster_is_what_the_server_takes() -> Result<()> {
     let scene = Scene::set("printed").await?;
-    for (name, printed) in [("crd", rollcall(&["crd"])?), ("rbac", rollcall(&["rbac"])?)] {
+    for (name, printed) in [("crd", rollcall(&["crd"])?), ("rbac", rollcall(&["rbac", "-n", &scene.name])?)] {
         let file = scene.folder.join(name);
         std::fs::write(&file, printed)?;
         let args = ["apply", "--dry-run=server", "--validate=strict", "-f", &file.to_string_lossy()];

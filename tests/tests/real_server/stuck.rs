@@ -116,18 +116,35 @@ async fn a_claim_that_nobody_binds_makes_itself_and_what_waits_for_it_stuck_unti
     Ok(())
 }
 
-#[tokio::test]
-async fn a_quota_that_is_used_up_makes_its_workload_fail_and_then_stuck_in_its_own_words() -> Result<()> {
-    let (scene, _running, db) = limited("noquota", &["Deployment"]).await?;
+/// No pod is admitted any more.
+async fn no_pods(scene: &Scene) -> Result<()> {
     let quota = json!({ "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "small", "namespace": scene.name },
         "spec": { "hard": { "pods": "0" } } });
     let quota = scene.admin.create(&quota).await?;
     let counted = Wish::new("counted", |quota| quota["status"]["hard"]["pods"] == "0");
     scene.until_at(&Address::of(&quota)?, &counted).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_quota_that_is_used_up_makes_its_workload_fail_and_then_stuck_in_its_own_words() -> Result<()> {
+    let (scene, _running, db) = limited("noquota", &["Deployment"]).await?;
+    no_pods(&scene).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     let failed = because("Ready", "ChildrenFailed").and(mentions("Ready", "exceeded quota: small"));
     scene.until("Database/db", failed).await?;
     until_stuck(&scene, &["Deployment web stuck", "exceeded quota: small"]).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn where_no_condition_tells_of_a_quota_the_events_of_the_workload_do() -> Result<()> {
+    let (scene, _running, db) = limited("eventquota", &["StatefulSet", "Job"]).await?;
+    no_pods(&scene).await?;
+    scene.create(owned_by(&db, stateful_set("store", 1))).await?;
+    scene.create(owned_by(&db, job("seed"))).await?;
+    let both = ["Job seed stuck", "StatefulSet store stuck", "Event FailedCreate", "exceeded quota: small"];
+    until_stuck(&scene, &both).await?;
     Ok(())
 }
 

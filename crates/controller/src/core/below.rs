@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use aggregator::ObjectId;
-use readiness::{Assessment, Kind, Level, Limits, Reason, assess};
+use readiness::{Assessment, Kind, Level, Limits, Reason, Text, Verdict, assess};
 use serde::Deserialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 use watcher::plan::Interest;
 use watcher::reflector::{Refined, Reflector};
+use watcher::status::time;
 use watcher::wire::Child;
 
 /// The pods of a workload that is not ready.
@@ -19,10 +21,25 @@ pub struct Below {
     pub namespace: String,
     /// What it is called.
     pub name: String,
+    /// Its uid.
+    pub uid: String,
     /// How its pods are found: a label selector.
     pub selector: String,
+    /// Where to look.
+    pub at: At,
     /// From when on a pod is stuck.
     pub limits: Limits,
+}
+
+/// What is looked at below a workload, or around it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum At {
+    /// Its pods. Where there are none, its own conditions say why.
+    Pods,
+    /// Its pods, and where there are none, its Events: no condition of this kind says why they could not be created.
+    PodsThenEvents,
+    /// Its Events.
+    Events,
 }
 
 #[derive(Deserialize)]
@@ -60,7 +77,26 @@ pub fn below(reflector: &Reflector, interest: &Interest, child: &Child, object: 
     let selector = unready.then(|| selector(object)).flatten()?;
     let limits = interest.lenses.first()?.limits;
     let (namespace, name) = (child.meta.namespace.to_string(), child.meta.name.to_string());
-    Some(Below { owner, namespace, name, selector, limits })
+    let silent = matches!(interest.judge, Kind::StatefulSet | Kind::DaemonSet | Kind::Job);
+    let at = if silent { At::PodsThenEvents } else { At::Pods };
+    Some(Below { owner, namespace, name, uid: child.meta.uid.to_string(), selector, at, limits })
+}
+
+/// What its controller says of pods that it could not create, as with a quota that is used up; the oldest word, so that the
+/// next try says the same.
+pub fn refused(events: &Value, uid: &str, limits: &Limits) -> Option<Refined> {
+    let about = |event: &&Value| event["involvedObject"]["uid"] == uid && event["reason"] == "FailedCreate";
+    let dated = |event: &Value| {
+        let since = time::parse(event["metadata"]["creationTimestamp"].as_str()?)?;
+        Some((since, event["message"].as_str()?.to_owned()))
+    };
+    let events = events["items"].as_array().into_iter().flatten().filter(about);
+    let (since, message) = events.filter_map(dated).min()?;
+    let reason = Reason::ReplicaFailure(Text::foreign(&format!("FailedCreate: {message}")));
+    let stuck = Verdict { level: Level::Stuck, reason: reason.clone() };
+    let then = Some(Box::new((since + limits.pending, stuck)));
+    let assessment = Assessment { verdict: Verdict { level: Level::Progressing, reason }, then };
+    Some(Refined { name: "Event".into(), assessment })
 }
 
 /// The label selector of a workload, as the API reads it.
@@ -115,7 +151,7 @@ fn explains(assessment: &Assessment) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     fn pod(name: &str, status: &Value) -> Child {
         let owner = json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d", "uid": "r", "controller": true });
@@ -150,6 +186,33 @@ mod tests {
         assert_eq!(cause(&[pod("b", &ready), leaving], "web", &Limits::default()), None);
         // It carries the same labels, but belongs to another.
         assert_eq!(cause(&[pod("a", &waiting("ErrImagePull"))], "api", &Limits::default()), None);
+    }
+
+    #[test]
+    fn what_could_not_be_created_is_told_in_the_words_of_the_first_try_and_is_stuck_beyond_the_limit() {
+        let event = |uid: &str, at: &str, reason: &str, message: &str| {
+            json!({ "involvedObject": { "uid": uid }, "reason": reason, "message": message,
+                "metadata": { "creationTimestamp": format!("2026-01-01T00:0{at}Z") } })
+        };
+        let events = json!({ "items": [
+            event("u", "2:00", "FailedCreate", "pods \"b\" is forbidden: exceeded quota: small"),
+            event("u", "1:00", "FailedCreate", "pods \"a\" is forbidden: exceeded quota: small"),
+            event("u", "0:00", "SuccessfulCreate", "created pod a"),
+            event("other", "0:00", "FailedCreate", "another one's"),
+        ] });
+        let found = refused(&events, "u", &Limits::default()).unwrap();
+        assert!(
+            found
+                .assessment
+                .verdict
+                .reason
+                .to_string()
+                .contains("pods \"a\" is forbidden: exceeded quota: small")
+        );
+        let (at, then) = *found.assessment.then.unwrap();
+        assert_eq!((at.to_string(), then.level), ("2026-01-01T00:11:00Z".to_owned(), Level::Stuck));
+        assert_eq!(refused(&events, "nobody", &Limits::default()), None);
+        assert_eq!(refused(&json!("odd"), "u", &Limits::default()), None);
     }
 
     #[test]

@@ -64,13 +64,7 @@ fn remote(url: &str, parsed: &Url) -> anyhow::Result<Opened> {
         .context("not the URL of an object store: s3://bucket/prefix, gs://…, az://…, file:///folder")?;
     let objects: Arc<dyn ObjectStore> = match scheme {
         ObjectStoreScheme::AmazonS3 => s3(AmazonS3Builder::from_env(), url)?,
-        ObjectStoreScheme::GoogleCloudStorage => Arc::new(
-            GoogleCloudStorageBuilder::from_env()
-                .with_url(url)
-                .with_retry(retry())
-                .with_http_connector(Transport)
-                .build()?,
-        ),
+        ObjectStoreScheme::GoogleCloudStorage => gs(GoogleCloudStorageBuilder::from_env(), url)?,
         ObjectStoreScheme::MicrosoftAzure => Arc::new(
             MicrosoftAzureBuilder::from_env()
                 .with_url(url)
@@ -84,6 +78,14 @@ fn remote(url: &str, parsed: &Url) -> anyhow::Result<Opened> {
 }
 
 pub(super) fn s3(builder: AmazonS3Builder, url: &str) -> object_store::Result<Arc<dyn ObjectStore>> {
+    let builder = builder.with_url(url).with_retry(retry()).with_http_connector(Transport);
+    Ok(Arc::new(builder.build()?))
+}
+
+pub(super) fn gs(
+    builder: GoogleCloudStorageBuilder,
+    url: &str,
+) -> object_store::Result<Arc<dyn ObjectStore>> {
     let builder = builder.with_url(url).with_retry(retry()).with_http_connector(Transport);
     Ok(Arc::new(builder.build()?))
 }

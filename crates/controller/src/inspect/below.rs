@@ -28,6 +28,28 @@ pub struct Owned {
     /// Its Events belong to the story.
     #[serde(skip)]
     pub uid: String,
+    /// What kind of trouble that is, where it is one that much can be said about.
+    #[serde(skip)]
+    pub trouble: Option<Trouble>,
+}
+
+/// Kinds of trouble that ask for different things.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trouble {
+    /// A container ends again and again, or has ended.
+    Ends(String),
+    /// The image of a container cannot be had.
+    Image(String),
+    /// What a container is made from is not there: a ConfigMap, a Secret.
+    Config(String),
+    /// A container runs, and its probe says no.
+    Probe(String),
+    /// No node takes the pod.
+    Unscheduled,
+    /// The claim is not bound.
+    Unbound,
+    /// Pods cannot be created.
+    NotCreated,
 }
 
 /// Looks below an object of Kubernetes' own; nothing below any other.
@@ -81,13 +103,14 @@ fn worst<'p>(pods: &[&'p Parent], limits: &Limits) -> Vec<&'p Parent> {
 
 fn told(pod: &Parent, limits: &Limits) -> Owned {
     let value: Value = serde_json::from_str(pod.text.get()).unwrap_or_default();
-    let parts: Vec<String> = containers(&value).into_iter().map(|part| part.says).collect();
+    let parts = containers(&value);
     let says = if parts.is_empty() {
         assess(Kind::Pod, &pod.child.facts, limits).verdict.reason.to_string()
     } else {
-        parts.join("; ")
+        parts.iter().map(|part| &*part.says).collect::<Vec<_>>().join("; ")
     };
-    Owned { object: format!("Pod {}", pod.child.meta.name), says, uid: pod.child.meta.uid.to_string() }
+    let (object, uid) = (format!("Pod {}", pod.child.meta.name), pod.child.meta.uid.to_string());
+    Owned { object, says, uid, trouble: parts.into_iter().find_map(|part| part.trouble) }
 }
 
 /// What a pod says of its scheduling and its containers.
@@ -96,18 +119,19 @@ fn containers(pod: &Value) -> Vec<Owned> {
     let mut parts = Vec::new();
     for condition in list(&status["conditions"]) {
         if condition["type"] == "PodScheduled" && condition["status"] == "False" {
-            parts.push(format!("not scheduled: {}", text(&condition["message"])));
+            let says = format!("not scheduled: {}", text(&condition["message"]));
+            parts.push((says, Some(Trouble::Unscheduled)));
         }
     }
     for container in list(&status["initContainerStatuses"]).chain(list(&status["containerStatuses"])) {
-        parts.extend(container_says(container));
+        parts.extend(container_says(container).map(|says| (says, trouble(container))));
     }
     if let Some(message) = status["message"].as_str() {
-        parts.push(format!("{}: {message}", text(&status["reason"])));
+        parts.push((format!("{}: {message}", text(&status["reason"])), None));
     }
     parts.truncate(PARTS);
     let object = format!("Pod {}", text(&pod["metadata"]["name"]));
-    let owned = |says| Owned { object: object.clone(), says, uid: String::new() };
+    let owned = |(says, trouble)| Owned { object: object.clone(), says, uid: String::new(), trouble };
     parts.into_iter().map(owned).collect()
 }
 
@@ -134,6 +158,23 @@ fn container_says(container: &Value) -> Option<String> {
     Some(format!("container {name} {now}{again}{before}"))
 }
 
+/// What kind of trouble it is in; the words are those of the kubelet.
+fn trouble(container: &Value) -> Option<Trouble> {
+    let (name, state) = (text(&container["name"]), &container["state"]);
+    let waits = state["waiting"]["reason"].as_str().unwrap_or_default();
+    if waits.contains("Image") || waits == "RegistryUnavailable" {
+        return Some(Trouble::Image(name));
+    }
+    if waits == "CreateContainerConfigError" {
+        return Some(Trouble::Config(name));
+    }
+    let ended = !state["terminated"].is_null() || !container["lastState"]["terminated"].is_null();
+    if waits == "CrashLoopBackOff" || ended {
+        return Some(Trouble::Ends(name));
+    }
+    (!state["running"].is_null()).then_some(Trouble::Probe(name))
+}
+
 /// Claims of a pod that are not bound.
 async fn claims(ask: &mut Ask, namespace: &str, pod: &Value) -> Vec<Owned> {
     let mut found = Vec::new();
@@ -152,7 +193,8 @@ async fn claims(ask: &mut Ask, namespace: &str, pod: &Value) -> Vec<Owned> {
 fn unbound(name: &str, claim: Option<&Value>) -> Option<Owned> {
     let object = format!("PersistentVolumeClaim {name}");
     let Some(claim) = claim else {
-        return Some(Owned { object, says: "not found, or not to be read".to_owned(), uid: String::new() });
+        let says = "not found, or not to be read".to_owned();
+        return Some(Owned { object, says, uid: String::new(), trouble: Some(Trouble::Unbound) });
     };
     let phase = text(&claim["status"]["phase"]);
     if phase == "Bound" {
@@ -163,6 +205,7 @@ fn unbound(name: &str, claim: Option<&Value>) -> Option<Owned> {
         object,
         says: format!("not bound ({phase}), storage class {class}"),
         uid: text(&claim["metadata"]["uid"]),
+        trouble: Some(Trouble::Unbound),
     })
 }
 
@@ -184,6 +227,7 @@ fn failure(set: &Value) -> Option<Owned> {
         object: format!("ReplicaSet {}", text(&set["metadata"]["name"])),
         says: format!("{}: {}", text(&failed["reason"]), text(&failed["message"])),
         uid: text(&set["metadata"]["uid"]),
+        trouble: Some(Trouble::NotCreated),
     })
 }
 
@@ -220,6 +264,24 @@ mod tests {
         assert_eq!(says(&json!({ "conditions": [scheduled] })), ["not scheduled: 0/3 nodes are available"]);
         let well = json!({ "name": "main", "ready": true, "state": { "running": {} } });
         assert!(says(&json!({ "containerStatuses": [well] })).is_empty());
+    }
+
+    #[test]
+    fn the_kind_of_trouble_is_told_by_the_words_of_the_kubelet() {
+        let of = |state: Value, last: Value| {
+            trouble(&json!({ "name": "main", "state": state, "lastState": last }))
+        };
+        let waits = |reason: &str| of(json!({ "waiting": { "reason": reason } }), json!({}));
+        let main = || "main".to_owned();
+        for reason in ["ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"] {
+            assert_eq!(waits(reason), Some(Trouble::Image(main())), "{reason}");
+        }
+        assert_eq!(waits("CrashLoopBackOff"), Some(Trouble::Ends(main())));
+        assert_eq!(waits("CreateContainerConfigError"), Some(Trouble::Config(main())));
+        assert_eq!(waits("ContainerCreating"), None);
+        let ended = json!({ "terminated": { "exitCode": 1 } });
+        assert_eq!(of(json!({ "running": {} }), ended), Some(Trouble::Ends(main())));
+        assert_eq!(of(json!({ "running": {} }), json!({})), Some(Trouble::Probe(main())));
     }
 
     #[test]

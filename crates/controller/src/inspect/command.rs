@@ -31,6 +31,11 @@ impl Object<'_> {
         format!("kubectl{} {verb} {} {}", self.scope(), quoted(&self.resource()), quoted(self.name))
     }
 
+    /// `kubectl -n shop describe resourcequota`: all of the kind.
+    pub fn all(&self, verb: &str) -> String {
+        format!("kubectl{} {verb} {}", self.scope(), quoted(&self.resource()))
+    }
+
     /// `kubectl -n shop logs job/seed`
     pub fn logs(&self, how: &str) -> String {
         let what = quoted(&format!("{}/{}", self.kind.to_lowercase(), self.name));

@@ -274,9 +274,9 @@ impl Metrics {
             )?,
             rule_time: make.seconds(
                 "rule_seconds_total",
-                "Time that the CEL and Lua of policies took; the native rules are not in it.",
+                "Time that rules of policies took (CEL, Lua, a peer's); the native rules are not in it.",
             )?,
-            rule_calls: make.counter("rule_evaluations_total", "How often the CEL and Lua of policies were asked.")?,
+            rule_calls: make.counter("rule_evaluations_total", "How often rules of policies were asked.")?,
             rows: make.gauge("reflector_objects", "Objects held in memory.")?,
             registry,
             export,

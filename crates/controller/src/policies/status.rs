@@ -13,7 +13,7 @@ use readiness::Time;
 use tracing::{debug, warn};
 use watcher::status::{MANAGER, time};
 
-use super::{Found, InUse, Refused};
+use super::{Found, InUse, Refused, belongs_to_others};
 use crate::clock::ServerClock;
 use crate::lease::Mandate;
 use crate::snapshot::{PolicyNumbers, Snapshot};
@@ -140,7 +140,13 @@ fn accepted(refused: Option<&Refused>, used: Option<&InUse>) -> (bool, &'static 
     match (refused, used) {
         (Some(Refused { reason, why }), _) => (false, reason, why.clone()),
         (None, Some(used)) if used.compiled.shadow => {
-            (true, "Shadow", "computed and exported, nothing is written".to_owned())
+            let parent = &used.compiled.parent;
+            let whose = if belongs_to_others(&parent.group) {
+                format!("the status of a {} is not for others to write: ", parent.kind)
+            } else {
+                String::new()
+            };
+            (true, "Shadow", format!("{whose}computed and exported, nothing is written"))
         }
         (None, _) => (true, "Accepted", String::new()),
     }

@@ -7,7 +7,7 @@ use futures::StreamExt;
 use futures::stream::{BoxStream, SelectAll};
 use tokio::time::{Instant, timeout, timeout_at};
 use watcher::wire::Child;
-use watcher::{ApiKind, Cause, Event, FollowOptions, Parent, Seed, follow};
+use watcher::{ApiKind, Cause, Event, FollowOptions, Parent, Seed, Trouble, follow};
 
 use super::gather::{Cluster, Place};
 
@@ -17,6 +17,9 @@ const QUIET: Duration = Duration::from_millis(150);
 const CAP: Duration = Duration::from_secs(1);
 /// Some verdicts change by the clock alone.
 const TICK: Duration = Duration::from_secs(5);
+
+/// Connections break and are made anew; only what lasts longer is worth a word.
+const BRIEF: Duration = Duration::from_secs(3);
 
 /// Everything that a cluster's policies are about, kept up to date.
 pub(super) struct Following {
@@ -32,6 +35,8 @@ struct Held {
     coming: Option<BTreeMap<Box<str>, Parent>>,
     /// The first list is through, or there will be none.
     through: bool,
+    /// Why nothing new is known of it, and since when.
+    trouble: Option<(Instant, Trouble)>,
 }
 
 impl Following {
@@ -47,7 +52,7 @@ impl Following {
             } else {
                 follow::<Child>(client, &api, namespace, options).map(move |event| (at, lean(event))).boxed()
             });
-            kinds.push(Held { api, objects: BTreeMap::new(), coming: None, through: false });
+            kinds.push(Held { api, objects: BTreeMap::new(), coming: None, through: false, trouble: None });
         }
         Following { events, kinds }
     }
@@ -83,8 +88,30 @@ impl Following {
         self.kinds.iter().flat_map(|kind| kind.objects.values()).collect()
     }
 
+    /// Why what is known may be old, where that is so for longer than it takes to connect again.
+    pub(super) fn trouble(&self) -> Option<String> {
+        let mut lasting = self.kinds.iter().filter_map(|kind| kind.trouble.as_ref());
+        let (_, trouble) = lasting.find(|(since, _)| since.elapsed() >= BRIEF)?;
+        Some(match trouble.cause {
+            Cause::Unauthorized => {
+                "the cluster does not accept these credentials any more (401); what is shown may be old"
+                    .to_owned()
+            }
+            _ => format!("the cluster does not answer ({}); what is shown may be old", trouble.detail),
+        })
+    }
+
     fn take(&mut self, cluster: &mut Cluster, at: usize, event: Event<Parent>) -> bool {
         let Some(held) = self.kinds.get_mut(at) else { return false };
+        match &event {
+            Event::Trouble(trouble) if speaks(trouble.cause) => {
+                let since = held.trouble.take().map_or_else(Instant::now, |(since, _)| since);
+                held.trouble = Some((since, trouble.clone()));
+            }
+            // A list that begins has not been answered yet.
+            Event::Trouble(_) | Event::Init => {}
+            _ => held.trouble = None,
+        }
         let typed = |object: Parent| object.typed(&held.api.api_version(), &held.api.kind);
         match event {
             Event::Init => held.coming = Some(BTreeMap::new()),
@@ -119,6 +146,14 @@ impl Following {
         }
         false
     }
+}
+
+/// Something that a person would want to know of while waiting.
+fn speaks(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::Unauthorized | Cause::Connection | Cause::Stalled | Cause::ServerError | Cause::Throttled
+    )
 }
 
 /// The same without the text of the object.

@@ -89,7 +89,7 @@ fn age(moments: &Moments, now: Time) -> Option<(i64, i64)> {
 async fn watch(cluster: &mut Cluster, targets: &[Target], args: &TreeArgs) -> anyhow::Result<ExitCode> {
     let live = Look::of_this_process(false).live && args.output == Output::Table;
     let mut following = Following::new(cluster).await;
-    let (mut told, mut code) = (None, 2);
+    let (mut told, mut code, mut lost) = (None, 2, String::new());
     let mut resized = signal(SignalKind::window_change())?;
     loop {
         tokio::select! { biased;
@@ -107,6 +107,14 @@ async fn watch(cluster: &mut Cluster, targets: &[Target], args: &TreeArgs) -> an
         code = forest::code(&shown);
         // Ages tick on a terminal; a file is told what changed.
         let undated = forest::text(&shown, args.output, &|_| None)?;
+        let trouble = following.trouble().map_or(String::new(), |trouble| {
+            let room = Look::width().unwrap_or(usize::MAX);
+            crate::text::wrap(&trouble, room, 3).join("\n") + "\n"
+        });
+        if !live && trouble != lost {
+            say(if trouble.is_empty() { "the cluster answers again" } else { trouble.trim_end() });
+        }
+        lost.clone_from(&trouble);
         if live || told.as_ref() != Some(&undated) {
             let before = if live {
                 CLEAR
@@ -116,7 +124,7 @@ async fn watch(cluster: &mut Cluster, targets: &[Target], args: &TreeArgs) -> an
                 ""
             };
             let text = forest::text(&shown, args.output, &|node| age(&moments(node), now))?;
-            let text = if live { within(&text, Look::height()) } else { text };
+            let text = if live { within(&(trouble + &text), Look::height()) } else { text };
             if !put(&(before.to_owned() + &text))? {
                 return Ok(ExitCode::from(code));
             }

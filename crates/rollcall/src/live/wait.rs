@@ -69,6 +69,7 @@ pub(crate) async fn wait(cluster: &ClusterArgs, args: &WaitArgs) -> anyhow::Resu
         let found = pick(trees, &targets);
         let (text, word, code) = match look(&found, &targets) {
             Seen::Waiting(why) => {
+                let why = following.trouble().map_or(why.clone(), |trouble| format!("{trouble}; {why}"));
                 line.show(&why);
                 last = why;
                 continue;

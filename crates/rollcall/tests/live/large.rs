@@ -51,10 +51,7 @@ async fn a_large_tree_shows_the_worst_counts_the_rest_and_stays_within_bounds() 
     let (code, out, cpu, peak) = measured(&cluster, &["tree", "shop/books"]).await;
     println!("{pods} pods: {cpu:.2} s CPU, {} MiB", peak / 1024);
     assert_eq!(code, Some(1), "{out}");
-    // A row for each, not an object: measured 0.9 KiB; an object has 4. And time by their number.
-    let bound = 64 * 1024 + 2 * pods as u64;
-    assert!(peak < bound, "{peak} KiB at its peak, of at most {bound}");
-    assert!(cpu < 2.0 + pods as f64 * 0.0004, "{cpu} s for {pods}");
+    within(pods, peak, cpu);
     let lines: Vec<&str> = out.lines().collect();
     assert!(lines[2].contains("Database") && lines[2].contains("Failed"), "{out}");
     assert!(lines[3].contains("CrashLoopBackOff"), "the worst comes first: {}", lines[3]);
@@ -65,4 +62,18 @@ async fn a_large_tree_shows_the_worst_counts_the_rest_and_stays_within_bounds() 
     let ends: Vec<&str> = out.lines().filter_map(|line| line.split("and ").nth(1)).collect();
     let each = format!("{} more", pods / DATABASES);
     assert_eq!(ends, [&*each, &*each, &*each, "7 more"], "{out}");
+    let (code, out, cpu, peak) = measured(&cluster, &["explain", "shop/books"]).await;
+    println!("explain: {cpu:.2} s CPU, {} MiB", peak / 1024);
+    assert!(
+        code == Some(1) && out.contains("1. Pod default/web-") && out.contains("CrashLoopBackOff"),
+        "{out}"
+    );
+    within(pods, peak, cpu);
+}
+
+/// A row for each, not an object: measured 0.9 KiB; an object has 4. And time by their number.
+fn within(pods: usize, peak: u64, cpu: f64) {
+    let bound = 64 * 1024 + 2 * pods as u64;
+    assert!(peak < bound, "{peak} KiB at its peak, of at most {bound}");
+    assert!(cpu < 2.0 + pods as f64 * 0.0004, "{cpu} s for {pods}");
 }

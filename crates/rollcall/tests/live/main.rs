@@ -6,5 +6,6 @@
 mod cluster;
 mod credentials;
 mod large;
+mod rights;
 mod terminal;
 mod watching;

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
+use sandbox::{Act, Fault};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, custom, pod};
@@ -170,4 +171,51 @@ async fn without_a_terminal_there_is_no_escape_and_a_line_for_each_change() {
     assert!(!(out.clone() + &err).contains('\u{1b}'), "{out:?} {err:?}");
     assert_eq!(err.lines().count(), 1, "one cause, one line: {err}");
     assert!(out.ends_with(": waited too long\n"), "{out}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_that_goes_away_is_named_and_comes_back() {
+    let cluster = shop("away").await;
+    let tree = Terminal::start(&cluster.rollcall(&["tree", "shop/books", "--watch"]), 100, &[]);
+    let mut wait = Terminal::start(&cluster.rollcall(&["wait", "shop/books", "--timeout", "2m"]), 100, &[]);
+    tree.until("the tree", |rows| has(rows, &["Shop", "Failed"])).await;
+    wait.until("the cause", |rows| has(rows, &["Shop books failed"])).await;
+    cluster.server.faults().add(Fault::new(Act::Answer(401, None)));
+    cluster.server.end_watches();
+    let words = "the cluster does not accept these credentials any more (401)";
+    let rows = tree.until("the trouble", |rows| has(rows, &[words])).await;
+    assert!(
+        rows[0].starts_with(words) && has(&rows, &["Shop", "Failed"]),
+        "what was known is still there: {rows:#?}"
+    );
+    wait.until("the trouble", |rows| has(rows, &[words])).await;
+    cluster.server.faults().clear();
+    heal(&cluster);
+    assert_eq!(wait.end().await.code(), Some(0));
+    let rows = tree.until("all well", |rows| has(rows, &["Shop", "Ready"])).await;
+    assert!(!has(&rows, &["401"]), "{rows:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_are_waited_for_at_once_and_one_that_has_failed_for_good_ends_it() {
+    let cluster = shop("many").await;
+    let args = ["wait", "shop/books", "shop/toys", "--for", "ready", "--timeout", "2m"];
+    let mut terminal = Terminal::start(&cluster.rollcall(&args), 100, &[]);
+    terminal.until("both", |rows| has(rows, &["0 of 2 ready; Shop books failed"])).await;
+    // One that is still to come is waited for.
+    let toys = cluster.create(&custom("Shop", "toys"));
+    let database = cluster.below(&toys, custom("Database", "toys-db"));
+    cluster.below(&database, pod("toys-0", None));
+    terminal.until("one", |rows| has(rows, &["1 of 2 ready; Shop books failed"])).await;
+    heal(&cluster);
+    assert_eq!(terminal.end().await.code(), Some(0));
+    assert_eq!(terminal.rows(), ["Shop books, Shop toys: ready"]);
+
+    let mut failed = pod("toys-1", None);
+    failed["status"] =
+        json!({ "phase": "Failed", "reason": "Evicted", "message": "the node was low on memory" });
+    cluster.below(&database, failed);
+    let (code, out, err) = cluster.run(&args).await;
+    assert_eq!(code, Some(1), "{out}{err}");
+    assert!(out.contains("Shop toys failed") && out.ends_with(": failed\n"), "{out}{err}");
 }

@@ -1,5 +1,6 @@
 //! What is kept of transitions, told in sentences.
 
+mod google;
 mod stores;
 
 use super::*;

@@ -58,7 +58,8 @@ export function counts(numbers, chosen, choose) {
   const all = VERDICTS.reduce((sum, verdict) => sum + (numbers[verdict] ?? 0), 0);
   const unwell = all - (numbers.Ready ?? 0);
   $("sum").hidden = !all;
-  $("sum").className = unwell ? "sum" : "sum well";
+  // As bad as the worst of them.
+  $("sum").className = `sum ${VERDICTS.find((verdict) => numbers[verdict]) ?? ""}`;
   $("sum").textContent = unwell ? `${unwell} of ${all} not ready` : all === 1 ? "The one is ready" : `All ${all} are ready`;
   const shown = VERDICTS.filter((verdict) => numbers[verdict]);
   $("share").replaceChildren(...shown.map((verdict) => share(verdict, numbers[verdict])));

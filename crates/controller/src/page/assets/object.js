@@ -12,7 +12,7 @@ export function object(node, found, around, close, href) {
   shut.addEventListener("click", close);
   box.replaceChildren(
     el("div", "line", el("h3", "", badge(node.verdict), " ", el("span", "kind", node.kind), " ", name(node.name)), shut),
-    el("p", "say", node.detail || node.reason, " ", since(node.since, "for ", node.sinceFrom)),
+    el("p", "say", node.verdict === "Ready" && node.detail === "ready" ? "" : node.detail || node.reason, " ", since(node.since, "for ", node.sinceFrom)),
     el("div", "parts", ...parts(node, found, around, href)),
   );
 }
@@ -30,7 +30,7 @@ function parts(node, found, around, href) {
       term("field", el("code", "", found.branch)),
       term("rule", found.rule),
       found.detail !== node.detail && term("by itself", `${found.verdict}: ${found.detail}`),
-      found.deleted && term("deleted", since(Date.parse(found.deleted), ""), " ago")),
+      found.deleted && !found.holders?.length && term("deleted", since(Date.parse(found.deleted), ""), " ago")),
     held(found.holders ?? []),
     ...beside(around),
     part("Conditions", ...found.conditions.map(condition)),
@@ -44,13 +44,15 @@ function part(title, ...terms) {
 
 /** Who holds what is being deleted. The command is for reading: the page runs nothing. */
 function held(holders) {
-  return part("Held by", ...holders.flatMap((holder) => [
+  const said = part("Held by", ...holders.flatMap((holder) => [
     term("finalizer", el("code", "tag", holder.finalizer), " ", since(Date.parse(holder.since), "for ")),
     term("likely owner", holder.likely ?? (holder.manager ? `field manager ${holder.manager}` : "not known by its name")),
     holder.likely && holder.manager && term("set by", `field manager ${holder.manager}`),
     holder.waitsFor && term("waits for", holder.waitsFor),
     term("to release", el("code", "", holder.release), el("span", "dim", holder.warning)),
   ]));
+  said?.classList.add("wide");
+  return said;
 }
 
 /** What is below it, and what Events say; while that is being read, nothing. */
@@ -59,7 +61,7 @@ function beside(around) {
   return [
     part("In detail", ...(around.owns ?? []).map((owned) => term(owned.object, owned.says))),
     part("Events", ...(around.events ?? []).map((event) =>
-      term(since(Date.parse(event.at), ""), el("b", event.type === "Warning" ? "Stuck" : "", event.reason),
+      term(since(Date.parse(event.at), ""), el("span", event.type === "Warning" ? "strong warning" : "strong", event.reason),
         event.count ? ` ×${event.count}` : "", ` ${event.about}: ${event.message}`, event.from && el("span", "dim", ` ${event.from}`)))),
     part("Not read", ...(around.notRead ?? []).map((what) => term(...what.split(/: (.*)/s))), around.error && term("all", around.error)),
   ];

@@ -1,6 +1,7 @@
 //! What would change a verdict, and what a person can look at or do, by the reason that it carries.
 
-use controller::inspect::command::Object;
+use controller::inspect::below::{Owned, Trouble};
+use controller::inspect::command::{Object, quoted};
 
 /// What decided about a parent.
 pub(super) fn branch(reason: &str) -> &'static str {
@@ -66,6 +67,46 @@ pub(super) fn changes(reason: &str) -> &'static str {
     }
 }
 
+/// The same where what it owns tells more than its own reason does.
+pub(super) fn below(owned: &Owned, above: &Object<'_>) -> Option<(String, Vec<String>)> {
+    let (kind, name) = owned.object.split_once(' ')?;
+    let it = Object { group: "", kind, namespace: above.namespace, name };
+    let log = |container: &str, how: &str| it.logs(&format!("-c {}{how}", quoted(container)));
+    let describe = it.kubectl("describe");
+    Some(match owned.trouble.as_ref()? {
+        Trouble::Ends(container) => (
+            format!("container {container} of {} staying up: what it said before it ended is in its log", owned.object),
+            vec![log(container, " --previous"), describe],
+        ),
+        Trouble::Image(container) => (
+            format!("an image for container {container} that can be pulled: its name and tag, its registry, imagePullSecrets"),
+            vec![describe],
+        ),
+        Trouble::Config(container) => (
+            format!("the ConfigMap or Secret that container {container} of {} is made from", owned.object),
+            vec![describe],
+        ),
+        Trouble::Probe(container) => {
+            (format!("the readiness probe of container {container} saying yes"), vec![log(container, ""), describe])
+        }
+        Trouble::Unscheduled => (
+            "a node that takes the pod: one with room, whose labels and taints it asks for, or its claims being bound".to_owned(),
+            vec![describe, "kubectl describe nodes".to_owned()],
+        ),
+        Trouble::Unbound => (
+            format!("{} being bound: a storage class that exists, and whose provisioner works", owned.object),
+            vec![describe, "kubectl get storageclass".to_owned()],
+        ),
+        Trouble::NotCreated => (
+            "its pods being created: what refuses them is a quota, an admission policy, or a service account that is not there".to_owned(),
+            vec![
+                Object { group: "apps", ..it }.kubectl("describe"),
+                Object { kind: "ResourceQuota", name: "", ..it }.all("describe"),
+            ],
+        ),
+    })
+}
+
 /// What to try, as commands to be read before they are run.
 pub(super) fn tries(reason: &str, object: &Object<'_>) -> Vec<String> {
     let on = |verb: &str| object.kubectl(verb);
@@ -94,5 +135,45 @@ pub(super) fn tries(reason: &str, object: &Object<'_>) -> Vec<String> {
             ]
         }
         _ => vec![describe],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(object: &str, trouble: Trouble) -> String {
+        let owned = Owned {
+            object: object.to_owned(),
+            says: String::new(),
+            uid: String::new(),
+            trouble: Some(trouble),
+        };
+        let above = Object { group: "apps", kind: "Deployment", namespace: "shop", name: "web" };
+        let (changes, tries) = below(&owned, &above).unwrap();
+        format!("{changes} | {}", tries.join(" | "))
+    }
+
+    #[test]
+    fn what_is_below_says_what_to_try_and_where() {
+        let main = || "main".to_owned();
+        assert_eq!(
+            told("Pod web-0", Trouble::Ends(main())),
+            "container main of Pod web-0 staying up: what it said before it ended is in its log | kubectl -n shop logs pod/web-0 -c main --previous | kubectl -n shop describe pod web-0"
+        );
+        assert!(told("Pod web-0", Trouble::Image(main())).contains("imagePullSecrets"));
+        assert!(
+            told("PersistentVolumeClaim data", Trouble::Unbound)
+                .contains("describe persistentvolumeclaim data")
+        );
+        let quota = told("ReplicaSet web-5d", Trouble::NotCreated);
+        assert!(
+            quota.contains("describe replicaset.apps web-5d | kubectl -n shop describe resourcequota"),
+            "{quota}"
+        );
+        // A name cannot leave its place in a command.
+        assert!(
+            told("Pod a;b", Trouble::Ends("x y".to_owned())).contains("logs 'pod/a;b' -c 'x y' --previous")
+        );
     }
 }

@@ -51,6 +51,9 @@ impl Page {
         if !told.policy.is_empty() {
             self.say("policy", &told.policy);
         }
+        if let Some(written) = &told.written {
+            self.say("written", written);
+        }
         self.since(told.since.as_deref());
         match told.causes.len() {
             0 => self.say("", "nothing holds it back"),

@@ -20,6 +20,7 @@ use controller::inspect::holders::{self, Holder};
 use controller::policies::{Compiled, GroupRule};
 use readiness::{Limits, Time};
 use serde::Serialize;
+use watcher::status::ParentStatus;
 use watcher::{Parent, look};
 
 use super::gather::Cluster;
@@ -70,6 +71,9 @@ struct Explanation {
     message: String,
     /// The policy that makes it a parent; empty for one that is none.
     policy: String,
+    /// Why nothing of this is written on it, or where else it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    written: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<String>,
     causes: Vec<Cause>,
@@ -161,11 +165,33 @@ impl Inquiry<'_> {
             reason: node.reason.clone(),
             message: node.detail.clone(),
             policy: node.policy.clone(),
+            written: self.written(node),
             since: self.since(node),
             causes: told,
             more: all.len().saturating_sub(limit),
             not_read: ask.refused.into_iter().collect(),
         }
+    }
+
+    /// What a parent says of itself may be in the hands of somebody else.
+    fn written(&self, node: &TreeNode) -> Option<String> {
+        let (policy, found) = (self.policy(&node.policy)?, self.index.get(node)?);
+        if policy.shadow {
+            return Some("no: the policy has it in shadow".to_owned());
+        }
+        let said = ParentStatus::read(&found.text, &[]);
+        let (kind, by, _) = said.foreign.iter().find(|(kind, _, _)| **kind == *policy.condition)?;
+        let by = if by.is_empty() { "somebody else".to_owned() } else { format!("field manager {by}") };
+        let of = format!("condition {kind} belongs to {by}");
+        Some(match (policy.takeover, &policy.fallback) {
+            (true, _) => format!("{of}; the policy takes it over, and they may fight"),
+            (_, Some(fallback)) => {
+                format!("{of}: Rollcall writes {fallback} instead, and readers have to look there")
+            }
+            (false, None) => format!(
+                "no: {of}. Name another type in spec.condition.fallback of the policy, or keep the other from writing it"
+            ),
+        })
     }
 
     fn since(&self, node: &TreeNode) -> Option<String> {
@@ -229,13 +255,22 @@ impl Inquiry<'_> {
             cause.rule = format!("policy {}", lead.node.policy);
             advice::branch(&lead.node.reason).clone_into(&mut cause.branch);
         }
-        if let Some((at, what)) = then {
-            cause.changes = format!("{}; by itself, at {at}, it becomes {what}", cause.changes);
-        }
         if let Ok(value) = serde_json::from_str(found.text.get()) {
             cause.holders = holders::holders(&value, object);
         }
         (cause.owns, cause.events) = inspect::around(ask, &self.cluster.client, found, &limits).await;
+        // A workload waits for its pods; what these wait for is what can be changed. Not so where it is being deleted.
+        let below = cause
+            .owns
+            .iter()
+            .filter(|_| cause.holders.is_empty())
+            .find_map(|owned| advice::below(owned, object));
+        if let Some(found) = below {
+            (cause.changes, cause.tries) = found;
+        }
+        if let Some((at, what)) = then {
+            cause.changes = format!("{}; by itself, at {at}, it becomes {what}", cause.changes);
+        }
     }
 
     /// The rule that its parent's policy has for it, and the limits of that policy.

@@ -204,6 +204,22 @@ const scenarios = {
     await until("all rows", async () => (await page.locator("#rows li").count()) === 2);
     check("the address forgets the search", !query().has("q"));
 
+    await page.locator("#policy").selectOption("databases");
+    await until("one row", async () => (await page.locator("#rows li").count()) === 1);
+    check("a policy is a filter with an address", query().get("policy") === "databases" && (await row(page, "books-db").isVisible()));
+    await page.locator("#policy").selectOption("");
+    await page.locator("#namespace").selectOption("default");
+    await until("all rows", async () => (await page.locator("#rows li").count()) === 2);
+    check("a namespace is a filter with an address", query().get("namespace") === "default");
+    await page.locator("#namespace").selectOption("");
+    await page.locator("#verdicts button", { hasText: "Ready" }).click();
+    await until("the verdict in the address", () => query().get("verdict") === "Ready");
+    check("a verdict is a filter, and pressed", (await page.locator("#verdicts [aria-pressed=true]").innerText()).includes("Ready"));
+    await page.locator("#verdicts button", { hasText: "Ready" }).click();
+    await until("no verdict in the address", () => !query().has("verdict"));
+    await page.locator("#rows a").first().waitFor();
+    await page.evaluate(() => document.activeElement.blur());
+
     await page.keyboard.press("j");
     const one = await focused();
     await page.keyboard.press("j");

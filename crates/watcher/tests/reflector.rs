@@ -389,7 +389,11 @@ fn since_when_it_has_not_been_ready_is_known_of_what_is_not() {
     let mut leaving = turned(9, "False", 9_000);
     leaving["metadata"]["deletionTimestamp"] = json!(moment(40_000));
     let deletion = "metadata.deletionTimestamp".to_owned();
-    assert_eq!(step(&leaving, 10_000), Some((10_000, deletion)), "not in the future");
+    assert_eq!(step(&leaving, 10_000), Some((10_000, deletion.clone())), "not in the future");
+    let mut still = leaving.clone();
+    still["metadata"]["resourceVersion"] = json!("10");
+    still["status"]["phase"] = json!("Failed");
+    assert_eq!(step(&still, 20_000), Some((10_000, deletion)), "and it does not move on");
 }
 
 #[test]

@@ -60,6 +60,10 @@ impl Row {
         let goes_on = |at: usize| {
             let (says, was) = (self.kept_since(at as u8), old.kept_since(at as u8));
             match (says, was) {
+                // What was seen before the end of its grace period was the request.
+                (Some(says), Some(was)) if says.from.is_final() && was.from == says.from => {
+                    Some(if was.at < says.at { was } else { says })
+                }
                 (Some(says), _) if says.from.is_final() => Some(says),
                 (Some(says), Some(was)) if was.from == Moment::FirstSeen && says.at < was.at => Some(says),
                 (_, Some(was)) if !was.from.is_final() => Some(was),

@@ -231,12 +231,16 @@ mod tests {
             object("Pod", "v1", &format!("web-{n}"), Some("db"))
         });
         let pods = (String::new(), "Pod".to_owned());
-        assert_eq!(
-            children(|world| [&web(1), &db, &web(0)].into_iter().for_each(|o| world.take(o))),
-            ["web-0", "web-1"]
-        );
+        let mixed = children(|world| {
+            for object in [&web(1), &db, &web(0)] {
+                world.take(object);
+            }
+        });
+        assert_eq!(mixed, ["web-0", "web-1"]);
         let anew = children(|world| {
-            [&db, &web(0), &web(1)].into_iter().for_each(|o| world.take(o));
+            for object in [&db, &web(0), &web(1)] {
+                world.take(object);
+            }
             world.again(&pods);
             world.take(&web(1));
             world.take(&web(2));

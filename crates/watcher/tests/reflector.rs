@@ -287,6 +287,20 @@ fn evidence_is_read_from_what_the_operator_left() {
 }
 
 #[test]
+fn what_comes_late_does_not_bring_back_an_object_that_is_not_owned_any_more() {
+    let reflector = Reflector::new(|| ());
+    apply(&reflector, &owned(), &pod(1, 5, "False"));
+    let mut disowned = pod(1, 9, "True");
+    disowned["metadata"]["ownerReferences"] = json!([]);
+    assert_eq!(apply(&reflector, &owned(), &disowned), Applied::Unwanted);
+    assert_eq!(apply(&reflector, &owned(), &pod(1, 5, "False")), Applied::Stale);
+    assert_eq!(level(&reflector, 1), None);
+    assert!(matches!(apply(&reflector, &owned(), &pod(1, 9, "True")), Applied::Moved(_)), "by other rules");
+    apply(&reflector, &owned(), &disowned);
+    assert!(matches!(apply(&reflector, &owned(), &pod(1, 11, "True")), Applied::Moved(_)), "owned again");
+}
+
+#[test]
 fn a_namespace_that_the_policy_does_not_choose_has_no_parents() {
     let reflector = Reflector::new(|| ());
     let mut interest = parents(vec![]);

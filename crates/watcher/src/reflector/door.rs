@@ -33,6 +33,10 @@ impl Reflector {
                 self.note(interest, child);
             }
             if let Some(id) = held.filter(|_| before.is_some()) {
+                // What comes late of the time when it did count must not bring it back. The same version may: by other rules.
+                if meta.resource_version > 1 {
+                    self.bury(uid, meta.resource_version - 1);
+                }
                 self.bury_row(id);
             }
             return Applied::Unwanted;

@@ -103,7 +103,7 @@ const row = (page, name) => page.locator("#rows li", { hasText: name }).first();
 const scenarios = {
   async story(binary) {
     const port = await free();
-    const first = await demo(binary, port, "--speed", "1.5");
+    const first = await demo(binary, port, "--speed", "1");
     const page = await look(first.url);
     await row(page, "Shop").waitFor();
     await page.locator("#rows a", { hasText: "Shop" }).click();
@@ -122,18 +122,22 @@ const scenarios = {
     });
     const dark = await look(`${first.url}${new URL(page.url()).search}`, { ...DESK, colorScheme: "dark" });
     const phone = await look(`${first.url}${new URL(page.url()).search}`, { ...PHONE, colorScheme: "light" });
-    await page.locator("#head .big", { hasText: "ChildrenFailed" }).waitFor();
-    const pod = page.locator("[role=treeitem]", { hasText: "CrashLoopBackOff" });
-    await pod.click();
-    await page.locator("#object code", { hasText: "is waiting (CrashLoopBackOff)" }).waitFor();
-    await dark.locator("#head .big", { hasText: "ChildrenFailed" }).waitFor();
-    await phone.locator("#head .big", { hasText: "ChildrenFailed" }).waitFor();
-    const cause = await page.locator("#causes .cause").innerText();
+    // The scene is short: the three are looked at at the same time.
+    const failing = (at) => at.locator("#head .big", { hasText: "ChildrenFailed" }).waitFor();
+    const closer = async () => {
+      await failing(page);
+      await page.locator("[role=treeitem]", { hasText: "CrashLoopBackOff" }).click();
+      const seen = [page.locator("#causes .cause").innerText(), page.locator("#object time").first().getAttribute("title"),
+        page.locator("#object code", { hasText: "is waiting (CrashLoopBackOff)" }).waitFor(),
+        page.locator("#object section", { hasText: "container db waits: CrashLoopBackOff" }).waitFor()];
+      const [cause, moment] = await Promise.all(seen);
+      await shot(page, "failing");
+      return [cause, moment];
+    };
+    const [[cause, moment]] = await Promise.all([closer(),
+      failing(dark).then(() => shot(dark, "failing-dark")), failing(phone).then(() => shot(phone, "failing-phone"))]);
     check("the root cause is named first", cause.includes("books-db-0") && cause.includes("CrashLoopBackOff") && cause.includes("in Database books-db"), cause);
-    const moment = await page.locator("#object time").first().getAttribute("title");
     check("which moment it is is said", /^since .*: (when Rollcall saw|conditions\[|metadata\.creation)/.test(moment), moment);
-    await page.locator("#object section", { hasText: "container db waits: CrashLoopBackOff" }).waitFor();
-    for (const [at, name] of [[page, "failing"], [dark, "failing-dark"], [phone, "failing-phone"]]) await shot(at, name);
     await page.keyboard.press("Escape");
     await page.locator("#head .big", { hasText: "ChildrenStuck" }).waitFor();
     await page.locator("[role=treeitem]", { hasText: "media" }).click();

@@ -134,6 +134,21 @@ pub(crate) fn is_well(roll: &Roll, policy: &Policy) -> bool {
     !kept && Standing::of(roll, policy).worst().is_none()
 }
 
+/// Is it known to have failed, or to be stuck, while it says neither? That does not wait for quiet.
+pub(crate) fn is_urgent(roll: &Roll, policy: &Policy) -> bool {
+    use ParentReason::{ChildrenFailed, ChildrenStuck, DeadlineExceeded};
+    let said = roll.answer.map(|answer| answer.reason);
+    let known = matches!(said, Some(ChildrenFailed | ChildrenStuck | DeadlineExceeded));
+    // The worst comes first: where nothing is as bad as that, nobody has to count.
+    let bad = |level| matches!(level, Level::Failed | Level::Stuck);
+    let possible = !known && roll.troubles.iter().next().is_some_and(|worst| bad(worst.weight.level));
+    possible
+        && roll.phase.announced
+        && roll.phase.handled
+        && !roll.deleting
+        && matches!(Standing::of(roll, policy).worst(), Some(ChildrenFailed | ChildrenStuck))
+}
+
 /// Was this generation handled? If not, when to ask again where nothing moves.
 fn handled(roll: &Roll, policy: &Policy, now: Time) -> Result<(), Option<Time>> {
     match roll.evidence {

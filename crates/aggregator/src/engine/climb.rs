@@ -4,7 +4,7 @@ use readiness::Time;
 use readiness::rollup::ParentReason;
 
 use super::{Cause, Draft, Engine};
-use crate::judge::{Gate, is_well};
+use crate::judge::{Gate, is_urgent, is_well};
 use crate::roll::{Roll, Waits};
 use crate::types::{Evidence, ObjectId, RollId};
 
@@ -14,7 +14,8 @@ const CLIMBS: u8 = 64;
 const BREATH: std::time::Duration = std::time::Duration::from_secs(1);
 
 impl Engine {
-    /// Something about this roll moved: it is judged once it is quiet, or at once where it has been quiet for long.
+    /// Something about this roll moved: it is judged once it is quiet, or at once where it has been quiet for long, or where
+    /// it has failed or is stuck. How often that is written is for its delivery to bound.
     pub(super) fn touch(&mut self, id: RollId, now: Time, cause: Cause) {
         let Some(roll) = self.graph.roll_mut(id) else { return };
         let at = usize::from(roll.policy.0);
@@ -25,7 +26,7 @@ impl Engine {
         let at = roll.touched.touch(now, policy.debounce);
         roll.reworded = true;
         roll.provoked |= cause == Cause::Others;
-        if at <= now {
+        if at <= now || is_urgent(roll, policy) {
             return self.at_once(id, now, cause);
         }
         let Some(roll) = self.graph.roll_mut(id).filter(|r| !r.waits.now) else { return };

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use readiness::Level::{Failed, Progressing, Ready, Unknown};
+use readiness::Level::{Failed, Progressing, Ready, Stuck, Unknown};
 
 use crate::answers::well;
 use crate::policy;
@@ -46,6 +46,30 @@ fn what_follows_the_first_edge_is_told_once_it_is_quiet() {
     let quiet = w.millis() + 40;
     w.run(2_000);
     assert_eq!(w.told("db")[before..], [(quiet, "ChildrenProgressing".to_owned())]);
+}
+
+#[test]
+fn what_has_failed_or_is_stuck_is_told_at_once_amid_whatever_chatter() {
+    for (level, reason) in [(Failed, "ChildrenFailed"), (Stuck, "ChildrenStuck!")] {
+        let mut w = well();
+        w.delay = Duration::ZERO;
+        w.child("job", "db", Progressing);
+        w.run(5_000);
+        for level in [Unknown, Progressing, Unknown] {
+            w.turn("web", level);
+            w.run(60);
+        }
+        let (before, at) = (w.told("db").len(), w.millis());
+        w.turn("job", level);
+        w.run(10);
+        assert_eq!(w.told("db")[before..], [(at, reason.to_owned())]);
+        // Once it says so, it is as patient as ever.
+        for level in [Unknown, Progressing, Unknown] {
+            w.turn("web", level);
+            w.run(60);
+        }
+        assert_eq!(w.told("db").len(), before + 1);
+    }
 }
 
 #[test]

@@ -119,7 +119,11 @@ fn judge(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time) -> Judged {
         return Judged { answer: Some(say(ParentReason::TemplateFailed, &stand.all)), again: None };
     }
     match handled(roll, policy, now) {
-        Ok(()) => roll.phase.handled = true,
+        Ok(()) => {
+            if !std::mem::replace(&mut roll.phase.handled, true) && roll.evidence == Evidence::Handled {
+                roll.proven = now;
+            }
+        }
         Err(again) => return pending(roll, policy, now, again),
     }
     judge_children(roll, policy, gate, now, &stand)
@@ -232,11 +236,16 @@ fn all_well(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time, critical: &
     }
     let stands = roll.answer.is_some_and(|a| a.reason == ParentReason::AllChildrenReady);
     let settled = roll.appeared + policy.debounce.quiet + policy.settle + policy.hold;
-    let at = settled.max(since + policy.hold);
-    if stands || at <= now {
-        return Judged { answer: Some(say(ParentReason::AllChildrenReady, critical)), again: None };
-    }
-    Judged { answer: Some(say(ParentReason::ChildrenSettling, critical)), again: Some(at) }
+    // Each kind has a watch of its own: what the operator created before it said that it is done may come after that.
+    let (at, proven) = (settled.max(since + policy.hold), roll.proven + policy.debounce.quiet);
+    let (reason, again) = if stands || at.max(proven) <= now {
+        (ParentReason::AllChildrenReady, None)
+    } else if at <= now && roll.answer.is_none_or(|a| a.reason == ParentReason::ChildrenPending) {
+        (ParentReason::ChildrenPending, Some(proven))
+    } else {
+        (ParentReason::ChildrenSettling, Some(at.max(proven)))
+    };
+    Judged { answer: Some(say(reason, critical)), again }
 }
 
 /// How the critical children of a roll stand.

@@ -40,6 +40,8 @@ pub(crate) struct Roll {
     pub(crate) stirred: Time,
     /// When a child last appeared.
     pub(crate) appeared: Time,
+    /// When its operator was first seen to have handled this generation, where it says so.
+    pub(crate) proven: Time,
     /// Since when all have been well; `None` while they are not.
     pub(crate) well: Option<Time>,
     /// Since when an expected child has been missing.
@@ -98,6 +100,7 @@ impl Roll {
             phase: Phase::default(),
             stirred: Time::default(),
             appeared: Time::default(),
+            proven: Time::default(),
             well: None,
             missing: None,
             touched: Touched::default(),

@@ -25,6 +25,23 @@ fn first_word_is_unknown() {
     assert_eq!(w.words("db")[2..], ["ChildrenPending", "AllChildrenReady"]);
 }
 
+/// Each kind has a watch of its own: that the operator is done may be heard before what it created.
+#[test]
+fn what_was_created_before_the_operator_said_so_may_be_heard_of_after_that() {
+    let mut w = World::with(policy());
+    w.parent("db");
+    w.child("web", "db", Ready);
+    w.run(60_000);
+    w.respecify("db", Evidence::NotYet);
+    w.run(60_000);
+    let before = w.words("db").len();
+    w.change_parent("db", |p| p.evidence = Evidence::Handled);
+    w.run(50);
+    w.child("job", "db", Progressing);
+    w.run(60_000);
+    assert_eq!(w.words("db")[before..], ["ChildrenProgressing"]);
+}
+
 #[test]
 fn the_first_word_is_awaited_however_long_its_write_takes() {
     let mut w = World::with(policy());

@@ -77,7 +77,7 @@ const free = () => new Promise((done) => {
 
 /** `rollcall demo` with what it has said so far; it is up when it has said where. */
 async function demo(binary, port, ...args) {
-  const child = spawn(binary, ["demo", "--listen", `127.0.0.1:${port}`, ...args], { stdio: ["ignore", "pipe", "pipe"] });
+  const child = spawn(binary, ["demo", "--listen", `127.0.0.1:${port}`, ...args], { stdio: ["pipe", "pipe", "pipe"] });
   children.push(child);
   const running = { child, said: "", url: `http://127.0.0.1:${port}/` };
   running.over = new Promise((done) => child.on("exit", done));
@@ -103,7 +103,24 @@ const row = (page, name) => page.locator("#rows li", { hasText: name }).first();
 const scenarios = {
   async story(binary) {
     const port = await free();
-    const first = await demo(binary, port, "--speed", "1");
+    // It stays at each moment until it has been looked at.
+    const first = await demo(binary, port, "--step", "--speed", "2");
+    const told = () => [...first.said.matchAll(/^rollcall +(Ready=\w+) (\w+)/gm)].map((m) => `${m[1]} ${m[2]}`);
+    const over = () => /All \d+ expectations held/.test(first.said);
+    let moments = 0;
+    /** Goes on to where the parent says this, and shows each moment on the way; without a word, to the end. */
+    const goTo = async (reason) => {
+      for (;;) {
+        await until("the next moment", () => told().length > moments || over());
+        if (told().length === moments) return;
+        const word = told()[moments];
+        // The first may have passed by itself before the page was opened.
+        if (moments > 0) await until(`the page to show ${word}`, () => page.evaluate((word) => globalThis.seen.includes(word), word));
+        if (reason && word.endsWith(reason)) return;
+        moments += 1;
+        first.child.stdin.write("\n");
+      }
+    };
     const page = await look(first.url);
     await row(page, "Shop").waitFor();
     await page.locator("#rows a", { hasText: "Shop" }).click();
@@ -122,7 +139,7 @@ const scenarios = {
     });
     const dark = await look(`${first.url}${new URL(page.url()).search}`, { ...DESK, colorScheme: "dark" });
     const phone = await look(`${first.url}${new URL(page.url()).search}`, { ...PHONE, colorScheme: "light" });
-    // The scene is short: the three are looked at at the same time.
+    await goTo("ChildrenFailed");
     const failing = (at) => at.locator("#head .big", { hasText: "ChildrenFailed" }).waitFor();
     const closer = async () => {
       await failing(page);
@@ -139,30 +156,29 @@ const scenarios = {
     check("the root cause is named first", cause.includes("books-db-0") && cause.includes("CrashLoopBackOff") && cause.includes("in Database books-db"), cause);
     check("which moment it is is said", /^since .*: (when Rollcall saw|conditions\[|metadata\.creation)/.test(moment), moment);
     await page.keyboard.press("Escape");
+    await goTo("ChildrenStuck");
     await page.locator("#head .big", { hasText: "ChildrenStuck" }).waitFor();
     await page.locator("[role=treeitem]", { hasText: "media" }).click();
     await page.locator("#object .tag", { hasText: "example.org/backup" }).waitFor();
     const holder = await page.locator("#object section", { hasText: "example.org/backup" }).innerText();
     check("who holds it, and what would release it", /likely owner\s+field manager/.test(holder) && holder.includes("kubectl -n default patch"), holder);
     await shot(page, "stuck");
-    await until("the end of the story", () => /All \d+ expectations held/.test(first.said));
+    await goTo();
     check("the page is live", (await page.locator("#link").innerText()) === "live");
     await page.keyboard.press("Escape");
     await page.locator("#head .big", { hasText: "AllChildrenReady" }).waitFor();
 
     // What the demo says that the parent said, in its order.
-    const told = [...first.said.matchAll(/^rollcall +(Ready=\w+) (\w+)/gm)].map((m) => `${m[1]} ${m[2]}`)
-      .filter((word, at, all) => word !== all[at - 1]);
+    const words = told().filter((word, at, all) => word !== all[at - 1]);
     const { seen, below } = await page.evaluate(() => ({ seen: globalThis.seen, below: [...globalThis.below] }));
-    // The page was opened in the middle of the first scene.
-    while (told.length && told[0] !== seen[0]) told.shift();
+    while (words.length && words[0] !== seen[0]) words.shift();
     let at = 0;
-    for (const word of told) {
+    for (const word of words) {
       const found = seen.indexOf(word, at);
       check(`the page has shown ${word} in its turn`, found >= 0, seen);
       at = Math.max(at, found);
     }
-    check("the story has enough to see", told.length >= 10, told);
+    check("the story has enough to see", words.length >= 10, words);
     for (const text of ["waiting: CrashLoopBackOff", "2 of 3 replicas ready", "finalizer"]) {
       check(`the tree has shown ${text}`, below.some((line) => line.includes(text)), below);
     }

@@ -138,12 +138,13 @@ fn a_list_is_filtered_counted_and_comes_in_pages_and_a_tree_is_whole() {
 fn five_hundred_pages_hear_what_moves_and_the_service_goes_on() {
     const PAGES: usize = 500;
     let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
-    command.args(["demo", "--speed", "1.5", "--listen", "127.0.0.1:0"]).env_remove("TERM");
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.args(["demo", "--step", "--speed", "4", "--listen", "127.0.0.1:0"]).env_remove("TERM");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut line = String::new();
     BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
-    let address = line.trim().strip_prefix("page: http://").unwrap().to_owned();
+    let address = line.strip_prefix("page: http://").unwrap().split(' ').next().unwrap().to_owned();
+    let mut enter = child.stdin.take().unwrap();
     let mut told = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let demo = Demo { child, address };
     let mut streams: Vec<_> = (0..PAGES).map(|_| BufReader::new(demo.connect("/api/v1/stream"))).collect();
@@ -151,11 +152,19 @@ fn five_hundred_pages_hear_what_moves_and_the_service_goes_on() {
     for mut gone in streams.drain(..100) {
         gone.read_line(&mut String::new()).unwrap();
     }
+    // The story stays where it is until all of them have heard of it.
+    for line in told.by_ref().filter(|line| line.starts_with("rollcall ")) {
+        if line.contains("ChildrenFailed") {
+            break;
+        }
+        enter.write_all(b"\n").unwrap();
+    }
     for stream in &mut streams {
         let failed =
             stream.lines().map_while(Result::ok).any(|line| line.contains("\"reason\":\"ChildrenFailed\""));
         assert!(failed, "a page has not heard of it");
     }
+    drop(enter);
     assert!(told.any(|line| line.contains("expectations held")), "the story went on");
     assert!(demo.get("/api/v1/parents")["matching"] == 2);
 }

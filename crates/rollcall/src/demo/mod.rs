@@ -23,7 +23,7 @@ use clap::Args;
 use controller::args::{LeaseArgs, RunArgs};
 use controller::policies::{Source, parse_selector};
 use controller::{ServerClock, Service, Trees};
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -51,6 +51,10 @@ pub(crate) struct DemoArgs {
     /// How fast: 2 is twice as fast, 0.5 half as fast, 0 leaves out every pause [default: 1; with --once 4].
     #[arg(long, value_name = "N", value_parser = pace::speed)]
     speed: Option<f64>,
+    /// Stay at each moment of the story until Enter is pressed (or a line comes through a pipe; where that ends, it goes on
+    /// by itself).
+    #[arg(long, conflicts_with = "once")]
+    step: bool,
     /// Address of the page, its API, /metrics, /livez, /readyz; where it is taken, a free port beside it [default: 127.0.0.1:8080; with
     /// --once a free port].
     #[arg(long, value_name = "ADDR")]
@@ -80,6 +84,7 @@ pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
     let stop = CancellationToken::new();
     let mut service = serve(&cluster, listener, trees_in, stop.clone())?;
     let said = Said::listen(cluster.client()?);
+    let listening = if args.step { format!("{listening} · Enter: on") } else { listening };
     let before = Caption { listening, kubectl: cluster.kubectl(), ..Caption::default() };
     let caption = watch::Sender::new(before.clone());
     let show = if look.live {
@@ -88,7 +93,10 @@ pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
         say(&format!("{}\ncluster: {} get shops,databases", before.listening, before.kubectl));
         Show::Lines(look)
     };
-    let stage = Stage::new(cluster.clone(), meter, said, trees.clone(), pace, show, before);
+    let mut stage = Stage::new(cluster.clone(), meter, said, trees.clone(), pace, show, before);
+    if args.step {
+        stage.wait_for(keys());
+    }
     let ending = tokio::select! {
         ending = tell(stage, args.once) => ending,
         ended = &mut service => Ending::Broken(why(ended)),
@@ -123,6 +131,19 @@ pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
             Ok(ExitCode::FAILURE)
         }
     }
+}
+
+/// Lines that somebody types. Read on a thread of its own, which nobody waits for at the end.
+fn keys() -> mpsc::Receiver<()> {
+    let (pressed, keys) = mpsc::channel(1);
+    std::thread::spawn(move || {
+        for line in io::stdin().lines() {
+            if line.is_err() || pressed.blocking_send(()).is_err() {
+                return;
+            }
+        }
+    });
+    keys
 }
 
 /// Words for people. Where nobody is left to read them there is nothing to do about it.

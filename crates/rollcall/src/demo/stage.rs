@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use controller::core::TreeNode;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 use super::cast::{Part, SHOP};
 use super::cluster::{Cluster, Meter};
@@ -96,6 +96,8 @@ pub(super) struct Stage {
     mark: usize,
     /// What was looked at and not found as expected.
     unmet: Vec<String>,
+    /// Somebody says when it goes on.
+    keys: Option<mpsc::Receiver<()>>,
 }
 
 impl Stage {
@@ -108,7 +110,7 @@ impl Stage {
         show: Show,
         caption: Caption,
     ) -> Stage {
-        Stage { cluster, meter, pace, said, trees, show, caption, mark: 0, unmet: Vec::new() }
+        Stage { cluster, meter, pace, said, trees, show, caption, mark: 0, unmet: Vec::new(), keys: None }
     }
 
     /// A new scene.
@@ -124,6 +126,18 @@ impl Stage {
     pub(super) fn tell(&mut self, what: &'static str, moral: &'static str) {
         self.caption = Caption { what, moral, ..self.caption.clone() };
         self.show.now(&self.caption);
+    }
+
+    /// From now on somebody says when it goes on.
+    pub(super) fn wait_for(&mut self, keys: mpsc::Receiver<()>) {
+        self.keys = Some(keys);
+    }
+
+    async fn turn_the_page(&mut self) {
+        let Some(keys) = &mut self.keys else { return tokio::time::sleep(self.pace.reading()).await };
+        if keys.recv().await.is_none() {
+            self.keys = None;
+        }
     }
 
     /// Something takes this long in the story.
@@ -245,7 +259,7 @@ impl Stage {
         self.caption.met += 1;
         let trees = self.trees.borrow().clone();
         self.show.then(&self.caption, &trees, self.cluster.now())?;
-        tokio::time::sleep(self.pace.reading()).await;
+        self.turn_the_page().await;
         Ok(())
     }
 

@@ -107,7 +107,9 @@ const scenarios = {
     const first = await demo(binary, port, "--step", "--speed", "2");
     const told = () => [...first.said.matchAll(/^rollcall +(Ready=\w+) (\w+)/gm)].map((m) => `${m[1]} ${m[2]}`);
     const over = () => /All \d+ expectations held/.test(first.said);
-    let moments = 0;
+    let [moments, place] = [0, 0];
+    /** It does not stay so by itself, and the page may be shown the next thing at once. */
+    const passing = (word) => word.endsWith("ChildrenTerminating");
     /** Goes on to where the parent says this, and shows each moment on the way; without a word, to the end. */
     const goTo = async (reason) => {
       for (;;) {
@@ -115,7 +117,11 @@ const scenarios = {
         if (told().length === moments) return;
         const word = told()[moments];
         // The first may have passed by itself before the page was opened.
-        if (moments > 0) await until(`the page to show ${word}`, () => page.evaluate((word) => globalThis.seen.includes(word), word));
+        if (moments > 0 && !passing(word)) {
+          const shown = () => page.evaluate(([word, from]) => globalThis.seen.indexOf(word, from), [word, place]);
+          await until(`the page to show ${word}`, async () => (await shown()) >= 0);
+          place = await shown();
+        }
         if (reason && word.endsWith(reason)) return;
         moments += 1;
         first.child.stdin.write("\n");
@@ -173,7 +179,7 @@ const scenarios = {
     const { seen, below } = await page.evaluate(() => ({ seen: globalThis.seen, below: [...globalThis.below] }));
     while (words.length && words[0] !== seen[0]) words.shift();
     let at = 0;
-    for (const word of words) {
+    for (const word of words.filter((word) => !passing(word) || seen.includes(word))) {
       const found = seen.indexOf(word, at);
       check(`the page has shown ${word} in its turn`, found >= 0, seen);
       at = Math.max(at, found);

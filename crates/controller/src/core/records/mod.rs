@@ -27,6 +27,14 @@ struct Held {
     spec: Value,
 }
 
+impl Held {
+    /// Is it the same record at a later time? Since Kubernetes 1.35 versions of one kind may be compared as numbers.
+    fn is_newer(&self, other: &Held) -> bool {
+        let number = |held: &Held| held.version.parse::<u64>().ok();
+        self.uid == other.uid && number(self).zip(number(other)).is_some_and(|(own, others)| own > others)
+    }
+}
+
 /// Something to be done about one record.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Errand {
@@ -76,6 +84,8 @@ pub struct Keeper {
     busy: BTreeSet<String>,
     /// Parents that have no row, and were seen to be there.
     there: BTreeSet<String>,
+    /// Records that went while something was done about them: its answer may speak of the one that is gone.
+    went: BTreeSet<String>,
     /// Parents that were seen to be gone.
     gone: BTreeSet<String>,
     /// Parents that were chosen by a policy that remembers. Of others this process may not be the one that keeps the record.
@@ -114,6 +124,10 @@ impl Keeper {
             listed.insert(name.clone());
         }
         let held = Held { uid: word("uid"), version, spec: object["spec"].clone() };
+        // The answer to a write may come after what the watch has brought since.
+        if self.held.get(&name).is_some_and(|known| known.is_newer(&held)) {
+            return Vec::new();
+        }
         let (whose, outcomes, complaints) = text::read(&name, &held.spec, &self.spoken_of);
         reflector.recall(whose, outcomes);
         self.held.insert(name.clone(), held);
@@ -125,6 +139,9 @@ impl Keeper {
     pub fn vanish(&mut self, name: &str) {
         self.held.remove(name);
         self.waiting.insert(name.to_owned());
+        if self.busy.contains(name) {
+            self.went.insert(name.to_owned());
+        }
     }
 
     /// What is to be done now. Of each record one thing at a time.
@@ -150,7 +167,10 @@ impl Keeper {
     pub fn done(&mut self, reflector: &Reflector, name: &str, done: &Done) -> Vec<String> {
         self.busy.remove(name);
         self.waiting.insert(name.to_owned());
+        let went = self.went.remove(name);
         match done {
+            // If there is one all the same, it cannot be created a second time, and is read.
+            Done::Now(Some(_)) if went => {}
             Done::Now(Some(object)) => return self.read(reflector, object),
             Done::Now(None) => _ = self.held.remove(name),
             Done::ParentGone => {

@@ -175,6 +175,32 @@ fn a_record_that_somebody_edits_is_set_right_and_more_slowly_each_time() {
 }
 
 #[test]
+fn an_answer_that_comes_after_what_the_watch_has_brought_since_hides_nothing() {
+    let written = |process: &mut Process| {
+        process.see(&job(5, "Complete"));
+        let Errand::Create(mut body) = process.errand() else { panic!("it is to be created") };
+        body["metadata"]["uid"] = json!("r-1");
+        body["metadata"]["resourceVersion"] = json!("10");
+        body
+    };
+    let mut edited = Process::new();
+    let record = written(&mut edited);
+    let mut wrong = record.clone();
+    wrong["spec"]["outcomes"][0]["outcome"] = json!("Failed");
+    wrong["metadata"]["resourceVersion"] = json!("11");
+    edited.keeper.read(&edited.reflector, &wrong);
+    edited.done(&Done::Now(Some(record)));
+    let Errand::Amend { patch, .. } = edited.errand() else { panic!("it is to be set right") };
+    assert_eq!(patch[1]["value"], "11");
+
+    let mut deleted = Process::new();
+    let record = written(&mut deleted);
+    deleted.keeper.vanish(PARENT);
+    deleted.done(&Done::Now(Some(record)));
+    assert!(matches!(deleted.errand(), Errand::Create(_)), "it is to be written again");
+}
+
+#[test]
 fn a_record_with_garbage_is_survived_and_named() {
     let mut process = Process::new();
     process.see(&job(5, "Complete"));

@@ -17,6 +17,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::caller::Caller;
 use crate::certificates;
+use crate::kubelet::{self, Forwarded};
 use crate::places;
 use crate::process::Process;
 
@@ -35,6 +36,7 @@ pub struct ControlPlane {
     /// Apart from the others because a test may kill it.
     api_server: Mutex<Process>,
     others: Vec<Process>,
+    forwarded: Forwarded,
 }
 
 /// How much of a cluster a test needs.
@@ -59,6 +61,8 @@ impl ControlPlane {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let folder = places::run_folder()?.join(format!("plane-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
         fs::create_dir_all(&folder)?;
+        // First, so that it is none of those that are free for a moment.
+        let forwarded = Forwarded::hold()?;
         let listen = free_ports(6)?;
         let url = format!("https://127.0.0.1:{}", listen[0]);
         let start = |name: &str, args: Vec<String>| {
@@ -74,12 +78,13 @@ impl ControlPlane {
             crds: OnceCell::new(),
             api_server,
             others: vec![etcd],
+            forwarded,
         };
         plane.until_ready().await?;
         if parts == Parts::Everything {
             plane.others.push(start("kube-controller-manager", manager_args(&folder, listen[3]))?);
             plane.others.push(start("kube-scheduler", scheduler_args(&folder, listen[4]))?);
-            plane.others.push(start("kwok", kwok_args(&folder, listen[5]))?);
+            plane.others.push(start("kwok", kubelet::args(&folder, listen[5], &plane.forwarded)?)?);
             plane.admin().await?.create(&node("node-1")).await?;
         }
         Ok(plane)
@@ -93,6 +98,11 @@ impl ControlPlane {
     /// What of a cluster there is.
     pub fn parts(&self) -> Parts {
         self.parts
+    }
+
+    /// The port of this machine to which `kubectl port-forward` leads, whichever the pod; for one who stands in for all.
+    pub fn forwarded(&self) -> Result<u16> {
+        self.forwarded.take()
     }
 
     /// A kubeconfig file of the administrator.
@@ -289,16 +299,6 @@ fn component_args(folder: &Path, port: u16) -> Vec<String> {
         "--bind-address=127.0.0.1".to_owned(),
         format!("--secure-port={port}"),
         "--leader-elect=false".to_owned(),
-    ]
-}
-
-fn kwok_args(folder: &Path, port: u16) -> Vec<String> {
-    vec![
-        format!("--kubeconfig={}", folder.join("admin.kubeconfig").display()),
-        "--manage-all-nodes=true".to_owned(),
-        format!("--config={}", places::control_plane_source().join("stages.yaml").display()),
-        format!("--server-address=127.0.0.1:{port}"),
-        "--node-ip=127.0.0.1".to_owned(),
     ]
 }
 

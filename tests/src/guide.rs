@@ -1,5 +1,6 @@
 //! A guide taken by its word: its files written down, its commands typed, in the order in which they stand there.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -7,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 
 use crate::places;
+use crate::process::Process;
 use crate::scene::Scene;
 
 /// What a reader of a guide does.
@@ -54,7 +56,7 @@ impl Guide {
                     name == until
                 }
                 Step::Commands(lines) => {
-                    lines.iter().try_for_each(|line| type_in(scene, line))?;
+                    lines.iter().try_for_each(|line| type_in(scene, line).map(drop))?;
                     lines.first().is_some_and(|line| line.starts_with(until))
                 }
             };
@@ -73,16 +75,65 @@ impl Guide {
     }
 }
 
-/// One line, as a user types it who has `rollcall` and `kubectl` at hand, in the scene's folder.
-fn type_in(scene: &Scene, line: &str) -> Result<()> {
+/// What the sentences of a page say to type, between two backticks.
+pub struct Sentences {
+    path: String,
+    commands: BTreeSet<String>,
+}
+
+impl Sentences {
+    /// Reads those of a page, by its path in the repository.
+    pub fn of(path: &str) -> Result<Self> {
+        let text = fs::read_to_string(places::repository().join(path))?;
+        let sentences = text.split("\n```").step_by(2);
+        let spans = sentences.flat_map(|part| part.split('`').skip(1).step_by(2));
+        // One may go on in the next line.
+        let commands = spans.map(|span| span.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        Ok(Self { path: path.to_owned(), commands })
+    }
+
+    /// Types a command that stands there, with something of the reader's own in the place of some of its words; what it
+    /// prints.
+    pub fn type_in(&self, scene: &Scene, command: &str, own: &[(&str, &str)]) -> Result<String> {
+        type_in(scene, &self.command(command, own)?)
+    }
+
+    /// The same of a command that goes on until it is ended.
+    pub fn start(&self, scene: &Scene, command: &str, own: &[(&str, &str)]) -> Result<Process> {
+        let line = format!("exec {}", self.command(command, own)?);
+        let log = scene.folder.join("typed.log");
+        Process::start(command, Path::new("/bin/bash"), &["-c".to_owned(), line], &user(scene)?, &log)
+    }
+
+    fn command(&self, command: &str, own: &[(&str, &str)]) -> Result<String> {
+        ensure!(self.commands.contains(command), "{} does not say {command:?}", self.path);
+        own.iter().try_fold(command.to_owned(), |line, (word, own)| {
+            ensure!(line.contains(word), "no {word:?} in {line:?}");
+            Ok(line.replacen(word, own, 1))
+        })
+    }
+}
+
+/// The environment of an administrator who has `rollcall`, `kubectl` and `helm` at hand, and the plugins in the scene's
+/// `bin`.
+fn user(scene: &Scene) -> Result<Vec<(String, String)>> {
     let folder = |program: &Path| program.parent().unwrap_or(program).display().to_string();
     let (rollcall, kubectl) = (folder(&places::rollcall()?), folder(&places::program("kubectl")?));
-    let path = format!("{rollcall}:{kubectl}:{}", std::env::var("PATH")?);
+    let (home, path) = (scene.folder.display().to_string(), std::env::var("PATH")?);
+    let pairs = [
+        ("PATH", format!("{home}/bin:{rollcall}:{kubectl}:{path}")),
+        ("KUBECONFIG", scene.plane.kubeconfig().display().to_string()),
+        ("HOME", home),
+    ];
+    Ok(pairs.map(|(name, value)| (name.to_owned(), value)).to_vec())
+}
+
+/// One line, as that user types it in the scene's folder; what it prints.
+fn type_in(scene: &Scene, line: &str) -> Result<String> {
     let mut shell = Command::new("bash");
-    shell.args(["-o", "pipefail", "-c", line]).current_dir(&scene.folder);
-    shell.env("PATH", path).env("HOME", &scene.folder).env("KUBECONFIG", scene.plane.kubeconfig());
+    shell.args(["-o", "pipefail", "-c", line]).current_dir(&scene.folder).envs(user(scene)?);
     let done = shell.output().context("failed to run bash")?;
-    let said = [done.stdout, done.stderr].concat();
-    ensure!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&said));
-    Ok(())
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    ensure!(done.status.success(), "{line}: {said}{}", String::from_utf8_lossy(&done.stderr));
+    Ok(said)
 }

@@ -12,6 +12,7 @@ pub mod helm;
 pub mod judge;
 pub mod kind;
 pub mod kopf;
+mod kubelet;
 pub mod object_store;
 pub mod objects;
 pub mod peers;

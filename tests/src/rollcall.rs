@@ -215,16 +215,7 @@ impl Rollcall {
 
     /// One GET with a token, or with none.
     pub async fn http_as(&self, path: &str, token: &str) -> Result<Answer> {
-        let mut stream = TcpStream::connect(&self.address).await?;
-        let who = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
-        let request =
-            format!("GET {path} HTTP/1.1\r\nHost: {}\r\n{who}Connection: close\r\n\r\n", self.address);
-        stream.write_all(request.as_bytes()).await?;
-        let mut text = String::new();
-        timeout(PATIENCE, stream.read_to_string(&mut text)).await??;
-        let (head, body) = text.split_once("\r\n\r\n").context("half an answer")?;
-        let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).context("no status line")?;
-        Ok(Answer { code, body: body.to_owned() })
+        get(&self.address, path, token).await
     }
 
     /// The sum over all series of `metric` whose labels contain each of `labels` (as `name="value"`).
@@ -317,6 +308,32 @@ impl Drop for Rollcall {
             eprintln!("{}", self.process.tail(60));
         }
     }
+}
+
+/// One GET of what listens at this address, with a token, or with none.
+pub async fn get(address: &str, path: &str, token: &str) -> Result<Answer> {
+    let mut stream = TcpStream::connect(address).await?;
+    let who = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{who}Connection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut bytes = Vec::new();
+    let all = async {
+        while !whole(&bytes) && stream.read_buf(&mut bytes).await? > 0 {}
+        anyhow::Ok(())
+    };
+    timeout(PATIENCE, all).await??;
+    let text = String::from_utf8(bytes)?;
+    let (head, body) = text.split_once("\r\n\r\n").context("half an answer")?;
+    let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).context("no status line")?;
+    Ok(Answer { code, body: body.to_owned() })
+}
+
+/// Whether that is an answer to its end, by its own word: what stands between may keep a connection that the server closed.
+fn whole(bytes: &[u8]) -> bool {
+    let Some(head) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return false };
+    let lines = String::from_utf8_lossy(&bytes[..head]).to_lowercase();
+    let length = lines.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+    length.is_some_and(|length| bytes.len() >= head + 4 + length)
 }
 
 /// Runs one short command of the binary; its output, if it succeeds.

@@ -30,6 +30,11 @@ async fn argo_cd(scene: &Scene, object: &Value) -> Result<String> {
 
 /// The base of `deploy/`, and the service with the rights that it has there.
 pub(super) async fn installed(scene: &Scene) -> Result<Process> {
+    installed_at(scene, &format!("127.0.0.1:{}", free_ports(1)?[0])).await
+}
+
+/// The same, listening there.
+pub(super) async fn installed_at(scene: &Scene, listen: &str) -> Result<Process> {
     let base = places::repository().join("deploy/kustomize");
     scene.plane.kubectl(&["apply", "--server-side", "-k", &base.to_string_lossy()])?;
     let crd = "CustomResourceDefinition/readinesspolicies.rollcall.dev";
@@ -41,7 +46,7 @@ pub(super) async fn installed(scene: &Scene) -> Result<Process> {
         "run".to_owned(),
         "--leader-elect".to_owned(),
         format!("--kubeconfig={}", kubeconfig.display()),
-        format!("--listen=127.0.0.1:{}", free_ports(1)?[0]),
+        format!("--listen={listen}"),
     ];
     Process::start("rollcall", &places::rollcall()?, &args, &[], &scene.folder.join("rollcall.log"))
 }

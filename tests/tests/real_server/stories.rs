@@ -1,19 +1,22 @@
 //! More guides, followed to the letter; and what deploy/README.md says to type.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use acceptance::control_plane::{ControlPlane, Parts};
 use acceptance::crd::Crd;
-use acceptance::guide::Guide;
+use acceptance::guide::{Guide, Sentences};
 use acceptance::kopf::Kopf;
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::places;
-use acceptance::scene::Scene;
+use acceptance::rollcall::get;
+use acceptance::scene::{PATIENCE, Scene};
 use acceptance::wish::{Wish, because, gone, says, there};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
+use tokio::time::{sleep, timeout};
 
-use super::guides::installed;
+use super::guides::{installed, installed_at};
 
 /// A cluster of its own, with the names that the guides use: `default`, example.com, the repository's `deploy` at hand.
 async fn reader(parts: Parts, word: &str, group: &str) -> Result<Scene> {
@@ -137,6 +140,37 @@ async fn shadow_first_then_write_and_back() -> Result<()> {
     guide.is_done()
 }
 
+/// What deploy/README.md says of the page of a service in a cluster.
+async fn the_page_is_brought_here(scene: &Scene) -> Result<()> {
+    let sentences = Sentences::of("deploy/README.md")?;
+    let command = "kubectl -n rollcall-system port-forward service/rollcall 8080";
+    // To a port of kubectl's own choice: another on this machine may have 8080.
+    let forward = sentences.start(scene, command, &[("rollcall 8080", "rollcall :8080")])?;
+    let local = async {
+        loop {
+            let output = forward.output();
+            let here = output.lines().find_map(|line| line.strip_prefix("Forwarding from 127.0.0.1:"));
+            if let Some((port, "8080")) = here.and_then(|here| here.split_once(" -> ")) {
+                return format!("127.0.0.1:{port}");
+            }
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let local = timeout(PATIENCE, local).await.with_context(|| forward.tail(40))?;
+    assert_eq!(get(&local, "/readyz", "").await?.code, 200);
+    let page = get(&local, "/", "").await?;
+    ensure!(page.code == 200 && page.body.contains("<title>"), "no page: {}", page.body);
+    // It is the listener's address that counts: who comes by a port-forward comes from loopback, and is asked all the same.
+    assert_eq!(get(&local, "/api/v1/parents", "").await?.code, 401);
+    scene.plane.kubectl(&["create", "serviceaccount", "looker"])?;
+    let role = ["create", "clusterrolebinding", "looker", "--clusterrole=cluster-admin"];
+    scene.plane.kubectl(&[&role[..], &["--serviceaccount=default:looker"]].concat())?;
+    let token = sentences.type_in(scene, "kubectl create token NAME", &[("NAME", "looker")])?;
+    let parents = get(&local, "/api/v1/parents", token.trim()).await?;
+    ensure!(parents.code == 200 && parents.body.contains("\"orders\""), "{}: {}", parents.code, parents.body);
+    Ok(())
+}
+
 #[tokio::test]
 async fn what_the_readme_of_deploy_says_to_type_works() -> Result<()> {
     let scene = reader(Parts::Everything, "deploy-guide", "example.com").await?;
@@ -146,19 +180,12 @@ async fn what_the_readme_of_deploy_says_to_type_works() -> Result<()> {
     std::fs::write(scene.folder.join("policy.yaml"), policy.to_string())?;
     let mut guide = Guide::open("deploy/README.md")?;
     guide.follow(&scene, "kubectl apply --server-side -k")?;
-    let service = installed(&scene).await?;
-    // A port-forward goes through a kubelet, and there is none: that its command names what is there is all that is seen.
-    let words = std::fs::read_to_string(places::repository().join("deploy/README.md"))?;
-    ensure!(
-        words.contains("`kubectl -n rollcall-system port-forward service/rollcall 8080`"),
-        "another command"
-    );
-    let ports =
-        ["get", "service", "rollcall", "-n", "rollcall-system", "-o", "jsonpath={.spec.ports[*].port}"];
-    assert_eq!(scene.plane.kubectl(&ports)?, "8080");
+    // As in its pods, it listens to everybody. No kubelet runs these: kwok plays them, and whoever asks one is led here.
+    let service = installed_at(&scene, &format!("0.0.0.0:{}", scene.plane.forwarded()?)).await?;
     let db = scene.create(scene.custom("Database", "orders")).await?;
     scene.create(owned_by(&db, deployment("orders", 1))).await?;
     scene.until("Database/orders", says("Ready", "True")).await.with_context(|| service.tail(40))?;
+    the_page_is_brought_here(&scene).await.with_context(|| service.tail(40))?;
     guide.follow(&scene, "rollcall release")?;
     ensure!(condition(&scene.get("Database/orders").await?, "Ready").is_none(), "it was not released");
     drop(service);

@@ -121,6 +121,9 @@ pub struct RecordedOutcome {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 1024))]
     pub reason: String,
+    /// It is known by its Events alone, and they do not say whose it was: how the parent's ended only a person can tell.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub heard: bool,
 }
 
 /// How something ended.

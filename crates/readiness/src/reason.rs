@@ -44,6 +44,8 @@ pub enum Reason {
     RuleChanged,
     /// It is gone, and nobody saw how it ended.
     OutcomeUnseen,
+    /// It is gone, and others tell of it, but not whose it was.
+    OutcomeHeardOf,
 
     /// What it says is about another generation of it.
     StaleGeneration,
@@ -231,6 +233,9 @@ impl Reason {
             Reason::RuleCrashed => ("RuleCrashed", "the rule that judges it crashed"),
             Reason::RuleChanged => ("RuleChanged", "its rule changed; not judged anew yet"),
             Reason::OutcomeUnseen => ("OutcomeUnseen", "gone, and nobody saw how it ended"),
+            Reason::OutcomeHeardOf => {
+                ("OutcomeUnseen", "gone; Events tell of it, but not whose it was: nobody saw how it ended")
+            }
             Reason::StaleGeneration => {
                 ("StaleGeneration", "its controller has not seen its newest generation")
             }

@@ -21,11 +21,13 @@ pub enum Sabotage {
     DeletesLost,
     /// Nobody asks what happened in an outage.
     OutagesForgotten,
+    /// What Events tell of a Job by its name is taken for how the parent's ended.
+    HearsayBelieved,
 }
 
 impl Sabotage {
     /// All of them.
-    pub const ALL: [Sabotage; 9] = [
+    pub const ALL: [Sabotage; 10] = [
         Sabotage::NoSettle,
         Sabotage::NoEvidence,
         Sabotage::StaleLooksNew,
@@ -35,5 +37,6 @@ impl Sabotage {
         Sabotage::ForeignTouched,
         Sabotage::DeletesLost,
         Sabotage::OutagesForgotten,
+        Sabotage::HearsayBelieved,
     ];
 }

@@ -28,6 +28,11 @@ const EVIDENCE: usize = 200;
 /// A Job is run again, where it is, once so many others have been created after it.
 const LAG: u64 = 10;
 
+/// After every seventh there is one of somebody else's by the same name, which ends otherwise.
+fn has_a_namesake(n: u64) -> bool {
+    n.is_multiple_of(7) && !runs_again(n)
+}
+
 /// Every fourth Job fails the first time.
 fn fails_first(n: u64) -> bool {
     n.is_multiple_of(4)
@@ -47,8 +52,8 @@ fn right(n: u64) -> &'static str {
     if fails(n) { "Failed" } else { "Complete" }
 }
 
-/// Whether Jobs fail, by uid.
-type Truth = Mutex<BTreeMap<String, bool>>;
+/// How Jobs end, by uid; nothing of those that are somebody else's.
+type Truth = Mutex<BTreeMap<String, &'static str>>;
 
 /// A number below `span` for this key.
 fn random(key: u64, span: u64) -> u64 {
@@ -67,9 +72,8 @@ async fn recorded(scene: &Scene, truth: &Truth) -> Result<BTreeMap<u64, String>>
         let number = outcome["name"].as_str().and_then(|name| name.strip_prefix("job-")?.parse().ok());
         let word = outcome["outcome"].as_str().unwrap_or("?").to_owned();
         // One that was created a moment ago may be recorded before the test knows its uid.
-        if let Some(fails) = outcome["uid"].as_str().and_then(|uid| truth.get(uid)) {
-            let right = if *fails { "Failed" } else { "Complete" };
-            let known = [right, "Running", "Unseen"].contains(&word.as_str());
+        if let Some(right) = outcome["uid"].as_str().and_then(|uid| truth.get(uid)) {
+            let known = [*right, "Running", "Unseen"].contains(&word.as_str());
             ensure!(known, "{} is {right}, recorded: {word}", outcome["name"]);
         }
         words.insert(number.context("a Job without a number")?, word);
@@ -81,13 +85,17 @@ fn count(words: &BTreeMap<u64, String>, word: &str) -> usize {
     words.values().filter(|w| *w == word).count()
 }
 
+fn a_job(n: u64, fails: bool) -> Value {
+    let job = fleeting(&format!("job-{n}"));
+    if fails { playing("fail", job) } else { job }
+}
+
 /// Creates a Job, for the first time or again.
 async fn run(scene: &Scene, truth: &Truth, n: u64, fails: bool) -> Result<()> {
     let db = scene.get(&format!("Database/db-{n}")).await?;
-    let job = fleeting(&format!("job-{n}"));
-    let job = if fails { playing("fail", job) } else { job };
-    let job = scene.create(owned_by(&db, job)).await?;
-    truth.lock().map_err(|_| anyhow!("poisoned"))?.insert(uid(&job).to_owned(), fails);
+    let job = scene.create(owned_by(&db, a_job(n, fails))).await?;
+    let right = if fails { "Failed" } else { "Complete" };
+    truth.lock().map_err(|_| anyhow!("poisoned"))?.insert(uid(&job).to_owned(), right);
     Ok(())
 }
 
@@ -100,6 +108,11 @@ async fn work(scene: &Scene, truth: &Truth) -> Result<()> {
         if let Some(again) = n.checked_sub(LAG).filter(|again| runs_again(*again)) {
             scene.until(&format!("Job/job-{again}"), gone()).await?;
             run(scene, truth, again, fails(again)).await?;
+        }
+        if let Some(other) = n.checked_sub(LAG).filter(|other| has_a_namesake(*other)) {
+            scene.until(&format!("Job/job-{other}"), gone()).await?;
+            let job = scene.create(a_job(other, !fails(other))).await?;
+            truth.lock().map_err(|_| anyhow!("poisoned"))?.insert(uid(&job).to_owned(), "somebody else's");
         }
         sleep(Duration::from_millis(random(n, 120))).await;
     }
@@ -198,8 +211,9 @@ async fn a_hundred_jobs_and_a_dozen_kills_leave_no_wrong_outcome() -> Result<()>
     let tally = |word: &str| ends.values().filter(|end| **end == word).count();
     eprintln!("{table}");
     eprintln!(
-        "{JOBS} Jobs, {} of them twice: {} complete, {} failed, {} unseen, {} never met",
+        "{JOBS} Jobs, {} of them twice, {} with a namesake: {} complete, {} failed, {} unseen, {} never met",
         (0..JOBS).filter(|n| runs_again(*n)).count(),
+        (0..JOBS).filter(|n| has_a_namesake(*n)).count(),
         tally("Complete"),
         tally("Failed"),
         tally("Unseen"),

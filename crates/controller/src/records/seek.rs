@@ -127,26 +127,25 @@ impl Task {
             }
         }
         for Trace { name, uid, end, .. } in &gone {
-            info!(
+            warn!(
                 job = format!("{namespace}/{name}"),
                 uid = &**uid,
                 ?end,
-                "ran while nobody looked, as Events tell: it counts instead of the one before it"
+                "ran while nobody looked, as Events tell, which do not say whose it was: what is remembered under this name is not known any more"
             );
         }
         reflector.supersede(namespace, gone);
         Ok(())
     }
 
-    /// Is one of that name there? That is for its own watch to bring, if anybody owns it for whom it counts; and what was of that
-    /// name before it does not matter any more.
+    /// Is it there? That is for its own watch to bring, if anybody owns it for whom it counts.
     async fn is_there(&self, trace: &Trace) -> anyhow::Result<bool> {
         let known = self.setting.known.get(&trace.kind).map(|known| known.api.clone());
         let found =
             if known.is_some() { known } else { resolve(&self.setting.client, "batch", None, "Job").await? };
         let api = found.context("the server serves no Jobs")?;
         let live = look::<Child>(&self.setting.client, &api, Some(&trace.namespace), &trace.name).await?;
-        Ok(live.is_some())
+        Ok(live.is_some_and(|live| live.meta.uid == trace.uid))
     }
 
     /// Looks for Events that tell how a Job ended that is gone.

@@ -28,7 +28,7 @@ pub(super) fn check(world: &World, service: &Service) {
         let memories = service.core.reflector.memories(&parent.uid).unwrap_or_default();
         let mut slots = BTreeSet::new();
         for outcome in &memories.outcomes {
-            check_outcome(world, service, outcome);
+            check_outcome(world, service, &parent.uid, outcome);
             let once = slots.insert(outcome.slot.clone());
             holds!(world, once, "{} is remembered twice for {}", outcome.slot, parent.uid);
         }
@@ -36,16 +36,24 @@ pub(super) fn check(world: &World, service: &Service) {
     }
 }
 
-fn check_outcome(world: &World, service: &Service, outcome: &Outcome) {
+fn check_outcome(world: &World, service: &Service, parent: &str, outcome: &Outcome) {
     let Some(truth) = job(world, &outcome.uid) else {
         return world.demand(false, format_args!("{} never was", outcome.uid));
     };
+    let own = !truth.stranger && world.parents[truth.parent].uid == parent;
     let right = match &outcome.end {
         End::Open => true,
-        End::Complete => truth.end == Some(true),
-        End::Failed(_) => truth.end == Some(false),
+        End::Complete => own && truth.end == Some(true),
+        End::Failed(_) => own && truth.end == Some(false),
     };
-    holds!(world, right, "{} ended {:?}, remembered: {:?}", outcome.uid, truth.end, outcome.end);
+    holds!(
+        world,
+        right,
+        "{} ended {:?}, of {parent}: {own}, remembered: {:?}",
+        outcome.uid,
+        truth.end,
+        outcome.end
+    );
     if !service.is_listed(JOBS) || !outcome.gone {
         return;
     }
@@ -138,6 +146,8 @@ pub(super) fn check_end(world: &World, service: &Service) -> Remembered {
             holds!(world, written == Some(said), "{} is {said}, recorded {written:?}", outcome.uid);
             tally.right += u64::from(outcome.gone && outcome.end != End::Open);
             tally.unseen += u64::from(outcome.gone && outcome.end == End::Open);
+            let somebodys = job(world, &outcome.uid).is_some_and(|job| job.stranger);
+            tally.strangers += u64::from(outcome.heard && somebodys);
             check_newest(world, &outcome);
             known.insert(outcome.uid.to_string());
         }
@@ -145,7 +155,7 @@ pub(super) fn check_end(world: &World, service: &Service) -> Remembered {
     let forgotten: Vec<_> = recorded.keys().filter(|uid| !known.contains(*uid)).collect();
     holds!(world, forgotten.is_empty(), "recorded and not remembered: {forgotten:?}");
     // Of what lives, all is known: a stub was written at its first sight.
-    for job in world.jobs.iter().filter(|job| !job.gone) {
+    for job in world.jobs.iter().filter(|job| !job.gone && !job.stranger) {
         let newer =
             |other: &&Job| (other.parent, &other.slot) == (job.parent, &job.slot) && other.uid > job.uid;
         let superseded = world.jobs.iter().any(|other| newer(&other));
@@ -163,6 +173,8 @@ fn check_newest(world: &World, outcome: &Outcome) {
         (job.parent, &job.slot) == (known.parent, &known.slot)
             && job.uid > known.uid
             && job.gone
+            && !job.stranger
+            && !known.stranger
             && outcome.gone
             && world.is_told_of(&job.uid)
             && !(generated && job.born <= outcome.first)

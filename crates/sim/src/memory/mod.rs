@@ -33,6 +33,8 @@ pub struct Remembered {
     pub right: u64,
     /// Outcomes at the end of which it is known that nobody knows them.
     pub unseen: u64,
+    /// Of those, by Events of what was somebody else's.
+    pub strangers: u64,
     /// Runs that nobody saw, that Events told of.
     pub told: u64,
 }
@@ -43,6 +45,7 @@ impl AddAssign for Remembered {
         self.outages += other.outages;
         self.right += other.right;
         self.unseen += other.unseen;
+        self.strangers += other.strangers;
         self.told += other.told;
     }
 }
@@ -67,7 +70,8 @@ pub(crate) fn play(seed: u64, sabotage: Option<Sabotage>) -> (Vec<String>, Optio
 }
 
 /// Everything gets through. After that a restart writes nothing, and knows the same. The first one may see an older run that is
-/// still there, of which a newer one was deleted before its end, as the newest.
+/// still there, of which a newer one was deleted before its end, as the newest; and it may hear of what the process before it saw
+/// to be somebody else's.
 fn rest(world: &mut World, service: &mut Service) -> Remembered {
     world.calm(service);
     judge::check(world, service);
@@ -79,7 +83,7 @@ fn rest(world: &mut World, service: &mut Service) -> Remembered {
         world.calm(service);
         judge::check(world, service);
         let again = judge::check_end(world, service);
-        world.demand(again.right >= tally.right, "a restart at rest forgets");
+        world.demand(again.right + again.strangers >= tally.right, "a restart at rest forgets");
     }
     world.demand(written == world.written, "a restart at rest writes records");
     tally

@@ -51,6 +51,9 @@ impl World {
                 "ownerReferences": [{"apiVersion": "example.com/v1", "kind": "Widget", "name": owner, "uid": owner}]},
             "spec": {"completions": 1}, "status": {"startTime": moment(job.created)},
         });
+        if job.stranger {
+            object["metadata"]["ownerReferences"] = json!([]);
+        }
         if job.slot != job.name {
             object["metadata"]["generateName"] = json!(job.slot);
         }

@@ -11,7 +11,7 @@ use readiness::{Limits, Time};
 use serde_json::Value;
 use timer::{Debounce, Seed};
 use watcher::plan::{After, ChildRule, Find, Interest, Lens, ParentRule};
-use watcher::reflector::{End, Reflector};
+use watcher::reflector::{End, Outcome, Reflector, Trace};
 use watcher::{Feed, Parent};
 
 use super::server::run;
@@ -223,13 +223,27 @@ impl Service {
         for trace in &traces {
             reflector.evidence(&trace.uid, &trace.end);
         }
-        let there = |name: &str| world.jobs.iter().any(|job| job.name == *name && !job.gone);
+        let there = |uid: &str| world.jobs.iter().any(|job| job.uid == *uid && !job.gone);
         let gone: Vec<_> =
-            reflector.unheard("shop", &traces).into_iter().filter(|trace| !there(&trace.name)).collect();
+            reflector.unheard("shop", &traces).into_iter().filter(|trace| !there(&trace.uid)).collect();
         for trace in &gone {
             world.say(format_args!("Events tell of {}: {:?}", trace.uid, trace.end));
         }
         world.superseded += reflector.supersede("shop", gone) as u64;
+        if world.sabotage == Some(Sabotage::HearsayBelieved) {
+            self.believe(world, &traces);
+        }
+    }
+
+    /// As a record says it that a person has set.
+    fn believe(&self, world: &World, traces: &[Trace]) {
+        let reflector = &self.core.reflector;
+        for memories in world.parents.iter().filter_map(|parent| reflector.memories(&parent.uid)) {
+            let told = |o: &Outcome| traces.iter().find(|trace| o.heard && trace.uid == o.uid);
+            let believed = memories.outcomes.iter().filter_map(|o| Some((o, told(o)?)));
+            let believed = believed.map(|(o, trace)| Outcome { end: trace.end.clone(), ..o.clone() });
+            reflector.recall(memories.whose.clone(), believed.collect());
+        }
     }
 
     /// The loop goes around.

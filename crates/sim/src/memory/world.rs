@@ -22,6 +22,8 @@ pub(super) struct Job {
     pub(super) name: String,
     pub(super) slot: String,
     pub(super) parent: usize,
+    /// It only has the name of one that the parent owns.
+    pub(super) stranger: bool,
     pub(super) created: i64,
     /// Well, or not.
     pub(super) end: Option<bool>,
@@ -234,12 +236,13 @@ impl World {
         if self.jobs.iter().any(|job| !job.gone && job.name == name) {
             return None;
         }
-        let (uid, created) = (uid(2, number), self.now);
+        let (uid, created, stranger) = (uid(2, number), self.now, self.chance(15));
         self.jobs.push(Job {
             uid,
             name,
             slot,
             parent,
+            stranger,
             created,
             end: None,
             gone: false,
@@ -303,7 +306,8 @@ impl World {
             self.parents[n].gone = true;
             self.tell_parent(n);
             for job in 0..self.jobs.len() {
-                if self.jobs[job].parent == n && !self.jobs[job].gone {
+                let of = &self.jobs[job];
+                if of.parent == n && !of.stranger && !of.gone {
                     self.take_away(job);
                 }
             }

@@ -39,18 +39,59 @@ fn generated(n: u32, name: &str, version: u32, ended: &str) -> Value {
 }
 
 #[test]
-fn a_run_that_came_and_went_in_an_outage_counts_instead_of_the_one_before_it() {
-    for (end, expected) in [(failed(), FAILED), (End::Complete, READY), (End::Open, UNSEEN)] {
+fn after_a_run_that_came_and_went_in_an_outage_nobody_knows_how_it_stands() {
+    for end in [failed(), End::Complete, End::Open] {
         let next = remembering().restarted();
         assert_eq!(next.reflector.take_blind(), [Box::from("shop")]);
-        assert_eq!(tell(&next, &[trace(2, "migrate", 9, end)]), 1);
+        assert_eq!(tell(&next, &[trace(2, "migrate", 9, end.clone())]), 1);
         next.list(&[]);
-        assert_eq!((next.counts(1), next.counts(2)), (None, expected));
+        assert_eq!((next.counts(1), next.counts(2)), (None, UNSEEN));
         let [outcome] = &next.memories().outcomes[..] else { panic!("one run of one thing") };
         assert_eq!((&*outcome.uid, outcome.first, outcome.gone), (&*uid(2), 9, true));
+        assert!(!next.reflector.evidence(&uid(2), &end), "Events do not say whose it was");
+        assert_eq!(next.reflector.take_unseen(), [], "and nobody else is asked");
         let again = next.restarted();
         again.list(&[]);
-        assert_eq!((again.counts(1), again.counts(2)), (None, expected), "and after another restart");
+        assert_eq!((again.counts(1), again.counts(2)), (None, UNSEEN), "and after another restart");
+        assert_eq!(again.reflector.take_unseen(), []);
+        again.list(&[job(3, "migrate", 11, "Complete")]);
+        assert_eq!((again.counts(2), again.memories().outcomes.len()), (None, 1), "until the next one");
+    }
+}
+
+#[test]
+fn a_person_who_knows_it_may_say_how_it_ended_that_was_heard_of() {
+    let next = remembering().restarted();
+    tell(&next, &[trace(2, "migrate", 9, failed())]);
+    next.list(&[]);
+    let Memories { whose, mut outcomes } = next.memories();
+    outcomes[0].end = End::Complete;
+    next.reflector.recall(whose, outcomes);
+    assert_eq!(next.counts(2), READY);
+    assert!(!next.memories().outcomes[0].heard);
+}
+
+#[test]
+fn what_was_heard_of_and_is_seen_to_be_a_strangers_changes_nothing() {
+    let mut stranger = job(2, "migrate", 9, "Failed");
+    stranger["metadata"]["ownerReferences"] = json!([]);
+    let heard = || {
+        let next = remembering().restarted();
+        next.list(&[]);
+        tell(&next, &[trace(3, "migrate", 8, failed()), trace(2, "migrate", 9, failed())]);
+        assert_eq!((next.counts(1), next.counts(2), next.counts(3)), (None, UNSEEN, None));
+        next
+    };
+    let alive = heard();
+    alive.see(&stranger);
+    assert_eq!(alive.counts(1), READY);
+    alive.deleted(&stranger);
+    let deleted = heard();
+    deleted.deleted(&stranger);
+    for world in [alive, deleted] {
+        assert_eq!((world.counts(1), world.counts(2)), (READY, None));
+        assert_eq!(tell(&world, &[trace(2, "migrate", 9, failed())]), 0, "it is known by now");
+        assert_eq!(tell(&world, &[trace(3, "migrate", 8, failed())]), 1, "the other one is not");
     }
 }
 
@@ -64,7 +105,7 @@ fn of_several_runs_in_an_outage_the_last_one_counts() {
     ];
     assert_eq!(tell(&next, &runs), 3);
     next.list(&[]);
-    assert_eq!((next.counts(2), next.counts(3), next.counts(4)), (None, None, READY));
+    assert_eq!((next.counts(2), next.counts(3), next.counts(4)), (None, None, UNSEEN));
     assert_eq!(tell(&next, &runs), 0, "once");
 }
 
@@ -85,7 +126,7 @@ fn a_watch_that_was_blind_asks_again() {
     world.list(&[]);
     assert_eq!(world.reflector.take_blind(), [Box::from("shop")]);
     tell(&world, &[trace(2, "migrate", 9, failed())]);
-    assert_eq!((world.counts(1), world.counts(2)), (None, FAILED));
+    assert_eq!((world.counts(1), world.counts(2)), (None, UNSEEN));
     let alive = World::new(After::Remember);
     alive.list(&[job(1, "migrate", 5, "")]);
     assert_eq!(alive.reflector.take_blind(), Vec::<Box<str>>::new(), "of one name there is one at a time");
@@ -104,6 +145,14 @@ fn what_is_there_is_for_its_watch_to_tell() {
     assert_eq!(heard_first.counts(2), Some((Level::Progressing, Source::Owner)));
     heard_first.deleted(&job(2, "migrate", 11, "Failed"));
     assert_eq!(heard_first.counts(2), FAILED);
+    // Also where there is nothing of it to be seen but that it is deleted.
+    for (ended, expected) in [("Failed", FAILED), ("Complete", READY), ("", None)] {
+        let heard_first = remembering().restarted();
+        heard_first.list(&[]);
+        tell(&heard_first, &[trace(2, "migrate", 9, End::Open)]);
+        heard_first.deleted(&job(2, "migrate", 11, ended));
+        assert_eq!((heard_first.counts(1), heard_first.counts(2)), (None, expected), "{ended}");
+    }
 }
 
 #[test]
@@ -133,7 +182,21 @@ fn generated_names_are_known_by_their_prefix_and_their_beginning() {
     assert_eq!(tell(&next, &others), 0);
     assert_eq!(next.counts(1), READY);
     assert_eq!(tell(&next, &[trace(8, "backup-zzzzz", 9, failed())]), 1);
-    assert_eq!((next.counts(1), next.counts(8)), (None, FAILED));
+    assert_eq!((next.counts(1), next.counts(8)), (None, UNSEEN));
+}
+
+#[test]
+fn one_that_went_while_a_stranger_was_taken_for_its_next_run_is_gone() {
+    let world = World::new(After::Remember);
+    world.see(&generated(1, "backup-bcdfg", 5, "Complete"));
+    world.list(&[generated(1, "backup-bcdfg", 5, "Complete")]);
+    assert_eq!(tell(&world, &[trace(2, "backup-zzzzz", 9, failed())]), 1);
+    assert_eq!((world.counts(1), world.counts(2)), (Some((Level::Ready, Source::Owner)), UNSEEN));
+    world.deleted(&generated(1, "backup-bcdfg", 11, "Complete"));
+    let mut stranger = generated(2, "backup-zzzzz", 12, "Failed");
+    stranger["metadata"]["ownerReferences"] = json!([]);
+    world.deleted(&stranger);
+    assert_eq!((world.counts(1), world.counts(2)), (READY, None));
 }
 
 #[test]
@@ -148,11 +211,25 @@ fn where_it_may_be_the_next_run_of_two_parents_neither_is_known() {
 }
 
 #[test]
+fn what_is_known_to_be_of_one_parent_is_no_run_of_another() {
+    let world = World::new(After::Remember);
+    world.see(&generated(1, "backup-bcdfg", 5, "Complete"));
+    world.deleted(&generated(1, "backup-bcdfg", 7, "Complete"));
+    let next = world.restarted();
+    let Memories { whose, mut outcomes } = world.memories();
+    (outcomes[0].uid, outcomes[0].name, outcomes[0].first) = (uid(50).into(), "backup-zzzzz".into(), 9);
+    next.reflector.recall(Whose { uid: uid(WIDGET + 1).into(), ..whose }, outcomes);
+    assert_eq!(tell(&next, &[trace(50, "backup-zzzzz", 9, failed())]), 0);
+    next.list(&[]);
+    assert_eq!(next.counts(1), READY);
+}
+
+#[test]
 fn a_run_that_nobody_saw_is_taken_for_one_under_the_generation_of_the_one_before_it() {
     let world = World::new(After::RememberGeneration);
     world.see(&job(1, "migrate", 5, "Failed"));
     world.deleted(&job(1, "migrate", 7, "Failed"));
-    for (generation, expected) in [(1, READY), (2, None)] {
+    for (generation, expected) in [(1, UNSEEN), (2, None)] {
         let next = world.restarted();
         tell(&next, &[trace(2, "migrate", 9, End::Complete)]);
         next.list(&[]);
@@ -176,8 +253,8 @@ fn expecting(generation: u32, after: After) -> World {
 }
 
 #[test]
-fn what_is_expected_by_name_and_was_never_seen_counts_as_it_was_heard_of() {
-    for (end, expected) in [(failed(), FAILED), (End::Complete, READY), (End::Open, UNSEEN)] {
+fn of_what_is_expected_by_name_and_was_never_seen_it_is_known_that_it_was() {
+    for end in [failed(), End::Complete, End::Open] {
         let world = expecting(3, After::Remember);
         assert_eq!(world.reflector.take_blind(), [Box::from("shop")]);
         assert!(world.reflector.runs("shop").may_have("migrate"));
@@ -188,29 +265,21 @@ fn what_is_expected_by_name_and_was_never_seen_counts_as_it_was_heard_of() {
             "before it was, or of another name"
         );
         assert_eq!(tell(&world, &[trace(2, "migrate", 9, end)]), 1);
-        assert_eq!(world.counts(2), expected);
+        assert_eq!(world.counts(2), UNSEEN);
         assert_eq!(tell(&world, &[trace(3, "migrate", 11, failed())]), 1, "the next one");
-        assert_eq!((world.counts(2), world.counts(3)), (None, FAILED));
+        assert_eq!((world.counts(2), world.counts(3)), (None, UNSEEN));
         world.list(&[]);
         assert_eq!(&*world.memories().whose.name, "w");
     }
     let world = expecting(3, After::Remember);
     let runs = [trace(3, "migrate", 11, failed()), trace(2, "migrate", 9, End::Complete)];
     assert_eq!(tell(&world, &runs), 2);
-    assert_eq!((world.counts(2), world.counts(3)), (None, FAILED), "the last of several");
-}
-
-#[test]
-fn a_job_of_the_second_in_which_its_parent_was_created_may_be_older() {
-    let world = expecting(1, After::Remember);
-    let first = Some(Time(1_799_999_999_000));
-    tell(&world, &[Trace { first, ..trace(2, "migrate", 9, End::Complete) }]);
-    assert_eq!(world.counts(2), UNSEEN);
+    assert_eq!((world.counts(2), world.counts(3)), (None, UNSEEN), "the last of several");
 }
 
 #[test]
 fn what_was_heard_of_stands_for_a_generation_only_where_there_was_no_other() {
-    for (generation, expected) in [(1, READY), (2, None)] {
+    for (generation, expected) in [(1, UNSEEN), (2, None)] {
         let world = expecting(generation, After::RememberGeneration);
         tell(&world, &[trace(2, "migrate", 9, End::Complete)]);
         assert_eq!(world.counts(2), expected, "generation {generation}");

@@ -34,7 +34,7 @@ fn entry(outcome: &Outcome, group: &str, kind: &str) -> Value {
         "slot": &*outcome.slot, "uid": &*outcome.uid, "created": outcome.created.map(time::format),
         "resourceVersion": (outcome.first > 0).then(|| outcome.first.to_string()),
         "labels": labels, "generation": outcome.generation.map(|generation| generation as i64),
-        "outcome": word, "reason": reason,
+        "outcome": word, "reason": reason, "heard": outcome.heard.then_some(true),
     }))
 }
 
@@ -85,6 +85,7 @@ fn outcome(entry: &Value, kind: KindId, complaints: &mut Vec<String>) -> Outcome
             End::Open
         }
     };
+    let heard = entry["heard"] == json!(true) && end == End::Open;
     let labels = entry["labels"].as_object().into_iter().flatten();
     let slot = word(entry, "slot");
     Outcome {
@@ -102,6 +103,8 @@ fn outcome(entry: &Value, kind: KindId, complaints: &mut Vec<String>) -> Outcome
         gone: false,
         version: 0,
         first: entry["resourceVersion"].as_str().and_then(|version| version.parse().ok()).unwrap_or(0),
+        heard,
+        before: None,
     }
 }
 
@@ -142,12 +145,13 @@ mod tests {
             gone,
             version: 7,
             first: 5,
+            ..Outcome::default()
         };
         let outcomes = vec![
             job("seed", End::Failed("BackoffLimitExceeded".into()), true),
             job("migrate", End::Complete, true),
             job("index", End::Open, false),
-            job("check", End::Open, true),
+            Outcome { heard: true, ..job("check", End::Open, true) },
         ];
         Memories { whose, outcomes }
     }
@@ -166,6 +170,10 @@ mod tests {
                 == (Some(u64::MAX), Some(Time(1_800_000_000_000)), 1, 5)
         });
         assert!(known, "{outcomes:?}");
+        assert!(outcomes.iter().all(|o| o.heard == (&*o.name == "check")), "{outcomes:?}");
+        let mut vouched = write(&memories(), &spoken_of());
+        vouched["outcomes"][0]["outcome"] = json!("Complete");
+        assert!(!read("u-1", &vouched, &spoken_of()).1[0].heard, "a person said so");
     }
 
     #[cfg(feature = "io")]

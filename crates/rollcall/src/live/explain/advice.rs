@@ -56,6 +56,9 @@ pub(super) fn changes(reason: &str) -> &'static str {
         "NoSignal" => {
             "a condition or a phase that it writes, or a rule for it in the policy (children[].ready)"
         }
+        "OutcomeUnseen" => {
+            "its next run, or somebody who knows setting its outcome in the ReadinessRecord of its parent"
+        }
         "RuleFailed" | "RuleLimit" | "RuleCrashed" => "a rule in the policy that can be evaluated",
         "ChildrenMissing" => "its operator creating what is missing, or the policy expecting less",
         "TooManyChildren" => "what is too much going away, or the policy allowing more",
@@ -124,6 +127,10 @@ pub(super) fn tries(reason: &str, object: &Object<'_>) -> Vec<String> {
         "Suspended" => vec![on("patch") + " --type=merge -p '{\"spec\":{\"suspend\":false}}'"],
         "Cordoned" => vec![format!("kubectl uncordon {}", object.name())],
         "NoSignal" => vec![on("get") + " -o yaml"],
+        "OutcomeUnseen" => vec![
+            "kubectl get readinessrecords -A   # an outcome that says Unseen may be set to Complete or Failed"
+                .to_owned(),
+        ],
         "RuleFailed" | "RuleLimit" | "RuleCrashed" | "TemplateFailed" => {
             vec!["rollcall check -f POLICY".to_owned()]
         }
@@ -171,6 +178,9 @@ mod tests {
             quota.contains("describe replicaset.apps web-5d | kubectl -n shop describe resourcequota"),
             "{quota}"
         );
+        // What is gone cannot be described.
+        let job = Object { group: "batch", kind: "Job", namespace: "shop", name: "seed" };
+        assert!(tries("OutcomeUnseen", &job).iter().all(|line| !line.contains("describe")));
         // A name cannot leave its place in a command.
         assert!(
             told("Pod a;b", Trouble::Ends("x y".to_owned())).contains("logs 'pod/a;b' -c 'x y' --previous")

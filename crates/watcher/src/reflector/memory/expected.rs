@@ -5,7 +5,7 @@ use readiness::Time;
 use rustc_hash::FxHashMap;
 
 use super::super::{Reflector, slots};
-use super::{End, Memory, Outcome, Trace, Whose};
+use super::{Memory, Outcome, Trace, Whose};
 use crate::plan::{After, ChildRule, Find};
 
 /// A parent of which some children are expected by name.
@@ -20,13 +20,11 @@ pub(super) struct Expectant {
 }
 
 impl Expectant {
-    /// The first run of what it expects that was ever heard of, if it can be one. Of a Job of the second in which the parent was
-    /// created it is not known whether it was there before, for another parent of that name.
+    /// The first run of what it expects that was ever heard of, if it can be one.
     pub(super) fn first(&self, trace: &Trace, rule: &ChildRule) -> Option<(Whose, Outcome)> {
         let Find::Owner { group, kind } = &rule.find else { return None };
         let second = |at: Time| at.0.div_euclid(1_000);
         let first = trace.first.filter(|first| trace.born && second(*first) >= second(self.created))?;
-        let sure = second(first) > second(self.created);
         let whose = Whose {
             group: group.clone(),
             kind: kind.clone(),
@@ -43,9 +41,9 @@ impl Expectant {
             created: Some(first),
             // Under which of several it ran is not known: none is 0.
             generation: Some(u64::from(self.generation == 1)),
-            end: if sure { trace.end.clone() } else { End::Open },
             gone: true,
             first: trace.version,
+            heard: true,
             ..Outcome::default()
         };
         Some((whose, outcome))

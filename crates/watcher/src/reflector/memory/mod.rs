@@ -1,5 +1,6 @@
 //! Outcomes that outlive their objects: what is known of Jobs that are to be remembered, by the parent for which they count.
 
+mod evidence;
 mod expected;
 mod outcome;
 mod row;
@@ -41,7 +42,12 @@ pub(super) struct Memory {
     expected: FxHashMap<slots::Uid, expected::Expectant>,
     /// What there was no room for.
     beyond: Beyond,
+    /// Objects that were heard of as the next run of something, and seen to be somebody else's.
+    strangers: FxHashSet<slots::Uid>,
 }
+
+/// So many strangers are known at a time.
+const MOST_STRANGERS: usize = 1_024;
 
 impl Memory {
     /// The outcomes of one object, by parent.
@@ -113,20 +119,43 @@ impl Memory {
         }
     }
 
-    /// An object counts for no others than these parents.
-    fn leave_all_but(&mut self, uid: slots::Uid, parents: &[slots::Uid]) {
-        let Some(of) = self.of.get_mut(&uid) else { return };
+    /// An object counts for no others than these parents. Those whose place it had taken by hearsay, which count again.
+    fn leave_all_but(&mut self, uid: slots::Uid, parents: &[slots::Uid]) -> Vec<slots::Uid> {
+        let Some(of) = self.of.get_mut(&uid) else { return Vec::new() };
         let left: Vec<_> = of.iter().copied().filter(|p| !parents.contains(p)).collect();
         of.retain(|p| parents.contains(p));
         if of.is_empty() {
             self.of.remove(&uid);
         }
+        let mut back = Vec::new();
         for parent in left {
-            if let Some(memories) = self.parents.get_mut(&parent) {
-                memories.outcomes.retain(|o| slots::Uid::of(&o.uid) != uid);
-                self.dirty.insert(memories.whose.uid.clone());
+            let Some(memories) = self.parents.get_mut(&parent) else { continue };
+            let here = |o: &mut Outcome| slots::Uid::of(&o.uid) == uid;
+            for outcome in memories.outcomes.extract_if(.., here).collect::<Vec<_>>() {
+                if outcome.heard {
+                    if self.strangers.len() >= MOST_STRANGERS {
+                        self.strangers.clear();
+                    }
+                    self.strangers.insert(uid);
+                }
+                if let Some(before) = outcome.before {
+                    back.push(slots::Uid::of(&before.uid));
+                    self.of.entry(slots::Uid::of(&before.uid)).or_default().push(parent);
+                    memories.outcomes.push(*before);
+                }
             }
+            memories.outcomes.sort_by_cached_key(Outcome::rank);
+            self.dirty.insert(memories.whose.uid.clone());
         }
+        back
+    }
+
+    /// Is it remembered for anybody, and not by hearsay alone?
+    fn is_sure_of(&self, uid: slots::Uid) -> bool {
+        let parents = self.of.get(&uid).map_or(&[][..], Vec::as_slice);
+        let outcomes = parents.iter().filter_map(|p| self.parents.get(p)).flat_map(|m| &m.outcomes);
+        let mut here = outcomes.filter(|o| slots::Uid::of(&o.uid) == uid).peekable();
+        here.peek().is_some() && here.all(|o| !o.heard)
     }
 
     /// Is there something for others to look at?
@@ -187,7 +216,7 @@ impl Reflector {
 
     /// Is it gone, and did nobody see how it ended?
     pub fn is_unseen(&self, uid: &str) -> bool {
-        let unseen = |o: &Outcome| &*o.uid == uid && o.gone && o.end == End::Open;
+        let unseen = |o: &Outcome| &*o.uid == uid && o.is_unseen();
         let memory = lock(&self.memory);
         let parents = memory.of.get(&slots::Uid::of(uid)).map_or(&[][..], Vec::as_slice);
         parents.iter().filter_map(|p| memory.parents.get(p)).flat_map(|m| &m.outcomes).any(unseen)

@@ -68,6 +68,10 @@ pub struct Outcome {
     pub version: u64,
     /// Its version when it was first seen or told of; 0 where that is not known.
     pub first: u64,
+    /// It is known by its name in Events alone: whose it was nobody saw, nor, therefore, how what is remembered here ended.
+    pub heard: bool,
+    /// What one that was heard of took the place of, in case that it turns out to be somebody else's.
+    pub before: Option<Box<Outcome>>,
 }
 
 impl Outcome {
@@ -75,12 +79,30 @@ impl Outcome {
         (self.kind, &self.namespace, &self.slot) == (other.kind, &other.namespace, &other.slot)
     }
 
-    /// Of two runs of the same thing; of the same name there is only ever one at a time.
+    /// What it means once the object is gone.
+    pub fn verdict(&self) -> Verdict {
+        match &self.end {
+            End::Open if self.heard => Verdict { level: Level::Unknown, reason: Reason::OutcomeHeardOf },
+            end => end.verdict(),
+        }
+    }
+
+    /// Of two runs of the same thing; of the same name there is only ever one at a time, so that any version of the later is
+    /// beyond any of the earlier.
     pub(super) fn is_newer(&self, than: &Outcome) -> bool {
+        let [own, others] = [self, than].map(|o| o.first.max(o.version));
+        if self.name == than.name && own.min(others) > 0 {
+            return own > others;
+        }
         let tie = |o: &Outcome, other: &Outcome| {
             if o.name == other.name { (o.version, "".into()) } else { (0, o.uid.clone()) }
         };
         (self.created, tie(self, than)) > (than.created, tie(than, self))
+    }
+
+    /// It is gone, and there may be evidence of how it ended.
+    pub(super) fn is_unseen(&self) -> bool {
+        self.gone && self.end == End::Open && !self.heard
     }
 
     pub(super) fn unseen(&self) -> Unseen {

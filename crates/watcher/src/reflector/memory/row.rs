@@ -68,7 +68,7 @@ impl Reflector {
         if links.is_empty() {
             return None;
         }
-        let assessment = Assessment::from(outcome.end.verdict());
+        let assessment = Assessment::from(outcome.verdict());
         let assessed = vec![assessment; interest.lenses.len().max(1)];
         let mut row = self.row(interest, &meta, assessed, links, None);
         let held = self.index.get(&uid).map(|id| *id);

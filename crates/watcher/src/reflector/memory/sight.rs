@@ -1,4 +1,4 @@
-//! What is seen of objects that are to be remembered, and what is heard of them when they are gone.
+//! What is seen of objects that are to be remembered, and what records say of them.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -48,7 +48,7 @@ impl Reflector {
         let parents = whose(interest, meta);
         let mut memory = lock(&self.memory);
         let uids: Vec<_> = parents.iter().map(|whose| slots::Uid::of(&whose.uid)).collect();
-        memory.leave_all_but(uid, &uids);
+        self.keep_for(&mut memory, uid, &uids);
         let end = End::of(readiness::outcome(interest.judge, &child.facts).as_ref());
         let met = self.find(&meta.uid).and_then(|id| self.read(id, |_| ())).is_some();
         for whose in parents {
@@ -65,6 +65,7 @@ impl Reflector {
                 gone: false,
                 version: meta.resource_version,
                 first: meta.resource_version,
+                ..Outcome::default()
             };
             for superseded in memory.enter(whose, outcome, met) {
                 self.project(&memory, superseded);
@@ -79,8 +80,11 @@ impl Reflector {
         let remembers = interest.remembers();
         if remembers {
             let end = End::of(readiness::outcome(interest.judge, &child.facts).as_ref());
-            let known = lock(&self.memory).of.contains_key(&uid);
-            if !known && end != End::Open {
+            let (known, sure) = {
+                let memory = lock(&self.memory);
+                (memory.of.contains_key(&uid), memory.is_sure_of(uid))
+            };
+            if known && !sure || !known && end != End::Open {
                 self.note(interest, child);
             }
             self.ended(uid, meta.resource_version, &end);
@@ -104,34 +108,6 @@ impl Reflector {
             memory.leave_all_but(uid, &[]);
             self.project(&memory, uid);
         }
-    }
-
-    /// What comes late of an object that is gone may still tell how it ended.
-    pub(in crate::reflector) fn late(&self, interest: &Interest, child: &Child) {
-        if interest.remembers() {
-            let end = End::of(readiness::outcome(interest.judge, &child.facts).as_ref());
-            self.evidence(&child.meta.uid, &end);
-        }
-    }
-
-    /// There is evidence of how an object ended that is gone; whether that was news.
-    pub fn evidence(&self, uid: &str, end: &End) -> bool {
-        let uid = slots::Uid::of(uid);
-        let mut memory = lock(&self.memory);
-        let mut news = false;
-        memory.each_of(uid, |outcome| {
-            let open = outcome.gone && outcome.end == End::Open && *end != End::Open;
-            if open {
-                outcome.end = end.clone();
-            }
-            news |= open;
-            open
-        });
-        if news {
-            self.project(&memory, uid);
-            self.memory_moved(&memory);
-        }
-        news
     }
 
     /// An object does not exist any more. Whether a row that remembers it is in its place.
@@ -167,7 +143,7 @@ impl Reflector {
         for uid in memory.uids(kind, |o| within(o) && !there(&o.uid)).into_values() {
             let mut unseen = None;
             memory.each_of(uid, |outcome| {
-                if outcome.end == End::Open {
+                if outcome.end == End::Open && !outcome.heard {
                     unseen = Some(outcome.unseen());
                 }
                 !std::mem::replace(&mut outcome.gone, true)
@@ -181,13 +157,13 @@ impl Reflector {
     }
 
     /// What a record says of one parent. The first time it is believed where nothing better is known; later it is only
-    /// taken as evidence.
+    /// taken as evidence, which a person gives who knows.
     pub fn recall(&self, whose: Whose, outcomes: Vec<Outcome>) {
         let parent = slots::Uid::of(&whose.uid);
         let first = lock(&self.memory).recalled.insert(parent);
         if !first {
             for outcome in outcomes {
-                self.evidence(&outcome.uid, &outcome.end);
+                self.tell_end(&outcome.uid, &outcome.end, |o| o.gone && o.end == End::Open);
             }
             return;
         }
@@ -205,7 +181,7 @@ impl Reflector {
                 }
             } else {
                 let listed = memory.listed.contains(&outcome.kind);
-                let unseen = (listed && outcome.end == End::Open).then(|| outcome.unseen());
+                let unseen = (listed && outcome.end == End::Open && !outcome.heard).then(|| outcome.unseen());
                 memory.unseen.extend(unseen);
                 for superseded in
                     memory.enter(whose.clone(), Outcome { gone: true, version: 0, ..outcome }, true)
@@ -286,7 +262,7 @@ fn slot(meta: &Meta) -> Box<str> {
 }
 
 /// The parents that are to remember an object.
-fn whose(interest: &Interest, meta: &Meta) -> Vec<Whose> {
+pub(super) fn whose(interest: &Interest, meta: &Meta) -> Vec<Whose> {
     let mut found: Vec<Whose> = Vec::new();
     for rule in remembering(interest, meta) {
         let Find::Owner { group, kind } = &rule.find else { continue };

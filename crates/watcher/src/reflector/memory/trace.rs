@@ -1,8 +1,8 @@
 //! What others tell of objects that came and went while nobody looked: that they were, and how they ended.
 //!
 //! Such a trace names an object and not whose it was. One under the name of something that is remembered, and of after what is
-//! remembered of it, is taken for the next run of that; where that might be the next run of two parents, it is not known how
-//! either stands.
+//! remembered of it, may be the next run of that, or somebody else's: how that stands is not known from then on. It never is the
+//! other way round, that what somebody else ran is taken for an outcome.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -97,18 +97,20 @@ impl Runs {
 }
 
 impl Trace {
-    /// As the run after another one.
-    fn after(&self, before: &Outcome, end: End) -> Outcome {
+    /// As what may be the run after another one.
+    fn after(&self, before: &Outcome) -> Outcome {
         // It came later, also where the clocks say otherwise.
         let created = self.first.max(before.created.map(|at| at + Duration::from_secs(1)));
         Outcome {
             uid: self.uid.clone(),
             name: self.name.clone(),
             created,
-            end,
+            end: End::Open,
             gone: true,
             version: 0,
             first: self.version,
+            heard: true,
+            before: if before.heard { before.before.clone() } else { Some(Box::new(before.clone())) },
             ..before.clone()
         }
     }
@@ -125,25 +127,27 @@ impl Memory {
         runs
     }
 
-    /// The number of parents for which this may be a run of something, and those for which it is the next one.
-    fn claims(&self, runs: &Runs, trace: &Trace) -> (usize, Vec<Claim>) {
-        let (mut known, mut next) = (0, Vec::new());
+    /// The parents for which this may be the next run of something.
+    fn claims(&self, runs: &Runs, trace: &Trace) -> Vec<Claim> {
+        let mut next = Vec::new();
+        let uid = slots::Uid::of(&trace.uid);
+        if self.strangers.contains(&uid) || self.is_sure_of(uid) {
+            return next;
+        }
         let expecting = runs.expected.get(&trace.name).into_iter().flatten().copied();
         for parent in runs.parents(&trace.name).chain(expecting) {
             let outcomes = self.parents.get(&parent).map_or(&[][..], |m| &m.outcomes);
             if let Some(outcome) = outcomes.iter().find(|o| trace.is_run_of(o)) {
-                known += 1;
                 let there = !outcome.gone && outcome.name == trace.name;
                 let later = outcome.uid != trace.uid && !there && trace.is_after(outcome);
                 next.extend(later.then(|| Claim::Next(parent, outcome.clone())));
             } else if let Some(expectant) = self.expected.get(&parent) {
-                known += 1;
                 let rule = self.expects(expectant, &trace.name);
                 let first = rule.and_then(|rule| expectant.first(trace, rule));
                 next.extend(first.map(|(whose, outcome)| Claim::First(whose, outcome)));
             }
         }
-        (known, next)
+        next
     }
 
     /// Puts a run in the place of the one before it.
@@ -185,30 +189,27 @@ impl Reflector {
             let row = self.find(uid).and_then(|id| self.read(id, |row| !row.is_remembered()));
             row == Some(true)
         };
-        let news = |trace: &&Trace| !memory.claims(&runs, trace).1.is_empty() && !there(&trace.uid);
+        let news = |trace: &&Trace| !memory.claims(&runs, trace).is_empty() && !there(&trace.uid);
         traces.iter().filter(|trace| *trace.namespace == *namespace).filter(news).cloned().collect()
     }
 
-    /// These of a namespace were, and are gone: they take the place of the runs before them. How many did.
+    /// These of a namespace were, and are gone: how what they may be the next runs of has ended is not known any more. How many
+    /// there are of that.
     pub fn supersede(&self, namespace: &str, mut traces: Vec<Trace>) -> usize {
         traces.sort_by(|a, b| (a.version, &a.uid).cmp(&(b.version, &b.uid)));
         let mut superseded = 0;
         let mut memory = lock(&self.memory);
         let runs = memory.runs(namespace);
         for trace in traces {
-            let (known, next) = memory.claims(&runs, &trace);
+            let next = memory.claims(&runs, &trace);
             superseded += next.len();
-            let end = if known == 1 { trace.end.clone() } else { End::Open };
             for claim in next {
                 match claim {
                     Claim::Next(parent, before) => {
-                        memory.succeed(parent, &before, trace.after(&before, end.clone()));
+                        memory.succeed(parent, &before, trace.after(&before));
                         self.project(&memory, slots::Uid::of(&before.uid));
                     }
-                    Claim::First(whose, first) => {
-                        let end = if known == 1 { first.end.clone() } else { End::Open };
-                        memory.enter(whose, Outcome { end, ..first }, true);
-                    }
+                    Claim::First(whose, first) => _ = memory.enter(whose, first, true),
                 }
             }
             self.project(&memory, slots::Uid::of(&trace.uid));

@@ -65,6 +65,22 @@ fn what_cannot_be_read_keeps_nothing_else_from_being_checked() {
     assert_eq!(found, expected, "{said}");
 }
 
+/// As `kubectl get readinesspolicies -o yaml` prints them.
+#[test]
+fn the_items_of_a_list_are_checked_each_where_it_stands() {
+    let item = |text: String| {
+        let text = text.trim_start_matches("---\n").trim_end().replace('\n', "\n    ");
+        format!("  - {text}\n")
+    };
+    let good = item(policy("good", "  children:\n    - kind: { kind: Pod }\n"));
+    let bad = item(policy("bad", "  children:\n    - kind: { kind: Pod }\n      quorum: 150%\n"));
+    let (code, said) = check(&format!("apiVersion: v1\nkind: List\nitems:\n{good}{bad}"), &[]);
+    assert_eq!(code, 1, "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines[0].starts_with("-:18:11: error: bad: spec.children[0].quorum: "), "{said}");
+    assert!(lines[1].starts_with("-:6:17: ok: good: "), "{said}");
+}
+
 #[test]
 fn an_unknown_field_is_named_where_it_stands() {
     let (code, said) = check(&policy("db", "  settel: 5s\n"), &[]);

@@ -12,7 +12,7 @@ mod status;
 mod task;
 
 pub use compile::{Compiled, Problem, belongs_to_others, compile};
-pub use file::{Manifest, read as read_file, read_manifests, to_yaml};
+pub use file::{Manifest, objects, read as read_file, read_manifests, to_yaml};
 pub use groups::{CompiledGroup, GroupCount};
 pub(crate) use libraries::Libraries;
 pub(crate) use plan::{InUse, KindPlan, Plan, Registry, plan};

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use controller::policies::{Compiled, Problem, belongs_to_others};
+use controller::policies::{Compiled, Problem, belongs_to_others, objects};
 use controller::rbac::{Crds, Need, libraries, needs, records};
 use serde::Serialize;
 use serde_json::Value;
@@ -112,34 +112,54 @@ fn check_file(
             return Ok(());
         }
     };
-    for (at, value) in values.into_iter().enumerate().filter(|(_, value)| !value.is_null()) {
-        let empty = Document::default();
+    let (file, empty) = (Text { name, text: &text }, Document::default());
+    for (at, value) in values.into_iter().enumerate() {
         let document = places.get(at).unwrap_or(&empty);
-        if value["kind"] == "CustomResourceDefinition" {
-            crds.push(value);
-            continue;
-        }
-        let policy = value["metadata"]["name"].as_str().unwrap_or("(no name)").to_owned();
-        let finding = |problem: &Problem| {
-            let place = match problem.at {
-                Some(within) => document.within(&problem.field, within, &text),
-                None => document.find(&problem.field),
-            };
-            Finding::new(&name, place, Severity::Error, &policy, &problem.field, &problem.what)
-        };
-        match read::checked(value) {
-            Ok(compiled) => {
-                let place = document.find("metadata.name");
-                valid.push(Valid { file: name.clone(), place, name: policy, compiled });
+        for (within, object) in objects(value) {
+            if object["kind"] == "CustomResourceDefinition" {
+                crds.push(object);
+                continue;
             }
-            Err(problems) => {
-                let mut found: Vec<Finding> = problems.iter().map(finding).collect();
-                found.sort_by_key(|finding| (finding.line, finding.column));
-                findings.extend(found);
+            let within = within.map_or(String::new(), |within| within + ".");
+            match file.check(document, &within, object) {
+                Ok(policy) => valid.push(policy),
+                Err(found) => findings.extend(found),
             }
         }
     }
     Ok(())
+}
+
+/// One file.
+struct Text<'t> {
+    name: String,
+    text: &'t str,
+}
+
+impl Text<'_> {
+    /// Checks what stands in a document, in there below `within`.
+    fn check(&self, document: &Document, within: &str, object: Value) -> Result<Valid, Vec<Finding>> {
+        let policy = object["metadata"]["name"].as_str().unwrap_or("(no name)").to_owned();
+        let finding = |problem: &Problem| {
+            let field = format!("{within}{}", problem.field);
+            let place = match problem.at {
+                Some(at) => document.within(&field, at, self.text),
+                None => document.find(&field),
+            };
+            Finding::new(&self.name, place, Severity::Error, &policy, &problem.field, &problem.what)
+        };
+        match read::checked(object) {
+            Ok(compiled) => {
+                let place = document.find(&format!("{within}metadata.name"));
+                Ok(Valid { file: self.name.clone(), place, name: policy, compiled })
+            }
+            Err(problems) => {
+                let mut found: Vec<Finding> = problems.iter().map(finding).collect();
+                found.sort_by_key(|finding| (finding.line, finding.column));
+                Err(found)
+            }
+        }
+    }
 }
 
 fn not_yaml(file: &str, error: &serde_saphyr::Error) -> Finding {

@@ -1,0 +1,201 @@
+//! Workloads of which no condition says that their pods are refused: their controllers say it in Events.
+
+use readiness::{Attempt, Kind, Lack, Level, Limits, Text, Time, assess, lacks_pods, refused};
+use serde_json::Value;
+use watcher::reflector::Refined;
+use watcher::status::time;
+use watcher::wire::Child;
+
+/// A StatefulSet, a DaemonSet or a Job, as it was read.
+#[derive(Clone, Debug)]
+pub struct Silent {
+    kind: Kind,
+    child: Child,
+    in_order: bool,
+}
+
+impl Silent {
+    /// If it is one. `in_order`: its pods are created one after the other, each when those before it are ready.
+    pub fn of(kind: Kind, child: &Child, in_order: bool) -> Option<Silent> {
+        let silent = matches!(kind, Kind::StatefulSet | Kind::DaemonSet | Kind::Job);
+        silent.then(|| Silent { kind, child: child.clone(), in_order })
+    }
+
+    /// What is known of pods that it lacks, by those that it has; `None` where it has them all, or waits for one that is not
+    /// ready before it asks for the next: what was refused earlier says nothing then.
+    pub fn lack<'p>(&self, pods: impl Iterator<Item = &'p Child>) -> Option<Lack> {
+        let uid = &self.child.meta.uid;
+        let is_its = |pod: &&Child| pod.meta.owners.iter().any(|owner| owner.controller && owner.uid == *uid);
+        let pods: Vec<&Child> = pods.filter(is_its).collect();
+        let ready =
+            |pod: &Child| assess(Kind::Pod, &pod.facts, &Limits::default()).verdict.level == Level::Ready;
+        let waits = self.in_order && pods.iter().any(|pod| !ready(pod));
+        let lacks = !waits && lacks_pods(self.kind, &self.child.facts, !pods.is_empty());
+        let youngest = pods.iter().filter_map(|pod| pod.meta.created).max();
+        lacks.then_some(Lack { youngest, ..Lack::default() })
+    }
+
+    /// What keeps it from having them, by the Events about it.
+    pub fn refused<'e>(
+        &self,
+        events: impl IntoIterator<Item = &'e Value>,
+        lack: Lack,
+        limits: &Limits,
+    ) -> Option<Refined> {
+        let said: Vec<Attempt> = events.into_iter().filter_map(|event| self.attempt(event)).collect();
+        let assessment = refused(&said, lack, limits)?;
+        Some(Refined { name: "Event".into(), assessment })
+    }
+
+    /// What its own controller says in an Event of creating something.
+    fn attempt(&self, event: &Value) -> Option<Attempt> {
+        let by = [&event["source"]["component"], &event["reportingComponent"]];
+        let about = &event["involvedObject"]["uid"];
+        if *about != *self.child.meta.uid || !by.iter().any(|by| **by == self.controller()) {
+            return None;
+        }
+        let refused = match event["reason"].as_str()? {
+            "FailedCreate" => {
+                Some(Text::foreign(&format!("FailedCreate: {}", why(event["message"].as_str()?))))
+            }
+            "SuccessfulCreate" => None,
+            _ => return None,
+        };
+        let at = |moment: &Value| moment.as_str().and_then(time::parse);
+        // When the server had it first, by the clock that dates pods as well.
+        let first = at(&event["metadata"]["creationTimestamp"])?;
+        let again = [&event["lastTimestamp"], &event["eventTime"], &event["series"]["lastObservedTime"]];
+        let last = again.into_iter().filter_map(at).map(whole).chain([first]).max()?;
+        Some(Attempt { first, last, refused })
+    }
+
+    fn controller(&self) -> &'static str {
+        match self.kind {
+            Kind::StatefulSet => "statefulset-controller",
+            Kind::DaemonSet => "daemonset-controller",
+            _ => "job-controller",
+        }
+    }
+}
+
+/// Some moments have microseconds; those of pods have none.
+fn whole(at: Time) -> Time {
+    Time(at.0.div_euclid(1_000) * 1_000)
+}
+
+/// The words of whoever refused, without those around them that only say what was tried: of a long message the end is cut off.
+fn why(message: &str) -> &str {
+    let message = message.strip_prefix("(combined from similar events): ").unwrap_or(message);
+    let message = message.strip_prefix("Error creating: ").unwrap_or(message);
+    message.split_once(" failed error: ").map_or(message, |(_, why)| why)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    fn read(object: &Value) -> Child {
+        serde_json::from_value::<Box<RawValue>>(object.clone())
+            .map(|text| Child::read(&text))
+            .unwrap_or_default()
+    }
+
+    /// A StatefulSet of three that has two pods.
+    fn set(in_order: bool) -> Silent {
+        let set = json!({ "metadata": { "name": "store", "uid": "u", "generation": 1 }, "spec": { "replicas": 3 },
+            "status": { "observedGeneration": 1, "replicas": 2 } });
+        Silent::of(Kind::StatefulSet, &read(&set), in_order).unwrap()
+    }
+
+    fn pod(owner: &str, second: u8, ready: &str) -> Child {
+        let owner = json!({ "kind": "StatefulSet", "name": "store", "uid": owner, "controller": true });
+        read(&json!({ "metadata": { "name": "store-0", "uid": "p", "ownerReferences": [owner],
+                "creationTimestamp": format!("2026-01-01T00:00:0{second}Z") },
+            "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": ready }] } }))
+    }
+
+    fn event(uid: &str, by: &str, reason: &str, first: &str, last: &str, message: &str) -> Value {
+        json!({ "involvedObject": { "uid": uid }, "reason": reason, "message": message, "source": { "component": by },
+            "metadata": { "creationTimestamp": format!("2026-01-01T00:{first}Z") },
+            "lastTimestamp": format!("2026-01-01T00:{last}Z") })
+    }
+
+    const BY: &str = "statefulset-controller";
+    const DENIED: &str = "create Pod store-2 in StatefulSet store failed error: pods \"store-2\" is forbidden: exceeded quota: small";
+
+    /// Since when it counts (with a limit of nothing), and why.
+    fn told(events: &[Value]) -> Option<(String, String)> {
+        let now = time::parse("2026-01-01T00:10:00Z").unwrap();
+        let limits = Limits { pending: std::time::Duration::ZERO, ..Limits::default() };
+        let found = set(false).refused(events, Lack { now, ..Lack::default() }, &limits)?;
+        let (since, then) = *found.assessment.then?;
+        Some((since.to_string()[14..19].to_owned(), then.reason.to_string()))
+    }
+
+    #[test]
+    fn what_is_refused_is_told_in_the_words_of_whoever_refuses() {
+        let by_name = "FailedCreate: pods \"store-2\" is forbidden: exceeded quota: small";
+        let denied = |last| event("u", BY, "FailedCreate", "01:00", last, DENIED);
+        for (what, events, expected) in [
+            ("as said", vec![denied("09:00")], Some(("01:00", by_name))),
+            (
+                "created after that",
+                vec![denied("09:00"), event("u", BY, "SuccessfulCreate", "09:01", "09:01", "")],
+                None,
+            ),
+            (
+                "created before that",
+                vec![denied("09:00"), event("u", BY, "SuccessfulCreate", "00:01", "00:01", "")],
+                Some(("01:00", by_name)),
+            ),
+            ("of another object", vec![event("other", BY, "FailedCreate", "01:00", "09:00", DENIED)], None),
+            ("by somebody else", vec![event("u", "me", "FailedCreate", "01:00", "09:00", DENIED)], None),
+            ("about something else", vec![event("u", BY, "FailedDelete", "01:00", "09:00", DENIED)], None),
+            (
+                "many alike",
+                vec![event(
+                    "u",
+                    BY,
+                    "FailedCreate",
+                    "01:00",
+                    "09:00",
+                    "(combined from similar events): Error creating: no",
+                )],
+                Some(("01:00", "FailedCreate: no")),
+            ),
+            ("not an Event", vec![json!("odd"), json!({ "involvedObject": { "uid": "u" } })], None),
+        ] {
+            let expected = expected.map(|(since, why)| (since.to_owned(), why.to_owned()));
+            assert_eq!(told(&events), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn an_event_of_the_newer_kind_says_when_in_its_series() {
+        let said = json!({ "involvedObject": { "uid": "u" }, "reason": "FailedCreate", "message": "no",
+            "reportingComponent": BY, "metadata": { "creationTimestamp": "2026-01-01T00:01:00Z" }, "lastTimestamp": null,
+            "eventTime": "2026-01-01T00:01:00.123456Z", "series": { "count": 7, "lastObservedTime": "2026-01-01T00:08:00.9Z" } });
+        let created = |last| event("u", BY, "SuccessfulCreate", "00:01", last, "");
+        assert_eq!(told(&[said.clone(), created("08:00")]), None);
+        assert_eq!(told(&[said, created("07:59")]).map(|(since, _)| since).as_deref(), Some("07:59"));
+    }
+
+    #[test]
+    fn pods_are_lacking_where_fewer_are_there_than_wanted_and_the_next_one_is_asked_for() {
+        let youngest = |set: Silent, pods: &[Child]| {
+            set.lack(pods.iter()).map(|lack| lack.youngest.map(|at| at.0 / 1_000 % 10))
+        };
+        let pods = [pod("u", 1, "True"), pod("u", 5, "False"), pod("another", 9, "True")];
+        assert_eq!(youngest(set(false), &pods), Some(Some(5)), "another one's pods are not its own");
+        assert_eq!(youngest(set(true), &pods), None, "it waits for the second to become ready");
+        assert_eq!(youngest(set(true), &pods[..1]), Some(Some(1)));
+        assert_eq!(youngest(set(true), &[]), Some(None));
+        assert!(
+            Silent::of(Kind::Deployment, &Child::default(), false).is_none(),
+            "it has a condition for that"
+        );
+    }
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
+use readiness::Lack;
 use rustc_hash::FxHashSet;
 use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -13,6 +14,7 @@ use tracing::{debug, warn};
 use watcher::reflector::Reflector;
 use watcher::{ApiKind, Cause, Feed, LookError, Parent, look, look_all, wire::Child};
 
+use crate::clock::ServerClock;
 use crate::core::below::{self, At};
 use crate::core::{Ahead, Below, Read, reads};
 use crate::kinds::{Followed, Known};
@@ -22,6 +24,8 @@ use crate::metrics::Metrics;
 const GRACE: Duration = Duration::from_secs(5);
 /// Of the workloads in one list, so many are explained.
 const EXPLAINED: usize = 10;
+/// So many Events of one workload are read. Its controller leaves about forty in the hour for which they are kept.
+const SAID: u32 = 500;
 
 /// Reads what it is told to.
 #[derive(Clone)]
@@ -36,6 +40,8 @@ pub(crate) struct Looker {
     pub(crate) metrics: Arc<Metrics>,
     /// Reads a second, at most.
     pub(crate) rate: u32,
+    /// Events are dated by the server's clock.
+    pub(crate) clock: ServerClock,
 }
 
 impl Looker {
@@ -116,12 +122,15 @@ impl Looker {
         }
     }
 
-    /// Looks at the pods of a workload that is not ready, or at its Events; where to look next, if that tells nothing.
+    /// Looks at the pods of a workload that is not ready, or at its Events; where to look next, if that does not tell all.
     async fn look_below(&self, below: Below) -> Option<Below> {
-        let Below { owner, namespace, name, uid, selector, at, limits } = &below;
-        if *at == At::Events {
-            let found = self.events(namespace, uid).await;
-            self.reflector.refine(*owner, found.and_then(|events| below::refused(&events, uid, limits)));
+        let Below { owner, namespace, uid, selector, at, .. } = &below;
+        let owner = *owner;
+        if let At::Events(lack, cause) = at {
+            // Where nobody can say now, what was found before stands.
+            let events = self.events(namespace, uid).await?;
+            let found = below.events(&events, Lack { now: self.clock.now(), ..*lack }, cause.clone());
+            self.reflector.refine(owner, found);
             return None;
         }
         let pods = ApiKind {
@@ -133,22 +142,25 @@ impl Looker {
             has_status: true,
         };
         match look_all::<Child>(&self.client, &pods, Some(namespace), Some(selector)).await {
-            Ok(pods) if *at == At::PodsThenEvents && !pods.iter().any(|pod| below::is_of(pod, name)) => {
-                return Some(Below { at: At::Events, ..below });
-            }
-            Ok(pods) => _ = self.reflector.refine(*owner, below::cause(&pods, name, limits)),
+            Ok(pods) => match below.pods(&pods) {
+                (found, None) => _ = self.reflector.refine(owner, found),
+                (found, Some(lack)) => return Some(Below { at: At::Events(lack, found), ..below }),
+            },
             Err(error) => complain(&error),
         }
         None
     }
 
-    /// What was said of pods that could not be created. Whoever may not list Events does without.
+    /// What is said about a workload that lacks pods: nothing to whoever may not list Events. `None`: no answer.
     async fn events(&self, namespace: &str, uid: &str) -> Option<Value> {
-        let chosen = format!("involvedObject.uid={uid},reason=FailedCreate");
-        let path = format!("/api/v1/namespaces/{namespace}/events?fieldSelector={chosen}&limit=50");
+        let path = format!(
+            "/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.uid={uid}&limit={SAID}"
+        );
         let request = http::Request::get(path).body(Vec::new()).ok()?;
-        let answer = self.client.request::<Value>(request).await;
-        answer.inspect_err(|error| debug!(%error, "Events of a workload without pods")).ok()
+        match self.client.request::<Value>(request).await {
+            Err(kube::Error::Api(status)) if status.code == 403 => Some(Value::Null),
+            answer => answer.inspect_err(|error| debug!(%error, "Events of a workload that lacks pods")).ok(),
+        }
     }
 
     /// After a while: is what was read live still only known from there?

@@ -196,13 +196,14 @@ impl Service {
             reflector: reflector.clone(),
             known: known.clone(),
             metrics: metrics.clone(),
-            clock,
+            clock: clock.clone(),
             asks: asks_in,
             snapshot: snapshots.clone(),
             transitions: told,
             stop: stop.child_token(),
         });
-        let looker = Looker { client, reflector, known, metrics: metrics.clone(), rate: args.resync_rate };
+        let (rate, meters) = (args.resync_rate, metrics.clone());
+        let looker = Looker { client, reflector, known, metrics: meters, rate, clock };
         let auditor = looker.clone();
         let pages = Pages {
             metrics,

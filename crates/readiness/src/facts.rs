@@ -61,6 +61,8 @@ pub struct Spec {
     pub partition: Option<i64>,
     /// `completions`
     pub completions: Option<i64>,
+    /// `parallelism`
+    pub parallelism: Option<i64>,
     /// `type` is `LoadBalancer`.
     pub load_balancer: bool,
     /// `storageClassName` is there and not empty.

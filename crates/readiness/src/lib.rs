@@ -9,6 +9,7 @@ mod facts;
 mod holder;
 mod kind;
 mod reason;
+mod refused;
 pub mod rollup;
 mod rules;
 mod since;
@@ -25,6 +26,7 @@ pub use facts::{
 pub use holder::{Held, Holder, holder};
 pub use kind::Kind;
 pub use reason::{Counted, Custom, Reason};
+pub use refused::{Attempt, Lack, lacks_pods, refused};
 pub use since::{Moment, Since, since};
 pub use text::Text;
 pub use time::Time;

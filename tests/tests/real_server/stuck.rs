@@ -1,14 +1,17 @@
 //! What waits beyond its limit, by the word of the real scheduler, quota and volume controller; and what hangs in deletion.
 
+use std::time::Duration;
+
 use acceptance::crd::Crd;
-use acceptance::kind::Address;
-use acceptance::objects::{condition, deployment, job, owned_by, playing, stateful_set};
+use acceptance::kind::{Address, Kind};
+use acceptance::objects::{condition, deployment, job, owned_by, playing, pod, stateful_set};
 use acceptance::rollcall::Rollcall;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, gone, mentions, says};
+use acceptance::scene::{PATIENCE, Scene};
+use acceptance::wish::{Wish, because, gone, has, mentions, says};
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 use super::explain::shell;
 use super::live::run;
@@ -50,7 +53,7 @@ async fn a_job_whose_pod_no_node_takes_is_stuck_in_the_schedulers_words() -> Res
     let mut seed = job("seed");
     seed["spec"]["template"]["spec"]["nodeSelector"] = json!({ "disk": "none-such" });
     scene.create(owned_by(&db, seed)).await?;
-    until_stuck(&scene, &["Job seed stuck", "Pod seed-", "unschedulable: 0/1 nodes are available"]).await?;
+    until_stuck(&scene, &["Job seed stuck", "Pod seed-", "unschedulable: 0/", "nodes are available"]).await?;
     Ok(())
 }
 
@@ -116,20 +119,35 @@ async fn a_claim_that_nobody_binds_makes_itself_and_what_waits_for_it_stuck_unti
     Ok(())
 }
 
-/// No pod is admitted any more.
-async fn no_pods(scene: &Scene) -> Result<()> {
+/// Not more than so many pods are admitted.
+async fn quota(scene: &Scene, pods: u32) -> Result<Address> {
     let quota = json!({ "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "small", "namespace": scene.name },
-        "spec": { "hard": { "pods": "0" } } });
-    let quota = scene.admin.create(&quota).await?;
-    let counted = Wish::new("counted", |quota| quota["status"]["hard"]["pods"] == "0");
-    scene.until_at(&Address::of(&quota)?, &counted).await?;
+        "spec": { "hard": { "pods": pods.to_string() } } });
+    let quota = Address::of(&scene.admin.create(&quota).await?)?;
+    counted(scene, &quota, pods).await?;
+    Ok(quota)
+}
+
+async fn counted(scene: &Scene, quota: &Address, pods: u32) -> Result<()> {
+    let pods = json!(pods.to_string());
+    let counted = Wish::new("counted", move |quota| quota["status"]["hard"]["pods"] == pods);
+    scene.until_at(quota, &counted).await?;
+    Ok(())
+}
+
+/// More are admitted. A controller tries again after twice as long each time: an annotation makes it look at once.
+async fn raise(scene: &Scene, quota: &Address, pods: u32, workload: &str) -> Result<()> {
+    let hard = json!({ "spec": { "hard": { "pods": pods.to_string() } } });
+    scene.admin.merge(quota, "", &hard).await?;
+    counted(scene, quota, pods).await?;
+    scene.change(workload, json!({ "metadata": { "annotations": { "look": "again" } } })).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn a_quota_that_is_used_up_makes_its_workload_fail_and_then_stuck_in_its_own_words() -> Result<()> {
     let (scene, _running, db) = limited("noquota", &["Deployment"]).await?;
-    no_pods(&scene).await?;
+    quota(&scene, 0).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     let failed = because("Ready", "ChildrenFailed").and(mentions("Ready", "exceeded quota: small"));
     scene.until("Database/db", failed).await?;
@@ -140,10 +158,129 @@ async fn a_quota_that_is_used_up_makes_its_workload_fail_and_then_stuck_in_its_o
 #[tokio::test]
 async fn where_no_condition_tells_of_a_quota_the_events_of_the_workload_do() -> Result<()> {
     let (scene, _running, db) = limited("eventquota", &["StatefulSet", "Job"]).await?;
-    no_pods(&scene).await?;
+    quota(&scene, 0).await?;
     scene.create(owned_by(&db, stateful_set("store", 1))).await?;
     scene.create(owned_by(&db, job("seed"))).await?;
     let both = ["Job seed stuck", "StatefulSet store stuck", "Event FailedCreate", "exceeded quota: small"];
+    until_stuck(&scene, &both).await?;
+    Ok(())
+}
+
+/// One of its three pods is there, the others are refused; with room for all it becomes ready.
+async fn some_are_refused(word: &str, workload: Value, told: &str) -> Result<()> {
+    let kind = workload["kind"].as_str().context("no kind")?.to_owned();
+    let place = format!("{kind}/{}", workload["metadata"]["name"].as_str().context("no name")?);
+    let (scene, _running, db) = limited(word, &[&kind]).await?;
+    let quota = quota(&scene, 1).await?;
+    scene.create(owned_by(&db, workload)).await?;
+    let why = until_stuck(&scene, &[&format!("{} stuck", place.replace('/', " ")), "exceeded quota: small"])
+        .await?;
+    ensure!(why.contains(told), "no {told:?} in {why}");
+    raise(&scene, &quota, 3, &place).await?;
+    scene.until("Database/db", says("Ready", "True").and(has("Stalled", false))).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_stateful_set_that_is_refused_some_of_its_pods_is_stuck_until_there_is_room() -> Result<()> {
+    some_are_refused("someset", stateful_set("store", 3), "1 of 3 replicas created; Event FailedCreate").await
+}
+
+#[tokio::test]
+async fn so_is_one_whose_pods_are_created_one_after_the_other() -> Result<()> {
+    let mut store = stateful_set("store", 3);
+    store["spec"]["podManagementPolicy"] = json!("OrderedReady");
+    some_are_refused("someordered", store, "1 of 3 replicas created; Event FailedCreate").await
+}
+
+#[tokio::test]
+async fn a_deployment_that_is_refused_some_of_its_pods_is_stuck_by_its_own_condition() -> Result<()> {
+    some_are_refused("somedeployment", deployment("web", 3), "FailedCreate").await
+}
+
+#[tokio::test]
+async fn a_job_that_is_refused_some_of_its_pods_is_stuck_until_there_is_room() -> Result<()> {
+    let mut seed = playing("hold", job("seed"));
+    (seed["spec"]["parallelism"], seed["spec"]["completions"]) = (json!(3), json!(3));
+    let (scene, _running, db) = limited("somejob", &["Job"]).await?;
+    let quota = quota(&scene, 1).await?;
+    scene.create(owned_by(&db, seed)).await?;
+    until_stuck(
+        &scene,
+        &["Job seed stuck", "0 of 3 completions; Event FailedCreate", "exceeded quota: small"],
+    )
+    .await?;
+    raise(&scene, &quota, 3, "Job/seed").await?;
+    scene.until_pods("seed", 3).await?;
+    // They do not get far, but what was refused is over.
+    let freed = Wish::new("without the quota", |db| !db["status"].to_string().contains("exceeded quota"));
+    scene.until("Database/db", freed).await?;
+    scene.play("seed", None).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_daemon_set_that_is_refused_some_of_its_pods_is_stuck_until_there_is_room() -> Result<()> {
+    let scene = Scene::set("nodes").await?;
+    // Nobody else's pods are to be scheduled there.
+    let taint = json!({ "key": scene.name, "effect": "NoSchedule" });
+    for number in 1..=3 {
+        let name = format!("{}-{number}", scene.name);
+        let labels = json!({ "kubernetes.io/hostname": name, "agents": scene.name });
+        let node = json!({ "apiVersion": "v1", "kind": "Node", "metadata": { "name": name, "labels": labels },
+            "spec": { "taints": [taint] } });
+        scene.admin.create(&node).await?;
+    }
+    let mut agent = deployment("agent", 1);
+    agent["kind"] = json!("DaemonSet");
+    agent["spec"].as_object_mut().context("no spec")?.remove("replicas");
+    agent["spec"]["template"]["spec"]["nodeSelector"] = json!({ "agents": scene.name });
+    agent["spec"]["template"]["spec"]["tolerations"] = json!([{ "key": scene.name, "operator": "Exists" }]);
+    some_are_refused("someagents", agent, "1 of 3 replicas created; Event FailedCreate").await
+}
+
+/// It takes the server a moment to take up a policy, and nothing tells when it has: it is asked.
+async fn until_refused(scene: &Scene, object: &Value) -> Result<()> {
+    let path = format!("{}?dryRun=All", Kind::of(object)?.path(&scene.name));
+    let refused = async {
+        let body = serde_json::to_vec(object).unwrap_or_default();
+        while scene.admin.send(Method::POST, &path, "application/json", body.clone()).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    timeout(PATIENCE, refused).await.context("the policy refuses nothing")
+}
+
+#[tokio::test]
+async fn what_a_limit_range_and_an_admission_policy_refuse_is_told_in_their_words() -> Result<()> {
+    let (scene, _running, db) = limited("refused", &["StatefulSet", "Job"]).await?;
+    let range = json!({ "apiVersion": "v1", "kind": "LimitRange", "metadata": { "name": "little", "namespace": scene.name },
+        "spec": { "limits": [{ "type": "Container", "max": { "cpu": "1" } }] } });
+    scene.admin.create(&range).await?;
+    let rule = json!({ "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy",
+        "metadata": { "name": scene.name }, "spec": { "failurePolicy": "Fail",
+            "matchConstraints": { "resourceRules": [{ "apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+                "resources": ["pods"] }] },
+            "validations": [{ "expression": "!has(object.metadata.labels.app) || object.metadata.labels.app != 'seed'",
+                "message": "no seeds are sown here" }] } });
+    scene.admin.create(&rule).await?;
+    let binding = json!({ "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": { "name": scene.name }, "spec": { "policyName": scene.name, "validationActions": ["Deny"],
+            "matchResources": { "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": scene.name } } } } });
+    scene.admin.create(&binding).await?;
+    until_refused(&scene, &pod("seed")).await?;
+    let mut store = stateful_set("store", 1);
+    store["spec"]["template"]["spec"]["containers"][0]["resources"] =
+        json!({ "requests": { "cpu": "2" }, "limits": { "cpu": "2" } });
+    scene.create(owned_by(&db, store)).await?;
+    scene.create(owned_by(&db, job("seed"))).await?;
+    let both = [
+        "Job seed stuck",
+        "no seeds are sown here",
+        "StatefulSet store stuck",
+        "maximum cpu usage per Container is",
+    ];
     until_stuck(&scene, &both).await?;
     Ok(())
 }

@@ -3,17 +3,18 @@
 use std::collections::BTreeMap;
 
 use aggregator::ObjectId;
-use readiness::{Assessment, Kind, Level, Limits, Reason, Text, Verdict, assess};
+use readiness::{Assessment, Kind, Lack, Level, Limits, Moment, Reason, Time, assess};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use watcher::plan::Interest;
-use watcher::reflector::{Refined, Reflector};
-use watcher::status::time;
+use watcher::reflector::{Refined, Reflector, Row};
 use watcher::wire::Child;
 
-/// The pods of a workload that is not ready.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+use super::silent::Silent;
+
+/// A workload that is not ready, and where to look for what explains it.
+#[derive(Clone, Debug)]
 pub struct Below {
     /// The workload.
     pub owner: ObjectId,
@@ -25,21 +26,23 @@ pub struct Below {
     pub uid: String,
     /// How its pods are found: a label selector.
     pub selector: String,
+    /// From when on a pod is stuck, or what cannot be created.
+    pub limits: Limits,
+    /// It has no condition that says what cannot be created.
+    pub silent: Option<Box<Silent>>,
+    /// When it was seen to stop being ready.
+    pub since: Option<Time>,
     /// Where to look.
     pub at: At,
-    /// From when on a pod is stuck.
-    pub limits: Limits,
 }
 
 /// What is looked at below a workload, or around it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug)]
 pub enum At {
-    /// Its pods. Where there are none, its own conditions say why.
+    /// Its pods.
     Pods,
-    /// Its pods, and where there are none, its Events: no condition of this kind says why they could not be created.
-    PodsThenEvents,
-    /// Its Events.
-    Events,
+    /// Its Events: it lacks pods. What those that it has tell is known.
+    Events(Lack, Option<Refined>),
 }
 
 #[derive(Deserialize)]
@@ -48,8 +51,10 @@ struct Workload {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Spec {
     selector: Option<Selector>,
+    pod_management_policy: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -73,30 +78,67 @@ struct Expression {
 pub fn below(reflector: &Reflector, interest: &Interest, child: &Child, object: &RawValue) -> Option<Below> {
     let owner = reflector.find(&child.meta.uid).filter(|_| interest.judge.owns_pods())?;
     let explains = |level| matches!(level, Level::Progressing | Level::Failed | Level::Stuck);
-    let unready = reflector.read(owner, |row| explains(row.assessment.verdict.level)).unwrap_or(false);
-    let selector = unready.then(|| selector(object)).flatten()?;
+    let seen = |row: &Row| row.since(0).filter(|since| since.from == Moment::Seen).map(|since| since.at);
+    let unready = |row: &Row| explains(row.assessment.verdict.level).then(|| seen(row));
+    let since = reflector.read(owner, unready).flatten()?;
     let limits = interest.lenses.first()?.limits;
-    let (namespace, name) = (child.meta.namespace.to_string(), child.meta.name.to_string());
-    let silent = matches!(interest.judge, Kind::StatefulSet | Kind::DaemonSet | Kind::Job);
-    let at = if silent { At::PodsThenEvents } else { At::Pods };
-    Some(Below { owner, namespace, name, uid: child.meta.uid.to_string(), selector, at, limits })
+    let (namespace, name, uid) =
+        (child.meta.namespace.to_string(), child.meta.name.to_string(), child.meta.uid.to_string());
+    let silent = Silent::of(interest.judge, child, in_order(object)).map(Box::new);
+    Some(Below {
+        owner,
+        namespace,
+        name,
+        uid,
+        selector: selector(object)?,
+        limits,
+        silent,
+        since,
+        at: At::Pods,
+    })
 }
 
-/// What its controller says of pods that it could not create, as with a quota that is used up; the oldest word, so that the
-/// next try says the same.
-pub fn refused(events: &Value, uid: &str, limits: &Limits) -> Option<Refined> {
-    let about = |event: &&Value| event["involvedObject"]["uid"] == uid && event["reason"] == "FailedCreate";
-    let dated = |event: &Value| {
-        let since = time::parse(event["metadata"]["creationTimestamp"].as_str()?)?;
-        Some((since, event["message"].as_str()?.to_owned()))
-    };
-    let events = events["items"].as_array().into_iter().flatten().filter(about);
-    let (since, message) = events.filter_map(dated).min()?;
-    let reason = Reason::ReplicaFailure(Text::foreign(&format!("FailedCreate: {message}")));
-    let stuck = Verdict { level: Level::Stuck, reason: reason.clone() };
-    let then = Some(Box::new((since + limits.pending, stuck)));
-    let assessment = Assessment { verdict: Verdict { level: Level::Progressing, reason }, then };
-    Some(Refined { name: "Event".into(), assessment })
+impl Below {
+    /// What its pods tell; and whether some are lacking, so that its Events have to be asked too.
+    pub fn pods(&self, pods: &[Child]) -> (Option<Refined>, Option<Lack>) {
+        let lack = self.silent.as_ref().and_then(|silent| silent.lack(pods.iter()));
+        (cause(pods, &self.name, &self.limits), lack.map(|lack| Lack { since: self.since, ..lack }))
+    }
+
+    /// What explains it, now that its Events are known too: whichever makes it stuck first. Those that it has may have trouble
+    /// of their own.
+    pub fn events(&self, events: &Value, lack: Lack, cause: Option<Refined>) -> Option<Refined> {
+        let events = events["items"].as_array().into_iter().flatten();
+        let refused = self.silent.as_ref().and_then(|silent| silent.refused(events, lack, &self.limits));
+        match (cause, refused) {
+            (Some(cause), Some(refused)) => Some(first(cause, refused)),
+            (cause, refused) => cause.or(refused),
+        }
+    }
+}
+
+/// Of the trouble of a pod and a refusal, the one that makes their workload stuck first. A pod that only has not got far says
+/// less than the refusal, whenever that was.
+fn first(pod: Refined, mut refused: Refined) -> Refined {
+    let stuck = |found: &Refined| found.assessment.then.as_ref().map_or(Time(i64::MAX), |then| then.0);
+    let at = stuck(&pod);
+    if at >= stuck(&refused) {
+        return refused;
+    }
+    if !matches!(pod.assessment.verdict.reason, Reason::Pending(_)) {
+        return pod;
+    }
+    if let Some(then) = &mut refused.assessment.then {
+        then.0 = at;
+    }
+    refused
+}
+
+/// Its pods are created one after the other, each when those before it are ready.
+pub fn in_order(object: &RawValue) -> bool {
+    let workload: Option<Workload> = serde_json::from_str(object.get()).ok();
+    let policy = workload.and_then(|workload| workload.spec?.pod_management_policy);
+    policy.is_some_and(|policy| policy == "OrderedReady")
 }
 
 /// The label selector of a workload, as the API reads it.
@@ -188,31 +230,67 @@ mod tests {
         assert_eq!(cause(&[pod("a", &waiting("ErrImagePull"))], "api", &Limits::default()), None);
     }
 
+    /// A StatefulSet that lacks pods.
+    fn lacking() -> Below {
+        let limits = Limits::default();
+        let set = json!({ "metadata": { "name": "web", "uid": "r", "generation": 1 }, "spec": { "replicas": 3 },
+            "status": { "observedGeneration": 1, "replicas": 1 } });
+        let set = serde_json::from_value::<Box<RawValue>>(set).map(|text| Child::read(&text)).unwrap();
+        let silent = Silent::of(Kind::StatefulSet, &set, false).map(Box::new);
+        let text = String::new;
+        Below {
+            owner: ObjectId(0),
+            namespace: text(),
+            name: "web".to_owned(),
+            uid: text(),
+            selector: text(),
+            limits,
+            silent,
+            since: None,
+            at: At::Pods,
+        }
+    }
+
     #[test]
-    fn what_could_not_be_created_is_told_in_the_words_of_the_first_try_and_is_stuck_beyond_the_limit() {
-        let event = |uid: &str, at: &str, reason: &str, message: &str| {
-            json!({ "involvedObject": { "uid": uid }, "reason": reason, "message": message,
-                "metadata": { "creationTimestamp": format!("2026-01-01T00:0{at}Z") } })
+    fn what_makes_it_stuck_first_explains_a_workload_that_lacks_pods() {
+        let denied = json!({ "items": [{ "involvedObject": { "uid": "r" }, "reason": "FailedCreate", "message": "quota",
+            "source": { "component": "statefulset-controller" },
+            "metadata": { "creationTimestamp": "2026-01-01T00:01:00Z" } }] });
+        let explained = |pod: Child, events: &Value| {
+            let below = lacking();
+            let (cause, lack) = below.pods(&[pod]);
+            let now = Time(1_767_225_720_000);
+            let found = below.events(events, Lack { now, ..lack.unwrap() }, cause);
+            let told = |found: Refined| {
+                let stuck = found.assessment.then.map_or("never".to_owned(), |then| then.0.to_string());
+                format!("{} {}", &stuck[stuck.len().saturating_sub(9)..], found.assessment.verdict.reason)
+            };
+            found.map_or("nothing".to_owned(), told)
         };
-        let events = json!({ "items": [
-            event("u", "2:00", "FailedCreate", "pods \"b\" is forbidden: exceeded quota: small"),
-            event("u", "1:00", "FailedCreate", "pods \"a\" is forbidden: exceeded quota: small"),
-            event("u", "0:00", "SuccessfulCreate", "created pod a"),
-            event("other", "0:00", "FailedCreate", "another one's"),
-        ] });
-        let found = refused(&events, "u", &Limits::default()).unwrap();
-        assert!(
-            found
-                .assessment
-                .verdict
-                .reason
-                .to_string()
-                .contains("pods \"a\" is forbidden: exceeded quota: small")
+        let born = |second: u8, status: &Value| {
+            let mut pod = pod("web-0", status);
+            pod.meta.created = Some(Time(1_767_225_600_000 + i64::from(second) * 1_000));
+            pod.facts.created = pod.meta.created;
+            pod
+        };
+        let well = json!({ "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] });
+        let mut crash = waiting("CrashLoopBackOff");
+        crash["phase"] = json!("Running");
+        let unscheduled = json!({ "phase": "Pending", "conditions": [{ "type": "PodScheduled", "status": "False",
+            "reason": "Unschedulable", "message": "no node", "lastTransitionTime": "2026-01-01T00:00:05Z" }] });
+        let starting = waiting("ContainerCreating");
+        let none = json!({ "items": [] });
+        let quota = "00:11:00Z FailedCreate: quota";
+        assert_eq!(explained(born(0, &well), &denied), quota);
+        assert_eq!(explained(born(0, &crash), &denied), quota, "a crash loop alone is never stuck");
+        assert_eq!(explained(born(0, &crash), &none), "never waiting: CrashLoopBackOff");
+        assert_eq!(
+            explained(born(0, &unscheduled), &denied),
+            "00:10:00Z unschedulable: no node",
+            "since longer"
         );
-        let (at, then) = *found.assessment.then.unwrap();
-        assert_eq!((at.to_string(), then.level), ("2026-01-01T00:11:00Z".to_owned(), Level::Stuck));
-        assert_eq!(refused(&events, "nobody", &Limits::default()), None);
-        assert_eq!(refused(&json!("odd"), "u", &Limits::default()), None);
+        assert_eq!(explained(born(0, &starting), &denied), "00:10:00Z FailedCreate: quota", "that says more");
+        assert_eq!(explained(born(61, &well), &denied), "nothing", "the pod came after the refusal");
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod reads;
 pub mod records;
 mod render;
 pub mod reply;
+pub mod silent;
 mod transition;
 mod tree;
 mod words;

@@ -1,12 +1,13 @@
 //! What a leaf owns, and what of it explains why the leaf is not ready: pods, their containers and claims, ReplicaSets.
 
-use readiness::{Kind, Level, Limits, assess};
+use readiness::{Kind, Lack, Level, Limits, Time, assess};
 use serde::Serialize;
 use serde_json::Value;
 use watcher::{Parent, look_some};
 
 use super::ask::{Ask, CLAIM, PODS, SETS, built_in, encoded};
-use crate::core::below::{is_of, selector};
+use crate::core::below::{in_order, is_of, selector};
+use crate::core::silent::Silent;
 
 /// So many pods are told about: the worst.
 const TOLD: usize = 3;
@@ -52,8 +53,24 @@ pub enum Trouble {
     NotCreated,
 }
 
+/// What else is known of the object.
+pub(super) struct Around<'a> {
+    /// The Events about it.
+    pub(super) events: &'a [Value],
+    /// From when on something is stuck.
+    pub(super) limits: &'a Limits,
+    /// What time it is.
+    pub(super) now: Time,
+}
+
 /// Looks below an object of Kubernetes' own; nothing below any other.
-pub async fn look(ask: &mut Ask, client: &kube::Client, object: &Parent, limits: &Limits) -> Vec<Owned> {
+pub(super) async fn look(
+    ask: &mut Ask,
+    client: &kube::Client,
+    object: &Parent,
+    around: &Around<'_>,
+) -> Vec<Owned> {
+    let limits = around.limits;
     let kind = Kind::of(super::group(object), &object.child.meta.kind);
     let meta = &object.child.meta;
     let mut found = Vec::new();
@@ -84,6 +101,7 @@ pub async fn look(ask: &mut Ask, client: &kube::Client, object: &Parent, limits:
             found.extend(claims(ask, &meta.namespace, &value).await);
         }
     }
+    found.extend(refused(kind, object, &pods, around));
     if kind == Kind::Deployment {
         found.extend(replica_sets(ask, &meta.namespace, &meta.uid, &selector).await);
     }
@@ -206,6 +224,21 @@ fn unbound(name: &str, claim: Option<&Value>) -> Option<Owned> {
         says: format!("not bound ({phase}), storage class {class}"),
         uid: text(&claim["metadata"]["uid"]),
         trouble: Some(Trouble::Unbound),
+    })
+}
+
+/// What cannot be created, where only Events say so.
+fn refused(kind: Kind, object: &Parent, pods: &[&Parent], around: &Around<'_>) -> Option<Owned> {
+    let silent = Silent::of(kind, &object.child, in_order(&object.text))?;
+    let lack = silent.lack(pods.iter().map(|pod| &pod.child))?;
+    let lack = Lack { now: around.now, ..lack };
+    let found = silent.refused(around.events, lack, around.limits)?;
+    let meta = &object.child.meta;
+    Some(Owned {
+        object: format!("{} {}", meta.kind, meta.name),
+        says: found.assessment.verdict.reason.to_string(),
+        uid: String::new(),
+        trouble: Some(Trouble::NotCreated),
     })
 }
 

@@ -10,11 +10,11 @@ pub mod managers;
 
 use std::collections::BTreeSet;
 
-use readiness::Limits;
+use readiness::{Limits, Time};
 use watcher::Parent;
 
 use ask::Ask;
-use below::Owned;
+use below::{Around, Owned};
 use events::Event;
 
 /// What stands around an object: what it owns that explains why it is not ready, and the latest Events about it and those.
@@ -23,10 +23,11 @@ pub async fn around(
     client: &kube::Client,
     object: &Parent,
     limits: &Limits,
+    now: Time,
 ) -> (Vec<Owned>, Vec<Event>) {
     let meta = &object.child.meta;
-    let owns = below::look(ask, client, object, limits).await;
     let mut events = ask.events(&meta.namespace, &meta.uid).await;
+    let owns = below::look(ask, client, object, &Around { events: &events, limits, now }).await;
     let uids: BTreeSet<&str> = owns.iter().map(|owned| &*owned.uid).filter(|uid| !uid.is_empty()).collect();
     for uid in uids {
         events.extend(ask.events(&meta.namespace, uid).await);

@@ -174,7 +174,7 @@ pub(super) async fn around(
     let _turn = page.0.looks.acquire().await.map_err(|_| Refusal::Unreachable)?;
     let client = &page.0.client;
     let mut ask = Ask::on_behalf(client.clone(), barred);
-    let (owns, events) = crate::inspect::around(&mut ask, client, &closer.live, &closer.limits()).await;
+    let (owns, events) = crate::inspect::around(&mut ask, client, &closer.live, &closer.limits(), now).await;
     let found = json!({ "owns": owns, "events": events, "notRead": ask.refused });
     page.0.around.put(key, found.clone(), now);
     Ok(Json(found))

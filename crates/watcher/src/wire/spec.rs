@@ -17,6 +17,7 @@ pub(super) fn field(key: &str, value: &mut Cursor<'_>, spec: &mut Spec) {
         "suspend" | "suspended" => spec.suspended = value.flag().or(spec.suspended),
         "unschedulable" => spec.unschedulable = value.flag(),
         "completions" => spec.completions = value.integer(),
+        "parallelism" => spec.parallelism = value.integer(),
         "updateStrategy" => strategy(value, spec),
         "type" => spec.load_balancer = value.string().is_some_and(|text| text == "LoadBalancer"),
         "storageClassName" => spec.storage_class = value.string().is_some_and(|text| !text.is_empty()),

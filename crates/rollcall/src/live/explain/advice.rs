@@ -103,7 +103,7 @@ pub(super) fn below(owned: &Owned, above: &Object<'_>) -> Option<(String, Vec<St
         Trouble::NotCreated => (
             "its pods being created: what refuses them is a quota, an admission policy, or a service account that is not there".to_owned(),
             vec![
-                Object { group: "apps", ..it }.kubectl("describe"),
+                Object { group: if kind == "Job" { "batch" } else { "apps" }, ..it }.kubectl("describe"),
                 Object { kind: "ResourceQuota", name: "", ..it }.all("describe"),
             ],
         ),

@@ -258,7 +258,8 @@ impl Inquiry<'_> {
         if let Ok(value) = serde_json::from_str(found.text.get()) {
             cause.holders = holders::holders(&value, object);
         }
-        (cause.owns, cause.events) = inspect::around(ask, &self.cluster.client, found, &limits).await;
+        (cause.owns, cause.events) =
+            inspect::around(ask, &self.cluster.client, found, &limits, self.now).await;
         // A workload waits for its pods; what these wait for is what can be changed. Not so where it is being deleted.
         let below = cause
             .owns

@@ -75,6 +75,9 @@ impl Guide {
     }
 }
 
+/// A command of a sentence, what a reader puts in the place of some of its words, and a word of the answer.
+pub type Asked<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
+
 /// What the sentences of a page say to type, between two backticks.
 pub struct Sentences {
     path: String,
@@ -98,10 +101,19 @@ impl Sentences {
         type_in(scene, &self.command(command, own)?)
     }
 
-    /// The same of a command that goes on until it is ended.
+    /// Types one after the other, and looks for that word in what each prints.
+    pub fn ask(&self, scene: &Scene, asked: &[Asked]) -> Result<()> {
+        asked.iter().try_for_each(|(command, own, word)| {
+            let said = self.type_in(scene, command, own)?;
+            ensure!(said.contains(word), "{command} does not say {word:?}: {said}");
+            Ok(())
+        })
+    }
+
+    /// Starts a command that goes on until it is ended.
     pub fn start(&self, scene: &Scene, command: &str, own: &[(&str, &str)]) -> Result<Process> {
-        let line = format!("exec {}", self.command(command, own)?);
-        let log = scene.folder.join("typed.log");
+        let line = format!("cd ~ && exec {}", self.command(command, own)?);
+        let log = scene.folder.join(format!("{}.log", command.replace([' ', '/'], "-")));
         Process::start(command, Path::new("/bin/bash"), &["-c".to_owned(), line], &user(scene)?, &log)
     }
 

@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use serde_json::{Value, json};
 
 /// Each line of the README's shell blocks, and the test that runs it.
-const RUN_BY: [(&str, &str, &str); 12] = [
+const RUN_BY: [(&str, &str, &str); 11] = [
     ("cargo run --release -- demo", HERE, "the_first_command_plays_the_demo"),
     ("tests/run", HERE, "the_second_command_is_the_one_that_runs_this"),
     ("rollcall check -f policy.yaml", HERE, "what_needs_no_cluster_works_as_it_is_written"),
@@ -24,7 +24,6 @@ const RUN_BY: [(&str, &str, &str); 12] = [
     ("rollcall crd | kubectl apply -f -", SERVER, "the_readme_leads_to_a_verdict"),
     ("kubectl apply -f policy.yaml", SERVER, "the_readme_leads_to_a_verdict"),
     ("rollcall run", SERVER, "the_readme_leads_to_a_verdict"),
-    ("rollcall release", "tests/tests/real_server/service.rs", ""),
 ];
 const HERE: &str = "crates/rollcall/tests/readme.rs";
 const SERVER: &str = "tests/tests/real_server/readme.rs";
@@ -74,14 +73,10 @@ fn type_in(line: &str, folder: &Path) -> Output {
 #[test]
 fn every_command_is_run_by_a_test() {
     let known: Vec<_> = RUN_BY.iter().map(|(line, ..)| *line).collect();
-    let mut written = commands();
-    // Named in a sentence.
-    assert!(text("README.md").contains("`rollcall release`"));
-    written.push("rollcall release".to_owned());
-    assert_eq!(written, known);
+    // Those of its sentences: see commands.rs.
+    assert_eq!(commands(), known);
     for (line, file, test) in RUN_BY {
-        let words = if test.is_empty() { "\"release\"".to_owned() } else { format!("fn {test}()") };
-        assert!(text(file).contains(&words), "{line}: no {words} in {file}");
+        assert!(text(file).contains(&format!("fn {test}()")), "{line}: no {test} in {file}");
     }
     // Those on the server are taken from the README itself, block by block.
     let server = text(SERVER);
@@ -162,21 +157,6 @@ fn the_places_that_the_code_map_names_exist() {
 fn both_readmes_install_alike() {
     let install = |file| blocks(file).into_iter().find(|(_, body)| body.contains("apply --server-side -k"));
     assert_eq!(install("README.md"), install("deploy/README.md"));
-}
-
-#[test]
-fn every_guide_is_followed_by_a_test() {
-    let tests = root().join("tests/tests/real_server");
-    let tests = std::fs::read_dir(tests).unwrap().map(|entry| std::fs::read_to_string(entry.unwrap().path()));
-    let tests: Vec<_> = tests.map(Result::unwrap).collect();
-    let guides = std::fs::read_dir(root().join("deploy/guides")).unwrap();
-    let guides = guides.map(|entry| format!("deploy/guides/{}", entry.unwrap().file_name().display()));
-    for guide in guides.chain(["deploy/README.md", "deploy/examples/kopf/README.md"].map(str::to_owned)) {
-        let commands = blocks(&guide).iter().any(|(language, _)| language == "sh");
-        let opened = format!("Guide::open(\"{guide}\")");
-        let test = tests.iter().find(|text| text.contains(&opened));
-        assert_eq!(commands, test.is_some_and(|text| text.contains("guide.is_done()")), "{guide}");
-    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use acceptance::control_plane::{ControlPlane, Parts, free_ports};
-use acceptance::guide::Guide;
+use acceptance::guide::{Guide, Sentences};
 use acceptance::kind::Address;
 use acceptance::objects::{deployment, owned_by};
 use acceptance::peers;
@@ -75,7 +75,10 @@ async fn sync_waves_wait_for_children() -> Result<()> {
     assert_eq!(argo_cd(&scene, &waiting).await?, "Progressing");
     let well = json!({
         "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
-        "conditions": [{ "type": "Available", "status": "True" }],
+        "conditions": [
+            { "type": "Available", "status": "True" },
+            { "type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable" },
+        ],
     });
     scene.change_status("Deployment/orders", well).await?;
     let ready = scene.until("Database/orders", says("Ready", "True")).await?;
@@ -83,6 +86,16 @@ async fn sync_waves_wait_for_children() -> Result<()> {
     let other = json!({ "apiVersion": "other.io/v1", "kind": "Shop", "metadata": { "name": "s" } });
     assert_eq!(argo_cd(&scene, &other).await?, "Healthy", "what was there before is still there");
     guide.follow(&scene, "kubectl wait")?;
+    let sentences = Sentences::of("deploy/guides/sync-waves.md")?;
+    let command = "rollcall health-lua -f policy.yaml --format operator";
+    assert!(sentences.type_in(&scene, command, &[])?.contains("resourceHealthChecks"));
+    fs::write(scene.folder.join("live.json"), scene.get("Deployment/orders").await?.to_string())?;
+    for profile in ["kstatus", "flux", "argocd"] {
+        let sentences = Sentences::of("deploy/guides/comparison.md")?;
+        let own = [("kstatus|flux|argocd", profile), ("eval", "eval -f live.json")];
+        let judged = sentences.type_in(&scene, "rollcall eval --profile kstatus|flux|argocd", &own)?;
+        assert!(judged.contains("Deployment"), "{judged}");
+    }
     guide.follow(&scene, "kubectl apply --server-side -f")?;
     let nothing = Wish::new("without anything of ours", |db| {
         let status = &db["status"];

@@ -41,6 +41,7 @@ mod releases;
 mod restart;
 mod rollout;
 mod rules;
+mod sentences;
 mod service;
 mod shadow;
 mod shapes;

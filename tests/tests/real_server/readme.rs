@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use acceptance::control_plane::{ControlPlane, Parts, free_ports};
 use acceptance::crd::Crd;
-use acceptance::objects::{deployment, owned_by};
+use acceptance::guide::{Asked, Sentences};
+use acceptance::objects::{condition, deployment, owned_by, stateful_set};
 use acceptance::places;
 use acceptance::process::Process;
 use acceptance::scene::Scene;
@@ -54,6 +55,7 @@ async fn the_readme_leads_to_a_verdict() -> Result<()> {
     let plane = Arc::new(ControlPlane::start(Parts::Storage).await?);
     let mut scene = Scene::set_on(plane, "readme").await?;
     "example.com".clone_into(&mut scene.group);
+    "default".clone_into(&mut scene.name);
     folder(&scene)?;
     scene.crd(&Crd::new("Database")).await?;
     for line in block("kubectl apply --server-side -k deploy/kustomize")? {
@@ -77,7 +79,44 @@ async fn the_readme_leads_to_a_verdict() -> Result<()> {
     scene.create(owned_by(&db, deployment("beside", 1))).await?;
     let missing = because("Ready", "ChildrenMissing");
     scene.until("Database/orders", missing).await.with_context(|| service.tail(40))?;
+    scene.create(owned_by(&db, stateful_set("orders", 1))).await?;
+    let well = json!({
+        "observedGeneration": 1, "replicas": 1, "updatedReplicas": 1, "readyReplicas": 1, "availableReplicas": 1,
+        "currentRevision": "1", "updateRevision": "1",
+    });
+    scene.change_status("StatefulSet/orders", well).await?;
+    scene.until("Database/orders", says("Ready", "True")).await.with_context(|| service.tail(40))?;
+    what_it_says_at_a_glance(&scene)?;
     service.terminate()?;
     ensure!(service.end(Duration::from_secs(20)).await?.success(), "{}", service.tail(40));
+    Sentences::of("README.md")?.type_in(&scene, "rollcall release", &[])?;
+    ensure!(condition(&scene.get("Database/orders").await?, "Ready").is_none(), "it was not released");
     Ok(())
+}
+
+/// The commands of the README's sentences, each with a reader's own words and some of the answer.
+fn what_it_says_at_a_glance(scene: &Scene) -> Result<()> {
+    let crd = Crd::new("Database").manifest("example.com");
+    std::fs::write(scene.folder.join("crd.yaml"), crd.to_string())?;
+    let plugins = scene.folder.join("bin");
+    std::fs::create_dir_all(&plugins)?;
+    std::os::unix::fs::symlink(places::rollcall()?, plugins.join("kubectl-rollcall"))?;
+    let asked: [Asked; 15] = [
+        ("kubectl explain readinesspolicies.spec", &[], "settle"),
+        ("kubectl get readinesspolicies", &[], "databases"),
+        ("kubectl wait --for=condition=Ready", &[("wait", "wait database/orders")], "condition met"),
+        ("rollcall tree database/orders", &[], "StatefulSet"),
+        ("kubectl rollcall tree …", &[("…", "database/orders")], "StatefulSet"),
+        ("rollcall explain database/orders", &[], "orders"),
+        ("rollcall wait database/orders --timeout 10m", &[], ""),
+        ("rollcall doctor", &[], ""),
+        ("rollcall history database/orders", &[], "ChildrenMissing"),
+        ("rollcall completion", &[("completion", "completion bash")], "_rollcall"),
+        ("rollcall crd-defaults -f CRD", &[("CRD", "crd.yaml")], "ChildrenPending"),
+        ("rollcall health-lua", &[], "AllChildrenReady"),
+        ("rollcall help", &[], "explain"),
+        ("rollcall run --help", &[], "--listen"),
+        ("rollcall demo", &[("demo", "demo --help")], "--once"),
+    ];
+    Sentences::of("README.md")?.ask(scene, &asked)
 }

@@ -1,7 +1,6 @@
-//! More guides, followed to the letter; and what deploy/README.md says to type.
+//! More guides, followed to the letter.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use acceptance::control_plane::{ControlPlane, Parts};
 use acceptance::crd::Crd;
@@ -9,22 +8,22 @@ use acceptance::guide::{Guide, Sentences};
 use acceptance::kopf::Kopf;
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::places;
-use acceptance::rollcall::get;
-use acceptance::scene::{PATIENCE, Scene};
+use acceptance::scene::Scene;
 use acceptance::wish::{Wish, because, gone, says, there};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
-use tokio::time::{sleep, timeout};
 
-use super::guides::{installed, installed_at};
+use super::guides::installed;
 
-/// A cluster of its own, with the names that the guides use: `default`, example.com, the repository's `deploy` at hand.
-async fn reader(parts: Parts, word: &str, group: &str) -> Result<Scene> {
+/// A cluster of its own, with the names that the guides use: `default`, example.com, the repository's folders at hand.
+pub(super) async fn reader(parts: Parts, word: &str, group: &str) -> Result<Scene> {
     let plane = Arc::new(ControlPlane::start(parts).await?);
     let mut scene = Scene::set_on(plane, word).await?;
     group.clone_into(&mut scene.group);
     "default".clone_into(&mut scene.name);
-    std::os::unix::fs::symlink(places::repository().join("deploy"), scene.folder.join("deploy"))?;
+    for folder in ["deploy", "dashboards"] {
+        std::os::unix::fs::symlink(places::repository().join(folder), scene.folder.join(folder))?;
+    }
     Ok(scene)
 }
 
@@ -42,13 +41,35 @@ async fn kopf_and_argo_cd_from_start_to_end() -> Result<()> {
     let kubeconfig = scene.folder.join("operator.kubeconfig");
     scene.plane.kubeconfig_for(&kubeconfig, scene.plane.url(), &token, "default")?;
     let script = places::repository().join("deploy/examples/kopf/shop_operator.py");
-    let _operator = scene.operator("operator", Kopf::Current, &script, &kubeconfig, &[])?;
+    let operator = scene.operator("operator", Kopf::Current, &script, &kubeconfig, &[])?;
     guide.follow(&scene, "kubectl apply -f").with_context(|| service.tail(40))?;
     guide.follow(&scene, "rollcall tree").with_context(|| service.tail(40))?;
     guide.is_done()?;
-    // The example's own page says the same, shorter.
+    Sentences::of("deploy/guides/kopf-argocd.md")?.type_in(&scene, "rollcall doctor", &[])?;
+    let sentences = Sentences::of("deploy/examples/kopf/README.md")?;
+    let script = sentences.type_in(
+        &scene,
+        "rollcall health-lua -f policies.yaml",
+        &[("-f ", "-f deploy/examples/kopf/")],
+    )?;
+    ensure!(script.contains("shop.example.com_Shop"), "no script for a Shop: {script}");
+    // The example's own page says the same, shorter, and how the operator is run from one's own machine.
+    drop(operator);
+    let own = [("shop_operator.py", "deploy/examples/kopf/shop_operator.py")];
+    let operator = sentences.start(&scene, "kopf run -A shop_operator.py", &own)?;
+    scene.delete("Shop/books").await?;
+    // With all that was its own: the next one by that name has children of the same names.
+    for left in [
+        "Shop/books",
+        "Deployment/books-web",
+        "Job/books-setup",
+        "Store/books-store",
+        "StatefulSet/books-store",
+    ] {
+        scene.until(left, gone()).await.with_context(|| operator.tail(40))?;
+    }
     let mut guide = Guide::open("deploy/examples/kopf/README.md")?;
-    guide.follow(&scene, "kubectl apply --server-side")?;
+    guide.follow(&scene, "kubectl apply --server-side").with_context(|| operator.tail(40))?;
     guide.is_done()
 }
 
@@ -70,6 +91,9 @@ async fn beside_crossplane_a_condition_of_its_own() -> Result<()> {
     assert_eq!(condition(&seen, "Ready").context("theirs is gone")?["reason"], "Available");
     scene.change_status("Deployment/orders", well()).await?;
     guide.follow(&scene, "kubectl wait").with_context(|| service.tail(40))?;
+    let sentences = Sentences::of("deploy/guides/crossplane.md")?;
+    let script = sentences.type_in(&scene, "rollcall health-lua -f policy.yaml", &[])?;
+    ensure!(script.contains("ChildrenReady"), "a script that reads another condition: {script}");
     guide.is_done()
 }
 
@@ -116,6 +140,13 @@ async fn helm_alone_waits() -> Result<()> {
     assert_eq!(condition(&scene.get("Database/orders").await?, "Ready").context("none")?["status"], "True");
     guide.follow(&scene, "rollcall explain")?;
     guide.follow(&scene, "rollcall wait")?;
+    let sentences = Sentences::of("deploy/guides/helm-only.md")?;
+    let crd = sentences.type_in(&scene, "kubectl kustomize .", &[])?;
+    ensure!(crd.contains("reason: ChildrenPending"), "a CRD without the default: {crd}");
+    let wait = [("wait", "wait database/orders")];
+    sentences.type_in(&scene, "kubectl wait --for=condition=Ready", &wait)?;
+    let upgrade = [("upgrade", "upgrade orders chart")];
+    sentences.type_in(&scene, "helm upgrade --wait", &upgrade).with_context(|| service.tail(40))?;
     guide.is_done()
 }
 
@@ -137,63 +168,5 @@ async fn shadow_first_then_write_and_back() -> Result<()> {
     guide.follow(&scene, "sed -i 's/mode: write/")?;
     let bare = Wish::new("without our entries", |db| condition(db, "Ready").is_none());
     scene.until("Database/orders", bare).await.with_context(|| service.tail(40))?;
-    guide.is_done()
-}
-
-/// What deploy/README.md says of the page of a service in a cluster.
-async fn the_page_is_brought_here(scene: &Scene) -> Result<()> {
-    let sentences = Sentences::of("deploy/README.md")?;
-    let command = "kubectl -n rollcall-system port-forward service/rollcall 8080";
-    // To a port of kubectl's own choice: another on this machine may have 8080.
-    let forward = sentences.start(scene, command, &[("rollcall 8080", "rollcall :8080")])?;
-    let local = async {
-        loop {
-            let output = forward.output();
-            let here = output.lines().find_map(|line| line.strip_prefix("Forwarding from 127.0.0.1:"));
-            if let Some((port, "8080")) = here.and_then(|here| here.split_once(" -> ")) {
-                return format!("127.0.0.1:{port}");
-            }
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let local = timeout(PATIENCE, local).await.with_context(|| forward.tail(40))?;
-    assert_eq!(get(&local, "/readyz", "").await?.code, 200);
-    let page = get(&local, "/", "").await?;
-    ensure!(page.code == 200 && page.body.contains("<title>"), "no page: {}", page.body);
-    // It is the listener's address that counts: who comes by a port-forward comes from loopback, and is asked all the same.
-    assert_eq!(get(&local, "/api/v1/parents", "").await?.code, 401);
-    scene.plane.kubectl(&["create", "serviceaccount", "looker"])?;
-    let role = ["create", "clusterrolebinding", "looker", "--clusterrole=cluster-admin"];
-    scene.plane.kubectl(&[&role[..], &["--serviceaccount=default:looker"]].concat())?;
-    let token = sentences.type_in(scene, "kubectl create token NAME", &[("NAME", "looker")])?;
-    let parents = get(&local, "/api/v1/parents", token.trim()).await?;
-    ensure!(parents.code == 200 && parents.body.contains("\"orders\""), "{}: {}", parents.code, parents.body);
-    Ok(())
-}
-
-#[tokio::test]
-async fn what_the_readme_of_deploy_says_to_type_works() -> Result<()> {
-    let scene = reader(Parts::Everything, "deploy-guide", "example.com").await?;
-    scene.until("ServiceAccount/default", there()).await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let policy = scene.policy_manifest("db", "Database", json!({ "settle": "100ms" }));
-    std::fs::write(scene.folder.join("policy.yaml"), policy.to_string())?;
-    let mut guide = Guide::open("deploy/README.md")?;
-    guide.follow(&scene, "kubectl apply --server-side -k")?;
-    // As in its pods, it listens to everybody. No kubelet runs these: kwok plays them, and whoever asks one is led here.
-    let service = installed_at(&scene, &format!("0.0.0.0:{}", scene.plane.forwarded()?)).await?;
-    let db = scene.create(scene.custom("Database", "orders")).await?;
-    scene.create(owned_by(&db, deployment("orders", 1))).await?;
-    scene.until("Database/orders", says("Ready", "True")).await.with_context(|| service.tail(40))?;
-    the_page_is_brought_here(&scene).await.with_context(|| service.tail(40))?;
-    guide.follow(&scene, "rollcall release")?;
-    ensure!(condition(&scene.get("Database/orders").await?, "Ready").is_none(), "it was not released");
-    drop(service);
-    std::fs::write(
-        scene.folder.join("values.yaml"),
-        "parents: [{ group: example.com, resource: databases }]\n",
-    )?;
-    scene.until("Namespace/rollcall-system", gone()).await?;
-    guide.follow(&scene, "helm install")?;
     guide.is_done()
 }

@@ -9,10 +9,12 @@ use std::time::UNIX_EPOCH;
 
 use futures::future::BoxFuture;
 use http::{HeaderMap, Request, Response, header};
-use kube::client::{Body, ClientBuilder};
+use kube::client::Body;
 use readiness::Time;
 use tower_layer::Layer;
 use tower_service::Service;
+
+use crate::guard::unhurried;
 
 /// Who wants to know.
 pub trait Timekeeper: Send + Sync {
@@ -24,12 +26,8 @@ pub trait Timekeeper: Send + Sync {
 }
 
 /// [`client`](crate::client()), each of whose answers is told to the keeper of time.
-pub fn timed_client(
-    mut config: kube::Config,
-    keeper: Arc<dyn Timekeeper>,
-) -> Result<kube::Client, kube::Error> {
-    config.default_retry = false;
-    Ok(ClientBuilder::try_from(config)?.with_layer(&Dates(keeper)).build())
+pub fn timed_client(config: kube::Config, keeper: Arc<dyn Timekeeper>) -> Result<kube::Client, kube::Error> {
+    Ok(unhurried(config)?.with_layer(&Dates(keeper)).build())
 }
 
 #[derive(Clone)]

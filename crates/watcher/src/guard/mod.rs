@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use kube::client::{Body, ClientBuilder};
+use kube::client::{Body, ClientBuilder, DynBody};
 use timer::Seed;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
@@ -35,9 +35,23 @@ pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 ///
 /// [`follow`](crate::follow()) and [`look`](crate::look()) bring their own deadlines and pace, so any client serves them; with
 /// another one kube would answer a 429 itself, up to fifteen times and for up to 1,000 s, and nobody would hear of it.
-pub fn client(mut config: kube::Config) -> Result<kube::Client, kube::Error> {
+pub fn client(config: kube::Config) -> Result<kube::Client, kube::Error> {
+    Ok(unhurried(config)?.build())
+}
+
+/// A client that is not finished, or why there is none.
+type Unfinished<S> = Result<ClientBuilder<S>, kube::Error>;
+
+/// What [`client`](client()) is made of, for whoever puts a layer around it.
+pub(crate) fn unhurried(
+    mut config: kube::Config,
+) -> Unfinished<
+    impl Service<Request<Body>, Response = Response<Box<DynBody>>, Error = BoxError, Future: Send>
+    + Send
+    + 'static,
+> {
     config.default_retry = false;
-    Ok(ClientBuilder::try_from(config)?.build())
+    ClientBuilder::try_from(config)
 }
 
 /// Nothing came for this long although it should have.

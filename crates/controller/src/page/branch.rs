@@ -7,8 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::HeaderMap;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
 use readiness::{Limits, Time};
 use rules::Object;
 use serde::Deserialize;
@@ -43,7 +45,9 @@ pub(super) struct AskedBranch {
 }
 
 /// An object that somebody may get, as it is now.
-struct Closer {
+pub(super) struct Closer {
+    page: Page,
+    asked: AskedBranch,
     viewer: Viewer,
     followed: Arc<Followed>,
     lens: usize,
@@ -56,8 +60,20 @@ impl Closer {
     }
 }
 
+impl FromRequestParts<Page> for Closer {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, page: &Page) -> Result<Closer, Response> {
+        let Path(uid) =
+            Path::<String>::from_request_parts(parts, page).await.map_err(IntoResponse::into_response)?;
+        let Query(asked) =
+            Query::from_request_parts(parts, page).await.map_err(IntoResponse::into_response)?;
+        closer(page, &parts.headers, &uid, asked).await.map_err(IntoResponse::into_response)
+    }
+}
+
 /// Only what belongs to the parent: this is no way around kubectl.
-async fn closer(page: &Page, headers: &HeaderMap, uid: &str, asked: &AskedBranch) -> Result<Closer, Refusal> {
+async fn closer(page: &Page, headers: &HeaderMap, uid: &str, asked: AskedBranch) -> Result<Closer, Refusal> {
     let (viewer, shown, row) = pick(page, headers, uid, &asked.policy).await?;
     let nodes = page.0.desk.tree(shown.clone(), row, usize::MAX).await?;
     let meant = |node: &&super::tree::Node| {
@@ -81,18 +97,12 @@ async fn closer(page: &Page, headers: &HeaderMap, uid: &str, asked: &AskedBranch
     let live = look::<Parent>(&page.0.client, &followed.api, scope, &node.name).await;
     let live = live.map_err(|_| Refusal::Unreachable)?.ok_or(Refusal::NotFound)?;
     let live = live.typed(&followed.api.api_version(), &followed.api.kind);
-    Ok(Closer { viewer, followed, lens: usize::from(node.lens), live })
+    Ok(Closer { page: page.clone(), lens: usize::from(node.lens), asked, viewer, followed, live })
 }
 
 /// The branch that decided, and the fields that go with it.
-pub(super) async fn branch(
-    State(page): State<Page>,
-    headers: HeaderMap,
-    Path(uid): Path<String>,
-    Query(asked): Query<AskedBranch>,
-) -> Result<Json<Value>, Refusal> {
-    let closer = closer(&page, &headers, &uid, &asked).await?;
-    let Closer { followed, live, .. } = &closer;
+pub(super) async fn branch(closer: Closer) -> Json<Value> {
+    let Closer { page, asked, followed, live, .. } = &closer;
     let (now, limits) = (page.0.desk.clock.now(), closer.limits());
     let facts = &live.child.facts;
     let own = followed.interest.lenses.get(closer.lens).and_then(|lens| lens.rule.as_ref());
@@ -111,13 +121,13 @@ pub(super) async fn branch(
         namespace: &asked.namespace,
         name: &asked.name,
     };
-    Ok(Json(json!({
+    Json(json!({
         "verdict": verdict.level.word(), "reason": verdict.reason.token(), "detail": verdict.reason.to_string(),
         "branch": branch, "rule": rule, "generation": whole["metadata"]["generation"],
         "created": whole["metadata"]["creationTimestamp"], "deleted": whole["metadata"]["deletionTimestamp"],
         "finalizers": whole["metadata"]["finalizers"], "holders": holders(&whole, &object),
         "conditions": conditions(&whole["status"]["conditions"]),
-    })))
+    }))
 }
 
 /// The fields of conditions that people read; what is not a list of objects is none.
@@ -158,14 +168,9 @@ impl Around {
 }
 
 /// What the object owns that explains why it is not ready, and the latest Events about it.
-pub(super) async fn around(
-    State(page): State<Page>,
-    headers: HeaderMap,
-    Path(uid): Path<String>,
-    Query(asked): Query<AskedBranch>,
-) -> Result<Json<Value>, Refusal> {
-    let closer = closer(&page, &headers, &uid, &asked).await?;
-    let barred = barred(&page, &closer.viewer, &asked.namespace).await?;
+pub(super) async fn around(closer: Closer) -> Result<Json<Value>, Refusal> {
+    let Closer { page, asked, .. } = &closer;
+    let barred = barred(page, &closer.viewer, &asked.namespace).await?;
     let now = page.0.desk.clock.now();
     let key = (closer.live.child.meta.uid.clone(), barred.clone());
     if let Some(known) = page.0.around.get(&key, now) {

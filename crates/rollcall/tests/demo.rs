@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Output, 
 use std::sync::LazyLock;
 use std::time::Duration;
 
-/// How often something that does not say when it is over is looked at, and how many times.
+/// How often a process is looked at, and how many times: nothing wakes whoever waits for its end with a deadline.
 const AGAIN: Duration = Duration::from_millis(20);
 const LOOKS: usize = 3_000;
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 /// Far longer than anything takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often something that does not say when it is over is looked at, and how many times.
+/// How often the page of another process is asked again, and how many times: a list does not say when it changes.
 const AGAIN: Duration = Duration::from_millis(20);
 const LOOKS: usize = 3_000;
 
@@ -76,7 +76,7 @@ impl Demo {
             }
             std::thread::sleep(AGAIN);
         }
-        panic!("{}", self.get(path));
+        panic!("{path} never became what was waited for: {}", self.get(path));
     }
 }
 

@@ -11,12 +11,15 @@ use std::time::Duration;
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
 /// A terminal that does not become this process's own.
 const NO_CTTY: i32 = 0o400;
-/// How often something that does not say when it is over is looked at, and how many times.
+/// Far longer than anything takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often the process is looked at: nothing wakes whoever waits for its end with a deadline.
 const AGAIN: Duration = Duration::from_millis(20);
-const LOOKS: usize = 3_000;
 const ROWS: u16 = 24;
 
 /// A program in a terminal; killed when dropped.
@@ -24,6 +27,8 @@ pub(crate) struct Terminal {
     child: Child,
     master: OwnedFd,
     seen: Arc<Mutex<Seen>>,
+    /// Something more was sent to it.
+    more: watch::Receiver<()>,
 }
 
 struct Seen {
@@ -50,6 +55,7 @@ impl Terminal {
         let child = command.stdin(end()).stdout(end()).stderr(end()).spawn().unwrap();
         let screen = vt100::Parser::new(some(ROWS), some(columns), 0);
         let seen = Arc::new(Mutex::new(Seen { screen, bytes: Vec::new() }));
+        let (tells, more) = watch::channel(());
         let (mut output, told) = (File::from(master.try_clone().unwrap()), seen.clone());
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
@@ -58,9 +64,11 @@ impl Terminal {
                 let mut seen = told.lock().unwrap();
                 seen.screen.process(&buffer[..read]);
                 seen.bytes.extend(&buffer[..read]);
+                drop(seen);
+                tells.send_replace(());
             }
         });
-        Terminal { child, master, seen }
+        Terminal { child, master, seen, more }
     }
 
     /// Another size, as when a window is dragged.
@@ -94,14 +102,20 @@ impl Terminal {
 
     /// Waits until what is seen is so; what is seen then.
     pub(crate) async fn until(&self, what: &str, is: impl Fn(&[String]) -> bool) -> Vec<String> {
-        for _ in 0..LOOKS {
-            let rows = self.rows();
-            if is(&rows) {
-                return rows;
+        let mut more = self.more.clone();
+        let seen = async {
+            loop {
+                more.mark_unchanged();
+                let rows = self.rows();
+                // Nothing more comes once the program is gone.
+                if is(&rows) || more.changed().await.is_err() {
+                    return self.rows();
+                }
             }
-            tokio::time::sleep(AGAIN).await;
-        }
-        panic!("not seen: {what}\n{}", self.rows().join("\n"));
+        };
+        let rows = timeout(PATIENCE, seen).await.unwrap_or_else(|_| self.rows());
+        assert!(is(&rows), "not seen: {what}\n{}", rows.join("\n"));
+        rows
     }
 
     /// Types.
@@ -111,13 +125,16 @@ impl Terminal {
 
     /// How it ended.
     pub(crate) async fn end(&mut self) -> ExitStatus {
-        for _ in 0..LOOKS {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                return status;
+        let ended = async {
+            loop {
+                if let Some(status) = self.child.try_wait().unwrap() {
+                    return status;
+                }
+                tokio::time::sleep(AGAIN).await;
             }
-            tokio::time::sleep(AGAIN).await;
-        }
-        panic!("it runs on\n{}", self.rows().join("\n"));
+        };
+        let ended = timeout(PATIENCE, ended).await;
+        ended.unwrap_or_else(|_| panic!("it runs on\n{}", self.rows().join("\n")))
     }
 }
 

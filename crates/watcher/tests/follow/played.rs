@@ -116,6 +116,7 @@ impl<F: FnMut(&str) -> Answer + Send + 'static> Service<Request<Body>> for Playe
 async fn played(part: Part) -> Option<Result<Frame<Bytes>, BoxError>> {
     match part {
         Part::Text(text) => Some(Ok(Frame::data(text.into()))),
+        // Time is paused: this is how long the server is silent, and nobody hopes for anything meanwhile.
         Part::Silence(span) => {
             sleep(span).await;
             None

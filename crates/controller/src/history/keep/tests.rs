@@ -170,19 +170,35 @@ impl Stage {
         self.metrics.dropped.with_label_values(&["history"]).get()
     }
 
+    /// What was told and is kept, or is in the store, or was dropped.
+    fn heard(&self) -> u64 {
+        let history = &self.metrics.history;
+        history.waiting.get() as u64 + history.written.get() + self.dropped()
+    }
+
+    /// Tells so many, of which each arrives, and ends.
+    async fn keeps(&self, count: usize) {
+        let task = self.begin(Duration::ZERO);
+        self.tell(count);
+        self.until_written(count as u64).await;
+        self.told.cancel();
+        task.await.unwrap();
+    }
+
     async fn until_written(&self, count: u64) {
-        until(|| self.metrics.history.written.get() >= count).await;
+        until("all of it is written", || self.metrics.history.written.get() >= count).await;
     }
 }
 
-/// What must happen does, within two minutes.
-async fn until(mut happened: impl FnMut() -> bool) {
+/// What must happen does, within two minutes. What a counter counts, or a server on another task has seen, is looked at again
+/// and again: neither tells anybody.
+async fn until(what: &str, mut happened: impl FnMut() -> bool) {
     let all = async {
         while !happened() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(Duration::from_mins(2), all).await.unwrap();
+    assert!(tokio::time::timeout(Duration::from_mins(2), all).await.is_ok(), "in two minutes not: {what}");
 }
 
 #[tokio::test]
@@ -214,24 +230,15 @@ async fn they_are_put_away_when_they_are_old_enough() {
 #[tokio::test]
 async fn a_store_that_refuses_is_told_and_loses_nothing_that_fits() {
     let stage = Stage::set(Mood::Refuses, 1);
-    let task = stage.begin(Duration::ZERO);
-    stage.tell(10);
-    stage.until_written(10).await;
+    stage.keeps(10).await;
     assert_eq!(stage.metrics.history.batches.with_label_values(&["refused"]).get(), 1);
-    assert_eq!(stage.messages().await.len(), 10);
-    stage.told.cancel();
-    task.await.unwrap();
-    assert_eq!(stage.dropped(), 0);
+    assert_eq!((stage.messages().await.len(), stage.dropped()), (10, 0));
 }
 
 #[tokio::test]
 async fn a_batch_whose_answer_was_lost_is_not_there_twice() {
     let stage = Stage::set(Mood::Forgets, 1);
-    let task = stage.begin(Duration::ZERO);
-    stage.tell(10);
-    stage.until_written(10).await;
-    stage.told.cancel();
-    task.await.unwrap();
+    stage.keeps(10).await;
     assert_eq!(stage.messages().await.len(), 10);
     assert_eq!(stage.metrics.history.batches.with_label_values(&["failed"]).get(), 1);
 }
@@ -254,8 +261,7 @@ async fn what_is_told_is_either_put_away_or_counted_as_lost_however_much_it_is()
         stage.tell(1_000);
         tokio::task::yield_now().await;
     }
-    let seen = || stage.dropped() + stage.metrics.history.waiting.get() as u64;
-    until(|| seen() >= 70_000).await;
+    until("what was told is heard", || stage.heard() >= 70_000).await;
     let waiting = stage.metrics.history.waiting.get() as usize;
     assert!(waiting <= crate::history::batch::WAITING + crate::history::batch::BATCH, "{waiting}");
     stage.told.cancel();

@@ -108,11 +108,7 @@ async fn set(bucket: &Arc<Bucket>) -> Stage {
 async fn googles_storage_is_spoken_to_as_its_documentation_has_it_and_tells_the_same_again() {
     let bucket = Arc::new(Bucket::default());
     let stage = set(&bucket).await;
-    let task = stage.begin(Duration::ZERO);
-    stage.tell(10);
-    stage.until_written(10).await;
-    stage.told.cancel();
-    task.await.unwrap();
+    stage.keeps(10).await;
     assert!(bucket.objects.lock().unwrap().keys().all(|key| key.starts_with("h/date=20")));
     assert_eq!(stage.messages().await, (0..10).map(|at| format!("message {at}")).collect::<Vec<_>>());
     assert_eq!(*bucket.odd.lock().unwrap(), Vec::<String>::new());
@@ -122,11 +118,7 @@ async fn googles_storage_is_spoken_to_as_its_documentation_has_it_and_tells_the_
 async fn an_object_that_google_has_already_is_not_there_twice() {
     let bucket = Arc::new(Bucket { forgets: 1.into(), ..Bucket::default() });
     let stage = set(&bucket).await;
-    let task = stage.begin(Duration::ZERO);
-    stage.tell(10);
-    stage.until_written(10).await;
-    stage.told.cancel();
-    task.await.unwrap();
+    stage.keeps(10).await;
     assert_eq!(stage.messages().await.len(), 10);
     assert_eq!((stage.dropped(), bucket.forgets.load(Ordering::SeqCst)), (0, 0));
 }

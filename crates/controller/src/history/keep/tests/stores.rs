@@ -117,13 +117,13 @@ async fn tell_all(stage: &Stage, count: usize) {
     for begin in (0..count).step_by(1_000) {
         let told = |at| Transition::clone(&transition(stage.clock.now(), &format!("message {at}")));
         stage.transitions.tell((begin..count.min(begin + 1_000)).map(told).collect());
-        let heard = || stage.metrics.history.waiting.get() as u64 + stage.dropped();
-        until(|| heard() >= count.min(begin + 1_000) as u64).await;
+        until("what was told is heard", || stage.heard() >= count.min(begin + 1_000) as u64).await;
     }
 }
 
 async fn until_failed(stage: &Stage, outcome: &str, times: u64) {
-    until(|| stage.metrics.history.batches.with_label_values(&[outcome]).get() >= times).await;
+    until("attempts fail", || stage.metrics.history.batches.with_label_values(&[outcome]).get() >= times)
+        .await;
 }
 
 /// It fails in this way for a while; then everything that was kept arrives once.
@@ -178,10 +178,11 @@ async fn a_store_that_takes_five_seconds_gets_larger_batches_and_not_more_of_the
     let (stage, shop) = set((500, ""), true, Duration::from_secs(5)).await;
     let task = stage.begin(Duration::from_millis(10));
     tell_all(&stage, 10).await;
-    until(|| shop.open.load(Ordering::SeqCst) > 0).await;
-    for _ in 0..100 {
+    until("the first batch is under way", || shop.open.load(Ordering::SeqCst) > 0).await;
+    for round in 1..=100 {
         stage.tell(15);
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        // None is lost on the way, and all come while the first batch is under way.
+        until("what was told is heard", || stage.heard() >= 10 + 15 * round).await;
     }
     stage.until_written(1_510).await;
     stage.told.cancel();

@@ -1,0 +1,112 @@
+//! What a parent says of itself: whether its operator has handled it, and under which type it is told.
+
+use serde_json::json;
+use watcher::plan::{Interest, Marks};
+use watcher::reflector::Reflector;
+
+use crate::objects::{NOW, apply, parents, uid, widget};
+
+#[test]
+fn evidence_is_read_from_what_the_operator_left() {
+    use aggregator::Evidence::{Handled, NotYet, Silent};
+    let by = |manager: &str| json!([{"manager": manager, "operation": "Update", "fieldsV1": {"f:status": {"f:observedGeneration": {}}}}]);
+    let kopf =
+        |spec: &str| json!({"kopf.zalando.org/last-handled-configuration": format!("{{\"spec\":{spec}}}\n")});
+    for (annotations, fields, status, expected) in [
+        (json!({}), json!([]), json!({}), Silent),
+        (json!({}), by("operator"), json!({"observedGeneration": 3}), Handled),
+        (json!({}), by("operator"), json!({"observedGeneration": 2}), NotYet),
+        (json!({}), by("rollcall"), json!({"observedGeneration": 3}), Silent),
+        (
+            json!({}),
+            json!([]),
+            json!({"conditions": [{"type": "Synced", "status": "True", "observedGeneration": 3}]}),
+            Handled,
+        ),
+        (
+            json!({}),
+            json!([]),
+            json!({"conditions": [{"type": "Synced", "status": "True", "observedGeneration": 2}]}),
+            NotYet,
+        ),
+        (kopf(r#"{"size":1}"#), json!([]), json!({}), Handled),
+        (kopf(r#"{"size":0}"#), json!([]), json!({}), NotYet),
+        (kopf("not json"), json!([]), json!({}), Silent),
+        (kopf(r#"{"size":0}"#), by("operator"), json!({"observedGeneration": 3}), NotYet),
+    ] {
+        let reflector = Reflector::new(|| ());
+        let mut parent = widget(1, 3, &status);
+        parent["metadata"]["annotations"] = annotations.clone();
+        parent["metadata"]["managedFields"] = fields.clone();
+        apply(&reflector, &parents(vec![]), &parent);
+        let evidence = reflector
+            .view(reflector.find(&uid(1_000)).unwrap(), NOW, |v| v.unwrap().parent.unwrap().evidence);
+        assert_eq!(evidence, expected, "{annotations} {fields} {status}");
+    }
+}
+
+/// The evidence of parents that are seen one after another, each with or without a mark, once all were seen.
+fn evidence_of(marks: Marks, seen: &[(u32, &str, bool)]) -> Vec<aggregator::Evidence> {
+    let reflector = Reflector::new(|| ());
+    let mut interest = parents(vec![]);
+    interest.parent[0].marks = marks;
+    for (n, namespace, marked) in seen {
+        let mut parent = widget(*n, 1, &json!(null));
+        parent["metadata"]["uid"] = json!(uid(1_000 + n));
+        parent["metadata"]["namespace"] = json!(namespace);
+        if *marked {
+            let mark = json!({"kopf.zalando.org/last-handled-configuration": "{\"spec\":{\"size\":1}}\n"});
+            parent["metadata"]["annotations"] = mark;
+        }
+        apply(&reflector, &interest, &parent);
+    }
+    let evidence = |(n, ..): &(u32, &str, bool)| {
+        let id = reflector.find(&uid(1_000 + n)).unwrap();
+        reflector.view(id, NOW, |view| view.unwrap().parent.unwrap().evidence)
+    };
+    seen.iter().map(evidence).collect()
+}
+
+#[test]
+fn a_parent_without_a_mark_is_not_handled_where_its_neighbour_has_one_whichever_was_seen_first() {
+    use aggregator::Evidence::{Handled, Silent, Unmarked};
+    let shop = [(1, "shop", false), (2, "shop", true), (3, "shop", false)];
+    assert_eq!(evidence_of(Marks::Learned, &shop), [Unmarked, Handled, Unmarked]);
+    assert_eq!(evidence_of(Marks::Optional, &shop), [Silent, Handled, Silent]);
+    let alone = [(1, "shop", false)];
+    assert_eq!(evidence_of(Marks::Learned, &alone), [Silent]);
+    assert_eq!(evidence_of(Marks::Expected, &alone), [Unmarked]);
+    // A mark can be forged by whoever may write in its namespace, and there alone it counts.
+    let elsewhere = [(1, "shop", false), (2, "bank", true)];
+    assert_eq!(evidence_of(Marks::Learned, &elsewhere), [Silent, Handled]);
+}
+
+#[test]
+fn a_type_that_is_given_up_is_said_by_the_fallback_from_the_next_reading_on_and_by_nothing_else() {
+    let reflector = Reflector::new(|| ());
+    let mut interest = parents(vec![]);
+    interest.parent[0].fallback = Some("ChildrenReady".into());
+    let see = |interest: &Interest, version: u32| {
+        let entry =
+            |kind: &str| json!({"type": kind, "status": "False", "reason": "ChildrenMissing", "message": ""});
+        let status = json!({"conditions": [entry("Ready")]});
+        apply(&reflector, interest, &widget(version, 1, &status));
+        let said = reflector.read(reflector.find(&uid(1_000)).unwrap(), |row| {
+            let parent = row.parent.as_ref().unwrap();
+            (parent.targets[0].condition.clone().unwrap(), parent.view.answers[0].owned)
+        });
+        said.map(|(condition, owned)| (condition.to_string(), owned)).unwrap()
+    };
+    assert_eq!(see(&interest, 1), ("Ready".to_owned(), false));
+    reflector.give_up(reflector.find(&uid(1_000)).unwrap());
+    for version in [2, 3, 4] {
+        assert_eq!(see(&interest, version), ("ChildrenReady".to_owned(), false));
+        reflector.give_up(reflector.find(&uid(1_000)).unwrap());
+    }
+    // Another type is another matter, and without a fallback there is nowhere else to go.
+    interest.parent[0].condition = "Healthy".into();
+    assert_eq!(see(&interest, 5), ("Healthy".to_owned(), false));
+    interest.parent[0].condition = "Ready".into();
+    interest.parent[0].fallback = None;
+    assert_eq!(see(&interest, 6), ("Ready".to_owned(), false));
+}

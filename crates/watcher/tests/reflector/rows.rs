@@ -1,0 +1,145 @@
+//! Which objects get a row, what moves one, and when it is let go.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use readiness::Level;
+use serde_json::{Value, json};
+use watcher::reflector::{Applied, Reflector};
+use watcher::{Feed, Parent};
+
+use crate::objects::{NOW, PODS, apply, level, owned, pod, uid};
+
+#[test]
+fn an_object_that_no_parent_owns_gets_no_row() {
+    let reflector = Reflector::new(|| ());
+    let mut stray = pod(1, 5, "True");
+    stray["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": uid(9)}]);
+    assert_eq!(apply(&reflector, &owned(), &stray), Applied::Unwanted);
+    assert!(reflector.is_empty() && reflector.take_dirty(9).is_empty());
+    assert_eq!(apply(&reflector, &owned(), &pod(1, 6, "True")), Applied::Moved(0));
+    assert_eq!(apply(&reflector, &owned(), &stray_again(&stray)), Applied::Unwanted);
+    assert_eq!(level(&reflector, 1), None, "it was orphaned");
+}
+
+fn stray_again(stray: &Value) -> Value {
+    let mut later = stray.clone();
+    later["metadata"]["resourceVersion"] = json!("7");
+    later
+}
+
+#[test]
+fn only_what_a_parent_could_show_moves_an_object() {
+    let woken = Arc::new(AtomicUsize::new(0));
+    let count = woken.clone();
+    let reflector = Reflector::new(move || _ = count.fetch_add(1, Ordering::Relaxed));
+    assert_eq!(apply(&reflector, &owned(), &pod(1, 5, "True")), Applied::Moved(0));
+    let mut chatter = pod(1, 6, "True");
+    chatter["metadata"]["annotations"] = json!({"touched": "again"});
+    assert_eq!(apply(&reflector, &owned(), &chatter), Applied::Same);
+    assert_eq!(apply(&reflector, &owned(), &pod(1, 7, "False")), Applied::Moved(6));
+    assert_eq!(reflector.take_dirty(9).len(), 1, "the set coalesces");
+    assert_eq!(woken.load(Ordering::Relaxed), 1, "one wake for what nobody has taken yet");
+}
+
+#[test]
+fn nothing_older_than_what_is_held_is_applied() {
+    let reflector = Reflector::new(|| ());
+    apply(&reflector, &owned(), &pod(1, 50, "False"));
+    assert_eq!(apply(&reflector, &owned(), &pod(1, 49, "True")), Applied::Stale);
+    assert_ne!(level(&reflector, 1), Some(Level::Ready));
+}
+
+#[test]
+fn a_live_read_that_a_deletion_overtook_brings_nothing_back() {
+    let reflector = Reflector::new(|| ());
+    apply(&reflector, &owned(), &pod(1, 50, "True"));
+    reflector.delete(&uid(1), 60);
+    assert_eq!(apply(&reflector, &owned(), &pod(1, 50, "True")), Applied::Stale);
+    assert_eq!(level(&reflector, 1), None);
+}
+
+#[test]
+fn what_comes_late_does_not_bring_back_an_object_that_is_not_owned_any_more() {
+    let reflector = Reflector::new(|| ());
+    apply(&reflector, &owned(), &pod(1, 5, "False"));
+    let mut disowned = pod(1, 9, "True");
+    disowned["metadata"]["ownerReferences"] = json!([]);
+    assert_eq!(apply(&reflector, &owned(), &disowned), Applied::Unwanted);
+    assert_eq!(apply(&reflector, &owned(), &pod(1, 5, "False")), Applied::Stale);
+    assert_eq!(level(&reflector, 1), None);
+    assert!(matches!(apply(&reflector, &owned(), &pod(1, 9, "True")), Applied::Moved(_)), "by other rules");
+    apply(&reflector, &owned(), &disowned);
+    assert!(matches!(apply(&reflector, &owned(), &pod(1, 11, "True")), Applied::Moved(_)), "owned again");
+}
+
+#[test]
+fn identity_is_the_uid_and_not_the_name() {
+    let reflector = Reflector::new(|| ());
+    apply(&reflector, &owned(), &pod(1, 5, "True"));
+    let mut again = pod(1, 6, "False");
+    again["metadata"]["uid"] = json!(uid(2));
+    apply(&reflector, &owned(), &again);
+    assert_ne!(reflector.find(&uid(1)), reflector.find(&uid(2)));
+    reflector.delete(&uid(1), 7);
+    assert_eq!(level(&reflector, 1), None);
+    assert!(level(&reflector, 2).is_some(), "deleting the old one does not touch the new one");
+}
+
+#[test]
+fn a_relist_is_mark_and_sweep_within_its_scope() {
+    let reflector = Reflector::new(|| ());
+    reflector.begin(PODS, Some("shop"));
+    for n in 1..=3 {
+        apply(&reflector, &owned(), &pod(n, n, "True"));
+    }
+    let mut elsewhere = pod(4, 4, "True");
+    elsewhere["metadata"]["namespace"] = json!("bank");
+    reflector.begin(PODS, Some("bank"));
+    apply(&reflector, &owned(), &elsewhere);
+    assert_eq!(reflector.finish(PODS, Some("bank")), 0);
+
+    reflector.begin(PODS, Some("shop"));
+    apply(&reflector, &owned(), &pod(2, 9, "True"));
+    // The list breaks off and begins again: nothing is gone before one is complete.
+    reflector.begin(PODS, Some("shop"));
+    assert!(level(&reflector, 1).is_some());
+    apply(&reflector, &owned(), &pod(1, 10, "True"));
+    assert_eq!(reflector.finish(PODS, Some("shop")), 2);
+    assert_eq!([1, 2, 3, 4].map(|n| level(&reflector, n).is_some()), [true, false, false, true]);
+}
+
+#[test]
+fn a_place_is_used_again_only_after_the_engine_let_go() {
+    let reflector = Reflector::new(|| ());
+    apply(&reflector, &owned(), &pod(1, 5, "True"));
+    let owner = reflector.find(&uid(1_000)).expect("the owner has a place before it is seen");
+    reflector.delete(&uid(1), 6);
+    let dirty = reflector.take_dirty(9);
+    assert!(dirty.contains(&owner), "the owner that nobody refers to any more is let go as well");
+    assert!(reflector.find(&uid(1)).is_some(), "until the engine has heard of it");
+    for id in dirty {
+        assert!(reflector.view(id, NOW, |view| view.is_none()));
+        reflector.recycle(id);
+    }
+    assert!(reflector.is_empty());
+}
+
+#[test]
+fn what_a_live_read_knew_first_is_awaited_from_the_watch() {
+    let reflector = Reflector::new(|| ());
+    apply(&reflector, &owned(), &pod(1, 5, "False"));
+    let live = |version: u32| {
+        let object: Parent = serde_json::from_str(&pod(1, version, "True").to_string()).unwrap();
+        reflector.apply_live(&owned(), object.child(), None)
+    };
+    let (applied, awaited) = live(8);
+    assert_eq!(applied, Applied::Moved(5));
+    let awaited = awaited.expect("it was news");
+    apply(&reflector, &owned(), &pod(1, 8, "True"));
+    assert!(!reflector.still_awaited(&awaited), "the watch brought it too");
+    apply(&reflector, &owned(), &pod(1, 9, "False"));
+    let (_, awaited) = live(12);
+    assert!(reflector.still_awaited(&awaited.expect("news again")), "drift");
+}

@@ -1,4 +1,4 @@
-//! What is printed for others: defaults for their CRDs, scripts for Argo CD, completion for shells.
+//! What is printed for others: defaults for their CRDs, scripts for Argo CD.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
@@ -290,45 +290,6 @@ fn the_script_in_deploy_is_that_of_the_example() {
     let example = root().join("deploy/examples/database.yaml");
     let said = rollcall(&["health-lua", "--format", "script", "-f", example.to_str().unwrap()], "");
     assert_eq!(std::fs::read_to_string(file).unwrap(), said.out);
-}
-
-#[test]
-fn completion_is_a_script_that_its_shell_can_read() {
-    for shell in ["bash", "zsh", "fish"] {
-        let said = rollcall(&["completion", shell], "");
-        assert!(said.code == 0 && said.out.contains("crd-defaults"), "{shell}");
-        // Where the shell is not installed, nobody can say.
-        if let Ok(mut running) = Command::new(shell).arg("-n").stdin(Stdio::piped()).spawn() {
-            running.stdin.take().unwrap().write_all(said.out.as_bytes()).unwrap();
-            assert!(running.wait().unwrap().success(), "{shell}");
-        }
-    }
-}
-
-#[test]
-fn bash_completes_a_command() {
-    let folder = Path::new(env!("CARGO_BIN_EXE_rollcall")).parent().unwrap();
-    let line = "source <(rollcall completion bash); COMP_WORDS=(rollcall health); COMP_CWORD=1; _rollcall rollcall health rollcall; echo ${COMPREPLY[@]}";
-    let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
-    let said = Command::new("bash").args(["-c", line]).env("PATH", path).output().unwrap();
-    assert_eq!(String::from_utf8_lossy(&said.stdout).trim(), "health-lua", "{said:?}");
-}
-
-#[test]
-fn kubectl_is_told_what_could_follow() {
-    let ask = |words: &[&str]| {
-        let said = rollcall(&[&["__complete"], words].concat(), "").out;
-        let mut lines: Vec<_> = said.lines().map(|l| l.split('\t').next().unwrap().to_owned()).collect();
-        let directive = lines.pop().unwrap();
-        (lines, directive)
-    };
-    let (commands, directive) = ask(&[""]);
-    assert!(commands.contains(&"tree".to_owned()) && directive == ":4", "{commands:?}");
-    assert!(!commands.iter().any(|c| c.starts_with('_')), "{commands:?}");
-    assert_eq!(ask(&["tr"]).0, ["tree"]);
-    assert_eq!(ask(&["health-lua", "--format", "c"]), (vec!["configmap".to_owned()], ":4".to_owned()));
-    assert_eq!(ask(&["health-lua", "--fo"]).0, ["--format"]);
-    assert_eq!(ask(&["eval", "-f", ""]), (vec![], ":0".to_owned()));
 }
 
 #[test]

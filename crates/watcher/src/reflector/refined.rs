@@ -3,7 +3,7 @@
 //! Workload controllers are leaves: what they own is not watched. The periodic pass looks at it, live.
 
 use aggregator::ObjectId;
-use readiness::{Assessment, Level, Time, Verdict};
+use readiness::{Assessment, Counted, Level, Reason, Time, Verdict};
 
 use super::row::Row;
 use super::{Applied, Reflector};
@@ -47,9 +47,23 @@ impl Row {
             return;
         }
         let found = old.aside.as_ref().and_then(|aside| aside.refined.as_ref()).map(|(found, _)| found);
-        if let Some(found) = found.filter(|_| old.generation == self.generation) {
+        let stands = |found: &&Refined| old.generation == self.generation && !self.has_got_more(old, found);
+        if let Some(found) = found.filter(stands) {
             self.refine(Some(found.clone()));
         }
+    }
+
+    /// Pods were refused to it, and more of them are there than before: that is over, or begins anew. The next look will tell.
+    fn has_got_more(&self, old: &Row, found: &Refined) -> bool {
+        let refused = matches!(found.assessment.verdict.reason, Reason::ReplicaFailure(_));
+        let created = |own: &Assessment| match own.verdict.reason {
+            Reason::Count(Counted::Created, have, _) => Some(have),
+            _ => None,
+        };
+        let grew =
+            |(was, is): (Option<u32>, Option<u32>)| was.is_some_and(|was| is.is_none_or(|is| is > was));
+        let before = old.plain();
+        refused && before.iter().map(created).zip(self.assessments().map(created)).any(grew)
     }
 
     fn refine(&mut self, found: Option<Refined>) {

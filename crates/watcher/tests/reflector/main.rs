@@ -6,5 +6,6 @@ mod finalizers;
 mod links;
 mod objects;
 mod parents;
+mod refused;
 mod rows;
 mod since;

@@ -57,5 +57,8 @@ mod writer;
 pub use clock::ServerClock;
 #[cfg(feature = "io")]
 pub use drive::Trees;
+#[cfg(feature = "fixtures")]
+#[doc(hidden)]
+pub use metrics::hostile::Hostile;
 #[cfg(feature = "io")]
 pub use run::{Service, run};

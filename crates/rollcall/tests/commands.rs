@@ -18,7 +18,11 @@ const ELSEWHERE: [(&str, &str, &str); 1] = [(
 )];
 
 /// Run by none, and why.
-const NOT_RUN: [(&str, &str); 5] = [
+const NOT_RUN: [(&str, &str); 6] = [
+    (
+        "cargo bench -p controller",
+        "measures, and fails at nothing; metrics/tests.rs has the bound that holds everywhere",
+    ),
     (
         "cargo run -p acceptance --example plane",
         "goes on until it is ended; each test on a real server does what it does",

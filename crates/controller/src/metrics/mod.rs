@@ -3,6 +3,8 @@
 //! **Invariant:** the number of series depends on policies and kinds, and on at most `export` parents that are not ready;
 //! never on how many objects there are, nor on what they say.
 
+#[cfg(feature = "fixtures")]
+pub(crate) mod hostile;
 mod make;
 mod process;
 mod shown;

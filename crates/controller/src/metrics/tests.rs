@@ -1,34 +1,12 @@
 use std::time::Instant;
 
 use aggregator::{ObjectId, Outcome, PolicyId};
-use readiness::rollup::{ParentReason, Status, Tally, Weight};
+use readiness::rollup::{ParentReason, Status};
 use watcher::Cause;
 
+use super::hostile::{Hostile, POLICIES, hostile, names, not_ready, planned};
 use super::*;
-use crate::snapshot::{NotReady, PolicyNumbers};
-
-const POLICIES: usize = 20;
-const KINDS: [&str; 7] = [
-    "Database.example.com",
-    "Deployment.apps",
-    "StatefulSet.apps",
-    "DaemonSet.apps",
-    "Job.batch",
-    "CronJob.batch",
-    "Pod",
-];
-
-fn names(words: &[&str]) -> std::collections::BTreeSet<String> {
-    words.iter().map(|&word| word.to_owned()).collect()
-}
-
-fn planned(policies: usize) -> Metrics {
-    let metrics = Metrics::new(500).unwrap();
-    metrics.leads(true);
-    let policies = (0..policies).map(|at| (format!("policy-{at}"), names(&KINDS[1..]))).collect();
-    metrics.planned(policies, names(&KINDS));
-    metrics
-}
+use crate::snapshot::NotReady;
 
 fn series(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.starts_with('#')).collect()
@@ -39,55 +17,15 @@ fn of<'a>(text: &'a str, metric: &str) -> Vec<&'a str> {
     series(text).into_iter().filter(ours).collect()
 }
 
-fn not_ready(at: usize, name: &str, reason: ParentReason) -> NotReady {
-    NotReady {
-        parent: ObjectId(at as u32),
-        policy: format!("policy-{}", at % POLICIES),
-        id: PolicyId((at % POLICIES) as u16),
-        namespace: format!("team-{}", at % 100),
-        name: name.to_owned(),
-        reason,
-        since: Time(1_000 * at as i64),
-    }
-}
-
-/// What the world may bring up: so many parents, none of them ready, and everything that is free text different for each.
-fn hostile(parents: usize) -> Snapshot {
-    let mut snapshot = Snapshot { rows: 4 * parents as u64, ..Snapshot::default() };
-    let reasons: Vec<_> = ParentReason::ALL.into_iter().filter(|r| r.level() != Level::Ready).collect();
-    let mut tally = Tally::default();
-    for _ in 0..30 {
-        tally.add(Weight { level: Level::Stuck, terminal: false });
-    }
-    for at in 0..POLICIES {
-        let children = KINDS[1..].iter().map(|&kind| (kind.to_owned(), tally)).collect();
-        // One manager for each of ten thousand parents.
-        let owned = (0..500).map(|n| (format!("manager \"{n}\"\n{at}"), 1)).collect();
-        let reasons = reasons.iter().map(|reason| (*reason, 100)).collect();
-        let numbers = PolicyNumbers { reasons, children, owned, ..PolicyNumbers::default() };
-        snapshot.policies.insert(format!("policy-{at}"), numbers);
-    }
-    snapshot.unready = (0..parents)
-        .map(|at| not_ready(at, &format!("db-{at}\"}} 1\n\\{{"), reasons[at % reasons.len()]))
-        .collect();
-    snapshot
-}
-
 #[test]
 fn a_hundred_thousand_hostile_parents_are_few_series() {
-    let metrics = planned(POLICIES);
-    for at in 0..10_000 {
-        let trouble = News::Trouble(Cause::ALL[at % Cause::ALL.len()], format!("reason {at}"));
-        metrics.news("Pod", &trouble, Time(at as i64));
-    }
-    let snapshot = hostile(100_000);
-    metrics.gathered(&snapshot, Counts::default());
+    let world = Hostile::new(100_000);
     #[expect(clippy::disallowed_methods, reason = "a test measures itself")]
     let start = Instant::now();
-    let text = metrics.text();
+    let text = world.scrape();
     let took = start.elapsed();
     println!("{} series, {} bytes, {took:?} a scrape", series(&text).len(), text.len());
-    // Unoptimised, among other tests on a busy machine: what is meant is 5 ms where it is optimised.
+    // Unoptimised, among other tests on a busy machine: what is meant is 5 ms where it is optimised (benches/scrape.rs).
     assert!(took < Duration::from_millis(500), "{took:?}");
     assert!(series(&text).len() <= 5_000, "{}", series(&text).len());
     assert_eq!(of(&text, "rollcall_parent_not_ready_info").len(), 500);

@@ -37,7 +37,7 @@ pub struct KindRef {
     version = "v1alpha1",
     kind = "ReadinessPolicy",
     plural = "readinesspolicies",
-    shortname = "rp",
+    shortname = "rpol",
     category = "rollcall",
     status = "ReadinessPolicyStatus",
     derive = "PartialEq",

@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
     version = "v1alpha1",
     kind = "ReadinessRecord",
     plural = "readinessrecords",
+    shortname = "rrec",
     category = "rollcall",
     namespaced,
     derive = "PartialEq",

@@ -56,7 +56,7 @@ async fn what_the_readme_of_deploy_says_to_type_works() -> Result<()> {
 /// Commands of sentences of deploy/README.md, each with a reader's own words and some of the answer.
 fn what_can_be_asked_is_answered(scene: &Scene) -> Result<()> {
     let sentences = Sentences::of("deploy/README.md")?;
-    let asked: [Asked; 9] = [
+    let asked: [Asked; 11] = [
         ("rollcall crd", &[], "name: readinesspolicies.rollcall.dev"),
         ("rollcall health-lua -f examples/database.yaml", &[("-f ", "-f deploy/")], "example.com_Database"),
         ("rollcall rbac -f POLICY…", &[("POLICY…", "policy.yaml")], "databases/status"),
@@ -67,6 +67,8 @@ fn what_can_be_asked_is_answered(scene: &Scene) -> Result<()> {
         ("rollcall doctor", &[], ""),
         // This policy remembers nothing.
         ("kubectl get readinessrecords -n rollcall-system", &[], ""),
+        ("kubectl get rrec -A", &[], ""),
+        ("kubectl get rpol", &[], "Database"),
     ];
     sentences.ask(scene, &asked)
 }

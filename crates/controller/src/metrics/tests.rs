@@ -1,12 +1,16 @@
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use aggregator::{ObjectId, Outcome, PolicyId};
+use aggregator::{Counts, KindState, ObjectId, Outcome, PolicyId};
 use readiness::rollup::{ParentReason, Status};
 use watcher::Cause;
 
 use super::hostile::{Hostile, POLICIES, hostile, names, not_ready, planned};
+use super::table::{BATCH_OUTCOMES, ENDED, READY, WRITE};
 use super::*;
-use crate::snapshot::NotReady;
+use crate::kinds::News;
+use crate::policies::Plan;
+use crate::snapshot::{NotReady, Snapshot};
+use crate::writer::Settled;
 
 fn series(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.starts_with('#')).collect()

@@ -108,6 +108,9 @@ fn say(reason: ParentReason, tally: &Tally) -> Answer {
 fn judge(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time) -> Judged {
     let Some(view) = &roll.view else { return Judged { answer: None, again: None } };
     let blocked = view.unrendered;
+    if roll.answer.is_some_and(|a| a.reason == ParentReason::AllChildrenReady) {
+        roll.phase.unready = now;
+    }
     let stand = Standing::of(roll, policy);
     if roll.deleting {
         return Judged { answer: Some(say(ParentReason::Terminating, &stand.all)), again: None };
@@ -116,7 +119,7 @@ fn judge(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time) -> Judged {
         return Judged { answer: Some(say(ParentReason::ChildrenPending, &Tally::default())), again: None };
     }
     if blocked {
-        return Judged { answer: Some(say(ParentReason::TemplateFailed, &stand.all)), again: None };
+        return in_time(roll, policy, now, say(ParentReason::TemplateFailed, &stand.all), None);
     }
     match handled(roll, policy, now) {
         Ok(()) => {
@@ -167,8 +170,13 @@ fn handled(roll: &Roll, policy: &Policy, now: Time) -> Result<(), Option<Time>> 
 }
 
 fn pending(roll: &Roll, policy: &Policy, now: Time, again: Option<Time>) -> Judged {
+    let answer = say(ParentReason::ChildrenPending, &Tally::default());
+    if again.is_some() {
+        return in_time(roll, policy, now, answer, again);
+    }
     let silent_at = roll.phase.since + policy.pending;
-    if again.is_none() && silent_at <= now {
+    let first = policy.deadline.is_none_or(|limit| silent_at < roll.phase.unready + limit);
+    if silent_at <= now && first {
         let answer = Answer {
             reconciling: false,
             stalled: true,
@@ -176,8 +184,19 @@ fn pending(roll: &Roll, policy: &Policy, now: Time, again: Option<Time>) -> Judg
         };
         return Judged { answer: Some(answer), again: None };
     }
-    let answer = say(ParentReason::ChildrenPending, &Tally::default());
-    Judged { answer: Some(answer), again: again.or(Some(silent_at)) }
+    in_time(roll, policy, now, answer, Some(silent_at))
+}
+
+/// The same answer within the policy's deadline; `again` is when it changes for another reason.
+fn in_time(roll: &Roll, policy: &Policy, now: Time, answer: Answer, again: Option<Time>) -> Judged {
+    let Some(limit) = policy.deadline else { return Judged { answer: Some(answer), again } };
+    let at = roll.phase.unready + limit;
+    if at > now {
+        return Judged { answer: Some(answer), again: Some(again.map_or(at, |a| a.min(at))) };
+    }
+    let reason = ParentReason::DeadlineExceeded;
+    let answer = Answer { reason, reconciling: false, stalled: true, ..answer };
+    Judged { answer: Some(answer), again: again.filter(|again| *again > now) }
 }
 
 fn judge_children(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time, stand: &Standing) -> Judged {
@@ -208,17 +227,12 @@ fn judge_children(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time, stand
         ParentReason::ChildrenMissing => overdue.is_some_and(|at| at <= now),
         _ => false,
     };
-    let mut again = overdue.filter(|at| *at > now);
-    if let Some(limit) = policy.deadline {
-        let at = roll.phase.since + limit;
-        if at <= now && reason != ParentReason::ChildrenSuspended {
-            answer = Answer { stalled: true, ..say(ParentReason::DeadlineExceeded, &stand.all) };
-        } else {
-            again = Some(again.map_or(at, |a| a.min(at)));
-        }
-    }
     answer.reconciling &= !answer.stalled;
-    Judged { answer: Some(answer), again }
+    let again = overdue.filter(|at| *at > now);
+    if reason == ParentReason::ChildrenSuspended {
+        return Judged { answer: Some(answer), again };
+    }
+    in_time(roll, policy, now, answer, again)
 }
 
 fn blind(state: KindState, critical: &Tally) -> Judged {
@@ -283,7 +297,9 @@ impl Standing {
     }
 
     fn worst(&self) -> Option<ParentReason> {
-        worst(self.counted(), self.missing, self.surplus)
+        let reason = worst(self.counted(), self.missing, self.surplus);
+        // Suspended ones are neutral beside any that is ready, also in a group whose troubles do not count.
+        reason.filter(|r| *r != ParentReason::ChildrenSuspended || self.all.at(Level::Ready) == 0)
     }
 
     fn counted(&self) -> &Tally {
@@ -298,14 +314,16 @@ fn unforgiven(roll: &Roll, policy: &Policy) -> Tally {
     counted.fold(Tally::default(), |sum, (_, tally)| sum.plus(tally))
 }
 
-/// What the policy says, or computes from this parent. A quorum of n is never reached by fewer than n.
+/// What the policy says, or computes from this parent. A quorum of n is never reached by fewer than n, and one of n % never by
+/// none at all.
 fn least(roll: &Roll, at: u8, group: &Group) -> u32 {
     let counts = roll.view.iter().flat_map(|view| &view.counts);
     let computed = counts.filter(|(group, _)| *group == at).map(|(_, n)| *n).max();
     let min = computed.unwrap_or(group.min);
     match group.quorum {
         Quorum::Count(n) => min.max(n),
-        _ => min,
+        Quorum::Percent(_) => min.max(1),
+        Quorum::All => min,
     }
 }
 

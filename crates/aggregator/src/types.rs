@@ -180,7 +180,7 @@ pub struct Policy {
     pub hold: Duration,
     /// After so long without a sign of the operator: OperatorSilent; without an expected child: Stalled.
     pub pending: Duration,
-    /// Not ready for so long since its generation: DeadlineExceeded.
+    /// Not ready for so long since its generation, or since it stopped being ready: DeadlineExceeded.
     pub deadline: Option<Duration>,
     /// Compute and export, write nothing.
     pub shadow: bool,

@@ -232,7 +232,9 @@ pub struct LimitsSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^([0-9]+(ms|s|m|h))+$"), length(max = 32))]
     pub terminating: Option<String>,
-    /// The whole parent not ready for so long since its generation: Stalled. Left out: no such limit.
+    /// The whole parent not ready for so long, since its generation or since it stopped being ready: Stalled, DeadlineExceeded.
+    /// Whether children are not ready, not there or not handled yet by its operator; not while all of them are suspended, and not
+    /// while they cannot be seen. Left out: no such limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(regex(pattern = r"^([0-9]+(ms|s|m|h))+$"), length(max = 32))]
     pub deadline: Option<String>,

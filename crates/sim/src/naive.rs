@@ -83,7 +83,7 @@ impl Judge<'_> {
         rolled: &dyn Fn(&Thing) -> Option<Weight>,
     ) -> Sum {
         let (mut counted, mut names) = (Vec::<Weight>::new(), Vec::new());
-        let (mut missing, mut surplus, mut total) = (false, false, 0);
+        let (mut missing, mut surplus, mut total, mut some_ready) = (false, false, 0, false);
         for group in policy.groups.iter().filter(|g| g.critical) {
             let children: Vec<&Rc<Thing>> =
                 self.things.iter().filter(|t| is_child(self.scenario, policy, group, parent, t)).collect();
@@ -91,6 +91,8 @@ impl Judge<'_> {
             let count = children.len() as u32;
             total += count;
             missing |= count < group.min || matches!(group.quorum, Quorum::Count(n) if count < n);
+            missing |= count == 0 && matches!(group.quorum, Quorum::Percent(_));
+            some_ready |= weights.iter().any(|w| w.0 == Level::Ready);
             missing |= group.named.is_some_and(|n| {
                 let expected = named(&parent.name, n);
                 children.iter().all(|c| c.name != expected)
@@ -118,7 +120,7 @@ impl Judge<'_> {
             Some(ParentReason::ChildrenProgressing)
         } else if any(Level::Terminating) {
             Some(ParentReason::ChildrenTerminating)
-        } else if any(Level::Suspended) && !any(Level::Ready) {
+        } else if any(Level::Suspended) && !some_ready {
             Some(ParentReason::ChildrenSuspended)
         } else {
             None

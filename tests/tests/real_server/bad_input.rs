@@ -4,6 +4,7 @@ use acceptance::caller::Caller;
 use acceptance::crd::Crd;
 use acceptance::gate::Gate;
 use acceptance::objects::{condition, deployment, owned_by};
+use acceptance::recorder::Recorder;
 use acceptance::rollcall::policy_address;
 use acceptance::scene::Scene;
 use acceptance::wish::{because, mentions, says};
@@ -100,6 +101,48 @@ async fn a_path_that_leads_to_a_text_is_said_of_that_parent_alone() -> Result<()
 
 /// An hour is far beyond every limit: what is being deleted would be stuck at once, and what the condition says would be dated
 /// so. The server's own clock is what counts.
+/// Nobody has handled these, and their children are ready: what is left of Kopf on them is all that tells so.
+#[tokio::test]
+async fn a_note_of_kopf_that_cannot_be_read_is_named_and_is_no_reason_to_be_ready() -> Result<()> {
+    let scene = over("kopf-odd", json!({})).await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let long = json!({ "started": "2026-01-01T00:00:00", "retries": 1, "message": "x".repeat(200_000) });
+    let cases = [
+        ("mark", "last-handled-configuration", "not json".to_owned(), "cannot be read"),
+        ("note", "create_fn", "[".to_owned(), "kopf.zalando.org/create_fn cannot be read"),
+        ("long", "create_fn", long.to_string(), "handler create_fn is retrying: xxx"),
+    ];
+    for (name, note, text, _) in &cases {
+        let mut db = scene.custom("Database", name);
+        db["metadata"]["annotations"] = json!({ (format!("kopf.zalando.org/{note}")): text });
+        let db = scene.create(db).await?;
+        scene.create(owned_by(&db, deployment(&format!("{name}-web"), 1))).await?;
+    }
+    // One that says nothing at all is ready by its children, so that the others have had their time.
+    let plain = scene.create(scene.custom("Database", "plain")).await?;
+    for (name, .., named) in &cases {
+        scene.until(&format!("Deployment/{name}-web"), says("Available", "True")).await?;
+        let pending = says("Ready", "Unknown").and(because("Ready", "ChildrenPending"));
+        scene.until(&format!("Database/{name}"), pending.and(mentions("Ready", named))).await?;
+    }
+    scene.create(owned_by(&plain, deployment("plain-web", 1))).await?;
+    scene.until("Database/plain", says("Ready", "True")).await?;
+    let recording = recorder.stop().await?;
+    for (name, ..) in &cases {
+        let parent = scene.address(&format!("Database/{name}"))?;
+        let said = recording.said(&parent, "Ready");
+        ensure!(
+            said.iter().all(|s| s.entry["status"] != "True"),
+            "{}",
+            recording.transcript(&parent, "Ready")
+        );
+    }
+    scene.change("Database/mark", json!({ "metadata": { "annotations": null } })).await?;
+    scene.until("Database/mark", says("Ready", "True")).await?;
+    Ok(())
+}
+
 async fn with_a_clock_that_is_off(word: &str, off: &str, ahead: fn(f64) -> bool) -> Result<()> {
     let scene = over(word, json!({})).await?;
     scene.grant().await?;

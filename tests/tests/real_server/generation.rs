@@ -118,3 +118,44 @@ async fn a_parent_that_is_not_ready_in_time_is_stalled_until_it_is() -> Result<(
     assert!(condition(&now, "Stalled").is_none(), "{}", now["status"]);
     Ok(())
 }
+
+#[tokio::test]
+async fn a_parent_that_was_ready_for_longer_than_its_deadline_has_all_of_it_again() -> Result<()> {
+    let scene = scene_with("blip", json!({ "settle": "100ms", "limits": { "deadline": "10s" } })).await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    // Its generation is older than the deadline by now.
+    tokio::time::sleep(std::time::Duration::from_secs(11)).await;
+    scene.play("web", Some("crash")).await?;
+    scene.until("Database/db", says("Ready", "False")).await?;
+    scene.play("web", None).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    let recording = recorder.stop().await?;
+    let parent = scene.address("Database/db")?;
+    let said = recording.said(&parent, "Ready");
+    let late = said.iter().any(|said| said.entry["reason"] == "DeadlineExceeded");
+    assert!(!late, "{}", recording.transcript(&parent, "Ready"));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_generation_that_its_operator_does_not_handle_in_time_is_stalled() -> Result<()> {
+    let limits = json!({ "deadline": "2s", "pending": "10m" });
+    let scene = scene_with("unhandled", json!({ "settle": "100ms", "limits": limits })).await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    scene.change_status("Database/db", json!({ "observedGeneration": 1 })).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    scene.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
+    let late = says("Ready", "False").and(because("Ready", "DeadlineExceeded"));
+    let named = mentions("Ready", "the operator has not handled generation 2");
+    scene.until("Database/db", late.and(named).and(says("Stalled", "True")).and(current("Ready"))).await?;
+    scene.change_status("Database/db", json!({ "observedGeneration": 2 })).await?;
+    let now = scene.until("Database/db", says("Ready", "True")).await?;
+    assert!(condition(&now, "Stalled").is_none(), "{}", now["status"]);
+    Ok(())
+}

@@ -12,6 +12,8 @@ pub(crate) struct Phase {
     pub(crate) generation: u64,
     /// When it was first seen.
     pub(crate) since: Time,
+    /// Since when the parent has not been ready under it: since it began, or since it last stopped being so.
+    pub(crate) unready: Time,
     /// The parent itself says something about this generation: the first word has arrived.
     pub(crate) announced: bool,
     /// Its operator has handled it: children may be judged.
@@ -35,7 +37,7 @@ impl Phase {
             _ => now,
         };
         let handled = told.is_some_and(|t| shows_handled(t.reason));
-        Phase { generation, since, announced: false, handled, fresh: told.is_none() }
+        Phase { generation, since, unready: since, announced: false, handled, fresh: told.is_none() }
     }
 }
 
@@ -45,6 +47,7 @@ fn shows_handled(reason: ParentReason) -> bool {
         reason,
         ParentReason::ChildrenPending
             | ParentReason::OperatorSilent
+            | ParentReason::DeadlineExceeded
             | ParentReason::TemplateFailed
             | ParentReason::RuleChanged
             | ParentReason::Terminating

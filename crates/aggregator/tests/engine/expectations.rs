@@ -129,3 +129,39 @@ fn optional_children_are_tallied_and_never_turn_their_parent() {
     assert_eq!(w.engine.troubles(w.id("db"), POLICY, Role::Optional).count(), 1);
     assert_eq!(w.engine.troubles(w.id("db"), POLICY, Role::Critical).count(), 0);
 }
+
+/// A group that has a quorum, with these children, beside one that has not, with those.
+fn beside(quorum: Quorum, some: &[Level], others: &[Level]) -> String {
+    let first = Group { quorum, min: 0, ..group(CHILDREN) };
+    let mut w = World::with(groups(vec![first, Group { min: 0, ..group(CHILDREN) }]));
+    w.parent("db");
+    for (at, children) in [(0, some), (1, others)] {
+        for (n, level) in children.iter().enumerate() {
+            let owner = (POLICY, at, "db".to_owned());
+            w.create(&format!("{at}-{n}"), CHILDREN, *level, |object| object.owners = vec![owner]);
+        }
+    }
+    w.run(10_000);
+    w.says("db")
+}
+
+#[test]
+fn suspended_children_are_neutral_beside_a_group_that_has_its_quorum() {
+    for quorum in [Quorum::Percent(50), Quorum::Count(1), Quorum::All] {
+        assert_eq!(beside(quorum, &[Ready, Ready], &[Suspended]), "AllChildrenReady", "{quorum:?}");
+        assert_eq!(beside(quorum, &[Suspended], &[Ready]), "AllChildrenReady", "{quorum:?}");
+    }
+    assert_eq!(beside(Quorum::Percent(50), &[Ready, Suspended], &[Progressing]), "ChildrenProgressing");
+    assert_eq!(beside(Quorum::Percent(50), &[Suspended], &[Suspended]), "ChildrenSuspended");
+}
+
+#[test]
+fn a_quorum_of_nothing_is_never_ready_also_beside_others_that_are() {
+    for (quorum, expected) in [
+        (Quorum::Percent(50), "ChildrenMissing"),
+        (Quorum::Count(1), "ChildrenMissing"),
+        (Quorum::All, "AllChildrenReady"),
+    ] {
+        assert_eq!(beside(quorum, &[], &[Ready]), expected, "{quorum:?}");
+    }
+}

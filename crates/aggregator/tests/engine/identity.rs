@@ -50,11 +50,11 @@ fn what_was_known_of_the_old_one_is_not_held_against_the_new_one() {
     w.parent_so("db", |p| p.evidence = Evidence::NotYet);
     w.child("web", "db", Progressing);
     w.run(11 * 60_000);
-    assert_eq!(w.says("db"), "OperatorSilent!");
+    assert_eq!(w.says("db"), "DeadlineExceeded!");
     w.remove("db");
     w.parent_so("db", |p| p.evidence = Evidence::NotYet);
     w.run(60_000);
-    assert_eq!(w.says("db"), "ChildrenPending", "its limit begins with it");
+    assert_eq!(w.says("db"), "ChildrenPending", "its limits begin with it");
     w.change_parent("db", |p| p.evidence = Evidence::Handled);
     w.run(60_000);
     assert_eq!(w.says("db"), "ChildrenProgressing", "and so does its deadline");

@@ -121,6 +121,7 @@ fn of_children(
     groups: &[Vec<(String, Weight)>],
 ) -> (ParentReason, bool) {
     let (mut troubles, mut missing, mut surplus, mut total) = (Vec::new(), false, false, 0);
+    let mut some_ready = false;
     for (at, (group, children)) in policy.groups.iter().zip(groups).enumerate() {
         if group.role == Role::Optional {
             continue;
@@ -131,9 +132,10 @@ fn of_children(
         let (least, quorum) = match group.quorum {
             Quorum::All => (0, None),
             Quorum::Count(n) => (n as usize, Some(n as usize)),
-            Quorum::Percent(p) => (0, Some((awake.len() * p as usize).div_ceil(100))),
+            Quorum::Percent(p) => (1, Some((awake.len() * p as usize).div_ceil(100))),
         };
         missing |= children.len() < least.max(group.min as usize);
+        some_ready |= ready > 0;
         surplus |= group.max.is_some_and(|max| children.len() > max as usize);
         if !quorum.is_some_and(|needed| needed > 0 && ready >= needed) {
             troubles.extend(children.iter().map(|(_, w)| *w));
@@ -151,7 +153,7 @@ fn of_children(
         () if any(Unknown) => (ParentReason::ChildrenUnknown, false),
         () if any(Progressing) => (ParentReason::ChildrenProgressing, false),
         () if any(Terminating) => (ParentReason::ChildrenTerminating, false),
-        () if any(Suspended) && !any(Ready) => (ParentReason::ChildrenSuspended, false),
+        () if any(Suspended) && !some_ready => (ParentReason::ChildrenSuspended, false),
         () => (ParentReason::AllChildrenReady, false),
     }
 }

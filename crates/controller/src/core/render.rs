@@ -2,7 +2,7 @@
 //!
 //! **Invariant:** the same world gives the same words. Messages name objects and instants, never ages.
 
-use aggregator::{Answer, KindState, ObjectId, PolicyId, Role};
+use aggregator::{Answer, Evidence, KindState, ObjectId, PolicyId, Role};
 use readiness::Time;
 use readiness::rollup::{ParentReason, Status};
 use watcher::reflector::{AnswerTarget, ParentRow};
@@ -65,6 +65,13 @@ impl Core {
                 format!("can neither watch nor list {}", self.kinds_in(policy, KindState::Stale))
             }
             ParentReason::TemplateFailed => self.unrendered(parent, policy),
+            // What it was waiting for when its time was up; that is as true then.
+            ParentReason::DeadlineExceeded if !self.unrendered(parent, policy).is_empty() => {
+                self.unrendered(parent, policy)
+            }
+            ParentReason::DeadlineExceeded if self.is_unhandled(parent) => {
+                format!("the operator has not handled{generation}{}", self.progress(parent))
+            }
             // The policy that it knows them by is another one now.
             ParentReason::ChildrenUnknown if !self.has_troubles(parent, policy) => {
                 format!("the rule for its children changed; {total} not judged anew yet")
@@ -92,6 +99,11 @@ impl Core {
     fn progress(&self, parent: ObjectId) -> String {
         let said = self.reflector.read(parent, |row| row.parent.as_ref()?.progress.clone()).flatten();
         said.map(|said| format!(": {said}")).unwrap_or_default()
+    }
+
+    fn is_unhandled(&self, parent: ObjectId) -> bool {
+        let evidence = self.reflector.read(parent, |row| row.parent.as_ref().map(|p| p.view.evidence));
+        matches!(evidence.flatten(), Some(Evidence::NotYet | Evidence::Unmarked))
     }
 
     fn has_troubles(&self, parent: ObjectId, policy: PolicyId) -> bool {

@@ -15,10 +15,12 @@ use crate::status::raw;
 const MARK: &str = "last-handled-configuration";
 /// Marks a prefix as one of Kopf's.
 const MARKER: &str = "kopf-managed";
+/// A note of nothing.
+const TOUCH: &str = "touch-dummy";
 /// The default prefix.
 const PREFIX: &str = "kopf.zalando.org";
-/// A note longer than this is not read: what would be quoted of it is short.
-const LONGEST: usize = 16 * 1_024;
+/// A note longer than this is not read. The server takes no more of all annotations together.
+const LONGEST: usize = 256 * 1_024;
 /// So much of a handler's message is quoted.
 const QUOTED: usize = 200;
 /// So many handlers are named.
@@ -35,57 +37,98 @@ pub(super) struct Kopf {
     pub(super) progress: Option<Box<str>>,
 }
 
-/// Reads an object. What cannot be understood says nothing.
+/// What one operator has left: under a prefix among the annotations, or in `status.kopf`.
+#[derive(Default)]
+struct Left<'o> {
+    mark: Option<&'o RawValue>,
+    notes: Vec<(String, Option<Note>)>,
+    /// As it is told: where its notes are.
+    place: String,
+}
+
+/// Reads an object. Where Kopf cannot read its own notes, it has not handled the object, and neither has it where one of
+/// several operators has not.
 pub(super) fn read(object: &RawValue) -> Kopf {
-    let annotations = raw::at(object, &["metadata", "annotations"]).map(raw::members).unwrap_or_default();
-    let status = raw::at(object, &["status", "kopf"]);
-    let mut marks: Vec<_> =
-        annotations.iter().filter(|(key, _)| name_of(key).is_some_and(|(_, name)| name == MARK)).collect();
-    marks.sort_by(|a, b| a.0.cmp(b.0));
-    let mark = marks.first().map(|(_, mark)| **mark).or_else(|| raw::member(status?, MARK));
-    let handled = mark.and_then(|mark| is_handled(object, mark));
-    if handled == Some(true) {
-        return Kopf { handled, marked: true, progress: None };
+    let left: Vec<Left<'_>> = in_annotations(object).into_iter().chain(in_status(object)).collect();
+    let marks: Vec<(&Left<'_>, Option<bool>)> =
+        left.iter().filter_map(|l| Some((l, is_handled(object, l.mark?)))).collect();
+    let some_handled = marks.iter().any(|(_, handled)| *handled == Some(true));
+    let (mut notes, mut broken) = (BTreeMap::new(), Vec::new());
+    for (of, _) in marks.iter().filter(|(_, handled)| handled.is_none()) {
+        broken.push(format!("{}{MARK} cannot be read", of.place));
     }
-    let is_kopfs = |prefix: &str| {
-        let has = |name: &str| annotations.contains_key(format!("{prefix}/{name}").as_str());
-        prefix == PREFIX || has(MARK) || has(MARKER)
-    };
-    let of_annotations = annotations.iter().filter_map(|(key, value)| {
-        let (_, name) = name_of(key).filter(|(prefix, _)| is_kopfs(prefix))?;
-        let text = Some(value).filter(|value| value.get().len() <= LONGEST).and_then(|v| raw::string(v))?;
-        Some((name.to_owned(), note(&text)?))
-    });
-    let progress =
-        status.and_then(|kopf| raw::member(kopf, "progress")).map(raw::members).unwrap_or_default();
-    let of_status = progress.iter().filter(|(_, value)| value.get().len() <= LONGEST);
-    let of_status =
-        of_status.filter_map(|(name, value)| Some((name.clone().into_owned(), note(value.get())?)));
-    let notes: BTreeMap<String, Note> = of_status.chain(of_annotations).collect();
+    for of in &left {
+        // Whatever is still noted of what was handled.
+        if marks.iter().any(|(marked, handled)| *handled == Some(true) && marked.place == of.place) {
+            continue;
+        }
+        for (name, note) in &of.notes {
+            match note {
+                // The notes may be in another place than the mark.
+                Some(note) if note.resumes && some_handled => {}
+                Some(note) => _ = notes.insert(name.clone(), note.clone()),
+                None => broken.push(format!("{}{name} cannot be read", of.place)),
+            }
+        }
+    }
     // Under way for the first time: there is no mark yet, and the operator has not handled it all the same.
-    let handled = handled.or((!notes.is_empty()).then_some(false));
-    Kopf { handled, marked: mark.is_some(), progress: words(&notes) }
+    let unhandled = !notes.is_empty() || !broken.is_empty() || marks.iter().any(|(_, h)| *h != Some(true));
+    let handled = if unhandled { Some(false) } else { some_handled.then_some(true) };
+    Kopf { handled, marked: !marks.is_empty(), progress: words(&notes, broken) }
 }
 
-fn name_of(key: &str) -> Option<(&str, &str)> {
-    key.split_once('/')
+fn in_annotations(object: &RawValue) -> Vec<Left<'_>> {
+    let annotations = raw::at(object, &["metadata", "annotations"]).map(raw::members).unwrap_or_default();
+    let mut left = BTreeMap::<&str, Left<'_>>::new();
+    for (prefix, name) in annotations.keys().filter_map(|key| key.split_once('/')) {
+        if prefix == PREFIX || matches!(name, MARK | MARKER) {
+            left.entry(prefix).or_default().place = format!("annotation {prefix}/");
+        }
+    }
+    for (key, value) in &annotations {
+        let Some((prefix, name)) = key.split_once('/') else { continue };
+        let Some(of) = left.get_mut(prefix) else { continue };
+        match name {
+            MARK => of.mark = Some(value),
+            MARKER | TOUCH => {}
+            _ => {
+                let text = Some(value).filter(|value| value.get().len() <= LONGEST);
+                let note = text.and_then(|value| note(&raw::string(value)?));
+                // Under a prefix of the operator's own there may be anything.
+                if note.is_some() || prefix == PREFIX {
+                    of.notes.push((name.to_owned(), note));
+                }
+            }
+        }
+    }
+    left.into_values().collect()
 }
 
-/// Equal specs mean handled. What cannot be compared says nothing.
+fn in_status(object: &RawValue) -> Option<Left<'_>> {
+    let status = raw::at(object, &["status", "kopf"])?;
+    let progress = raw::member(status, "progress").map(raw::members).unwrap_or_default();
+    let text = |value: &RawValue| (value.get().len() <= LONGEST).then(|| note(value.get())).flatten();
+    let notes = progress.iter().map(|(name, value)| (name.clone().into_owned(), text(value))).collect();
+    Some(Left { mark: raw::member(status, MARK), notes, place: "status.kopf.".to_owned() })
+}
+
+/// Equal specs mean handled; `None` where it cannot be read.
 fn is_handled(object: &RawValue, mark: &RawValue) -> Option<bool> {
     let essence: Value = serde_json::from_str(&raw::string(mark)?).ok()?;
     let spec = match raw::member(object, "spec") {
         Some(spec) => serde_json::from_str(spec.get()).ok()?,
         None => Value::Null,
     };
-    Some(essence.get("spec").unwrap_or(&Value::Null) == &spec)
+    essence.is_object().then(|| essence.get("spec").unwrap_or(&Value::Null) == &spec)
 }
 
 /// One handler's progress.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Note {
     failed: bool,
     done: bool,
+    /// It is about an object that was handled before the operator was started anew.
+    resumes: bool,
     message: String,
 }
 
@@ -95,6 +138,7 @@ fn note(text: &str) -> Option<Note> {
     (note.get("started")?.is_string() && note.get("retries").is_some()).then(|| Note {
         failed: note["failure"] == true,
         done: note["success"] == true,
+        resumes: note["purpose"] == "resume",
         message: quoted(note["message"].as_str().unwrap_or_default()),
     })
 }
@@ -118,15 +162,14 @@ fn quoted(message: &str) -> String {
 }
 
 /// Those that failed or are tried again, first by name; never how often, which would be another word each time.
-fn words(notes: &BTreeMap<String, Note>) -> Option<Box<str>> {
+fn words(notes: &BTreeMap<String, Note>, broken: Vec<String>) -> Option<Box<str>> {
     let held = notes.iter().filter(|(_, note)| !note.done && (note.failed || !note.message.is_empty()));
-    let held: Vec<String> = held
-        .map(|(name, note)| {
-            let verb = if note.failed { "failed" } else { "is retrying" };
-            let because = if note.message.is_empty() { String::new() } else { format!(": {}", note.message) };
-            format!("handler {name} {verb}{because}")
-        })
-        .collect();
+    let held = held.map(|(name, note)| {
+        let verb = if note.failed { "failed" } else { "is retrying" };
+        let because = if note.message.is_empty() { String::new() } else { format!(": {}", note.message) };
+        format!("handler {name} {verb}{because}")
+    });
+    let held: Vec<String> = broken.into_iter().map(|text| quoted(&text)).chain(held).collect();
     let more = held.len().saturating_sub(NAMED);
     let mut text = held.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
     if more > 0 {
@@ -206,22 +249,63 @@ mod tests {
     }
 
     #[test]
-    fn a_note_that_is_none_harms_nothing() {
+    fn what_kopf_itself_could_not_read_is_named_and_was_not_handled() {
         for note in ["not json", "[1]", "{}", "17", "{\"started\": 5, \"retries\": 1}", ""] {
+            let named = "annotation kopf.zalando.org/create_fn cannot be read".to_owned();
             assert_eq!(
                 says(&json!({"kopf.zalando.org/create_fn": note}), &json!({})),
-                (None, None),
+                (Some(false), Some(named)),
                 "{note}"
             );
         }
-        let long = progress(1, &"x".repeat(200_000)).to_string();
-        assert_eq!(says(&json!({"kopf.zalando.org/create_fn": long}), &json!({})), (None, None));
+        for mark in ["not json", "[1]", "17", "{", ""] {
+            let named = "annotation kopf.zalando.org/last-handled-configuration cannot be read".to_owned();
+            let marked = json!({"kopf.zalando.org/last-handled-configuration": mark});
+            assert_eq!(says(&marked, &json!({})), (Some(false), Some(named)), "{mark}");
+        }
+        let anybodys = json!({"ops.example.com/team": "blue", "ops.example.com/kopf-managed": "yes"});
+        assert_eq!(says(&anybodys, &json!({})), (None, None));
+        let touched = json!({"kopf.zalando.org/touch-dummy": "2026-01-01T00:00:00"});
+        assert_eq!(says(&touched, &json!({})), (None, None));
         assert_eq!(
-            says(&json!({"kopf.zalando.org/touch-dummy": "2026-01-01T00:00:00"}), &json!({})),
-            (None, None)
+            says(&json!({}), &json!({"progress": {"f": 3}})),
+            (Some(false), Some("status.kopf.f cannot be read".to_owned()))
         );
-        let (_, said) =
-            says(&json!({"kopf.zalando.org/f": progress(1, &"ä".repeat(9_000)).to_string()}), &json!({}));
-        assert!(said.unwrap_or_default().chars().count() < 250);
+    }
+
+    #[test]
+    fn a_long_note_is_read_and_quoted_in_short() {
+        for message in ["x".repeat(200_000), "ä".repeat(9_000)] {
+            let long = progress(1, &message).to_string();
+            let (handled, said) = says(&json!({"kopf.zalando.org/create_fn": long}), &json!({}));
+            assert_eq!(handled, Some(false));
+            assert!(said.unwrap_or_default().chars().count() < 250);
+        }
+        let beyond = progress(1, &"x".repeat(LONGEST)).to_string();
+        let (handled, said) = says(&json!({}), &json!({"progress": {"create_fn": beyond}}));
+        assert_eq!((handled, said.as_deref()), (Some(false), Some("status.kopf.create_fn cannot be read")));
+    }
+
+    #[test]
+    fn of_two_operators_both_must_have_handled_it() {
+        let mark = |size: u32| format!("{{\"spec\":{{\"size\":{size}}}}}\n");
+        let both = |first: u32, second: u32| {
+            json!({"a.example.com/last-handled-configuration": mark(first),
+                "kopf.zalando.org/last-handled-configuration": mark(second)})
+        };
+        for (first, second, handled) in [(1, 1, true), (1, 0, false), (0, 1, false)] {
+            assert_eq!(says(&both(first, second), &json!({})).0, Some(handled), "{first} {second}");
+        }
+        let mut trying = both(1, 1);
+        trying["b.example.com/kopf-managed"] = json!("yes");
+        trying["b.example.com/create_fn"] = json!(progress(1, "busy").to_string());
+        assert_eq!(
+            says(&trying, &json!({})),
+            (Some(false), Some("handler create_fn is retrying: busy".to_owned()))
+        );
+        // Of one that was started anew, which keeps its notes in another place than its mark.
+        let mut resuming = progress(3, "cannot resume");
+        resuming["purpose"] = json!("resume");
+        assert_eq!(says(&both(1, 1), &json!({"progress": {"f": resuming}})), (Some(true), None));
     }
 }

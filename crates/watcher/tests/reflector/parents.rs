@@ -31,7 +31,8 @@ fn evidence_is_read_from_what_the_operator_left() {
         ),
         (kopf(r#"{"size":1}"#), json!([]), json!({}), Handled),
         (kopf(r#"{"size":0}"#), json!([]), json!({}), NotYet),
-        (kopf("not json"), json!([]), json!({}), Silent),
+        (kopf("not json"), json!([]), json!({}), NotYet),
+        (kopf("not json"), by("operator"), json!({"observedGeneration": 3}), NotYet),
         (kopf(r#"{"size":0}"#), by("operator"), json!({"observedGeneration": 3}), NotYet),
     ] {
         let reflector = Reflector::new(|| ());

@@ -29,7 +29,9 @@ pub use follow::{FollowOptions, follow};
 pub use guard::client;
 pub use kind::ApiKind;
 #[cfg(feature = "kube")]
-pub use look::{LookError, Page, look, look_all, look_metadata, look_pages, look_some};
+pub use look::{
+    LookError, Page, look, look_all, look_head, look_heads, look_metadata, look_pages, look_some,
+};
 pub use parent::{Feed, Parent};
 /// Where jitter comes from.
 #[cfg(feature = "kube")]

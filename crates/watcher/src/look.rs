@@ -18,6 +18,9 @@ use crate::wire::{Child, Meta};
 
 const JSON: &str = "application/json";
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+/// A server that cannot leave the rest out says so, instead of sending it.
+const HEADS: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+const HEAD: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 /// Objects per page, as kubectl does it.
 const PAGE: u32 = 500;
 
@@ -70,13 +73,33 @@ pub async fn look<K: Wire>(
     namespace: Option<&str>,
     name: &str,
 ) -> Result<Option<K>, LookError> {
+    one(client, kind, namespace, name, JSON).await
+}
+
+/// The same of an object whose contents are nobody's business: the server sends its metadata alone.
+pub async fn look_head<K: Wire>(
+    client: &kube::Client,
+    kind: &ApiKind,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<Option<K>, LookError> {
+    one(client, kind, namespace, name, HEAD).await
+}
+
+async fn one<K: Wire>(
+    client: &kube::Client,
+    kind: &ApiKind,
+    namespace: Option<&str>,
+    name: &str,
+    accept: &str,
+) -> Result<Option<K>, LookError> {
     if !is_name(name) || !namespace.is_none_or(is_name) {
         // The server would refuse it, or worse, read it as another path: no object can have this name.
         return Ok(None);
     }
     let what = format!("get {kind} {}/{name}", namespace.unwrap_or_default());
     let target = format!("{}/{name}", kind.path(namespace));
-    match get(client, &what, &target, JSON).await {
+    match get(client, &what, &target, accept).await {
         Ok(body) => decode(&what, &body).map(Some),
         Err(error) if error.cause == Cause::NotInstalled => Ok(None),
         Err(error) => Err(error),
@@ -91,6 +114,15 @@ pub async fn look_all<K: Wire>(
     labels: Option<&str>,
 ) -> Result<Vec<K>, LookError> {
     Listing::new(kind, namespace, labels, JSON).all(client).await
+}
+
+/// All objects whose contents are nobody's business: the server sends their metadata alone.
+pub async fn look_heads<K: Wire>(
+    client: &kube::Client,
+    kind: &ApiKind,
+    namespace: Option<&str>,
+) -> Result<Vec<K>, LookError> {
+    Listing::new(kind, namespace, None, HEADS).all(client).await
 }
 
 /// Of these objects at most so many, whichever the server names first.

@@ -17,9 +17,9 @@ use super::explain::shell;
 use super::live::run;
 
 /// A finding that has to be there: check, severity, part of its object, part of its evidence.
-type Expected<'e> = (&'e str, &'e str, &'e str, &'e str);
+pub(super) type Expected<'e> = (&'e str, &'e str, &'e str, &'e str);
 
-async fn findings(scene: &Scene, policies: &[Value], more: &[&str]) -> Result<(i32, Vec<Value>)> {
+pub(super) async fn findings(scene: &Scene, policies: &[Value], more: &[&str]) -> Result<(i32, Vec<Value>)> {
     let file = scene.policies_file(policies)?.display().to_string();
     let args = [&["doctor", "-o", "json", "-f", &file], more].concat();
     let (code, out, err) = run(scene, &args).await?;
@@ -27,7 +27,10 @@ async fn findings(scene: &Scene, policies: &[Value], more: &[&str]) -> Result<(i
     Ok((code, found.as_array().cloned().unwrap_or_default()))
 }
 
-fn find<'f>(found: &'f [Value], (check, severity, object, evidence): &Expected<'_>) -> Option<&'f Value> {
+pub(super) fn find<'f>(
+    found: &'f [Value],
+    (check, severity, object, evidence): &Expected<'_>,
+) -> Option<&'f Value> {
     let has = |finding: &Value, key: &str, part: &str| {
         finding[key].as_str().is_some_and(|text| text.contains(part))
     };

@@ -10,6 +10,7 @@ mod dashboards;
 mod deploy;
 mod discovery;
 mod doctor;
+mod doctor_objects;
 mod events;
 mod explain;
 mod extremes;

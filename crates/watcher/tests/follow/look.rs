@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use sandbox::{Act, Fault, Verb};
+use serde::{Deserialize, Deserializer};
 use serde_json::json;
-use watcher::{Cause, Parent, Wire, look, look_all, look_metadata};
+use serde_json::value::RawValue;
+use watcher::wire::{Child, Meta};
+use watcher::{Cause, Parent, Wire, look, look_all, look_head, look_heads, look_metadata};
 
 use crate::cluster::{Cluster, deployment};
 
@@ -91,6 +94,41 @@ async fn metadata_alone_has_what_identifies_and_links_an_object() {
     let metas = look_metadata(&cluster.client, &kind, None, Some("app=a")).await.unwrap();
     assert_eq!((metas.len(), &*metas[0].name, &*metas[0].owners[0].uid), (1, "a", "u-shop"));
     assert!(metas[0].resource_version > 0);
+}
+
+/// As long as it came, and what it said of itself.
+#[derive(Clone, Debug)]
+struct Whole(String, Meta);
+
+impl<'de> Deserialize<'de> for Whole {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Box::<RawValue>::deserialize(deserializer)?;
+        Ok(Whole(text.get().to_owned(), Child::read(&text).meta))
+    }
+}
+
+impl Wire for Whole {
+    fn meta(&self) -> &Meta {
+        &self.1
+    }
+}
+
+#[tokio::test]
+async fn of_what_is_nobodys_business_the_server_sends_the_metadata_alone() {
+    let cluster = Cluster::new().await;
+    let mut object = deployment("a");
+    object["spec"]["password"] = json!("a word that nobody is told");
+    cluster.server.store().create(cluster.server.now(), object).unwrap();
+    let kind = cluster.kind("apps", "Deployment").await;
+    let heads: Vec<Whole> = look_heads(&cluster.client, &kind, None).await.unwrap();
+    let head: Option<Whole> = look_head(&cluster.client, &kind, Some("default"), "a").await.unwrap();
+    let all: Vec<Whole> = look_all(&cluster.client, &kind, None, None).await.unwrap();
+    let told = |whole: &Whole| whole.0.contains("a word that nobody is told");
+    assert!(told(&all[0]), "{all:?}");
+    for head in heads.iter().chain(&head) {
+        assert!(*head.meta().name == *"a" && !told(head), "{head:?}");
+    }
+    assert_eq!((heads.len(), head.is_some()), (1, true));
 }
 
 #[tokio::test]

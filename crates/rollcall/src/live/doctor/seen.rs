@@ -20,8 +20,8 @@ pub(super) struct Seen {
     pub(super) kind: String,
     /// Its status is written on the object itself.
     pub(super) flat: bool,
-    /// As the server wrote it.
-    pub(super) bytes: usize,
+    /// As the server wrote it; not known of what only the metadata was read.
+    pub(super) bytes: Option<usize>,
     /// Names and sizes of its annotations.
     pub(super) annotations: Vec<(String, usize)>,
     pub(super) managers: Vec<Writer>,
@@ -94,7 +94,7 @@ impl Seen {
             matches!(&*condition.name, "Complete" | "Failed") && condition.status == readiness::Truth::True
         });
         let mut seen = Seen {
-            bytes: object.get().len(),
+            bytes: Some(object.get().len()),
             annotations: annotations(&metadata),
             managers: writers(&metadata),
             observed: observed(object),
@@ -125,6 +125,12 @@ impl Seen {
         self.group.clone_from(&api.group);
         self.kind.clone_from(&api.kind);
         self.flat = !api.has_status;
+        self
+    }
+
+    /// There is more of it than was read.
+    pub(super) fn head(mut self) -> Seen {
+        self.bytes = None;
         self
     }
 

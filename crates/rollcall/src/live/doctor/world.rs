@@ -7,7 +7,7 @@ use controller::rbac::{Crds, needs};
 use futures::{StreamExt, stream};
 use readiness::Time;
 use serde_json::{Value, json};
-use watcher::{ApiKind, Cause, look, look_all, resolve};
+use watcher::{ApiKind, Cause, LookError, look, look_all, look_head, look_heads, resolve};
 
 use super::seen::Seen;
 use crate::text::say;
@@ -21,6 +21,9 @@ const ASKED: usize = 200;
 /// Kinds that are looked at whatever the policies name.
 const ALWAYS: [(&str, &str); 4] =
     [("apps", "Deployment"), ("apps", "StatefulSet"), ("batch", "Job"), ("", "Pod")];
+
+/// The same, but only their metadata: what they hold is none of its business, and may be secret.
+const HEADS: [(&str, &str); 3] = [("", "Secret"), ("", "ConfigMap"), ("", "Service")];
 
 /// What was read. Checks are functions of this and nothing else.
 #[derive(Debug, Default)]
@@ -55,13 +58,18 @@ pub(super) enum Subject {
 }
 
 impl World {
+    /// The kinds that CRDs define.
+    pub(super) fn custom(&self) -> BTreeSet<(String, String)> {
+        self.crds.iter().filter_map(kind_of).collect()
+    }
+
     /// The kinds that are parents: of policies, and of the CRDs whose objects own something here.
     pub(super) fn parents(&self) -> BTreeSet<(String, String)> {
         let owner = |owner: &watcher::wire::OwnerRef| {
             let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
             (group.to_owned(), owner.kind.to_string())
         };
-        let custom: BTreeSet<_> = self.crds.iter().filter_map(kind_of).collect();
+        let custom = self.custom();
         let owners = self.objects.iter().flat_map(|seen| &seen.meta.owners).map(owner);
         owners.filter(|kind| custom.contains(kind)).chain(self.ruled()).collect()
     }
@@ -100,7 +108,7 @@ impl Reader {
             let (client, namespace) = (client.clone(), namespace.clone());
             async move {
                 let scope = namespace.filter(|_| api.namespaced);
-                let listed = look_all::<Seen>(&client, &api, scope.as_deref(), None).await;
+                let listed = list(&client, &api, scope.as_deref()).await;
                 (scope.is_none(), api, listed)
             }
         });
@@ -109,7 +117,7 @@ impl Reader {
         while let Some((everywhere, api, listed)) = lists.next().await {
             match listed {
                 Ok(listed) => {
-                    self.world.objects.extend(listed.into_iter().map(|seen| seen.of(&api)));
+                    self.world.objects.extend(listed);
                     if everywhere {
                         self.world.whole.insert((api.group, api.kind));
                     }
@@ -148,15 +156,15 @@ impl Reader {
                 continue;
             };
             let namespace = Some(&*namespace).filter(|_| api.namespaced);
-            if let Ok(Some(owner)) = look::<Seen>(&self.client, api, namespace, &name).await
+            if let Ok(Some(owner)) = get(&self.client, api, namespace, &name).await
                 && !seen.contains(&owner.meta.uid)
             {
-                self.world.objects.push(owner.of(api));
+                self.world.objects.push(owner);
             }
         }
     }
 
-    fn unread(&mut self, what: String, error: &watcher::LookError) {
+    fn unread(&mut self, what: String, error: &LookError) {
         let why = match error.cause {
             Cause::Forbidden => "you may not list it".to_owned(),
             _ => error.to_string(),
@@ -197,7 +205,7 @@ impl Reader {
         for kind in self.world.crds.iter().filter_map(kind_of) {
             kinds.entry(kind).or_default();
         }
-        for (group, kind) in ALWAYS {
+        for (group, kind) in ALWAYS.into_iter().chain(HEADS) {
             kinds.entry((group.to_owned(), kind.to_owned())).or_default();
         }
         let mut places = Vec::new();
@@ -223,7 +231,7 @@ impl Reader {
         group: &str,
         version: Option<&str>,
         kind: &str,
-    ) -> Result<Option<ApiKind>, watcher::LookError> {
+    ) -> Result<Option<ApiKind>, LookError> {
         let crd = self
             .world
             .crds
@@ -269,6 +277,32 @@ impl Reader {
             }
         }
     }
+}
+
+fn head_only(api: &ApiKind) -> bool {
+    HEADS.iter().any(|(group, kind)| api.group == *group && api.kind == *kind)
+}
+
+async fn list(client: &kube::Client, api: &ApiKind, namespace: Option<&str>) -> Result<Vec<Seen>, LookError> {
+    if head_only(api) {
+        let heads = look_heads::<Seen>(client, api, namespace).await?;
+        return Ok(heads.into_iter().map(|seen| seen.of(api).head()).collect());
+    }
+    let all = look_all::<Seen>(client, api, namespace, None).await?;
+    Ok(all.into_iter().map(|seen| seen.of(api)).collect())
+}
+
+async fn get(
+    client: &kube::Client,
+    api: &ApiKind,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<Option<Seen>, LookError> {
+    if head_only(api) {
+        let head = look_head::<Seen>(client, api, namespace, name).await?;
+        return Ok(head.map(|seen| seen.of(api).head()));
+    }
+    Ok(look::<Seen>(client, api, namespace, name).await?.map(|seen| seen.of(api)))
 }
 
 fn by_crd(crd: &Value, version: Option<&str>) -> Option<ApiKind> {

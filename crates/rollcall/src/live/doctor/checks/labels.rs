@@ -2,9 +2,10 @@
 //!
 //! With tracking by label Argo CD takes every object with its label for its own, and prunes what is not in Git, unless it
 //! has an ownerReference (argo-cd#26556 quotes the code). Operators that copy all labels of a parent (ClusterSecret#146,
-//! clickhouse-operator#487) hand it such objects.
+//! clickhouse-operator#487) hand it such objects. These need no policy, and often own nothing: the label may come from any
+//! custom object.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::finding::{Finding, Severity};
 use super::super::seen::Seen;
@@ -15,14 +16,20 @@ pub(super) const NAME: &str = "copied-label";
 
 const LABELS: [&str; 2] = ["app.kubernetes.io/instance", "argocd.argoproj.io/instance"];
 /// Whoever applied an object itself left one of these.
-const APPLIED: [&str; 2] =
-    ["argocd.argoproj.io/tracking-id", "kubectl.kubernetes.io/last-applied-configuration"];
+const APPLIED: [&str; 3] = [
+    "argocd.argoproj.io/tracking-id",
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "meta.helm.sh/release-name",
+];
 
 pub(super) fn check(world: &World) -> Vec<Finding> {
-    let parents = world.parents();
-    let is_parent = |seen: &Seen| parents.iter().any(|(group, kind)| seen.is(group, kind));
+    let (parents, custom) = (world.parents(), world.custom());
+    let among = |kinds: &BTreeSet<(String, String)>, seen: &Seen| {
+        kinds.iter().any(|(group, kind)| seen.is(group, kind))
+    };
+    let is_parent = |seen: &Seen| among(&parents, seen);
     let mut labelled: BTreeMap<(&str, &str), Vec<&Seen>> = BTreeMap::new();
-    for parent in world.objects.iter().filter(|seen| is_parent(seen)) {
+    for parent in world.objects.iter().filter(|seen| is_parent(seen) || among(&custom, seen)) {
         for key in LABELS {
             if let Some(value) = parent.label(key) {
                 labelled.entry((key, value)).or_default().push(parent);
@@ -36,9 +43,12 @@ pub(super) fn check(world: &World) -> Vec<Finding> {
         }
         let label = LABELS.iter().find_map(|key| Some((*key, seen.label(key)?)));
         let Some((key, value)) = label else { continue };
-        let parents = labelled.get(&(key, value)).into_iter().flatten();
+        // Custom objects beside each other copy nothing, unless one is of a kind that has children.
+        let beside = among(&custom, seen);
+        let sources = labelled.get(&(key, value)).into_iter().flatten();
+        let mut sources = sources.filter(|source| !beside || is_parent(source));
         // What was installed beside the parent was written by the same hand; a copy was not.
-        if let Some(parent) = parents.into_iter().find(|parent| !same_hand(seen, parent)) {
+        if let Some(parent) = sources.find(|source| !same_hand(seen, source)) {
             found.push(finding(seen, parent, key, value));
         }
     }
@@ -90,5 +100,17 @@ mod tests {
         assert!(found(labelled("Job", "owned", "kopf", &json!({ "ownerReferences": [owner] }))).is_empty());
         let applied = json!({ "annotations": { "argocd.argoproj.io/tracking-id": "shop:batch/Job:x" } });
         assert!(found(labelled("Job", "applied", "kopf", &applied)).is_empty());
+        let installed = json!({ "annotations": { "meta.helm.sh/release-name": "shop" } });
+        assert!(found(labelled("Job", "installed", "helm", &installed)).is_empty());
+    }
+
+    #[test]
+    fn what_copies_its_label_needs_no_policy_and_owns_nothing() {
+        let from = || labelled("Database", "db", "argocd-controller", &json!({}));
+        let mut world = world(&[from(), labelled("Secret", "copy", "kopf", &json!({}))]);
+        world.policies.clear();
+        assert_eq!(told(&check(&world)), ["warning Secret shop/copy"]);
+        world.crds.clear();
+        assert!(check(&world).is_empty(), "nothing of Kubernetes' own copies labels");
     }
 }

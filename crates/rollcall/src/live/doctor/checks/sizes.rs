@@ -45,8 +45,9 @@ fn annotations(seen: &Seen) -> Option<Finding> {
 }
 
 fn object(seen: &Seen) -> Option<Finding> {
-    let severity = severity(seen.bytes, OBJECT)?;
-    let evidence = format!("it has {} as JSON; etcd takes {} by default", kib(seen.bytes), kib(OBJECT));
+    let bytes = seen.bytes?;
+    let severity = severity(bytes, OBJECT)?;
+    let evidence = format!("it has {} as JSON; etcd takes {} by default", kib(bytes), kib(OBJECT));
     let fix = "whoever writes history, logs or results into it has to keep them elsewhere";
     Some(Finding::new(severity, NAME, seen.title()).because(evidence).fix(fix))
 }

@@ -3,8 +3,9 @@
 //   hands BINARY    keys, filters, deep links, light and dark, a phone
 //   states BINARY   nothing there yet, no answer, many parents, long names
 //   hostile BINARY  names and messages that would like to be more than text
-//   large URL       a parent with 20,000 children
-//   token URL GOOD BAD NAMESPACE  who gets in, and what they see
+//   large URL API   a parent with 20,000 children, of which one turns; where its cluster is served
+//   token URL GOOD BAD NAMESPACE  who gets in, and what they see: a parent that failed, and one that is ready
+//   filters URL TOKEN HERE THERE  parents of two namespaces: the same two, and one that is not ready
 // Prints a line for what held and what did not; the exit code is 1 if anything did not. Screenshots go to ./shots.
 import { spawn } from "node:child_process";
 import { mkdirSync, readFileSync } from "node:fs";
@@ -12,6 +13,9 @@ import { createServer } from "node:net";
 import { chromium } from "playwright-core";
 
 const AXE = readFileSync("node_modules/axe-core/axe.min.js", "utf8");
+/** What a page must come with, whatever else. */
+const POLICY = ["default-src 'none'", "script-src 'self'", "style-src 'self'", "connect-src 'self'", "base-uri 'none'",
+  "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"];
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync"];
 const DESK = { viewport: { width: 1200, height: 800 } };
@@ -49,7 +53,10 @@ async function look(url, options = DESK, before = async () => {}) {
     addEventListener("securitypolicyviolation", (event) => console.error(`CSP: ${event.violatedDirective} ${event.blockedURI}`));
   });
   await before(page);
-  await page.goto(url);
+  const policy = (await page.goto(url)).headers()["content-security-policy"] ?? "none";
+  const directives = policy.split(/;\s*/);
+  for (const directive of POLICY) check(`the page comes with ${directive}`, directives.includes(directive), policy);
+  check("it lets in nothing that is written into it", !/unsafe|\*|data:|blob:|http/.test(policy), policy);
   return page;
 }
 
@@ -97,6 +104,42 @@ async function until(what, truth) {
 }
 
 const row = (page, name) => page.locator("#rows li", { hasText: name }).first();
+
+/** Scrolls through 20,001 rows while one pod turns, until that is seen. How smooth that was is told; it is no condition. */
+async function turning(page, api) {
+  await page.evaluate(() => {
+    const one = document.querySelector("#one"), passed = { frames: 0, longest: 0, slow: 0, rows: 0, elements: 0, over: false };
+    globalThis.passed = passed;
+    let down = 1, before;
+    const frame = (now) => {
+      if (before) {
+        passed.frames += 1;
+        passed.longest = Math.max(passed.longest, now - before);
+        if (now - before > 50) passed.slow += 1;
+      }
+      before = now;
+      passed.rows = Math.max(passed.rows, document.querySelectorAll("[role=treeitem]").length);
+      passed.elements = Math.max(passed.elements, document.querySelectorAll("*").length);
+      if (one.scrollTop <= 0) down = 1;
+      if (one.scrollTop >= one.scrollHeight - one.clientHeight - 1) down = -1;
+      one.scrollTop += down * 600;
+      if (!passed.over) requestAnimationFrame(frame);
+    };
+    requestAnimationFrame(frame);
+  });
+  const answer = await fetch(`${api}/api/v1/namespaces/default/pods/pod-00001/status`, {
+    method: "PATCH", headers: { "content-type": "application/merge-patch+json" },
+    body: JSON.stringify({ status: { conditions: [{ type: "Ready", status: "False" }] } }),
+  });
+  check("the pod turns", answer.ok, String(answer.status));
+  await page.locator("#rows li", { hasText: "19799 of 20000 ready" }).waitFor();
+  // The tree, too, is read again while it moves.
+  await page.locator("#facts", { hasText: "201 of 20000 not ready" }).waitFor();
+  const passed = await page.evaluate(() => { globalThis.passed.over = true; return globalThis.passed; });
+  console.log(`while one turns: ${passed.frames} frames, the longest after ${Math.round(passed.longest)} ms, ${passed.slow} after more than 50 ms;`
+    + ` never more than ${passed.rows} rows and ${passed.elements} elements`);
+  check("only what is in sight exists while one turns", passed.frames > 20 && passed.rows < 80 && passed.elements < 1_200, passed);
+}
 
 // —— the scenarios
 
@@ -234,16 +277,13 @@ const scenarios = {
     await until("one row", async () => (await page.locator("#rows li").count()) === 1);
     check("a policy is a filter with an address", query().get("policy") === "databases" && (await row(page, "books-db").isVisible()));
     await page.locator("#policy").selectOption("");
-    await page.locator("#namespace").selectOption("default");
     await until("all rows", async () => (await page.locator("#rows li").count()) === 2);
-    check("a namespace is a filter with an address", query().get("namespace") === "default");
-    await page.locator("#namespace").selectOption("");
-    await page.locator("#verdicts button", { hasText: "Ready" }).click();
-    await until("the verdict in the address", () => query().get("verdict") === "Ready");
-    check("a verdict is a filter, and pressed", (await page.locator("#verdicts [aria-pressed=true]").innerText()).includes("Ready"));
-    await page.locator("#verdicts button", { hasText: "Ready" }).click();
-    await until("no verdict in the address", () => !query().has("verdict"));
-    await page.locator("#rows a").first().waitFor();
+    for (const other of ["namespace=elsewhere", "verdict=Failed"]) {
+      const none = await look(`${running.url}?${other}`);
+      await none.locator("#note", { hasText: "No parent is like that." }).waitFor();
+      check(`nothing is of ${other}`, (await none.locator("#rows li").count()) === 0);
+      await none.close();
+    }
     await page.evaluate(() => document.activeElement.blur());
 
     await page.keyboard.press("j");
@@ -336,7 +376,8 @@ const scenarios = {
       since: i === 59 ? 1e300 : Date.now() - 10_000 * 3 ** Math.min(i, 10), ready: 9, total: 12, stalled: false, reconciling: true,
     })));
     const counts = Object.fromEntries(words.map((word) => [word, parents.filter((p) => p.verdict === word).length]));
-    const many = { ...none, parents, matching: parents.length, counts, policies: ["databases"], namespaces: ["team-1", "team-2"] };
+    // The other way round: it is the page that has to put them in order.
+    const many = { ...none, parents: parents.toReversed(), matching: parents.length, counts, policies: ["databases"], namespaces: ["team-1", "team-2"] };
     const nodes = [parents[0], ...words.map((verdict, i) => ({ depth: 1, kind: "Deployment", label: "Deployment.apps", namespace: "team-1",
       name: i ? `web-${i}` : long, verdict, reason: "ReplicaFailure", detail: why, since: Date.now() - 60_000 * i, sinceFrom: i % 2 ? "firstSeen" : "seen" }))]
       .map((node, i) => ({ ...node, depth: i ? 1 : 0 }));
@@ -349,8 +390,8 @@ const scenarios = {
         await page.route(/\/api\/v1\/parents\/[^/]*\?/, json(one));
       });
       await page.locator("#sum", { hasText: "21 of 81 not ready" }).waitFor();
-      const first = await page.locator("#rows li").allTextContents();
-      check(`the worst are on top in ${name}`, first.slice(0, 3).every((text) => text.includes("Failed")) && first.at(-1).includes("Ready"));
+      const seen = await page.locator("#rows li").evaluateAll((rows) => rows.map((row) => Number.parseInt(row.dataset.key, 10)));
+      check(`the worst are on top in ${name}, and so on`, seen.length === 81 && seen.every((verdict, i) => i === 0 || seen[i - 1] <= verdict), seen);
       await shot(page, name);
       await well(page, name);
       await page.locator("#rows a").first().click();
@@ -410,11 +451,23 @@ const scenarios = {
     check("none of it is left", !raw.test(found.text) && !raw.test(found.titles));
     await shot(page, "hostile");
     await well(page, "a hostile page");
+    // If ever something got in: it does not run, and nothing leaves.
+    const tried = await page.evaluate(async () => {
+      const said = [];
+      addEventListener("securitypolicyviolation", (event) => said.push(event.effectiveDirective));
+      try { document.body.innerHTML = "<p>"; } catch (error) { said.push(error.name); }
+      new Image().src = "data:image/gif;base64,R0lGODlhAQABAAAAACw=";
+      await fetch("data:text/plain,out").catch(() => {});
+      for (let look = 0; look < 500 && said.length < 4; look++) await new Promise((done) => setTimeout(done, 10));
+      return said;
+    });
+    check("the browser keeps to its policy", ["TypeError", "img-src", "connect-src", "require-trusted-types-for"].every((word) => tried.includes(word)), tried);
+    check("a violation is a fault here", page.faults.some((fault) => fault.startsWith("CSP: ")), page.faults);
     running.child.kill("SIGTERM");
     await running.over;
   },
 
-  async large(url) {
+  async large(url, api) {
     const page = await look(url);
     await page.locator("#rows a").first().click();
     await page.locator("[role=treeitem]").first().waitFor();
@@ -452,6 +505,7 @@ const scenarios = {
     check("only what is in sight exists", first.rows < 80 && most.elements < 1_200, [first, most]);
     const seen = await size();
     check("the end is reached", seen.last.includes("19999"), seen);
+    await turning(page, api);
     await page.locator("#tree").focus();
     await page.keyboard.press("Home");
     await page.keyboard.press("End");
@@ -481,9 +535,10 @@ const scenarios = {
     await give(good);
     await page.locator("#rows li").first().waitFor();
     const texts = await page.locator("#rows li").allInnerTexts();
-    check("only what this somebody may list", texts.length === 1 && texts[0].includes(namespace), texts);
+    check("only what this somebody may list", texts.length === 2 && texts.every((text) => text.includes(namespace)), texts);
+    check("what failed is on top, whatever its name", texts[0].includes("zoo") && texts[0].includes("Failed") && texts[1].includes("Ready"), texts);
     await page.locator("#link[data-state=live]").waitFor();
-    await page.locator("#rows a").click();
+    await page.locator("#rows a").first().click();
     await page.locator("[role=treeitem]").first().waitFor();
     await page.reload();
     await page.locator("[role=treeitem]").first().waitFor();
@@ -491,6 +546,44 @@ const scenarios = {
     await page.locator("#leave").click();
     await page.locator("#gate").waitFor();
     check("until it is told to forget", (await page.evaluate(() => JSON.stringify({ ...sessionStorage, ...localStorage }))).includes("ey") === false);
+  },
+
+  async filters(url, token, here, there) {
+    const page = await look(url);
+    await page.locator("#gate").waitFor();
+    await page.locator("#token").fill(token);
+    await page.keyboard.press("Enter");
+    const query = () => new URL(page.url()).searchParams;
+    /** The names that are left, in their order. */
+    const left = async (...names) => {
+      let seen;
+      await until(`${names} alone`, async () => {
+        seen = await page.locator("#rows li .strong").allInnerTexts();
+        return seen.join() === names.join();
+      }).catch((error) => { throw new Error(`${error.message}: ${seen}`); });
+      check(`${names} is what is left`, true);
+    };
+    await left("zoo", "secret", "one");
+    await page.locator("#namespace").selectOption(there);
+    await left("secret");
+    check("a namespace is a filter with an address", query().get("namespace") === there, page.url());
+    await page.locator("#namespace").selectOption(here);
+    await left("zoo", "one");
+    const verdict = (word) => page.locator("#verdicts button", { hasText: word });
+    await verdict("Ready").click();
+    await left("one");
+    check("a verdict is a filter with an address, and pressed", query().get("verdict") === "Ready"
+      && (await page.locator("#verdicts [aria-pressed=true]").innerText()).includes("Ready"), page.url());
+    await verdict("Failed").click();
+    await left("zoo", "one");
+    await verdict("Ready").click();
+    await left("zoo");
+    await page.locator("#namespace").selectOption("");
+    await left("zoo");
+    await verdict("Failed").click();
+    await left("zoo", "secret", "one");
+    check("the address forgets them", !query().has("verdict") && !query().has("namespace"), page.url());
+    check("no fault while filtering", page.faults.length === 0, page.faults);
   },
 };
 

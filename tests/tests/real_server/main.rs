@@ -34,6 +34,7 @@ mod numbers;
 mod observed;
 mod outage;
 mod page;
+mod page_crowds;
 mod permissions;
 mod policies;
 mod readers;

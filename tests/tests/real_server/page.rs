@@ -1,24 +1,21 @@
 //! The live page, looked at in a real Chromium, and who may see what of it, decided by a real API server.
 
-use std::fs;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use acceptance::control_plane::free_ports;
 use acceptance::crd::Crd;
-use acceptance::objects::{config_map, deployment, owned_by, uid};
+use acceptance::objects::{config_map, deployment, owned_by, playing, uid};
 use acceptance::places;
-use acceptance::process::Process;
-use acceptance::rollcall::{Rollcall, rollcall};
+use acceptance::rollcall::Rollcall;
 use acceptance::scene::{PATIENCE, Scene};
 use acceptance::wish::{Wish, says};
 use anyhow::{Context, Result, ensure};
-use sandbox::{Options, Server};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 /// Looks at the page: what a scenario of `tests/page/check.mjs` says. It gives up by itself.
-async fn look(args: &[&str]) -> Result<String> {
+pub(crate) async fn look(args: &[&str]) -> Result<String> {
     let folder = super::grafana::installed("page")?;
     let mut node = Command::new("node");
     node.arg("check.mjs").args(args).current_dir(&folder).stdin(Stdio::null());
@@ -54,105 +51,34 @@ async fn what_would_like_to_be_more_than_text_is_text() -> Result<()> {
     look_at_the_demo("hostile").await.map(drop)
 }
 
-/// So many belong to one parent.
-const MANY: usize = 20_000;
-
-/// A cluster in memory with one parent of very many.
-async fn crowd() -> Result<Server> {
-    let server = Server::start(Options::default()).await?;
-    let mut crds: Vec<Value> = serde_saphyr::from_multiple(&rollcall(&["crd"])?)?;
-    crds.push(Crd::new("Crowd").manifest("example.com"));
-    for crd in crds {
-        server
-            .store()
-            .create(server.now(), crd)
-            .map_err(|refusal| anyhow::anyhow!("{}", refusal.message()))?;
-    }
-    let objects = [
-        json!({
-            "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy", "metadata": { "name": "crowds" },
-            "spec": {
-                "parent": { "group": "example.com", "kind": "Crowd" }, "children": [{ "kind": { "kind": "Pod" } }],
-                "settle": "100ms",
-            },
-        }),
-        json!({
-            "apiVersion": "example.com/v1", "kind": "Crowd", "metadata": { "name": "big", "namespace": "default" },
-            "spec": {},
-        }),
-    ];
-    let mut parent = None;
-    for object in objects {
-        parent = Some(
-            server.store().create(server.now(), object).map_err(|r| anyhow::anyhow!("{}", r.message()))?,
-        );
-    }
-    let parent = parent.context("a parent")?;
-    for at in 0..MANY {
-        let ready = if at % 100 == 0 { "False" } else { "True" };
-        let pod = json!({
-            "apiVersion": "v1", "kind": "Pod",
-            "metadata": { "name": format!("pod-{at:05}"), "namespace": "default" },
-            "spec": { "containers": [{ "name": "it", "image": "it" }] },
-            "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": ready }] },
-        });
-        let pod = owned_by(&parent, pod);
-        server
-            .store()
-            .create_with_status(server.now(), pod)
-            .map_err(|r| anyhow::anyhow!("{}", r.message()))?;
-    }
-    Ok(server)
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_twenty_thousand_children_as_many_exist_as_are_in_sight() -> Result<()> {
-    let server = crowd().await?;
-    let folder = places::run_folder()?.join("crowd");
-    fs::create_dir_all(&folder)?;
-    let kubeconfig = folder.join("kubeconfig");
-    let config = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "it",
-        "clusters": [{ "name": "it", "cluster": { "server": server.url() } }],
-        "users": [{ "name": "it", "user": {} }],
-        "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it" } }],
-    });
-    fs::write(&kubeconfig, config.to_string())?;
-    let address = format!("127.0.0.1:{}", free_ports(1)?[0]);
-    let args =
-        ["run".to_owned(), format!("--listen={address}"), format!("--kubeconfig={}", kubeconfig.display())];
-    let running = Process::start("rollcall", &places::rollcall()?, &args, &[], &folder.join("log"))?;
-    let up = async {
-        while tokio::net::TcpStream::connect(&address).await.is_err() || !running.output().contains("plan") {
-            sleep(Duration::from_millis(50)).await;
-        }
-    };
-    timeout(PATIENCE, up).await.with_context(|| running.tail(20))?;
-    let said = look(&["large", &format!("http://{address}/")]).await?;
-    eprintln!("{said}");
-    Ok(())
-}
-
 /// A service account of the scene, with a role that grants these resources to be listed and got, and its token.
 async fn somebody(scene: &Scene, name: &str, resources: &[&str]) -> Result<String> {
     scene
         .create(json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name } }))
         .await?;
-    let rbac = "rbac.authorization.k8s.io";
-    let rules =
-        json!([{ "apiGroups": [scene.group, "apps", ""], "resources": resources, "verbs": ["get", "list"] }]);
     if !resources.is_empty() {
-        let metadata = json!({ "name": name });
-        let role = json!({ "apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": metadata, "rules": rules });
-        scene.create(role).await?;
-        let binding = json!({
-            "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": metadata,
-            "roleRef": { "apiGroup": rbac, "kind": "Role", "name": name },
-            "subjects": [{ "kind": "ServiceAccount", "name": name, "namespace": scene.name }],
-        });
-        scene.create(binding).await?;
+        bind(scene, name, &scene.name, resources).await?;
     }
     scene.plane.token_of(&scene.name, name).await
+}
+
+/// Grants a service account of the scene to list and get these resources in a namespace.
+async fn bind(scene: &Scene, name: &str, namespace: &str, resources: &[&str]) -> Result<()> {
+    let rbac = "rbac.authorization.k8s.io";
+    let metadata = json!({ "name": name, "namespace": namespace });
+    let groups = [&*scene.group, "apps", ""];
+    let rules = json!([{ "apiGroups": groups, "resources": resources, "verbs": ["get", "list"] }]);
+    let role =
+        json!({ "apiVersion": format!("{rbac}/v1"), "kind": "Role", "metadata": metadata, "rules": rules });
+    let binding = json!({
+        "apiVersion": format!("{rbac}/v1"), "kind": "RoleBinding", "metadata": metadata,
+        "roleRef": { "apiGroup": rbac, "kind": "Role", "name": name },
+        "subjects": [{ "kind": "ServiceAccount", "name": name, "namespace": scene.name }],
+    });
+    for object in [role, binding] {
+        scene.admin.create(&object).await?;
+    }
+    Ok(())
 }
 
 /// One GET of the API.
@@ -163,30 +89,43 @@ async fn ask(running: &Rollcall, path: &str, token: &str) -> Result<(u16, Value)
 
 const PARENTS: &str = "/api/v1/parents";
 
-#[tokio::test]
-async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
-    let scene = Scene::set("seen").await?;
-    scene.crd(&Crd::new("Site")).await?;
-    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
-    scene.policy("site", "Site", spec).await?;
-    let port = free_ports(1)?[0];
-    let running = scene.rollcall(&[&format!("--listen=0.0.0.0:{port}")]).await?;
+/// One parent that is ready, one that failed, and another's in a namespace of their own: the first and the last.
+async fn sites(scene: &Scene, elsewhere: &str) -> Result<(Value, Value)> {
     let site = scene.create(scene.custom("Site", "one")).await?;
     scene.create(owned_by(&site, deployment("web", 1))).await?;
-    // Another's, in a namespace of their own.
-    let elsewhere = format!("{}-else", scene.name);
+    // Its name is the last, and it is the first to be seen.
+    let zoo = scene.create(scene.custom("Site", "zoo")).await?;
+    let mut cage = playing("hold", deployment("cage", 1));
+    cage["spec"]["progressDeadlineSeconds"] = json!(1);
+    scene.create(owned_by(&zoo, cage)).await?;
     let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": elsewhere } });
     scene.admin.create(&space).await?;
     let mut other = scene.custom("Site", "secret");
     other["metadata"]["namespace"] = json!(elsewhere);
     let other = scene.admin.create(&other).await?;
     scene.until("Site/one", says("Ready", "True")).await?;
+    scene.until("Site/zoo", Wish::new("failed", |zoo| zoo.to_string().contains("ChildrenFailed"))).await?;
+    Ok((site, other))
+}
+
+#[tokio::test]
+async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
+    let scene = Scene::set("seen").await?;
+    let elsewhere = format!("{}-else", scene.name);
+    let port = free_ports(1)?[0];
+    scene.crd(&Crd::new("Site")).await?;
+    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
+    scene.policy("site", "Site", spec).await?;
+    let running = scene.rollcall(&[&format!("--listen=0.0.0.0:{port}")]).await?;
+    let (site, other) = sites(&scene, &elsewhere).await?;
 
     let reader = somebody(&scene, "reader", &["sites", "deployments"]).await?;
     let half = somebody(&scene, "half", &["sites"]).await?;
     let stranger = somebody(&scene, "stranger", &[]).await?;
     let around_it = ["sites", "deployments", "pods", "events", "replicasets", "persistentvolumeclaims"];
     let insider = somebody(&scene, "insider", &around_it).await?;
+    // Who may list both namespaces chooses among them.
+    bind(&scene, "insider", &elsewhere, &["sites"]).await?;
     let one = format!("{PARENTS}/{}", uid(&site));
     let hidden = format!("{PARENTS}/{}", uid(&other));
     let branch = format!("{one}/branch?label=Deployment.apps&namespace={}&name=web", scene.name);
@@ -208,7 +147,10 @@ async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
     assert_eq!(ask(&running, "/", "").await?.0, 200, "the page itself is no secret");
 
     let (code, list) = ask(&running, PARENTS, &reader).await?;
-    assert_eq!((code, &list["matching"], &list["counts"]["Ready"]), (200, &json!(1), &json!(1)), "{list}");
+    let counted = [&list["matching"], &list["counts"]["Failed"], &list["counts"]["Ready"]];
+    assert_eq!((code, counted.map(Value::as_u64)), (200, [2, 1, 1].map(Some)), "{list}");
+    let order = [&list["parents"][0]["name"], &list["parents"][1]["name"]];
+    assert_eq!(order, ["zoo", "one"], "the worst first: {list}");
     assert_eq!(list["namespaces"], json!([scene.name]));
     assert!(!list.to_string().contains("secret") && !list.to_string().contains(&elsewhere), "{list}");
 
@@ -232,7 +174,9 @@ async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
     let for_insider = not_read(&insider).await?;
     assert!(!for_insider.iter().any(|said| said.contains("you may not")), "{for_insider:?}");
 
-    look(&["token", &format!("http://127.0.0.1:{port}/"), &reader, &stranger, &scene.name]).await?;
+    let page = format!("http://127.0.0.1:{port}/");
+    look(&["token", &page, &reader, &stranger, &scene.name]).await?;
+    look(&["filters", &page, &insider, &scene.name, &elsewhere]).await?;
     Ok(())
 }
 

@@ -327,3 +327,9 @@ fn the_page_names_nothing_outside_of_it() {
         }
     }
 }
+
+#[test]
+fn the_page_is_small() {
+    let bytes: usize = ASSETS.iter().map(|(_, _, text)| text.len()).sum();
+    assert!(bytes < 96 * 1024, "{bytes} bytes come to a browser that has nothing yet");
+}

@@ -51,7 +51,9 @@ async function load(more = false) {
     for (const row of found.parents) rows.set(key(row), row);
     [numbers, next] = [found.counts, found.continue];
     choices($("policy"), found.policies, at.policy);
-    choices($("namespace"), found.namespaces, at.namespace);
+    // Where one is chosen, a server that has to ask about each tells of that one alone: what was offered stays.
+    const offered = at.namespace ? [...$("namespace").options].map((option) => option.value) : [];
+    choices($("namespace"), [...found.namespaces, ...offered], at.namespace);
     note(found.partial ? "There are more namespaces than are asked about at once: choose one to be sure of it." : "");
     gate(null);
     draw();

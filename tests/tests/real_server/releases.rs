@@ -10,6 +10,7 @@ use acceptance::kind::Kind;
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::places;
 use acceptance::process::Process;
+use acceptance::recorder::Recorder;
 use acceptance::scene::{PATIENCE, Scene};
 use acceptance::wish::{Wish, says};
 use anyhow::{Context, Result, ensure};
@@ -17,21 +18,6 @@ use serde_json::{Value, json};
 
 use super::chart::{EVERYTHING, HOME, helm, values, words};
 use super::memory::fleeting;
-
-/// A CRD that stands for one of the Prometheus operator's.
-fn stub(kind: &str, plural: &str) -> Value {
-    let schema = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-    let version =
-        json!({ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } });
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": { "name": format!("{plural}.monitoring.coreos.com") },
-        "spec": {
-            "group": "monitoring.coreos.com", "scope": "Namespaced", "versions": [version],
-            "names": { "kind": kind, "plural": plural, "singular": plural.trim_end_matches('s') },
-        },
-    })
-}
 
 /// Helm as the administrator of the scene's cluster.
 fn operate(scene: &Scene, home: &str, args: &[&str]) -> Result<String> {
@@ -65,13 +51,20 @@ fn container(workload: &Value) -> &Value {
     &workload["spec"]["template"]["spec"]["containers"][0]
 }
 
-/// Everything in the cluster that carries the release's label, of all kinds that can be listed.
-fn ours(scene: &Scene) -> Result<String> {
+/// Everything in the cluster that carries our label or our name, of all kinds that can be listed.
+pub(super) fn ours(scene: &Scene) -> Result<String> {
     let kinds = scene.plane.kubectl(&["api-resources", "--verbs=list", "-o", "name"])?;
     // Events tell of the release, and expire.
     let kinds: Vec<_> = kinds.lines().filter(|kind| !kind.starts_with("events")).collect();
-    let label = "app.kubernetes.io/instance=rollcall";
-    scene.plane.kubectl(&["get", &kinds.join(","), "-A", "-l", label, "-o", "name", "--ignore-not-found"])
+    let kinds = kinds.join(",");
+    let get = |more: &[&str]| {
+        scene.plane.kubectl(&[&["get", &kinds, "-A", "-o", "name", "--ignore-not-found"], more].concat())
+    };
+    let all = get(&[])?;
+    let named = all.lines().filter(|name| name.contains("rollcall") && !name.ends_with(HOME));
+    let labels = ["app.kubernetes.io/instance=rollcall", "app.kubernetes.io/name=rollcall"];
+    let labelled = labels.iter().map(|label| get(&["-l", label])).collect::<Result<String>>()?;
+    Ok(named.chain(labelled.lines()).collect::<Vec<_>>().join("\n"))
 }
 
 /// A cluster with the Prometheus operator's kinds, a kind of parents, and a namespace that demands the restricted profile.
@@ -79,12 +72,14 @@ async fn cluster() -> Result<Scene> {
     let plane = Arc::new(ControlPlane::start(Parts::Everything).await?);
     let mut scene = Scene::set_on(plane, "chart").await?;
     "example.com".clone_into(&mut scene.group);
-    for (kind, plural) in [("ServiceMonitor", "servicemonitors"), ("PrometheusRule", "prometheusrules")] {
-        let crd = scene.admin.create(&stub(kind, plural)).await?;
-        let name = crd["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        scene.until(&format!("CustomResourceDefinition/{name}"), says("Established", "True")).await?;
+    for plural in ["servicemonitors", "prometheusrules"] {
+        let file = places::program(&format!("{plural}.yaml"))?;
+        scene.plane.kubectl(&["apply", "--server-side", "-f", &file.to_string_lossy()])?;
+        let crd = format!("CustomResourceDefinition/{plural}.monitoring.coreos.com");
+        scene.until(&crd, says("Established", "True")).await?;
     }
     scene.crd(&Crd::new("Database")).await?;
+    scene.crd(&Crd::new("Cache")).await?;
     let restricted = json!({
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": { "name": HOME, "labels": { "pod-security.kubernetes.io/enforce": "restricted" } },
@@ -94,11 +89,10 @@ async fn cluster() -> Result<Scene> {
 }
 
 /// Installs, and runs what the release's Deployment says until a parent is told that it is ready.
-async fn comes(scene: &Scene, options: &[&str]) -> Result<Process> {
-    let notes = operate(scene, HOME, &[&["install", "rollcall", "rollcall"], options].concat())?;
+async fn comes(scene: &Scene, chart: &str, options: &[&str]) -> Result<Process> {
+    let notes = operate(scene, HOME, &[&["install", "rollcall", chart], options].concat())?;
     ensure!(notes.contains("kubectl apply -f policy.yaml"), "{notes}");
-    let deployed = scene.plane.kubectl(&["get", "deployment", "rollcall", "-n", HOME, "-o", "json"])?;
-    let deployed: Value = serde_json::from_str(&deployed)?;
+    let deployed = deployed(scene)?;
     assert_eq!(deployed["status"]["availableReplicas"], 2, "both replicas are admitted and run");
     let service = as_deployed(scene, HOME, words(&container(&deployed)["args"]), "deployed").await?;
     let jobs = json!({ "kind": { "group": "batch", "kind": "Job" }, "expect": { "min": 0 }, "afterDeletion": "remember" });
@@ -126,16 +120,102 @@ async fn remembered(scene: &Scene) -> Result<usize> {
     Ok(scene.admin.list(&records, HOME, "").await?.0.len())
 }
 
-/// An upgrade leaves the lease, and who holds it, alone.
-fn changes(scene: &Scene, options: &[&str]) -> Result<()> {
+fn deployed(scene: &Scene) -> Result<Value> {
+    let text = scene.plane.kubectl(&["get", "deployment", "rollcall", "-n", HOME, "-o", "json"])?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+/// What the Prometheus operator is told, it understands: each field is one of its own definitions, as it ships them.
+fn is_understood(scene: &Scene) -> Result<()> {
+    let manifest = operate(scene, HOME, &["get", "manifest", "rollcall"])?;
+    let all: Vec<Value> = serde_saphyr::from_multiple(&manifest)?;
+    let theirs = all.iter().filter(|object| object["apiVersion"] == "monitoring.coreos.com/v1");
+    let taken = |object: &Value| -> Result<String> {
+        let file = scene.folder.join("monitoring.json");
+        std::fs::write(&file, object.to_string())?;
+        let file = file.to_string_lossy().into_owned();
+        scene.plane.kubectl(&["apply", "--dry-run=server", "--validate=strict", "-f", &file])
+    };
+    let mut kinds = Vec::new();
+    for object in theirs {
+        taken(object)?;
+        let mut odd = object.clone();
+        let list =
+            if odd["kind"] == "ServiceMonitor" { "/spec/endpoints/0" } else { "/spec/groups/0/rules/0" };
+        odd.pointer_mut(list).context("an empty list")?["honourLabels"] = json!(true);
+        let refused = taken(&odd).err().context("a field that nobody knows is taken")?.to_string();
+        ensure!(refused.contains("honourLabels"), "{refused}");
+        kinds.push(object["kind"].as_str().unwrap_or_default());
+    }
+    kinds.sort_unstable();
+    assert_eq!(kinds, ["PrometheusRule", "ServiceMonitor"]);
+    Ok(())
+}
+
+/// The chart as it might have been before: its CRDs have another short name.
+fn older(scene: &Scene) -> Result<String> {
+    let chart = scene.folder.join("older");
+    let copied = std::process::Command::new("cp")
+        .arg("-rL")
+        .arg(places::repository().join("deploy/helm/rollcall"))
+        .arg(&chart)
+        .status()?;
+    ensure!(copied.success(), "failed to copy the chart");
+    let crds = chart.join("files/crds.yaml");
+    let text = std::fs::read_to_string(&crds)?.replace("- rpol", "- older");
+    std::fs::write(&crds, text)?;
+    Ok(chart.to_string_lossy().into_owned())
+}
+
+async fn short_names(scene: &Scene) -> Result<Value> {
+    let crd = scene.get("CustomResourceDefinition/readinesspolicies.rollcall.dev").await?;
+    Ok(crd["spec"]["names"]["shortNames"].clone())
+}
+
+/// An upgrade that changes rights, arguments and a CRD: the one that runs leads on, its successor takes over, and the parent
+/// is told the same throughout. What is new works afterwards.
+async fn changes(scene: &Scene, mut old: Process) -> Result<Process> {
     let holder = "jsonpath={.spec.holderIdentity}";
     let lease = || scene.plane.kubectl(&["get", "lease", "rollcall", "-n", HOME, "-o", holder]);
+    let account = format!("system:serviceaccount:{HOME}:rollcall");
+    let may = || {
+        let question = ["auth", "can-i", "patch", "caches.example.com", "--subresource=status", "-A", "--as"];
+        // Its exit code says the same as its answer.
+        let output = scene.plane.kubectl_command()?.args(question).arg(&account).output()?;
+        anyhow::Ok(String::from_utf8_lossy(&output.stdout).trim() == "yes")
+    };
     let before = lease()?;
     ensure!(!before.is_empty(), "nobody leads");
-    let upgrade = ["upgrade", "rollcall", "rollcall", "--set", "replicas=3,resync=20s"];
-    operate(scene, HOME, &[&upgrade, options].concat())?;
-    assert_eq!(lease()?, before);
-    Ok(())
+    ensure!(!may()?, "it may do already what the upgrade allows");
+    assert_eq!(short_names(scene).await?, json!(["older"]));
+    let told = condition(&scene.get("Database/db").await?, "Ready").cloned();
+    let recorder = Recorder::start(scene, &["Database"]).await?;
+
+    let more = "databases }, { group: example.com, resource: caches }]\nreplicas: 3\nresync: 20s";
+    let file = values(&EVERYTHING.replace("databases }]", more), "upgraded")?;
+    operate(scene, HOME, &["upgrade", "rollcall", "rollcall", "--wait", "--timeout", "100s", "-f", &file])?;
+    assert_eq!(lease()?, before, "an upgrade leaves the lease, and who holds it, alone");
+    assert_eq!(short_names(scene).await?, json!(["rpol"]));
+    let args = words(&container(&deployed(scene)?)["args"]);
+    ensure!(args.contains(&"--resync=20s".to_owned()), "{args:?}");
+    let new = as_deployed(scene, HOME, args, "upgraded").await?;
+    old.terminate()?;
+    ensure!(old.end(Duration::from_secs(20)).await?.success(), "{}", old.tail(40));
+
+    // What only the new rights allow, and only a leader does.
+    ensure!(may()?, "the new right is not granted");
+    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
+    scene.admin.create(&scene.policy_manifest("cache", "Cache", spec)).await?;
+    let cache = scene.create(scene.custom("Cache", "cache")).await?;
+    scene.create(owned_by(&cache, deployment("cached", 1))).await?;
+    scene.until("Cache/cache", says("Ready", "True")).await.with_context(|| new.tail(40))?;
+    ensure!(lease()? != before, "the one that ended leads");
+    let (recording, db) = (recorder.stop().await?, scene.address("Database/db")?);
+    assert_eq!(recording.statuses(&db, "Ready"), ["True"], "{}", recording.transcript(&db, "Ready"));
+    let now = condition(&scene.get("Database/db").await?, "Ready").cloned();
+    let since = |entry: &Option<Value>| entry.as_ref().map(|entry| entry["lastTransitionTime"].clone());
+    assert_eq!(since(&now), since(&told));
+    Ok(new)
 }
 
 /// No kubelet runs what the hook says, so it is run here; afterwards Helm believes that it ran there.
@@ -161,8 +241,14 @@ async fn a_release_comes_works_changes_and_goes_without_a_trace() -> Result<()> 
     let scene = cluster().await?;
     let everything = values(EVERYTHING, "life")?;
     let options = ["--wait", "--timeout", "100s", "-f", &everything];
-    let mut service = comes(&scene, &options).await?;
-    changes(&scene, &options)?;
+    let service = comes(&scene, &older(&scene)?, &options).await?;
+    ensure!(
+        ours(&scene)?.contains("clusterrole"),
+        "what is looked for at the end is here: {}",
+        ours(&scene)?
+    );
+    is_understood(&scene)?;
+    let mut service = changes(&scene, service).await?;
     goes(&scene).await.with_context(|| service.tail(40))?;
     ensure!(condition(&scene.get("Database/db").await?, "Ready").is_none(), "it was written again");
     service.terminate()?;

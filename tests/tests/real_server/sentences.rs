@@ -14,6 +14,7 @@ use serde_json::json;
 use tokio::time::{sleep, timeout};
 
 use super::guides::installed_at;
+use super::releases::ours;
 use super::stories::reader;
 
 #[tokio::test]
@@ -45,6 +46,7 @@ async fn what_the_readme_of_deploy_says_to_type_works() -> Result<()> {
         "parents: [{ group: example.com, resource: databases }]\n",
     )?;
     scene.until("Namespace/rollcall-system", gone()).await?;
+    ensure!(ours(&scene)?.is_empty(), "left behind: {}", ours(&scene)?);
     guide.follow(&scene, "helm install")?;
     guide.is_done()?;
     let sentences = Sentences::of("deploy/README.md")?;

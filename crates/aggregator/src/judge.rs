@@ -119,7 +119,7 @@ fn judge(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time) -> Judged {
         return Judged { answer: Some(say(ParentReason::ChildrenPending, &Tally::default())), again: None };
     }
     if blocked {
-        return in_time(roll, policy, now, say(ParentReason::TemplateFailed, &stand.all), None);
+        return in_time(roll, policy, now, &stand.all, say(ParentReason::TemplateFailed, &stand.all), None);
     }
     match handled(roll, policy, now) {
         Ok(()) => {
@@ -127,7 +127,7 @@ fn judge(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time) -> Judged {
                 roll.proven = now;
             }
         }
-        Err(again) => return pending(roll, policy, now, again),
+        Err(again) => return pending(roll, policy, now, &stand.all, again),
     }
     judge_children(roll, policy, gate, now, &stand)
 }
@@ -169,10 +169,10 @@ fn handled(roll: &Roll, policy: &Policy, now: Time) -> Result<(), Option<Time>> 
     }
 }
 
-fn pending(roll: &Roll, policy: &Policy, now: Time, again: Option<Time>) -> Judged {
+fn pending(roll: &Roll, policy: &Policy, now: Time, all: &Tally, again: Option<Time>) -> Judged {
     let answer = say(ParentReason::ChildrenPending, &Tally::default());
     if again.is_some() {
-        return in_time(roll, policy, now, answer, again);
+        return in_time(roll, policy, now, all, answer, again);
     }
     let silent_at = roll.phase.since + policy.pending;
     let first = policy.deadline.is_none_or(|limit| silent_at < roll.phase.unready + limit);
@@ -184,18 +184,25 @@ fn pending(roll: &Roll, policy: &Policy, now: Time, again: Option<Time>) -> Judg
         };
         return Judged { answer: Some(answer), again: None };
     }
-    in_time(roll, policy, now, answer, Some(silent_at))
+    in_time(roll, policy, now, all, answer, Some(silent_at))
 }
 
 /// The same answer within the policy's deadline; `again` is when it changes for another reason.
-fn in_time(roll: &Roll, policy: &Policy, now: Time, answer: Answer, again: Option<Time>) -> Judged {
+fn in_time(
+    roll: &Roll,
+    policy: &Policy,
+    now: Time,
+    all: &Tally,
+    answer: Answer,
+    again: Option<Time>,
+) -> Judged {
     let Some(limit) = policy.deadline else { return Judged { answer: Some(answer), again } };
     let at = roll.phase.unready + limit;
     if at > now {
         return Judged { answer: Some(answer), again: Some(again.map_or(at, |a| a.min(at))) };
     }
-    let reason = ParentReason::DeadlineExceeded;
-    let answer = Answer { reason, reconciling: false, stalled: true, ..answer };
+    // The same words whether its children are judged already or, after a restart, not yet.
+    let answer = Answer { reconciling: false, stalled: true, ..say(ParentReason::DeadlineExceeded, all) };
     Judged { answer: Some(answer), again: again.filter(|again| *again > now) }
 }
 
@@ -232,7 +239,7 @@ fn judge_children(roll: &mut Roll, policy: &Policy, gate: Gate, now: Time, stand
     if reason == ParentReason::ChildrenSuspended {
         return Judged { answer: Some(answer), again };
     }
-    in_time(roll, policy, now, answer, again)
+    in_time(roll, policy, now, &stand.all, answer, again)
 }
 
 fn blind(state: KindState, critical: &Tally) -> Judged {

@@ -28,6 +28,10 @@ pub(crate) struct Phase {
     pub(crate) handled: bool,
     /// The last answer was that all is well.
     well: bool,
+    /// Since when it has not been so, at the earliest.
+    unready: i64,
+    /// At the latest.
+    down: i64,
     /// Since when the children have been well, where they are.
     well_since: Option<i64>,
     /// Since when the answer is another one than that of the naive judge.
@@ -108,6 +112,11 @@ impl Sim {
                 |r: ParentReason| matches!(r, ParentReason::ChildrenPending | ParentReason::OperatorSilent);
             let known = self.watch.phases.get(&key).copied();
             let well = entry_of(policy, parent).is_some_and(|s| s.status == "True");
+            let unready = said.map_or(self.now, |said| match said.reason {
+                ParentReason::DeadlineExceeded | ParentReason::OperatorSilent => 0,
+                _ if said.status == "False" => said.since.min(self.now),
+                _ => self.now,
+            });
             let phase = Phase {
                 generation: parent.generation,
                 since: said.filter(|s| undecided(s.reason)).map_or(self.now, |s| s.since.min(self.now)),
@@ -115,6 +124,8 @@ impl Sim {
                 appeared: known.map_or(0, |p| p.appeared),
                 handled: said.is_some_and(|s| !undecided(s.reason)),
                 well: known.map_or(well, |p| p.well),
+                unready,
+                down: unready,
                 well_since: None,
                 differs: None,
             };
@@ -232,18 +243,34 @@ impl Sim {
         let answer = id.and_then(|id| self.core.engine.answer(id, policy.id));
         let sum = self.naive(policy, parent, things);
         let said = answer.map(|a| a.reason);
+        let key = (policy.id, parent.uid.clone());
+        let (unready, down) =
+            self.watch.phases.get(&key).map_or((self.now, self.now), |p| (p.unready, p.down));
+        let due = |since: i64| policy.deadline.map(|limit| since + limit.as_millis() as i64);
+        if said == Some(ParentReason::DeadlineExceeded) && due(unready).is_none_or(|due| self.now < due) {
+            let name = format!("{}/{}", parent.namespace, parent.name);
+            self.fail("answers follow what was shown", format_args!("{name}: its deadline is not over"));
+        }
+        let suspended = sum.reason == Some(ParentReason::ChildrenSuspended);
         let agrees = match said {
             None => false,
+            Some(ParentReason::DeadlineExceeded) => {
+                parent.deleted.is_none()
+                    && !suspended
+                    && (sum.reason.is_some() || parent.mark != Mark::Handled)
+            }
             Some(ParentReason::Terminating) => parent.deleted.is_some(),
             Some(reason) if is_judged(reason) => {
                 let well = matches!(reason, ParentReason::AllChildrenReady | ParentReason::ChildrenSettling);
-                parent.deleted.is_none()
+                let late = !well && !suspended && due(down).is_some_and(|due| due + BEHIND < self.now);
+                !late
+                    && parent.deleted.is_none()
                     && parent.mark != Mark::NotYet
                     && sum.reason == (!well).then_some(reason)
             }
             Some(_) => parent.deleted.is_none(),
         };
-        let (now, key) = (self.now, (policy.id, parent.uid.clone()));
+        let now = self.now;
         self.mature(policy, parent);
         let Some(phase) = self.watch.phases.get_mut(&key) else { return };
         if sum.reason.is_some() {
@@ -253,7 +280,9 @@ impl Sim {
         }
         phase.differs = if agrees { None } else { Some(phase.differs.unwrap_or(now)) };
         let well = said == Some(ParentReason::AllChildrenReady);
-        let turned = well && !std::mem::replace(&mut phase.well, well);
+        phase.down = if phase.well && !well { now } else { phase.down };
+        phase.unready = if well { now } else { phase.unready };
+        let turned = !std::mem::replace(&mut phase.well, well) && well;
         let phase = *phase;
         if phase.differs.is_some_and(|since| since + BEHIND < now) {
             let (namespace, name) = (&parent.namespace, &parent.name);

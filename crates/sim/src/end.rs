@@ -33,6 +33,9 @@ impl Oracle<'_> {
             // By now every limit is over.
             (None, Mark::NotYet) => (ParentReason::OperatorSilent, true),
             _ => match sum.reason {
+                Some(reason) if policy.deadline.is_some() && reason != ParentReason::ChildrenSuspended => {
+                    (ParentReason::DeadlineExceeded, true)
+                }
                 Some(ParentReason::ChildrenMissing) => (ParentReason::ChildrenMissing, true),
                 Some(reason) => (reason, sum.stalled),
                 None => (ParentReason::AllChildrenReady, false),

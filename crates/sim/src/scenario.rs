@@ -65,6 +65,8 @@ pub(crate) struct PolicyDef {
     pub(crate) settle: Duration,
     pub(crate) hold: Duration,
     pub(crate) limits: Limits,
+    /// Longer than `limits.pending`.
+    pub(crate) deadline: Option<Duration>,
 }
 
 /// Everything that is the same for the whole run of a seed.
@@ -131,6 +133,7 @@ impl Scenario {
 
     fn add(&mut self, dice: &mut Dice, parent: usize, condition: &'static str, groups: Vec<GroupDef>) {
         let seconds = |n: i64| Duration::from_secs(n as u64);
+        let pending = dice.between(20, 70);
         let policy = PolicyDef {
             id: PolicyId(self.policies.len() as u16 + 1),
             parent,
@@ -140,10 +143,8 @@ impl Scenario {
             debounce: Debounce { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
             settle: Duration::from_millis(dice.between(500, 5_000) as u64),
             hold: if dice.chance(25) { seconds(dice.between(1, 4)) } else { Duration::ZERO },
-            limits: Limits {
-                pending: seconds(dice.between(20, 70)),
-                terminating: seconds(dice.between(15, 60)),
-            },
+            limits: Limits { pending: seconds(pending), terminating: seconds(dice.between(15, 60)) },
+            deadline: (pending % 3 == 0).then(|| seconds(pending + 10)),
         };
         self.policies.push(policy);
     }
@@ -284,7 +285,7 @@ impl PolicyDef {
             settle: if sabotage == Some(Sabotage::NoSettle) { Duration::ZERO } else { self.settle },
             hold: self.hold,
             pending: self.limits.pending,
-            deadline: None,
+            deadline: self.deadline,
             shadow: false,
             names: self.groups.iter().any(|g| g.named.is_some()),
         };

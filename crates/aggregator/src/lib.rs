@@ -12,6 +12,7 @@ mod engine;
 mod graph;
 mod judge;
 mod roll;
+mod standing;
 mod types;
 
 pub use delivery::{Decision, Outcome};

@@ -4,8 +4,8 @@ use readiness::Level;
 use readiness::rollup::{ParentReason, Tally, Weight};
 
 use super::Engine;
-use crate::judge::has_name;
 use crate::roll::Roll;
+use crate::standing::has_name;
 use crate::types::{Answer, KindId, ObjectId, PolicyId, Role};
 
 /// A child that is not ready.

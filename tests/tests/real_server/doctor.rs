@@ -2,12 +2,13 @@
 
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use acceptance::control_plane::{ControlPlane, Parts};
 use acceptance::crd::Crd;
 use acceptance::kopf::Kopf;
 use acceptance::objects::{deployment, job, owned_by};
-use acceptance::scene::Scene;
+use acceptance::scene::{PATIENCE, Scene};
 use acceptance::wish::{Wish, says};
 use anyhow::{Context, Result};
 use http::Method;
@@ -231,8 +232,10 @@ def delete(**_):
 async fn an_operator_in_kopf_before_1_44_is_told_from_a_current_one_by_what_it_leaves() -> Result<()> {
     let scene = Scene::set("doctor-kopf").await?;
     let mut operators = Vec::new();
-    for (kind, kopf) in [("Aged", Kopf::Before144), ("Fresh", Kopf::Current)] {
-        scene.crd(&Crd::new(kind).shapeless()).await?;
+    // The third is as old as the first, and what it keeps in the status the server drops.
+    for (kind, kopf) in [("Aged", Kopf::Before144), ("Fresh", Kopf::Current), ("Pruned", Kopf::Before144)] {
+        let crd = Crd::new(kind);
+        scene.crd(&if kind == "Pruned" { crd.pruning() } else { crd.shapeless() }).await?;
         let script = OPERATOR.replace("KIND", &kind.to_lowercase());
         let operator = scene.script(kind, kopf, &script, &[])?;
         scene.create(scene.custom(kind, "one")).await?;
@@ -244,17 +247,34 @@ async fn an_operator_in_kopf_before_1_44_is_told_from_a_current_one_by_what_it_l
             annotations["kopf.zalando.org/last-handled-configuration"].is_string()
         })
     };
-    for kind in ["Aged", "Fresh"] {
+    let kinds = ["Aged", "Fresh", "Pruned"];
+    for kind in kinds {
         scene.until(&format!("{kind}/one"), handled()).await?;
     }
-    let policies = ["Aged", "Fresh"].map(|kind| scene.policy_manifest(&kind.to_lowercase(), kind, json!({})));
+    // An Event is posted beside the work, not before it.
+    posted(&scene, "Pruned").await?;
+    let policies = kinds.map(|kind| scene.policy_manifest(&kind.to_lowercase(), kind, json!({})));
     let (_, found) = findings(&scene, &policies, &[]).await?;
     let about_kopf: Vec<&Value> = found.iter().filter(|finding| finding["check"] == "kopf").collect();
-    assert_eq!(about_kopf.len(), 1, "{about_kopf:#?}");
+    assert_eq!(about_kopf.len(), 2, "{about_kopf:#?}");
+    let hint: Expected<'_> = ("kopf", "info", "Pruned.", "is posted as Events");
+    assert!(find(&found, &hint).is_some(), "{about_kopf:#?}");
     // At rest, with all handlers done.
     let aged: Expected<'_> = ("kopf", "warning", "Aged.", "only Kopf before 1.44 writes it (last at 2");
     assert!(find(&found, &aged).is_some(), "{about_kopf:#?}");
     Ok(())
+}
+
+/// Waits until its operator has posted a line of its log.
+async fn posted(scene: &Scene, kind: &str) -> Result<()> {
+    let query = format!("fieldSelector=reason%3DLogging%2CinvolvedObject.kind%3D{kind}&limit=1");
+    let there = async {
+        while scene.admin.list(&scene.kind("Event"), &scene.name, &query).await?.0.is_empty() {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(PATIENCE, there).await.with_context(|| format!("no Event about a {kind}"))?
 }
 
 /// It looks at every event until it is let go on, and wants its finalizer on what it looks at.

@@ -2,6 +2,7 @@
 
 mod checks;
 mod finding;
+mod logged;
 mod seen;
 mod world;
 

@@ -9,6 +9,7 @@ use readiness::Time;
 use serde_json::{Value, json};
 use watcher::{ApiKind, Cause, LookError, look, look_all, look_head, look_heads, resolve};
 
+use super::logged::{self, Logged};
 use super::seen::Seen;
 use crate::text::say;
 
@@ -44,6 +45,8 @@ pub(super) struct World {
     pub(super) denied: Vec<String>,
     /// Whose rights were asked about.
     pub(super) subject: String,
+    /// Kinds about which Kopf posts what it logs.
+    pub(super) logged: Logged,
     /// What could not be read, and why.
     pub(super) unread: BTreeMap<String, String>,
 }
@@ -132,6 +135,10 @@ impl Reader {
             say("nothing could be listed");
         }
         self.owners(&known).await;
+        match logged::read(&self.client, self.namespace.as_deref()).await {
+            Ok(logged) => self.world.logged = logged,
+            Err(why) => _ = self.world.unread.insert("Event".to_owned(), why),
+        }
         self.rights(subject).await;
         self.world
     }
@@ -183,11 +190,7 @@ impl Reader {
             }
             Err(error) => {
                 let what = "CustomResourceDefinition.apiextensions.k8s.io".to_owned();
-                let why = match error {
-                    kube::Error::Api(status) if status.code == 403 => "you may not list it".to_owned(),
-                    error => error.to_string(),
-                };
-                self.world.unread.insert(what, why);
+                self.world.unread.insert(what, why(error));
             }
         }
     }
@@ -276,6 +279,14 @@ impl Reader {
                 }
             }
         }
+    }
+}
+
+/// Why a list was not given.
+pub(super) fn why(error: kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.code == 403 => "you may not list it".to_owned(),
+        error => error.to_string(),
     }
 }
 

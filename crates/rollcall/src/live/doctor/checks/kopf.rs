@@ -3,7 +3,8 @@
 //! Up to 1.43 Kopf patched the whole list of finalizers by a merge patch; since 1.44.0 it patches its own (kopf#1252). Its
 //! version is nowhere in the cluster, and both call themselves `kopf` in managedFields, which tell a list that was replaced from
 //! an entry that was added in no way. But only up to 1.43 does it keep its progress in the status as well (kopf#1259), and leaves
-//! an empty one behind; and only an old list brings back what somebody else had taken off.
+//! an empty one behind; and only an old list brings back what somebody else had taken off. Where a CRD prunes that, or the
+//! progress is kept in annotations alone, there is a hint in Events, as long as the server keeps these ([`super::super::logged`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,7 +23,23 @@ const MARK: &str = "/last-handled-configuration";
 
 pub(super) fn check(world: &World) -> Vec<Finding> {
     let returned = world.objects.iter().flat_map(returned);
-    returned.chain(world.objects.iter().filter_map(shared)).chain(old(world)).chain(alike(world)).collect()
+    let told = returned.chain(world.objects.iter().filter_map(shared)).chain(old(world));
+    told.chain(logging(world)).chain(alike(world)).collect()
+}
+
+/// What an old one does unless it is told not to, and a new one only if it is told to: no more than a hint, but the only
+/// one where nothing is kept in the status.
+fn logging(world: &World) -> Vec<Finding> {
+    let known = |kind: &(String, String)| {
+        world.objects.iter().any(|seen| seen.kopf_progress.is_some() && seen.is(&kind.0, &kind.1))
+    };
+    let told = world.logged.iter().filter(|(kind, _)| !known(kind)).map(|((group, kind), object)| {
+        let dot = if group.is_empty() { "" } else { "." };
+        Finding::new(Severity::Info, NAME, format!("{kind}{dot}{group}"))
+            .because(format!("what its operator logs is posted as Events, as about {object}: Kopf before 1.44 does that by itself, a newer one where settings.posting.loggers says so"))
+            .fix("look at the version in its image; before 1.44 it replaces the whole list of finalizers")
+    });
+    told.collect()
 }
 
 /// An operator of 1.43 or before, by kind: one finding for all its objects.
@@ -124,6 +141,19 @@ mod tests {
         // Its own, by default or by its settings.
         for own in [FINALIZER, "team.example.com/guard"] {
             assert_eq!(held(own), [], "{own}");
+        }
+    }
+
+    #[test]
+    fn what_is_logged_as_events_is_a_hint_where_nothing_surer_is_known() {
+        let kind = ("example.com".to_owned(), "Database".to_owned());
+        let progress = json!({ "kopf": { "progress": {} } });
+        for (status, expected) in
+            [(json!({}), "info Database.example.com"), (progress, "warning Database.example.com")]
+        {
+            let mut world = world(&[object("Database", "db", &json!({}), &status)]);
+            world.logged.insert(kind.clone(), "Database shop/db".to_owned());
+            assert_eq!(told(&check(&world)), [expected]);
         }
     }
 

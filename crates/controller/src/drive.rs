@@ -22,7 +22,7 @@ use crate::lease::Mandate;
 use crate::metrics::Metrics;
 use crate::page::Ask;
 use crate::policies::Plan;
-use crate::snapshot::{Since, Snapshot};
+use crate::snapshot::{Since, Snapshot, Story};
 use crate::transitions::Transitions;
 use crate::writer::Settled;
 
@@ -335,7 +335,8 @@ impl Drive {
         let snapshot = Snapshot::take(&self.core, self.plan.as_deref(), &self.health, &mut self.since, now);
         self.tell_fights(&snapshot.fights);
         self.metrics.clock_offset(self.clock.ahead());
-        self.metrics.gathered(&snapshot, self.core.engine.take_counts());
+        let counts = self.core.engine.take_counts();
+        self.metrics.gathered(&snapshot, counts, |parent| Story::of(&self.core, parent, now));
         self.wires.snapshot.send_replace(Arc::new(snapshot));
     }
 }

@@ -9,11 +9,13 @@ use readiness::rollup::{ParentReason, Status, Tally};
 use rustc_hash::FxHashMap;
 use watcher::status::ParentStatus;
 
-use crate::core::{Core, Health};
+use crate::core::{Core, Health, Worst};
 use crate::policies::Plan;
 
 /// So many fights are told of one by one.
 const FIGHTS: usize = 1_024;
+/// So many parents are named of each sort of fight.
+const NAMED: usize = 100;
 
 /// One policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,6 +72,36 @@ pub(crate) struct NotReady {
     pub(crate) since: Time,
 }
 
+/// More of a parent that is not ready.
+#[derive(Clone, Debug)]
+pub(crate) struct Story {
+    /// What holds it back most.
+    pub(crate) cause: Worst,
+    /// How its children stand, optional ones included.
+    pub(crate) children: Tally,
+}
+
+impl Story {
+    /// The story of this one.
+    pub(crate) fn of(core: &Core, parent: &NotReady, now: Time) -> Story {
+        Story {
+            cause: core.worst(parent.parent, parent.id, parent.reason, now),
+            children: core.family(parent.parent, parent.id),
+        }
+    }
+}
+
+/// A parent, as people call it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ParentName {
+    /// Its policy.
+    pub(crate) policy: String,
+    /// Its namespace.
+    pub(crate) namespace: String,
+    /// Its name.
+    pub(crate) name: String,
+}
+
 /// Everything.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Snapshot {
@@ -81,6 +113,10 @@ pub(crate) struct Snapshot {
     pub(crate) unready: Vec<NotReady>,
     /// Parents on which somebody keeps overwriting what is written.
     pub(crate) fights: BTreeSet<ObjectId>,
+    /// Some of these by name.
+    pub(crate) yielding: Vec<ParentName>,
+    /// Some of the parents of which a finalizer, or one of a child's, is taken off and put back again and again.
+    pub(crate) flapping: Vec<ParentName>,
     /// The loop has heard of a plan.
     pub(crate) planned: bool,
     /// Every kind of it that exists was listed.
@@ -137,6 +173,9 @@ impl Snapshot {
             if roll.yielding && snapshot.fights.len() < FIGHTS {
                 snapshot.fights.insert(roll.parent);
             }
+            if roll.yielding && snapshot.yielding.len() < NAMED {
+                snapshot.yielding.extend(named(core, plan, roll.parent, roll.policy));
+            }
             let known = before.get(&(roll.parent, roll.policy)).copied();
             if let Some(unready) = count(numbers, core, &roll, &words.name, known.unwrap_or(now)) {
                 since.0.insert((roll.parent, roll.policy), unready.since);
@@ -151,11 +190,24 @@ impl Snapshot {
                 *sum = sum.plus(&tally);
             }
         }
+        let flapping = core.flapping(NAMED);
+        snapshot
+            .flapping
+            .extend(flapping.into_iter().filter_map(|(id, policy)| named(core, plan, id, policy)));
         snapshot.rows = core.reflector.len() as u64;
         snapshot.asked = core.reflector.asked();
         (snapshot.passed, snapshot.debounced) = (core.engine.unready(), core.engine.debounced());
         snapshot
     }
+}
+
+fn named(core: &Core, plan: &Plan, parent: ObjectId, policy: PolicyId) -> Option<ParentName> {
+    let (_, words) = plan.policies.get(&policy)?;
+    core.reflector.read(parent, |row| ParentName {
+        policy: words.name.clone(),
+        namespace: row.namespace.to_string(),
+        name: row.name.to_string(),
+    })
 }
 
 /// Who else writes conditions; empty where nobody says so.

@@ -190,12 +190,21 @@ impl Reason {
         }
     }
 
-    /// The CamelCase token of JSON output, logs and metrics: from a closed set, except for [`Reason::Custom`].
+    /// The CamelCase token of JSON output and logs: from a closed set, except for [`Reason::Custom`].
     pub fn token(&self) -> &str {
         match self {
-            Reason::Count(counted, ..) => counted.token(),
             Reason::Custom(custom) => &custom.token,
             Reason::Below(below) => below.cause.token(),
+            closed => closed.label(),
+        }
+    }
+
+    /// The same for metrics, where the set has to be closed: whatever a user's own rule says is `Custom`.
+    pub fn label(&self) -> &'static str {
+        match self {
+            Reason::Count(counted, ..) => counted.token(),
+            Reason::Custom(_) => "Custom",
+            Reason::Below(below) => below.cause.label(),
             Reason::RuleLimit(_) => "RuleLimit",
             Reason::RuleFailed(_) => "RuleFailed",
             Reason::ReplicaFailure(_) => "ReplicaFailure",

@@ -50,6 +50,8 @@ async fn told(scene: &Scene, running: &Rollcall, place: &str, words: &str) -> Re
     let parent = scene.until(place, mentions("Ready", words)).await?;
     running.until_metric("rollcall_finalizer_flaps_total", &[], |times| times >= 2.0).await?;
     let address = scene.address(place)?;
+    let named = format!("name=\"{}\"", address.name);
+    running.until_metric("rollcall_parent_finalizers_flapping_info", &[&named], |one| one > 0.0).await?;
     let event = async || {
         let (events, _) = scene.admin.list(&scene.kind("Event"), &scene.name, "").await?;
         let of_it =

@@ -75,6 +75,7 @@ fn second_of_day(time: &Value) -> Result<i64> {
 
 async fn yields(scene: &Scene, running: &Rollcall, manager: &str) -> Result<()> {
     running.until_metric("rollcall_parents_yielding", &[], |parents| parents > 0.0).await?;
+    running.until_metric("rollcall_parent_yielding_info", &["name=\"db\""], |one| one > 0.0).await?;
     let policy = policy_address(scene, "db")?;
     let named = because("Ready", "Yielding").and(mentions("Ready", manager));
     let said = scene.until_at(&policy, &named).await?;

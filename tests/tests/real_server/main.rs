@@ -50,3 +50,4 @@ mod shapes;
 mod stage;
 mod stories;
 mod stuck;
+mod verdicts;

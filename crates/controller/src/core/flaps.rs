@@ -213,6 +213,17 @@ impl Core {
         std::mem::take(&mut self.flaps.counts)
     }
 
+    /// Parents of whose finalizers, or of whose children's, something is said now, at most so many, and under which policy.
+    pub fn flapping(&self, most: usize) -> BTreeSet<(ObjectId, PolicyId)> {
+        let mut parents = BTreeSet::new();
+        for id in &self.flaps.said {
+            let own = self.engine.policies_of(*id).map(|policy| (*id, policy));
+            let room = most - parents.len();
+            parents.extend(own.chain(self.engine.owners(*id)).take(room));
+        }
+        parents
+    }
+
     /// Parents of whose finalizers, or of whose children's, something is said for the first time, with what is said.
     pub fn take_flap_news(&mut self) -> Vec<(ObjectId, String)> {
         let mut news = BTreeMap::new();

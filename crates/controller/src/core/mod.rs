@@ -16,6 +16,7 @@ mod transition;
 mod tree;
 mod words;
 mod world;
+mod worst;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,6 +38,7 @@ pub use transition::{Culprit, Place, Transition};
 pub use tree::{Ages, TreeNode};
 pub use words::{GroupWords, PolicyWords};
 pub use world::{GroupNow, Standing, Words, World};
+pub use worst::Worst;
 
 /// The engine, the reflector that it is fed from, and the names of things.
 pub struct Core {

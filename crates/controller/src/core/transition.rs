@@ -115,7 +115,7 @@ mod written {
 }
 
 /// Children are why it says so, and its message names them.
-const fn names_children(reason: ParentReason) -> bool {
+pub(super) const fn names_children(reason: ParentReason) -> bool {
     matches!(
         reason,
         ParentReason::ChildrenProgressing

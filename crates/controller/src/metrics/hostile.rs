@@ -6,8 +6,9 @@ use readiness::{Level, Time};
 use watcher::Cause;
 
 use super::Metrics;
+use crate::core::Worst;
 use crate::kinds::News;
-use crate::snapshot::{NotReady, PolicyNumbers, Snapshot};
+use crate::snapshot::{NotReady, ParentName, PolicyNumbers, Snapshot, Story};
 
 /// So many policies.
 pub(super) const POLICIES: usize = 20;
@@ -68,7 +69,26 @@ pub(super) fn hostile(parents: usize) -> Snapshot {
     snapshot.unready = (0..parents)
         .map(|at| not_ready(at, &format!("db-{at}\"}} 1\n\\{{"), reasons[at % reasons.len()]))
         .collect();
+    let named = |at: usize| ParentName {
+        policy: format!("policy-{}", at % POLICIES),
+        namespace: "a".to_owned(),
+        name: format!("{at}\"\\\n}}"),
+    };
+    // So many are told of each.
+    snapshot.yielding = (0..100.min(parents)).map(named).collect();
+    snapshot.flapping.clone_from(&snapshot.yielding);
     snapshot
+}
+
+/// What is told of each: a cause with a name of its own that is far too long, and children that stand in all ways.
+pub(super) fn story(parent: &NotReady) -> Story {
+    let mut children = Tally::default();
+    for level in Level::ALL {
+        children.add(Weight { level, terminal: false });
+    }
+    let child = format!("web-{}\"}} 1\n\\{{{}", parent.parent.0, "é".repeat(500));
+    let kind = "Deployment.apps".to_owned();
+    Story { cause: Worst { kind, child, level: Level::Failed, reason: "Custom" }, children }
 }
 
 /// The numbers of a service that met all of that.
@@ -92,7 +112,7 @@ impl Hostile {
 
     /// What the loop does of it, once a while.
     pub fn gather(&self) {
-        self.metrics.gathered(&self.snapshot, Counts::default());
+        self.metrics.gathered(&self.snapshot, Counts::default(), story);
     }
 
     /// What a scrape is answered.

@@ -6,6 +6,7 @@
 #[cfg(feature = "fixtures")]
 pub(crate) mod hostile;
 mod make;
+mod named;
 mod process;
 mod shown;
 mod table;
@@ -21,6 +22,7 @@ use prometheus::{
 };
 use readiness::Time;
 
+use named::Named;
 use shown::Shown;
 
 /// What the task that keeps the history counts.
@@ -42,9 +44,7 @@ pub(crate) struct Metrics {
     parents: IntGaugeVec,
     children: IntGaugeVec,
     stuck: IntGaugeVec,
-    not_ready_since: GaugeVec,
-    not_ready_info: IntGaugeVec,
-    not_exported: IntGauge,
+    named: Named,
     transitions: IntCounterVec,
     /// Transitions that one of those who are told of them could not keep, by whom.
     pub(crate) dropped: IntCounterVec,
@@ -86,7 +86,6 @@ pub(crate) struct Metrics {
     rule_calls: IntCounter,
     leader: IntGauge,
     clock_offset: Gauge,
-    export: usize,
     shown: Mutex<Shown>,
 }
 

@@ -1,4 +1,4 @@
-//! Which series there are of what comes and goes: policies, kinds, and parents that are not ready.
+//! Which series there are of what comes and goes: policies and kinds.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
@@ -10,8 +10,7 @@ use readiness::rollup::Status;
 use watcher::Cause;
 
 use super::make::Series;
-use super::{Metrics, OUTCOMES, seconds};
-use crate::snapshot::NotReady;
+use super::{Metrics, OUTCOMES};
 
 /// The kind whose durations are there from the start; those of others once one of them has ended.
 const JOB: &str = "Job.batch";
@@ -27,8 +26,6 @@ pub(super) struct Shown {
     kinds: BTreeSet<String>,
     /// What policies are called.
     names: BTreeMap<PolicyId, String>,
-    /// Parents that are not ready: policy, namespace, name; and these with verdict and reason.
-    unready: (BTreeSet<[String; 3]>, BTreeSet<[String; 5]>),
 }
 
 impl Metrics {
@@ -117,34 +114,5 @@ impl Metrics {
         for name in policies.iter().filter_map(|id| shown.names.get(id)) {
             self.child_duration.with_label_values(&[name, kind]).observe(took.as_secs_f64());
         }
-    }
-
-    /// Those that have not been ready for longest have series of their own. A series is taken away only after its
-    /// successor is there: a scrape in between that saw neither would reset an alert.
-    pub(super) fn gathered_unready(&self, unready: &[NotReady]) {
-        let mut worst: Vec<&NotReady> = unready.iter().collect();
-        if worst.len() > self.export {
-            worst.select_nth_unstable_by_key(self.export, |p| (p.since, p.parent));
-            worst.truncate(self.export);
-        }
-        let (mut names, mut infos) = (BTreeSet::new(), BTreeSet::new());
-        for NotReady { policy, namespace, name, reason, since, .. } in worst {
-            let name = [policy, namespace, name].map(String::clone);
-            let [policy, namespace, own] = name.clone();
-            let info = [policy, namespace, own, reason.level().word().to_owned(), reason.word().to_owned()];
-            self.not_ready_info.with_label_values(&info).set(1);
-            self.not_ready_since.with_label_values(&name).set(seconds(*since));
-            names.insert(name);
-            infos.insert(info);
-        }
-        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
-        for labels in shown.unready.0.difference(&names) {
-            _ = self.not_ready_since.remove_label_values(labels);
-        }
-        for labels in shown.unready.1.difference(&infos) {
-            _ = self.not_ready_info.remove_label_values(labels);
-        }
-        shown.unready = (names, infos);
-        self.not_exported.set(unready.len().saturating_sub(self.export) as i64);
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use prometheus::Registry;
 
 use super::make::Make;
+use super::named::Named;
 use super::{Meters, Metrics};
 
 /// How an attempt to put a batch of the history away may end.
@@ -38,20 +39,7 @@ impl Metrics {
                 "Children that are pending or terminating beyond their limit.",
                 &["policy", "kind"],
             )?,
-            not_ready_since: make.times(
-                "parent_not_ready_since_timestamp_seconds",
-                "Since when a parent has not been ready, whatever it said meanwhile.",
-                &["policy", "namespace", "name"],
-            )?,
-            not_ready_info: make.gauges(
-                "parent_not_ready_info",
-                "1 for each parent that is not ready, with its verdict and reason.",
-                &["policy", "namespace", "name", "verdict", "reason"],
-            )?,
-            not_exported: make.gauge(
-                "parents_not_exported",
-                "Parents that are not ready but have no series of their own.",
-            )?,
+            named: Named::new(&make, export)?,
             transitions: make.counters(
                 "transitions_total",
                 "Conditions written, by the status they turned to.",
@@ -183,7 +171,6 @@ impl Metrics {
             rule_calls: make.counter("rule_evaluations_total", "How often rules of policies were asked.")?,
             rows: make.gauge("reflector_objects", "Objects held in memory.")?,
             registry,
-            export,
             shown: Mutex::default(),
         };
         Make(&metrics.registry)

@@ -1,15 +1,17 @@
 use std::time::{Duration, Instant};
 
 use aggregator::{Counts, KindState, ObjectId, Outcome, PolicyId};
-use readiness::rollup::{ParentReason, Status};
+use readiness::Level;
+use readiness::rollup::{ParentReason, Status, Tally, Weight};
 use watcher::Cause;
 
-use super::hostile::{Hostile, POLICIES, hostile, names, not_ready, planned};
+use super::hostile::{Hostile, POLICIES, hostile, names, not_ready, planned, story};
 use super::table::{BATCH_OUTCOMES, ENDED, READY, WRITE};
 use super::*;
+use crate::core::Worst;
 use crate::kinds::News;
 use crate::policies::Plan;
-use crate::snapshot::{NotReady, Snapshot};
+use crate::snapshot::{NotReady, Snapshot, Story};
 use crate::writer::Settled;
 
 fn series(text: &str) -> Vec<&str> {
@@ -34,9 +36,15 @@ fn a_hundred_thousand_hostile_parents_are_few_series() {
     assert!(series(&text).len() <= 5_000, "{}", series(&text).len());
     assert_eq!(of(&text, "rollcall_parent_not_ready_info").len(), 500);
     assert_eq!(of(&text, "rollcall_parent_not_ready_since_timestamp_seconds").len(), 500);
+    assert_eq!(of(&text, "rollcall_parent_not_ready_cause_info").len(), 500);
+    assert_eq!(of(&text, "rollcall_parent_not_ready_children").len(), 8 * 100);
+    assert_eq!(of(&text, "rollcall_parent_yielding_info").len(), 100);
+    assert_eq!(of(&text, "rollcall_parent_finalizers_flapping_info").len(), 100);
     assert_eq!(of(&text, "rollcall_parents_not_exported"), ["rollcall_parents_not_exported 99500"]);
-    let oldest = "name=\"db-0\\\"} 1\\n\\\\{\"";
+    // The first that failed: `AllChildrenReady` is not among what they say.
+    let oldest = "name=\"db-4\\\"} 1\\n\\\\{\"";
     assert!(of(&text, "rollcall_parent_not_ready_info").iter().any(|line| line.contains(oldest)), "{text}");
+    assert!(series(&text).iter().all(|line| line.len() < 1_024), "a label is as long as somebody liked");
     for line in series(&text) {
         let value = line.rsplit_once(' ').unwrap().1;
         assert!(value.parse::<f64>().is_ok(), "a name broke out of its label: {line:?}");
@@ -47,11 +55,11 @@ fn a_hundred_thousand_hostile_parents_are_few_series() {
 fn the_number_of_series_does_not_depend_on_how_many_parents_there_are() {
     let count = |parents| {
         let metrics = planned(POLICIES);
-        metrics.gathered(&hostile(parents), Counts::default());
+        metrics.gathered(&hostile(parents), Counts::default(), story);
         series(&metrics.text()).len()
     };
     assert_eq!(count(1_000), count(2_000));
-    assert_eq!(count(100), count(500) - 2 * 400);
+    assert_eq!(count(100), count(500) - 3 * 400);
 }
 
 #[test]
@@ -100,6 +108,8 @@ fn every_series_exists_at_zero_from_the_start() {
         ("rollcall_transitions_dropped_total", 3),
         ("rollcall_page_streams", 1),
         ("rollcall_page_streams_dropped_total", 1),
+        ("rollcall_events_total", crate::events::OUTCOMES.len()),
+        ("rollcall_outcomes_dropped_total", 1),
     ] {
         let found = of(&text, metric);
         assert_eq!(found.len(), count, "{metric}");
@@ -112,7 +122,7 @@ fn what_rules_of_policies_take_adds_up() {
     let metrics = planned(1);
     for (times, milliseconds) in [(3, 250), (3, 250), (5, 1_000)] {
         let asked = (times, Duration::from_millis(milliseconds));
-        metrics.gathered(&Snapshot { asked, ..Snapshot::default() }, Counts::default());
+        metrics.gathered(&Snapshot { asked, ..Snapshot::default() }, Counts::default(), story);
     }
     let text = metrics.text();
     assert_eq!(of(&text, "rollcall_rule_evaluations_total"), ["rollcall_rule_evaluations_total 5"]);
@@ -122,7 +132,7 @@ fn what_rules_of_policies_take_adds_up() {
 #[test]
 fn what_is_planned_no_more_has_no_series() {
     let metrics = planned(POLICIES);
-    metrics.gathered(&hostile(10), Counts::default());
+    metrics.gathered(&hostile(10), Counts::default(), story);
     metrics.kind_state("Pod", KindState::Stale);
     metrics.named([(PolicyId(0), "policy-0".to_owned()), (PolicyId(1), "policy-1".to_owned())].into());
     let both = [PolicyId(0), PolicyId(1), PolicyId(9)].into();
@@ -132,7 +142,7 @@ fn what_is_planned_no_more_has_no_series() {
     assert_eq!(slow.filter(|l| l.contains("le=\"300\"") && l.ends_with(" 1")).count(), 2, "{text}");
     metrics.news("Pod", &News::Alive, Time(5));
     metrics.planned([("policy-1".to_owned(), names(&["Job.batch"]))].into(), names(&["Job.batch"]));
-    metrics.gathered(&Snapshot::default(), Counts::default());
+    metrics.gathered(&Snapshot::default(), Counts::default(), story);
     let text = metrics.text();
     for gone in ["policy=\"policy-0\"", "kind=\"Pod\"", "kind=\"Deployment.apps\"", "name="] {
         assert!(!text.contains(gone), "{gone} in\n{text}");
@@ -146,7 +156,7 @@ fn a_verdict_that_changes_moves_the_words_and_not_the_moment() {
     let mut unready = not_ready(0, "db", ParentReason::ChildrenProgressing);
     let show = |unready: &NotReady| {
         let snapshot = Snapshot { unready: vec![unready.clone()], ..Snapshot::default() };
-        metrics.gathered(&snapshot, Counts::default());
+        metrics.gathered(&snapshot, Counts::default(), story);
         metrics.text()
     };
     let before = show(&unready);
@@ -157,6 +167,58 @@ fn a_verdict_that_changes_moves_the_words_and_not_the_moment() {
     assert!(of(&before, "rollcall_parent_not_ready_info")[0].contains("verdict=\"Progressing\""));
     let [info] = of(&after, "rollcall_parent_not_ready_info")[..] else { panic!("{after}") };
     assert!(info.contains("reason=\"ChildrenFailed\"") && info.contains("verdict=\"Failed\""), "{info}");
+}
+
+#[test]
+fn a_cause_that_changes_and_children_that_move_leave_nothing_behind() {
+    let metrics = planned(1);
+    let unready = vec![not_ready(0, "db", ParentReason::ChildrenFailed)];
+    let snapshot = Snapshot { unready, ..Snapshot::default() };
+    let show = |child: &str, levels: &[Level]| {
+        metrics.gathered(&snapshot, Counts::default(), |_| {
+            let mut children = Tally::default();
+            for level in levels {
+                children.add(Weight { level: *level, terminal: false });
+            }
+            let kind = "Job.batch".to_owned();
+            let cause = Worst { kind, child: child.to_owned(), level: Level::Failed, reason: "JobFailed" };
+            Story { cause, children }
+        });
+        metrics.text()
+    };
+    let before = show("first", &[Level::Failed, Level::Stuck]);
+    let name = "namespace=\"team-0\",policy=\"policy-0\"";
+    let told = |text: &str, metric: &str| of(text, metric).into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let cause = |child: &str| {
+        let labels = format!("child=\"{child}\",kind=\"Job.batch\",name=\"db\",{name},reason=\"JobFailed\"");
+        vec![format!("rollcall_parent_not_ready_cause_info{{{labels},verdict=\"Failed\"}} 1")]
+    };
+    let at = |verdict: &str, count| {
+        format!("rollcall_parent_not_ready_children{{name=\"db\",{name},verdict=\"{verdict}\"}} {count}")
+    };
+    assert_eq!(told(&before, "rollcall_parent_not_ready_cause_info"), cause("first"));
+    assert_eq!(told(&before, "rollcall_parent_not_ready_children"), [at("Failed", 1), at("Stuck", 1)]);
+    let after = show("second", &[Level::Ready, Level::Failed, Level::Failed]);
+    assert_eq!(told(&after, "rollcall_parent_not_ready_cause_info"), cause("second"));
+    assert_eq!(told(&after, "rollcall_parent_not_ready_children"), [at("Failed", 2), at("Ready", 1)]);
+}
+
+#[test]
+fn what_failed_a_minute_ago_is_named_before_what_is_suspended_for_days() {
+    let metrics = planned(1);
+    let mut unready: Vec<_> =
+        (0..500).map(|at| not_ready(at, &format!("asleep-{at}"), ParentReason::ChildrenSuspended)).collect();
+    unready.push(not_ready(90_000, "broken", ParentReason::ChildrenFailed));
+    let asked = std::cell::RefCell::new(Vec::new());
+    let snapshot = Snapshot { unready, ..Snapshot::default() };
+    metrics.gathered(&snapshot, Counts::default(), |parent| {
+        asked.borrow_mut().push(parent.name.clone());
+        story(parent)
+    });
+    assert_eq!(asked.borrow().len(), 500, "a story that nobody tells is not made up");
+    assert_eq!(asked.borrow()[..2], ["broken", "asleep-0"], "of equally bad ones the older one first");
+    assert!(metrics.text().contains("name=\"broken\""));
+    assert!(!metrics.text().contains("name=\"asleep-499\""));
 }
 
 #[test]
@@ -190,7 +252,7 @@ fn a_standby_counts_nothing_so_that_a_sum_over_replicas_counts_once() {
     };
     for (leads, counts) in [(true, true), (false, false), (true, true)] {
         metrics.leads(leads);
-        metrics.gathered(&hostile(600), Counts::default());
+        metrics.gathered(&hostile(600), Counts::default(), story);
         for metric in ["parents", "children", "stuck_children", "parents_owned", "parents_not_exported"] {
             assert_eq!(total(&format!("rollcall_{metric}")) > 0.0, counts, "{metric}");
         }

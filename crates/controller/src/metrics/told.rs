@@ -8,7 +8,7 @@ use readiness::{Level, Time};
 use super::{Metrics, seconds};
 use crate::kinds::News;
 use crate::policies::Plan;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{NotReady, Snapshot, Story};
 use crate::writer::Settled;
 
 impl Metrics {
@@ -74,8 +74,9 @@ impl Metrics {
         self.leader.set(i64::from(leads));
     }
 
-    /// Numbers were gathered. A standby shows the same series at 0, so that a sum over all replicas counts once.
-    pub(crate) fn gathered(&self, snapshot: &Snapshot, counts: Counts) {
+    /// Numbers were gathered; `story` tells more of a parent that has series of its own, and is not asked for any other. A
+    /// standby shows the same series at 0, so that a sum over all replicas counts once.
+    pub(crate) fn gathered(&self, snapshot: &Snapshot, counts: Counts, story: impl Fn(&NotReady) -> Story) {
         self.judged.inc_by(counts.judged);
         self.moved.inc_by(counts.moved);
         self.rows.set(snapshot.rows as i64);
@@ -107,6 +108,6 @@ impl Metrics {
             self.undefaulted.with_label_values(&[policy]).set(numbers.undefaulted as i64 * shares);
             self.disagreements.with_label_values(&[policy]).set(numbers.disagreeing as i64 * shares);
         }
-        self.gathered_unready(if shares == 0 { &[] } else { &snapshot.unready });
+        self.named.gathered((shares > 0).then_some(snapshot), story);
     }
 }

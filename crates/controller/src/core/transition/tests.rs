@@ -107,6 +107,43 @@ fn of_many_culprits_a_few_are_named() {
     assert!(told.iter().all(|t| t.causes.len() <= CULPRITS), "{told:?}");
 }
 
+/// What holds a parent back most, as metrics have it: kind, name, verdict, reason.
+fn worst(core: &Core, uid: &str) -> (String, String, &'static str, &'static str) {
+    let parent = core.reflector.find(uid).unwrap();
+    let policy = core.engine.policies_of(parent).next().unwrap();
+    let said = core.engine.answer(parent, policy).unwrap().reason;
+    let crate::core::Worst { kind, child, level, reason } = core.worst(parent, policy, said, NOW);
+    (kind, child, level.word(), reason)
+}
+
+#[test]
+fn the_worst_of_what_holds_a_parent_back_is_one_object_in_closed_words() {
+    let running = |name| child("v1", "Pod", name, "db", &json!({ "status": { "phase": "Pending" } }));
+    let mut core = world(&[running("db-0"), failed("db-1"), running("db-2")]);
+    turn(&mut core, NOW);
+    let culprit = ("Pod".to_owned(), "db-1".to_owned(), "Failed", "PodFailed");
+    assert_eq!(worst(&core, "db"), culprit);
+    assert_eq!(worst(&core, "books"), culprit, "the object at the bottom of it");
+    let count = |uid| {
+        let parent = core.reflector.find(uid).unwrap();
+        let family = core.family(parent, core.engine.policies_of(parent).next().unwrap());
+        [Level::Failed, Level::Stuck, Level::Ready].map(|level| family.at(level))
+    };
+    assert_eq!((count("db"), count("books")), ([1, 2, 0], [1, 0, 0]));
+}
+
+#[test]
+fn what_does_not_exist_is_the_worst_without_a_name() {
+    let mut core = world(&[]);
+    turn(&mut core, NOW);
+    assert_eq!(worst(&core, "db"), ("Pod".to_owned(), String::new(), "Missing", "Missing"));
+    let parent = core.reflector.find("db").unwrap();
+    let policy = core.engine.policies_of(parent).next().unwrap();
+    let silent = core.worst(parent, policy, ParentReason::OperatorSilent, NOW);
+    let own = (silent.kind.as_str(), silent.child.as_str(), silent.level, silent.reason);
+    assert_eq!(own, ("", "", Level::Unknown, "OperatorSilent"), "that is not about children");
+}
+
 #[test]
 fn what_is_missing_is_a_culprit_without_a_name() {
     let mut core = world(&[]);

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use acceptance::control_plane::{ControlPlane, Parts};
 use acceptance::crd::Crd;
 use acceptance::kind::Address;
 use acceptance::objects::{config_map, deployment, owner_reference};
-use acceptance::scene::Scene;
+use acceptance::scene::{PATIENCE, Scene};
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::{Value, json};
@@ -180,6 +181,22 @@ fn versions(scene: &Scene) -> Result<BTreeMap<String, String>> {
     Ok(all.lines().filter_map(|line| line.split_once(' ')).map(|(k, v)| (k.into(), v.into())).collect())
 }
 
+/// The same once the server has done what it does after its start and after a new CRD.
+async fn at_rest(scene: &Scene) -> Result<BTreeMap<String, String>> {
+    let rest = async {
+        let mut last = versions(scene)?;
+        loop {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let now = versions(scene)?;
+            if now == last {
+                return anyhow::Ok(now);
+            }
+            last = now;
+        }
+    };
+    tokio::time::timeout(PATIENCE, rest).await.context("the server does not come to rest")?
+}
+
 /// On a cluster where nobody else is: what changes there, it changed.
 #[tokio::test]
 async fn what_fix_prints_changes_nothing_before_somebody_runs_it() -> Result<()> {
@@ -194,7 +211,7 @@ async fn what_fix_prints_changes_nothing_before_somebody_runs_it() -> Result<()>
     let mendable = |found: &[Value]| found.iter().filter(|finding| finding["patch"].is_string()).count();
     assert!(mendable(&found) >= 6, "{found:#?}");
 
-    let before = versions(&scene)?;
+    let before = at_rest(&scene).await?;
     assert!(before.len() > 20, "{before:?}");
     let file = scene.policies_file(&policies)?.display().to_string();
     let (_, script, _) = run(&scene, &["doctor", "-f", &file, "--fix"]).await?;

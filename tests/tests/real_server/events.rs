@@ -6,6 +6,7 @@ use acceptance::objects::{owned_by, uid};
 use acceptance::scene::{PATIENCE, Scene};
 use acceptance::wish::says;
 use anyhow::{Result, anyhow};
+use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -100,6 +101,46 @@ async fn a_turn_of_a_parent_is_an_event_and_the_same_again_is_a_series() -> Resu
         let label = format!("outcome=\"{outcome}\"");
         assert_eq!(running.metric("rollcall_events_total", &[&label]).await?.to_string(), "0", "{outcome}");
     }
+    Ok(())
+}
+
+/// More than may wait for their turn, all of which say something at the same moment.
+const CROWD: u32 = 1_600;
+
+#[tokio::test]
+async fn of_more_events_than_may_be_sent_some_are_left_out_and_counted_and_nothing_waits_for_them()
+-> Result<()> {
+    let scene = Scene::set("manyevents").await?;
+    scene.crd(&Crd::new("Site")).await?;
+    scene.crd(&Crd::new("Part")).await?;
+    let spec = json!({ "children": [scene.child("Part")], "settle": "100ms" });
+    scene.policy("site", "Site", spec).await?;
+    let make = |at: u32| scene.create(scene.custom("Site", &format!("site-{at}")));
+    futures::stream::iter(0..CROWD).map(make).buffer_unordered(16).try_collect::<Vec<_>>().await?;
+    let running = scene.rollcall(&[]).await?;
+    running.until_metric("rollcall_events_total", &["outcome=\"limited\""], |n| n >= 1.0).await?;
+    // Every one of them is told all the same.
+    let kind = scene.kind("Site");
+    let told = async {
+        loop {
+            let (sites, _) = scene.admin.list(&kind, &scene.name, "").await?;
+            if sites.iter().filter(|site| site["status"].to_string().contains("ChildrenMissing")).count()
+                == CROWD as usize
+            {
+                return anyhow::Ok(());
+            }
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        }
+    };
+    timeout(PATIENCE, told).await.map_err(|_| anyhow!("not all are told\n{}", scene.log_tails()))??;
+    let [created, limited] = ["created", "limited"].map(|outcome| format!("outcome=\"{outcome}\""));
+    let created = running.metric("rollcall_events_total", &[&created]).await?;
+    let limited = running.metric("rollcall_events_total", &[&limited]).await?;
+    eprintln!("{created} Events created, {limited} left out");
+    assert!(
+        created >= 100.0 && created + limited <= f64::from(CROWD),
+        "{created} created, {limited} left out"
+    );
     Ok(())
 }
 

@@ -46,6 +46,10 @@ async fn a_pod_that_no_node_takes_is_explained_in_the_schedulers_own_words() -> 
     assert_eq!(cause["path"], json!(["Database db", "Deployment web"]));
     let below = cause["owns"][0].to_string();
     assert!(below.contains(&pod) && below.contains("not scheduled") && below.contains("node"), "{below}");
+    // Since when, by the field of the object itself that says so.
+    let web = scene.get("Deployment/web").await?;
+    let turned = acceptance::objects::condition(&web, "Available").context("no Available")?;
+    assert_eq!(cause["since"], turned["lastTransitionTime"], "{web:#}");
     for part in ["rule", "branch", "changes"] {
         assert!(cause[part].as_str().is_some_and(|text| !text.is_empty()), "no {part}: {cause:#}");
     }
@@ -54,7 +58,8 @@ async fn a_pod_that_no_node_takes_is_explained_in_the_schedulers_own_words() -> 
     assert!(fields.contains(&json!("spec.replicas")), "{fields:?}");
     let object = format!("database.{}/db", scene.group);
     let (_, out, _) = run(&scene, &["explain", &object]).await?;
-    for part in ["1. Deployment", "not scheduled", "branch", "changes", "kubectl -n"] {
+    let since = format!("since     {} (", cause["since"].as_str().context("no moment")?);
+    for part in ["1. Deployment", "not scheduled", "branch", &since, "changes", "kubectl -n"] {
         assert!(out.contains(part), "no {part} in:\n{out}");
     }
     Ok(())

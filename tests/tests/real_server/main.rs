@@ -11,6 +11,7 @@ mod deploy;
 mod discovery;
 mod doctor;
 mod doctor_objects;
+mod doctor_rights;
 mod events;
 mod explain;
 mod extremes;

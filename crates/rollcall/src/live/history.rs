@@ -164,7 +164,13 @@ fn line_of(event: &Value) -> Option<Line> {
     })
 }
 
-/// A line for each transition; on a terminal the message is cut where the line ends.
+/// What a message needs beside the rest to be worth reading there.
+const ROOM: usize = 20;
+/// So many lines of one message.
+const LINES: usize = 8;
+
+/// A line for each transition; on a terminal the message is cut where the line ends, and where nothing of it would be left,
+/// it stands below.
 fn table(lines: &[Line], colour: bool, width: Option<usize>) -> String {
     if lines.is_empty() {
         return String::new();
@@ -178,6 +184,11 @@ fn table(lines: &[Line], colour: bool, width: Option<usize>) -> String {
     }
     // Events do not tell by which policy, nor what was said before.
     let empty = [1, 2].map(|column| rows.iter().all(|row| row[column].is_empty()));
+    let skipped: usize =
+        [1, 2].map(|column| usize::from(empty[column - 1]) * (at[column + 1] - at[column])).iter().sum();
+    if let Some(width) = width.filter(|width| *width < at[4] - skipped + ROOM) {
+        return stack(lines, &rows, colour, width);
+    }
     let mut out = String::new();
     for (row, verdict) in std::iter::once((&head, None)).chain(rows.iter().zip(lines.iter().map(Some))) {
         let mut line = text::Line::new(Style::Plain, &*row[0]);
@@ -196,6 +207,20 @@ fn table(lines: &[Line], colour: bool, width: Option<usize>) -> String {
         out += &(line.fit(width.unwrap_or(usize::MAX), colour) + "\n");
     }
     out
+}
+
+/// The same where there is no room for columns: when and by which policy, what is said, and why, one below the other.
+fn stack(lines: &[Line], rows: &[[String; 5]], colour: bool, width: usize) -> String {
+    let indent = || text::Line::new(Style::Plain, "  ");
+    let mut out = Vec::new();
+    for (line, [at, policy, before, to, message]) in lines.iter().zip(rows) {
+        let before = if before.is_empty() { String::new() } else { format!("  after {before}") };
+        out.push(text::Line::new(Style::Plain, at).to(at.len() + 2).then(Style::Dim, policy));
+        out.push(indent().then(Style::of(&line.to.verdict), to).then(Style::Dim, before));
+        let parts = text::wrap(message, width.saturating_sub(2), LINES).into_iter();
+        out.extend(parts.map(|part| indent().then(Style::Plain, part)));
+    }
+    out.iter().map(|line| line.fit(width, colour) + "\n").collect()
 }
 
 fn row(line: &Line) -> [String; 5] {
@@ -259,6 +284,27 @@ mod tests {
         assert_eq!(lines[2][..4], ["2026-11-21T13:46:02Z", "databases", "ChildrenPending", "ChildrenFailed"]);
         assert!(!text.contains(['\u{1b}', '\u{202e}']), "{text:?}");
         assert_eq!(text.lines().count(), 3);
+    }
+
+    #[test]
+    fn on_a_narrow_terminal_what_is_said_and_why_go_below() {
+        let mut of = line("Database", "example.com", "shop", "orders");
+        (of.at, of.policy) = ("2026-11-21T13:45:02.123Z".to_owned(), "databases".to_owned());
+        (of.from, of.to) = (Some(said(ParentReason::AllChildrenReady)), said(ParentReason::ChildrenFailed));
+        of.message = "1 of 3 not ready: Pod orders-0 failed (waiting: CrashLoopBackOff)".to_owned();
+        let narrow = table(std::slice::from_ref(&of), false, Some(40));
+        assert_eq!(
+            narrow.lines().collect::<Vec<_>>(),
+            [
+                "2026-11-21T13:45:02Z  databases",
+                "  ChildrenFailed  after AllChildrenReady",
+                "  1 of 3 not ready: Pod orders-0 failed",
+                "  (waiting: CrashLoopBackOff)",
+            ]
+        );
+        let wide = table(&[of], false, Some(100));
+        assert!(wide.lines().count() == 2 && wide.contains("1 of 3 not ready"), "{wide}");
+        assert!(wide.lines().all(|line| line.chars().count() <= 100), "{wide}");
     }
 
     #[test]

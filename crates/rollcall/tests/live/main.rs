@@ -6,6 +6,7 @@
 mod cluster;
 mod credentials;
 mod large;
+mod narrow;
 mod rights;
 mod terminal;
 mod watching;

@@ -68,7 +68,9 @@ fn number_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<S
 #[x_kube(validation = ("!(has(self.labels) && has(self.refs))", "labels or refs, not both"))]
 #[x_kube(validation = ("!has(self.namespaces) || has(self.labels)", "namespaces goes with labels"))]
 pub struct FindSpec {
-    /// By these labels; values may hold fields of the parent: `{parent.metadata.name}`.
+    /// By these labels; values may hold fields of the parent: `{parent.metadata.name}`. What another object of the parent's own
+    /// kind owns does not count. Anything else does, whoever owns it (a Pod that a ReplicaSet owns), and for every parent that
+    /// selects it.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// In these namespaces instead of the parent's own; may hold fields of the parent.

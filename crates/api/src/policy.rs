@@ -112,7 +112,7 @@ pub struct ReadinessPolicySpec {
     /// and nobody else owns it, `write` wherever nobody else owns it, or `never`.
     #[serde(default)]
     pub observed_generation: ObservedGenerationMode,
-    /// `write`, or `shadow`: everything is computed and exported, nothing is written.
+    /// `write`, or `shadow`: everything is computed and exported, nothing of yours is written; records of outcomes are Rollcall's own.
     #[serde(default)]
     pub mode: Mode,
 }

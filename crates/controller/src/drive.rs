@@ -94,6 +94,8 @@ pub(crate) struct Drive {
     since: Since,
     /// Parents of which was told that we yield there.
     fights: BTreeSet<ObjectId>,
+    /// Parents of which was told whose the condition is.
+    owned: BTreeSet<(ObjectId, PolicyId, String)>,
 }
 
 impl Drive {
@@ -113,6 +115,7 @@ impl Drive {
             called: BTreeMap::new(),
             since: Since::default(),
             fights: BTreeSet::new(),
+            owned: BTreeSet::new(),
         }
     }
 
@@ -334,6 +337,7 @@ impl Drive {
         }
         let snapshot = Snapshot::take(&self.core, self.plan.as_deref(), &self.health, &mut self.since, now);
         self.tell_fights(&snapshot.fights);
+        self.tell_owners(&snapshot.owned);
         self.metrics.clock_offset(self.clock.ahead());
         let counts = self.core.engine.take_counts();
         self.metrics.gathered(&snapshot, counts, |parent| Story::of(&self.core, parent, now));

@@ -12,7 +12,7 @@ use watcher::status::ParentStatus;
 use crate::core::{Core, Health, Worst};
 use crate::policies::Plan;
 
-/// So many fights are told of one by one.
+/// So many fights, and so many owners, are told of one by one.
 const FIGHTS: usize = 1_024;
 /// So many parents are named of each sort of fight.
 const NAMED: usize = 100;
@@ -117,6 +117,8 @@ pub(crate) struct Snapshot {
     pub(crate) yielding: Vec<ParentName>,
     /// Some of the parents of which a finalizer, or one of a child's, is taken off and put back again and again.
     pub(crate) flapping: Vec<ParentName>,
+    /// Parents on which the condition belongs to somebody else: under which policy, and to whom.
+    pub(crate) owned: BTreeSet<(ObjectId, PolicyId, String)>,
     /// The loop has heard of a plan.
     pub(crate) planned: bool,
     /// Every kind of it that exists was listed.
@@ -177,6 +179,11 @@ impl Snapshot {
                 snapshot.yielding.extend(named(core, plan, roll.parent, roll.policy));
             }
             let known = before.get(&(roll.parent, roll.policy)).copied();
+            if let Some(owner) = owner(core, &roll)
+                && snapshot.owned.len() < FIGHTS
+            {
+                snapshot.owned.insert((roll.parent, roll.policy, owner));
+            }
             if let Some(unready) = count(numbers, core, &roll, &words.name, known.unwrap_or(now)) {
                 since.0.insert((roll.parent, roll.policy), unready.since);
                 snapshot.unready.push(unready);
@@ -214,6 +221,18 @@ fn named(core: &Core, plan: &Plan, parent: ObjectId, policy: PolicyId) -> Option
 pub(crate) fn rivals(status: &ParentStatus) -> String {
     let names: BTreeSet<&str> = status.foreign.iter().flat_map(|(_, owners, _)| owners.split(", ")).collect();
     names.into_iter().filter(|name| !name.is_empty()).take(3).collect::<Vec<_>>().join(", ")
+}
+
+/// Whose condition it is where it belongs to somebody else, and something would be written.
+fn owner(core: &Core, roll: &RollState<'_>) -> Option<String> {
+    if core.engine.is_shadow(roll.policy) {
+        return None;
+    }
+    let owner = core.reflector.read(roll.parent, |row| {
+        let target = row.parent.as_ref()?.targets.iter().find(|t| t.policy == roll.policy)?;
+        target.condition.is_none().then(|| target.owner.as_deref().unwrap_or("").to_owned())
+    });
+    owner.flatten()
 }
 
 /// Counts one parent; it is returned where it is not ready, as it has been since `known` at the latest.

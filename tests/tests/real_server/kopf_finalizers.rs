@@ -3,16 +3,18 @@
 use acceptance::caller::code_of;
 use acceptance::crd::Crd;
 use acceptance::kind::Address;
-use acceptance::kopf::Kopf;
+use acceptance::kopf::{Kopf, Operator};
 use acceptance::objects::{deployment, owned_by};
+use acceptance::recorder::{Recorder, Recording};
 use acceptance::rollcall::Rollcall;
 use acceptance::scene::Scene;
-use acceptance::wish::{Wish, gone, mentions, says};
+use acceptance::wish::{Wish, gone, has, mentions, says};
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::{Value, json};
 
-/// An operator that wants its finalizer on what is guarded, and is slow where it is told to be.
+/// An operator that wants its finalizer on what has its own label, and is slow where it is told to be: it goes by what an
+/// object was when its turn came.
 const OPERATOR: &str = r#"
 import os, time, kopf
 
@@ -29,7 +31,7 @@ def configure(settings, **_):
 def look(**_):
     time.sleep(float(os.environ["SLOW"]))
 
-@kopf.on.delete("GROUP", "v1", "databases", labels={"guard": "yes"})
+@kopf.on.delete("GROUP", "v1", "databases", labels={NAME: "yes"})
 def release(**_):
     pass
 "#;
@@ -72,32 +74,91 @@ async fn told(scene: &Scene, running: &Rollcall, place: &str, words: &str) -> Re
     Ok(entry["message"].as_str().unwrap_or_default().to_owned())
 }
 
-#[tokio::test]
-async fn two_operators_in_old_and_new_kopf_that_drop_each_others_finalizers_are_found_out() -> Result<()> {
-    let scene = Scene::set("finalizers").await?;
+const OLD: &str = "old.example.com/guard";
+const NEW: &str = "new.example.com/guard";
+
+/// Two operators over one kind, of which the second puts its finalizer on whatever `new` is said of; both at work.
+async fn two_operators(word: &str, first: Kopf) -> Result<(Scene, Rollcall, [Operator; 2])> {
+    let scene = Scene::set(word).await?;
     scene.crd(&Crd::new("Database").shapeless()).await?;
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
     scene.policy("db", "Database", spec).await?;
     let running = scene.rollcall(&[]).await?;
-    let _old = scene.script("old", Kopf::Before144, OPERATOR, &[("NAME", "old"), ("SLOW", "1")])?;
-    let _new = scene.script("new", Kopf::Current, OPERATOR, &[("NAME", "new"), ("SLOW", "0")])?;
-    scene.create(scene.custom("Database", "db")).await?;
-    let both: &[&str] = &["new.example.com/guard", "old.example.com/guard"];
-    // How often one hits upon the other is a matter of chance.
-    for _ in 0..20 {
-        if mentions("Ready", "put back").holds(Some(&scene.get("Database/db").await?)) {
-            break;
-        }
-        scene.change("Database/db", json!({ "metadata": { "labels": { "guard": "yes" } } })).await?;
-        scene.until("Database/db", has_finalizers(both)).await?;
-        scene.change("Database/db", json!({ "metadata": { "labels": { "guard": null } } })).await?;
-        scene.until("Database/db", has_finalizers(&[])).await?;
-    }
+    let old = scene.script("old", first, OPERATOR, &[("NAME", "old"), ("SLOW", "1")])?;
+    let new = scene.script("new", Kopf::Current, OPERATOR, &[("NAME", "new"), ("SLOW", "0.2")])?;
+    guarded(&scene, "warm").await?;
+    scene.until("Database/warm", has_finalizers(&[NEW, OLD])).await?;
+    Ok((scene, running, [old, new]))
+}
+
+async fn guarded(scene: &Scene, name: &str) -> Result<()> {
+    let mut db = scene.custom("Database", name);
+    db["metadata"]["labels"] = json!({ "old": "yes", "new": "yes" });
+    scene.create(db).await?;
+    Ok(())
+}
+
+/// What the finalizers of an object were, each run of equal ones once.
+fn history(recording: &Recording, name: &str) -> Vec<Vec<String>> {
+    let states = recording.entries().iter().filter_map(|entry| entry.state.as_ref());
+    let of_it = states.filter(|state| state["metadata"]["name"] == *name);
+    let mut all: Vec<Vec<String>> =
+        of_it.map(|state| finalizers(state).into_iter().map(str::to_owned).collect()).collect();
+    all.dedup();
+    all
+}
+
+/// How often this was there and then was not.
+fn lost(history: &[Vec<String>], finalizer: &str) -> usize {
+    let there: Vec<bool> = history.iter().map(|held| held.iter().any(|f| f == finalizer)).collect();
+    there.windows(2).filter(|pair| pair[0] && !pair[1]).count()
+}
+
+/// The old one goes by what it saw before the new one had put its finalizer there, and writes the whole list: so it drops what
+/// nobody has given up.
+#[tokio::test]
+async fn an_operator_in_old_kopf_that_drops_the_finalizer_of_one_in_new_kopf_is_found_out() -> Result<()> {
+    let (scene, running, _operators) = two_operators("finalizers", Kopf::Before144).await?;
+    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    guarded(&scene, "db").await?;
+    // While the new one is about to put it back, the old one has its next list to write, of what it sees now.
+    scene.until("Database/db", has_finalizers(&[OLD])).await?;
+    scene.change("Database/db", json!({ "metadata": { "labels": { "old": null } } })).await?;
     let message = told(&scene, &running, "Database/db", "finalizer").await?;
-    assert!(message.contains(".example.com/guard"), "{message}");
+    let named = "finalizer new.example.com/guard is taken off and put back several times a minute since 20";
+    assert!(message.contains(named), "{message}");
+    assert!(!message.contains(OLD), "that one was put on once, and taken off by its own: {message}");
     assert!(!message.contains("managers"), "both are called kopf, which tells nobody apart: {message}");
+    scene.until("Database/db", has_finalizers(&[NEW])).await?;
+    let history = history(&recorder.stop().await?, "db");
+    eprintln!("{history:?}");
+    assert!(lost(&history, NEW) >= 2 && lost(&history, OLD) == 1, "{history:?}");
     scene.delete("Database/db").await?;
     scene.until("Database/db", gone()).await?;
+    Ok(())
+}
+
+/// The same where both are in the new Kopf, which writes its own alone.
+#[tokio::test]
+async fn of_two_operators_in_new_kopf_neither_drops_the_finalizer_of_the_other() -> Result<()> {
+    let (scene, running, _operators) = two_operators("sparing", Kopf::Current).await?;
+    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    guarded(&scene, "db").await?;
+    for (old, held) in [(Some("yes"), &[NEW, OLD][..]), (None, &[NEW]), (Some("yes"), &[NEW, OLD])] {
+        scene.change("Database/db", json!({ "metadata": { "labels": { "old": old } } })).await?;
+        scene.until("Database/db", has_finalizers(held)).await?;
+    }
+    // Rollcall has seen all of it: what is put back is counted.
+    running.until_metric("rollcall_finalizer_flaps_total", &[], |times| times >= 1.0).await?;
+    scene.create(scene.custom("Database", "after")).await?;
+    scene.until("Database/after", has("Ready", true)).await?;
+    let put_back = running.metric("rollcall_finalizer_flaps_total", &[]).await?;
+    assert!(put_back < 1.5, "{put_back}: only what the test has put back");
+    let recording = recorder.stop().await?;
+    let history = history(&recording, "db");
+    assert_eq!((lost(&history, NEW), lost(&history, OLD)), (0, 1), "{history:?}");
+    let said = recording.transcript(&scene.address("Database/db")?, "Ready");
+    assert!(!said.contains("taken off"), "{said}");
     Ok(())
 }
 
@@ -137,7 +198,7 @@ async fn a_controller_that_puts_the_whole_object_is_found_out_beside_kopf_and_na
     let _kopf = scene.script("new", Kopf::Current, OPERATOR, &[("NAME", "new"), ("SLOW", "0")])?;
     let platform = scene.create(scene.custom("Platform", "all")).await?;
     let mut db = owned_by(&platform, scene.custom("Database", "db"));
-    db["metadata"]["labels"] = json!({ "guard": "yes" });
+    db["metadata"]["labels"] = json!({ "new": "yes" });
     scene.create(db).await?;
     let address = scene.address("Database/db")?;
     scene.until("Database/db", has_finalizers(&["new.example.com/guard"])).await?;

@@ -5,8 +5,8 @@ use acceptance::crd::Crd;
 use acceptance::kind::Address;
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::recorder::Recorder;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, has, says};
+use acceptance::scene::{PATIENCE, Scene};
+use acceptance::wish::{Wish, because, has, mentions, says};
 use anyhow::{Context, Result, bail};
 use http::Method;
 use serde_json::{Value, json};
@@ -110,6 +110,20 @@ async fn written_by_operator(scene: &Scene, place: &str) -> Result<()> {
     Ok(())
 }
 
+/// The Event with this reason.
+async fn until_event(scene: &Scene, reason: &str) -> Result<Value> {
+    let there = async {
+        loop {
+            let (events, _) = scene.admin.list(&scene.kind("Event"), &scene.name, "").await?;
+            if let Some(event) = events.into_iter().find(|event| event["reason"] == reason) {
+                return anyhow::Ok(event);
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, there).await.with_context(|| format!("no Event {reason}"))?
+}
+
 #[tokio::test]
 async fn a_ready_of_somebody_else_is_not_taken() -> Result<()> {
     let scene = Scene::set("foreign").await?;
@@ -118,9 +132,19 @@ async fn a_ready_of_somebody_else_is_not_taken() -> Result<()> {
     written_by_operator(&scene, "Database/db").await?;
     let children = json!([scene.child("Deployment")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
-    let _rollcall = scene.rollcall(&[]).await?;
+    let rollcall = scene.rollcall(&[]).await?;
     let policy = acceptance::rollcall::policy_address(&scene, "db")?;
-    scene.until_at(&policy, &because("Ready", "ConditionOwned")).await?;
+    let named = because("Ready", "ConditionOwned").and(mentions("Ready", "1 parents by database-operator"));
+    scene.until_at(&policy, &named).await?;
+    rollcall.until_metric("rollcall_parents_owned", &[], |parents| parents >= 1.0).await?;
+    let told = until_event(&scene, "ConditionOwned").await?;
+    assert_eq!(
+        (&told["involvedObject"]["name"], &told["type"]),
+        (&json!("db"), &json!("Warning")),
+        "{told:#}"
+    );
+    let note = told["message"].as_str().unwrap_or_default();
+    assert!(note.contains(&policy.name) && note.contains("belongs to database-operator"), "{note}");
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     scene.until("Deployment/web", says("Available", "True")).await?;
     let counted = Wish::new("judged all the same", |policy: &Value| policy["status"]["ready"] == 1);
@@ -129,6 +153,10 @@ async fn a_ready_of_somebody_else_is_not_taken() -> Result<()> {
     let entry = condition(&now, "Ready").context("Ready is gone")?;
     assert_eq!(entry["reason"], "UpAndRunning", "{now:#}");
     assert_eq!(now["status"]["conditions"].as_array().map(Vec::len), Some(1), "{now:#}");
+    // Its answer has turned since, and its owner has spoken again: that is told once.
+    written_by_operator(&scene, "Database/db").await?;
+    let told = until_event(&scene, "ConditionOwned").await?;
+    assert!(told["count"].is_null() && told["series"].is_null(), "{told:#}");
     Ok(())
 }
 

@@ -57,6 +57,32 @@ async fn a_job_whose_pod_no_node_takes_is_stuck_in_the_schedulers_words() -> Res
     Ok(())
 }
 
+/// Whichever policy is planned first does not decide for the other.
+#[tokio::test]
+async fn each_policy_says_when_what_lies_below_a_workload_is_stuck() -> Result<()> {
+    let scene = Scene::set("patience").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let policies = [("a-late", "Ready", "1h"), ("b-soon", "SoonReady", "3s"), ("c-late", "LateReady", "2h")];
+    for (name, condition, pending) in policies {
+        let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms",
+            "limits": { "pending": pending }, "condition": { "type": condition } });
+        scene.policy(name, "Database", spec).await?;
+    }
+    let _running = scene.rollcall(&["--resync=1s"]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    let mut web = deployment("web", 1);
+    web["spec"]["template"]["spec"]["nodeSelector"] = json!({ "disk": "none-has-it" });
+    scene.create(owned_by(&db, web)).await?;
+    let told = scene.until("Database/db", because("SoonReady", "ChildrenStuck")).await?;
+    for (_, of, _) in policies {
+        let entry = condition(&told, of).cloned().unwrap_or_default();
+        let reason = if of == "SoonReady" { "ChildrenStuck" } else { "ChildrenProgressing" };
+        assert_eq!(entry["reason"], reason, "{entry:#}");
+        assert!(entry["message"].as_str().is_some_and(|m| m.contains("unschedulable: 0/")), "{entry:#}");
+    }
+    Ok(())
+}
+
 /// What a kubelet writes of a container whose image cannot be had.
 async fn cannot_pull(scene: &Scene, app: &str, reason: &str) -> Result<()> {
     let query = format!("labelSelector=app={app}");

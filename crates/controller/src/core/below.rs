@@ -26,8 +26,8 @@ pub struct Below {
     pub uid: String,
     /// How its pods are found: a label selector.
     pub selector: String,
-    /// From when on a pod is stuck, or what cannot be created.
-    pub limits: Limits,
+    /// From when on a pod is stuck, or what cannot be created: through each lens.
+    pub limits: Vec<Limits>,
     /// It has no condition that says what cannot be created.
     pub silent: Option<Box<Silent>>,
     /// When it was seen to stop being ready.
@@ -42,7 +42,7 @@ pub enum At {
     /// Its pods.
     Pods,
     /// Its Events: it lacks pods. What those that it has tell is known.
-    Events(Lack, Option<Refined>),
+    Events(Lack, Vec<Option<Refined>>),
 }
 
 #[derive(Deserialize)]
@@ -81,7 +81,7 @@ pub fn below(reflector: &Reflector, interest: &Interest, child: &Child, object: 
     let seen = |row: &Row| row.since(0).filter(|since| since.from == Moment::Seen).map(|since| since.at);
     let unready = |row: &Row| explains(row.assessment.verdict.level).then(|| seen(row));
     let since = reflector.read(owner, unready).flatten()?;
-    let limits = interest.lenses.first()?.limits;
+    let limits = interest.lenses.iter().map(|lens| lens.limits).collect();
     let (namespace, name, uid) =
         (child.meta.namespace.to_string(), child.meta.name.to_string(), child.meta.uid.to_string());
     let silent = Silent::of(interest.judge, child, in_order(object)).map(Box::new);
@@ -99,21 +99,24 @@ pub fn below(reflector: &Reflector, interest: &Interest, child: &Child, object: 
 }
 
 impl Below {
-    /// What its pods tell; and whether some are lacking, so that its Events have to be asked too.
-    pub fn pods(&self, pods: &[Child]) -> (Option<Refined>, Option<Lack>) {
+    /// What its pods tell, through each lens; and whether some are lacking, so that its Events have to be asked too.
+    pub fn pods(&self, pods: &[Child]) -> (Vec<Option<Refined>>, Option<Lack>) {
         let lack = self.silent.as_ref().and_then(|silent| silent.lack(pods.iter()));
-        (cause(pods, &self.name, &self.limits), lack.map(|lack| Lack { since: self.since, ..lack }))
+        let causes = self.limits.iter().map(|limits| cause(pods, &self.name, limits)).collect();
+        (causes, lack.map(|lack| Lack { since: self.since, ..lack }))
     }
 
     /// What explains it, now that its Events are known too: whichever makes it stuck first. Those that it has may have trouble
     /// of their own.
-    pub fn events(&self, events: &Value, lack: Lack, cause: Option<Refined>) -> Option<Refined> {
-        let events = events["items"].as_array().into_iter().flatten();
-        let refused = self.silent.as_ref().and_then(|silent| silent.refused(events, lack, &self.limits));
-        match (cause, refused) {
+    pub fn events(&self, events: &Value, lack: Lack, causes: Vec<Option<Refined>>) -> Vec<Option<Refined>> {
+        let events = events["items"].as_array().map_or(&[][..], Vec::as_slice);
+        let refused =
+            |limits: &Limits| self.silent.as_ref().and_then(|silent| silent.refused(events, lack, limits));
+        let explains = |(limits, cause): (&Limits, Option<Refined>)| match (cause, refused(limits)) {
             (Some(cause), Some(refused)) => Some(first(cause, refused)),
             (cause, refused) => cause.or(refused),
-        }
+        };
+        self.limits.iter().zip(causes).map(explains).collect()
     }
 }
 
@@ -194,6 +197,7 @@ fn explains(assessment: &Assessment) -> bool {
 mod tests {
     use super::*;
     use serde_json::json;
+    use watcher::status::time;
 
     fn pod(name: &str, status: &Value) -> Child {
         let owner = json!({ "apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5d", "uid": "r", "controller": true });
@@ -230,9 +234,11 @@ mod tests {
         assert_eq!(cause(&[pod("a", &waiting("ErrImagePull"))], "api", &Limits::default()), None);
     }
 
-    /// A StatefulSet that lacks pods.
-    fn lacking() -> Below {
-        let limits = Limits::default();
+    /// A StatefulSet that lacks pods, under policies with these limits, in minutes.
+    fn lacking(minutes: &[u64]) -> Below {
+        let pending = |minutes: &u64| std::time::Duration::from_secs(60 * minutes);
+        let limits =
+            minutes.iter().map(|minutes| Limits { pending: pending(minutes), ..Limits::default() }).collect();
         let set = json!({ "metadata": { "name": "web", "uid": "r", "generation": 1 }, "spec": { "replicas": 3 },
             "status": { "observedGeneration": 1, "replicas": 1 } });
         let set = serde_json::from_value::<Box<RawValue>>(set).map(|text| Child::read(&text)).unwrap();
@@ -257,10 +263,10 @@ mod tests {
             "source": { "component": "statefulset-controller" },
             "metadata": { "creationTimestamp": "2026-01-01T00:01:00Z" } }] });
         let explained = |pod: Child, events: &Value| {
-            let below = lacking();
+            let below = lacking(&[10]);
             let (cause, lack) = below.pods(&[pod]);
             let now = Time(1_767_225_720_000);
-            let found = below.events(events, Lack { now, ..lack.unwrap() }, cause);
+            let found = below.events(events, Lack { now, ..lack.unwrap() }, cause).pop().unwrap();
             let told = |found: Refined| {
                 let stuck = found.assessment.then.map_or("never".to_owned(), |then| then.0.to_string());
                 format!("{} {}", &stuck[stuck.len().saturating_sub(9)..], found.assessment.verdict.reason)
@@ -291,6 +297,28 @@ mod tests {
         );
         assert_eq!(explained(born(0, &starting), &denied), "00:10:00Z FailedCreate: quota", "that says more");
         assert_eq!(explained(born(61, &well), &denied), "nothing", "the pod came after the refusal");
+    }
+
+    #[test]
+    fn each_policy_has_its_own_limit_for_what_lies_below() {
+        let below = lacking(&[3, 60]);
+        let stuck = |found: &[Option<Refined>]| -> Vec<String> {
+            let then =
+                |found: &Option<Refined>| Some(found.as_ref()?.assessment.then.as_ref()?.0.to_string());
+            found.iter().map(|found| then(found).unwrap_or_default()).map(|at| at[11..].to_owned()).collect()
+        };
+        let unscheduled = json!({ "phase": "Pending", "conditions": [{ "type": "PodScheduled", "status": "False",
+            "reason": "Unschedulable", "message": "no node", "lastTransitionTime": "2026-01-01T00:00:05Z" }] });
+        let mut born = pod("web-0", &unscheduled);
+        born.facts.created = time::parse("2026-01-01T00:00:00Z");
+        let (causes, lack) = below.pods(&[born]);
+        assert_eq!(stuck(&causes), ["00:03:00Z", "01:00:00Z"]);
+        let denied = json!({ "items": [{ "involvedObject": { "uid": "r" }, "reason": "FailedCreate", "message": "quota",
+            "source": { "component": "statefulset-controller" },
+            "metadata": { "creationTimestamp": "2026-01-01T00:00:01Z" } }] });
+        let lack = Lack { now: time::parse("2026-01-01T00:02:00Z").unwrap(), ..lack.unwrap() };
+        assert_eq!(stuck(&below.events(&denied, lack, vec![None, None])), ["00:03:01Z", "01:00:01Z"]);
+        assert_eq!(stuck(&below.events(&denied, lack, causes)), ["00:03:00Z", "01:00:00Z"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use aggregator::ObjectId;
+use aggregator::{ObjectId, PolicyId};
 
 use super::Drive;
 use crate::events::Notice;
@@ -41,6 +41,26 @@ impl Drive {
             let note =
                 format!("what Rollcall writes keeps being overwritten{by}; it yields to one write a minute");
             let notice = self.notice(*parent, "ConditionOverwritten", note);
+            if let Some((notices, notice)) = self.wires.notices.as_ref().zip(notice) {
+                notices.tell(notice);
+            }
+        }
+    }
+
+    /// An Event tells of each parent once whose the condition is, where nothing is written because of that.
+    pub(super) fn tell_owners(&mut self, owned: &BTreeSet<(ObjectId, PolicyId, String)>) {
+        let before = std::mem::replace(&mut self.owned, owned.clone());
+        for (parent, policy, owner) in owned.difference(&before) {
+            let Some((_, words)) = self.plan.as_ref().and_then(|plan| plan.policies.get(policy)) else {
+                continue;
+            };
+            let whose = if owner.is_empty() { "somebody else" } else { owner };
+            let note = format!(
+                "the condition that policy {} is to write belongs to {whose}: nothing is written; \
+                 set spec.condition.fallback or takeover",
+                words.name
+            );
+            let notice = self.notice(*parent, "ConditionOwned", note);
             if let Some((notices, notice)) = self.wires.notices.as_ref().zip(notice) {
                 notices.tell(notice);
             }

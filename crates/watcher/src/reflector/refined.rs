@@ -18,9 +18,9 @@ pub struct Refined {
 }
 
 impl Reflector {
-    /// This was found below an object, or nothing that explains anything. It holds until the next look, until the object
-    /// is ready, or until its spec changes.
-    pub fn refine(&self, id: ObjectId, found: Option<Refined>) -> Applied {
+    /// This was found below an object, or nothing that explains anything: through each lens, whose limits differ. It holds
+    /// until the next look, until the object is ready, or until its spec changes.
+    pub fn refine(&self, id: ObjectId, found: Vec<Option<Refined>>) -> Applied {
         let moved = self.slots.with(id, |slot| {
             let row = slot.row.as_mut()?;
             let before = (row.assessment.clone(), row.aside.clone());
@@ -46,10 +46,14 @@ impl Row {
         if self.is_remembered() {
             return;
         }
-        let found = old.aside.as_ref().and_then(|aside| aside.refined.as_ref()).map(|(found, _)| found);
-        let stands = |found: &&Refined| old.generation == self.generation && !self.has_got_more(old, found);
-        if let Some(found) = found.filter(stands) {
-            self.refine(Some(found.clone()));
+        let Some((found, plain)) = old.aside.as_ref().and_then(|aside| aside.refined.as_ref()) else {
+            return;
+        };
+        // Where policies came or went, what was found through one lens is not what another would show.
+        if old.generation == self.generation && plain.len() == self.assessments().count() {
+            let stands = |found: &&Refined| !self.has_got_more(old, found);
+            let found = found.iter().map(|found| found.as_ref().filter(stands).cloned()).collect();
+            self.refine(found);
         }
     }
 
@@ -66,12 +70,17 @@ impl Row {
         refused && before.iter().map(created).zip(self.assessments().map(created)).any(grew)
     }
 
-    fn refine(&mut self, found: Option<Refined>) {
+    fn refine(&mut self, found: Vec<Option<Refined>>) {
         let plain = self.plain();
-        let Some(found) = found.filter(|_| plain.iter().any(explainable)) else {
+        if found.iter().all(Option::is_none) || !plain.iter().any(explainable) {
             return self.set(plain, None);
-        };
-        let refined = plain.iter().map(|own| explained(own, &found)).collect();
+        }
+        let through = |lens: usize| found.get(lens).and_then(Option::as_ref);
+        let refined = plain.iter().enumerate().map(|(lens, own)| match through(lens) {
+            Some(found) => explained(own, found),
+            None => own.clone(),
+        });
+        let refined = refined.collect();
         self.set(refined, Some((found, plain)));
     }
 
@@ -81,7 +90,11 @@ impl Row {
         kept.map_or_else(|| self.assessments().cloned().collect(), |(_, plain)| plain.clone())
     }
 
-    fn set(&mut self, assessments: Vec<Assessment>, refined: Option<(Refined, Vec<Assessment>)>) {
+    fn set(
+        &mut self,
+        assessments: Vec<Assessment>,
+        refined: Option<(Vec<Option<Refined>>, Vec<Assessment>)>,
+    ) {
         let mut assessments = assessments.into_iter();
         if let Some(first) = assessments.next() {
             self.assessment = first;

@@ -41,8 +41,8 @@ pub struct Row {
 pub(super) struct Aside {
     /// Verdicts through further lenses.
     pub(super) beside: Vec<Assessment>,
-    /// What was found below it, and the verdicts through all lenses as they are without that.
-    pub(super) refined: Option<(Refined, Vec<Assessment>)>,
+    /// What was found below it, and the verdicts as they are without that; both through all lenses.
+    pub(super) refined: Option<(Vec<Option<Refined>>, Vec<Assessment>)>,
     /// By what those that it counts for select, because it claims volumes.
     pub(super) lends: Box<[(PolicyId, SelectorId)]>,
     /// It is gone: this is what is remembered of it.

@@ -125,6 +125,8 @@ pub(crate) struct Snapshot {
     pub(crate) synced: bool,
     /// Objects that are held.
     pub(crate) rows: u64,
+    /// So many bytes they take, about.
+    pub(crate) bytes: u64,
     /// How often rules of users were asked so far, and how long that took in all.
     pub(crate) asked: (u64, Duration),
     /// Parents that the periodic pass looks after.
@@ -202,6 +204,7 @@ impl Snapshot {
             .flapping
             .extend(flapping.into_iter().filter_map(|(id, policy)| named(core, plan, id, policy)));
         snapshot.rows = core.reflector.len() as u64;
+        snapshot.bytes = core.reflector.bytes() as u64;
         snapshot.asked = core.reflector.asked();
         (snapshot.passed, snapshot.debounced) = (core.engine.unready(), core.engine.debounced());
         snapshot

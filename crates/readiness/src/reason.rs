@@ -225,6 +225,33 @@ impl Reason {
         }
     }
 
+    /// So many bytes hang on it elsewhere in memory, about: what it says in words.
+    pub fn weight(&self) -> usize {
+        match self {
+            Reason::Custom(custom) => size_of::<Custom>() + custom.token.len() + custom.message.len(),
+            Reason::Below(below) => {
+                size_of::<Below>() + below.name.len() + below.base.weight() + below.cause.weight()
+            }
+            Reason::Finalizers(held) => held.to_string().len(),
+            Reason::RuleLimit(text)
+            | Reason::RuleFailed(text)
+            | Reason::ReplicaFailure(text)
+            | Reason::JobFailed(text)
+            | Reason::Unschedulable(text)
+            | Reason::Pending(text)
+            | Reason::Waiting(text)
+            | Reason::ContainerFailed(text)
+            | Reason::PodFailed(text)
+            | Reason::SaysFailed(text)
+            | Reason::SaysError(text)
+            | Reason::SaysProgressing(text)
+            | Reason::SaysSuspended(text)
+            | Reason::SaysTerminating(text)
+            | Reason::SaysUnknown(text) => size_of::<Box<str>>() + text.len(),
+            _ => 0,
+        }
+    }
+
     /// Token and words of the reasons that carry nothing.
     const fn plain(&self) -> (&'static str, &'static str) {
         match self {

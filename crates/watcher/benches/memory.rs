@@ -26,11 +26,12 @@ const FAMILY: usize = 20;
 
 fn main() {
     for children in [10_000, 100_000] {
-        let (ready, parent) = measure(children, "True", true);
-        let (unready, _) = measure(children, "False", true);
-        let (alone, _) = measure(children, "True", false);
+        let (ready, parent, _) = measure(children, "True", true);
+        let (unready, ..) = measure(children, "False", true);
+        let (alone, _, estimated) = measure(children, "True", false);
         print(&format!("ready child, {children} of them"), ready, 256);
         print("  the reflector's part", alone, 256);
+        print("  as it estimates that itself", estimated, 256);
         print(&format!("child that is not ready, {children} of them"), unready, 1_024);
         print(&format!("parent, {} of them", children / FAMILY), parent, 512);
     }
@@ -41,8 +42,8 @@ fn print(what: &str, bytes: usize, budget: usize) {
     println!("{what:44} {bytes:5} B   {:4.2} of {budget} B", bytes as f64 / budget as f64);
 }
 
-/// Bytes per child and per parent.
-fn measure(children: usize, ready: &str, with_engine: bool) -> (usize, usize) {
+/// Bytes per child and per parent, and per child as the reflector's own account has it.
+fn measure(children: usize, ready: &str, with_engine: bool) -> (usize, usize, usize) {
     let reflector = Reflector::new(|| ());
     let mut engine = with_engine.then(engine);
     let start = ALLOCATOR.allocated();
@@ -51,13 +52,14 @@ fn measure(children: usize, ready: &str, with_engine: bool) -> (usize, usize) {
         feed(&reflector, &parents_interest(), &widget(number));
     }
     take_in(&reflector, engine.as_mut());
-    let between = ALLOCATOR.allocated();
+    let (between, held) = (ALLOCATOR.allocated(), reflector.bytes());
     for number in 0..children {
         feed(&reflector, &children_interest(), &pod(number, ready));
     }
     take_in(&reflector, engine.as_mut());
     let end = ALLOCATOR.allocated();
-    ((end - between) / children, (between - start) / parents)
+    let estimated = (reflector.bytes() - held) / children;
+    ((end - between) / children, (between - start) / parents, estimated)
 }
 
 fn take_in(reflector: &Reflector, engine: Option<&mut Engine>) {

@@ -82,6 +82,7 @@ pub(crate) struct Metrics {
     dirty: IntGauge,
     debounced: IntGauge,
     rows: IntGauge,
+    bytes: IntGauge,
     rule_time: Counter,
     rule_calls: IntCounter,
     leader: IntGauge,

@@ -170,6 +170,10 @@ impl Metrics {
             )?,
             rule_calls: make.counter("rule_evaluations_total", "How often rules of policies were asked.")?,
             rows: make.gauge("reflector_objects", "Objects held in memory.")?,
+            bytes: make.gauge(
+                "reflector_bytes",
+                "Memory that these take, about: what is in their rows and hangs on them.",
+            )?,
             registry,
             shown: Mutex::default(),
         };

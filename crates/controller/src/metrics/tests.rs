@@ -99,6 +99,7 @@ fn every_series_exists_at_zero_from_the_start() {
         ("rollcall_dirty_objects", 1),
         ("rollcall_debounced_parents", 1),
         ("rollcall_reflector_objects", 1),
+        ("rollcall_reflector_bytes", 1),
         ("rollcall_rule_seconds_total", 1),
         ("rollcall_rule_evaluations_total", 1),
         ("rollcall_history_transitions_written_total", 1),

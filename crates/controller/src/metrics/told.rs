@@ -80,6 +80,7 @@ impl Metrics {
         self.judged.inc_by(counts.judged);
         self.moved.inc_by(counts.moved);
         self.rows.set(snapshot.rows as i64);
+        self.bytes.set(snapshot.bytes as i64);
         let (times, took) = snapshot.asked;
         self.rule_calls.inc_by(times.saturating_sub(self.rule_calls.get()));
         self.rule_time.inc_by((took.as_secs_f64() - self.rule_time.get()).max(0.0));

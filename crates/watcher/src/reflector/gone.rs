@@ -91,7 +91,7 @@ impl Reflector {
     }
 
     pub(super) fn drop_row(&self, id: ObjectId) {
-        if let Some(Some(row)) = self.slots.with(id, |slot| slot.row.take()) {
+        if let Some(Some(row)) = self.change(id, |slot| slot.row.take()) {
             self.let_go(&row);
             self.mark(id);
         }

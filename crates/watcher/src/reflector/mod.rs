@@ -19,6 +19,7 @@ mod selectors;
 mod since;
 mod slots;
 mod view;
+mod weight;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -49,6 +50,7 @@ type Labels = Box<[(Box<str>, Box<str>)]>;
 pub struct Reflector {
     index: DashMap<slots::Uid, ObjectId, FxBuildHasher>,
     slots: slots::Slots,
+    account: weight::Account,
     dirty: dirty::Dirty,
     wake: Box<dyn Fn() + Send + Sync>,
     selectors: Mutex<selectors::Selectors>,
@@ -96,6 +98,7 @@ impl Reflector {
         Reflector {
             index: DashMap::default(),
             slots: slots::Slots::default(),
+            account: weight::Account::default(),
             dirty: dirty::Dirty::default(),
             wake: Box::new(wake),
             selectors: Mutex::default(),
@@ -145,7 +148,7 @@ impl Reflector {
     /// tell it by use that one, for as long as this reflector knows the parent.
     pub fn give_up(&self, id: ObjectId) {
         let row = |slot: &mut slots::Slot| slot.row.as_mut()?.parent.as_mut().map(|parent| parent.give_up());
-        _ = self.slots.with(id, row);
+        _ = self.change(id, row);
     }
 
     /// An object was read live. Where that was news, the watch is awaited to bring it too.
@@ -261,7 +264,7 @@ impl Reflector {
     fn place<R>(&self, uid: slots::Uid, mut at: impl FnMut(&mut slots::Slot) -> Option<R>) -> (ObjectId, R) {
         loop {
             let id = *self.index.entry(uid).or_insert_with(|| self.slots.take(uid));
-            let done = self.slots.with(id, |slot| if slot.uid == uid { at(slot) } else { None });
+            let done = self.change(id, |slot| if slot.uid == uid { at(slot) } else { None });
             if let Some(Some(done)) = done {
                 return (id, done);
             }

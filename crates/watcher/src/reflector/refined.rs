@@ -21,7 +21,7 @@ impl Reflector {
     /// This was found below an object, or nothing that explains anything: through each lens, whose limits differ. It holds
     /// until the next look, until the object is ready, or until its spec changes.
     pub fn refine(&self, id: ObjectId, found: Vec<Option<Refined>>) -> Applied {
-        let moved = self.slots.with(id, |slot| {
+        let moved = self.change(id, |slot| {
             let row = slot.row.as_mut()?;
             let before = (row.assessment.clone(), row.aside.clone());
             row.refine(found);

@@ -20,7 +20,7 @@ pub(super) const OPEN: Time = Time(i64::MAX);
 impl Reflector {
     /// It is `now`: what stopped being ready did so now, and what is ready again keeps no moment.
     pub fn date(&self, id: ObjectId, now: Time) {
-        self.slots.with(id, |slot| slot.row.as_mut().map(|row| row.date(now)));
+        self.change(id, |slot| slot.row.as_mut().map(|row| row.date(now)));
     }
 }
 

@@ -143,3 +143,32 @@ fn what_a_live_read_knew_first_is_awaited_from_the_watch() {
     let (_, awaited) = live(12);
     assert!(reflector.still_awaited(&awaited.expect("news again")), "drift");
 }
+
+#[test]
+fn memory_grows_with_rows_and_what_hangs_on_them_and_is_given_back() {
+    let reflector = Reflector::new(|| ());
+    assert_eq!(reflector.bytes(), 0);
+    let fill = |version: u32, ready: &str| {
+        for number in 1..=1_000 {
+            apply(&reflector, &owned(), &pod(number, version, ready));
+        }
+        for id in reflector.take_dirty(usize::MAX) {
+            reflector.date(id, NOW);
+        }
+        reflector.bytes()
+    };
+    let ready = fill(5, "True");
+    let each = ready / reflector.len();
+    assert!((100..=256).contains(&each), "{each} bytes a child that is ready");
+    let unready = fill(6, "False");
+    assert!(unready > ready + 1_000 * 24, "{unready}: since when it has not been ready is kept too");
+    assert_eq!(fill(7, "True"), ready, "what hung on it is gone");
+    for number in 1..=1_000 {
+        reflector.delete(&uid(number), 60);
+    }
+    for id in reflector.take_dirty(usize::MAX) {
+        reflector.recycle(id);
+    }
+    assert_eq!(reflector.bytes(), 0);
+    assert!(reflector.is_empty());
+}

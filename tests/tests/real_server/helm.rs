@@ -5,6 +5,7 @@ use std::time::Duration;
 use acceptance::crd::Crd;
 use acceptance::helm::Chart;
 use acceptance::objects::{condition, deployment, job, owned_by, playing};
+use acceptance::peers;
 use acceptance::recorder::Recorder;
 use acceptance::rollcall::{Rollcall, rollcall};
 use acceptance::scene::Scene;
@@ -84,6 +85,70 @@ async fn helm_gives_up_at_once_on_what_is_stalled() -> Result<()> {
     assert!(!output.status.success(), "it succeeded");
     let recording = recorder.stop().await?;
     no_reader_is_early(&scene, &policy, &recording, &scene.address("Database/db")?)
+}
+
+#[tokio::test]
+async fn an_upgrade_whose_child_fails_ends_at_once_too() -> Result<()> {
+    let (scene, chart) = scene_with_defaults("downgrade").await?;
+    let (policy, _rollcall) = over(&scene, "Job").await?;
+    let recorder = Recorder::start(&scene, &["Database", "Job"]).await?;
+    let install = chart.begin("install", "db", &["--timeout", "100s"])?;
+    let db = scene.until("Database/db", there()).await?;
+    scene.create(owned_by(&db, job("first"))).await?;
+    install.succeeds().await?;
+    let mut upgrade = chart.begin("upgrade", "db", &["--timeout", "100s", "--set", "size=2"])?;
+    scene.until("Database/db", because("Ready", "ChildrenPending").and(current("Ready"))).await?;
+    upgrade.still_waits("nobody has handled the new generation")?;
+    scene.create(owned_by(&db, playing("fail", job("second")))).await?;
+    let stalled = says("Stalled", "True").and(because("Ready", "ChildrenFailed")).and(current("Ready"));
+    scene.until("Database/db", stalled).await?;
+    let output = timeout(Duration::from_secs(30), upgrade.end()).await.context("it waits on")??;
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success(), "it succeeded: {words}");
+    assert!(!words.contains("deadline exceeded"), "it waited for its timeout: {words}");
+    let recording = recorder.stop().await?;
+    no_reader_is_early(&scene, &policy, &recording, &scene.address("Database/db")?)
+}
+
+/// Without the default, what stands before Rollcall's first word passes for done, and so does a changed spec below the word
+/// about the old one: whether Helm sees these states or those a moment later is a matter of chance.
+#[tokio::test]
+async fn without_the_default_helm_may_take_for_done_what_is_not() -> Result<()> {
+    let scene = Scene::set("undefaulted").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let chart = Chart::new(&scene, scene.custom("Database", ""))?;
+    let (_, running) = over(&scene, "Deployment").await?;
+    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let install = chart.begin("install", "db", &["--timeout", "100s"])?;
+    let db = scene.until("Database/db", there()).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    install.succeeds().await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    running.until_metric("rollcall_parents_without_default", &[], |parents| parents >= 1.0).await?;
+    chart.begin("upgrade", "db", &["--timeout", "100s", "--set", "size=2"])?.succeeds().await?;
+    let content_with = scene.get("Database/db").await?["status"].take();
+    eprintln!("Helm was content with {content_with:#}");
+    scene.until("Database/db", says("Ready", "True").and(current("Ready"))).await?;
+
+    let recording = recorder.stop().await?;
+    let states: Vec<Value> = recording.entries().iter().filter_map(|entry| entry.state.clone()).collect();
+    let mut early = Vec::new();
+    for (state, (status, _)) in states.iter().zip(peers::kstatus(&states)?) {
+        let ready = condition(state, "Ready").cloned().unwrap_or_default();
+        let (generation, of) = (&state["metadata"]["generation"], &ready["observedGeneration"]);
+        let word = ready["reason"].as_str().unwrap_or("-");
+        eprintln!("generation {generation}: {status}: Ready={} {word} of {of}", ready["status"]);
+        if status == "Current" && (ready["status"] != "True" || of != generation) {
+            early.push((generation.as_i64(), of.as_i64()));
+        }
+    }
+    early.dedup();
+    assert_eq!(
+        early,
+        [(Some(1), None), (Some(2), Some(1))],
+        "nothing said yet, and what was said of the old"
+    );
+    Ok(())
 }
 
 /// Every shape of status that can have the default, as operators ship them: the server takes what is printed, and says

@@ -7,11 +7,11 @@ use acceptance::azure::Azure;
 use acceptance::caller::Seen;
 use acceptance::crd::Crd;
 use acceptance::object_store::{BUCKET, ObjectStore, files};
-use acceptance::objects::owned_by;
+use acceptance::objects::{condition, owned_by};
 use acceptance::places;
 use acceptance::rollcall::Rollcall;
 use acceptance::scene::{PATIENCE, Scene};
-use acceptance::wish::{Wish, says};
+use acceptance::wish::{Wish, because, current, says};
 use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -125,6 +125,40 @@ fn reasons(lines: &[Value], reason: &str) -> usize {
     lines.iter().filter(|line| line["to"]["reason"] == *reason).count()
 }
 
+/// A new generation, a second child that says nothing of itself, and the first fails: what the parent says then.
+async fn fails_with_another(scene: &Scene) -> Result<Value> {
+    let site = scene.change("Site/one", json!({ "spec": { "size": 2 } })).await?;
+    scene.until("Site/one", says("Ready", "True").and(current("Ready"))).await?;
+    scene.create(owned_by(&site, scene.custom("Part", "two"))).await?;
+    scene.until("Site/one", because("Ready", "ChildrenUnknown")).await?;
+    let entry = |kind: &str, status: &str| json!({ "type": kind, "status": status, "reason": "Broken", "message": "for good" });
+    let broken = json!({ "conditions": [entry("Ready", "False"), entry("Stalled", "True")] });
+    scene.change_status("Part/one", broken).await?;
+    scene.until("Site/one", because("Ready", "ChildrenFailed")).await
+}
+
+/// The last of them is what `parent` says, of which generation it says so, and all that it says is to blame.
+fn says_what_the_parent_said(lines: &[Value], parent: &Value) -> Result<()> {
+    let (first, last) = (lines.first().context("nothing is kept")?, lines.last().context("nothing is kept")?);
+    let ready = condition(parent, "Ready").context("no Ready")?;
+    for (what, kept, told) in [
+        ("reason", &last["to"]["reason"], &json!("ChildrenFailed")),
+        ("status", &last["to"]["status"], &ready["status"]),
+        ("message", &last["message"], &ready["message"]),
+        ("generation", &last["generation"], &json!(2)),
+        ("uid", &last["uid"], &parent["metadata"]["uid"]),
+        ("first generation", &first["generation"], &json!(1)),
+        ("first uid", &first["uid"], &parent["metadata"]["uid"]),
+    ] {
+        ensure!(kept == told && !kept.is_null(), "{what}: {kept} is kept, {told} was told in {last:#}");
+    }
+    let causes = last["causes"].as_array().map_or(&[][..], Vec::as_slice);
+    let causes: Vec<_> = causes.iter().map(|cause| (&cause["kind"], &cause["name"])).collect();
+    let (part, one, two) = (json!("Part"), json!("one"), json!("two"));
+    ensure!(causes == [(&part, &one), (&part, &two)], "the worst first: {last:#}");
+    Ok(())
+}
+
 async fn end(running: &mut Rollcall) -> Result<()> {
     let status = running.terminate().await?;
     ensure!(status.success(), "{status}: {}", running.output());
@@ -140,6 +174,7 @@ async fn transitions_are_kept_in_a_folder_and_read_back_and_what_was_gathered_is
     let mut running = scene.rollcall(&[&format!("--history={url}"), "--history-flush=1h"]).await?;
     scene.until("Site/one", says("Ready", "True")).await?;
     flip(&scene, 3).await?;
+    let failed = fails_with_another(&scene).await?;
     end(&mut running).await?;
     let keys = files(&folder)?;
     assert!(keys.iter().all(|key| key.starts_with("date=") && key.ends_with(".ndjson.gz")), "{keys:?}");
@@ -147,6 +182,7 @@ async fn transitions_are_kept_in_a_folder_and_read_back_and_what_was_gathered_is
     is_whole(&lines)?;
     assert!(keys.len() < lines.len(), "they are gathered first: {keys:?}");
     assert_eq!(reasons(&lines, "ChildrenProgressing"), 3, "{lines:#?}");
+    says_what_the_parent_said(&lines, &failed)?;
     let cause = lines.iter().find(|line| line["to"]["reason"] == "ChildrenProgressing");
     let cause = cause.map(|line| line["causes"][0].clone()).unwrap_or_default();
     assert_eq!((&cause["kind"], &cause["name"]), (&json!("Part"), &json!("one")));

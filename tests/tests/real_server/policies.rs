@@ -151,7 +151,7 @@ async fn roles_selectors_and_counts_do_what_they_say() -> Result<()> {
     let mut spec = json!({ "children": [web, store], "settle": "100ms" });
     spec["parent"] = json!({ "selector": { "matchLabels": { "tier": "gold" } } });
     scene.policy("db", "Database", spec).await?;
-    let _rollcall = scene.rollcall(&[]).await?;
+    let running = scene.rollcall(&[]).await?;
     let mut gold = scene.custom("Database", "gold");
     gold["metadata"]["labels"] = json!({ "tier": "gold" });
     let gold = scene.create(gold).await?;
@@ -162,7 +162,11 @@ async fn roles_selectors_and_counts_do_what_they_say() -> Result<()> {
     let mut extra = acceptance::objects::playing("crash", deployment("extra", 1));
     extra["metadata"]["labels"] = json!({ "extra": "yes" });
     scene.create(owned_by(&gold, extra)).await?;
-    scene.until("Database/gold", says("Ready", "True")).await?;
+    let beside = mentions("Ready", "; optional: ").and(mentions("Ready", "StatefulSet store"));
+    let well = says("Ready", "True").and(mentions("Ready", "1 of 1 ready"));
+    scene.until("Database/gold", well.and(beside)).await?;
+    let unready = ["kind=\"StatefulSet.apps\"", "verdict=\"Progressing\""];
+    running.until_metric("rollcall_children", &unready, |stores| stores >= 1.0).await?;
     assert!(condition(&scene.get("Database/plain").await?, "Ready").is_none(), "not selected");
 
     scene.create(owned_by(&gold, deployment("one-more", 1))).await?;

@@ -34,6 +34,7 @@ mod neighbours;
 mod numbers;
 mod observed;
 mod outage;
+mod pace;
 mod page;
 mod page_crowds;
 mod permissions;

@@ -133,8 +133,7 @@ impl Scenario {
 
     fn add(&mut self, dice: &mut Dice, parent: usize, condition: &'static str, groups: Vec<GroupDef>) {
         let seconds = |n: i64| Duration::from_secs(n as u64);
-        let pending = dice.between(20, 70);
-        let policy = PolicyDef {
+        let mut policy = PolicyDef {
             id: PolicyId(self.policies.len() as u16 + 1),
             parent,
             condition,
@@ -143,9 +142,14 @@ impl Scenario {
             debounce: Debounce { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
             settle: Duration::from_millis(dice.between(500, 5_000) as u64),
             hold: if dice.chance(25) { seconds(dice.between(1, 4)) } else { Duration::ZERO },
-            limits: Limits { pending: seconds(pending), terminating: seconds(dice.between(15, 60)) },
-            deadline: (pending % 3 == 0).then(|| seconds(pending + 10)),
+            limits: Limits {
+                pending: seconds(dice.between(20, 70)),
+                terminating: seconds(dice.between(15, 60)),
+            },
+            deadline: None,
         };
+        let pending = policy.limits.pending;
+        policy.deadline = pending.as_secs().is_multiple_of(3).then(|| pending + seconds(10));
         self.policies.push(policy);
     }
 

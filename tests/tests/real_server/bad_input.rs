@@ -104,7 +104,11 @@ async fn a_path_that_leads_to_a_text_is_said_of_that_parent_alone() -> Result<()
 /// Nobody has handled these, and their children are ready: what is left of Kopf on them is all that tells so.
 #[tokio::test]
 async fn a_note_of_kopf_that_cannot_be_read_is_named_and_is_no_reason_to_be_ready() -> Result<()> {
-    let scene = over("kopf-odd", json!({})).await?;
+    let scene = Scene::set("kopf-odd").await?;
+    scene.crd(&Crd::new("Database").shapeless()).await?;
+    // Nothing is learned from neighbours here: each says for itself what it says.
+    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms", "evidence": "own" });
+    scene.policy("db", "Database", spec).await?;
     let _rollcall = scene.rollcall(&[]).await?;
     let recorder = Recorder::start(&scene, &["Database"]).await?;
     let long = json!({ "started": "2026-01-01T00:00:00", "retries": 1, "message": "x".repeat(200_000) });

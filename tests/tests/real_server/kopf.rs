@@ -5,7 +5,7 @@ use acceptance::kopf::{Example, Kopf, Operator};
 use acceptance::objects::{condition, config_map, deployment, owned_by, uid};
 use acceptance::peers;
 use acceptance::recorder::{Entry, Recorder, Recording, Said};
-use acceptance::rollcall::rollcall;
+use acceptance::rollcall::{policy_address, rollcall};
 use acceptance::scene::Scene;
 use acceptance::wish::{Wish, because, current, gone, mentions, says};
 use anyhow::{Result, ensure};
@@ -171,9 +171,21 @@ async fn with_its_operator_stopped_a_parent_stays_truthful() -> Result<()> {
     scene.play("books-store", None).await?;
     scene.until("Shop/books", well()).await?;
 
+    // It stays away for longer than its policy takes for a pause.
+    let policy = policy_address(&scene, "shops")?;
+    let pause = async |pending: &str| {
+        let limits = json!({ "spec": { "limits": { "pending": pending } } });
+        scene.admin.merge(&policy, "", &limits).await?;
+        scene.until_at(&policy, &says("Ready", "True").and(current("Ready"))).await
+    };
+    pause("1s").await?;
+    scene.until("Shop/books", well()).await?;
     scene.change("Shop/books", json!({ "spec": { "replicas": 2 } })).await?;
     let unhandled = says("Ready", "Unknown").and(because("Ready", "ChildrenPending")).and(current("Ready"));
     scene.until("Shop/books", unhandled).await?;
+    let silent = says("Ready", "Unknown").and(because("Ready", "OperatorSilent")).and(current("Ready"));
+    scene.until("Shop/books", silent.and(mentions("Ready", "has not handled generation 2"))).await?;
+    pause("10m").await?;
     operator.again()?;
     scene.until_pods("books-web", 2).await?;
     scene.until_pods("books-store", 2).await?;

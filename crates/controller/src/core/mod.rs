@@ -27,8 +27,11 @@ use readiness::Time;
 use readiness::rollup::{ParentReason, Status};
 use serde_json::Value;
 use timer::Seed;
-use watcher::reflector::Reflector;
-use watcher::status::{Guarded, ParentStatus, Wanted, guarded_patch};
+use watcher::reflector::{Reflector, Row};
+use watcher::status::{Guarded, ListShape, ParentStatus, Wanted, guarded_patch};
+
+/// What could not be sent is looked at again after so long.
+const UNSENT: Duration = Duration::from_secs(1);
 
 pub use below::Below;
 pub use health::{Health, News};
@@ -190,9 +193,8 @@ impl Core {
         });
         match write.flatten() {
             Some(Some(write)) => Some(write),
-            // Its status has a shape that no entry can be written into: until it changes, there is nothing to send.
             Some(None) => {
-                self.engine.settle(parent, Outcome::Pruned, now);
+                self.engine.settle(parent, self.unsent(parent), now);
                 None
             }
             // The newer generation came while this was rendered. Nothing was sent; it is judged anew.
@@ -200,6 +202,19 @@ impl Core {
                 self.settle(now, parent, Outcome::Conflict);
                 None
             }
+        }
+    }
+
+    /// What became of a write of which there is nothing to send.
+    fn unsent(&self, parent: ObjectId) -> Outcome {
+        let unwritable = |row: &Row| {
+            row.parent.as_ref().is_some_and(|row| matches!(row.status.list, ListShape::Unwritable(_)))
+        };
+        match self.reflector.read(parent, unwritable) {
+            // Its status has a shape that no entry can be written into: there is nothing to send until that changes.
+            Some(true) => Outcome::Pruned,
+            // It came to say so between two looks; whatever it is to say next must not wait for that.
+            _ => Outcome::Retry(UNSENT),
         }
     }
 

@@ -200,6 +200,13 @@ fn dated(mut entry: Entry, row: &ParentRow, current: bool) -> Entry {
 
 /// Before everything of a policy was listed it has no answer, but its entries are not to be taken away for that.
 fn keep_while_undecided(wanted: &mut Wanted, row: &ParentRow, undecided: Vec<Box<str>>) {
+    let keeps = |condition: &str| {
+        let target = row.targets.iter().find(|target| target.condition.as_deref() == Some(condition));
+        target.is_some_and(|target| target.keeps_generation)
+    };
+    if wanted.observed_generation.is_none() && undecided.iter().any(|condition| keeps(condition)) {
+        wanted.observed_generation = row.status.observed_generation;
+    }
     for condition in undecided {
         let beside = if &*condition == "Ready" { &["Reconciling", "Stalled"][..] } else { &[] };
         for kind in std::iter::once(&*condition).chain(beside.iter().copied()) {

@@ -11,7 +11,7 @@ use super::seconds;
 use crate::snapshot::{NotReady, ParentName, Snapshot, Story};
 
 /// Of so many parents it is exported how their children stand: up to eight series each.
-const FAMILIES: usize = 100;
+const FAMILIES: usize = 50;
 /// Names in Kubernetes are no longer; whatever is, is cut.
 const NAME: usize = 253;
 

@@ -209,7 +209,9 @@ fn threads_judge_beside_each_other() {
             scope.spawn(move || {
                 let text = format!(r#"{{"metadata": {{"name": "{name}"}}}}"#);
                 for _ in 0..200 {
-                    assert_eq!(script.judge(Object::Text(&text), NOW).verdict.message, name);
+                    let said = script.judge(Object::Text(&text), NOW).verdict.message;
+                    // A busy machine may take its time away; never what belongs to another.
+                    assert!(said == name || said.contains("it ran for too long"), "{name}: {said}");
                 }
             });
         }

@@ -256,3 +256,38 @@ fn ten_thousand_transitions_leave_the_object_as_large_as_it_was() {
     let conditions = world.parent["status"]["conditions"].as_array().map_or(0, Vec::len);
     assert!((1..=3).contains(&conditions), "{after}");
 }
+
+/// Until a policy that has just come has judged a parent, what stands there for it stays, every part of it: it is the same
+/// digest, so that nothing is sent, and nothing is taken for refused by the server.
+#[test]
+fn what_stands_while_nothing_is_decided_is_what_the_parent_says() {
+    let mut registry = Registry::default();
+    let policies = [in_mode("write", &mut registry, "shops", ("Shop", "Pod", ""))];
+    let plan = plan(&policies, &[], &mut registry, &Libraries::default());
+    let mut core = Core::new(Arc::new(Reflector::new(|| ())), Duration::ZERO, Duration::ZERO, timer::Seed(0));
+    let entry = |kind: &str, status: &str| {
+        json!({ "type": kind, "status": status, "reason": "OperatorSilent", "message": "", "observedGeneration": 1,
+            "lastTransitionTime": "2026-01-01T00:00:00Z" })
+    };
+    let owned = |part: &str| json!({ "f:status": { part: {} } });
+    let fields =
+        json!([{ "manager": "rollcall", "operation": "Update", "fieldsV1": owned("f:observedGeneration") }]);
+    for (held, observed) in [(Value::Null, Value::Null), (fields, json!(1))] {
+        let mut shop = json!({ "apiVersion": "example.com/v1", "kind": "Shop", "metadata": { "name": "books",
+            "namespace": "shop", "uid": "books", "resourceVersion": "1", "generation": 1, "managedFields": held },
+            "status": { "conditions": [entry("Ready", "Unknown"), entry("Stalled", "True")] } });
+        shop["status"]["observedGeneration"] = observed.clone();
+        core.set_policy(NOW, policies[0].id, plan.policies.get(&policies[0].id).cloned());
+        let shop = object(&shop);
+        for kind in plan.kinds.values().filter(|kind| kind.key.1 == "Shop") {
+            core.reflector.apply(&kind.interest, &shop.child, Some(&shop.text));
+        }
+        let id = core.reflector.find("books").unwrap();
+        core.take_in(NOW, &[id]);
+        let says = core.reflector.read(id, |row| row.parent.as_ref().map(|parent| parent.view.digest));
+        let wanted = core.render(id, NOW).unwrap();
+        assert_eq!(wanted.entries.len(), 2);
+        let digest = watcher::status::digest(&wanted.entries, wanted.observed_generation);
+        assert_eq!(Some(digest), says.flatten(), "observedGeneration {observed}");
+    }
+}

@@ -6,7 +6,6 @@ use aggregator::{Evidence, KindState, Policy};
 use readiness::Level::{Failed, Progressing, Ready, Suspended, Terminating, Unknown};
 use readiness::rollup::{ParentReason, Weight};
 
-use crate::object::Parent;
 use crate::policy;
 use crate::server::Fate;
 use crate::world::{CHILDREN, World, weight};
@@ -303,82 +302,6 @@ fn a_verdict_that_changes_by_itself_is_asked_for_again_in_time() {
     assert_eq!(w.says("db"), "ChildrenProgressing");
     w.run(60_000);
     assert_eq!(w.says("db"), "ChildrenFailed");
-}
-
-#[test]
-fn a_deadline_of_the_whole_parent_is_exceeded_once_and_stays_so_across_a_restart() {
-    let mut w = World::with(Policy { deadline: Some(Duration::from_mins(2)), ..policy() });
-    w.parent("db");
-    w.child("web", "db", Progressing);
-    w.run(2 * MINUTE - 100);
-    assert_eq!(w.says("db"), "ChildrenProgressing");
-    w.run(200);
-    assert_eq!(w.says("db"), "DeadlineExceeded!");
-    w.restart(&[]);
-    w.run(MINUTE);
-    assert_eq!(w.words("db").last().unwrap(), "DeadlineExceeded!");
-    w.turn("web", Ready);
-    w.run(MINUTE);
-    assert_eq!(w.says("db"), "AllChildrenReady");
-}
-
-#[test]
-fn a_deadline_counts_from_when_a_parent_stopped_being_ready() {
-    for restart in [false, true] {
-        let mut w = World::with(Policy { deadline: Some(Duration::from_mins(2)), ..policy() });
-        w.parent("db");
-        w.child("web", "db", Ready);
-        w.run(60 * MINUTE);
-        assert_eq!(w.says("db"), "AllChildrenReady");
-        w.turn("web", Progressing);
-        w.run(MINUTE);
-        assert_eq!(w.says("db"), "ChildrenProgressing", "it was ready for an hour");
-        if restart {
-            w.restart(&[]);
-        }
-        w.run(MINUTE - 2_000);
-        assert_eq!(w.says("db"), "ChildrenProgressing", "restarted: {restart}");
-        w.run(4_000);
-        assert_eq!(w.says("db"), "DeadlineExceeded!", "restarted: {restart}");
-        w.turn("web", Ready);
-        w.run(MINUTE);
-        w.turn("web", Progressing);
-        w.run(MINUTE);
-        assert_eq!(w.says("db"), "ChildrenProgressing", "and anew each time");
-    }
-}
-
-#[test]
-fn a_deadline_is_exceeded_also_where_nothing_is_handled_or_can_be_rendered() {
-    type Change = fn(&mut Parent);
-    let cases: [(&str, Change); 3] = [
-        ("ChildrenPending", |p| p.evidence = Evidence::NotYet),
-        ("ChildrenPending", |p| p.evidence = Evidence::Unmarked),
-        ("TemplateFailed", |p| p.unrendered = true),
-    ];
-    for (before, change) in cases {
-        let deadline = Some(Duration::from_mins(2));
-        let mut w = World::with(Policy { deadline, pending: Duration::from_mins(10), ..policy() });
-        w.parent_so("db", change);
-        w.child("web", "db", Ready);
-        w.run(2 * MINUTE - 2_000);
-        assert_eq!(w.says("db"), before);
-        w.run(4_000);
-        assert_eq!(w.says("db"), "DeadlineExceeded!");
-        w.restart(&[]);
-        w.run(20 * MINUTE);
-        assert_eq!(w.words("db").last().unwrap(), "DeadlineExceeded!", "{before}: for good");
-        assert_eq!(w.words("db").iter().filter(|word| *word == "DeadlineExceeded!").count(), 1, "said once");
-        w.change_parent("db", |p| (p.evidence, p.unrendered) = (Evidence::Handled, false));
-        w.run(MINUTE);
-        assert_eq!(w.says("db"), "AllChildrenReady");
-    }
-    // Whichever limit is the shorter one.
-    let deadline = Some(Duration::from_mins(20));
-    let mut w = World::with(Policy { deadline, pending: Duration::from_mins(10), ..policy() });
-    w.parent_so("db", |p| p.evidence = Evidence::NotYet);
-    w.run(30 * MINUTE);
-    assert_eq!(w.says("db"), "OperatorSilent!");
 }
 
 #[test]

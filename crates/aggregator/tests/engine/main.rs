@@ -10,6 +10,7 @@
 mod answers;
 mod ask;
 mod blindness;
+mod deadlines;
 mod driver;
 mod echo;
 mod expectations;

@@ -1,4 +1,4 @@
-//! Azure's object store, as its own emulator on loopback.
+//! Azure's object store: its emulator, on loopback.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,13 +14,13 @@ use crate::scene::{PATIENCE, Scene};
 /// The emulator; killed when dropped.
 pub struct Azure {
     process: Process,
-    /// How Rollcall calls the container that there is.
+    /// URL of the existing container, as Rollcall takes it.
     pub url: String,
     environment: Vec<(String, String)>,
 }
 
 impl Azure {
-    /// Azurite over a folder; `installed` is where `tests/azure` was installed.
+    /// Starts Azurite over a folder; `installed` is the folder into which `tests/azure` was installed.
     pub async fn start(scene: &Scene, installed: &Path) -> Result<Self> {
         let address = format!("127.0.0.1:{}", free_ports(1)?[0]);
         let (_, port) = address.split_once(':').unwrap_or_default();
@@ -47,7 +47,7 @@ impl Azure {
         Ok(azure)
     }
 
-    /// What a client of it has in its environment.
+    /// Environment variables of its clients.
     pub fn environment(&self) -> &[(String, String)] {
         &self.environment
     }

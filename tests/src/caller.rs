@@ -1,4 +1,4 @@
-//! Requests to an API server in somebody's name, with plain JSON in and out.
+//! Requests to an API server with one identity, with plain JSON in and out.
 
 use std::path::Path;
 
@@ -17,18 +17,18 @@ pub struct Caller {
     client: kube::Client,
 }
 
-/// What a watch says.
+/// An event of a watch.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Seen {
     /// Added or changed.
     There(Value),
     /// Deleted; the object is its last state.
     Gone(Value),
-    /// Nothing, but the watch is this far.
+    /// No change, but the watch has reached this revision.
     Bookmark(u64),
 }
 
-/// An answer other than 2xx.
+/// An answer that is not 2xx.
 #[derive(Debug)]
 pub struct Refused(pub Box<Status>);
 
@@ -40,27 +40,27 @@ impl std::fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// The HTTP status of a refused request, if that is what went wrong.
+/// Returns the HTTP status of a refused request, if the error is one.
 pub fn code_of(error: &anyhow::Error) -> Option<u16> {
     error.downcast_ref::<Refused>().map(|Refused(status)| status.code)
 }
 
 impl Caller {
-    /// The identity that a kubeconfig file holds.
+    /// Returns a client with the identity of a kubeconfig file.
     pub async fn from_kubeconfig(file: &Path) -> Result<Self> {
         let text = Kubeconfig::read_from(file)?;
         let mut config = kube::Config::from_custom_kubeconfig(text, &KubeConfigOptions::default()).await?;
-        // A test wants to see the first answer, not the third.
+        // A test needs the first answer, not the third.
         config.default_retry = false;
         Ok(Self { client: kube::Client::try_from(config)? })
     }
 
-    /// The client underneath, for requests in their own words.
+    /// The underlying client, for raw requests.
     pub fn client(&self) -> kube::Client {
         self.client.clone()
     }
 
-    /// The object, or nothing if there is none.
+    /// Returns the object, or `None` if it does not exist.
     pub async fn get(&self, address: &Address) -> Result<Option<Value>> {
         match self.send(Method::GET, &address.path(), "", Vec::new()).await {
             Err(error) if code_of(&error) == Some(404) => Ok(None),
@@ -68,7 +68,7 @@ impl Caller {
         }
     }
 
-    /// Creates it.
+    /// Creates an object.
     pub async fn create(&self, object: &Value) -> Result<Value> {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
         let path = Kind::of(object)?.path(namespace);
@@ -79,7 +79,7 @@ impl Caller {
             .with_context(|| format!("failed to create {} {name}", object["kind"]))
     }
 
-    /// Deletes it; its dependents follow in the background.
+    /// Deletes an object; its dependents are deleted in the background.
     pub async fn delete(&self, address: &Address) -> Result<()> {
         let path = format!("{}?propagationPolicy=Background", address.path());
         self.send(Method::DELETE, &path, "", Vec::new())
@@ -88,12 +88,12 @@ impl Caller {
         Ok(())
     }
 
-    /// A merge patch; `part` is empty or `/status`.
+    /// Sends a merge patch; `part` is empty or `/status`.
     pub async fn merge(&self, address: &Address, part: &str, patch: &Value) -> Result<Value> {
         self.patch(address, part, "application/merge-patch+json", patch).await
     }
 
-    /// A JSON Patch; `part` is empty or `/status`.
+    /// Sends a JSON Patch; `part` is empty or `/status`.
     pub async fn json_patch(&self, address: &Address, part: &str, patch: &Value) -> Result<Value> {
         self.patch(address, part, "application/json-patch+json", patch).await
     }
@@ -107,7 +107,7 @@ impl Caller {
             .with_context(|| format!("failed to replace the status of {address}"))
     }
 
-    /// Everything of a kind, and the resourceVersion of the whole list.
+    /// Lists a kind; also returns the resourceVersion of the list.
     pub async fn list(&self, kind: &Kind, namespace: &str, query: &str) -> Result<(Vec<Value>, u64)> {
         let path = format!("{}?{query}", kind.path(namespace));
         let mut list = self.send(Method::GET, &path, "", Vec::new()).await?;
@@ -116,7 +116,7 @@ impl Caller {
             Value::Array(items) => items,
             _ => Vec::new(),
         };
-        // Items of a list do not name their own kind.
+        // Items of a list do not have their own kind.
         let named = items.into_iter().map(|mut item| {
             item["apiVersion"] = Value::from(kind.api_version.clone());
             item["kind"] = Value::from(kind.kind.clone());
@@ -125,7 +125,7 @@ impl Caller {
         Ok((named.collect(), version))
     }
 
-    /// What happens to a kind after `version`, until the server ends the watch.
+    /// Returns the changes of a kind after `version`, until the server ends the watch.
     pub async fn watch(
         &self,
         kind: &Kind,
@@ -142,7 +142,7 @@ impl Caller {
         Ok(body.lines().map(|line| seen(&line?)))
     }
 
-    /// Any request at all.
+    /// Sends any request.
     pub async fn send(&self, method: Method, path: &str, content: &str, body: Vec<u8>) -> Result<Value> {
         let mut request = Request::builder().method(method).uri(path);
         if !content.is_empty() {
@@ -159,7 +159,7 @@ impl Caller {
     }
 }
 
-/// `metadata.resourceVersion`, which one etcd counts over all kinds.
+/// Returns `metadata.resourceVersion`, which one etcd counts over all kinds.
 pub fn version_of(object: &Value) -> u64 {
     object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok()).unwrap_or_default()
 }

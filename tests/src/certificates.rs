@@ -1,4 +1,4 @@
-//! Client certificates, by an authority that a control plane makes for itself.
+//! Client certificates, issued by a control plane's own authority.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-/// What `openssl ca` needs to be told; everything it keeps lies in the folder in which it runs.
+/// Configuration of `openssl ca`; all its files are in its working folder.
 const CONFIG: &str = "
 [ca]
 default_ca = it
@@ -24,7 +24,7 @@ commonName = supplied
 extendedKeyUsage = clientAuth
 ";
 
-/// The authority that the API server believes: `ca.pem` and `ca.key`.
+/// Creates the authority that the API server trusts: `ca.pem` and `ca.key`.
 pub(crate) fn authority(folder: &Path) -> Result<()> {
     fs::write(folder.join("ca.conf"), CONFIG)?;
     fs::write(folder.join("index.txt"), "")?;
@@ -34,7 +34,7 @@ pub(crate) fn authority(folder: &Path) -> Result<()> {
     openssl(folder, &[args, "-keyout ca.key -out ca.pem"].join(" "))
 }
 
-/// The certificate and the key of a client, good from a while ago until then.
+/// Issues a client's certificate and key, valid from a while ago until the given time.
 pub(crate) fn client(folder: &Path, name: &str, until: &str) -> Result<(PathBuf, PathBuf)> {
     openssl(
         folder,

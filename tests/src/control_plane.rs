@@ -1,5 +1,5 @@
-//! A real control plane on loopback: etcd, API server, and, where a test wants a living cluster, the controllers,
-//! the scheduler and kwok in the role of the kubelets.
+//! A real control plane on loopback: etcd, API server, and, if a test needs a running cluster, the controllers, the
+//! scheduler and kwok in the role of the kubelets.
 
 use std::fs;
 use std::net::TcpListener;
@@ -21,34 +21,34 @@ use crate::kubelet::{self, Forwarded};
 use crate::places;
 use crate::process::Process;
 
-/// The token of the one user whom nothing is forbidden.
+/// Token of the only user with all rights.
 const ADMIN: &str = "admin-of-a-cluster-that-lives-on-loopback";
-/// Measured: 5 to 6 s on two idle cores.
+/// Longest time until the control plane must be ready. Measured: 5 to 6 s on two idle cores.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Running servers with one etcd; they end when this is dropped, or with the process.
+/// Running servers with one etcd; they stop when this is dropped, or with the process.
 pub struct ControlPlane {
     folder: PathBuf,
     url: String,
     parts: Parts,
-    /// Whether Rollcall's own kinds were installed.
+    /// Rollcall's own kinds are installed.
     pub(crate) crds: OnceCell<()>,
-    /// Apart from the others because a test may kill it.
+    /// Separate from the others because a test may kill it.
     api_server: Mutex<Process>,
     others: Vec<Process>,
     forwarded: Forwarded,
 }
 
-/// How much of a cluster a test needs.
+/// Parts of a cluster that a test needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Parts {
-    /// etcd and the API server: objects stay as they are written.
+    /// etcd, the API server and the controller that aggregates ClusterRoles: all other objects stay as they are written.
     Storage,
     /// With controllers, scheduler and kubelets: pods run.
     Everything,
 }
 
-/// The control plane that all tests of one process share; each test has a namespace and an API group in it.
+/// Returns the control plane shared by all tests of one process; each test has a namespace and an API group in it.
 pub async fn shared() -> Result<Arc<ControlPlane>> {
     static SHARED: OnceCell<Arc<ControlPlane>> = OnceCell::const_new();
     let start = async || Ok(Arc::new(ControlPlane::start(Parts::Everything).await?));
@@ -56,12 +56,12 @@ pub async fn shared() -> Result<Arc<ControlPlane>> {
 }
 
 impl ControlPlane {
-    /// Starts the parts and returns when they work.
+    /// Starts the parts and returns when they are ready.
     pub async fn start(parts: Parts) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let folder = places::run_folder()?.join(format!("plane-{}", COUNT.fetch_add(1, Ordering::Relaxed)));
         fs::create_dir_all(&folder)?;
-        // First, so that it is none of those that are free for a moment.
+        // Held first, so that it is not among the ports that are free for a moment.
         let forwarded = Forwarded::hold()?;
         let listen = free_ports(6)?;
         let url = format!("https://127.0.0.1:{}", listen[0]);
@@ -81,8 +81,8 @@ impl ControlPlane {
             forwarded,
         };
         plane.until_ready().await?;
+        plane.others.push(start("kube-controller-manager", manager_args(&folder, listen[3], parts))?);
         if parts == Parts::Everything {
-            plane.others.push(start("kube-controller-manager", manager_args(&folder, listen[3]))?);
             plane.others.push(start("kube-scheduler", scheduler_args(&folder, listen[4]))?);
             plane.others.push(start("kwok", kubelet::args(&folder, listen[5], &plane.forwarded)?)?);
             plane.admin().await?.create(&node("node-1")).await?;
@@ -90,43 +90,45 @@ impl ControlPlane {
         Ok(plane)
     }
 
-    /// Where the API server listens.
+    /// URL of the API server.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// What of a cluster there is.
+    /// Running parts of the cluster.
     pub fn parts(&self) -> Parts {
         self.parts
     }
 
-    /// The port of this machine to which `kubectl port-forward` leads, whichever the pod; for one who stands in for all.
+    /// Port on this machine to which `kubectl port-forward` leads, for every pod and port; the caller listens on it in
+    /// place of the containers.
     pub fn forwarded(&self) -> Result<u16> {
         self.forwarded.take()
     }
 
-    /// A kubeconfig file of the administrator.
+    /// Path of the administrator's kubeconfig.
     pub fn kubeconfig(&self) -> PathBuf {
         self.folder.join("admin.kubeconfig")
     }
 
-    /// The administrator.
+    /// A client with the administrator's identity.
     pub async fn admin(&self) -> Result<Caller> {
         Caller::from_kubeconfig(&self.kubeconfig()).await
     }
 
-    /// A kubeconfig with another token, namespace or address (of a gate before the API server).
+    /// Writes a kubeconfig with another token, namespace or address (that of a gate before the API server).
     pub fn kubeconfig_for(&self, file: &Path, url: &str, token: &str, namespace: &str) -> Result<()> {
         write_kubeconfig(file, url, &self.folder, token, namespace)
     }
 
-    /// A kubeconfig of somebody with a client certificate of this cluster, good until then (as `20260102030405Z`).
+    /// Writes a kubeconfig with a client certificate of this cluster, valid until the given time (as
+    /// `20260102030405Z`).
     pub fn kubeconfig_by_certificate(&self, file: &Path, name: &str, until: &str) -> Result<()> {
         let (certificate, key) = certificates::client(&self.folder, name, until)?;
         self.kubeconfig_as(file, &json!({ "client-certificate": certificate, "client-key": key }))
     }
 
-    /// A kubeconfig of a user that is written down like this.
+    /// Writes a kubeconfig with this user entry.
     pub fn kubeconfig_as(&self, file: &Path, user: &serde_json::Value) -> Result<()> {
         self.kubeconfig_for(file, &self.url, "", "default")?;
         let mut text: serde_json::Value = serde_json::from_slice(&fs::read(file)?)?;
@@ -134,14 +136,14 @@ impl ControlPlane {
         Ok(fs::write(file, text.to_string())?)
     }
 
-    /// Waits until the API server says that it is ready.
+    /// Waits until the API server is ready.
     pub async fn until_ready(&self) -> Result<()> {
         let answered = async {
             loop {
                 if let Some(status) = self.api_server()?.ended()? {
                     bail!("the API server ended: {status}");
                 }
-                // Before its certificate exists there is nothing to connect with.
+                // Without its certificate a client cannot connect yet.
                 if let Ok(admin) = self.admin().await
                     && admin
                         .client()
@@ -162,7 +164,7 @@ impl ControlPlane {
         })
     }
 
-    /// Kills the API server without a word, as a lost machine would, and starts it again on the same port.
+    /// Kills the API server with SIGKILL, as the loss of its machine would, and starts it again on the same port.
     pub async fn restart_api_server(&self) -> Result<()> {
         self.api_server()?.kill()?;
         self.api_server()?.again()?;
@@ -173,7 +175,7 @@ impl ControlPlane {
         self.api_server.lock().map_err(|_| anyhow!("poisoned"))
     }
 
-    /// Runs kubectl as the administrator; its output, if it succeeds.
+    /// Runs kubectl as the administrator; returns its output if it succeeds.
     pub fn kubectl(&self, args: &[&str]) -> Result<String> {
         let output = self.kubectl_command()?.args(args).output().context("failed to run kubectl")?;
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -181,14 +183,14 @@ impl ControlPlane {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// kubectl as the administrator, not yet started.
+    /// Returns a kubectl command of the administrator, not yet started.
     pub fn kubectl_command(&self) -> Result<Command> {
         let mut command = Command::new(places::program("kubectl")?);
         command.arg("--kubeconfig").arg(self.kubeconfig());
         Ok(command)
     }
 
-    /// Who the API server thinks a caller is allowed to be.
+    /// Requests a token of a service account.
     pub async fn token_of(&self, namespace: &str, service_account: &str) -> Result<String> {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token");
         let wish = json!({
@@ -205,7 +207,7 @@ impl ControlPlane {
     }
 }
 
-/// Distinct ports that were free a moment ago.
+/// Returns distinct ports that were free a moment ago.
 pub fn free_ports(count: usize) -> Result<Vec<u16>> {
     let listeners: Vec<TcpListener> =
         (0..count).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect::<std::io::Result<_>>()?;
@@ -272,8 +274,11 @@ fn api_server_args(folder: &Path, port: u16, etcd: u16) -> Vec<String> {
     ]
 }
 
-fn manager_args(folder: &Path, port: u16) -> Vec<String> {
+fn manager_args(folder: &Path, port: u16, parts: Parts) -> Vec<String> {
     let mut args = component_args(folder, port);
+    if parts == Parts::Storage {
+        args.push("--controllers=clusterrole-aggregation-controller".to_owned());
+    }
     args.push(format!(
         "--service-account-private-key-file={}",
         folder.join("service-accounts.key").display()

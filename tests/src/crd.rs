@@ -1,8 +1,8 @@
-//! Custom resource definitions in the shapes that operators really ship.
+//! Custom resource definitions in the shapes that real operators ship.
 
 use serde_json::{Value, json};
 
-/// A definition in the making: list-map conditions under a status subresource, unless it is said otherwise.
+/// Builder of a definition: by default conditions are a list-map in a status subresource.
 #[derive(Clone, Debug)]
 pub struct Crd {
     kind: String,
@@ -11,7 +11,7 @@ pub struct Crd {
 }
 
 impl Crd {
-    /// `kind` with conditions as the API conventions want them.
+    /// Returns `kind` with conditions as the API conventions define them.
     pub fn new(kind: &str) -> Self {
         let conditions = json!({
             "type": "array", "items": condition(),
@@ -20,21 +20,21 @@ impl Crd {
         Self { kind: kind.to_owned(), status: status_with(Some(conditions)), subresource: true }
     }
 
-    /// Conditions as a plain list, which any writer replaces as a whole.
+    /// Makes conditions an atomic list, which any writer replaces as a whole.
     #[must_use]
     pub fn atomic(mut self) -> Self {
         self.status = status_with(Some(json!({ "type": "array", "items": condition() })));
         self
     }
 
-    /// A status that knows no conditions: the server silently drops them.
+    /// Removes conditions from the status's schema: the server silently prunes them.
     #[must_use]
     pub fn pruning(mut self) -> Self {
         self.status = status_with(None);
         self
     }
 
-    /// Conditions as they were before they had an `observedGeneration`.
+    /// Removes `observedGeneration` from the conditions, as in older CRDs.
     #[must_use]
     pub fn without_generation_of_conditions(mut self) -> Self {
         if let Some(Value::Object(known)) = self.status.pointer_mut("/properties/conditions/items/properties")
@@ -44,21 +44,22 @@ impl Crd {
         self
     }
 
-    /// A status that may be anything at all.
+    /// Makes the status free-form.
     #[must_use]
     pub fn shapeless(mut self) -> Self {
         self.status = json!({ "x-kubernetes-preserve-unknown-fields": true });
         self
     }
 
-    /// Status written through the object itself, so that each write of it moves the generation.
+    /// Removes the status subresource: the status is written on the object itself, and each write changes the
+    /// generation.
     #[must_use]
     pub fn without_status_subresource(mut self) -> Self {
         self.subresource = false;
         self
     }
 
-    /// The manifest.
+    /// Returns the manifest.
     pub fn manifest(&self, group: &str) -> Value {
         let kind = crate::kind::Kind::new(&format!("{group}/v1"), &self.kind);
         let scope = if kind.is_cluster_scoped() { "Cluster" } else { "Namespaced" };

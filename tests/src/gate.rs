@@ -1,5 +1,5 @@
-//! A gate before the API server: requests pass unchanged, or wait, or are refused, as a test says. It makes the
-//! moments that a network makes by chance.
+//! A proxy before the API server that passes, holds or refuses requests as a test demands. It reproduces the failures
+//! that a network causes by chance.
 
 use std::future::IntoFuture;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use tokio::time::timeout;
 use crate::caller::Caller;
 use crate::scene::PATIENCE;
 
-/// What happens to a request.
+/// Treatment of requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
-    /// It goes on to the server.
+    /// Requests go on to the server.
     Pass,
     /// Requests of this method whose path contains this wait until the rule changes.
     Hold(Method, String),
-    /// Requests of this method whose path contains this are answered so, without reaching the server.
+    /// Requests of this method whose path contains this are answered with this status, without reaching the server.
     Answer(Method, String, StatusCode),
     /// Requests of this method whose path contains this reach the server, but their answer is lost.
     LoseAnswer(Method, String),
-    /// Watches say nothing, and what they should have said is lost; everything else passes.
+    /// Watches send nothing, and their events are lost; all other requests pass.
     Mute,
-    /// Nothing reaches the server, and what is under way ends.
+    /// Nothing reaches the server, and open requests are cut.
     Down,
 }
 
@@ -50,7 +50,7 @@ impl Rule {
 
 /// A listening gate; closed when dropped.
 pub struct Gate {
-    /// Where a client is to connect.
+    /// URL for clients.
     pub url: String,
     rule: watch::Sender<Rule>,
     shared: Arc<Shared>,
@@ -65,7 +65,7 @@ struct Shared {
 }
 
 impl Gate {
-    /// Opens a gate; what passes is sent with the identity of `caller`.
+    /// Opens a gate; passing requests are sent with the identity of `caller`.
     pub async fn open(caller: &Caller) -> Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
         let url = format!("http://{}", listener.local_addr()?);
@@ -79,9 +79,9 @@ impl Gate {
         Ok(Self { url, rule, shared, server })
     }
 
-    /// From now on this rule holds, also for requests that wait.
+    /// Sets the rule; it applies to waiting requests too.
     pub fn set(&self, rule: Rule) {
-        // Permits of the rule before would be taken for catches of the new one.
+        // Permits of the earlier rule must not count for the new one.
         self.shared.caught.forget_permits(usize::MAX >> 4);
         self.rule.send_replace(rule);
     }
@@ -91,7 +91,7 @@ impl Gate {
         self.caught_within(PATIENCE).await
     }
 
-    /// The same with a bound of one's own.
+    /// Like [`Gate::caught`], with a time limit.
     pub async fn caught_within(&self, bound: Duration) -> Result<()> {
         let permit = timeout(bound, self.shared.caught.acquire()).await;
         permit.map_err(|_| anyhow!("no request met the gate's rule {:?}", *self.rule.borrow()))??.forget();
@@ -115,7 +115,7 @@ async fn pass(State(shared): State<Arc<Shared>>, request: Request) -> Response {
             Rule::Pass | Rule::Mute => {}
             Rule::Hold(..) => {
                 caught();
-                // An error means that the gate is gone, and the request with it.
+                // An error means that the gate is dropped, and the request with it.
                 let _ = watching.changed().await;
             }
             Rule::Answer(_, _, status) => {
@@ -142,7 +142,7 @@ async fn pass(State(shared): State<Arc<Shared>>, request: Request) -> Response {
 
 async fn forward(server: &kube::Client, request: Request) -> Result<Response<kube::client::Body>> {
     let (mut parts, body) = request.into_parts();
-    // The gate speaks for its caller; the client writes these two itself.
+    // Requests carry the caller's identity; the client sets these two headers itself.
     parts.headers.remove(http::header::AUTHORIZATION);
     parts.headers.remove(http::header::HOST);
     let body = axum::body::to_bytes(body, usize::MAX).await?;

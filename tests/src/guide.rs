@@ -1,4 +1,4 @@
-//! A guide taken by its word: its files written down, its commands typed, in the order in which they stand there.
+//! Follows a guide literally: writes its files and runs its commands in their order.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,22 +11,22 @@ use crate::places;
 use crate::process::Process;
 use crate::scene::Scene;
 
-/// What a reader of a guide does.
+/// One step of a guide.
 #[derive(Debug)]
 enum Step {
-    /// A block that begins with `# NAME.yaml`: a file of that name.
+    /// A file: a block whose first line is `# NAME.yaml`.
     File { name: String, text: String },
     /// A block of commands.
     Commands(Vec<String>),
 }
 
-/// A guide that is being followed.
+/// A guide whose steps are run one after the other.
 pub struct Guide {
     steps: std::vec::IntoIter<Step>,
 }
 
 impl Guide {
-    /// Opens one, by its path in the repository.
+    /// Opens a guide by its path in the repository.
     pub fn open(path: &str) -> Result<Self> {
         let text = fs::read_to_string(places::repository().join(path))?;
         let mut steps = Vec::new();
@@ -47,7 +47,7 @@ impl Guide {
         Ok(Self { steps: steps.into_iter() })
     }
 
-    /// Does everything up to and with the file of this name, or the commands of which the first begins so.
+    /// Runs all steps up to and including the file of this name, or the commands whose first line begins so.
     pub fn follow(&mut self, scene: &Scene, until: &str) -> Result<()> {
         for step in self.steps.by_ref() {
             let there = match &step {
@@ -67,7 +67,7 @@ impl Guide {
         anyhow::bail!("the guide does not come to {until:?}")
     }
 
-    /// Fails if something was left undone.
+    /// Fails if a step was not run.
     pub fn is_done(self) -> Result<()> {
         let left: Vec<Step> = self.steps.collect();
         ensure!(left.is_empty(), "not followed: {left:?}");
@@ -75,33 +75,32 @@ impl Guide {
     }
 }
 
-/// A command of a sentence, what a reader puts in the place of some of its words, and a word of the answer.
+/// A command in a sentence, the placeholders in it with their values, and a text that its output must contain.
 pub type Asked<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a str);
 
-/// What the sentences of a page say to type, between two backticks.
+/// The commands in a page's sentences, between backticks.
 pub struct Sentences {
     path: String,
     commands: BTreeSet<String>,
 }
 
 impl Sentences {
-    /// Reads those of a page, by its path in the repository.
+    /// Reads the commands of a page, by its path in the repository.
     pub fn of(path: &str) -> Result<Self> {
         let text = fs::read_to_string(places::repository().join(path))?;
         let sentences = text.split("\n```").step_by(2);
         let spans = sentences.flat_map(|part| part.split('`').skip(1).step_by(2));
-        // One may go on in the next line.
+        // A command may continue on the next line.
         let commands = spans.map(|span| span.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
         Ok(Self { path: path.to_owned(), commands })
     }
 
-    /// Types a command that stands there, with something of the reader's own in the place of some of its words; what it
-    /// prints.
+    /// Runs a command of the page, with the reader's values for its placeholders; returns its output.
     pub fn type_in(&self, scene: &Scene, command: &str, own: &[(&str, &str)]) -> Result<String> {
         type_in(scene, &self.command(command, own)?)
     }
 
-    /// Types one after the other, and looks for that word in what each prints.
+    /// Runs several commands and checks that the output of each contains its text.
     pub fn ask(&self, scene: &Scene, asked: &[Asked]) -> Result<()> {
         asked.iter().try_for_each(|(command, own, word)| {
             let said = self.type_in(scene, command, own)?;
@@ -110,7 +109,7 @@ impl Sentences {
         })
     }
 
-    /// Starts a command that goes on until it is ended.
+    /// Starts a command that runs until it is ended.
     pub fn start(&self, scene: &Scene, command: &str, own: &[(&str, &str)]) -> Result<Process> {
         let line = format!("cd ~ && exec {}", self.command(command, own)?);
         let log = scene.folder.join(format!("{}.log", command.replace([' ', '/'], "-")));
@@ -126,7 +125,7 @@ impl Sentences {
     }
 }
 
-/// The environment of an administrator who has `rollcall`, `kubectl` and `helm` at hand, and the plugins in the scene's
+/// Environment of an administrator with `rollcall`, `kubectl` and `helm` in the path, and the plugins in the scene's
 /// `bin`.
 fn user(scene: &Scene) -> Result<Vec<(String, String)>> {
     let folder = |program: &Path| program.parent().unwrap_or(program).display().to_string();
@@ -140,7 +139,7 @@ fn user(scene: &Scene) -> Result<Vec<(String, String)>> {
     Ok(pairs.map(|(name, value)| (name.to_owned(), value)).to_vec())
 }
 
-/// One line, as that user types it in the scene's folder; what it prints.
+/// Runs one line as that user in the scene's folder; returns its output.
 fn type_in(scene: &Scene, line: &str) -> Result<String> {
     let mut shell = Command::new("bash");
     shell.args(["-o", "pipefail", "-c", line]).current_dir(&scene.folder).envs(user(scene)?);

@@ -1,4 +1,4 @@
-//! Real Helm with a chart of one object, as a user has it.
+//! Real Helm with a chart of one object.
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,14 +20,14 @@ pub struct Chart {
     namespace: String,
 }
 
-/// A Helm command under way; killed when dropped.
+/// A running Helm command; killed when dropped.
 pub struct Waiting {
     child: Option<Child>,
     words: String,
 }
 
 impl Chart {
-    /// A chart that holds `object`.
+    /// Returns a chart with `object`.
     pub fn new(scene: &Scene, mut object: Value) -> Result<Self> {
         let folder = scene.folder.join("chart");
         fs::create_dir_all(folder.join("templates"))?;
@@ -41,7 +41,7 @@ impl Chart {
         Ok(Self { folder, home, kubeconfig, namespace: scene.name.clone() })
     }
 
-    /// Begins `helm install|upgrade RELEASE CHART --wait …`.
+    /// Starts `helm install|upgrade RELEASE CHART --wait …`.
     pub fn begin(&self, verb: &str, release: &str, options: &[&str]) -> Result<Waiting> {
         let mut command = Command::new(places::program("helm")?);
         command
@@ -58,21 +58,21 @@ impl Chart {
 }
 
 impl Waiting {
-    /// The same for any other command that waits.
+    /// Starts any other command that waits.
     pub fn on(mut command: Command) -> Result<Self> {
         let words = format!("{command:?}");
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
         Ok(Waiting { child: Some(child), words })
     }
 
-    /// Fails if it has ended.
+    /// Fails if the command has ended.
     pub fn still_waits(&mut self, because: &str) -> Result<()> {
         let ended = self.child.as_mut().context("it ended")?.try_wait()?;
         ensure!(ended.is_none(), "{} ended ({ended:?}) although {because}", self.words);
         Ok(())
     }
 
-    /// How it ends.
+    /// Waits until the command ends; returns its output.
     pub async fn end(mut self) -> Result<Output> {
         let ended = async {
             while self.child.as_mut().context("it ended")?.try_wait()?.is_none() {
@@ -83,7 +83,7 @@ impl Waiting {
         timeout(2 * PATIENCE, ended).await.map_err(|_| anyhow!("it does not end"))?
     }
 
-    /// Waits until it ends, and fails unless it does so with success.
+    /// Waits until the command ends; fails unless it succeeded.
     pub async fn succeeds(self) -> Result<()> {
         let words = self.words.clone();
         let output = self.end().await?;
@@ -95,7 +95,7 @@ impl Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         if let Some(mut child) = self.child.take() {
-            // Already gone is as good.
+            // A child that is already gone is fine.
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -1,11 +1,11 @@
-//! Readiness by somebody who has never read Rollcall's rules: the plainest reading of each kind's API.
+//! An independent readiness check that shares nothing with Rollcall's rules: the plainest reading of each kind's API.
 
 use anyhow::{Result, bail};
 use serde_json::Value;
 
 use crate::objects::condition;
 
-/// Whether a child, as it was written at one moment, is ready beyond doubt.
+/// Returns `true` if a child, in the state of one moment, is certainly ready.
 pub fn ready(object: &Value) -> Result<bool> {
     if object["metadata"]["deletionTimestamp"].is_string() {
         return Ok(false);

@@ -1,9 +1,9 @@
-//! Where objects live under the API server's roof: paths from the words in a manifest.
+//! API paths of objects, derived from the apiVersion and kind of a manifest.
 
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-/// A kind as a manifest names it.
+/// A kind, as a manifest names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kind {
     /// `apps/v1`.
@@ -12,10 +12,10 @@ pub struct Kind {
     pub kind: String,
 }
 
-/// One object's address.
+/// Address of one object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address {
-    /// What it is.
+    /// Kind of the object.
     pub kind: Kind,
     /// Empty for cluster-scoped objects.
     pub namespace: String,
@@ -34,23 +34,24 @@ const CLUSTER_SCOPED: [&str; 7] = [
 ];
 
 impl Kind {
-    /// From the two words.
+    /// Returns the kind of an apiVersion and kind.
     pub fn new(api_version: &str, kind: &str) -> Self {
         Self { api_version: api_version.to_owned(), kind: kind.to_owned() }
     }
 
-    /// The kind that an object says it is.
+    /// Returns the kind of an object.
     pub fn of(object: &Value) -> Result<Self> {
         let word = |key: &str| object[key].as_str().with_context(|| format!("no {key} in {object}"));
         Ok(Self::new(word("apiVersion")?, word("kind")?))
     }
 
-    /// Custom kinds of these tests are cluster-scoped when their name says so, as with `ClusterRole`.
+    /// Returns `true` for cluster-scoped kinds. Custom kinds of these tests are cluster-scoped if their name says so,
+    /// as with `ClusterRole`.
     pub fn is_cluster_scoped(&self) -> bool {
         self.kind.starts_with("Cluster") || CLUSTER_SCOPED.contains(&self.kind.as_str())
     }
 
-    /// `deployments`.
+    /// The plural: `deployments`.
     pub fn plural(&self) -> String {
         let lower = self.kind.to_lowercase();
         match lower.as_bytes().last() {
@@ -60,17 +61,17 @@ impl Kind {
         }
     }
 
-    /// `example.com`, empty for the core group.
+    /// The group: `example.com`, empty for the core group.
     pub fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
-    /// `v1`.
+    /// The version: `v1`.
     pub fn version(&self) -> &str {
         self.api_version.split_once('/').map_or(&self.api_version, |(_, version)| version)
     }
 
-    /// The collection's path; an empty namespace means all of them.
+    /// Path of the collection; an empty namespace means all namespaces.
     pub fn path(&self, namespace: &str) -> String {
         let root = if self.api_version.contains('/') { "apis" } else { "api" };
         let within = if namespace.is_empty() || self.is_cluster_scoped() {
@@ -83,7 +84,7 @@ impl Kind {
 }
 
 impl Address {
-    /// The address that an object carries in itself.
+    /// Returns the address of an object.
     pub fn of(object: &Value) -> Result<Self> {
         let metadata = &object["metadata"];
         Ok(Self {
@@ -93,7 +94,7 @@ impl Address {
         })
     }
 
-    /// The object's path.
+    /// Path of the object.
     pub fn path(&self) -> String {
         format!("{}/{}", self.kind.path(&self.namespace), self.name)
     }

@@ -1,4 +1,4 @@
-//! Operators in real Kopf, as their users run them: the example that is shipped, and small ones that misbehave.
+//! Operators in real Kopf, run as their users do: the shipped example, and small faulty ones.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,27 +17,27 @@ pub struct Operator {
     process: Process,
 }
 
-/// Which Kopf.
+/// Version of Kopf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kopf {
-    /// The current one.
+    /// The current version.
     Current,
-    /// The last that writes `metadata.finalizers` as a whole list.
+    /// The last version that writes `metadata.finalizers` as a whole list.
     Before144,
 }
 
 /// `deploy/examples/kopf`, in a scene's own API group.
 pub struct Example {
-    /// The operator's script.
+    /// Path of the operator's script.
     pub script: PathBuf,
-    /// Who it is in the cluster.
+    /// Kubeconfig of the operator.
     pub kubeconfig: PathBuf,
-    /// What Argo CD is told.
+    /// Argo CD's configuration.
     pub argocd: PathBuf,
 }
 
 impl Scene {
-    /// Starts an operator. `env` comes on top of who it is.
+    /// Starts an operator. `env` is added to the environment of its identity.
     pub fn operator(
         &self,
         name: &str,
@@ -54,7 +54,7 @@ impl Scene {
             ["run", "--namespace", &self.name, "--standalone", &script.to_string_lossy()].map(str::to_owned);
         let mut all = vec![
             ("KUBECONFIG".to_owned(), kubeconfig.display().to_string()),
-            // Nothing of the account that runs the tests.
+            // The operator must not use the account that runs the tests.
             ("HOME".to_owned(), self.folder.display().to_string()),
             ("PYTHONDONTWRITEBYTECODE".to_owned(), "1".to_owned()),
         ];
@@ -65,15 +65,15 @@ impl Scene {
         Ok(Operator { process })
     }
 
-    /// A script of the test's own, run as the administrator. `GROUP` in it stands for the scene's API group.
+    /// Starts a script of the test as the administrator. `GROUP` in it is replaced by the scene's API group.
     pub fn script(&self, name: &str, kopf: Kopf, text: &str, env: &[(&str, &str)]) -> Result<Operator> {
         let file = self.folder.join(format!("{name}.py"));
         fs::write(&file, text.replace("GROUP", &self.group))?;
         self.operator(name, kopf, &file, &self.plane.kubeconfig(), env)
     }
 
-    /// Installs the example: everything that its kustomization builds but its Deployment, which runs here as a
-    /// process. Only names that the whole cluster shares are the scene's own.
+    /// Installs the example: all objects of its kustomization except its Deployment, which runs here as a process. Only
+    /// names of cluster-scoped objects are changed, to names of the scene's own.
     pub async fn kopf_example(&self) -> Result<Example> {
         let source = places::repository().join("deploy/examples/kopf");
         let built = self.plane.kubectl(&["kustomize", &source.to_string_lossy()])?;
@@ -93,6 +93,7 @@ impl Scene {
         }
         let script = self.folder.join("shop_operator.py");
         fs::write(&script, self.own(&fs::read_to_string(source.join("shop_operator.py"))?))?;
+        fs::copy(source.join("rollcall_kopf.py"), self.folder.join("rollcall_kopf.py"))?;
         let kubeconfig = self.folder.join("operator.kubeconfig");
         let token = self.plane.token_of(&self.name, &format!("{}-operator", self.name)).await?;
         self.plane.kubeconfig_for(&kubeconfig, self.plane.url(), &token, &self.name)?;
@@ -116,7 +117,7 @@ impl Scene {
 }
 
 impl Operator {
-    /// Waits until it has logged `words` so often.
+    /// Waits until the operator has logged `words` this many times.
     pub async fn until_logged(&self, words: &str, times: usize) -> Result<()> {
         let logged = async {
             while self.logged(words) < times {
@@ -127,12 +128,12 @@ impl Operator {
         end.map_err(|_| anyhow!("{words:?} was not logged {times} times\n{}", self.process.tail(40)))
     }
 
-    /// How often it, and its predecessors in this scene, have logged `words`.
+    /// Number of times that the operator and its predecessors in this scene have logged `words`.
     pub fn logged(&self, words: &str) -> usize {
         self.process.output().matches(words).count()
     }
 
-    /// Fails if Kopf has ever found that what it wrote is not what it reads, or has crashed.
+    /// Fails if Kopf ever logged an inconsistency between written and read state, or a traceback.
     pub fn never_stumbled(&self) -> Result<()> {
         let log = self.process.output();
         for word in ["inconsistenc", "Traceback"] {
@@ -142,14 +143,14 @@ impl Operator {
         Ok(())
     }
 
-    /// SIGTERM, and waits for its end.
+    /// Sends SIGTERM and waits for the end.
     pub async fn stop(&mut self) -> Result<()> {
         self.process.terminate()?;
         self.process.end(Duration::from_secs(30)).await?;
         Ok(())
     }
 
-    /// Starts it again.
+    /// Starts the operator again.
     pub fn again(&mut self) -> Result<()> {
         self.process.again()
     }

@@ -1,4 +1,4 @@
-//! What kwok plays in place of kubelets: pods run by its stages, and `kubectl port-forward` leads somewhere.
+//! kwok in the role of the kubelets: it runs pods by its stages, and gives `kubectl port-forward` a target.
 
 use std::fs;
 use std::net::TcpListener;
@@ -9,16 +9,16 @@ use anyhow::{Context, Result, anyhow};
 
 use crate::places;
 
-/// The port on which somebody may stand in for the containers: that of every pod, whatever its number, leads to it.
+/// The port to which every forwarded port of every pod leads; a test may listen on it in place of the containers.
 pub(crate) struct Forwarded(Mutex<Option<TcpListener>>);
 
 impl Forwarded {
-    /// Holds a port, so that nobody else is given it before the one who stands in is there.
+    /// Reserves a port until the test listens on it.
     pub(crate) fn hold() -> Result<Self> {
         Ok(Self(Mutex::new(Some(TcpListener::bind(("127.0.0.1", 0))?))))
     }
 
-    /// Lets go of the port, for whoever listens there from now on.
+    /// Releases the port to a listener of the test.
     pub(crate) fn take(&self) -> Result<u16> {
         let held = self.0.lock().map_err(|_| anyhow!("poisoned"))?.take();
         Ok(held.context("the port was taken before")?.local_addr()?.port())
@@ -30,7 +30,7 @@ impl Forwarded {
     }
 }
 
-/// The arguments of kwok that listens on this port, which its nodes give as their kubelet's.
+/// Arguments of kwok listening on this port, which its nodes report as their kubelet's.
 pub(crate) fn args(folder: &Path, port: u16, forwarded: &Forwarded) -> Result<Vec<String>> {
     let config = folder.join("forward.yaml");
     let target = serde_json::json!({

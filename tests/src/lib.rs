@@ -1,5 +1,5 @@
-//! The stage for acceptance tests: a real control plane, the built binary in it, and judges who know nothing of
-//! how it works inside.
+//! The environment of acceptance tests: a real control plane, the built binary in it, and independent checks that do
+//! not use Rollcall's code.
 
 pub mod azure;
 pub mod caller;
@@ -8,6 +8,7 @@ pub mod control_plane;
 pub mod crd;
 pub mod gate;
 pub mod guide;
+pub mod half_open;
 pub mod helm;
 pub mod judge;
 pub mod kind;

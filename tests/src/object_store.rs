@@ -12,7 +12,7 @@ use crate::places;
 use crate::process::Process;
 use crate::scene::{PATIENCE, Scene};
 
-/// The bucket that there is.
+/// The existing bucket.
 pub const BUCKET: &str = "rollcall";
 const KEY: &str = "rollcall-key";
 const SECRET: &str = "rollcall-secret";
@@ -25,13 +25,13 @@ pub struct ObjectStore {
 }
 
 impl ObjectStore {
-    /// Starts it with an empty bucket.
+    /// Starts the server with an empty bucket.
     pub async fn start(scene: &Scene) -> Result<Self> {
         let address = format!("127.0.0.1:{}", free_ports(1)?[0]);
         let (folder, aside) = (scene.folder.join("s3"), scene.folder.join("aside"));
         fs::create_dir_all(folder.join(BUCKET))?;
         fs::create_dir_all(&aside)?;
-        // Not every file system that tests run on has extended attributes.
+        // Some file systems that tests run on have no extended attributes.
         let args = ["--port", &address, "--quiet", "posix", "--sidecar"].map(str::to_owned);
         let folders = [&aside, &folder].map(|path| path.display().to_string());
         let args: Vec<_> = args.into_iter().chain(folders).collect();
@@ -44,7 +44,7 @@ impl ObjectStore {
         Ok(store)
     }
 
-    /// What a client of it has in its environment.
+    /// Environment variables of its clients.
     pub fn environment(&self) -> Vec<(String, String)> {
         let word = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         vec![
@@ -56,18 +56,18 @@ impl ObjectStore {
         ]
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL.
     pub fn kill(&mut self) -> Result<()> {
         self.process.kill()
     }
 
-    /// Starts it again over the same folder.
+    /// Starts the server again over the same folder.
     pub async fn again(&mut self) -> Result<()> {
         self.process.again()?;
         self.until_it_answers().await
     }
 
-    /// Every object there is, by its key.
+    /// Returns the keys of all objects.
     pub fn keys(&self) -> Result<Vec<String>> {
         files(&self.folder)
     }
@@ -83,7 +83,7 @@ impl ObjectStore {
     }
 }
 
-/// Files below a folder, as paths from there.
+/// Returns the files below a folder, as relative paths.
 pub fn files(folder: &Path) -> Result<Vec<String>> {
     let (mut found, mut open) = (Vec::new(), vec![folder.to_owned()]);
     while let Some(next) = open.pop() {

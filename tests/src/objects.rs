@@ -1,4 +1,4 @@
-//! What operators create: workloads that kwok can play, and who owns them.
+//! Objects that operators create: workloads that kwok can run, and their owner references.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub fn stateful_set(name: &str, replicas: u32) -> Value {
     })
 }
 
-/// A Job of one pod, which completes and is not tried again when it fails.
+/// A Job of one pod, which completes and has no retries.
 pub fn job(name: &str) -> Value {
     let mut template = template(name);
     template["spec"]["restartPolicy"] = json!("Never");
@@ -33,7 +33,7 @@ pub fn job(name: &str) -> Value {
     })
 }
 
-/// A Pod of its own.
+/// A standalone Pod.
 pub fn pod(name: &str) -> Value {
     let template = template(name);
     json!({
@@ -42,12 +42,12 @@ pub fn pod(name: &str) -> Value {
     })
 }
 
-/// A ConfigMap, which has no state to be ready in.
+/// A ConfigMap, which has no readiness.
 pub fn config_map(name: &str) -> Value {
     json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": name }, "data": {} })
 }
 
-/// The same workload with a part for its pods: `hold`, `crash` or `fail`.
+/// Sets the behaviour of a workload's pods: `hold`, `crash` or `fail`.
 #[must_use]
 pub fn playing(part: &str, mut workload: Value) -> Value {
     let labels = if workload["kind"] == "Pod" {
@@ -59,7 +59,7 @@ pub fn playing(part: &str, mut workload: Value) -> Value {
     workload
 }
 
-/// The same object with its parent's word that it belongs to it.
+/// Adds an ownerReference to `parent`.
 #[must_use]
 pub fn owned_by(parent: &Value, mut child: Value) -> Value {
     let reference = owner_reference(parent);
@@ -71,7 +71,7 @@ pub fn owned_by(parent: &Value, mut child: Value) -> Value {
     child
 }
 
-/// How a child names `parent`.
+/// Returns the ownerReference to `parent`.
 pub fn owner_reference(parent: &Value) -> Value {
     json!({
         "apiVersion": parent["apiVersion"], "kind": parent["kind"],
@@ -79,12 +79,12 @@ pub fn owner_reference(parent: &Value) -> Value {
     })
 }
 
-/// `metadata.uid`.
+/// Returns `metadata.uid`.
 pub fn uid(object: &Value) -> &str {
     object["metadata"]["uid"].as_str().unwrap_or_default()
 }
 
-/// The entry of `status.conditions` with this type.
+/// Returns the condition of this type.
 pub fn condition<'a>(object: &'a Value, kind: &str) -> Option<&'a Value> {
     object["status"]["conditions"].as_array()?.iter().find(|entry| entry["type"] == kind)
 }

@@ -1,4 +1,4 @@
-//! What the peers' own code makes of an object: Argo CD's health, and the kstatus that Helm and Flux wait by.
+//! Results of the other tools' own code for an object: Argo CD's health, and kstatus, which Helm and Flux use.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::places;
 
-/// Argo CD's word for each object; `None` where it has no health for its kind.
+/// Returns Argo CD's health and message of each object; `None` if Argo CD has no health check for its kind.
 ///
 /// `rules` is a ConfigMap in a file, or a folder laid out as `resource_customizations`.
 pub fn argocd(rules: Option<&Path>, objects: &[Value]) -> Result<Vec<(Option<String>, String)>> {
@@ -19,7 +19,7 @@ pub fn argocd(rules: Option<&Path>, objects: &[Value]) -> Result<Vec<(Option<Str
     Ok(answers.into_iter().map(|answer| (text(&answer, "status"), said(&answer))).collect())
 }
 
-/// kstatus's word for each object: `Current`, `InProgress`, `Failed`, `Terminating`, `Unknown`.
+/// Returns kstatus's status and message of each object: `Current`, `InProgress`, `Failed`, `Terminating`, `Unknown`.
 pub fn kstatus(objects: &[Value]) -> Result<Vec<(String, String)>> {
     let answers = ask(Command::new(places::program("kstatus")?), objects)?;
     Ok(answers
@@ -36,14 +36,14 @@ fn said(answer: &Value) -> String {
     text(answer, "message").unwrap_or_default()
 }
 
-/// One object a line in, one answer a line out.
+/// Writes one object per line and reads one answer per line.
 fn ask(mut command: Command, objects: &[Value]) -> Result<Vec<Value>> {
     let mut running = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let (mut input, mut output) =
         (running.stdin.take().context("no stdin")?, running.stdout.take().context("no stdout")?);
     let lines: Vec<String> =
         objects.iter().map(|object| format!("{}\n", json!({ "object": object }))).collect();
-    // Answers come while questions are still being asked: neither side may wait for the other.
+    // Answers arrive while objects are still being written: neither side may wait for the other.
     let asked = std::thread::spawn(move || input.write_all(lines.concat().as_bytes()));
     let mut text = String::new();
     output.read_to_string(&mut text)?;

@@ -1,26 +1,26 @@
-//! Where things lie: the built programs, the sources they come from, and the folder of this run.
+//! Paths of the built programs, of their sources, and of the folder of this run.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-/// The repository.
+/// Path of the repository.
 pub fn repository() -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
     tests.parent().unwrap_or(tests).to_owned()
 }
 
-/// The folder with the modules that the control plane is built from.
+/// Folder with the modules that the control plane is built from.
 pub fn control_plane_source() -> PathBuf {
     repository().join("tests/control-plane")
 }
 
-/// A program of the control plane, as `tests/run` built it.
+/// Path of a program of the control plane, as built by `tests/run`.
 pub fn program(name: &str) -> Result<PathBuf> {
     let folder = std::env::var_os("ROLLCALL_CONTROL_PLANE")
         .map_or_else(|| repository().join(".cache/control-plane/current"), PathBuf::from);
-    // The module's own name for etcd.
+    // The module's own name of etcd.
     let alias = if name == "etcd" { "server" } else { name };
     for file in [folder.join(name), folder.join(alias)] {
         if file.is_file() {
@@ -30,7 +30,7 @@ pub fn program(name: &str) -> Result<PathBuf> {
     bail!("no {name} in {}: `tests/run` builds the control plane", folder.display())
 }
 
-/// The built `rollcall`: `ROLLCALL_BIN`, or what lies beside this test's own binary.
+/// Path of the built `rollcall`: `ROLLCALL_BIN`, or the binary beside this test's own.
 pub fn rollcall() -> Result<PathBuf> {
     if let Some(file) = std::env::var_os("ROLLCALL_BIN") {
         return Ok(PathBuf::from(file));
@@ -44,8 +44,8 @@ pub fn rollcall() -> Result<PathBuf> {
     Ok(file)
 }
 
-/// This process's folder for data and logs. What earlier, ended processes left is removed here and not at the end,
-/// so that the logs of a failed run can be read until the next one.
+/// Returns this process's folder for data and logs. Folders of earlier, ended processes are removed here and not at
+/// their end, so that the logs of a failed run can be read until the next one.
 pub fn run_folder() -> Result<PathBuf> {
     let runs = repository().join(".cache/runs");
     fs::create_dir_all(&runs)?;

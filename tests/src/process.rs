@@ -1,4 +1,4 @@
-//! A program that a test started: it ends with the test, however the test ends.
+//! A program that a test started: it stops with the test, however the test ends.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts `program`; both of its outputs are appended to `log`.
+    /// Starts `program`; both outputs are appended to `log`.
     pub fn start(
         name: &str,
         program: &Path,
@@ -42,13 +42,13 @@ impl Process {
         })
     }
 
-    /// Sends SIGTERM, as kubelet does.
+    /// Sends SIGTERM, as the kubelet does.
     pub fn terminate(&self) -> Result<()> {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::TERM).with_context(|| format!("failed to terminate {}", self.name))
     }
 
-    /// Sends SIGSTOP: it does nothing, and notices nothing.
+    /// Sends SIGSTOP: the program is suspended.
     pub fn pause(&self) -> Result<()> {
         let pid = Pid::from_child(&self.child);
         kill_process(pid, Signal::STOP).with_context(|| format!("failed to stop {}", self.name))
@@ -60,14 +60,14 @@ impl Process {
         kill_process(pid, Signal::CONT).with_context(|| format!("failed to continue {}", self.name))
     }
 
-    /// Sends SIGKILL and collects what is left.
+    /// Sends SIGKILL and waits for the process.
     pub fn kill(&mut self) -> Result<()> {
         self.child.kill().with_context(|| format!("failed to kill {}", self.name))?;
         self.child.wait()?;
         Ok(())
     }
 
-    /// Starts the same program again, after it ended.
+    /// Starts the same program again after it has ended.
     pub fn again(&mut self) -> Result<()> {
         if self.child.try_wait()?.is_none() {
             bail!("{} is still running", self.name);
@@ -76,12 +76,12 @@ impl Process {
         Ok(())
     }
 
-    /// How it ended, if it did.
+    /// Returns the exit status if the program has ended.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until the program ends by itself.
     pub async fn end(&mut self, within: Duration) -> Result<ExitStatus> {
         let ended = async {
             loop {
@@ -97,7 +97,7 @@ impl Process {
         }
     }
 
-    /// The last `lines` lines of its log, for the message of a failed test.
+    /// Returns the last `lines` lines of the log, for the message of a failed test.
     pub fn tail(&self, lines: usize) -> String {
         let text = self.output();
         let all: Vec<&str> = text.lines().collect();
@@ -105,12 +105,12 @@ impl Process {
         format!("── {} ──\n{}", self.log.display(), all[from..].join("\n"))
     }
 
-    /// All that it has printed so far.
+    /// Returns all output so far.
     pub fn output(&self) -> String {
         fs::read(&self.log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
-    /// Its process id.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -118,7 +118,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Already gone is as good.
+        // A process that is already gone is fine.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -138,15 +138,15 @@ fn spawn(program: &Path, args: &[String], env: &[(String, String)], log: &Path) 
     child.recv()?.with_context(|| format!("failed to run setpriv {}", program.display()))
 }
 
-/// The kernel sends the death signal when the *thread* that forked ends, and a test's thread ends long before
-/// its process: so one thread that never ends starts everything.
+/// A thread that never ends and starts all programs. The kernel sends the death signal when the *thread* that forked
+/// ends, and a test's thread ends long before its process.
 fn warden() -> &'static Mutex<mpsc::Sender<Order>> {
     static WARDEN: OnceLock<Mutex<mpsc::Sender<Order>>> = OnceLock::new();
     WARDEN.get_or_init(|| {
         let (orders, inbox) = mpsc::channel::<Order>();
         std::thread::spawn(move || {
             for (mut command, reply) in inbox {
-                // Nobody waits for the answer any more: then the child is dropped with it.
+                // If the caller no longer waits for the answer, the child is dropped with it.
                 let _ = reply.send(command.spawn());
             }
         });

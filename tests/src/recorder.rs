@@ -1,6 +1,6 @@
-//! A third client that writes down every state of a parent and its children, and judges afterwards by its own
-//! lights. One etcd counts resourceVersions over all kinds, so the recording has one order, whatever order the
-//! watches arrived in.
+//! An independent client that records every state of a parent and its children, and checks them afterwards by its own
+//! rules. One etcd counts resourceVersions over all kinds, so the recording has one order, whatever order the watches
+//! delivered.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -18,33 +18,33 @@ use crate::kind::{Address, Kind};
 use crate::objects::{condition, uid};
 use crate::scene::{PATIENCE, Scene};
 
-/// One state of one object; no state means that it was deleted.
+/// One state of one object; `None` means that it was deleted.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// The order over all kinds.
+    /// resourceVersion: the order over all kinds.
     pub version: u64,
-    /// Which incarnation.
+    /// UID of the object.
     pub uid: String,
-    /// The object as written, or nothing once it is gone.
+    /// The object as written; `None` once it is deleted.
     pub state: Option<Value>,
 }
 
-/// One moment at which a parent's condition was written.
+/// One write of a parent's condition.
 #[derive(Clone, Debug)]
 pub struct Said {
-    /// The order over all kinds.
+    /// resourceVersion: the order over all kinds.
     pub version: u64,
-    /// Which incarnation of the parent.
+    /// UID of the parent.
     pub uid: String,
-    /// The parent's generation at that moment.
+    /// Generation of the parent at that moment.
     pub generation: i64,
-    /// The whole entry; null when it was removed.
+    /// The whole condition; null if it was removed.
     pub entry: Value,
 }
 
 type Tape = Arc<Mutex<Vec<Entry>>>;
 
-/// A recording in progress.
+/// A running recording.
 pub struct Recorder {
     admin: Caller,
     namespace: String,
@@ -59,7 +59,7 @@ pub struct Recording {
 }
 
 impl Recorder {
-    /// Begins to record these kinds in a scene's namespace.
+    /// Starts to record these kinds in a scene's namespace.
     pub async fn start(scene: &Scene, kinds: &[&str]) -> Result<Self> {
         let tape = Tape::default();
         let admin = scene.plane.admin().await?;
@@ -77,7 +77,7 @@ impl Recorder {
         Ok(Self { admin, namespace: scene.name.clone(), kinds, tape, tasks })
     }
 
-    /// Ends it once everything that the server holds now is on the tape.
+    /// Ends the recording once it contains the server's current state.
     pub async fn stop(self) -> Result<Recording> {
         for kind in &self.kinds {
             let (now, version) = self.admin.list(kind, &self.namespace, "").await?;
@@ -125,12 +125,12 @@ impl Drop for Recorder {
 }
 
 impl Recording {
-    /// Everything in order.
+    /// Returns all entries in order.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// Each time the entry `kind` of the parent with this name changed, over all its incarnations.
+    /// Returns the changes of the condition `kind` of the parent with this name, over all its UIDs.
     pub fn said(&self, parent: &Address, kind: &str) -> Vec<Said> {
         let mut last: BTreeMap<&str, Value> = BTreeMap::new();
         let mut said = Vec::new();
@@ -146,8 +146,8 @@ impl Recording {
         said
     }
 
-    /// Fails if `kind=True` was ever written while a child was not ready, fewer than `expected` children of a
-    /// kind were there, or for another generation than the parent's own.
+    /// Fails if `kind=True` was ever written while a child was not ready, while fewer than `expected` children of a
+    /// kind existed, or for another generation than the parent's own.
     pub fn no_false_ready(&self, parent: &Address, kind: &str, expected: &[(&str, usize)]) -> Result<()> {
         for said in self.said(parent, kind).iter().filter(|said| said.entry["status"] == "True") {
             if let Some(fault) = self.fault_of(said, expected)? {
@@ -157,8 +157,8 @@ impl Recording {
         Ok(())
     }
 
-    /// Fails unless the first thing that every incarnation and every generation was told is `Unknown`. Deletion begins a
-    /// generation too where a finalizer holds the object; that it is being deleted is no guess.
+    /// Fails unless the first condition of every UID and every generation is `Unknown`. A deletion also begins a
+    /// generation if a finalizer holds the object; its `Terminating` answer is accepted, because it is certain.
     pub fn first_word_is_unknown(&self, parent: &Address, kind: &str) -> Result<()> {
         let mut met: BTreeMap<(String, i64), &Said> = BTreeMap::new();
         let all = self.said(parent, kind);
@@ -171,7 +171,7 @@ impl Recording {
         Ok(())
     }
 
-    /// The statuses that it went through, each run of equal ones once.
+    /// Returns the sequence of the condition's statuses, without repetitions.
     pub fn statuses(&self, parent: &Address, kind: &str) -> Vec<String> {
         let word = |said: Said| said.entry["status"].as_str().unwrap_or("gone").to_owned();
         let mut all: Vec<String> = self.said(parent, kind).into_iter().map(word).collect();
@@ -179,7 +179,7 @@ impl Recording {
         all
     }
 
-    /// What the parent said over time, one line each.
+    /// Returns the condition's history, one line per change.
     pub fn transcript(&self, parent: &Address, kind: &str) -> String {
         let mut lines = String::new();
         for Said { version, generation, entry, .. } in self.said(parent, kind) {
@@ -199,7 +199,7 @@ impl Recording {
         self.unready_at(said.version, &said.uid, expected)
     }
 
-    /// What of a parent's children was missing or not ready at that moment.
+    /// Returns the children of a parent that were missing or not ready at that moment.
     pub fn unready_at(
         &self,
         version: u64,
@@ -222,8 +222,8 @@ impl Recording {
         Ok(None)
     }
 
-    /// A child that is a parent itself counts with what is below it at that moment: its own condition says the same a
-    /// write later.
+    /// Returns `true` if a child is ready. A child that is itself a parent counts with its own children at that moment:
+    /// its own condition follows one write later.
     fn is_ready(&self, child: &Value, version: u64) -> Result<bool> {
         if judge::ready(child)? {
             return Ok(true);
@@ -259,7 +259,7 @@ async fn record(admin: &Caller, kind: &Kind, namespace: &str, from: u64, tape: &
     loop {
         let events = admin.watch(kind, namespace, "", from).await.context("the recorder lost its place")?;
         let mut events = std::pin::pin!(events);
-        // An error inside the stream is a cut line: what it carried comes again.
+        // An error inside the stream is a cut line: its content is delivered again.
         while let Some(Ok(event)) = events.next().await {
             from = match event {
                 Seen::There(object) => note(tape, &object, Some(object.clone()))?,

@@ -1,4 +1,4 @@
-//! The built binary, run as a user would: with a kubeconfig, with the rights that it prints itself, and no others.
+//! The built binary, run as a user would: with a kubeconfig, and with exactly the rights that it prints itself.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::places;
 use crate::process::Process;
 use crate::scene::{PATIENCE, SCENE, Scene};
 
-/// The service account of every scene.
+/// Name of every scene's service account.
 const ACCOUNT: &str = "rollcall";
 
 /// A running `rollcall run`; killed when dropped.
@@ -26,23 +26,23 @@ pub struct Rollcall {
     address: String,
 }
 
-/// One answer of its HTTP listener.
+/// A response of its HTTP listener.
 pub struct Answer {
     /// The status code.
     pub code: u16,
-    /// What follows the headers.
+    /// The body.
     pub body: String,
 }
 
 impl Scene {
-    /// Creates a policy for `parent`, a kind of this scene; `spec` says the rest. Its real name carries the
-    /// scene's, because policies live in the cluster.
+    /// Creates a policy for `parent`, a kind of this scene; `spec` has the other fields. The object's name contains the
+    /// scene's, because policies are cluster-scoped.
     pub async fn policy(&self, name: &str, parent: &str, spec: Value) -> Result<Value> {
         install_crds(self).await?;
         self.admin.create(&self.policy_manifest(name, parent, spec)).await
     }
 
-    /// The same, not created.
+    /// Returns the policy's manifest without creating it.
     pub fn policy_manifest(&self, name: &str, parent: &str, mut spec: Value) -> Value {
         let kind = self.kind(parent);
         spec["parent"]["group"] = json!(kind.group());
@@ -54,18 +54,18 @@ impl Scene {
         })
     }
 
-    /// What a policy of this scene is called in the cluster.
+    /// Name of a policy of this scene in the cluster.
     pub fn policy_name(&self, name: &str) -> String {
         format!("{}-{name}", self.name)
     }
 
-    /// A kind of this scene as a policy names it among its children.
+    /// Returns a kind of this scene as a policy lists it in `children`.
     pub fn child(&self, kind: &str) -> Value {
         let kind = self.kind(kind);
         json!({ "kind": { "group": kind.group(), "kind": kind.kind } })
     }
 
-    /// All policies of this scene, as they are in the cluster.
+    /// Returns all policies of this scene from the cluster.
     pub async fn policies(&self) -> Result<Vec<Value>> {
         let query = format!("labelSelector={SCENE}={}", self.name);
         Ok(self.admin.list(&self.kind("ReadinessPolicy"), "", &query).await?.0)
@@ -88,12 +88,12 @@ impl Scene {
         self.apply_rights(&options.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// The CRDs that were installed in this scene, as a file.
+    /// Path of a file with the CRDs installed in this scene.
     pub(crate) fn crds_file(&self) -> PathBuf {
         self.folder.join("own-crds.yaml")
     }
 
-    /// These policies as a file.
+    /// Writes these policies to a file; returns its path.
     pub fn policies_file(&self, policies: &[Value]) -> Result<PathBuf> {
         let file = self.folder.join("policies.yaml");
         let text: Vec<String> = policies.iter().map(|policy| format!("---\n{policy}\n")).collect();
@@ -101,12 +101,17 @@ impl Scene {
         Ok(file)
     }
 
-    /// Applies what `rollcall rbac` prints with these options, for the scene's own service account. Only the names
-    /// are changed: every scene has its own role in the one cluster.
+    /// Applies the output of `rollcall rbac`, for itself and with these options, for the scene's own service account.
+    /// Only the names are changed: every scene has its own roles in the shared cluster. Returns when the server has
+    /// aggregated them.
     pub fn apply_rights(&self, options: &[&str]) -> Result<()> {
-        let mut args = vec!["rbac", "--namespace", &self.name, "--service-account", ACCOUNT];
-        args.extend(options);
-        let printed = rollcall(&args)?;
+        let own =
+            ["rbac", "--namespace", &self.name, "--service-account", ACCOUNT, "--aggregate-to", &self.name];
+        let scope = options.iter().filter(|option| option.starts_with("--namespaces"));
+        let mut printed = rollcall(&own.iter().chain(scope).copied().collect::<Vec<_>>())?;
+        if options.contains(&"-f") {
+            printed += &rollcall(&[&own[..], options].concat())?;
+        }
         let mut objects: Vec<Value> = serde_saphyr::from_multiple(&printed).context("rbac prints no YAML")?;
         ensure!(!objects.is_empty(), "rbac printed nothing");
         for object in &mut objects {
@@ -123,11 +128,34 @@ impl Scene {
         let file = self.folder.join("rights.json");
         let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
         fs::write(&file, serde_json::to_vec_pretty(&list)?)?;
-        self.plane.kubectl(&["apply", "-f", &file.to_string_lossy()])?;
-        Ok(())
+        // Without the schema of everything that is installed, which a busy server takes long to put together.
+        self.plane.kubectl(&["apply", "--validate=false", "-f", &file.to_string_lossy()])?;
+        self.until_aggregated(&list["items"])
     }
 
-    /// A kubeconfig of the scene's service account, towards the server itself or a gate before it.
+    /// Waits until the rules of these ClusterRoles are in the one that aggregates them.
+    fn until_aggregated(&self, objects: &Value) -> Result<()> {
+        let objects = objects.as_array().map(Vec::as_slice).unwrap_or_default();
+        let Some(aggregated) = objects.iter().find(|object| !object["aggregationRule"].is_null()) else {
+            return Ok(());
+        };
+        let name = aggregated["metadata"]["name"].as_str().context("a role without a name")?;
+        let roles = objects.iter().filter(|object| object["kind"] == "ClusterRole");
+        let rules: Vec<&Value> = roles.filter_map(|role| role["rules"].as_array()).flatten().collect();
+        // Not by a clock: each question takes some tens of milliseconds.
+        for _ in 0..1_000 {
+            let live: Value =
+                serde_json::from_str(&self.plane.kubectl(&["get", "clusterrole", name, "-o", "json"])?)?;
+            let has = live["rules"].as_array().map(Vec::as_slice).unwrap_or_default();
+            if rules.iter().all(|rule| has.contains(rule)) {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        bail!("{name} has not been aggregated")
+    }
+
+    /// Writes a kubeconfig of the scene's service account, for the server itself or a gate before it.
     pub async fn kubeconfig(&self, url: &str) -> Result<PathBuf> {
         let token = self.plane.token_of(&self.name, ACCOUNT).await?;
         let file = self.folder.join("rollcall.kubeconfig");
@@ -144,12 +172,12 @@ impl Scene {
         Ok(running)
     }
 
-    /// Starts Rollcall with the rights it has, towards an address of choice, and does not wait.
+    /// Starts Rollcall with its current rights, for any server address, and does not wait.
     pub async fn rollcall_at(&self, url: &str, options: &[&str]) -> Result<Rollcall> {
         self.rollcall_in(url, options, &[]).await
     }
 
-    /// The same, with these variables in its environment.
+    /// Like [`Scene::rollcall_at`], with these environment variables.
     pub async fn rollcall_in(
         &self,
         url: &str,
@@ -159,16 +187,18 @@ impl Scene {
         let kubeconfig = self.kubeconfig(url).await?;
         let given = options.iter().find_map(|option| option.strip_prefix("--listen="));
         let listen = given.map_or(format!("127.0.0.1:{}", free_ports(1)?[0]), str::to_owned);
-        // Who listens everywhere listens here.
+        // A listener on all addresses is reached on loopback.
         let address = listen.replace("0.0.0.0", "127.0.0.1");
         let mut args = vec![
             "run".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
             format!("--listen={listen}"),
             format!("--policy-selector={SCENE}={}", self.name),
-            format!("--records-namespace={}", self.name),
             "--log-format=json".to_owned(),
         ];
+        if !options.iter().any(|option| option.starts_with("--records-namespace=")) {
+            args.push(format!("--records-namespace={}", self.name));
+        }
         let others = options.iter().filter(|option| !option.starts_with("--listen="));
         args.extend(others.map(|&option| option.to_owned()));
         let log = self.folder.join("rollcall.log");
@@ -203,22 +233,22 @@ impl Rollcall {
         Ok(())
     }
 
-    /// Where it listens: host and port.
+    /// Address of the listener: host and port.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// One GET.
+    /// Sends a GET.
     pub async fn http(&self, path: &str) -> Result<Answer> {
         self.http_as(path, "").await
     }
 
-    /// One GET with a token, or with none.
+    /// Sends a GET with a token, or with none.
     pub async fn http_as(&self, path: &str, token: &str) -> Result<Answer> {
         get(&self.address, path, token).await
     }
 
-    /// The sum over all series of `metric` whose labels contain each of `labels` (as `name="value"`).
+    /// Returns the sum over all series of `metric` whose labels contain each of `labels` (as `name="value"`).
     pub async fn metric(&self, metric: &str, labels: &[&str]) -> Result<f64> {
         let text = self.http("/metrics").await?.body;
         let of_metric = |line: &&str| {
@@ -248,7 +278,7 @@ impl Rollcall {
         end.map_err(|_| anyhow!("{metric} {labels:?} did not get there\n{}", self.process.tail(40)))
     }
 
-    /// Waits until it has printed `words`.
+    /// Waits until Rollcall has printed `words`.
     pub async fn until_printed(&self, words: &str) -> Result<()> {
         let printed = async {
             while !self.process.output().contains(words) {
@@ -259,44 +289,44 @@ impl Rollcall {
         end.map_err(|_| anyhow!("{words:?} was not printed\n{}", self.process.tail(40)))
     }
 
-    /// All that it and its predecessors in this scene have printed.
+    /// Returns all output of Rollcall and its predecessors in this scene.
     pub fn output(&self) -> String {
         self.process.output()
     }
 
-    /// SIGTERM, and how it ended.
+    /// Sends SIGTERM; returns the exit status.
     pub async fn terminate(&mut self) -> Result<ExitStatus> {
         self.process.terminate()?;
         self.process.end(Duration::from_secs(20)).await
     }
 
-    /// SIGSTOP.
+    /// Sends SIGSTOP.
     pub fn pause(&self) -> Result<()> {
         self.process.pause()
     }
 
-    /// SIGCONT.
+    /// Sends SIGCONT.
     pub fn resume(&self) -> Result<()> {
         self.process.resume()
     }
 
-    /// SIGKILL.
+    /// Sends SIGKILL.
     pub fn kill(&mut self) -> Result<()> {
         self.process.kill()
     }
 
-    /// Starts it again with the same options, and waits until it is ready.
+    /// Starts Rollcall again with the same options, and waits until it is ready.
     pub async fn again(&mut self) -> Result<()> {
         self.process.again()?;
         self.until_ready().await
     }
 
-    /// Starts it again with the same options, and does not wait.
+    /// Starts Rollcall again with the same options, and does not wait.
     pub fn again_at_once(&mut self) -> Result<()> {
         self.process.again()
     }
 
-    /// Whether it still runs.
+    /// Returns `true` if the process is running.
     pub fn runs(&mut self) -> Result<bool> {
         Ok(self.process.ended()?.is_none())
     }
@@ -310,7 +340,7 @@ impl Drop for Rollcall {
     }
 }
 
-/// One GET of what listens at this address, with a token, or with none.
+/// Sends a GET to this address, with a token, or with none.
 pub async fn get(address: &str, path: &str, token: &str) -> Result<Answer> {
     let mut stream = TcpStream::connect(address).await?;
     let who = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
@@ -328,7 +358,8 @@ pub async fn get(address: &str, path: &str, token: &str) -> Result<Answer> {
     Ok(Answer { code, body: body.to_owned() })
 }
 
-/// Whether that is an answer to its end, by its own word: what stands between may keep a connection that the server closed.
+/// Returns `true` if the response is complete according to its Content-Length: a proxy may keep a connection open that
+/// the server closed.
 fn whole(bytes: &[u8]) -> bool {
     let Some(head) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return false };
     let lines = String::from_utf8_lossy(&bytes[..head]).to_lowercase();
@@ -336,7 +367,7 @@ fn whole(bytes: &[u8]) -> bool {
     length.is_some_and(|length| bytes.len() >= head + 4 + length)
 }
 
-/// Runs one short command of the binary; its output, if it succeeds.
+/// Runs a short command of the binary; returns its output if it succeeds.
 pub fn rollcall(args: &[&str]) -> Result<String> {
     let output = Command::new(places::rollcall()?).args(args).stdin(Stdio::null()).output()?;
     let errors = String::from_utf8_lossy(&output.stderr);
@@ -344,7 +375,7 @@ pub fn rollcall(args: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Installs what `rollcall crd` prints, once for all scenes of a control plane, and waits until it is served.
+/// Installs the output of `rollcall crd`, once for all scenes of a control plane, and waits until the kinds are served.
 async fn install_crds(scene: &Scene) -> Result<()> {
     scene.plane.crds.get_or_try_init(|| install(scene)).await?;
     Ok(())
@@ -365,7 +396,7 @@ async fn install(scene: &Scene) -> Result<()> {
     timeout(PATIENCE, served).await.context("ReadinessPolicy is not served")
 }
 
-/// The policy's address.
+/// Returns the address of a policy.
 pub fn policy_address(scene: &Scene, name: &str) -> Result<Address> {
     scene.address(&format!("ReadinessPolicy/{}", scene.policy_name(name)))
 }

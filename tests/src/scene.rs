@@ -1,4 +1,4 @@
-//! A test's own corner of the shared control plane: a namespace, an API group, a folder, a policy selector.
+//! A test's own part of the shared control plane: a namespace, an API group, a folder, a policy selector.
 
 use std::fs;
 use std::io::Write as _;
@@ -20,34 +20,34 @@ use crate::places;
 use crate::rollcall::rollcall;
 use crate::wish::{Wish, says, there};
 
-/// How long a test waits for what must happen; a hundred times what it takes when nothing else runs.
+/// Longest time that a test waits for an expected state: a hundred times the time on an idle machine. 60 s.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The label by which a scene's own Rollcall finds its policies among those of other tests.
+/// Label by which a scene's Rollcall selects its policies among those of other tests.
 pub const SCENE: &str = "scene";
 
-/// Where one test plays.
+/// Environment of one test.
 pub struct Scene {
     /// The namespace, also the value of the scene's label.
     pub name: String,
-    /// The API group of its custom kinds.
+    /// API group of its custom kinds.
     pub group: String,
-    /// The control plane that it shares.
+    /// The shared control plane.
     pub plane: Arc<ControlPlane>,
-    /// The administrator, who plays operators and users.
+    /// The administrator, in the role of operators and users.
     pub admin: Caller,
-    /// For files of this test.
+    /// Folder for files of this test.
     pub folder: PathBuf,
     pub(crate) logs: Mutex<Vec<PathBuf>>,
 }
 
 impl Scene {
-    /// Sets a new scene on the control plane that all tests share.
+    /// Creates a scene on the control plane that all tests share.
     pub async fn set(word: &str) -> Result<Self> {
         Self::set_on(shared().await?, word).await
     }
 
-    /// Sets a new scene on a control plane of its own.
+    /// Creates a scene on the given control plane.
     pub async fn set_on(plane: Arc<ControlPlane>, word: &str) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("{word}-{}", COUNT.fetch_add(1, Ordering::Relaxed));
@@ -71,7 +71,7 @@ impl Scene {
         self.define(&crd.manifest(&self.group)).await
     }
 
-    /// The same with the defaults that `rollcall crd-defaults` gives it.
+    /// Like [`Scene::crd`], with the defaults of `rollcall crd-defaults`.
     pub async fn crd_with_defaults(&self, crd: &Crd) -> Result<()> {
         let file = self.folder.join("plain-crd.json");
         fs::write(&file, crd.manifest(&self.group).to_string())?;
@@ -79,14 +79,14 @@ impl Scene {
         self.define(&serde_saphyr::from_str(&patched)?).await
     }
 
-    /// The same of a whole manifest.
+    /// Like [`Scene::crd`], from a whole manifest.
     pub async fn define(&self, manifest: &Value) -> Result<()> {
         self.admin.create(manifest).await?;
-        // Rights are printed for it too.
+        // `rollcall rbac` reads this file too.
         let mut file = fs::File::options().create(true).append(true).open(self.crds_file())?;
         writeln!(file, "---\n{manifest}")?;
         self.until_at(&Address::of(manifest)?, &says("Established", "True")).await?;
-        // Established says that it will be served; the first list says that it is.
+        // Established means that the kind will be served; the first successful list proves that it is.
         let kind = self.kind(manifest["spec"]["names"]["kind"].as_str().context("a CRD without a kind")?);
         let served = async {
             while self.admin.list(&kind, &self.name, "limit=1").await.is_err() {
@@ -96,7 +96,7 @@ impl Scene {
         timeout(PATIENCE, served).await.map_err(|_| anyhow!("{} is not served", kind.kind))
     }
 
-    /// A kind by its short word: one of Kubernetes' own, else one of this scene.
+    /// Returns a kind by name: a built-in one, or else one of this scene.
     pub fn kind(&self, word: &str) -> Kind {
         let api_version = match word {
             "ConfigMap"
@@ -119,7 +119,7 @@ impl Scene {
         Kind::new(api_version, word)
     }
 
-    /// `Kind/name` in this scene's namespace, or in the cluster for kinds that live there.
+    /// Parses `Kind/name`: an object in this scene's namespace, or a cluster-scoped one.
     pub fn address(&self, place: &str) -> Result<Address> {
         let (word, name) = place.split_once('/').with_context(|| format!("{place} is not Kind/name"))?;
         let kind = self.kind(word);
@@ -127,7 +127,7 @@ impl Scene {
         Ok(Address { kind, namespace, name: name.to_owned() })
     }
 
-    /// An object of one of this scene's kinds, not yet created.
+    /// Returns a manifest of one of this scene's kinds.
     pub fn custom(&self, kind: &str, name: &str) -> Value {
         json!({
             "apiVersion": format!("{}/v1", self.group), "kind": kind,
@@ -143,29 +143,29 @@ impl Scene {
         self.admin.create(&object).await
     }
 
-    /// The object as it is now.
+    /// Returns the current object.
     pub async fn get(&self, place: &str) -> Result<Value> {
         self.admin.get(&self.address(place)?).await?.with_context(|| format!("there is no {place}"))
     }
 
-    /// A merge patch by the administrator.
+    /// Sends a merge patch as the administrator.
     pub async fn change(&self, place: &str, patch: Value) -> Result<Value> {
         self.admin.merge(&self.address(place)?, "", &patch).await
     }
 
-    /// A merge patch on the status subresource by the administrator.
+    /// Sends a merge patch on the status subresource as the administrator.
     pub async fn change_status(&self, place: &str, patch: Value) -> Result<Value> {
         self.admin.merge(&self.address(place)?, "/status", &json!({ "status": patch })).await
     }
 
-    /// Deletes it, and its dependents in the background.
+    /// Deletes an object, and its dependents in the background.
     pub async fn delete(&self, place: &str) -> Result<()> {
         self.admin.delete(&self.address(place)?).await
     }
 
-    /// Gives the pods of the workload `app` another part to play; none means: become well.
+    /// Changes the behaviour of the pods of the workload `app`; `None` lets them become ready.
     pub async fn play(&self, app: &str, part: Option<&str>) -> Result<()> {
-        // Where a parent already says what it lacks, the controllers may still be about to create it.
+        // A parent may already report missing children while the controllers are about to create them.
         self.until_pods(app, 1).await?;
         let query = format!("labelSelector=app={app}");
         let (pods, _) = self.admin.list(&self.kind("Pod"), &self.name, &query).await?;
@@ -176,7 +176,7 @@ impl Scene {
         Ok(())
     }
 
-    /// Waits until there are `count` pods of the workload `app`.
+    /// Waits until the workload `app` has `count` pods.
     pub async fn until_pods(&self, app: &str, count: usize) -> Result<()> {
         let query = format!("labelSelector=app={app}");
         let enough = async {
@@ -191,12 +191,12 @@ impl Scene {
         timeout(PATIENCE, enough).await.map_err(|_| anyhow!("fewer than {count} pods of {app}"))?
     }
 
-    /// Waits by a watch until the wish holds for `Kind/name`; what it waited for is returned.
+    /// Waits by a watch until the wish holds for `Kind/name`; returns the object.
     pub async fn until(&self, place: &str, wish: Wish) -> Result<Value> {
         self.until_at(&self.address(place)?, &wish).await
     }
 
-    /// The same for any address.
+    /// Like [`Scene::until`], for any address.
     pub async fn until_at(&self, address: &Address, wish: &Wish) -> Result<Value> {
         let last: Mutex<Value> = Mutex::default();
         if let Ok(result) = timeout(PATIENCE, self.follow(address, wish, &last)).await {
@@ -247,7 +247,7 @@ impl Scene {
         }
     }
 
-    /// The last lines that this scene's programs printed.
+    /// Returns the last lines of output of this scene's programs.
     pub fn log_tails(&self) -> String {
         let logs = self.logs.lock().map(|logs| logs.clone()).unwrap_or_default();
         let tail = |file: &PathBuf| {
@@ -260,7 +260,7 @@ impl Scene {
     }
 }
 
-/// Without what only fills the screen.
+/// Returns an object without fields that are irrelevant in a failure message.
 fn trimmed(mut object: Value) -> Value {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("managedFields");

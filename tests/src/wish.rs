@@ -1,4 +1,4 @@
-//! What a test waits for: a claim about one object, in words and as code.
+//! Expectations that tests wait for: a claim about one object, as text and as code.
 
 use serde_json::Value;
 
@@ -6,25 +6,25 @@ use crate::objects::condition;
 
 type Test = Box<dyn Fn(Option<&Value>) -> bool + Send + Sync>;
 
-/// A claim that will come true, or the test fails with the last state seen.
+/// A claim that must come true; otherwise the test fails with the last observed state.
 pub struct Wish {
-    /// As the message of a failed test says it.
+    /// The claim as text, for the message of a failed test.
     pub words: String,
     holds: Test,
 }
 
 impl Wish {
-    /// Anything that can be said about an object that is there.
+    /// Returns any claim about an existing object.
     pub fn new(words: &str, holds: impl Fn(&Value) -> bool + Send + Sync + 'static) -> Self {
         Self { words: words.to_owned(), holds: Box::new(move |object| object.is_some_and(&holds)) }
     }
 
-    /// Whether it holds; no object means that there is none.
+    /// Returns `true` if the claim holds; `None` is a missing object.
     pub fn holds(&self, object: Option<&Value>) -> bool {
         (self.holds)(object)
     }
 
-    /// Both.
+    /// Combines two claims: both must hold.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let words = format!("{} and {}", self.words, other.words);
@@ -32,12 +32,12 @@ impl Wish {
     }
 }
 
-/// There is no such object (any more).
+/// The object does not exist (any more).
 pub fn gone() -> Wish {
     Wish { words: "gone".to_owned(), holds: Box::new(|object| object.is_none()) }
 }
 
-/// There is such an object.
+/// The object exists.
 pub fn there() -> Wish {
     Wish::new("there", |_| true)
 }
@@ -58,7 +58,7 @@ pub fn because(kind: &str, reason: &str) -> Wish {
     })
 }
 
-/// The condition's message contains this.
+/// The condition's message contains this text.
 pub fn mentions(kind: &str, part: &str) -> Wish {
     let (of, want) = (kind.to_owned(), part.to_owned());
     Wish::new(&format!("{kind} mentions {part:?}"), move |object| {
@@ -66,14 +66,14 @@ pub fn mentions(kind: &str, part: &str) -> Wish {
     })
 }
 
-/// The condition `kind` is there, or not.
+/// The condition `kind` exists, or does not.
 pub fn has(kind: &str, wanted: bool) -> Wish {
     let of = kind.to_owned();
     let words = if wanted { format!("{kind} is said") } else { format!("{kind} is not said") };
     Wish::new(&words, move |object| condition(object, &of).is_some() == wanted)
 }
 
-/// The condition speaks of the object's present generation.
+/// The condition's `observedGeneration` is the object's generation.
 pub fn current(kind: &str) -> Wish {
     let of = kind.to_owned();
     Wish::new(&format!("{kind} for the present generation"), move |object| {

@@ -1,5 +1,5 @@
-//! What a flip of one child costs, how that grows with siblings and with levels, what a pass costs where all is ready, and
-//! for how long the loop stands still while a page is told where everybody stands.
+//! Cost of a change of one child, its growth with siblings and with levels, the cost of a resync while everything is
+//! ready, and the time for which the loop is blocked by a query of all states for a page.
 //!
 //! Prints ratios of one run; figures of different machines do not compare.
 
@@ -7,17 +7,18 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use aggregator::{
-    AnswerView, Decision, Digest, Engine, Evidence, Group, KindId, KindState, Link, ObjectId, ParentView,
-    Policy, PolicyId, Quorum, Role, Target, Told, View,
+    AnswerView, ChildGroup, ChildLink, DeliveryDecision, Engine, EnginePolicy, EntriesDigest, GroupRole,
+    HandledEvidence, KindId, KindState, LinkTarget, ObjectId, ObjectView, ParentView, PolicyId, Quorum,
+    WrittenAnswer,
 };
-use readiness::rollup::{ParentReason, Weight};
+use readiness::rollup::{ChildWeight, ConditionStatus, ParentReason};
 use readiness::{Level, Time};
 use timer::Seed;
 
 const POLICY: PolicyId = PolicyId(0);
 const KIND: KindId = KindId(0);
 const START: Time = Time(1_800_000_000_000);
-/// Short ones, so that some of them are not interrupted by what else the machine does.
+/// Short rounds, so that some of them are not interrupted by other work of the machine.
 const ROUNDS: usize = 300;
 
 /// A tree of parents: levels of them above `leaves` leaves below the lowest.
@@ -28,61 +29,83 @@ struct Tower {
     depth: u32,
 }
 
-fn policy() -> Policy {
-    Policy {
-        groups: vec![Group { kind: KIND, role: Role::Critical, min: 1, max: None, quorum: Quorum::All }],
+fn policy() -> EnginePolicy {
+    EnginePolicy {
+        groups: vec![ChildGroup {
+            kind: KIND,
+            role: GroupRole::Critical,
+            min: 1,
+            max: None,
+            quorum: Quorum::All,
+        }],
         min: 0,
         kinds: vec![KIND],
-        debounce: timer::Debounce { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
+        debounce: timer::DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
         settle: Duration::ZERO,
         hold: Duration::ZERO,
         pending: Duration::from_mins(10),
         deadline: None,
         shadow: false,
-        names: false,
+        expects_names: false,
+        acceptance: aggregator::Acceptance::Accepted,
     }
 }
 
 fn engine() -> Engine {
     let mut engine = Engine::new(Duration::from_secs(30), Duration::from_mins(10), Seed(1));
     engine.set_policy(START, POLICY, Some(policy()));
-    engine.set_kind(START, KIND, KindState::Synced);
+    engine.set_kind_state(START, KIND, KindState::Synced);
     engine
 }
 
-/// A parent that says that it is ready, below another or not.
+/// Adds a ready parent, with or without a parent of its own.
 fn parent(engine: &mut Engine, now: Time, id: ObjectId, above: Option<ObjectId>) {
-    let told = Told { reason: ParentReason::AllChildrenReady, since: START, stalled: false };
-    let answer = AnswerView { policy: POLICY, told: Some(told), about: Some(1), ..AnswerView::default() };
+    let told = WrittenAnswer {
+        reason: ParentReason::AllChildrenReady,
+        status: Some(ConditionStatus::True),
+        since: START,
+        stalled: false,
+    };
+    let answer = AnswerView {
+        policy: POLICY,
+        written: Some(told),
+        about_generation: Some(1),
+        ..AnswerView::default()
+    };
     let view = ParentView {
         generation: 1,
-        evidence: Evidence::Handled,
+        evidence: HandledEvidence::Handled,
         digest: digest(ParentReason::AllChildrenReady),
         answers: vec![answer],
         ..ParentView::default()
     };
-    let weights = [Weight { level: Level::Progressing, terminal: false }];
-    let links: Vec<Link> = above.map(link).into_iter().collect();
-    let seen =
-        View { weights: &weights, parent: Some(&view), links: &links, created: START, ..View::default() };
-    engine.observe(now, id, Some(&seen));
+    let weights = [ChildWeight { level: Level::Progressing, terminal: false }];
+    let links: Vec<ChildLink> = above.map(link).into_iter().collect();
+    let seen = ObjectView {
+        weights: &weights,
+        parent: Some(&view),
+        links: &links,
+        created: START,
+        ..ObjectView::default()
+    };
+    engine.observe_object(now, id, Some(&seen));
 }
 
-fn link(of: ObjectId) -> Link {
-    Link::new(POLICY, 0, 0, Target::Object(of))
+fn link(of: ObjectId) -> ChildLink {
+    ChildLink::new(POLICY, 0, 0, LinkTarget::Object(of))
 }
 
-fn digest(reason: ParentReason) -> Digest {
-    Digest { whole: reason as u64 + 1, gist: reason as u64 + 1 }
+fn digest(reason: ParentReason) -> EntriesDigest {
+    EntriesDigest { whole: reason as u64 + 1, without_messages: reason as u64 + 1 }
 }
 
 fn child(engine: &mut Engine, now: Time, id: ObjectId, of: ObjectId, level: Level) {
-    let weights = [Weight { level, terminal: false }];
+    let weights = [ChildWeight { level, terminal: false }];
     let links = [link(of)];
-    engine.observe(
+    engine.observe_object(
         now,
         id,
-        Some(&View { weights: &weights, links: &links, created: START, ..View::default() }),
+        Some(&ObjectView { weights: &weights, links: &links, created: START, ..ObjectView::default() }),
     );
 }
 
@@ -106,8 +129,8 @@ impl Tower {
         drafts.into_iter().map(|d| d.parent).collect()
     }
 
-    /// The leaf turns, everything above it is judged; so many parents changed their answer.
-    fn flip(&mut self, level: Level, drafts: &mut Vec<aggregator::Draft>) {
+    /// Changes the leaf and evaluates everything above it; returns through `drafts` the parents that changed.
+    fn flip(&mut self, level: Level, drafts: &mut Vec<aggregator::ParentDraft>) {
         self.now = self.now + Duration::from_secs(2);
         child(&mut self.engine, self.now, self.leaf, ObjectId(self.depth - 1), level);
         drafts.clear();
@@ -115,7 +138,7 @@ impl Tower {
     }
 }
 
-/// Nanoseconds per flip, the best of several rounds.
+/// Returns nanoseconds per change, the best of several rounds.
 fn flip(depth: u32, leaves: u32) -> f64 {
     const TURNS: u32 = 500;
     let mut tower = Tower::new(depth, leaves);
@@ -124,7 +147,7 @@ fn flip(depth: u32, leaves: u32) -> f64 {
     assert_eq!(drafts.len(), depth as usize);
     tower.engine.take_counts();
     tower.flip(Level::Ready, &mut drafts);
-    assert_eq!(tower.engine.take_counts().judged, u64::from(depth), "each is judged once");
+    assert_eq!(tower.engine.take_counts().evaluations, u64::from(depth), "each is judged once");
     tower.flip(Level::Failed, &mut drafts);
     best(TURNS, |turn| {
         let level = if turn % 2 == 0 { Level::Ready } else { Level::Failed };
@@ -143,7 +166,8 @@ fn best(turns: u32, mut once: impl FnMut(u32)) -> f64 {
     (0..ROUNDS).map(round).fold(f64::INFINITY, f64::min)
 }
 
-/// Milliseconds that 30 s cost where `parents` parents with a child each are ready, and the reads that are due in them.
+/// Returns the milliseconds that 30 s cost with `parents` ready parents of one child each, and the number of reads due
+/// in that time.
 fn pass(parents: u32) -> (f64, usize) {
     let mut engine = engine();
     for at in 0..parents {
@@ -154,8 +178,8 @@ fn pass(parents: u32) -> (f64, usize) {
     let mut now = START + Duration::from_mins(1);
     engine.poll(now, &mut drafts);
     for draft in &drafts {
-        let said = engine.answers(draft.parent)[0].1.reason;
-        assert_eq!(engine.offer(draft.parent, digest(said), now), Decision::Same);
+        let said = engine.answers_to_write(draft.parent)[0].1.reason;
+        assert_eq!(engine.offer_digest(draft.parent, digest(said), now), DeliveryDecision::Same);
     }
     let mut reads = 0;
     let nanos = best(1, |_| {
@@ -164,7 +188,7 @@ fn pass(parents: u32) -> (f64, usize) {
             now = at;
             drafts.clear();
             engine.poll(now, &mut drafts);
-            while engine.take_pass(now).is_some() {
+            while engine.take_due_resync(now).is_some() {
                 reads += 1;
             }
         }
@@ -173,7 +197,7 @@ fn pass(parents: u32) -> (f64, usize) {
     (nanos / 1e6, reads)
 }
 
-/// Milliseconds for which the loop does nothing else, while a page is told where everybody stands.
+/// Returns the milliseconds for which the loop is blocked by a query of all states for a page.
 fn look(parents: u32, children: u32) -> f64 {
     let mut engine = engine();
     for at in 0..parents {
@@ -184,8 +208,9 @@ fn look(parents: u32, children: u32) -> f64 {
     }
     engine.poll(START + Duration::from_mins(1), &mut Vec::new());
     let nanos = best(1, |_| {
-        let standings: Vec<_> = engine.rolls().map(|roll| (roll.parent, roll.policy, roll.answer)).collect();
-        let edges: Vec<_> = engine.edges().collect();
+        let standings: Vec<_> =
+            engine.evaluation_states().map(|roll| (roll.parent, roll.policy, roll.answer)).collect();
+        let edges: Vec<_> = engine.counted_children().collect();
         assert_eq!((standings.len(), edges.len()), (parents as usize, children as usize));
         black_box((standings, edges));
     });

@@ -1,23 +1,26 @@
-//! Who else changes: which parents a child counts for, what they are to be told, and when.
+//! The aggregation engine: for which parents a child counts, which conditions they get, and when.
 //!
-//! Pure, sans-IO: the driver says what it saw and what time it is ([`Engine::observe`]), asks what is to be told
-//! ([`Engine::poll`], [`Engine::offer`]), reports what became of it ([`Engine::settle`]), and sleeps until
-//! [`Engine::next_deadline`].
+//! Pure and sans-IO: the driver reports observations with the current time ([`Engine::observe_object`]), asks for the
+//! conditions to write ([`Engine::poll`], [`Engine::offer_digest`]), reports the outcome of each write
+//! ([`Engine::settle_write`]), and sleeps until [`Engine::next_deadline`].
 //!
-//! The engine owns edges, tallies and an ordered set of what is not ready, by small integers. Names, owners and
-//! verdicts in words belong to the reflector.
+//! The engine owns edges, tallies and an ordered set of unready children, all by small integers. Names, owners and the
+//! text of verdicts belong to the reflector.
 
+mod critical_tally;
 mod delivery;
 mod engine;
+mod evaluate;
+mod evaluation;
 mod graph;
-mod judge;
-mod roll;
-mod standing;
 mod types;
 
-pub use delivery::{Decision, Outcome};
-pub use engine::{ChildOf, Counts, Draft, Engine, RollState, Trouble};
+pub use delivery::{DeliveryDecision, DeliveryOutcome, WriteTicket};
+pub use engine::{
+    ChildOf, Engine, EvaluationCounts, EvaluationState, ParentDraft, RecountResult, UnreadyChild,
+};
 pub use types::{
-    Answer, AnswerView, Digest, Evidence, Group, KindId, KindState, Link, ObjectId, ParentView, Policy,
-    PolicyId, Quorum, Role, RollId, SelectorId, Source, Target, Told, View,
+    Acceptance, AnswerView, ChildGroup, ChildLink, ChildSource, EnginePolicy, EntriesDigest, EvaluationId,
+    GroupRole, HandledEvidence, KindId, KindState, LinkTarget, ObjectId, ObjectView, ParentView,
+    PolicyAnswer, PolicyId, Quorum, SelectorId, WrittenAnswer,
 };

@@ -1,9 +1,9 @@
-//! The words the engine speaks: small integers for what others own, and what it is told.
+//! Types of the engine's interface: small integers for objects owned elsewhere, and the views it observes.
 
 use std::time::Duration;
 
 use readiness::Time;
-use readiness::rollup::{ParentReason, Weight};
+use readiness::rollup::{ChildWeight, ConditionStatus, ParentReason};
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
@@ -16,296 +16,353 @@ macro_rules! id {
                 u64::from(id.0)
             }
         }
+
+        impl $name {
+            /// Its place in a table that has one for each number.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
     };
 }
 
 id!(
-    /// One object, by its place in the reflector.
+    /// One object, by its slot in the reflector.
     ObjectId(u32)
 );
 id!(
-    /// One kind that is watched.
+    /// One watched kind.
     KindId(u16)
 );
 id!(
-    /// One policy.
-    PolicyId(u16)
+    /// One policy. Numbers are given anew, and never while they are held.
+    PolicyId(u32)
 );
 id!(
-    /// What a label rule selects by: policy, group, namespace and the rendered values, interned.
+    /// One interned label selection: policy, group, namespace and rendered values.
     SelectorId(u32)
 );
 id!(
-    /// One policy's answer about one parent.
-    RollId(u32)
+    /// One evaluation of a parent under a policy.
+    EvaluationId(u32)
 );
 
-/// How a child came to count for a parent.
+/// Relation by which a child counts for a parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Source {
-    /// By ownerReference.
+pub enum ChildSource {
+    /// Owner reference.
     Owner,
-    /// By labels rendered from the parent.
+    /// Labels rendered from the parent.
     Label,
-    /// By a reference path in the parent.
+    /// Reference path in the parent.
     Reference,
-    /// It is gone; its outcome is remembered.
+    /// The child is gone and its outcome is remembered.
     Remembered,
 }
 
-/// Whose child an object is.
+/// Target of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Target {
+pub enum LinkTarget {
     /// This parent.
     Object(ObjectId),
-    /// Every parent that selects by this.
+    /// Every parent that selects by this selector.
     Selector(SelectorId),
 }
 
-/// An object counts under a policy's group for a target, as judged through a lens. Every child has one, so it is packed.
+/// Link of an object to a target under a policy's group, with the index of the verdict that counts. Every child has
+/// one, so it is packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Link {
-    /// Under this policy.
+pub struct ChildLink {
+    /// Policy of the link.
     pub policy: PolicyId,
-    /// In this one of its `children`.
+    /// Index of the group in the policy's `children`.
     pub group: u8,
-    /// Which of the object's verdicts counts: a verdict belongs to (object, rule).
-    pub lens: u8,
+    /// Index of the verdict that counts: a verdict belongs to an object and a rule.
+    pub rule_index: u16,
     target: u32,
 }
 
-/// In [`Link`]: the rest is a selector's number, not an object's.
-const SELECTOR: u32 = 1 << 31;
-/// In [`Link`]: not by labels but by a reference; not by ownerReference but remembered.
-const OTHERWISE: u32 = 1 << 30;
+// One link lies in the row itself, and takes the room that a pointer to many would take.
+const _: () = assert!(size_of::<ChildLink>() == 12);
 
-impl Link {
-    /// For `target`, of which there are fewer than 2³⁰ of either sort: by ownerReference where that is an object, by labels
-    /// where it is a selector.
-    pub fn new(policy: PolicyId, group: u8, lens: u8, target: Target) -> Link {
+/// Bit in [`ChildLink`]: the rest is a selector's number, not an object's.
+const SELECTOR_BIT: u32 = 1 << 31;
+/// Bit in [`ChildLink`]: by reference instead of labels, or remembered instead of by owner reference.
+const OTHER_SOURCE_BIT: u32 = 1 << 30;
+
+impl ChildLink {
+    /// Creates a link to `target`: by owner reference for an object, by labels for a selector. There are fewer than 2³⁰
+    /// of either.
+    pub fn new(policy: PolicyId, group: u8, lens: u16, target: LinkTarget) -> ChildLink {
         let target = match target {
-            Target::Object(id) => id.0,
-            Target::Selector(id) => id.0 | SELECTOR,
+            LinkTarget::Object(id) => id.0,
+            LinkTarget::Selector(id) => id.0 | SELECTOR_BIT,
         };
-        Link { policy, group, lens, target }
+        ChildLink { policy, group, rule_index: lens, target }
     }
 
-    /// For whom.
-    pub fn target(&self) -> Target {
-        let id = self.target & !(SELECTOR | OTHERWISE);
-        if self.target & SELECTOR == 0 {
-            Target::Object(ObjectId(id))
+    /// Returns the target.
+    pub fn target(&self) -> LinkTarget {
+        let id = self.target & !(SELECTOR_BIT | OTHER_SOURCE_BIT);
+        if self.target & SELECTOR_BIT == 0 {
+            LinkTarget::Object(ObjectId(id))
         } else {
-            Target::Selector(SelectorId(id))
+            LinkTarget::Selector(SelectorId(id))
         }
     }
 
-    /// The same, by a reference of the parent's (a selector) or from memory (an object).
+    /// Returns the link with the other source: a reference of the parent (for a selector), or a remembered outcome (for
+    /// an object).
     #[must_use]
-    pub fn otherwise(self) -> Link {
-        Link { target: self.target | OTHERWISE, ..self }
+    pub fn with_other_source(self) -> ChildLink {
+        ChildLink { target: self.target | OTHER_SOURCE_BIT, ..self }
     }
 
-    /// How the child came to count.
-    pub fn source(&self) -> Source {
-        match (self.target & SELECTOR != 0, self.target & OTHERWISE != 0) {
-            (false, false) => Source::Owner,
-            (true, false) => Source::Label,
-            (true, true) => Source::Reference,
-            (false, true) => Source::Remembered,
+    /// Returns the relation by which the child counts.
+    pub fn source(&self) -> ChildSource {
+        match (self.target & SELECTOR_BIT != 0, self.target & OTHER_SOURCE_BIT != 0) {
+            (false, false) => ChildSource::Owner,
+            (true, false) => ChildSource::Label,
+            (true, true) => ChildSource::Reference,
+            (false, true) => ChildSource::Remembered,
         }
     }
 }
 
-/// May a child turn its parent's Ready away from True?
+/// Role of a group: may its children change the parent's condition?
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Yes.
+pub enum GroupRole {
+    /// The children decide the parent's condition.
     Critical,
-    /// No: shown and metered only.
+    /// The children do not affect the condition; they are only shown and measured.
     Optional,
 }
 
-/// How many of a group must be ready.
+/// Number of children of a group that must be ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quorum {
-    /// Every one.
+    /// Every child.
     All,
-    /// At least so many.
+    /// At least this many children.
     Count(u32),
-    /// At least so many of a hundred, rounded up.
+    /// At least this percentage of the children, rounded up.
     Percent(u32),
 }
 
 impl Quorum {
-    /// How many of `total` are needed.
-    pub fn of(self, total: u32) -> u32 {
+    /// Returns the number of ready children needed out of `total`.
+    pub fn needed_of(self, total: u32) -> u32 {
         match self {
             Quorum::All => total,
             Quorum::Count(n) => n,
-            Quorum::Percent(p) => (u64::from(total) * u64::from(p)).div_ceil(100) as u32,
+            Quorum::Percent(p) => {
+                u32::try_from((u64::from(total) * u64::from(p)).div_ceil(100)).unwrap_or(u32::MAX)
+            }
         }
     }
 }
 
-/// One of a policy's `children`.
+/// One entry of a policy's `children`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
-    /// The kind.
+pub struct ChildGroup {
+    /// Kind of the children.
     pub kind: KindId,
-    /// Its role.
-    pub role: Role,
-    /// At least so many.
+    /// Role of the group.
+    pub role: GroupRole,
+    /// Minimum number of children.
     pub min: u32,
-    /// At most so many.
+    /// Maximum number of children.
     pub max: Option<u32>,
-    /// How many of them must be ready.
+    /// Number of children that must be ready.
     pub quorum: Quorum,
 }
 
-/// What the engine knows of a policy.
+/// A policy as the engine needs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
-    /// Its children, by group.
-    pub groups: Vec<Group>,
-    /// At least so many critical children in all groups together.
+pub struct EnginePolicy {
+    /// Child groups, by index.
+    pub groups: Vec<ChildGroup>,
+    /// Minimum number of critical children in all groups together.
     pub min: u32,
-    /// Every kind whose list its answers rest on, the parent's among them.
+    /// Every kind whose list the answers rest on, including the parent's.
     pub kinds: Vec<KindId>,
-    /// Waiting for quiet, and how long at most.
-    pub debounce: timer::Debounce,
-    /// How long nothing may be created, deleted or re-specified before a silent operator counts as done.
+    /// Debounce of evaluations: quiet period and cap.
+    pub debounce: timer::DebounceConfig,
+    /// Span without creation, deletion or spec change of a child after which an operator that reports nothing counts as
+    /// done.
     pub settle: Duration,
-    /// How long all must be well before True.
+    /// Span for which all children must be ready before the condition becomes True.
     pub hold: Duration,
-    /// After so long without a sign of the operator: OperatorSilent; without an expected child: Stalled.
+    /// Limit without a sign of the operator before OperatorSilent, and without an expected child before Stalled.
     pub pending: Duration,
-    /// Not ready for so long since its generation, or since it stopped being ready: DeadlineExceeded.
+    /// Longest time not ready, from the start of the generation or from the last time ready, before DeadlineExceeded.
     pub deadline: Option<Duration>,
-    /// Compute and export, write nothing.
+    /// Shadow mode: evaluate and export metrics, write nothing.
     pub shadow: bool,
     /// A group expects children by name.
-    pub names: bool,
+    pub expects_names: bool,
+    /// Whether it may speak.
+    pub acceptance: Acceptance,
 }
 
-/// Where the list and watch of one kind stand.
+impl EnginePolicy {
+    /// Returns the groups with their indices. A group beyond index 255 could not be named by a link, and has no children.
+    pub fn indexed_groups(&self) -> impl Iterator<Item = (u8, &ChildGroup)> + Clone {
+        (0..=u8::MAX).zip(&self.groups)
+    }
+}
+
+/// Whether a policy was accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Acceptance {
+    /// It is in force.
+    #[default]
+    Accepted,
+    /// It is refused, and no version of it that was accepted is known: what stands on its parents stays.
+    Refused,
+    /// It has been refused for so long that what says True says Unknown.
+    RefusedForLong,
+}
+
+/// List and watch state of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KindState {
-    /// The initial list is not through.
+    /// The initial list is not complete.
     #[default]
     Listing,
-    /// Everything was seen, and the watch lives.
+    /// The list is complete and the watch is alive.
     Synced,
-    /// The API is not installed: zero objects.
+    /// The API is not installed: the kind has no objects.
     Absent,
-    /// It may not be listed.
+    /// Listing is forbidden (403).
     Forbidden,
-    /// It could be neither watched nor listed for too long.
+    /// The kind could be neither watched nor listed for too long.
     Stale,
 }
 
-/// Has the operator handled the parent's current generation?
+/// Evidence that the operator has handled the parent's current generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Evidence {
-    /// Its own mark says so.
+pub enum HandledEvidence {
+    /// The operator's mark says that it has handled it.
     Handled,
-    /// It leaves marks, and they say that it has not.
+    /// The operator leaves marks, and they say that it has not handled it.
     NotYet,
-    /// It leaves marks on its parents, and there is none on this one: it has not handled it for the first time yet. What
-    /// was handled before that was known stays so.
+    /// The operator leaves marks on its parents and none on this one: it has not handled it for the first time yet. A
+    /// generation that was known to be handled stays so.
     Unmarked,
-    /// It leaves no marks at all.
+    /// Nothing shows it, and what Rollcall itself wrote about the generation before may have hidden the operator's equal
+    /// word: quiet alone proves nothing, a child must have moved since the generation began.
+    Masked,
+    /// The operator's mark says that it has handled it, and would say the same had it failed: a child must have moved since the
+    /// generation began, unless nobody was there to see it move.
+    Unproven,
+    /// A part of the operator's work on it failed for good; another part is still tried.
+    Failed,
+    /// The operator failed, and will not try this generation again.
+    GivenUp,
+    /// The operator leaves no marks.
     #[default]
     Silent,
 }
 
 /// An object as the reflector shows it to the engine.
 #[derive(Clone, Debug, Default)]
-pub struct View<'a> {
-    /// Its kind.
+pub struct ObjectView<'a> {
+    /// Kind of the object.
     pub kind: KindId,
-    /// Its verdict through each lens, as it weighs; at least one.
-    pub weights: &'a [Weight],
-    /// Moves with `metadata.generation`.
+    /// Weight of the verdict for each rule index; at least one.
+    pub weights: &'a [ChildWeight],
+    /// Changes with `metadata.generation`.
     pub generation: u32,
-    /// When it was created.
+    /// Creation time.
     pub created: Time,
-    /// A hash of its name, for groups that expect names.
+    /// Hash of the name, for groups that expect names.
     pub name: u64,
-    /// For whom it counts.
-    pub links: &'a [Link],
-    /// When its verdict changes by itself.
+    /// Links to the targets for which the object counts.
+    pub links: &'a [ChildLink],
+    /// Time at which the verdict changes by time alone.
     pub recheck: Option<Time>,
-    /// Whoever it counts for under such a policy also selects by this: as a StatefulSet claims volumes by their names.
-    pub lends: &'a [(PolicyId, SelectorId)],
-    /// What it is as a parent, if it is one.
+    /// Selectors lent to every parent for which the object counts under the policy: a StatefulSet lends its volume
+    /// claims, by their names.
+    pub lent_selectors: &'a [(PolicyId, SelectorId)],
+    /// View of the object as a parent, if it is one.
     pub parent: Option<&'a ParentView>,
 }
 
 /// A parent as the reflector shows it to the engine.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ParentView {
-    /// The generation, or a hash of the object without metadata and status where that is not counted.
+    /// Generation, or a hash of the object without metadata and status if the server does not count generations.
     pub generation: u64,
-    /// Has its operator handled it?
-    pub evidence: Evidence,
+    /// Evidence that the operator has handled the generation.
+    pub evidence: HandledEvidence,
     /// It is being deleted.
     pub deleting: bool,
-    /// A digest of all our entries on it, those of policies that no longer apply included.
-    pub digest: Digest,
-    /// What it says for each policy that is answered on it.
+    /// Digest of all of Rollcall's conditions on it, including those of policies that no longer apply.
+    pub digest: EntriesDigest,
+    /// Current answer on the parent for each policy.
     pub answers: Vec<AnswerView>,
 }
 
-/// What a parent says for one policy.
+/// Current answer of one policy on a parent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AnswerView {
     /// The policy.
     pub policy: PolicyId,
-    /// Our entries of that policy as last read; `None` where there is none.
-    pub told: Option<Told>,
-    /// The generation (as in [`ParentView::generation`]) that our entry is about.
-    pub about: Option<u64>,
-    /// The condition belongs to somebody else, and there is no fallback: say nothing.
-    pub owned: bool,
-    /// Its selectors, for the groups that are found by labels.
+    /// Rollcall's conditions for that policy as last read; `None` if there are none.
+    pub written: Option<WrittenAnswer>,
+    /// Generation (as in [`ParentView::generation`]) that the condition is about.
+    pub about_generation: Option<u64>,
+    /// Another client owns the condition type and there is no fallback: do not write.
+    pub owned_by_other: bool,
+    /// Selectors of the parent, for groups that are found by labels.
     pub selects: Vec<SelectorId>,
-    /// Names expected, with their group: hashes as in [`View::name`].
+    /// Expected names with their group: hashes as in [`ObjectView::name`].
     pub expects: Vec<(u8, u64)>,
-    /// At least so many expected, by group: what the policy computes from this parent.
+    /// Minimum number of children by group, computed by the policy from this parent.
     pub counts: Box<[(u8, u32)]>,
-    /// A template of the policy could not be rendered for it.
-    pub unrendered: bool,
+    /// A template of the policy could not be rendered for this parent.
+    pub template_failed: bool,
 }
 
-/// Our entries, as the parent says them.
+/// Rollcall's conditions as read from the parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Told {
-    /// The reason of the condition.
+pub struct WrittenAnswer {
+    /// Reason of the condition.
     pub reason: ParentReason,
+    /// The status of the condition; `None` where it is no status at all. Whoever tampers with an entry leaves it with another
+    /// status than the one that goes with its reason.
+    pub status: Option<ConditionStatus>,
     /// `lastTransitionTime` of the condition.
     pub since: Time,
-    /// `Stalled` stands beside it.
+    /// `Stalled` is true beside it.
     pub stalled: bool,
 }
 
-/// A fingerprint of what is, or would be, written: all of it, and all but messages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Digest {
-    /// Over types, statuses, reasons, generation and messages.
-    pub whole: u64,
-    /// The same without messages.
-    pub gist: u64,
+impl WrittenAnswer {
+    /// Is the condition's status the one that goes with its reason?
+    pub(crate) fn is_untampered(&self) -> bool {
+        self.status == Some(self.reason.condition_status())
+    }
 }
 
-/// One policy's answer about one parent, not yet in words.
+/// Fingerprint of conditions, with and without their messages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EntriesDigest {
+    /// Covers types, statuses, reasons, generation and messages.
+    pub whole: u64,
+    /// Covers the same without messages.
+    pub without_messages: u64,
+}
+
+/// Answer of one policy about one parent, without text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// The reason, and with it the status.
+pub struct PolicyAnswer {
+    /// Reason, which implies the status.
     pub reason: ParentReason,
-    /// Critical children in all.
+    /// Number of critical children.
     pub total: u32,
-    /// Of those, ready.
+    /// Number of critical children that are ready.
     pub ready: u32,
     /// `Reconciling` is true beside it.
     pub reconciling: bool,

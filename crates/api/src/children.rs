@@ -1,51 +1,51 @@
-//! `children`: which objects count for a parent, how many are expected, and how they are judged.
-
-#![allow(unreachable_pub, reason = "KubeSchema generates a public twin of each struct inside its own scope")]
+//! `children`: the objects that count for a parent, their expected number, and the rules they are judged by.
 
 use std::collections::BTreeMap;
 
-use kube::KubeSchema;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::policy::{KindRef, LabelSelector};
 
 /// Children of one kind.
-#[derive(KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChildSpec {
-    /// Their kind.
+    /// Kind of the children.
     pub kind: KindRef,
-    /// How they are found: by ownerReference, unless this says otherwise. Volume claims have none: where StatefulSets are
-    /// named too, those that a StatefulSet of the parent claims are found by their names.
+    /// Selects the children. Defaults to objects whose ownerReference names the parent. PersistentVolumeClaims have no
+    /// ownerReference: if StatefulSets are listed as children too, the claims of the parent's StatefulSets are found by
+    /// name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub find: Option<FindSpec>,
-    /// How many are expected: at least one, unless this says otherwise.
+    /// Number of children expected. Defaults to at least one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<ExpectSpec>,
-    /// `critical`, or `optional`: shown and metered, but never turns Ready away from True.
+    /// `critical` (the default) or `optional`. Optional children are shown and exported as metrics but never make the
+    /// parent not ready.
     #[serde(default)]
     pub role: ChildRole,
-    /// What becomes of the outcome of a finished Job that is deleted: it does not count any more, unless this says
-    /// otherwise.
+    /// Treatment of a finished Job's outcome once the Job is deleted. Defaults to `forget`: the outcome no longer
+    /// counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_deletion: Option<AfterDeletion>,
-    /// Children that do not count.
+    /// Excludes children: they are not counted and not judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ignore: Option<IgnoreSpec>,
-    /// How many of them must be ready: `all`, a number, or a percentage.
+    /// Number of children that must be ready: `all`, a number, or a percentage.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "number_or_text")]
     #[schemars(schema_with = "quorum")]
     pub quorum: Option<String>,
-    /// How they are judged: by Rollcall's own rules, unless this says otherwise.
+    /// Readiness rule for these children. Defaults to Rollcall's built-in rule for the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<ReadyRule>,
 }
 
-/// YAML makes a number of `2` and a text of `50%`.
+/// JSON schema of a quorum: YAML parses `2` as a number and `50%` as a string.
 fn quorum(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
-        "x-kubernetes-int-or-string": true, "nullable": true, "pattern": "^(all|[0-9]{1,6}|[0-9]{1,3}%)$",
+        "x-kubernetes-int-or-string": true, "nullable": true, "pattern": "^(all|[1-9][0-9]{0,5}|[1-9][0-9]?%|100%)$",
+        "minimum": 1, "maximum": 999_999,
     })
 }
 
@@ -62,107 +62,111 @@ fn number_or_text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<S
     }))
 }
 
-/// How children are found.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Selection of children.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[x_kube(validation = ("!(has(self.labels) && has(self.refs))", "labels or refs, not both"))]
-#[x_kube(validation = ("!has(self.namespaces) || has(self.labels)", "namespaces goes with labels"))]
 pub struct FindSpec {
-    /// By these labels; values may hold fields of the parent: `{parent.metadata.name}`. What another object of the parent's own
-    /// kind owns does not count. Anything else does, whoever owns it (a Pod that a ReplicaSet owns), and for every parent that
-    /// selects it.
+    /// Selects children by these labels. Values may refer to fields of the parent: `{parent.metadata.name}`. Objects
+    /// owned by another object of the parent's own kind do not count. All others count regardless of their owner (such
+    /// as a Pod owned by a ReplicaSet), and count for every parent that selects them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "template_map")]
     pub labels: BTreeMap<String, String>,
-    /// In these namespaces instead of the parent's own; may hold fields of the parent.
+    /// Namespaces to search instead of the parent's own. May refer to fields of the parent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16))]
+    #[schemars(length(max = 16), inner(length(min = 1, max = 1024)))]
     pub namespaces: Vec<String>,
-    /// By references in the parent, such as `spec.resourceRefs[*]`.
+    /// Path to references in the parent that name the children, such as `spec.resourceRefs[*]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]
     pub refs: Option<String>,
 }
 
-/// How many children are expected.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// JSON schema of labels whose values are templates.
+fn template_map(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object", "maxProperties": 64, "additionalProperties": { "type": "string", "maxLength": 1024 },
+    })
+}
+
+/// Number or names of the children expected.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[x_kube(validation = ("!has(self.min) || !has(self.max) || self.min <= self.max", "min must not be above max"))]
 pub struct ExpectSpec {
-    /// At least so many.
+    /// Minimum number of children.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000), extend("format" = "int32"))]
     pub min: Option<u32>,
-    /// At most so many.
+    /// Maximum number of children.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000), extend("format" = "int32"))]
     pub max: Option<u32>,
-    /// These by name; may hold fields of the parent: `{parent.metadata.name}-migrate`.
+    /// Names of children that must exist. May refer to fields of the parent: `{parent.metadata.name}-migrate`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 256))]
+    #[schemars(length(max = 256), inner(length(min = 1, max = 1024)))]
     pub names: Vec<String>,
-    /// A CEL expression over `parent` that yields how many, at least.
+    /// CEL expression over `parent` that yields the minimum number of children.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub cel: Option<String>,
 }
 
-/// Children that do not count.
+/// Children that are excluded.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct IgnoreSpec {
-    /// Those with such labels.
+    /// Excludes children with matching labels.
     pub selector: LabelSelector,
 }
 
-/// May a child turn its parent's condition away from True?
+/// Effect of a child on its parent's condition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ChildRole {
-    /// Yes.
+    /// The parent is not ready unless the child is ready.
     #[default]
     Critical,
-    /// No.
+    /// The child is shown but never makes its parent not ready.
     Optional,
 }
 
-/// What becomes of the outcome of a finished child that is deleted.
+/// Treatment of the outcome of a finished child that is deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum AfterDeletion {
-    /// It counts until a newer Job of the same name, or of the same `generateName`, takes its place.
+    /// The outcome counts until a newer Job of the same name, or of the same `generateName`, replaces it.
     Remember,
-    /// The same, but only for the generation of the parent that the Job was first seen under.
+    /// As `remember`, but only for the generation of the parent under which the Job was first observed.
     RememberGeneration,
-    /// It does not count.
+    /// The outcome no longer counts.
     Forget,
 }
 
-/// How children are judged; one of these.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Readiness rule. Exactly one field must be set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[x_kube(validation = ("[has(self.cel), has(self.lua), has(self.profile), has(self.rules)].filter(x, x).size() == 1", "exactly one of cel, lua, profile, rules"))]
 pub struct ReadyRule {
-    /// CEL expressions, in the shape of Flux `healthCheckExprs`.
+    /// CEL expressions in the format of Flux `healthCheckExprs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cel: Option<CelRule>,
-    /// A script in the shape of Argo CD's `health.lua`.
+    /// Lua script in the format of Argo CD's `health.lua`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 65_536))]
     pub lua: Option<String>,
-    /// A peer's verdict: `kstatus`, `flux` or `argocd`.
+    /// Reproduces the verdict of another tool: `kstatus`, `flux` or `argocd`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<RuleProfile>,
-    /// Argo CD's scripts in a live ConfigMap: `argocd-cm` (in the namespace `argocd`), or NAMESPACE/NAME.
+    /// ConfigMap that holds Argo CD health scripts, read live: `argocd-cm` (in namespace `argocd`) or NAMESPACE/NAME.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 253))]
+    #[schemars(length(min = 1, max = 317))]
     pub rules: Option<String>,
 }
 
-/// A peer whose verdict is reproduced.
+/// Tool whose verdict is reproduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleProfile {
-    /// sigs.k8s.io/cli-utils.
+    /// kstatus, the library in sigs.k8s.io/cli-utils.
     Kstatus,
     /// Flux.
     Flux,
@@ -174,14 +178,14 @@ pub enum RuleProfile {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CelRule {
-    /// True where it is ready.
+    /// The object is ready if this is true.
     #[schemars(length(min = 1, max = 4096))]
     pub current: String,
-    /// True where it is on its way.
+    /// The object is still progressing if this is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub in_progress: Option<String>,
-    /// True where it failed.
+    /// The object has failed if this is true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub failed: Option<String>,

@@ -1,5 +1,6 @@
-//! The promise: the custom resources of `rollcall.dev/v1alpha1`. Nothing else lives here.
+//! Custom resources of `rollcall.dev/v1alpha1`. Nothing else lives here.
 
+pub mod admission;
 mod children;
 pub mod policy;
 pub mod record;

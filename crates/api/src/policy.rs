@@ -1,19 +1,18 @@
-//! `ReadinessPolicy`: which children make a parent ready, and what is written on it.
+//! `ReadinessPolicy`: the children that make a parent ready, and the conditions that are written on the parent.
 //!
-//! Everything but the parent is optional. Durations are written as `100ms`, `5s`, `10m`, `1h30m`.
+//! Everything except the parent is optional. Durations are written as `100ms`, `5s`, `10m`, `1h30m`.
 
 #![allow(clippy::duplicated_attributes, reason = "each printed column has its type")]
-#![allow(unreachable_pub, reason = "KubeSchema generates a public twin of each struct inside its own scope")]
 
 use std::collections::BTreeMap;
 
-use kube::{CustomResource, KubeSchema};
-use schemars::JsonSchema;
+use kube::CustomResource;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 pub use crate::children::*;
 
-/// A kind that is watched.
+/// Reference to a kind that is watched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KindRef {
@@ -21,7 +20,7 @@ pub struct KindRef {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 253))]
     pub group: String,
-    /// API version; left out, the one that the server prefers.
+    /// API version. Defaults to the version that the API server prefers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub version: Option<String>,
@@ -30,8 +29,8 @@ pub struct KindRef {
     pub kind: String,
 }
 
-/// Which children make a parent ready, and what is written on it.
-#[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// Defines the children that make a parent ready, and the conditions that are written on the parent.
+#[derive(CustomResource, JsonSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[kube(
     group = "rollcall.dev",
     version = "v1alpha1",
@@ -51,102 +50,102 @@ pub struct KindRef {
         name = "Parents",
         json_path = ".status.parents",
         type_ = "integer",
-        description = "How many parents the policy applies to."
+        description = "Number of parents the policy applies to."
     ),
     printcolumn(
         name = "Ready",
         json_path = ".status.ready",
         type_ = "integer",
-        description = "How many of them are ready."
+        description = "Number of those parents that are ready."
     ),
-    printcolumn(
-        name = "Mode",
-        json_path = ".spec.mode",
-        type_ = "string",
-        description = "write, or shadow."
-    ),
+    printcolumn(name = "Mode", json_path = ".spec.mode", type_ = "string", description = "write or shadow."),
     printcolumn(
         name = "Accepted",
         json_path = ".status.conditions[?(@.type=='Accepted')].status",
         type_ = "string",
-        description = "Whether the policy is valid and in use."
+        description = "The policy is valid and in use."
     ),
     printcolumn(name = "Age", json_path = ".metadata.creationTimestamp", type_ = "date")
 )]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReadinessPolicySpec {
-    /// The parents.
+    /// Selects the parents.
     pub parent: ParentSpec,
-    /// The children, by kind. Left out: the common workload kinds (Deployment, StatefulSet, DaemonSet, ReplicaSet, Job,
-    /// CronJob, Pod), found by ownerReference, at least one in all.
+    /// Selects the children, by kind. Defaults to the common workload kinds (Deployment, StatefulSet, DaemonSet,
+    /// ReplicaSet, Job, CronJob, Pod), found by ownerReference, at least one in all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub children: Vec<ChildSpec>,
-    /// The condition that is written.
+    /// Condition that is written on the parent.
     #[serde(default)]
     pub condition: ConditionSpec,
-    /// How changes are gathered into one write.
+    /// Coalesces successive changes into one status write.
     #[serde(default)]
     pub debounce: DebounceSpec,
-    /// How long nothing may be created, deleted or re-specified before children are judged for a parent whose operator
-    /// leaves no mark of having handled the generation.
+    /// Quiet time, without any child created, deleted or changed in its spec, before the children are judged. Applies
+    /// to parents whose operator does not report which generation it has handled. Defaults to `5s`.
     #[serde(default = "five_seconds")]
-    #[schemars(regex(pattern = r"^([0-9]+(ms|s|m|h))+$"), length(max = 32))]
+    #[schemars(length(max = 32))]
     pub settle: String,
-    /// What tells that the operator has handled a generation, beside `observedGeneration`: the mark that Kopf leaves. `auto`:
-    /// where another parent of this policy in the same namespace carries one, a parent without one is not handled yet.
-    /// `kopf`: the first of all is not either;
-    /// for operators in Kopf with handlers for changes (`on.create`, `on.update`, …), not for those that have only timers,
-    /// daemons or `on.event`, which leave none. `own`: a mark counts where it is, its absence says nothing; for operators that
-    /// handle only some of these parents.
+    /// Evidence that the operator has handled a generation: its `observedGeneration`, or the mark
+    /// (`last-handled-configuration`) that Kopf leaves. `auto` (the default): if another parent of this policy in the
+    /// same namespace carries the mark, or any parent of the kind an `observedGeneration` of the operator's, a parent
+    /// without it is not handled yet. `kopf`: a parent without the mark is never handled yet, not even the first one, and
+    /// the mark alone, which Kopf leaves after a failure too, is no proof: a child must have changed since, or the
+    /// operator keep its outcomes with `rollcall_kopf.py`; for Kopf operators with change handlers (`on.create`,
+    /// `on.update`, …), not for those that have only timers, daemons or `on.event`, which leave no mark. `own`: either
+    /// counts if present and its absence means nothing; for operators that handle only some of these parents.
     #[serde(default)]
     pub evidence: EvidenceMode,
-    /// How long all children must have been well before the condition turns True.
+    /// Time that all children must have been ready before the condition becomes True. Defaults to `0s`.
     #[serde(default = "zero_seconds")]
-    #[schemars(regex(pattern = r"^([0-9]+(ms|s|m|h))+$"), length(max = 32))]
+    #[schemars(length(max = 32))]
     pub hold: String,
-    /// From when on something is stuck.
+    /// Time limits after which children or the parent are reported as stuck.
     #[serde(default)]
     pub limits: LimitsSpec,
-    /// Whether `status.observedGeneration` of the parent is kept: `auto` where a default of its CRD supplies the field
-    /// and nobody else owns it, `write` wherever nobody else owns it, or `never`.
+    /// Maintenance of the parent's `status.observedGeneration`, with an answer that is final. `auto` (the default) writes it
+    /// if a default in the CRD supplies the field and it cannot hide the operator's own: nobody else writes the status, or
+    /// the operator reports what it has handled by other means. `write` says that the operator does not keep the field:
+    /// it is written if no other field manager owns it. `never` does not write it.
     #[serde(default)]
     pub observed_generation: ObservedGenerationMode,
-    /// `write`, or `shadow`: everything is computed and exported, nothing of yours is written; records of outcomes are Rollcall's own.
+    /// `write` (the default) writes conditions. `shadow` evaluates and exports metrics without writing to parents;
+    /// ReadinessRecords are still written.
     #[serde(default)]
-    pub mode: Mode,
+    pub mode: WriteMode,
 }
 
-/// The parents of a policy.
-#[derive(KubeSchema, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Selection of a policy's parents.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[x_kube(validation = ("self.kind != 'ReadinessPolicy' && self.kind != 'ReadinessRecord'", "a policy cannot be the parent of a policy"))]
 pub struct ParentSpec {
     /// API group; empty for the core group.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 253))]
     pub group: String,
-    /// API version; left out, the one that the server prefers.
+    /// API version. Defaults to the version that the API server prefers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 63))]
     pub version: Option<String>,
     /// Kind.
     #[schemars(length(min = 1, max = 63))]
     pub kind: String,
-    /// Only parents with such labels.
+    /// Restricts the policy to parents with matching labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<LabelSelector>,
-    /// Only parents in namespaces with such labels.
+    /// Restricts the policy to parents in namespaces with matching labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespace_selector: Option<LabelSelector>,
 }
 
-/// A label selector, as everywhere in Kubernetes. All of it must hold.
+/// Label selector. All of its requirements must hold.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LabelSelector {
-    /// Labels and the values that they must have.
+    /// Labels that must have exactly these values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[schemars(schema_with = "label_map")]
     pub match_labels: BTreeMap<String, String>,
     /// Requirements on labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -154,10 +153,16 @@ pub struct LabelSelector {
     pub match_expressions: Vec<LabelRequirement>,
 }
 
-/// One requirement on one label.
-#[derive(KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// JSON schema of labels: more, or longer ones, no object can carry.
+fn label_map(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({
+        "type": "object", "maxProperties": 64, "additionalProperties": { "type": "string", "maxLength": 63 },
+    })
+}
+
+/// Requirement on one label.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[x_kube(validation = ("(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)", "values are for In and NotIn, and only for them"))]
 pub struct LabelRequirement {
     /// The label's key.
     #[schemars(length(min = 1, max = 317))]
@@ -166,150 +171,172 @@ pub struct LabelRequirement {
     pub operator: SelectorOperator,
     /// The values, for `In` and `NotIn`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64))]
+    #[schemars(length(max = 64), inner(length(max = 63)))]
     pub values: Vec<String>,
 }
 
-/// How a label is compared.
+/// Relation between a label and a set of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum SelectorOperator {
-    /// It has one of the values.
+    /// The label has one of the values.
     In,
-    /// It has none of the values, or is absent.
+    /// The label has none of the values, or is absent.
     NotIn,
-    /// It is there.
+    /// The label exists.
     Exists,
-    /// It is not there.
+    /// The label does not exist.
     DoesNotExist,
 }
 
-/// The condition that is written.
+/// Condition that is written on the parent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ConditionSpec {
-    /// Its type. `Reconciling` and `Stalled` are written beside it where it is `Ready`.
+    /// Condition type. Defaults to `Ready`, in which case `Reconciling` and `Stalled` are written as well.
     #[serde(default = "ready")]
-    #[schemars(
-        regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"),
-        length(min = 1, max = 316)
-    )]
+    #[schemars(length(min = 1, max = 316))]
     pub r#type: String,
-    /// Where a condition of that type is somebody else's, or keeps being overwritten: this one instead.
+    /// Condition type to use instead if `type` is owned, or repeatedly overwritten, by another field manager.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(
-        regex(pattern = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$"),
-        length(min = 1, max = 316)
-    )]
+    #[schemars(length(min = 1, max = 316))]
     pub fallback: Option<String>,
-    /// Take it even where it is somebody else's.
+    /// Writes the condition even if another field manager owns it. Defaults to false.
     #[serde(default)]
     pub takeover: bool,
 }
 
-/// How changes are gathered into one write.
+/// Coalescing of successive changes into one status write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DebounceSpec {
-    /// Write once nothing happened for so long.
+    /// Quiet time: the write is sent once no change has occurred for this long. Defaults to `100ms`.
     #[serde(default = "hundred_millis")]
-    #[schemars(regex(pattern = r"^([0-9]+(ms|s|m|h))+$"), length(max = 32))]
+    #[schemars(length(max = 32))]
     pub quiet: String,
-    /// Write at the latest after so long.
+    /// Maximum delay: the write is sent no later than this after the first change. Defaults to `1s`.
     #[serde(default = "one_second")]
-    #[schemars(regex(pattern = r"^([0-9]+(ms|s|m|h))+$"), length(max = 32))]
+    #[schemars(length(max = 32))]
     pub cap: String,
 }
 
-/// From when on something is stuck.
+/// Time limits after which children or the parent are reported as stuck.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LimitsSpec {
-    /// Pending for so long; also how long the operator may stay silent. Left out: `--stuck-after`.
+    /// How long a child may stay Pending, or the operator unresponsive, before it is reported as Stuck. Defaults to
+    /// `--stuck-after`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^([0-9]+(ms|s|m|h))+$"), length(max = 32))]
+    #[schemars(length(max = 32))]
     pub pending: Option<String>,
-    /// Terminating for so long. Left out: `--stuck-after`.
+    /// Maximum time a child may be Terminating before it is reported as Stuck. Defaults to `--stuck-after`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^([0-9]+(ms|s|m|h))+$"), length(max = 32))]
+    #[schemars(length(max = 32))]
     pub terminating: Option<String>,
-    /// The whole parent not ready for so long, since its generation or since it stopped being ready: Stalled, DeadlineExceeded.
-    /// Whether children are not ready, not there or not handled yet by its operator; not while all of them are suspended, and not
-    /// while they cannot be seen. Left out: no such limit.
+    /// Maximum time a parent may be not ready, measured from its current generation or from when it last became not
+    /// ready. When exceeded, the parent is Stalled with reason DeadlineExceeded. The limit covers children that are not
+    /// ready or missing and an operator that has not handled the generation. It is paused while all children are
+    /// suspended or cannot be observed. Defaults to no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(regex(pattern = r"^([0-9]+(ms|s|m|h))+$"), length(max = 32))]
+    #[schemars(length(max = 32))]
     pub deadline: Option<String>,
 }
 
-/// What it means that a parent carries no mark of Kopf's.
+/// Meaning of a parent without Kopf's mark.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum EvidenceMode {
-    /// That it was not handled yet, where other parents of the policy in its namespace carry one.
+    /// The parent is not handled yet if other parents of the policy in its namespace carry the mark.
     #[default]
     Auto,
-    /// That it was not handled yet.
+    /// The parent is not handled yet.
     Kopf,
-    /// Nothing.
+    /// Nothing can be concluded.
     Own,
 }
 
-/// What to do about `status.observedGeneration`.
+/// Maintenance of `status.observedGeneration`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ObservedGenerationMode {
-    /// Keep it where a default of the schema supplies it.
+    /// Written if a default in the CRD supplies the field and it cannot hide the operator's own.
     #[default]
     Auto,
-    /// Keep it wherever nobody else owns it.
+    /// The operator does not keep the field. Written if no other field manager owns it.
     Write,
-    /// Leave it alone.
+    /// Never written.
     Never,
 }
 
-/// Write, or only watch.
+/// Conditions are written, or only evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Mode {
+pub enum WriteMode {
     /// Conditions are written.
     #[default]
     Write,
-    /// Nothing is written.
+    /// Conditions are evaluated and exported, not written.
     Shadow,
 }
 
-/// What became of a policy.
+/// Observed state of a policy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadinessPolicyStatus {
-    /// `Accepted`, `Watching`, `Ready`.
+    /// Conditions `Accepted`, `Watching` and `Ready`.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<PolicyCondition>,
     /// The generation that this is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// How many parents the policy applies to.
+    /// The generation whose spec is in force. An older one than `observedGeneration` where that is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_generation: Option<i64>,
+    /// The spec that is in force. It stays so while a later one is refused, also across restarts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<AcceptedPolicy>,
+    /// Rights that the policy needs and Rollcall lacks, each with what it is for. The command that grants them is in the
+    /// message of the condition that is False for it.
+    #[serde(default)]
+    #[schemars(length(max = 99))]
+    pub missing_rights: Vec<String>,
+    /// Number of parents the policy applies to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parents: Option<i64>,
-    /// How many of them are ready.
+    /// Number of those parents that are ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ready: Option<i64>,
 }
 
-/// A condition of a policy, as `metav1.Condition`.
+/// A spec that was accepted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AcceptedPolicy {
+    /// The generation that it was accepted in.
+    pub generation: i64,
+    /// The spec as JSON text; left out where it has more than 64 KiB.
+    #[serde(default)]
+    #[schemars(length(max = 65536))]
+    pub spec: Option<String>,
+    /// Why the spec is not kept, where it is not.
+    #[serde(default)]
+    pub omitted: Option<String>,
+}
+
+/// Condition of a policy, as `metav1.Condition`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PolicyCondition {
-    /// `Accepted`, `Watching` or `Ready`.
+    /// Condition type: `Accepted`, `Watching` or `Ready`.
     pub r#type: String,
-    /// `True`, `False` or `Unknown`.
+    /// Condition status: `True`, `False` or `Unknown`.
     pub status: String,
-    /// A CamelCase word.
+    /// Machine-readable reason, in CamelCase.
     pub reason: String,
-    /// For people.
+    /// Human-readable explanation.
     #[serde(default)]
     pub message: String,
-    /// When the status last changed.
+    /// Time of the last change of the status.
     pub last_transition_time: String,
     /// The generation that this is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,7 +1,8 @@
-//! `ReadinessRecord`: what must outlive a restart of Rollcall, kept in Rollcall's own namespace under the uid of the parent.
+//! `ReadinessRecord`: state that must survive a restart of Rollcall, stored in Rollcall's own namespace under the uid
+//! of the parent.
 //!
-//! Rollcall writes it and reads it. A person may set the outcome of an entry that says `Unseen`; anything else that is
-//! changed is set right again.
+//! Only Rollcall writes and reads it. A user may set the outcome of an entry that is `Unseen`; any other edit is
+//! reverted.
 
 #![allow(clippy::duplicated_attributes, reason = "each printed column has its type")]
 #![allow(unreachable_pub, reason = "KubeSchema generates a public twin of each struct inside its own scope")]
@@ -12,7 +13,7 @@ use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How Jobs ended that a parent owns or owned, for policies with `afterDeletion: remember`.
+/// Outcomes of Jobs that a parent owns or owned, for policies with `afterDeletion: remember`.
 #[derive(CustomResource, KubeSchema, Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[kube(
     group = "rollcall.dev",
@@ -45,7 +46,7 @@ use serde::{Deserialize, Serialize};
         name = "Outcomes",
         json_path = ".spec.outcomes[*].outcome",
         type_ = "string",
-        description = "How they ended."
+        description = "Outcomes of the parent's Jobs."
     ),
     printcolumn(name = "Age", json_path = ".metadata.creationTimestamp", type_ = "date")
 )]
@@ -53,13 +54,13 @@ use serde::{Deserialize, Serialize};
 pub struct ReadinessRecordSpec {
     /// The parent.
     pub parent: RecordedParent,
-    /// The outcomes: of each thing that is run, the newest run.
+    /// Outcomes of the newest run of each slot; below one known from Events alone, those before it.
     #[serde(default)]
     #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uid"]))]
     pub outcomes: Vec<RecordedOutcome>,
 }
 
-/// The parent for which outcomes count.
+/// Parent that the outcomes count for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RecordedParent {
@@ -70,7 +71,7 @@ pub struct RecordedParent {
     /// Kind.
     #[schemars(length(min = 1, max = 63))]
     pub kind: String,
-    /// Namespace; empty for a parent that has none and whose Jobs have none.
+    /// Namespace; empty for a cluster-scoped parent whose Jobs have none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 63))]
     pub namespace: String,
@@ -79,7 +80,7 @@ pub struct RecordedParent {
     pub name: String,
 }
 
-/// One object that runs to an end, and how it ended.
+/// One object that runs to completion, and its outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RecordedOutcome {
@@ -96,47 +97,48 @@ pub struct RecordedOutcome {
     /// Name.
     #[schemars(length(min = 1, max = 253))]
     pub name: String,
-    /// What it is a run of: its name, or its `generateName`. A newer run of the same takes its place.
+    /// Name, or `generateName`, shared by successive runs of the same Job. A newer run replaces the older one.
     #[schemars(length(min = 1, max = 253))]
     pub slot: String,
     /// Uid.
     #[schemars(length(min = 1, max = 128))]
     pub uid: String,
-    /// When it was created; of one that is known by its Events alone, when it was first told of.
+    /// Creation time. For a Job known only from Events, the time of its first Event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("format" = "date-time"))]
     pub created: Option<String>,
-    /// Its resourceVersion when it was first seen: what is told of runs before it is older.
+    /// resourceVersion of the object when it was first observed. Reports about runs before it are older.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 64))]
     pub resource_version: String,
-    /// Its labels, for policies that pass over some.
+    /// Labels of the object, for policies that exclude children by label.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// The parent's generation when it was first seen; a hash of the spec for a kind without generations.
+    /// Generation of the parent when the object was first observed; a hash of the spec for kinds without generations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<i64>,
-    /// How it ended.
+    /// Outcome of the run.
     pub outcome: OutcomeWord,
-    /// Why it failed.
+    /// Reason for the failure.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 1024))]
     pub reason: String,
-    /// It is known by its Events alone, and they do not say whose it was: how the parent's ended only a person can tell.
+    /// The run is known only from its Events, which do not name the owner. Only a user can tell the outcome of the
+    /// parent's own run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub heard: bool,
 }
 
-/// How something ended.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum OutcomeWord {
-    /// It has not.
+    /// Not finished yet.
     #[default]
     Running,
-    /// Well.
+    /// Finished successfully.
     Complete,
-    /// For good.
+    /// Failed permanently.
     Failed,
-    /// It is gone, and nobody saw how it ended.
+    /// Deleted before its outcome was observed.
     Unseen,
 }

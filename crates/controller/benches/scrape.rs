@@ -1,13 +1,13 @@
-//! What a scrape costs, and what it costs the loop to gather its numbers, where none of so many parents is ready and all that
-//! is free text is different for each. `/metrics` answers with just that text.
+//! Cost of a scrape, and of recording a snapshot in the loop, if none of many parents is ready and all free text is
+//! different for each. `/metrics` returns exactly this text.
 //!
-//! The budget is 5 ms of CPU for a scrape at 100,000 parents. What the kernel counts is this thread's own time, so what else
-//! the machine does is not in it.
+//! The budget is 5 ms of CPU for a scrape at 100,000 parents. Measured is the CPU time of this thread, so other load on
+//! the machine does not count.
 
 use std::hint::black_box;
 use std::time::Duration;
 
-use controller::Hostile;
+use controller::HostileMetrics;
 use rustix::time::{ClockId, clock_gettime};
 
 const TURNS: usize = 200;
@@ -19,12 +19,12 @@ fn main() {
         "parents, none ready", "series", "bytes", "scrape, ms CPU", "the worst", "gather, ms CPU"
     );
     for parents in [1_000, 10_000, 100_000] {
-        let world = Hostile::new(parents);
-        let text = world.scrape();
+        let world = HostileMetrics::new(parents);
+        let text = world.scrape_text();
         let series = text.lines().filter(|line| !line.starts_with('#')).count();
-        let scrape = times(TURNS, || black_box(world.scrape()).len());
-        // Done by the loop every two seconds, whoever scrapes.
-        let gather = times(TURNS / 10, || world.gather());
+        let scrape = times(TURNS, || black_box(world.scrape_text()).len());
+        // Done by the loop every two seconds, regardless of scrapes.
+        let gather = times(TURNS / 10, || world.record_snapshot());
         println!(
             "{parents:<24} {series:>8} {:>9} {:>14.2} {:>9.2} {:>14.2}",
             text.len(),
@@ -39,7 +39,7 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// What each of so many turns took, shortest first.
+/// Duration of each turn, shortest first.
 fn times<T>(turns: usize, mut turn: impl FnMut() -> T) -> Vec<Duration> {
     let mut times: Vec<_> = (0..turns)
         .map(|_| {
@@ -52,7 +52,7 @@ fn times<T>(turns: usize, mut turn: impl FnMut() -> T) -> Vec<Duration> {
     times
 }
 
-/// The CPU time of this thread so far.
+/// CPU time of this thread so far.
 fn own_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).unwrap_or_default())

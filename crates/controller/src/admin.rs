@@ -1,4 +1,4 @@
-//! The listener: `/metrics`, `/livez`, `/readyz`, and the page. Read-only.
+//! HTTP listeners: one for `/metrics`, the page and its API, and one for the probes alone. Read-only.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -14,53 +14,99 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use crate::args::ListenerArgs;
+use crate::kind_tasks::RecordsTrouble;
+use crate::listener::{ConnectionLimits, HttpListener, ListenerTimeouts, ReloadedCertificate};
 use crate::metrics::Metrics;
-use crate::page::Page;
-use crate::patience::Patient;
-use crate::snapshot::Snapshot;
+use crate::page::{PageAuthorizer, PageRefusal, PageService, ViewerRequest};
+use crate::snapshot::StatsSnapshot;
 
-/// What the pages show.
+/// Limits of the probes' listener. A kubelet opens one connection per probe.
+const PROBE_CONNECTIONS: ConnectionLimits = ConnectionLimits { total: 32, per_address: 32 };
+
+/// State shared by the HTTP handlers.
 #[derive(Clone)]
-pub(crate) struct Pages {
+pub(crate) struct AdminState {
     /// The metrics.
     pub(crate) metrics: Arc<Metrics>,
-    /// Where everything stands.
-    pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
-    /// The policies were read once.
-    pub(crate) read: watch::Receiver<bool>,
-    /// What ails the history.
+    /// Latest snapshot of kinds, policies and parents.
+    pub(crate) snapshot: watch::Receiver<Arc<StatsSnapshot>>,
+    /// True once the policies have been listed.
+    pub(crate) policies_read: watch::Receiver<bool>,
+    /// Current error of the history store, if any.
     pub(crate) history: watch::Receiver<Option<String>>,
-    /// All was ready once: what happens later is in the body, not in the code.
+    /// Reviews who reads metrics; `None` if everybody may.
+    pub(crate) metrics_readers: Option<PageAuthorizer>,
+    /// Why outcomes of Jobs cannot be saved, while they cannot.
+    pub(crate) records: watch::Receiver<Option<RecordsTrouble>>,
+    /// Set once everything was ready. Later problems are reported in the body of `/readyz`, not in its status code.
     pub(crate) was_ready: Arc<std::sync::atomic::AtomicBool>,
 }
 
-/// Serves until `stop`.
-pub(crate) async fn serve(
-    listener: TcpListener,
-    pages: Pages,
-    page: Page,
+/// Serves page, API, metrics and probes until `stop`.
+pub(crate) async fn serve_http(
+    socket: TcpListener,
+    args: ListenerArgs,
+    pages: AdminState,
+    page: PageService,
     stop: CancellationToken,
 ) -> anyhow::Result<()> {
-    let router = Router::new()
-        .route("/metrics", get(metrics))
-        .route("/livez", get(async || "ok\n"))
-        .route("/readyz", get(readyz))
-        .with_state(pages)
-        .merge(page.router());
-    axum::serve(Patient(listener), router)
-        .with_graceful_shutdown(async move { stop.cancelled().await })
-        .await
-        .context("failed to serve HTTP")
+    let names = vec![crate::event_recorder::host_name(), "localhost".to_owned()];
+    let certificate = match args.certificate_source(names) {
+        Some(source) => Some(ReloadedCertificate::open(source).await?),
+        None => None,
+    };
+    let metrics = Router::new().route("/metrics", get(get_metrics)).with_state(pages.clone());
+    let listener = HttpListener {
+        limits: args.connection_limits(socket.local_addr().context("failed to read the listen address")?),
+        socket,
+        timeouts: ListenerTimeouts::PAGE,
+        tls: certificate.as_ref().map(ReloadedCertificate::acceptor).transpose()?,
+        metrics: pages.metrics.page_listener(),
+    };
+    let following = async {
+        if let Some(certificate) = certificate {
+            certificate.follow(stop.clone()).await;
+        }
+    };
+    let serving = listener.serve(probe_router(pages).merge(metrics).merge(page.router()), stop.clone());
+    tokio::join!(serving, following).0
 }
 
-async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], pages.metrics.text())
+/// Serves the probes alone until `stop`.
+pub(crate) async fn serve_probes(
+    socket: TcpListener,
+    pages: AdminState,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let listener = HttpListener {
+        socket,
+        limits: PROBE_CONNECTIONS,
+        timeouts: ListenerTimeouts::PROBES,
+        tls: None,
+        metrics: pages.metrics.probe_listener(),
+    };
+    listener.serve(probe_router(pages), stop).await
 }
 
-async fn readyz(State(pages): State<Pages>) -> (StatusCode, String) {
+fn probe_router(pages: AdminState) -> Router {
+    Router::new().route("/livez", get(async || "ok\n")).route("/readyz", get(get_readyz)).with_state(pages)
+}
+
+async fn get_metrics(
+    State(pages): State<AdminState>,
+    request: ViewerRequest,
+) -> Result<impl IntoResponse, PageRefusal> {
+    if let Some(readers) = &pages.metrics_readers {
+        readers.authorize_metrics(&request).await?;
+    }
+    Ok(([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], pages.metrics.encode_text()))
+}
+
+async fn get_readyz(State(pages): State<AdminState>) -> (StatusCode, String) {
     use std::sync::atomic::Ordering::Relaxed;
     let snapshot = pages.snapshot.borrow().clone();
-    let read = *pages.read.borrow();
+    let read = *pages.policies_read.borrow();
     let mut body = String::new();
     if !read {
         body.push_str("policies: not read yet\n");
@@ -71,6 +117,9 @@ async fn readyz(State(pages): State<Pages>) -> (StatusCode, String) {
     }
     if let Some(trouble) = &*pages.history.borrow() {
         _ = writeln!(body, "{trouble}");
+    }
+    if let Some(trouble) = &*pages.records.borrow() {
+        _ = writeln!(body, "{}", trouble.message);
     }
     if read && snapshot.synced && snapshot.planned {
         pages.was_ready.store(true, Relaxed);

@@ -1,6 +1,6 @@
-//! What the service is told on its command line; every flag is also an environment variable `ROLLCALL_…`.
+//! Command line of the service. Every flag can also be set by an environment variable `ROLLCALL_…`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,106 +9,157 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use readiness::Time;
 
 use crate::lease::LeaseName;
+use crate::listener::{CertificateSource, ConnectionLimits};
 
-/// Which cluster, as with kubectl.
+/// Listen address of the probes in a pod.
+const DEFAULT_PROBE_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8081);
+
+/// Selects the cluster, as kubectl does.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ClusterArgs {
-    /// Path of the kubeconfig file; left out, $KUBECONFIG, then ~/.kube/config, then the pod's service account.
+    /// Path of the kubeconfig file. Defaults to $KUBECONFIG, then ~/.kube/config, then the pod's service account.
     #[arg(long, env = "ROLLCALL_KUBECONFIG", global = true, value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig; left out, its current one.
+    /// Context of the kubeconfig. Defaults to its current context.
     #[arg(long, env = "ROLLCALL_CONTEXT", global = true, value_name = "NAME")]
     pub context: Option<String>,
 }
 
-/// `rollcall run`.
+/// Arguments of `rollcall run`.
 #[derive(Args, Clone, Debug)]
 pub struct RunArgs {
-    /// Address of the page, its API, /metrics, /livez, /readyz. Page and API ask for a Kubernetes token, unless this is a
-    /// loopback address.
+    /// Listen address of the page, its API, /metrics, /livez and /readyz. All but the last two require a Kubernetes
+    /// token unless this is a loopback address.
     #[arg(long, env = "ROLLCALL_LISTEN", default_value = "0.0.0.0:8080", value_name = "ADDR")]
     pub listen: SocketAddr,
-    /// How often a parent that is not ready is read again live, with the children that hold it back; 0s: never.
+    /// Listeners.
+    #[command(flatten)]
+    pub listener: ListenerArgs,
+    /// Interval at which a parent that is not ready, and the children that hold it back, are read again live. 0s
+    /// disables it.
     #[arg(long, env = "ROLLCALL_RESYNC", default_value = "30s", value_parser = duration, value_name = "DURATION")]
     pub resync: Duration,
-    /// How often the metadata of everything is compared with what is held, and how often a parent that ten passes
-    /// found unchanged is read again; 0s: never.
+    /// Interval at which the metadata of all objects is compared with the cache, and at which a parent that ten resyncs
+    /// found unchanged is read again. 0s disables it.
     #[arg(long, env = "ROLLCALL_AUDIT", default_value = "10m", value_parser = duration, value_name = "DURATION")]
     pub audit: Duration,
-    /// From when on something pending or terminating is stuck, where a policy does not say.
+    /// Time after which a pending or terminating object is reported as stuck, unless the policy sets its own limit.
     #[arg(long, env = "ROLLCALL_STUCK_AFTER", default_value = "10m", value_parser = duration, value_name = "DURATION")]
     pub stuck_after: Duration,
-    /// Only these namespaces; needs no more than Roles in them. Repeat, or separate by commas.
+    /// Kinds, besides Secret, whose content no rule of a policy may read: a policy with such a rule is refused. Written
+    /// `Kind` or `Kind.group`. Repeat the flag, or separate by commas.
+    #[arg(long, env = "ROLLCALL_PROTECTED_KINDS", value_delimiter = ',', value_name = "KIND")]
+    pub protected_kinds: Vec<policy::ProtectedKind>,
+    /// Restricts Rollcall to these namespaces; Roles in them are then sufficient. Repeat the flag, or separate by
+    /// commas.
     #[arg(long, env = "ROLLCALL_NAMESPACES", value_delimiter = ',', value_name = "NAMESPACE")]
     pub namespaces: Vec<String>,
-    /// Where records of outcomes are kept that must outlive a restart; left out, the pod's own namespace, else
-    /// rollcall-system. Read only where a policy says `afterDeletion: remember`.
+    /// Namespace of the ReadinessRecords, which hold outcomes that must survive a restart. Defaults to the pod's own
+    /// namespace, else rollcall-system. Used only if a policy sets `afterDeletion: remember`.
     #[arg(long, env = "ROLLCALL_RECORDS_NAMESPACE", value_name = "NAMESPACE")]
     pub records_namespace: Option<String>,
-    /// Only policies with such labels: `team=a,tier in (gold,silver),!legacy`.
+    /// Restricts Rollcall to policies with matching labels: `team=a,tier in (gold,silver),!legacy`.
     #[arg(long, env = "ROLLCALL_POLICY_SELECTOR", value_name = "SELECTOR")]
     pub policy_selector: Option<String>,
-    /// Policies from this file instead of the cluster; `-` is standard input.
+    /// Reads policies from this file instead of the cluster; `-` is standard input.
     #[arg(long, env = "ROLLCALL_POLICIES", value_name = "FILE")]
     pub policies: Option<PathBuf>,
-    /// Live reads a second, at most.
+    /// Maximum number of live reads per second.
     #[arg(long, env = "ROLLCALL_RESYNC_RATE", default_value_t = 20, value_name = "N")]
     pub resync_rate: u32,
-    /// Parents that are not ready and get metric series of their own, at most.
+    /// Maximum number of parents that are not ready and get metric series of their own.
     #[arg(long, env = "ROLLCALL_METRICS_PARENTS", default_value_t = 500, value_name = "N")]
     pub metrics_parents: usize,
-    /// Send Kubernetes Events about parents whose answer turns; never in shadow.
+    /// Creates Kubernetes Events when a parent's answer changes; never in shadow mode.
     #[arg(long, env = "ROLLCALL_EVENTS", default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub events: bool,
-    /// Who writes.
+    /// Leader election.
     #[command(flatten)]
     pub lease: LeaseArgs,
-    /// Keep every transition in this object store: s3://bucket/prefix, gs://…, az://…, file:///folder. Credentials as its own
-    /// tools find them: AWS_…, GOOGLE_…, AZURE_…, or the machine's identity.
+    /// Object store that keeps every transition: s3://bucket/prefix, gs://…, az://…, file:///folder. Credentials are
+    /// found as the store's own tools find them: AWS_…, GOOGLE_…, AZURE_…, or the machine's identity.
     #[arg(long, env = "ROLLCALL_HISTORY", value_name = "URL")]
     pub history: Option<String>,
-    /// How long transitions may be gathered before they are put there. After quiet it is 5 s; twelve batches may go that
-    /// soon in a row, and then one each so often.
+    /// Maximum time transitions are batched before they are uploaded. After an idle period it is 5 s: up to twelve
+    /// batches in a row are uploaded that soon, later ones at this interval.
     #[arg(long, env = "ROLLCALL_HISTORY_FLUSH", default_value = "60s", value_parser = duration, value_name = "DURATION")]
     pub history_flush: Duration,
-    /// Where spread and jitter come from; left out, the time of the start.
+    /// Seed of spread and jitter. Defaults to the start time.
     #[arg(long, env = "ROLLCALL_SEED", value_name = "N")]
     pub seed: Option<u64>,
-    /// How logs are written; left out, text on a terminal and JSON otherwise.
+    /// Log format. Defaults to text on a terminal and to JSON otherwise.
     #[arg(long, env = "ROLLCALL_LOG_FORMAT", value_name = "FORMAT")]
     pub log_format: Option<LogFormat>,
-    /// What is logged: a level, or directives as in `info,controller=debug`.
+    /// Log level, or directives such as `info,controller=debug`.
     #[arg(long, env = "ROLLCALL_LOG", default_value = "info", value_name = "FILTER")]
     pub log: String,
 }
 
-/// Who writes, where several replicas run.
+/// Who may connect, and how.
+#[derive(Args, Clone, Debug)]
+pub struct ListenerArgs {
+    /// Listen address of another listener with /livez and /readyz alone, over plain HTTP, which clients of the page
+    /// cannot fill. Defaults to 0.0.0.0:8081 in a pod, and to none with a kubeconfig.
+    #[arg(long, env = "ROLLCALL_PROBE_LISTEN", value_name = "ADDR")]
+    pub probe_listen: Option<SocketAddr>,
+    /// Maximum number of connections to --listen. A new one then takes the place of one that waits for a request.
+    #[arg(long, env = "ROLLCALL_MAX_CONNECTIONS", default_value_t = 1_024, value_name = "N", value_parser = positive)]
+    pub max_connections: usize,
+    /// Maximum number of connections to --listen from one address (for IPv6: from one /64). Not applied on a loopback
+    /// address.
+    #[arg(
+        long, env = "ROLLCALL_MAX_CONNECTIONS_PER_ADDRESS", default_value_t = 256, value_name = "N",
+        value_parser = positive
+    )]
+    pub max_connections_per_address: usize,
+    /// Requires a Kubernetes token for /metrics, whose user may `get` the nonResourceURL /metrics; never on a loopback
+    /// address.
+    #[arg(
+        long, env = "ROLLCALL_METRICS_AUTH", default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL"
+    )]
+    pub metrics_auth: bool,
+    /// Audience that a token must be meant for. Defaults to the API server's own. Repeat the flag, or separate by
+    /// commas, to accept any of several.
+    #[arg(long, env = "ROLLCALL_TOKEN_AUDIENCE", value_delimiter = ',', value_name = "AUDIENCE")]
+    pub token_audience: Vec<String>,
+    /// Serves --listen over TLS with this certificate chain (PEM). Read again when it changes.
+    #[arg(long, env = "ROLLCALL_TLS_CERT_FILE", value_name = "FILE", requires = "tls_key_file")]
+    pub tls_cert_file: Option<PathBuf>,
+    /// Private key of --tls-cert-file (PEM). Read again when it changes.
+    #[arg(long, env = "ROLLCALL_TLS_KEY_FILE", value_name = "FILE", requires = "tls_cert_file")]
+    pub tls_key_file: Option<PathBuf>,
+    /// Serves --listen over TLS with a certificate made at the start, unless --tls-cert-file is given.
+    #[arg(long, env = "ROLLCALL_TLS_SELF_SIGNED")]
+    pub tls_self_signed: bool,
+}
+
+/// Leader election between several replicas.
 #[derive(Args, Clone, Debug, Default)]
 pub struct LeaseArgs {
-    /// Only one of several replicas writes: the one that holds the lease; the others stand by. Left out: true in a pod,
-    /// false with a kubeconfig.
+    /// Enables leader election: only the replica that holds the lease writes, the others stand by. Defaults to true in
+    /// a pod and to false with a kubeconfig.
     #[arg(
         long, env = "ROLLCALL_LEADER_ELECT", value_name = "BOOL",
         num_args = 0..=1, require_equals = true, default_missing_value = "true"
     )]
     pub leader_elect: Option<bool>,
-    /// Namespace of the lease; left out, the pod's or the kubeconfig's.
+    /// Namespace of the lease. Defaults to the namespace of the pod or of the kubeconfig's context.
     #[arg(long, env = "ROLLCALL_LEASE_NAMESPACE", value_name = "NAMESPACE")]
     pub lease_namespace: Option<String>,
-    /// Name of the lease: another one for each release in a namespace.
+    /// Name of the lease. Several releases in one namespace need different names.
     #[arg(long, env = "ROLLCALL_LEASE_NAME", default_value = "rollcall", value_name = "NAME")]
     pub lease_name: String,
-    /// Name of this replica in the lease; left out, that of the host. A number that differs at each start is added.
+    /// Name of this replica in the lease. Defaults to the host name. A number that differs at each start is appended.
     #[arg(long, env = "ROLLCALL_IDENTITY", value_name = "NAME")]
     pub identity: Option<String>,
 }
 
-/// How logs are written.
+/// Log format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Human-readable lines.
     Text,
-    /// For machines.
+    /// One JSON object per line.
     Json,
 }
 
@@ -116,14 +167,44 @@ fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| format!("{error}; write it as 100ms, 30s, 10m"))
 }
 
-impl ClusterArgs {
-    /// The configuration of a client for that cluster.
-    pub async fn config(&self) -> anyhow::Result<kube::Config> {
-        Ok(self.config_and_place().await?.0)
+fn positive(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|number| *number > 0)
+        .ok_or_else(|| "it must be a number greater than 0".to_owned())
+}
+
+impl ListenerArgs {
+    /// Listen address of the probes, if they have a listener of their own.
+    pub(crate) fn probe_address(&self, in_pod: bool) -> Option<SocketAddr> {
+        self.probe_listen.or_else(|| in_pod.then_some(DEFAULT_PROBE_ADDRESS))
     }
 
-    /// The same, and whether it is a pod's own.
-    pub async fn config_and_place(&self) -> anyhow::Result<(kube::Config, bool)> {
+    /// Limits of a listener at this address.
+    pub(crate) fn connection_limits(&self, listen: SocketAddr) -> ConnectionLimits {
+        let total = self.max_connections;
+        // All clients of a loopback address have the same one.
+        let per_address = if listen.ip().is_loopback() { total } else { self.max_connections_per_address };
+        ConnectionLimits { total, per_address }
+    }
+
+    /// Certificate of --listen; `None` without TLS.
+    pub(crate) fn certificate_source(&self, names: Vec<String>) -> Option<CertificateSource> {
+        if let (Some(certificate), Some(key)) = (self.tls_cert_file.clone(), self.tls_key_file.clone()) {
+            return Some(CertificateSource::Files { certificate, key });
+        }
+        self.tls_self_signed.then_some(CertificateSource::SelfSigned(names))
+    }
+}
+
+impl ClusterArgs {
+    /// Client configuration for the selected cluster.
+    pub async fn client_config(&self) -> anyhow::Result<kube::Config> {
+        Ok(self.client_config_with_origin().await?.0)
+    }
+
+    /// Client configuration, and true if it is the in-cluster configuration of a pod.
+    pub async fn client_config_with_origin(&self) -> anyhow::Result<(kube::Config, bool)> {
         use anyhow::Context;
         let options = KubeConfigOptions { context: self.context.clone(), ..Default::default() };
         if self.kubeconfig.is_none()
@@ -133,15 +214,15 @@ impl ClusterArgs {
         {
             return Ok((config, true));
         }
-        let (read, place) = self.kubeconfig()?;
+        let (read, place) = self.read_kubeconfig()?;
         let known = read.contexts.iter().map(|context| context.name.clone()).collect::<Vec<_>>().join(", ");
         let config = kube::Config::from_custom_kubeconfig(read, &options).await;
         let config = config.with_context(|| format!("failed to use {place}; its contexts: {known}"))?;
         Ok((config, false))
     }
 
-    /// The kubeconfig that is meant, and how it is called.
-    fn kubeconfig(&self) -> anyhow::Result<(Kubeconfig, String)> {
+    /// Reads the selected kubeconfig. Also returns a description of its origin for error messages.
+    fn read_kubeconfig(&self) -> anyhow::Result<(Kubeconfig, String)> {
         use anyhow::Context;
         if let Some(path) = &self.kubeconfig {
             let place = format!("kubeconfig {}", path.display());
@@ -153,7 +234,8 @@ impl ClusterArgs {
         let read = Kubeconfig::read();
         let none = matches!(&read, Err(KubeconfigError::FindPath | KubeconfigError::ReadConfig(..)));
         let read = read.context(if none {
-            "no cluster: neither a kubeconfig ($KUBECONFIG, ~/.kube/config, --kubeconfig) nor a pod's service account was found; `rollcall demo` needs none"
+            "no cluster configured: found neither a kubeconfig ($KUBECONFIG, ~/.kube/config, --kubeconfig) \
+             nor a pod's service account; `rollcall demo` runs without a cluster"
         } else {
             "failed to read the kubeconfig"
         })?;
@@ -162,16 +244,16 @@ impl ClusterArgs {
 }
 
 impl LeaseArgs {
-    /// The lease to stand for; `None` where nobody else writes.
-    pub fn stands_for(&self, in_pod: bool, home: &str, now: Time) -> Option<LeaseName> {
+    /// Lease that this process has to hold before it writes; `None` without leader election.
+    pub fn lease_to_hold(&self, in_pod: bool, home: &str, now: Time) -> Option<LeaseName> {
         if !self.leader_elect.unwrap_or(in_pod) {
             return None;
         }
-        let host = self.identity.clone().unwrap_or_else(crate::events::host_name);
+        let host = self.identity.clone().unwrap_or_else(crate::event_recorder::host_name);
         Some(LeaseName {
             namespace: self.lease_namespace.clone().unwrap_or_else(|| home.to_owned()),
             name: self.lease_name.clone(),
-            // A process that starts anew is another one: it has not seen what its predecessor promised.
+            // A restarted process is another candidate: it does not know when its predecessor last renewed.
             identity: format!("{host}_{}_{:x}", std::process::id(), now.0),
         })
     }

@@ -1,25 +1,26 @@
-//! The slow audit: metadata of everything, so that a silent watch cannot hide what happened to what is ready.
+//! Slow audit of the metadata of all objects, so that a watch that delivers nothing cannot hide changes to objects that
+//! are ready.
 //!
-//! One metadata-only list per kind and period. Only objects whose version the list knows to be newer, that it has and we
-//! lack, or that we have and it lacks are read whole.
+//! It sends one metadata-only list per kind and period. Objects are read whole only if the list has a newer version, if
+//! they are missing from the cache, or if they are missing from the list.
 
 use std::time::Duration;
 
 use timer::Seed;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
-use watcher::{LookError, look_metadata};
+use watcher::{LiveReadError, list_live_metadata};
 
-use crate::core::reads;
-use crate::kinds::Followed;
-use crate::look::Looker;
+use crate::kind_tasks::ResolvedKind;
+use crate::live_reader::LiveReader;
+use rollcall_core::live_reads;
 
-/// So many objects of one kind are read whole in one audit; what is more is left to the next.
-const MOST: usize = 500;
+/// Maximum number of objects of one kind read whole in one audit; the rest is left to the next one.
+const MAX_AUDIT_READS_PER_KIND: usize = 500;
 
-/// Audits every kind once per `every`, kinds spread over the period by the seed, until `stop`. Zero: never.
-pub(crate) async fn run(
-    looker: Looker,
+/// Audits every kind once per `every` until `stop`, with kinds spread over the period by the seed. Zero disables it.
+pub(crate) async fn run_audit(
+    looker: LiveReader,
     every: Duration,
     namespaces: Vec<String>,
     seed: Seed,
@@ -29,15 +30,15 @@ pub(crate) async fn run(
         return stop.cancelled().await;
     }
     for round in 0_u64.. {
-        let kinds: Vec<_> = looker.known.iter().map(|kind| kind.value().clone()).collect();
+        let kinds: Vec<_> = looker.resolved.iter().map(|kind| kind.value().clone()).collect();
         let share = every / u32::try_from(kinds.len().max(1)).unwrap_or(u32::MAX);
         for (at, kind) in kinds.iter().enumerate() {
-            let wait = share / 2 + seed.below(share / 2, round << 16 | at as u64);
+            let wait = share / 2 + seed.duration_below(share / 2, round << 16 | at as u64);
             if stop.run_until_cancelled(tokio::time::sleep(wait)).await.is_none() {
                 return;
             }
-            if let Err(error) = audit(&looker, kind, &namespaces).await {
-                debug!(%error, "audit");
+            if let Err(error) = audit_kind(&looker, kind, &namespaces).await {
+                debug!(%error, "failed to audit kind");
             }
         }
         if kinds.is_empty() && stop.run_until_cancelled(tokio::time::sleep(every)).await.is_none() {
@@ -46,21 +47,32 @@ pub(crate) async fn run(
     }
 }
 
-async fn audit(looker: &Looker, followed: &Followed, namespaces: &[String]) -> Result<(), LookError> {
+async fn audit_kind(
+    looker: &LiveReader,
+    followed: &ResolvedKind,
+    namespaces: &[String],
+) -> Result<(), LiveReadError> {
     let everywhere = namespaces.is_empty() || !followed.api.namespaced;
     let scopes: Vec<Option<&str>> =
         if everywhere { vec![None] } else { namespaces.iter().map(|n| Some(n.as_str())).collect() };
     for scope in scopes {
-        // What is held now and not in a list that begins now is gone; what comes in between is not in this set.
-        let held = reads::held(&looker.reflector, followed.interest.id, scope);
-        let listed = look_metadata(&looker.client, &followed.api, scope, None).await?;
+        // Objects cached now but missing from a list that starts now are deleted; objects created in between are not in
+        // this set.
+        let held = live_reads::held_objects(&looker.reflector, followed.id, scope);
+        let listed = list_live_metadata(&looker.client, &followed.api, scope, None).await?;
         let mut drifts = Vec::new();
-        for read in reads::differing(&looker.reflector, &followed.interest, held, &listed, MOST) {
-            drifts.extend(looker.read(&read).await.news);
+        for read in live_reads::outdated_reads(
+            &looker.reflector,
+            followed.id,
+            held,
+            &listed,
+            MAX_AUDIT_READS_PER_KIND,
+        ) {
+            drifts.extend(looker.read_live(&read).await.drifts);
         }
         if !drifts.is_empty() {
-            warn!(kind = %followed.api, objects = drifts.len(), "the audit found what the watch had not brought yet");
-            looker.check(drifts, "audit").await;
+            warn!(kind = %followed.api, objects = drifts.len(), "audit found changes that the watch had not delivered yet");
+            looker.check_drift(drifts, "audit").await;
         }
     }
     Ok(())

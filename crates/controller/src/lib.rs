@@ -1,64 +1,36 @@
-//! I/O out and wiring: supervised tasks, the one loop that reads the clock, writer, metrics, admin.
+//! I/O out and wiring: supervised tasks, the event loop that reads the clock, the parent writer, metrics, and the HTTP
+//! listener.
 //!
-//! [`core`] is the loop without clock and wire; everything else is behind the feature `io`.
+//! The work of one turn is [`rollcall_core`]'s, what is made of policies [`policy`]'s: what is here reads the clock, talks
+//! to the API server, or supervises what does.
 
-pub mod core;
-
-#[cfg(feature = "io")]
+pub mod access_review;
 mod admin;
-#[cfg(feature = "io")]
 pub mod args;
-#[cfg(feature = "io")]
 mod audit;
-#[cfg(feature = "io")]
 mod clock;
-#[cfg(feature = "io")]
-pub mod crd;
-#[cfg(feature = "io")]
-mod drive;
-#[cfg(feature = "io")]
-mod events;
-#[cfg(feature = "history")]
+mod event_loop;
+mod event_recorder;
+mod failure_log;
 pub mod history;
-#[cfg(feature = "io")]
-pub mod inspect;
-#[cfg(feature = "io")]
-mod kinds;
-#[cfg(feature = "io")]
+mod kind_tasks;
 pub mod lease;
-#[cfg(feature = "io")]
-mod look;
-#[cfg(feature = "io")]
+mod listener;
+mod live_reader;
 mod metrics;
-#[cfg(feature = "io")]
-pub mod offline;
-#[cfg(feature = "io")]
 mod page;
-#[cfg(feature = "io")]
-mod patience;
-#[cfg(feature = "io")]
+mod parent_writer;
 pub mod policies;
-#[cfg(feature = "io")]
-pub mod rbac;
-#[cfg(feature = "io")]
-mod records;
-#[cfg(feature = "io")]
+mod record_task;
 pub mod release;
-#[cfg(feature = "io")]
-mod run;
-#[cfg(feature = "io")]
+mod reviews;
+mod service;
 mod snapshot;
-#[cfg(feature = "io")]
 pub mod transitions;
-#[cfg(feature = "io")]
-mod writer;
 
-#[cfg(feature = "io")]
 pub use clock::ServerClock;
-#[cfg(feature = "io")]
-pub use drive::Trees;
+pub use event_loop::TreeSender;
 #[cfg(feature = "fixtures")]
 #[doc(hidden)]
-pub use metrics::hostile::Hostile;
-#[cfg(feature = "io")]
-pub use run::{Service, run};
+pub use metrics::hostile::HostileMetrics;
+pub use service::{ControllerService, run_service};

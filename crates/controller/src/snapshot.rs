@@ -1,66 +1,70 @@
-//! Where everything stands, as numbers: for policies' status, for metrics and for `/readyz`.
+//! State of all policies, kinds and parents as numbers: for the status of policies, metrics and `/readyz`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use aggregator::{KindId, KindState, ObjectId, PolicyId, RollState};
+use aggregator::{EvaluationState, KindId, KindState, ObjectId, PolicyId};
 use readiness::Time;
-use readiness::rollup::{ParentReason, Status, Tally};
+use readiness::rollup::{ConditionStatus, LevelTally, ParentReason};
 use rustc_hash::FxHashMap;
+use watcher::plan::ChildRule;
+use watcher::reflector::RuleSuspension;
 use watcher::status::ParentStatus;
 
-use crate::core::{Core, Health, Worst};
-use crate::policies::Plan;
+use policy::WatchPlan;
+use rollcall_core::{Core, TopCause, WatchHealth};
 
-/// So many fights, and so many owners, are told of one by one.
-const FIGHTS: usize = 1_024;
-/// So many parents are named of each sort of fight.
-const NAMED: usize = 100;
+/// Maximum number of overwritten conditions, and of owned ones, that are reported individually.
+const MAX_REPORTED_CONFLICTS: usize = 1_024;
+/// Maximum number of parents named per sort of conflict.
+const MAX_NAMED_PARENTS: usize = 100;
 
-/// One policy.
+/// Numbers of one policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PolicyNumbers {
-    /// Parents that it applies to.
+    /// Number of parents.
     pub(crate) parents: u64,
-    /// Of those, ready.
+    /// Number of ready parents.
     pub(crate) ready: u64,
     /// Parents by the reason of their answer.
     pub(crate) reasons: BTreeMap<ParentReason, u64>,
-    /// How their children stand, by kind; every kind of the policy is in it.
-    pub(crate) children: BTreeMap<String, Tally>,
-    /// Parents on which the condition belongs to somebody else, with its managers.
+    /// Verdicts of children by kind; contains every kind of the policy.
+    pub(crate) children: BTreeMap<String, LevelTally>,
+    /// Number of parents whose condition is owned by another writer, by its field managers.
     pub(crate) owned: BTreeMap<String, u64>,
-    /// Parents on which somebody keeps overwriting what is written, with who else writes conditions there.
+    /// Number of parents whose condition is repeatedly overwritten, by the other writers of conditions there.
     pub(crate) yielding: BTreeMap<String, u64>,
-    /// Parents on which the server drops what is written.
+    /// Number of parents on which the API server prunes the condition.
     pub(crate) pruned: u64,
-    /// Parents whose CRD has not the default that makes the first read true: whoever goes by kstatus may be early.
+    /// Number of parents whose CRD lacks the default status: readers that use kstatus may see them ready too early.
     pub(crate) undefaulted: u64,
-    /// Parents that say of themselves what this policy, in shadow, does not find.
+    /// Number of parents in shadow mode whose own condition differs from the policy's answer.
     pub(crate) disagreeing: u64,
-    /// Everything that it rests on was listed.
+    /// Rules that are not evaluated for a while, by index in `spec.children`.
+    pub(crate) suspended_rules: BTreeMap<u8, RuleSuspension>,
+    /// All kinds of the policy were listed.
     pub(crate) synced: bool,
 }
 
-/// One kind.
+/// Numbers of one kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KindNumbers {
     /// `Deployment.apps`.
     pub(crate) label: String,
-    /// Where its list and watch stand.
+    /// State of its list and watch.
     pub(crate) state: KindState,
-    /// What ails it.
+    /// Current error, if any.
     pub(crate) trouble: Option<String>,
 }
 
-/// A parent that is not ready.
+/// Parent that is not ready.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NotReady {
+pub(crate) struct NotReadyParent {
     /// The parent.
     pub(crate) parent: ObjectId,
-    /// Its policy.
+    /// Name of the policy.
     pub(crate) policy: String,
-    /// The policy, in one of its generations.
+    /// Id of the policy in its current generation.
     pub(crate) id: PolicyId,
     /// Its namespace.
     pub(crate) namespace: String,
@@ -68,30 +72,30 @@ pub(crate) struct NotReady {
     pub(crate) name: String,
     /// The reason of its answer.
     pub(crate) reason: ParentReason,
-    /// Since when.
+    /// Time since which it has not been ready.
     pub(crate) since: Time,
 }
 
-/// More of a parent that is not ready.
+/// Details of a parent that is not ready.
 #[derive(Clone, Debug)]
-pub(crate) struct Story {
-    /// What holds it back most.
-    pub(crate) cause: Worst,
-    /// How its children stand, optional ones included.
-    pub(crate) children: Tally,
+pub(crate) struct NotReadyDetail {
+    /// Worst of the causes that hold it back.
+    pub(crate) cause: TopCause,
+    /// Verdicts of its children, optional ones included.
+    pub(crate) children: LevelTally,
 }
 
-impl Story {
-    /// The story of this one.
-    pub(crate) fn of(core: &Core, parent: &NotReady, now: Time) -> Story {
-        Story {
-            cause: core.worst(parent.parent, parent.id, parent.reason, now),
-            children: core.family(parent.parent, parent.id),
+impl NotReadyDetail {
+    /// Collects the details of this parent.
+    pub(crate) fn of_parent(core: &Core, parent: &NotReadyParent, now: Time) -> NotReadyDetail {
+        NotReadyDetail {
+            cause: core.top_cause(parent.parent, parent.id, parent.reason, now),
+            children: core.children_tally(parent.parent, parent.id),
         }
     }
 }
 
-/// A parent, as people call it.
+/// Name of a parent under a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ParentName {
     /// Its policy.
@@ -102,91 +106,91 @@ pub(crate) struct ParentName {
     pub(crate) name: String,
 }
 
-/// Everything.
+/// All numbers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Snapshot {
+pub(crate) struct StatsSnapshot {
     /// By policy name.
     pub(crate) policies: BTreeMap<String, PolicyNumbers>,
     /// By kind.
     pub(crate) kinds: BTreeMap<KindId, KindNumbers>,
     /// Parents that are not ready.
-    pub(crate) unready: Vec<NotReady>,
-    /// Parents on which somebody keeps overwriting what is written.
-    pub(crate) fights: BTreeSet<ObjectId>,
-    /// Some of these by name.
+    pub(crate) unready: Vec<NotReadyParent>,
+    /// Parents whose condition is repeatedly overwritten.
+    pub(crate) overwritten: BTreeSet<ObjectId>,
+    /// Names of some of these.
     pub(crate) yielding: Vec<ParentName>,
-    /// Some of the parents of which a finalizer, or one of a child's, is taken off and put back again and again.
+    /// Names of some parents of which a finalizer, or one of a child's, is repeatedly removed and added again.
     pub(crate) flapping: Vec<ParentName>,
-    /// Parents on which the condition belongs to somebody else: under which policy, and to whom.
+    /// Parents whose condition is owned by another writer, with the policy and the owner.
     pub(crate) owned: BTreeSet<(ObjectId, PolicyId, String)>,
-    /// The loop has heard of a plan.
+    /// The loop has received a plan.
     pub(crate) planned: bool,
-    /// Every kind of it that exists was listed.
+    /// Every kind of the plan that exists was listed.
     pub(crate) synced: bool,
-    /// Objects that are held.
+    /// Number of objects in the reflector.
     pub(crate) rows: u64,
-    /// So many bytes they take, about.
+    /// Approximate memory of these objects, in bytes.
     pub(crate) bytes: u64,
-    /// How often rules of users were asked so far, and how long that took in all.
-    pub(crate) asked: (u64, Duration),
-    /// Parents that the periodic pass looks after.
-    pub(crate) passed: usize,
-    /// Parents that wait for quiet.
+    /// Number of evaluations of user rules so far, and their total duration.
+    pub(crate) user_rule_usage: (u64, Duration),
+    /// Number of parents in the resync.
+    pub(crate) resynced: usize,
+    /// Number of parents whose debounce is running.
     pub(crate) debounced: usize,
 }
 
-/// Since when each parent has not been ready, whatever it said meanwhile: `lastTransitionTime` moves between False and
-/// Unknown too. After a restart, and where nothing is written, as far back as is known.
+/// Time since which each parent has not been ready, regardless of its conditions in between: `lastTransitionTime` also
+/// changes between False and Unknown. After a restart, and in shadow mode, as far back as is known.
 #[derive(Debug, Default)]
-pub(crate) struct Since(FxHashMap<(ObjectId, PolicyId), Time>);
+pub(crate) struct NotReadySince(FxHashMap<(ObjectId, PolicyId), Time>);
 
-impl Snapshot {
-    /// Counts.
-    pub(crate) fn take(
+impl StatsSnapshot {
+    /// Takes a snapshot.
+    pub(crate) fn take_snapshot(
         core: &Core,
-        plan: Option<&Plan>,
-        health: &Health,
-        since: &mut Since,
+        plan: Option<&WatchPlan>,
+        health: &WatchHealth,
+        since: &mut NotReadySince,
         now: Time,
-    ) -> Snapshot {
-        let mut snapshot = Snapshot { planned: plan.is_some(), ..Snapshot::default() };
+    ) -> StatsSnapshot {
+        let mut snapshot = StatsSnapshot { planned: plan.is_some(), ..StatsSnapshot::default() };
         let Some(plan) = plan else { return snapshot };
         for id in plan.kinds.keys() {
-            let (state, trouble) = health.of(*id);
-            let trouble = trouble.map(|(cause, detail)| format!("{}: {detail}", cause.label()));
+            let (state, trouble) = health.kind_status(*id);
+            let trouble = trouble.map(|(cause, detail)| format!("{}: {detail}", cause.metric_label()));
             snapshot.kinds.insert(*id, KindNumbers { label: core.kind_label(*id), state, trouble });
         }
         snapshot.synced = snapshot.kinds.values().all(|k| k.state != KindState::Listing);
-        let mut groups: BTreeMap<PolicyId, Vec<Tally>> = BTreeMap::new();
+        let mut groups: BTreeMap<PolicyId, Vec<LevelTally>> = BTreeMap::new();
         for (id, (policy, words)) in &plan.policies {
             let synced = core.engine.is_open(*id);
             snapshot
                 .policies
                 .insert(words.name.clone(), PolicyNumbers { synced, ..PolicyNumbers::default() });
-            groups.insert(*id, vec![Tally::default(); policy.groups.len()]);
+            groups.insert(*id, vec![LevelTally::default(); policy.groups.len()]);
         }
         let before = std::mem::take(&mut since.0);
-        for roll in core.engine.rolls() {
+        for roll in core.engine.evaluation_states() {
             let Some((_, words)) = plan.policies.get(&roll.policy) else { continue };
             for (group, tally) in roll.groups {
                 if let Some(sum) = groups.get_mut(&roll.policy).and_then(|g| g.get_mut(usize::from(*group))) {
-                    *sum = sum.plus(tally);
+                    *sum = sum.sum_with(tally);
                 }
             }
             let numbers = snapshot.policies.entry(words.name.clone()).or_default();
-            if roll.yielding && snapshot.fights.len() < FIGHTS {
-                snapshot.fights.insert(roll.parent);
+            if roll.yielding && snapshot.overwritten.len() < MAX_REPORTED_CONFLICTS {
+                snapshot.overwritten.insert(roll.parent);
             }
-            if roll.yielding && snapshot.yielding.len() < NAMED {
-                snapshot.yielding.extend(named(core, plan, roll.parent, roll.policy));
+            if roll.yielding && snapshot.yielding.len() < MAX_NAMED_PARENTS {
+                snapshot.yielding.extend(parent_name(core, plan, roll.parent, roll.policy));
             }
             let known = before.get(&(roll.parent, roll.policy)).copied();
-            if let Some(owner) = owner(core, &roll)
-                && snapshot.owned.len() < FIGHTS
+            if let Some(owner) = condition_owner(core, &roll)
+                && snapshot.owned.len() < MAX_REPORTED_CONFLICTS
             {
                 snapshot.owned.insert((roll.parent, roll.policy, owner));
             }
-            if let Some(unready) = count(numbers, core, &roll, &words.name, known.unwrap_or(now)) {
+            if let Some(unready) = count_parent(numbers, core, &roll, &words.name, known.unwrap_or(now)) {
                 since.0.insert((roll.parent, roll.policy), unready.since);
                 snapshot.unready.push(unready);
             }
@@ -196,84 +200,105 @@ impl Snapshot {
             let numbers = snapshot.policies.entry(words.name.clone()).or_default();
             for (group, tally) in policy.groups.iter().zip(tallies) {
                 let sum = numbers.children.entry(core.kind_label(group.kind)).or_default();
-                *sum = sum.plus(&tally);
+                *sum = sum.sum_with(&tally);
             }
         }
-        let flapping = core.flapping(NAMED);
+        count_suspended_rules(&mut snapshot, core, plan);
+        let flapping = core.flapping_parents(MAX_NAMED_PARENTS);
         snapshot
             .flapping
-            .extend(flapping.into_iter().filter_map(|(id, policy)| named(core, plan, id, policy)));
-        snapshot.rows = core.reflector.len() as u64;
-        snapshot.bytes = core.reflector.bytes() as u64;
-        snapshot.asked = core.reflector.asked();
-        (snapshot.passed, snapshot.debounced) = (core.engine.unready(), core.engine.debounced());
+            .extend(flapping.into_iter().filter_map(|(id, policy)| parent_name(core, plan, id, policy)));
+        (snapshot.rows, snapshot.bytes) = (core.reflector.len() as u64, core.reflector.held_bytes() as u64);
+        snapshot.user_rule_usage = core.reflector.user_rule_usage();
+        (snapshot.resynced, snapshot.debounced) =
+            (core.engine.unready_parent_count(), core.engine.debounced_count());
         snapshot
     }
 }
 
-fn named(core: &Core, plan: &Plan, parent: ObjectId, policy: PolicyId) -> Option<ParentName> {
+/// Rules that are not evaluated for a while, by the policies that have them.
+fn count_suspended_rules(snapshot: &mut StatsSnapshot, core: &Core, plan: &WatchPlan) {
+    for (kind, planned) in &plan.kinds {
+        let interest = &planned.interest;
+        for (rule, suspension) in core.reflector.suspended_rules(*kind) {
+            let judges = |child: &&ChildRule| {
+                let lens = interest.assessment_rules.get(usize::from(child.rule_index));
+                // By its text: the version of the kind that the reflector follows is not the plan's.
+                lens.and_then(|lens| lens.rule.as_ref()).is_some_and(|held| held.source == rule.source)
+            };
+            for child in interest.child.iter().filter(judges) {
+                if let Some((_, words)) = plan.policies.get(&child.policy) {
+                    let numbers = snapshot.policies.entry(words.name.clone()).or_default();
+                    numbers.suspended_rules.insert(child.group, suspension);
+                }
+            }
+        }
+    }
+}
+
+fn parent_name(core: &Core, plan: &WatchPlan, parent: ObjectId, policy: PolicyId) -> Option<ParentName> {
     let (_, words) = plan.policies.get(&policy)?;
-    core.reflector.read(parent, |row| ParentName {
+    core.reflector.read_row(parent, |row| ParentName {
         policy: words.name.clone(),
         namespace: row.namespace.to_string(),
         name: row.name.to_string(),
     })
 }
 
-/// Who else writes conditions; empty where nobody says so.
-pub(crate) fn rivals(status: &ParentStatus) -> String {
+/// Other writers of conditions; empty if none is known.
+pub(crate) fn rival_managers(status: &ParentStatus) -> String {
     let names: BTreeSet<&str> = status.foreign.iter().flat_map(|(_, owners, _)| owners.split(", ")).collect();
     names.into_iter().filter(|name| !name.is_empty()).take(3).collect::<Vec<_>>().join(", ")
 }
 
-/// Whose condition it is where it belongs to somebody else, and something would be written.
-fn owner(core: &Core, roll: &RollState<'_>) -> Option<String> {
+/// Owner of the condition, if another writer owns it and something would be written.
+fn condition_owner(core: &Core, roll: &EvaluationState<'_>) -> Option<String> {
     if core.engine.is_shadow(roll.policy) {
         return None;
     }
-    let owner = core.reflector.read(roll.parent, |row| {
+    let owner = core.reflector.read_row(roll.parent, |row| {
         let target = row.parent.as_ref()?.targets.iter().find(|t| t.policy == roll.policy)?;
         target.condition.is_none().then(|| target.owner.as_deref().unwrap_or("").to_owned())
     });
     owner.flatten()
 }
 
-/// Counts one parent; it is returned where it is not ready, as it has been since `known` at the latest.
-fn count(
+/// Counts one parent. Returns it if it is not ready, since `known` at the latest.
+fn count_parent(
     numbers: &mut PolicyNumbers,
     core: &Core,
-    roll: &RollState<'_>,
+    roll: &EvaluationState<'_>,
     policy: &str,
     known: Time,
-) -> Option<NotReady> {
+) -> Option<NotReadyParent> {
     numbers.parents += 1;
     numbers.pruned += u64::from(roll.pruned);
     *numbers.reasons.entry(roll.answer.reason).or_default() += 1;
-    let ready = roll.answer.reason.status() == Status::True;
+    let ready = roll.answer.reason.condition_status() == ConditionStatus::True;
     numbers.ready += u64::from(ready);
-    let judged = core.engine.is_shadow(roll.policy) && core.engine.has_judged(roll.parent, roll.policy);
+    let judged = core.engine.is_shadow(roll.policy) && core.engine.has_evaluated(roll.parent, roll.policy);
     let (owner, undefaulted, unready, rivals, disagrees) = core
         .reflector
-        .read(roll.parent, |row| {
+        .read_row(roll.parent, |row| {
             let parent = row.parent.as_ref()?;
             let target = parent.targets.iter().find(|t| t.policy == roll.policy)?;
             let owner = target.condition.is_none().then(|| target.owner.as_deref().unwrap_or("").to_owned());
             let view = parent.view.answers.iter().find(|a| a.policy == roll.policy)?;
-            let told = view.told.filter(|told| told.reason.status() != Status::True);
-            let unready = (!ready).then(|| NotReady {
+            let told = view.written.filter(|told| told.reason.condition_status() != ConditionStatus::True);
+            let unready = (!ready).then(|| NotReadyParent {
                 parent: roll.parent,
                 policy: policy.to_owned(),
                 id: roll.policy,
                 namespace: row.namespace.to_string(),
                 name: row.name.to_string(),
                 reason: roll.answer.reason,
-                // A place may have passed to another parent, which was not there before it was created.
-                since: told.map_or(known, |told| told.since.min(known)).max(row.created()),
+                // The id may have been reused for another parent, which did not exist before its creation.
+                since: told.map_or(known, |told| told.since.min(known)).max(row.created_at()),
             });
             let ours = target.condition.as_deref() == Some("Ready") && !parent.view.deleting;
             let undefaulted = ours && parent.status.observed_generation.is_none();
-            let rivals = roll.yielding.then(|| rivals(&parent.status));
-            let disagrees = judged && target.theirs.is_some_and(|theirs| theirs != ready);
+            let rivals = roll.yielding.then(|| rival_managers(&parent.status));
+            let disagrees = judged && target.owner_says_true.is_some_and(|theirs| theirs != ready);
             Some((owner, undefaulted, unready, rivals, disagrees))
         })
         .flatten()?;

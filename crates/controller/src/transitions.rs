@@ -1,14 +1,17 @@
-//! Who hears of transitions: Kubernetes Events, the history, the live page.
+//! Distribution of transitions to Kubernetes Events, the history and the live page.
 //!
-//! The loop tells every [`Transition`] once, by [`Transitions::tell`], and never waits for anybody:
+//! The loop publishes every [`Transition`] once, by [`TransitionHub::publish_transitions`], and never waits for a
+//! subscriber:
 //!
-//! * [`Transitions::subscribe`] hears all that are told from then on, in order. Whoever is more than [`AHEAD`] behind has
-//!   lost the oldest ones; they are counted in `rollcall_transitions_dropped_total{by}`, and nobody else notices.
-//! * [`Transitions::last`] gives the last few of one parent, for a timeline: [`EACH`] at most, and [`ALL`] of all parents
-//!   together. Those of the parent that has been quiet for longest go first.
+//! * [`TransitionHub::subscribe`] receives all transitions published from then on, in order. A subscriber that lags by
+//!   more than [`SUBSCRIBER_BACKLOG`] loses the oldest ones; they are counted in
+//!   `rollcall_transitions_dropped_total{by}`, and others are not affected.
+//! * [`TransitionHub::last_of_parent`] returns the last few of one parent, for a timeline: at most
+//!   [`MAX_RECENT_PER_PARENT`], and [`MAX_RECENT_TOTAL`] of all parents together. Those of the parent that has been
+//!   quiet for longest are dropped first.
 //!
-//! A page does both: first subscribe, then read the last ones, so that nothing is missed in between; a transition may be
-//! seen twice then. Transitions are shared (`Arc`) and serialise as camelCase JSON.
+//! A page does both: it subscribes first and then reads the last ones, so that none is missed in between; a transition
+//! may be seen twice then. Transitions are shared (`Arc`) and serialize as camelCase JSON.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,148 +22,156 @@ use rustc_hash::FxHashMap;
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 
-pub use crate::core::{Culprit, Place, Transition};
-use crate::kinds::Known;
+use crate::kind_tasks::ResolvedKinds;
+pub use rollcall_core::{ObjectRef, RootCause, Transition};
 
-/// So many may be told before a subscriber has taken the first of them.
-pub const AHEAD: usize = 16_384;
-/// So many are remembered of one parent.
-pub const EACH: usize = 16;
-/// So many are remembered in all.
-pub const ALL: usize = 8_192;
+/// Number of transitions that a subscriber may lag behind.
+pub const SUBSCRIBER_BACKLOG: usize = 16_384;
+/// Maximum number of recent transitions kept per parent.
+pub const MAX_RECENT_PER_PARENT: usize = 16;
+/// Maximum number of recent transitions kept in total.
+pub const MAX_RECENT_TOTAL: usize = 8_192;
 
-/// Those who subscribe, as `rollcall_transitions_dropped_total{by}` has them.
+/// Subscribers, as in `rollcall_transitions_dropped_total{by}`.
 pub const SUBSCRIBERS: [&str; 3] = ["events", "history", "page"];
 
-/// Where transitions are told and heard.
+/// Publisher of transitions.
 #[derive(Debug)]
-pub struct Transitions {
-    told: broadcast::Sender<Arc<Transition>>,
-    /// Written by the loop alone, read by pages.
-    recent: Mutex<Recent>,
-    known: Known,
+pub struct TransitionHub {
+    sender: broadcast::Sender<Arc<Transition>>,
+    /// Written only by the loop, read by pages.
+    recent: Mutex<RecentTransitions>,
+    resolved: ResolvedKinds,
     dropped: IntCounterVec,
 }
 
-impl Transitions {
-    pub(crate) fn new(known: Known, dropped: IntCounterVec) -> Self {
+impl TransitionHub {
+    pub(crate) fn new(known: ResolvedKinds, dropped: IntCounterVec) -> Self {
         for by in SUBSCRIBERS {
             dropped.with_label_values(&[by]);
         }
-        Transitions { told: broadcast::Sender::new(AHEAD), recent: Mutex::default(), known, dropped }
+        TransitionHub {
+            sender: broadcast::Sender::new(SUBSCRIBER_BACKLOG),
+            recent: Mutex::default(),
+            resolved: known,
+            dropped,
+        }
     }
 
-    /// Tells these, in this order. Never waits.
-    pub(crate) fn tell(&self, transitions: Vec<Transition>) {
+    /// Publishes these transitions in this order. Never waits.
+    pub(crate) fn publish_transitions(&self, transitions: Vec<Transition>) {
         if transitions.is_empty() {
             return;
         }
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         for mut transition in transitions {
-            if let Some(followed) = self.known.get(&transition.kind) {
+            if let Some(followed) = self.resolved.get(&transition.kind) {
                 transition.version.clone_from(&followed.api.version);
             }
             let transition = Arc::new(transition);
-            recent.add(transition.clone());
-            // Nobody listens: then it is not kept either.
-            _ = self.told.send(transition);
+            recent.add_transition(transition.clone());
+            // Sending fails only without subscribers; then the transition is not kept for them either.
+            _ = self.sender.send(transition);
         }
     }
 
-    /// The version under which a kind is watched.
+    /// API version under which a kind is watched.
     pub(crate) fn version_of(&self, kind: KindId) -> Option<String> {
-        self.known.get(&kind).map(|followed| followed.api.version.clone())
+        self.resolved.get(&kind).map(|followed| followed.api.version.clone())
     }
 
-    /// Everything that is told from now on. `by` is one of [`SUBSCRIBERS`].
-    pub fn subscribe(&self, by: &'static str) -> Subscription {
-        Subscription { told: self.told.subscribe(), dropped: self.dropped.with_label_values(&[by]) }
+    /// Subscribes to all transitions from now on. `by` is one of [`SUBSCRIBERS`].
+    pub fn subscribe(&self, by: &'static str) -> TransitionSubscription {
+        TransitionSubscription {
+            receiver: self.sender.subscribe(),
+            dropped: self.dropped.with_label_values(&[by]),
+        }
     }
 
-    /// The last transitions of the parent with this uid under any of its policies, oldest first.
-    pub fn last(&self, uid: &str) -> Vec<Arc<Transition>> {
+    /// Last transitions of the parent with this uid under any of its policies, oldest first.
+    pub fn last_of_parent(&self, uid: &str) -> Vec<Arc<Transition>> {
         let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         recent.parents.get(uid).map(|story| story.last.iter().cloned().collect()).unwrap_or_default()
     }
 }
 
-/// One who hears of transitions.
+/// Subscription of one receiver.
 #[derive(Debug)]
-pub struct Subscription {
-    told: broadcast::Receiver<Arc<Transition>>,
+pub struct TransitionSubscription {
+    receiver: broadcast::Receiver<Arc<Transition>>,
     dropped: IntCounter,
 }
 
-/// What a subscriber hears.
+/// Item that a subscriber receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// This one.
-    Told(Arc<Transition>),
-    /// So many were lost before the next one: it came too late for them. They are counted already.
+pub enum TransitionEvent {
+    /// Next transition.
+    Received(Arc<Transition>),
+    /// Number of transitions lost before the next one because the subscriber lagged. They are already counted.
     Lost(u64),
 }
 
-impl Subscription {
-    /// The next one; `None` once the loop has ended and everything was heard. Safe to cancel.
-    pub async fn next(&mut self) -> Option<Heard> {
-        match self.told.recv().await {
-            Ok(transition) => Some(Heard::Told(transition)),
-            Err(RecvError::Lagged(lost)) => Some(self.lost(lost)),
+impl TransitionSubscription {
+    /// Waits for the next item; `None` once the loop has ended and everything was received. Cancel-safe.
+    pub async fn next(&mut self) -> Option<TransitionEvent> {
+        match self.receiver.recv().await {
+            Ok(transition) => Some(TransitionEvent::Received(transition)),
+            Err(RecvError::Lagged(lost)) => Some(self.count_lost(lost)),
             Err(RecvError::Closed) => None,
         }
     }
 
-    /// The next one, if there is one already.
-    pub fn take(&mut self) -> Option<Heard> {
-        match self.told.try_recv() {
-            Ok(transition) => Some(Heard::Told(transition)),
-            Err(TryRecvError::Lagged(lost)) => Some(self.lost(lost)),
+    /// Next item, if one is available.
+    pub fn try_next(&mut self) -> Option<TransitionEvent> {
+        match self.receiver.try_recv() {
+            Ok(transition) => Some(TransitionEvent::Received(transition)),
+            Err(TryRecvError::Lagged(lost)) => Some(self.count_lost(lost)),
             Err(TryRecvError::Empty | TryRecvError::Closed) => None,
         }
     }
 
-    /// The subscriber itself could not keep so many.
-    pub fn drop_some(&self, count: u64) {
+    /// Counts transitions that the subscriber itself had to drop.
+    pub fn count_dropped(&self, count: u64) {
         self.dropped.inc_by(count);
     }
 
-    fn lost(&self, lost: u64) -> Heard {
+    fn count_lost(&self, lost: u64) -> TransitionEvent {
         self.dropped.inc_by(lost);
-        Heard::Lost(lost)
+        TransitionEvent::Lost(lost)
     }
 }
 
-/// The last transitions of the parents that moved last.
+/// Last transitions of the parents that changed most recently.
 #[derive(Debug, Default)]
-struct Recent {
-    parents: FxHashMap<Box<str>, Story>,
-    /// Parents by when they moved last.
+struct RecentTransitions {
+    parents: FxHashMap<Box<str>, ParentTransitions>,
+    /// Parents by the time of their last change.
     order: BTreeMap<u64, Box<str>>,
-    told: u64,
+    published: u64,
     held: usize,
 }
 
 #[derive(Debug, Default)]
-struct Story {
+struct ParentTransitions {
     last: VecDeque<Arc<Transition>>,
-    moved: u64,
+    last_published: u64,
 }
 
-impl Recent {
-    fn add(&mut self, transition: Arc<Transition>) {
-        self.told += 1;
+impl RecentTransitions {
+    fn add_transition(&mut self, transition: Arc<Transition>) {
+        self.published += 1;
         let uid: Box<str> = transition.uid.as_str().into();
         let story = self.parents.entry(uid.clone()).or_default();
-        self.order.remove(&story.moved);
-        story.moved = self.told;
+        self.order.remove(&story.last_published);
+        story.last_published = self.published;
         story.last.push_back(transition);
-        self.order.insert(self.told, uid);
-        if story.last.len() > EACH {
+        self.order.insert(self.published, uid);
+        if story.last.len() > MAX_RECENT_PER_PARENT {
             story.last.pop_front();
         } else {
             self.held += 1;
         }
-        while self.held > ALL {
+        while self.held > MAX_RECENT_TOTAL {
             let Some((_, quiet)) = self.order.pop_first() else { return };
             self.held -= self.parents.remove(&quiet).map_or(0, |story| story.last.len());
         }
@@ -174,7 +185,7 @@ mod tests {
     use readiness::rollup::ParentReason;
 
     fn transition(uid: &str, at: i64) -> Transition {
-        let parent = Place {
+        let parent = ObjectRef {
             group: "example.com".to_owned(),
             kind: "Database".to_owned(),
             namespace: "shop".to_owned(),
@@ -196,17 +207,17 @@ mod tests {
         }
     }
 
-    fn transitions() -> Transitions {
+    fn transitions() -> TransitionHub {
         let opts = prometheus::Opts::new("dropped", "dropped");
-        Transitions::new(Known::default(), IntCounterVec::new(opts, &["by"]).unwrap())
+        TransitionHub::new(ResolvedKinds::default(), IntCounterVec::new(opts, &["by"]).unwrap())
     }
 
     #[test]
     fn the_last_few_of_a_parent_are_remembered_oldest_first() {
         let transitions = transitions();
-        transitions.tell((0..20).map(|at| transition("a", at)).collect());
-        transitions.tell(vec![transition("b", 99)]);
-        let at = |uid| transitions.last(uid).iter().map(|t| t.at.0).collect::<Vec<_>>();
+        transitions.publish_transitions((0..20).map(|at| transition("a", at)).collect());
+        transitions.publish_transitions(vec![transition("b", 99)]);
+        let at = |uid| transitions.last_of_parent(uid).iter().map(|t| t.at.0).collect::<Vec<_>>();
         assert_eq!(at("a"), (4..20).collect::<Vec<_>>());
         assert_eq!(at("b"), [99]);
         assert!(at("c").is_empty());
@@ -215,16 +226,17 @@ mod tests {
     #[test]
     fn what_is_remembered_of_all_parents_is_bounded_and_the_quiet_ones_go_first() {
         let transitions = transitions();
-        transitions.tell(vec![transition("quiet", 0), transition("lively", 0)]);
-        for at in 0..(ALL as i64) {
-            transitions.tell(vec![transition("lively", at), transition(&format!("other-{at}"), at)]);
+        transitions.publish_transitions(vec![transition("quiet", 0), transition("lively", 0)]);
+        for at in 0..i64::try_from(MAX_RECENT_TOTAL).unwrap() {
+            transitions
+                .publish_transitions(vec![transition("lively", at), transition(&format!("other-{at}"), at)]);
         }
-        assert!(transitions.last("quiet").is_empty());
-        assert_eq!(transitions.last("lively").len(), EACH);
+        assert!(transitions.last_of_parent("quiet").is_empty());
+        assert_eq!(transitions.last_of_parent("lively").len(), MAX_RECENT_PER_PARENT);
         let recent = transitions.recent.lock().unwrap();
         let held: usize = recent.parents.values().map(|story| story.last.len()).sum();
         assert_eq!((held, recent.order.len()), (recent.held, recent.parents.len()));
-        assert!(held <= ALL && held > ALL - EACH, "{held}");
+        assert!(held <= MAX_RECENT_TOTAL && held > MAX_RECENT_TOTAL - MAX_RECENT_PER_PARENT, "{held}");
     }
 
     #[tokio::test]
@@ -232,16 +244,18 @@ mod tests {
         let transitions = transitions();
         let (mut slow, mut quick) = (transitions.subscribe("page"), transitions.subscribe("history"));
         let more = 10;
-        for at in 0..(AHEAD + more) as i64 {
-            transitions.tell(vec![transition("a", at)]);
-            assert!(matches!(quick.take(), Some(Heard::Told(told)) if told.at.0 == at));
+        for at in 0..i64::try_from(SUBSCRIBER_BACKLOG + more).unwrap() {
+            transitions.publish_transitions(vec![transition("a", at)]);
+            assert!(matches!(quick.try_next(), Some(TransitionEvent::Received(told)) if told.at.0 == at));
         }
-        assert_eq!(slow.next().await, Some(Heard::Lost(more as u64)));
-        assert!(matches!(slow.next().await, Some(Heard::Told(told)) if told.at.0 == more as i64));
+        assert_eq!(slow.next().await, Some(TransitionEvent::Lost(more as u64)));
+        assert!(
+            matches!(slow.next().await, Some(TransitionEvent::Received(told)) if usize::try_from(told.at.0) == Ok(more))
+        );
         let dropped = |by| transitions.dropped.with_label_values(&[by]).get();
         assert_eq!([dropped("page"), dropped("history"), dropped("events")], [more as u64, 0, 0]);
         drop(transitions);
-        while slow.take().is_some() {}
+        while slow.try_next().is_some() {}
         assert_eq!(slow.next().await, None);
     }
 

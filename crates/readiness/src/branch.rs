@@ -1,34 +1,34 @@
-//! Which branch of a rule decided, for a person who asks. It borrows from the facts and costs nothing until printed.
+//! The branch of a rule that decided, for explain output. It borrows from the facts and costs nothing until printed.
 
 use std::fmt;
 
-use crate::facts::{Condition, Container, Place, Word};
+use crate::facts::{ConditionFacts, ConditionLocation, StateField, UnreadyContainer};
 
-/// The field and the word that decided.
+/// The field and the value that decided.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Branch<'a> {
-    /// A fact, said by the rule itself.
+    /// A fact stated by the rule itself.
     Fact(&'static str),
-    /// What was observed is not the generation that is.
+    /// The observed generation differs from the current one.
     Generation {
-        /// Where it was observed; `None` for `status` itself.
-        at: Option<&'a Condition>,
-        /// What was observed.
+        /// Condition that carries the observed generation; `None` for `status` itself.
+        at: Option<&'a ConditionFacts>,
+        /// Observed generation.
         observed: Option<i64>,
-        /// What is.
+        /// Current generation, `metadata.generation`.
         generation: Option<i64>,
     },
-    /// A condition, or a boolean field.
-    Condition(&'a Condition),
-    /// A text, and where it is.
-    Word(&'a Word),
+    /// A condition or a boolean field.
+    Condition(&'a ConditionFacts),
+    /// A text field and its path.
+    StateField(&'a StateField),
     /// A text under a fixed path.
     Text(&'static str, &'a str),
     /// Two numbers that should be equal, with their paths.
     Counts(&'a str, i64, &'a str, i64),
     /// A container of a pod.
-    Container(&'a Container),
-    /// Nothing was found that says anything.
+    Container(&'a UnreadyContainer),
+    /// No field says anything about readiness.
     Nothing,
 }
 
@@ -38,7 +38,7 @@ impl fmt::Display for Branch<'_> {
             Branch::Fact(fact) => f.write_str(fact),
             Branch::Generation { at, observed, generation } => {
                 if let Some(condition) = at {
-                    place(f, condition)?;
+                    write_condition_path(f, condition)?;
                     f.write_str(".")?;
                 } else {
                     f.write_str("status.")?;
@@ -53,34 +53,37 @@ impl fmt::Display for Branch<'_> {
                 }
             }
             Branch::Condition(condition) => {
-                place(f, condition)?;
-                write!(f, " is {}", condition.status.word())?;
+                write_condition_path(f, condition)?;
+                write!(f, " is {}", condition.status.as_str())?;
                 if condition.reason.is_empty() { Ok(()) } else { write!(f, " ({})", condition.reason) }
             }
-            Branch::Word(Word { path, word }) if path.is_empty() => write!(f, "status is {word:?}"),
-            Branch::Word(Word { path, word }) => write!(f, "status.{path} is {word:?}"),
+            Branch::StateField(StateField { path, value: word }) if path.is_empty() => {
+                write!(f, "status is {word:?}")
+            }
+            Branch::StateField(StateField { path, value: word }) => write!(f, "status.{path} is {word:?}"),
             Branch::Text(path, text) => write!(f, "{path} is {text:?}"),
             Branch::Counts(have, n, want, m) => write!(f, "{have} is {n}, {want} is {m}"),
-            Branch::Container(c) => container(f, c),
-            Branch::Nothing => f.write_str("no condition or field says anything"),
+            Branch::Container(c) => write_container(f, c),
+            Branch::Nothing => f.write_str("no condition or field reports readiness"),
         }
     }
 }
 
-fn place(f: &mut fmt::Formatter<'_>, condition: &Condition) -> fmt::Result {
+fn write_condition_path(f: &mut fmt::Formatter<'_>, condition: &ConditionFacts) -> fmt::Result {
     let name = &condition.name;
-    match &condition.place {
-        Place::Conditions => write!(f, "conditions[{name}]"),
-        Place::Below(path) => write!(f, "{path}.conditions[{name}]"),
-        Place::Field(None) => write!(f, "status.{name}"),
-        Place::Field(Some(path)) => write!(f, "status.{path}.{name}"),
+    match &condition.location {
+        ConditionLocation::Conditions => write!(f, "conditions[{name}]"),
+        ConditionLocation::Below(path) => write!(f, "{path}.conditions[{name}]"),
+        ConditionLocation::Field(None) => write!(f, "status.{name}"),
+        ConditionLocation::Field(Some(path)) => write!(f, "status.{path}.{name}"),
     }
 }
 
-fn container(f: &mut fmt::Formatter<'_>, c: &Container) -> fmt::Result {
+fn write_container(f: &mut fmt::Formatter<'_>, c: &UnreadyContainer) -> fmt::Result {
     write!(f, "{}[{}]", if c.init { "initContainerStatuses" } else { "containerStatuses" }, c.name)?;
     match (&c.waiting, &c.ended) {
         (Some(reason), _) => write!(f, " is waiting ({reason})"),
+        (None, Some(exit)) if exit.reason.is_empty() => write!(f, " ended with code {}", exit.code),
         (None, Some(exit)) => write!(f, " ended with code {} ({})", exit.code, exit.reason),
         (None, None) => f.write_str(" is not ready"),
     }

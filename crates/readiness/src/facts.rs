@@ -1,13 +1,14 @@
-//! The few fields that rules read. What is absent stays absent: no field has a default that could look like an answer.
+//! The few fields that rules read. An absent field stays absent: no field has a default that could be mistaken for a
+//! value.
 
 use std::borrow::Cow;
 
 use crate::Time;
 
-/// A name that is mostly one of a few well-known ones.
-pub type Name = Cow<'static, str>;
+/// A name that is usually one of a few well-known ones and then costs no allocation.
+pub type WellKnownName = Cow<'static, str>;
 
-/// What any rule may know of one object.
+/// Everything that a rule may know about one object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
     /// `metadata.generation`
@@ -18,35 +19,37 @@ pub struct Facts {
     pub deleted: Option<Time>,
     /// `metadata.finalizers`, kept only while the object is being deleted.
     pub finalizers: Vec<Box<str>>,
-    /// Who has set which of them, as far as `metadata.managedFields` tell: finalizer and manager.
+    /// Managers that set the finalizers, as far as `metadata.managedFields` records them: finalizer and manager.
     pub setters: Vec<(Box<str>, Box<str>)>,
-    /// What controls it, from `metadata.ownerReferences`.
-    pub owner: Owner,
-    /// Its annotations say that a volume is being provisioned, or on which node it will be used.
+    /// Kind of the controller, from `metadata.ownerReferences`.
+    pub owner: OwnerKind,
+    /// Annotation that pauses the controller of a custom resource.
+    pub paused_by: Option<Box<str>>,
+    /// Annotations say that a volume is being provisioned, or name the node that will use it.
     pub provisioning: bool,
-    /// What is asked for.
-    pub spec: Spec,
-    /// What is.
-    pub status: Status,
-    /// Ready and all of an EndpointSlice's `endpoints`.
+    /// Desired state.
+    pub spec: SpecFacts,
+    /// Observed state.
+    pub status: StatusFacts,
+    /// Ready endpoints and all endpoints of an EndpointSlice, from `endpoints`.
     pub endpoints: Option<(u32, u32)>,
 }
 
-/// Kinds of controllers that change what a rule says about what they control.
+/// Kinds of controllers that change the verdict of an object that they control.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Owner {
-    /// A Deployment of Kubernetes.
+pub enum OwnerKind {
+    /// A Deployment of the API group `apps`.
     Deployment,
-    /// A Job of Kubernetes.
+    /// A Job of the API group `batch`.
     Job,
-    /// Nobody, or somebody who makes no difference.
+    /// No controller, or one that makes no difference.
     #[default]
     Other,
 }
 
 /// `spec`, as far as rules read it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Spec {
+pub struct SpecFacts {
     /// `replicas`
     pub replicas: Option<i64>,
     /// `paused`
@@ -65,30 +68,30 @@ pub struct Spec {
     pub parallelism: Option<i64>,
     /// `type` is `LoadBalancer`.
     pub load_balancer: bool,
-    /// `storageClassName` is there and not empty.
+    /// `storageClassName` is present and not empty.
     pub storage_class: bool,
-    /// `volumeName` is there and not empty.
+    /// `volumeName` is present and not empty.
     pub volume: bool,
-    /// Other numbers at the top, by name.
-    pub counts: Vec<Count>,
+    /// Other numbers at the top level, by name.
+    pub counts: Vec<CountField>,
 }
 
 /// `status`, as far as rules read it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Status {
-    /// There is a status, and it is an object.
+pub struct StatusFacts {
+    /// `status` is present and an object.
     pub present: bool,
     /// `observedGeneration`
     pub observed: Option<i64>,
-    /// `conditions`, those of objects one level down, and booleans at the top or one level down.
-    pub conditions: Vec<Condition>,
-    /// Texts in fields that by their name tell how things are.
-    pub words: Vec<Word>,
-    /// Numbers at the top by name, but for those that have a field of their own.
-    pub counts: Vec<Count>,
+    /// `conditions`, the conditions of objects one level down, and booleans at the top or one level down.
+    pub conditions: Vec<ConditionFacts>,
+    /// Texts in fields that describe a state by their name.
+    pub state_fields: Vec<StateField>,
+    /// Numbers at the top level by name, except those that have a field of their own.
+    pub counts: Vec<CountField>,
     /// `reason`
     pub reason: Option<Box<str>>,
-    /// `message`, its beginning.
+    /// `message`, truncated.
     pub message: Option<Box<str>>,
 
     /// `replicas`; of a DaemonSet `currentNumberScheduled`.
@@ -106,7 +109,7 @@ pub struct Status {
     /// `currentRevision` equals `updateRevision`.
     pub revisions_match: Option<bool>,
 
-    /// `active`: a number of pods, or how many objects it lists.
+    /// `active`: a number of pods, or the number of objects that it lists.
     pub active: Option<i64>,
     /// `succeeded`
     pub succeeded: Option<i64>,
@@ -119,42 +122,42 @@ pub struct Status {
     /// `lastSuccessfulTime`
     pub last_success: Option<Time>,
 
-    /// How many entries `loadBalancer.ingress` has.
+    /// Number of entries in `loadBalancer.ingress`.
     pub addresses: Option<u32>,
     /// `containerStatuses` and `initContainerStatuses`.
-    pub containers: Containers,
+    pub containers: PodContainers,
     /// `currentHealthy`, `desiredHealthy`
     pub healthy: Option<(i64, i64)>,
 }
 
 /// `True`, `False`, `Unknown`, in any spelling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Truth {
-    /// It holds.
+pub enum TruthValue {
+    /// The condition is true.
     True,
-    /// It does not hold.
+    /// The condition is false.
     False,
-    /// It says that it does not know.
+    /// The status is `Unknown`.
     Unknown,
-    /// It says nothing that can be understood.
+    /// The status is absent or cannot be understood.
     #[default]
     Absent,
 }
 
 /// One condition.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Condition {
+pub struct ConditionFacts {
     /// `type`, or the name of a boolean field.
-    pub name: Name,
-    /// Where it was found.
-    pub place: Place,
+    pub name: WellKnownName,
+    /// Location of the condition in `status`.
+    pub location: ConditionLocation,
     /// `status`
-    pub status: Truth,
-    /// `severity` is `Info`: the API says that it does not count.
+    pub status: TruthValue,
+    /// `severity` is `Info`: by the API's convention the condition does not affect readiness.
     pub info: bool,
     /// `reason`
     pub reason: Box<str>,
-    /// `message`, its beginning.
+    /// `message`, truncated.
     pub message: Box<str>,
     /// `observedGeneration`
     pub observed: Option<i64>,
@@ -162,9 +165,9 @@ pub struct Condition {
     pub since: Option<Time>,
 }
 
-/// Where in `status` a condition was found.
+/// Location of a condition in `status`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Place {
+pub enum ConditionLocation {
     /// `status.conditions`
     #[default]
     Conditions,
@@ -174,18 +177,18 @@ pub enum Place {
     Field(Option<Box<str>>),
 }
 
-/// A text in a field that by its name tells how things are.
+/// A text in a field that describes a state by its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Word {
-    /// Path below `status`, as in `phase`, `health.status`; empty where `status` itself is the text.
-    pub path: Name,
-    /// What it says, its beginning.
-    pub word: Box<str>,
+pub struct StateField {
+    /// Path below `status`, such as `phase` or `health.status`; empty if `status` itself is the text.
+    pub path: WellKnownName,
+    /// Value of the field, truncated.
+    pub value: Box<str>,
 }
 
-/// A number.
+/// A number and the name of its field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Count {
+pub struct CountField {
     /// Name of its field.
     pub name: Box<str>,
     /// The number.
@@ -194,18 +197,18 @@ pub struct Count {
 
 /// The containers of a pod.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Containers {
+pub struct PodContainers {
     /// Main containers that are ready.
     pub ready: u32,
     /// Main containers.
     pub all: u32,
-    /// Those that are not ready and say why, init containers first.
-    pub troubled: Vec<Container>,
+    /// Main and init containers that are not ready and report why, init containers first.
+    pub troubled: Vec<UnreadyContainer>,
 }
 
 /// A container that is not ready.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Container {
+pub struct UnreadyContainer {
     /// `name`
     pub name: Box<str>,
     /// It is an init container.
@@ -213,63 +216,63 @@ pub struct Container {
     /// `state.waiting.reason`
     pub waiting: Option<Box<str>>,
     /// `state.terminated`, or else `lastState.terminated`.
-    pub ended: Option<Exit>,
+    pub ended: Option<ContainerExit>,
 }
 
-/// How a container ended.
+/// Exit of a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Exit {
+pub struct ContainerExit {
     /// `exitCode`
     pub code: i64,
     /// `reason`
     pub reason: Box<str>,
 }
 
-impl Status {
-    /// The condition of this type in `status.conditions`.
-    pub(crate) fn condition(&self, name: &str) -> Option<&Condition> {
-        self.conditions.iter().find(|c| c.place == Place::Conditions && c.name == name)
+impl StatusFacts {
+    /// Returns the condition of this type in `status.conditions`.
+    pub(crate) fn find_condition(&self, name: &str) -> Option<&ConditionFacts> {
+        self.conditions.iter().find(|c| c.location == ConditionLocation::Conditions && c.name == name)
     }
 
-    /// The same, if it is true.
-    pub(crate) fn holds(&self, name: &str) -> Option<&Condition> {
-        self.condition(name).filter(|c| c.status == Truth::True)
+    /// Returns the condition of this type if it is true.
+    pub(crate) fn find_true_condition(&self, name: &str) -> Option<&ConditionFacts> {
+        self.find_condition(name).filter(|c| c.status == TruthValue::True)
     }
 
-    /// The text at this path.
-    pub(crate) fn word(&self, path: &str) -> Option<&str> {
-        self.words.iter().find(|w| w.path == path).map(|w| &*w.word)
+    /// Returns the text at this path.
+    pub(crate) fn state_text(&self, path: &str) -> Option<&str> {
+        self.state_fields.iter().find(|w| w.path == path).map(|w| &*w.value)
     }
 }
 
-impl Truth {
-    /// Reads a text: `True`, `true`, `Yes`, … are the same.
-    pub fn of(text: &str) -> Truth {
+impl TruthValue {
+    /// Parses a text; `True`, `true`, `Yes` and similar spellings are equal.
+    pub fn from_text(text: &str) -> TruthValue {
         let is = |word: &str| text.eq_ignore_ascii_case(word);
         if is("true") || is("yes") {
-            Truth::True
+            TruthValue::True
         } else if is("false") || is("no") {
-            Truth::False
+            TruthValue::False
         } else if is("unknown") {
-            Truth::Unknown
+            TruthValue::Unknown
         } else {
-            Truth::Absent
+            TruthValue::Absent
         }
     }
 
-    /// As the API spells it.
-    pub const fn word(self) -> &'static str {
+    /// Returns the spelling of the API.
+    pub const fn as_str(self) -> &'static str {
         match self {
-            Truth::True => "True",
-            Truth::False => "False",
-            Truth::Unknown => "Unknown",
-            Truth::Absent => "absent",
+            TruthValue::True => "True",
+            TruthValue::False => "False",
+            TruthValue::Unknown => "Unknown",
+            TruthValue::Absent => "absent",
         }
     }
 }
 
-impl From<bool> for Truth {
-    fn from(value: bool) -> Truth {
-        if value { Truth::True } else { Truth::False }
+impl From<bool> for TruthValue {
+    fn from(value: bool) -> TruthValue {
+        if value { TruthValue::True } else { TruthValue::False }
     }
 }

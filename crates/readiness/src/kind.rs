@@ -1,14 +1,14 @@
-//! Which table of rules judges a kind.
+//! Mapping of a kind to its table of rules.
 
-/// A kind as far as its judge is concerned.
+/// A kind as far as its rules are concerned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the kinds of Kubernetes itself carry their own names")]
-pub enum Kind {
+pub enum RuleKind {
     Deployment,
     StatefulSet,
     DaemonSet,
-    /// Also ReplicationController, which speaks the same way.
+    /// Also ReplicationController, which has the same fields.
     ReplicaSet,
     Pod,
     Job,
@@ -24,17 +24,17 @@ pub enum Kind {
     Node,
     ApiService,
     CustomResourceDefinition,
-    /// Data and settings of Kubernetes itself, which are ready by existing: ConfigMap, Role, StorageClass, …
+    /// Data and configuration of Kubernetes itself, ready as soon as it exists: ConfigMap, Role, StorageClass, …
     Plain,
-    /// A custom resource that by its name runs to an end: `…Run`, `…Job`, `Backup…`, ….
+    /// A custom resource that runs to completion, judging by its name: `…Run`, `…Job`, `Backup…`, ….
     Run,
     /// Any other custom resource.
     #[default]
     Other,
 }
 
-/// Kinds of Kubernetes that have nothing to become ready.
-const PLAIN: [&str; 38] = [
+/// Kinds of Kubernetes that have no readiness.
+const PLAIN_KINDS: [&str; 38] = [
     "ClusterRole",
     "ClusterRoleBinding",
     "ConfigMap",
@@ -75,8 +75,8 @@ const PLAIN: [&str; 38] = [
     "PodSecurityPolicy",
 ];
 
-/// Words at the end of a kind's name that say it runs to an end.
-const RUNS: [&str; 22] = [
+/// Suffixes of kinds that run to completion.
+const RUN_KIND_SUFFIXES: [&str; 22] = [
     "Backup",
     "Build",
     "Capture",
@@ -101,46 +101,47 @@ const RUNS: [&str; 22] = [
     "Workflow",
 ];
 
-/// Words at the start of a kind's name that say it starts others, again and again.
-const REPEATS: [&str; 5] = ["Cron", "Periodic", "Recurring", "Schedule", "Scheduled"];
+/// Prefixes of kinds that start other objects repeatedly.
+const REPEATING_KIND_PREFIXES: [&str; 5] = ["Cron", "Periodic", "Recurring", "Schedule", "Scheduled"];
 
-impl Kind {
-    /// Its controller makes pods, by a label selector in its spec: they tell why it is not ready.
+impl RuleKind {
+    /// Returns `true` if the controller of this kind creates pods by a label selector in its spec; those pods explain
+    /// why the object is not ready.
     pub const fn owns_pods(self) -> bool {
-        use Kind::{DaemonSet, Deployment, Job, ReplicaSet, StatefulSet};
+        use RuleKind::{DaemonSet, Deployment, Job, ReplicaSet, StatefulSet};
         matches!(self, Deployment | StatefulSet | DaemonSet | ReplicaSet | Job)
     }
 
-    /// The table for a kind of an API group; the group is empty for the core group.
-    pub fn of(group: &str, kind: &str) -> Kind {
+    /// Returns the rules for a kind of an API group; the group is empty for the core group.
+    pub fn from_group_kind(group: &str, kind: &str) -> RuleKind {
         match (group, kind) {
-            ("apps" | "extensions", "Deployment") => Kind::Deployment,
-            ("apps" | "extensions", "StatefulSet") => Kind::StatefulSet,
-            ("apps" | "extensions", "DaemonSet") => Kind::DaemonSet,
-            ("apps" | "extensions", "ReplicaSet") | ("", "ReplicationController") => Kind::ReplicaSet,
-            ("", "Pod") => Kind::Pod,
-            ("batch", "Job") => Kind::Job,
-            ("batch", "CronJob") => Kind::CronJob,
-            ("", "Service") => Kind::Service,
-            ("", "PersistentVolumeClaim") => Kind::PersistentVolumeClaim,
-            ("", "PersistentVolume") => Kind::PersistentVolume,
-            ("networking.k8s.io" | "extensions", "Ingress") => Kind::Ingress,
-            ("autoscaling", "HorizontalPodAutoscaler") => Kind::HorizontalPodAutoscaler,
-            ("policy", "PodDisruptionBudget") => Kind::PodDisruptionBudget,
-            ("discovery.k8s.io", "EndpointSlice") => Kind::EndpointSlice,
-            ("", "Namespace") => Kind::Namespace,
-            ("", "Node") => Kind::Node,
-            ("apiregistration.k8s.io", "APIService") => Kind::ApiService,
-            ("apiextensions.k8s.io", "CustomResourceDefinition") => Kind::CustomResourceDefinition,
-            _ if built_in(group) && PLAIN.contains(&kind) => Kind::Plain,
-            _ if runs(kind) => Kind::Run,
-            _ => Kind::Other,
+            ("apps" | "extensions", "Deployment") => RuleKind::Deployment,
+            ("apps" | "extensions", "StatefulSet") => RuleKind::StatefulSet,
+            ("apps" | "extensions", "DaemonSet") => RuleKind::DaemonSet,
+            ("apps" | "extensions", "ReplicaSet") | ("", "ReplicationController") => RuleKind::ReplicaSet,
+            ("", "Pod") => RuleKind::Pod,
+            ("batch", "Job") => RuleKind::Job,
+            ("batch", "CronJob") => RuleKind::CronJob,
+            ("", "Service") => RuleKind::Service,
+            ("", "PersistentVolumeClaim") => RuleKind::PersistentVolumeClaim,
+            ("", "PersistentVolume") => RuleKind::PersistentVolume,
+            ("networking.k8s.io" | "extensions", "Ingress") => RuleKind::Ingress,
+            ("autoscaling", "HorizontalPodAutoscaler") => RuleKind::HorizontalPodAutoscaler,
+            ("policy", "PodDisruptionBudget") => RuleKind::PodDisruptionBudget,
+            ("discovery.k8s.io", "EndpointSlice") => RuleKind::EndpointSlice,
+            ("", "Namespace") => RuleKind::Namespace,
+            ("", "Node") => RuleKind::Node,
+            ("apiregistration.k8s.io", "APIService") => RuleKind::ApiService,
+            ("apiextensions.k8s.io", "CustomResourceDefinition") => RuleKind::CustomResourceDefinition,
+            _ if is_built_in_group(group) && PLAIN_KINDS.contains(&kind) => RuleKind::Plain,
+            _ if runs_to_completion(kind) => RuleKind::Run,
+            _ => RuleKind::Other,
         }
     }
 }
 
-/// Is this one of the groups that a Kubernetes API server serves itself?
-fn built_in(group: &str) -> bool {
+/// Returns `true` if a Kubernetes API server serves this group itself.
+fn is_built_in_group(group: &str) -> bool {
     let short = matches!(group, "" | "apps" | "autoscaling" | "batch" | "extensions" | "policy");
     let core = [
         "admissionregistration",
@@ -162,12 +163,13 @@ fn built_in(group: &str) -> bool {
     short || group.strip_suffix(".k8s.io").is_some_and(|name| core.contains(&name))
 }
 
-fn runs(kind: &str) -> bool {
+fn runs_to_completion(kind: &str) -> bool {
     let last = |name: &str| name.rfind(|c: char| c.is_ascii_uppercase()).unwrap_or(0);
-    // `BackupSession`, `RestoreRequest`: one go of it.
+    // `BackupSession` and `RestoreRequest` are one run of it.
     let go = ["Session", "Request", "Attempt"].iter().find_map(|word| kind.strip_suffix(word));
     let kind = go.filter(|rest| !rest.is_empty()).unwrap_or(kind);
-    RUNS.contains(&&kind[last(kind)..]) && !REPEATS.iter().any(|word| kind.starts_with(word))
+    RUN_KIND_SUFFIXES.contains(&&kind[last(kind)..])
+        && !REPEATING_KIND_PREFIXES.iter().any(|word| kind.starts_with(word))
 }
 
 #[cfg(test)]
@@ -176,11 +178,11 @@ mod tests {
 
     #[test]
     fn a_group_is_part_of_a_kind() {
-        assert_eq!(Kind::of("apps", "Deployment"), Kind::Deployment);
-        assert_eq!(Kind::of("example.com", "Deployment"), Kind::Other);
-        assert_eq!(Kind::of("", "Secret"), Kind::Plain);
-        assert_eq!(Kind::of("example.com", "Secret"), Kind::Other);
-        assert_eq!(Kind::of("rbac.authorization.k8s.io", "Role"), Kind::Plain);
+        assert_eq!(RuleKind::from_group_kind("apps", "Deployment"), RuleKind::Deployment);
+        assert_eq!(RuleKind::from_group_kind("example.com", "Deployment"), RuleKind::Other);
+        assert_eq!(RuleKind::from_group_kind("", "Secret"), RuleKind::Plain);
+        assert_eq!(RuleKind::from_group_kind("example.com", "Secret"), RuleKind::Other);
+        assert_eq!(RuleKind::from_group_kind("rbac.authorization.k8s.io", "Role"), RuleKind::Plain);
     }
 
     #[test]
@@ -194,7 +196,7 @@ mod tests {
             "BackupSession",
             "RestoreRequest",
         ] {
-            assert_eq!(Kind::of("example.com", kind), Kind::Run, "{kind}");
+            assert_eq!(RuleKind::from_group_kind("example.com", kind), RuleKind::Run, "{kind}");
         }
         for kind in [
             "Database",
@@ -206,7 +208,7 @@ mod tests {
             "Session",
             "UserRequest",
         ] {
-            assert_eq!(Kind::of("example.com", kind), Kind::Other, "{kind}");
+            assert_eq!(RuleKind::from_group_kind("example.com", kind), RuleKind::Other, "{kind}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is ready: the facts of one object in, a verdict out; the verdicts of many in, a condition out.
+//! Readiness rules: from the facts of one object to a verdict, and from the verdicts of many to a condition.
 //!
 //! Pure: no I/O, no clock, no async, no dependency.
 
@@ -6,28 +6,36 @@ mod assess;
 mod branch;
 mod custom;
 mod facts;
-mod holder;
+mod finalizer_holder;
 mod kind;
+mod pod_refusal;
+mod readiness_ruling;
 mod reason;
-mod refused;
 pub mod rollup;
 mod rules;
-mod since;
+mod stale_generation;
+mod stuck_limits;
 mod text;
 mod time;
+mod unready_since;
 mod verdict;
 
-pub use assess::{Limits, assess, before_rules, outcome, why};
+pub use assess::{assess, assess_before_rules, assess_with_branch, final_outcome};
 pub use branch::Branch;
-pub use custom::{counts, now, tells, tells_within, weight};
-pub use facts::{
-    Condition, Container, Containers, Count, Exit, Facts, Name, Owner, Place, Spec, Status, Truth, Word,
+pub use custom::{
+    condition_priority, is_count_field, is_current_field, is_part_field, is_part_state_field,
+    is_pausing_annotation, is_state_field, is_state_field_within, says_paused,
 };
-pub use holder::{Held, Holder, holder};
-pub use kind::Kind;
-pub use reason::{Counted, Custom, Reason};
-pub use refused::{Attempt, Lack, lacks_pods, refused};
-pub use since::{Moment, Since, since};
-pub use text::Text;
-pub use time::Time;
+pub use facts::{
+    ConditionFacts, ConditionLocation, ContainerExit, CountField, Facts, OwnerKind, PodContainers, SpecFacts,
+    StateField, StatusFacts, TruthValue, UnreadyContainer, WellKnownName,
+};
+pub use finalizer_holder::{FinalizerHold, LikelyFinalizerHolder, likely_holder};
+pub use kind::RuleKind;
+pub use pod_refusal::{PodCreationAttempt, PodShortage, assess_refused_pods, lacks_pods};
+pub use reason::{CountedUnit, CustomReason, Reason};
+pub use stuck_limits::StuckLimits;
+pub use text::BoundedText;
+pub use time::{Time, millis_to_seconds, saturating_millis};
+pub use unready_since::{SinceSource, UnreadySince, unready_since};
 pub use verdict::{Assessment, Level, Verdict};

@@ -1,138 +1,140 @@
-//! Why: the closed set of reasons a verdict carries.
+//! The closed set of reasons that a verdict carries.
 
 use std::fmt;
 
-use crate::holder::Held;
-use crate::text::Text;
+use crate::finalizer_holder::FinalizerHold;
+use crate::text::BoundedText;
 
-/// Why an object has its level. [`Reason::token`] is for machines, `Display` for people.
+/// Reason for the level of an object. [`Reason::as_token`] is for machines, `Display` for people.
 ///
-/// **Invariant:** what it displays is at most a line, and nothing in it ticks by itself: no ages, no restart counts.
+/// **Invariant:** the displayed text is at most one line and does not change by itself: no ages, no restart counts.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Reason {
-    /// It is ready, and there is nothing more to say.
+    /// The object is ready.
     Ready,
-    /// Its kind has nothing that could be ready or not; it exists.
+    /// The kind has no readiness; the object exists.
     Exists,
-    /// It ran to its end, and well.
+    /// The object completed successfully.
     Complete,
-    /// Nothing is asked for, and nothing is left.
+    /// No replicas are wanted and none are left.
     ScaledToZero,
-    /// A ReplicaSet that its Deployment has left behind.
+    /// The ReplicaSet was superseded by a newer one of its Deployment.
     Superseded,
-    /// Rolled out as far as its partition allows.
+    /// The rollout reached the partition of the StatefulSet.
     PartitionReached,
-    /// Its pods take the new revision when somebody deletes them, and all are ready.
+    /// All pods are ready; they take the new revision when they are deleted (`OnDelete`).
     OnDelete,
-    /// A schedule that has not come due yet.
+    /// The schedule has not come due yet.
     NeverRan,
-    /// Not for us to count: whoever owns it decides.
+    /// The owner decides whether this failure matters, as a Job does for its pods.
     OwnerDecides,
 
-    /// Expected, but there is no such object.
+    /// The object is expected and does not exist.
     Missing,
-    /// It says nothing that any rule understands.
+    /// The object has no field that a rule understands.
     NoSignal,
-    /// The code that judges it crashed; only this object is affected.
+    /// The rule panicked while it evaluated the object; only this object is affected.
     RuleCrashed,
-    /// The rule that judges it exceeded its bounds.
-    RuleLimit(Text),
-    /// The rule that judges it could not be evaluated.
-    RuleFailed(Text),
-    /// The rule that judges it changed, and it has not been judged anew.
+    /// The rule exceeded its limits.
+    RuleLimit(BoundedText),
+    /// The rule could not be evaluated.
+    RuleFailed(BoundedText),
+    /// The rule exceeded its limits several times in a row and is not evaluated for a while.
+    RuleTooSlow,
+    /// The rule changed and the object has not been evaluated since.
     RuleChanged,
-    /// It is gone, and nobody saw how it ended.
+    /// The object is gone and its outcome was not observed.
     OutcomeUnseen,
-    /// It is gone, and others tell of it, but not whose it was.
+    /// The object is gone and is known from Events alone, which do not name its owner.
     OutcomeHeardOf,
 
-    /// What it says is about another generation of it.
+    /// The status is about another generation.
     StaleGeneration,
-    /// Fewer than wanted; the token depends on of what.
-    Count(Counted, u32, u32),
-    /// Its controller could not create replicas.
-    ReplicaFailure(Text),
-    /// Its rollout made no progress within its own deadline.
+    /// Fewer than wanted; the unit decides the token.
+    Count(CountedUnit, u32, u32),
+    /// The controller could not create replicas.
+    ReplicaFailure(BoundedText),
+    /// The rollout made no progress within `progressDeadlineSeconds`.
     ProgressDeadlineExceeded,
-    /// Paused by its spec.
+    /// The spec pauses the object.
     Paused,
-    /// Suspended by its spec.
+    /// The spec suspends the object.
     Suspended,
-    /// No new work is placed on it.
+    /// The node is cordoned.
     Cordoned,
-    /// Nobody has taken it up yet.
+    /// The controller has not started to process the object.
     NotStarted,
-    /// It has started and is not through.
+    /// The object has started and has not completed.
     Running,
-    /// Its end is decided; its controller is tidying up.
+    /// The result is decided; the controller is cleaning up.
     Finishing,
-    /// The Job failed; with the reason that the API gives.
-    JobFailed(Text),
+    /// The Job failed, with the reason from the API.
+    JobFailed(BoundedText),
     /// The last run of a schedule did not succeed.
     LastRunFailed,
 
-    /// No node takes the pod.
-    Unschedulable(Text),
-    /// It waits to be scheduled or started.
-    Pending(Text),
+    /// No node can take the pod.
+    Unschedulable(BoundedText),
+    /// The pod waits to be scheduled or started.
+    Pending(BoundedText),
     /// A container cannot start.
-    Waiting(Text),
-    /// A container ended badly, and the pod is not ready.
-    ContainerFailed(Text),
-    /// The pod failed; with the reason that the API gives.
-    PodFailed(Text),
+    Waiting(BoundedText),
+    /// A container exited with an error, and the pod is not ready.
+    ContainerFailed(BoundedText),
+    /// The pod failed, with the reason from the API.
+    PodFailed(BoundedText),
 
     /// No address has been assigned by the load balancer.
     PendingLoadBalancer,
-    /// The volume claim is not bound yet.
+    /// The PersistentVolumeClaim is not bound yet.
     VolumePending,
-    /// The volume claim waits for the first pod that uses it, or for a storage class that does not exist.
+    /// The PersistentVolumeClaim waits for the first pod that uses it, or for a storage class that does not exist.
     WaitingForFirstConsumer,
-    /// The volume behind the claim is gone.
+    /// The volume behind the PersistentVolumeClaim is gone.
     VolumeLost,
-    /// The volume's claim is gone, and it is not available again.
+    /// The claim of the volume is gone and the volume is not available again.
     VolumeReleased,
 
-    /// It is being deleted and holds no finalizers.
+    /// The object is being deleted and has no finalizers.
     Terminating,
-    /// It is being deleted and held by finalizers.
-    Finalizers(Box<Held>),
+    /// The object is being deleted and blocked by finalizers.
+    Finalizers(Box<FinalizerHold>),
 
-    /// It says of itself that it failed for good.
-    SaysFailed(Text),
-    /// It says of itself that something is wrong.
-    SaysError(Text),
-    /// It says of itself that it is on its way.
-    SaysProgressing(Text),
-    /// It says of itself that it is paused.
-    SaysSuspended(Text),
-    /// It says of itself that it is being taken down.
-    SaysTerminating(Text),
-    /// It says of itself that it does not know.
-    SaysUnknown(Text),
+    /// The object reports a permanent failure.
+    SaysFailed(BoundedText),
+    /// The object reports an error.
+    SaysError(BoundedText),
+    /// The object reports that it is progressing.
+    SaysProgressing(BoundedText),
+    /// The object reports that it is paused.
+    SaysSuspended(BoundedText),
+    /// The object reports that it is being removed.
+    SaysTerminating(BoundedText),
+    /// The object reports that it does not know its state.
+    SaysUnknown(BoundedText),
 
-    /// What it says, and what was found below it that explains it.
-    Below(Box<Below>),
+    /// The reason of the object together with the cause found in an object that it owns.
+    CausedBy(Box<ReasonWithCause>),
 
-    /// A rule of the user's own, with its own token and message.
-    Custom(Box<Custom>),
+    /// A reason from a custom rule, with its own token and message.
+    Custom(Box<CustomReason>),
 }
 
-/// Of what there are too few or too many.
+/// Unit of a count that is too low or too high.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Counted {
+pub enum CountedUnit {
     /// Replicas that exist.
     Created,
-    /// Replicas of the wanted revision.
+    /// Replicas of the current revision.
     Updated,
     /// Replicas that are ready.
     Ready,
-    /// Replicas that have been ready for long enough.
+    /// Replicas that have been ready for at least `minReadySeconds`.
     Available,
     /// Replicas that carry all labels of the template.
     Labeled,
-    /// Replicas of an old revision or beyond the wanted number: the first number is how many are left over.
+    /// Replicas of an old revision or beyond the wanted number; the first number is the number left over.
     Surplus,
     /// Containers of a pod that are ready.
     Containers,
@@ -140,45 +142,48 @@ pub enum Counted {
     Completions,
     /// Endpoints that are ready.
     Endpoints,
-    /// Pods that a disruption budget counts as healthy.
+    /// Pods that a PodDisruptionBudget counts as healthy.
     Healthy,
 }
 
-/// A reason, and the reason behind it: a Deployment lacks replicas because a pod of it cannot pull its image.
+/// A reason with its cause: a Deployment lacks replicas because one of its pods cannot pull its image.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Below {
-    /// What the object itself says.
+pub struct ReasonWithCause {
+    /// Reason of the object itself.
     pub base: Reason,
-    /// What was found below it, as `Pod web-0`.
+    /// Name of the owned object that explains it, such as `Pod web-0`.
     pub name: Box<str>,
-    /// What that one says.
+    /// Reason of that object.
     pub cause: Reason,
 }
 
-/// What a rule of the user's own says.
+/// Reason of a custom rule.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Custom {
+pub struct CustomReason {
     /// CamelCase token.
     pub token: Box<str>,
-    /// For people.
-    pub message: Text,
+    /// Message for people.
+    pub message: BoundedText,
 }
 
 impl Reason {
-    /// A reason of a user's rule. The message is bounded like foreign text.
-    pub fn custom(token: &str, message: &str) -> Reason {
-        Reason::Custom(Box::new(Custom { token: token.into(), message: Text::foreign(message) }))
+    /// Creates the reason of a custom rule. The message is truncated like text from other components.
+    pub fn from_custom_rule(token: &str, message: &str) -> Reason {
+        Reason::Custom(Box::new(CustomReason {
+            token: token.into(),
+            message: BoundedText::from_foreign(message),
+        }))
     }
 
-    /// This reason with the one that was found behind it.
-    pub fn because(self, name: &str, cause: Reason) -> Reason {
-        Reason::Below(Box::new(Below { base: self, name: name.into(), cause }))
+    /// Returns this reason together with its cause.
+    pub fn with_cause(self, name: &str, cause: Reason) -> Reason {
+        Reason::CausedBy(Box::new(ReasonWithCause { base: self, name: name.into(), cause }))
     }
 
-    /// Does the API itself say that this will not get better without somebody's help?
-    pub const fn terminal(&self) -> bool {
+    /// Returns `true` if the API states that the object will not recover without intervention.
+    pub const fn is_terminal(&self) -> bool {
         match self {
-            Reason::Below(below) => below.base.terminal(),
+            Reason::CausedBy(below) => below.base.is_terminal(),
             _ => matches!(
                 self,
                 Reason::ProgressDeadlineExceeded
@@ -190,21 +195,21 @@ impl Reason {
         }
     }
 
-    /// The CamelCase token of JSON output and logs: from a closed set, except for [`Reason::Custom`].
-    pub fn token(&self) -> &str {
+    /// Returns the CamelCase token for JSON output and logs, from a closed set except for [`Reason::Custom`].
+    pub fn as_token(&self) -> &str {
         match self {
             Reason::Custom(custom) => &custom.token,
-            Reason::Below(below) => below.cause.token(),
-            closed => closed.label(),
+            Reason::CausedBy(below) => below.cause.as_token(),
+            closed => closed.metric_label(),
         }
     }
 
-    /// The same for metrics, where the set has to be closed: whatever a user's own rule says is `Custom`.
-    pub fn label(&self) -> &'static str {
+    /// Returns the token for metrics, from a closed set: every custom rule's reason is `Custom`.
+    pub fn metric_label(&self) -> &'static str {
         match self {
-            Reason::Count(counted, ..) => counted.token(),
+            Reason::Count(counted, ..) => counted.as_token(),
             Reason::Custom(_) => "Custom",
-            Reason::Below(below) => below.cause.label(),
+            Reason::CausedBy(below) => below.cause.metric_label(),
             Reason::RuleLimit(_) => "RuleLimit",
             Reason::RuleFailed(_) => "RuleFailed",
             Reason::ReplicaFailure(_) => "ReplicaFailure",
@@ -221,16 +226,19 @@ impl Reason {
             Reason::SaysSuspended(_) => "SaysSuspended",
             Reason::SaysTerminating(_) => "SaysTerminating",
             Reason::SaysUnknown(_) => "SaysUnknown",
-            plain => plain.plain().0,
+            plain => plain.plain_token_and_text().0,
         }
     }
 
-    /// So many bytes hang on it elsewhere in memory, about: what it says in words.
-    pub fn weight(&self) -> usize {
+    /// Approximate heap memory of the reason, in bytes.
+    pub fn heap_size(&self) -> usize {
         match self {
-            Reason::Custom(custom) => size_of::<Custom>() + custom.token.len() + custom.message.len(),
-            Reason::Below(below) => {
-                size_of::<Below>() + below.name.len() + below.base.weight() + below.cause.weight()
+            Reason::Custom(custom) => size_of::<CustomReason>() + custom.token.len() + custom.message.len(),
+            Reason::CausedBy(below) => {
+                size_of::<ReasonWithCause>()
+                    + below.name.len()
+                    + below.base.heap_size()
+                    + below.cause.heap_size()
             }
             Reason::Finalizers(held) => held.to_string().len(),
             Reason::RuleLimit(text)
@@ -252,28 +260,32 @@ impl Reason {
         }
     }
 
-    /// Token and words of the reasons that carry nothing.
-    const fn plain(&self) -> (&'static str, &'static str) {
+    /// Returns token and text of a reason without payload.
+    const fn plain_token_and_text(&self) -> (&'static str, &'static str) {
         match self {
             Reason::Ready => ("Ready", "ready"),
-            Reason::Exists => ("Exists", "exists; nothing more is asked of its kind"),
+            Reason::Exists => ("Exists", "exists; its kind has no readiness"),
             Reason::Complete => ("Complete", "complete"),
             Reason::ScaledToZero => ("ScaledToZero", "scaled to zero"),
             Reason::Superseded => ("Superseded", "superseded by a newer ReplicaSet"),
             Reason::PartitionReached => ("PartitionReached", "rolled out as far as its partition allows"),
             Reason::OnDelete => ("OnDelete", "ready; pods take the new revision when they are deleted"),
             Reason::NeverRan => ("NeverRan", "has not come due yet"),
-            Reason::OwnerDecides => ("OwnerDecides", "failed, but its Job decides what that means"),
+            Reason::OwnerDecides => ("OwnerDecides", "failed; its Job decides whether that counts"),
             Reason::Missing => ("Missing", "does not exist"),
-            Reason::NoSignal => ("NoSignal", "says nothing about its readiness"),
-            Reason::RuleCrashed => ("RuleCrashed", "the rule that judges it crashed"),
-            Reason::RuleChanged => ("RuleChanged", "its rule changed; not judged anew yet"),
-            Reason::OutcomeUnseen => ("OutcomeUnseen", "gone, and nobody saw how it ended"),
+            Reason::NoSignal => ("NoSignal", "reports nothing about its readiness"),
+            Reason::RuleCrashed => ("RuleCrashed", "the rule that evaluates it crashed"),
+            Reason::RuleTooSlow => (
+                "RuleTooSlow",
+                "its rule exceeded its limits several times in a row and is not evaluated for a while",
+            ),
+            Reason::RuleChanged => ("RuleChanged", "its rule changed; not evaluated again yet"),
+            Reason::OutcomeUnseen => ("OutcomeUnseen", "gone, and its outcome was not observed"),
             Reason::OutcomeHeardOf => {
-                ("OutcomeUnseen", "gone; Events tell of it, but not whose it was: nobody saw how it ended")
+                ("OutcomeUnseen", "gone; Events about it do not name its owner: its outcome was not observed")
             }
             Reason::StaleGeneration => {
-                ("StaleGeneration", "its controller has not seen its newest generation")
+                ("StaleGeneration", "its controller has not observed its current generation")
             }
             Reason::ProgressDeadlineExceeded => ("ProgressDeadlineExceeded", "progress deadline exceeded"),
             Reason::Paused => ("Paused", "paused"),
@@ -297,34 +309,34 @@ impl Reason {
     }
 }
 
-impl Counted {
-    const fn token(self) -> &'static str {
+impl CountedUnit {
+    const fn as_token(self) -> &'static str {
         match self {
-            Counted::Created => "ReplicasNotCreated",
-            Counted::Updated => "ReplicasNotUpdated",
-            Counted::Ready => "ReplicasNotReady",
-            Counted::Available => "ReplicasNotAvailable",
-            Counted::Labeled => "ReplicasNotLabeled",
-            Counted::Surplus => "ReplicasLeftOver",
-            Counted::Containers => "ContainersNotReady",
-            Counted::Completions => "CompletionsMissing",
-            Counted::Endpoints => "EndpointsNotReady",
-            Counted::Healthy => "BudgetNotMet",
+            CountedUnit::Created => "ReplicasNotCreated",
+            CountedUnit::Updated => "ReplicasNotUpdated",
+            CountedUnit::Ready => "ReplicasNotReady",
+            CountedUnit::Available => "ReplicasNotAvailable",
+            CountedUnit::Labeled => "ReplicasNotLabeled",
+            CountedUnit::Surplus => "ReplicasLeftOver",
+            CountedUnit::Containers => "ContainersNotReady",
+            CountedUnit::Completions => "CompletionsMissing",
+            CountedUnit::Endpoints => "EndpointsNotReady",
+            CountedUnit::Healthy => "BudgetNotMet",
         }
     }
 
-    const fn words(self) -> &'static str {
+    const fn unit_text(self) -> &'static str {
         match self {
-            Counted::Created => "replicas created",
-            Counted::Updated => "replicas updated",
-            Counted::Ready => "replicas ready",
-            Counted::Available => "replicas available",
-            Counted::Labeled => "replicas labeled",
-            Counted::Surplus => "replicas left over",
-            Counted::Containers => "containers ready",
-            Counted::Completions => "completions",
-            Counted::Endpoints => "endpoints ready",
-            Counted::Healthy => "pods healthy",
+            CountedUnit::Created => "replicas created",
+            CountedUnit::Updated => "replicas updated",
+            CountedUnit::Ready => "replicas ready",
+            CountedUnit::Available => "replicas available",
+            CountedUnit::Labeled => "replicas labeled",
+            CountedUnit::Surplus => "replicas left over",
+            CountedUnit::Containers => "containers ready",
+            CountedUnit::Completions => "completions",
+            CountedUnit::Endpoints => "endpoints ready",
+            CountedUnit::Healthy => "pods healthy",
         }
     }
 }
@@ -332,10 +344,10 @@ impl Counted {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::Count(counted, have, want) => write!(f, "{have} of {want} {}", counted.words()),
+            Reason::Count(counted, have, want) => write!(f, "{have} of {want} {}", counted.unit_text()),
             Reason::Custom(custom) if custom.message.is_empty() => f.write_str(&custom.token),
             Reason::Custom(custom) => f.write_str(&custom.message),
-            Reason::Below(below) => write!(f, "{}; {} {}", below.base, below.name, below.cause),
+            Reason::CausedBy(below) => write!(f, "{}; {} {}", below.base, below.name, below.cause),
             Reason::Unschedulable(text) => write!(f, "unschedulable: {text}"),
             Reason::Pending(text) => write!(f, "pending: {text}"),
             Reason::Waiting(text) => write!(f, "waiting: {text}"),
@@ -352,7 +364,7 @@ impl fmt::Display for Reason {
             | Reason::SaysSuspended(text)
             | Reason::SaysTerminating(text)
             | Reason::SaysUnknown(text) => f.write_str(text),
-            plain => f.write_str(plain.plain().1),
+            plain => f.write_str(plain.plain_token_and_text().1),
         }
     }
 }

@@ -1,53 +1,53 @@
-//! The verdicts of many children in, one answer for their parent out.
+//! Rollup of the verdicts of many children into one answer for their parent.
 
 use crate::Level;
 
-/// How many children stand at each level, and how many of those that failed did so terminally.
+/// Number of children at each level, and the number of failed children that failed terminally.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct LevelTally {
     at: [u32; 8],
     terminal: u32,
 }
 
-/// A child's level as it weighs on its parent: `terminal` where the API itself says that it will not recover.
+/// A child's level as its parent counts it; `terminal` if the API states that the child will not recover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Weight {
+pub struct ChildWeight {
     /// Its level.
     pub level: Level,
-    /// Failed for good, by the API's own word.
+    /// The child failed permanently, as stated by the API.
     pub terminal: bool,
 }
 
-impl Tally {
-    /// One more child of this weight.
-    pub fn add(&mut self, weight: Weight) {
+impl LevelTally {
+    /// Adds one child.
+    pub fn add_child(&mut self, weight: ChildWeight) {
         self.at[weight.level as usize] += 1;
         self.terminal += u32::from(weight.terminal);
     }
 
-    /// One child of this weight less.
-    pub fn remove(&mut self, weight: Weight) {
+    /// Removes one child.
+    pub fn remove_child(&mut self, weight: ChildWeight) {
         self.at[weight.level as usize] -= 1;
         self.terminal -= u32::from(weight.terminal);
     }
 
-    /// Children at this level.
-    pub fn at(&self, level: Level) -> u32 {
+    /// Number of children at this level.
+    pub fn count_at(&self, level: Level) -> u32 {
         self.at[level as usize]
     }
 
-    /// Children that failed for good.
-    pub fn terminal(&self) -> u32 {
+    /// Number of children that failed permanently.
+    pub fn terminal_count(&self) -> u32 {
         self.terminal
     }
 
-    /// Children in all.
-    pub fn total(&self) -> u32 {
+    /// Total number of children.
+    pub fn total_count(&self) -> u32 {
         self.at.iter().sum()
     }
 
-    /// The sum of two.
-    pub fn plus(&self, other: &Tally) -> Tally {
+    /// Returns the sum of two tallies.
+    pub fn sum_with(&self, other: &LevelTally) -> LevelTally {
         let mut sum = *self;
         sum.at.iter_mut().zip(other.at).for_each(|(a, b)| *a += b);
         sum.terminal += other.terminal;
@@ -57,7 +57,7 @@ impl Tally {
 
 /// `status` of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Status {
+pub enum ConditionStatus {
     /// `"True"`
     True,
     /// `"False"`
@@ -66,61 +66,65 @@ pub enum Status {
     Unknown,
 }
 
-impl Status {
-    /// As the API spells it.
-    pub const fn word(self) -> &'static str {
+impl ConditionStatus {
+    /// Returns the spelling of the API.
+    pub const fn as_str(self) -> &'static str {
         match self {
-            Status::True => "True",
-            Status::False => "False",
-            Status::Unknown => "Unknown",
+            ConditionStatus::True => "True",
+            ConditionStatus::False => "False",
+            ConditionStatus::Unknown => "Unknown",
         }
     }
 }
 
-/// The closed set of reasons that a parent's condition carries. An entry with one of these is ours.
+/// The closed set of reasons of a parent's condition. A condition with one of these reasons is Rollcall's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ParentReason {
     /// Every expected critical child is ready.
     AllChildrenReady,
-    /// Its operator has not handled this generation yet, or children are still being created.
+    /// The operator has not handled this generation yet, or children are still being created.
     ChildrenPending,
-    /// All are ready, but not yet for as long as the policy asks.
+    /// All children are ready, but not yet for as long as the policy requires.
     ChildrenSettling,
-    /// Some are on their way.
+    /// Some children are progressing.
     ChildrenProgressing,
-    /// Some are being deleted under a living parent.
+    /// Some children are being deleted while the parent is not.
     ChildrenTerminating,
-    /// Some failed.
+    /// Some children failed.
     ChildrenFailed,
-    /// Some are stuck beyond their limit.
+    /// Some children are stuck beyond their limit.
     ChildrenStuck,
-    /// Some that are expected do not exist.
+    /// Some expected children do not exist.
     ChildrenMissing,
-    /// There are more than the policy allows.
+    /// There are more children than the policy allows.
     TooManyChildren,
-    /// Some give no signal, or could not be judged.
+    /// Some children give no signal or could not be evaluated.
     ChildrenUnknown,
-    /// Only suspended ones are left.
+    /// Only suspended children are left.
     ChildrenSuspended,
-    /// Its operator gave no sign of having handled this generation within the limit.
+    /// The operator gave no sign of having handled this generation within the limit.
     OperatorSilent,
-    /// A kind of child may not be listed.
+    /// The operator reports that it failed to handle this generation.
+    OperatorFailed,
+    /// A kind of child may not be listed (403).
     KindNotVisible,
     /// A kind of child could be neither watched nor listed for too long.
     WatchStale,
-    /// The rule that judges its children changed; they are being judged anew.
+    /// The rule of the children changed; they are being evaluated again.
     RuleChanged,
+    /// The policy is refused, and no version of it that was accepted is known.
+    PolicyRefused,
     /// The policy's templates cannot be rendered for this parent.
     TemplateFailed,
     /// The parent itself is being deleted.
     Terminating,
-    /// Not ready for longer than the policy's deadline.
+    /// The parent has been not ready for longer than the policy's deadline.
     DeadlineExceeded,
 }
 
 impl ParentReason {
-    /// All of them.
-    pub const ALL: [ParentReason; 18] = [
+    /// All reasons.
+    pub const ALL: [ParentReason; 20] = [
         ParentReason::AllChildrenReady,
         ParentReason::ChildrenPending,
         ParentReason::ChildrenSettling,
@@ -133,16 +137,18 @@ impl ParentReason {
         ParentReason::ChildrenUnknown,
         ParentReason::ChildrenSuspended,
         ParentReason::OperatorSilent,
+        ParentReason::OperatorFailed,
         ParentReason::KindNotVisible,
         ParentReason::WatchStale,
         ParentReason::RuleChanged,
+        ParentReason::PolicyRefused,
         ParentReason::TemplateFailed,
         ParentReason::Terminating,
         ParentReason::DeadlineExceeded,
     ];
 
-    /// As written in `reason`.
-    pub const fn word(self) -> &'static str {
+    /// Returns the reason as written in `reason`.
+    pub const fn as_str(self) -> &'static str {
         match self {
             ParentReason::AllChildrenReady => "AllChildrenReady",
             ParentReason::ChildrenPending => "ChildrenPending",
@@ -156,40 +162,45 @@ impl ParentReason {
             ParentReason::ChildrenUnknown => "ChildrenUnknown",
             ParentReason::ChildrenSuspended => "ChildrenSuspended",
             ParentReason::OperatorSilent => "OperatorSilent",
+            ParentReason::OperatorFailed => "OperatorFailed",
             ParentReason::KindNotVisible => "KindNotVisible",
             ParentReason::WatchStale => "WatchStale",
             ParentReason::RuleChanged => "RuleChanged",
+            ParentReason::PolicyRefused => "PolicyRefused",
             ParentReason::TemplateFailed => "TemplateFailed",
             ParentReason::Terminating => "Terminating",
             ParentReason::DeadlineExceeded => "DeadlineExceeded",
         }
     }
 
-    /// The reason spelled so, if it is one of ours.
-    pub fn parse(word: &str) -> Option<ParentReason> {
-        ParentReason::ALL.into_iter().find(|r| r.word() == word)
+    /// Parses a reason; `None` if it is not one of Rollcall's.
+    pub fn parse_reason(word: &str) -> Option<ParentReason> {
+        ParentReason::ALL.into_iter().find(|r| r.as_str() == word)
     }
 
-    /// The status that goes with it.
-    pub const fn status(self) -> Status {
+    /// Returns the condition status that belongs to the reason.
+    pub const fn condition_status(self) -> ConditionStatus {
         match self {
-            ParentReason::AllChildrenReady => Status::True,
+            ParentReason::AllChildrenReady => ConditionStatus::True,
             ParentReason::ChildrenPending
             | ParentReason::ChildrenUnknown
             | ParentReason::OperatorSilent
             | ParentReason::KindNotVisible
             | ParentReason::WatchStale
             | ParentReason::RuleChanged
-            | ParentReason::TemplateFailed => Status::Unknown,
-            _ => Status::False,
+            | ParentReason::PolicyRefused
+            | ParentReason::TemplateFailed => ConditionStatus::Unknown,
+            _ => ConditionStatus::False,
         }
     }
 
-    /// How a parent with this answer counts where it is itself a child.
-    pub const fn level(self) -> Level {
+    /// Returns the level of a parent with this answer if it is itself a child.
+    pub const fn child_level(self) -> Level {
         match self {
             ParentReason::AllChildrenReady => Level::Ready,
-            ParentReason::ChildrenFailed | ParentReason::DeadlineExceeded => Level::Failed,
+            ParentReason::ChildrenFailed | ParentReason::OperatorFailed | ParentReason::DeadlineExceeded => {
+                Level::Failed
+            }
             ParentReason::ChildrenStuck => Level::Stuck,
             ParentReason::ChildrenSuspended => Level::Suspended,
             ParentReason::Terminating => Level::Terminating,
@@ -198,15 +209,17 @@ impl ParentReason {
             | ParentReason::KindNotVisible
             | ParentReason::WatchStale
             | ParentReason::RuleChanged
+            | ParentReason::PolicyRefused
             | ParentReason::TemplateFailed => Level::Unknown,
             _ => Level::Progressing,
         }
     }
 }
 
-/// What holds a set of children back, worst first; `None` where every one is ready or suspended beside a ready one.
-pub fn worst(tally: &Tally, missing: u32, surplus: bool) -> Option<ParentReason> {
-    let any = |level| tally.at(level) > 0;
+/// Returns the worst reason why a set of children is not ready; `None` if every child is ready, or suspended next to a
+/// ready one.
+pub fn worst_reason(tally: &LevelTally, missing: u32, surplus: bool) -> Option<ParentReason> {
+    let any = |level| tally.count_at(level) > 0;
     if any(Level::Failed) {
         return Some(ParentReason::ChildrenFailed);
     }

@@ -1,48 +1,49 @@
-//! Words of others inside a verdict: bounded, on one line, and still while nothing happens.
+//! Text from other components inside a verdict: bounded, on one line, and unchanged while nothing happens.
 
 use std::fmt;
 use std::ops::Deref;
 
-/// So many bytes of foreign text are kept.
-const LIMIT: usize = 160;
+/// Longest text from another component that is kept, in bytes.
+const MAX_TEXT_BYTES: usize = 160;
 
-/// A short text, behind one thin pointer so that a verdict stays small.
+/// A short text behind one thin pointer, so that a verdict stays small.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Text(Box<Box<str>>);
+pub struct BoundedText(Box<Box<str>>);
 
-impl Text {
-    /// Our own words, or a token of the API's: kept as they are, but for their length.
-    pub fn new(text: &str) -> Text {
-        Text(Box::new(cut(text, LIMIT).into()))
+impl BoundedText {
+    /// Creates a text of Rollcall's own or from a token of the API, truncated to the limit.
+    pub fn new(text: &str) -> BoundedText {
+        BoundedText(Box::new(truncate_to(text, MAX_TEXT_BYTES).into()))
     }
 
-    /// Our own words, whose length was seen to before.
-    pub(crate) fn whole(text: &str) -> Text {
-        Text(Box::new(text.into()))
+    /// Creates a text whose length is already bounded.
+    pub(crate) fn from_bounded(text: &str) -> BoundedText {
+        BoundedText(Box::new(text.into()))
     }
 
-    /// A message that somebody wrote for people: on one line, without the numbers that count or age.
+    /// Creates a text from a message that another component wrote for people: on one line, with changing numbers and
+    /// ages replaced.
     ///
-    /// "retry 5 in 30s" would be another message at each retry, and each a write to the parent.
-    pub fn foreign(message: &str) -> Text {
-        let mut text = String::with_capacity(message.len().min(LIMIT));
+    /// "retry 5 in 30s" would otherwise be a different message at each retry, and each a write to the parent.
+    pub fn from_foreign(message: &str) -> BoundedText {
+        let mut text = String::with_capacity(message.len().min(MAX_TEXT_BYTES));
         for word in message.split_whitespace() {
-            if text.len() >= LIMIT {
+            if text.len() >= MAX_TEXT_BYTES {
                 break;
             }
             if !text.is_empty() {
                 text.push(' ');
             }
-            still(&mut text, word);
+            push_without_numbers(&mut text, word);
         }
-        Text::new(&text)
+        BoundedText::new(&text)
     }
 }
 
-/// Adds a word; one that is a number, a duration or a moment as `#`, with the brackets and commas around it.
-fn still(text: &mut String, word: &str) {
+/// Appends a word; a number, duration or timestamp becomes `#`, with the brackets and commas around it kept.
+fn push_without_numbers(text: &mut String, word: &str) {
     let inner = word.trim_matches(|c: char| !c.is_ascii_alphanumeric());
-    if !ticks(inner) {
+    if !is_ticking(inner) {
         text.push_str(word);
         return;
     }
@@ -52,18 +53,18 @@ fn still(text: &mut String, word: &str) {
     text.push_str(&word[start + inner.len()..]);
 }
 
-fn ticks(word: &str) -> bool {
+fn is_ticking(word: &str) -> bool {
     let numeric = |b: u8| b.is_ascii_digit() || b"smhdnuTZ:.,+-/%".contains(&b);
     let address_or_version = word.split('.').count() > 2 && !word.contains(':');
     word.starts_with(|c: char| c.is_ascii_digit()) && word.bytes().all(numeric) && !address_or_version
 }
 
-/// The first `limit` bytes at most, never half a character.
-fn cut(text: &str, limit: usize) -> &str {
+/// Truncates to at most `limit` bytes at a character boundary.
+fn truncate_to(text: &str, limit: usize) -> &str {
     &text[..text.floor_char_boundary(limit)]
 }
 
-impl Deref for Text {
+impl Deref for BoundedText {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -71,7 +72,7 @@ impl Deref for Text {
     }
 }
 
-impl fmt::Display for Text {
+impl fmt::Display for BoundedText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self)
     }
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn what_ticks_by_itself_is_left_out_of_foreign_text() {
-        let text = |s| Text::foreign(s).to_string();
+        let text = |s| BoundedText::from_foreign(s).to_string();
         assert_eq!(
             text("back-off 5m0s restarting failed container"),
             "back-off # restarting failed container"
@@ -95,7 +96,7 @@ mod tests {
 
     #[test]
     fn a_long_text_is_cut_between_characters() {
-        assert_eq!(Text::new(&"ä".repeat(200)).len(), 160);
-        assert_eq!(Text::new(&format!("x{}", "ä".repeat(200))).len(), 159);
+        assert_eq!(BoundedText::new(&"ä".repeat(200)).len(), 160);
+        assert_eq!(BoundedText::new(&format!("x{}", "ä".repeat(200))).len(), 159);
     }
 }

@@ -1,26 +1,26 @@
-//! The answer: how ready one object is, why, and when that will change by itself.
+//! The verdict on one object: its readiness level, the reason, and the next change by time alone.
 
 use std::fmt;
 
 use crate::Time;
 
-/// How ready one object is. The order is the severity: worst first, so `min` of two is the worse one.
+/// Readiness level of one object. The order is the severity, worst first, so `min` of two is the worse one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Level {
-    /// Terminal by the API's own word, or it says that it failed.
+    /// The object failed, by a terminal state of the API or by its own report.
     Failed,
-    /// Terminating or pending beyond its limit.
+    /// Terminating or pending beyond the limit.
     Stuck,
-    /// Expected, but there is no such object.
+    /// The object is expected and does not exist.
     Missing,
-    /// No signal, or it could not be evaluated.
+    /// The object gives no signal, or could not be evaluated.
     Unknown,
-    /// On its way: rolling out, starting, not yet observed.
+    /// Rolling out, starting, or not yet observed by its controller.
     Progressing,
-    /// Being deleted, within its limit.
+    /// Being deleted, within the limit.
     Terminating,
-    /// Paused on purpose: neutral.
+    /// Suspended on purpose: neutral.
     Suspended,
     /// Ready.
     Ready,
@@ -39,8 +39,8 @@ impl Level {
         Level::Ready,
     ];
 
-    /// The word as printed in JSON output and as a metric's label value.
-    pub const fn word(self) -> &'static str {
+    /// Returns the level as printed in JSON output and as a metric's label value.
+    pub const fn as_str(self) -> &'static str {
         match self {
             Level::Failed => "Failed",
             Level::Stuck => "Stuck",
@@ -56,33 +56,33 @@ impl Level {
 
 impl fmt::Display for Level {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+        f.pad(self.as_str())
     }
 }
 
-/// A level with its reason. The reason is a closed set; what it needs to be told to a person is inside it.
+/// A level with its reason. The set of reasons is closed, and a reason contains everything needed to print it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Verdict {
-    /// How ready.
+    /// Readiness level.
     pub level: Level,
-    /// Why, for machines (a CamelCase token) and for people (its `Display`).
+    /// Reason, for machines (a CamelCase token) and for people (its `Display`).
     pub reason: crate::Reason,
 }
 
-/// What a rule says: the verdict now and, where it depends on time, the verdict that it becomes by itself.
+/// Result of a rule: the current verdict and, if it depends on time, the next one.
 ///
-/// No rule reads a clock: the engine arms `then` and asks nobody again.
+/// No rule reads a clock: the engine sets a timer for `then` and does not evaluate the rule again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assessment {
-    /// The verdict now, that is before `then` has come.
+    /// Current verdict, valid until the moment in `then`.
     pub verdict: Verdict,
-    /// From that moment on, and if the object says nothing new, this verdict instead.
+    /// Verdict from that moment on, unless the object changes before.
     pub then: Option<Box<(Time, Verdict)>>,
 }
 
 impl Assessment {
-    /// The verdict that holds at `now`.
-    pub fn at(&self, now: Time) -> &Verdict {
+    /// Returns the verdict that holds at `now`.
+    pub fn verdict_at(&self, now: Time) -> &Verdict {
         match &self.then {
             Some(then) if then.0 <= now => &then.1,
             _ => &self.verdict,
@@ -97,8 +97,8 @@ impl From<Verdict> for Assessment {
 }
 
 impl Verdict {
-    /// Failed for good, by the API's own word.
-    pub fn terminal(&self) -> bool {
-        self.level == Level::Failed && self.reason.terminal()
+    /// Returns `true` if the object failed permanently, as stated by the API.
+    pub fn is_terminal(&self) -> bool {
+        self.level == Level::Failed && self.reason.is_terminal()
     }
 }

@@ -1,28 +1,52 @@
-//! What each command does.
+//! Implementations of the commands.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Context;
+use clap::Args;
 use controller::args::{ClusterArgs, RunArgs};
-use controller::policies::{Compiled, Found, Manifest, parse_selector, read_file, read_manifests};
-use controller::{crd as crds, rbac as rights};
+use policy::crd as crds;
+use policy::{CompiledPolicy, PolicySettings, parse_selector, read_file};
 
 use crate::check::{self, CheckArgs};
-use crate::cli::{RbacArgs, ReleaseArgs};
 use crate::demo::{self, DemoArgs};
 use crate::live::{self, DoctorArgs, ExplainArgs, HistoryArgs, TreeArgs, WaitArgs};
 use crate::telemetry;
 
-type Done = anyhow::Result<ExitCode>;
+type CommandResult = anyhow::Result<ExitCode>;
 
-/// Limits do not matter where a policy is only looked at.
-pub(crate) const ANY_LIMIT: Duration = Duration::from_mins(10);
+/// Limits are irrelevant to an offline evaluation.
+pub(crate) const OFFLINE_STUCK_AFTER: Duration = Duration::from_mins(10);
 
-/// Runs to the end. What is still under way then ends with the process: nobody waits for it.
-fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+/// `rollcall release`.
+#[derive(Args, Debug)]
+pub(crate) struct ReleaseArgs {
+    /// Release the parents of the policies in these files. Default: every policy in the cluster.
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    /// Only the policies with these names.
+    #[arg(value_name = "POLICY")]
+    pub(crate) policies: Vec<String>,
+    /// Only policies whose labels match this selector.
+    #[arg(long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]
+    pub(crate) policy_selector: String,
+    /// Only parents in these namespaces.
+    #[arg(long, value_delimiter = ',', value_name = "NAMESPACE")]
+    pub(crate) namespaces: Vec<String>,
+    /// Take this Lease from the running service first and hold it for five minutes, so that nothing is written again.
+    #[arg(long, value_name = "NAMESPACE/NAME")]
+    pub(crate) lease: Option<String>,
+    /// Also delete the ReadinessRecords in this namespace: the outcomes of deleted Jobs are then lost. With a selection
+    /// of policies, only the records of their parent kinds.
+    #[arg(long, value_name = "NAMESPACE")]
+    pub(crate) records: Option<String>,
+}
+
+/// Runs a future to its end on a new runtime. Tasks still running then end with the process.
+pub(crate) fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.context("failed to start the runtime")?;
     let done = runtime.block_on(work);
@@ -30,90 +54,78 @@ fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<
     done
 }
 
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
-    crate::text::put(text).map(drop).context("failed to write to standard output")
+pub(crate) fn print_stdout(text: &str) -> anyhow::Result<()> {
+    crate::text::write_stdout(text).map(drop).context("failed to write to standard output")
 }
 
-pub(crate) fn demo(args: DemoArgs) -> Done {
-    block_on(demo::run(args))
+pub(crate) fn run_demo(args: DemoArgs) -> CommandResult {
+    block_on(demo::play_demo(args))
 }
 
-pub(crate) fn run(cluster: &ClusterArgs, args: RunArgs) -> Done {
-    telemetry::start(&args.log, args.log_format)?;
-    block_on(controller::run(cluster, args))?;
+pub(crate) fn run_service(cluster: &ClusterArgs, args: RunArgs) -> CommandResult {
+    telemetry::start_logging(&args.log, args.log_format)?;
+    block_on(controller::run_service(cluster, args))?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn crd() -> Done {
-    print(&crds::yaml()?)?;
+pub(crate) fn print_crds() -> CommandResult {
+    print_stdout(&crds::crds_yaml()?)?;
     Ok(ExitCode::SUCCESS)
 }
 
-pub(crate) fn rbac(args: &RbacArgs) -> Done {
-    let (mut policies, mut crds) = (Vec::new(), Vec::new());
-    for file in &args.files {
-        for manifest in read_manifests(file)? {
-            match manifest {
-                Manifest::Policy(found) => policies.push(valid(file, &found)?),
-                Manifest::Crd(crd) => crds.push(crd),
-            }
-        }
-    }
-    let subject = rights::Subject { name: args.service_account.clone(), namespace: args.namespace.clone() };
-    print(&rights::yaml(&policies, &rights::Crds::read(&crds), &args.namespaces, &subject))?;
-    Ok(ExitCode::SUCCESS)
+pub(crate) fn check_policies(args: &CheckArgs) -> CommandResult {
+    check::run_check(args)
 }
 
-pub(crate) fn check(args: &CheckArgs) -> Done {
-    check::run(args)
+pub(crate) fn show_tree(cluster: &ClusterArgs, args: &TreeArgs) -> CommandResult {
+    block_on(live::print_tree(cluster, args))
 }
 
-pub(crate) fn tree(cluster: &ClusterArgs, args: &TreeArgs) -> Done {
-    block_on(live::tree(cluster, args))
+pub(crate) fn explain_objects(cluster: &ClusterArgs, args: &ExplainArgs) -> CommandResult {
+    block_on(live::explain_targets(cluster, args))
 }
 
-pub(crate) fn explain(cluster: &ClusterArgs, args: &ExplainArgs) -> Done {
-    block_on(live::explain(cluster, args))
+pub(crate) fn run_doctor(cluster: &ClusterArgs, args: &DoctorArgs) -> CommandResult {
+    block_on(live::diagnose_cluster(cluster, args))
 }
 
-pub(crate) fn doctor(cluster: &ClusterArgs, args: &DoctorArgs) -> Done {
-    block_on(live::doctor(cluster, args))
+pub(crate) fn show_history(cluster: &ClusterArgs, args: &HistoryArgs) -> CommandResult {
+    block_on(live::print_history(cluster, args))
 }
 
-pub(crate) fn history(cluster: &ClusterArgs, args: &HistoryArgs) -> Done {
-    block_on(live::history(cluster, args))
+pub(crate) fn wait_for_ready(cluster: &ClusterArgs, args: &WaitArgs) -> CommandResult {
+    block_on(live::wait_until_ready(cluster, args))
 }
 
-pub(crate) fn wait(cluster: &ClusterArgs, args: &WaitArgs) -> Done {
-    block_on(live::wait(cluster, args))
-}
-
-pub(crate) fn release(cluster: &ClusterArgs, args: &ReleaseArgs) -> Done {
-    telemetry::start("info", None)?;
+pub(crate) fn release_parents(cluster: &ClusterArgs, args: &ReleaseArgs) -> CommandResult {
+    telemetry::start_logging("info", None)?;
     let (released, records) = block_on(async {
-        let (client, _) = live::connect(cluster).await?;
+        let (client, _) = live::connect_cluster(cluster).await?;
         let mut found = Vec::new();
         for file in &args.files {
             found.extend(read_file(file)?);
         }
         if args.files.is_empty() {
-            found = controller::release::in_cluster(&client).await?;
+            found = controller::release::list_policies(&client).await?;
         }
         let chosen = parse_selector(&args.policy_selector)?;
         found.retain(|f| chosen.matches(&f.labels));
         found.retain(|f| args.policies.is_empty() || args.policies.contains(&f.name));
-        let compiled: Vec<Compiled> = found.iter().filter_map(|f| f.compile(ANY_LIMIT).ok()).collect();
+        let compiled: Vec<CompiledPolicy> = found
+            .iter()
+            .filter_map(|f| f.compile_spec(&PolicySettings::with_stuck_after(OFFLINE_STUCK_AFTER)).ok())
+            .collect();
         if let Some(lease) = &args.lease {
             let (namespace, name) = lease
                 .split_once('/')
-                .context("--lease is a namespace and a name: rollcall-system/rollcall")?;
-            controller::lease::take(&client, namespace, name).await?;
+                .context("--lease must be NAMESPACE/NAME, such as rollcall-system/rollcall")?;
+            controller::lease::take_lease(&client, namespace, name).await?;
         }
-        let released = controller::release::release(&client, &compiled, &args.namespaces).await?;
+        let released = controller::release::release_parents(&client, &compiled, &args.namespaces).await?;
         let everything = args.policies.is_empty() && args.policy_selector.is_empty() && args.files.is_empty();
         let of = (!everything).then_some(&*compiled);
         let records = match &args.records {
-            Some(namespace) => Some(controller::release::forget(&client, namespace, of).await?),
+            Some(namespace) => Some(controller::release::delete_records(&client, namespace, of).await?),
             None => None,
         };
         Ok((released, records))
@@ -124,12 +136,6 @@ pub(crate) fn release(cluster: &ClusterArgs, args: &ReleaseArgs) -> Done {
         _ = writeln!(said, "deleted {deleted} records, {kept} failed");
         failed += kept;
     }
-    print(&said)?;
+    print_stdout(&said)?;
     Ok(ExitCode::from(u8::from(failed > 0)))
-}
-
-fn valid(file: &Path, found: &Found) -> anyhow::Result<Compiled> {
-    found
-        .compile(ANY_LIMIT)
-        .map_err(|why| anyhow::anyhow!("{}: policy {}: {why}", file.display(), found.name))
 }

@@ -6,15 +6,16 @@ mod commands;
 mod complete;
 mod demo;
 mod eval;
-mod forest;
 mod generate;
 mod live;
-mod look;
+mod rbac;
 mod telemetry;
+mod terminal;
 mod text;
+mod tree_table;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::Cli::read().run()
+    cli::CommandLine::parse_args().run_command()
 }

@@ -1,4 +1,4 @@
-//! Logs: text for people on a terminal, JSON for machines otherwise; always on standard error.
+//! Logging: text on a terminal, JSON otherwise; always on standard error.
 
 use std::io::IsTerminal;
 
@@ -7,9 +7,9 @@ use controller::args::LogFormat;
 use tracing_subscriber::EnvFilter;
 
 /// Starts logging.
-pub(crate) fn start(filter: &str, format: Option<LogFormat>) -> anyhow::Result<()> {
-    // What kube says of a failed list or watch, and the client of object stores of each attempt, is said again by us: with
-    // what it is about, in fewer words, and not each time.
+pub(crate) fn start_logging(filter: &str, format: Option<LogFormat>) -> anyhow::Result<()> {
+    // kube logs every failed list or watch and object_store every attempt. Rollcall logs these itself, with the object,
+    // shorter and rate-limited.
     let quiet = [("kube", ",kube_runtime=error"), ("object_store", ",object_store=error")];
     let quiet = quiet.into_iter().filter(|(of, _)| !filter.contains(of)).map(|(_, directive)| directive);
     let filter = filter.to_owned() + &quiet.collect::<String>();

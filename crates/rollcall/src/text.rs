@@ -1,82 +1,82 @@
-//! Lines of styled text that fit into a width, with colour or without; and text of others, made harmless.
+//! Styled lines that fit a width, with or without colour, and sanitizing of foreign text.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-/// How a piece of text looks where there is colour.
+/// Style of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum TextStyle {
     Plain,
     Dim,
     Bold,
     /// Ready.
     Good,
-    /// On its way.
+    /// Progressing.
     Busy,
-    /// In trouble.
+    /// Failed or stuck.
     Bad,
-    /// Not known, or paused.
+    /// Unknown or paused.
     Open,
 }
 
-impl Style {
-    fn code(self) -> &'static str {
+impl TextStyle {
+    fn ansi_code(self) -> &'static str {
         match self {
-            Style::Plain => "",
-            Style::Dim => "2",
-            Style::Bold => "1",
-            Style::Good => "32",
-            Style::Busy => "33",
-            Style::Bad => "31",
-            Style::Open => "35",
+            TextStyle::Plain => "",
+            TextStyle::Dim => "2",
+            TextStyle::Bold => "1",
+            TextStyle::Good => "32",
+            TextStyle::Busy => "33",
+            TextStyle::Bad => "31",
+            TextStyle::Open => "35",
         }
     }
 
-    /// The style of a verdict, or of a condition's status.
-    pub(crate) fn of(word: &str) -> Style {
+    /// Returns the style of a verdict or of a condition's status.
+    pub(crate) fn of_verdict(word: &str) -> TextStyle {
         match word {
-            "Ready" | "True" => Style::Good,
-            "Progressing" | "Terminating" => Style::Busy,
-            "Failed" | "Stuck" | "Missing" | "False" => Style::Bad,
-            _ => Style::Open,
+            "Ready" | "True" => TextStyle::Good,
+            "Progressing" | "Terminating" => TextStyle::Busy,
+            "Failed" | "Stuck" | "Missing" | "False" => TextStyle::Bad,
+            _ => TextStyle::Open,
         }
     }
 }
 
-/// One line.
+/// A line of styled text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Line(Vec<(Style, String)>);
+pub(crate) struct StyledLine(Vec<(TextStyle, String)>);
 
-impl Line {
-    /// A line of one style.
-    pub(crate) fn new(style: Style, text: impl Into<String>) -> Line {
-        Line(vec![(style, text.into())])
+impl StyledLine {
+    /// Returns a line of one style.
+    pub(crate) fn new(style: TextStyle, text: impl Into<String>) -> StyledLine {
+        StyledLine(vec![(style, text.into())])
     }
 
-    /// More text at its end.
-    pub(crate) fn then(mut self, style: Style, text: impl Into<String>) -> Line {
+    /// Appends text.
+    pub(crate) fn append_text(mut self, style: TextStyle, text: impl Into<String>) -> StyledLine {
         self.0.push((style, text.into()));
         self
     }
 
-    /// Blanks up to that column, at least one.
-    pub(crate) fn to(self, column: usize) -> Line {
-        let blanks = column.saturating_sub(self.width()).max(1);
-        self.then(Style::Plain, " ".repeat(blanks))
+    /// Pads with blanks to this column, by at least one.
+    pub(crate) fn pad_to(self, column: usize) -> StyledLine {
+        let blanks = column.saturating_sub(self.char_width()).max(1);
+        self.append_text(TextStyle::Plain, " ".repeat(blanks))
     }
 
-    pub(crate) fn width(&self) -> usize {
+    pub(crate) fn char_width(&self) -> usize {
         self.0.iter().map(|(_, text)| text.chars().count()).sum()
     }
 
-    /// The line within that width, without a newline.
-    pub(crate) fn fit(&self, width: usize, colour: bool) -> String {
+    /// Renders the line within this width, without a newline.
+    pub(crate) fn fit_width(&self, width: usize, colour: bool) -> String {
         let mut out = String::new();
         let mut room = width;
         for (style, text) in &self.0 {
-            let text = cut(text, room);
+            let text = truncate_text(text, room);
             room -= text.chars().count();
-            let code = style.code();
+            let code = style.ansi_code();
             if colour && !code.is_empty() && !text.trim().is_empty() {
                 out.extend(["\x1b[", code, "m", &text, "\x1b[0m"]);
             } else {
@@ -88,18 +88,19 @@ impl Line {
     }
 }
 
-/// The text within that width; what is cut shows it.
-pub(crate) fn cut(text: &str, width: usize) -> String {
-    let text = plain(text);
+/// Truncates text to this width and marks the cut.
+pub(crate) fn truncate_text(text: &str, width: usize) -> String {
+    let text = sanitize_text(text);
     if text.chars().count() <= width {
         return text.into_owned();
     }
     text.chars().take(width.saturating_sub(1)).chain((width > 0).then_some('…')).collect()
 }
 
-/// The text as it is to be read: on one line, and what would move a cursor, recolour a terminal, turn the direction of
-/// reading or hide is shown by its number. Names and messages come from whoever may write to the cluster.
-pub(crate) fn plain(text: &str) -> Cow<'_, str> {
+/// Makes foreign text safe to print: puts it on one line and replaces characters that would move a cursor, recolour a
+/// terminal, change the reading direction or be invisible by their numbers. Names and messages come from anyone who can
+/// write to the cluster.
+pub(crate) fn sanitize_text(text: &str) -> Cow<'_, str> {
     if !text.contains(is_hidden) {
         return Cow::Borrowed(text);
     }
@@ -114,7 +115,27 @@ pub(crate) fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Controls, and characters of Unicode's category Cf: marks of direction, joiners, tags.
+/// Serializes a value as indented JSON in which the characters that [`sanitize_text`] replaces are escaped: it means the
+/// same to a program, and does nothing to a terminal.
+pub(crate) fn json_text(value: &(impl serde::Serialize + ?Sized)) -> serde_json::Result<String> {
+    Ok(escape_json(&serde_json::to_string_pretty(value)?) + "\n")
+}
+
+/// Escapes these characters in a JSON text.
+pub(crate) fn escape_json(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 1);
+    for c in text.chars() {
+        if c == '\n' || !is_hidden(c) {
+            out.push(c);
+        } else {
+            // Only strings can hold such a character: those that JSON itself forbids there are escaped already.
+            out.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
+        }
+    }
+    out
+}
+
+/// Returns `true` for control characters and characters of Unicode's category Cf: direction marks, joiners, tags.
 fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -122,13 +143,13 @@ fn is_hidden(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Says a line on standard error; that nobody listens there is no reason to stop.
-pub(crate) fn say(line: &str) {
-    _ = writeln!(std::io::stderr(), "rollcall: {}", plain(line));
+/// Prints a line to standard error. A failed write is ignored.
+pub(crate) fn print_error_line(line: &str) {
+    _ = writeln!(std::io::stderr(), "rollcall: {}", sanitize_text(line));
 }
 
-/// Writes to standard output; `false` where the reader has seen enough, which is no error.
-pub(crate) fn put(text: &str) -> io::Result<bool> {
+/// Writes to standard output; returns `false` if the reader has closed it, which is no error.
+pub(crate) fn write_stdout(text: &str) -> io::Result<bool> {
     let mut out = io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
@@ -136,8 +157,8 @@ pub(crate) fn put(text: &str) -> io::Result<bool> {
     }
 }
 
-/// The text in lines of that width, broken between words, and at most so many lines.
-pub(crate) fn wrap(text: &str, width: usize, lines: usize) -> Vec<String> {
+/// Wraps text between words into lines of this width, at most `lines` of them.
+pub(crate) fn wrap_text(text: &str, width: usize, lines: usize) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match out.last_mut() {
@@ -151,10 +172,10 @@ pub(crate) fn wrap(text: &str, width: usize, lines: usize) -> Vec<String> {
     if out.len() > lines {
         out.truncate(lines);
         if let Some(last) = out.last_mut() {
-            *last = cut(&format!("{} …", cut(last, width.saturating_sub(2))), width);
+            *last = truncate_text(&format!("{} …", truncate_text(last, width.saturating_sub(2))), width);
         }
     }
-    out.iter().map(|line| cut(line, width)).collect()
+    out.iter().map(|line| truncate_text(line, width)).collect()
 }
 
 #[cfg(test)]
@@ -163,18 +184,20 @@ mod tests {
 
     #[test]
     fn a_line_never_exceeds_its_width_and_colour_adds_none() {
-        let line = Line::new(Style::Bad, "Failed").to(12).then(Style::Dim, "pod books-db-0 – größer");
+        let line = StyledLine::new(TextStyle::Bad, "Failed")
+            .pad_to(12)
+            .append_text(TextStyle::Dim, "pod books-db-0 – größer");
         for width in [0, 1, 5, 12, 13, 20, 80] {
-            let plain = line.fit(width, false);
+            let plain = line.fit_width(width, false);
             assert!(plain.chars().count() <= width, "{plain:?}");
-            assert_eq!(strip(&line.fit(width, true)).trim_end(), plain);
+            assert_eq!(strip(&line.fit_width(width, true)).trim_end(), plain);
         }
     }
 
     #[test]
     fn without_colour_there_is_no_escape() {
-        let line = Line::new(Style::Good, "Ready\x1b[2J");
-        assert_eq!(line.fit(80, false), "Ready\\u{1b}[2J");
+        let line = StyledLine::new(TextStyle::Good, "Ready\x1b[2J");
+        assert_eq!(line.fit_width(80, false), "Ready\\u{1b}[2J");
     }
 
     #[test]
@@ -187,17 +210,26 @@ mod tests {
             ("two\r\nlines\ttab\u{2028}end", "two  lines tab end"),
             ("\u{9b}31m\x07\x7f", "\\u{9b}31m\\u{7}\\u{7f}"),
         ] {
-            assert_eq!(plain(text), shown);
-            assert_eq!(plain(shown), shown, "once is enough");
+            assert_eq!(sanitize_text(text), shown);
+            assert_eq!(sanitize_text(shown), shown, "once is enough");
         }
     }
 
     #[test]
+    fn json_means_the_same_and_moves_no_cursor() {
+        let value =
+            serde_json::json!({ "a\u{9b}31m": ["\x1b[2J", "\u{202e}", "two\nlines", "größe", "\u{e0041}"] });
+        let text = json_text(&value).expect("JSON");
+        assert!(text.chars().all(|c| c == '\n' || !is_hidden(c)), "{text:?}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&text).expect("JSON"), value);
+    }
+
+    #[test]
     fn long_text_is_broken_between_words_and_cut_visibly() {
-        assert_eq!(wrap("one two three", 8, 3), ["one two", "three"]);
-        assert_eq!(wrap("one two three four", 8, 2), ["one two", "three …"]);
-        assert_eq!(wrap("abcdefghij", 4, 1), ["abc…"]);
-        assert!(wrap("", 4, 1).is_empty());
+        assert_eq!(wrap_text("one two three", 8, 3), ["one two", "three"]);
+        assert_eq!(wrap_text("one two three four", 8, 2), ["one two", "three …"]);
+        assert_eq!(wrap_text("abcdefghij", 4, 1), ["abc…"]);
+        assert!(wrap_text("", 4, 1).is_empty());
     }
 
     fn strip(text: &str) -> String {

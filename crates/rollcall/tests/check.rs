@@ -1,4 +1,4 @@
-//! `rollcall check`, as a repository's CI runs it.
+//! `rollcall check`, run as a repository's CI does.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
@@ -14,7 +14,7 @@ fn check(policies: &str, more: &[&str]) -> (i32, String) {
     (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
 }
 
-/// A policy whose spec goes on like this.
+/// Returns a policy whose spec continues with `more`.
 fn policy(name: &str, more: &str) -> String {
     format!(
         "---\napiVersion: rollcall.dev/v1alpha1\nkind: ReadinessPolicy\nmetadata: {{ name: {name} }}\nspec:\n  parent: {{ group: example.com, kind: Database }}\n{more}"
@@ -30,7 +30,7 @@ fn a_valid_policy_says_what_it_watches_and_needs() {
         said.starts_with("-:4:13: ok: db: Database by StatefulSet; condition Ready, mode write; "),
         "{said}"
     );
-    assert!(said.contains("watches statefulsets.apps, databases.example.com; needs "), "{said}");
+    assert!(said.contains("watches databases.example.com, statefulsets.apps; needs "), "{said}");
     assert!(said.contains("patch databases/status.example.com"), "{said}");
 }
 
@@ -65,7 +65,7 @@ fn what_cannot_be_read_keeps_nothing_else_from_being_checked() {
     assert_eq!(found, expected, "{said}");
 }
 
-/// As `kubectl get readinesspolicies -o yaml` prints them.
+/// As printed by `kubectl get readinesspolicies -o yaml`.
 #[test]
 fn the_items_of_a_list_are_checked_each_where_it_stands() {
     let item = |text: String| {
@@ -118,4 +118,59 @@ fn what_is_not_yaml_could_not_be_told() {
     assert_eq!(code, 2, "{said}");
     assert!(said.starts_with("-:1:4: error: not YAML"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+#[test]
+fn what_is_no_name_is_refused_and_nothing_of_it_reaches_the_terminal() {
+    for (name, group, field) in [
+        ("db", r#""*""#, "spec.parent.group"),
+        ("db", r#""x\"]\n    resources: [\"*\"]\n  - apiGroups: [\"y""#, "spec.parent.group"),
+        ("db", r#""example.com\e[31m""#, "spec.parent.group"),
+        (r#""db\e[2J\u202e""#, "example.com", "metadata.name"),
+        (r#""db\n---""#, "example.com", "metadata.name"),
+    ] {
+        for mode in ["write", "shadow"] {
+            let text = policy(name, &format!("  mode: {mode}\n"))
+                .replace("group: example.com", &format!("group: {group}"));
+            for output in ["text", "json"] {
+                let (code, said) = check(&text, &["-o", output]);
+                assert_eq!(code, 1, "{said}");
+                assert!(said.contains(field), "{said}");
+                let moves = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+                assert!(!said.contains(moves), "{said:?}");
+                assert_eq!(said.contains("severity"), output == "json");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_server_refuses_is_refused_in_its_words() {
+    let more = "  settle: soon\n  children:\n    - kind: { kind: Pod }\n      quorum: 0\n";
+    let (code, said) = check(&policy("db", more), &[]);
+    assert_eq!(code, 1, "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(
+        lines[0].ends_with("must be a duration such as 100ms, 5s, 10m or 1h30m, of at most 87600h"),
+        "{said}"
+    );
+    assert!(lines[1].ends_with("spec.children[0].quorum: should be greater than or equal to 1"), "{said}");
+    assert_eq!(lines.len(), 2, "{said}");
+}
+
+#[test]
+fn a_rule_over_secrets_is_refused_where_it_stands_and_says_what_to_do() {
+    let over = |kind: &str| {
+        format!(
+            "  children:\n    - kind: {kind}\n      ready: {{ lua: 'return {{ status = obj.data.token }}' }}\n"
+        )
+    };
+    let (code, said) = check(&policy("db", &over("{ kind: Secret }")), &[]);
+    assert_eq!(code, 1, "{said}");
+    let expected = "-:9:7: error: db: spec.children[0].ready: rules never read a Secret beyond its metadata: remove ready";
+    assert!(said.starts_with(expected), "{said}");
+    let vault = policy("db", &over("{ group: example.com, kind: Vault }"));
+    assert_eq!(check(&vault, &[]).0, 0);
+    let (code, said) = check(&vault, &["--protected-kinds", "Vault.example.com,Other"]);
+    assert!(code == 1 && said.contains("rules never read a Vault beyond its metadata"), "{said}");
 }

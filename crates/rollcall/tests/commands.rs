@@ -1,4 +1,5 @@
-//! What the pages say to type, in a block or between two backticks, is typed by a test, or it is said here why not.
+//! Every command in the documentation, in a block or in backticks, is run by a test or listed here with the reason why
+//! not.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
@@ -6,19 +7,19 @@ use std::collections::BTreeSet;
 use std::fs::{read_dir, read_to_string};
 use std::path::{Path, PathBuf};
 
-/// What a command begins with.
+/// Programs with which a command begins.
 const PROGRAMS: [&str; 9] =
     ["cargo", "docker", "helm", "kopf", "kubectl", "npm", "pip", "rollcall", "tests/run"];
 
-/// Run by a test that does not take it from the page: its file, and what of it stands there.
+/// Commands run by a test that does not take them from the page: the test's file, and the text in it.
 const ELSEWHERE: [(&str, &str, &str); 1] = [(
     "cargo run -- crd > deploy/crds/rollcall.dev.yaml",
     "tests/tests/real_server/deploy.rs",
     "fn the_generated_crds_are_those_that_the_binary_prints()",
 )];
 
-/// Run by none, and why.
-const NOT_RUN: [(&str, &str); 6] = [
+/// Commands that no test runs, with the reason.
+const NOT_RUN: [(&str, &str); 7] = [
     (
         "cargo bench -p controller --bench scrape",
         "measures, and fails at nothing; metrics/tests.rs has the bound that holds everywhere",
@@ -33,6 +34,10 @@ const NOT_RUN: [(&str, &str); 6] = [
     ),
     ("docker build -f deploy/Dockerfile -t rollcall:0.1.0 .", "takes a daemon, and images from outside"),
     ("docker build -t shop-operator:0.1.0 deploy/examples/kopf", "takes a daemon, and images from outside"),
+    (
+        "pip install ./deploy/examples/kopf",
+        "takes the build backend from outside; the tests of Kopf import the module from beside the operator",
+    ),
     ("pip install -r requirements.txt", "tests/run installs the same, in versions that are named"),
 ];
 
@@ -44,7 +49,7 @@ fn text(file: &str) -> String {
     read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-/// Every file below a folder with this ending, by its path in the repository.
+/// Returns every file below a folder with this ending, by its path in the repository.
 fn below(folder: &str, ending: &str) -> Vec<String> {
     let entries = read_dir(root().join(folder)).unwrap().map(Result::unwrap);
     let found = entries.flat_map(|entry| {
@@ -69,14 +74,14 @@ fn is_command(line: &str) -> bool {
     line.split_once(' ').is_some_and(|(program, _)| PROGRAMS.contains(&program))
 }
 
-/// The blocks of a page: language and lines.
+/// Returns the code blocks of a page: language and lines.
 fn blocks(page: &str) -> Vec<(String, Vec<String>)> {
     let text = text(page);
     let blocks = text.split("\n```").skip(1).step_by(2).map(|block| block.split_once('\n').unwrap());
     blocks.map(|(language, body)| (language.to_owned(), body.lines().map(str::to_owned).collect())).collect()
 }
 
-/// The commands that stand in sentences of a page, each in one line.
+/// Returns the commands in sentences of a page, each on one line.
 fn sentences(page: &str) -> BTreeSet<String> {
     let text = text(page);
     let spans = text.split("\n```").step_by(2).flat_map(|part| part.split('`').skip(1).step_by(2));
@@ -104,7 +109,8 @@ fn every_block_of_commands_is_followed_by_a_test() {
     }
 }
 
-/// All that is typed as it stands on a page: the lines of blocks, each part of a pipe, and what tests take from sentences.
+/// Returns every command that tests run as it is written: lines of blocks, each part of a pipe, and those that tests
+/// take from sentences.
 fn typed() -> Vec<String> {
     let (pages, tests) = (pages(), tests());
     let lines = pages.iter().flat_map(|page| blocks(page)).filter(|(language, _)| language == "sh");
@@ -120,7 +126,8 @@ fn typed() -> Vec<String> {
     typed
 }
 
-/// Whether that is this command, or a shorter word for it: `helm install --wait` for one that says what is installed.
+/// Returns `true` if `said` is this command or a short form of it: `helm install --wait` for one that also names the
+/// chart.
 fn stands_for(said: &str, typed: &str) -> bool {
     let mut words = typed.split(' ');
     said.split(' ').take(2).all(|word| words.next() == Some(word))

@@ -1,4 +1,4 @@
-//! Completion, as each shell does it.
+//! Completion in each shell.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
@@ -11,7 +11,7 @@ fn rollcall(args: &[&str]) -> String {
     String::from_utf8(said.stdout).unwrap()
 }
 
-/// What a shell, and nothing of its user's settings, prints.
+/// Runs a shell without the user's settings and returns its output.
 fn shell(program: &[&str], script: &str) -> String {
     let folder = Path::new(env!("CARGO_BIN_EXE_rollcall")).parent().unwrap();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
@@ -27,7 +27,7 @@ fn shell(program: &[&str], script: &str) -> String {
     String::from_utf8_lossy(&said.stdout).into_owned()
 }
 
-/// What is typed, and the word that completes it: a command, and a word of an option.
+/// Typed text and its completion: a command, and an option's value.
 const TYPED: [(&str, &str); 2] =
     [("rollcall health", "health-lua"), ("rollcall health-lua --format c", "configmap")];
 
@@ -42,7 +42,7 @@ fn bash_completes_a_command_and_a_word_of_an_option() {
     }
 }
 
-/// At a prompt in a terminal, as it is typed: nowhere else does it complete anything. The key after it shows the line.
+/// Runs completion at a prompt in a terminal, as it does not complete anywhere else. The key after it shows the line.
 const AT_A_PROMPT: &str = r#"
 zmodload zsh/zpty
 zpty inner zsh -f -i

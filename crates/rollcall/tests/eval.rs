@@ -1,4 +1,4 @@
-//! `rollcall eval`, as the built binary: what it prints, and how it ends.
+//! `rollcall eval`, as the built binary: its output and exit codes.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-/// What one call came to.
+/// Result of one run.
 struct Done {
     out: String,
     err: String,
@@ -20,7 +20,7 @@ impl Done {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.out, self.err))
     }
 
-    /// One field of every element.
+    /// Returns one field of every element.
     fn all(&self, field: &str) -> Vec<String> {
         self.json().iter().map(|element| element[field].as_str().unwrap_or("null").to_owned()).collect()
     }
@@ -52,12 +52,12 @@ fn eval(args: &[&str], input: &[u8]) -> Done {
     }
 }
 
-/// Judges a text, as `-o json` prints it.
+/// Evaluates a text and returns the `-o json` output.
 fn judge(text: &str) -> Done {
     eval(&["-f", "-", "-o", "json"], text.as_bytes())
 }
 
-/// A directory of this test's own.
+/// Returns a directory of this test's own.
 fn scratch(name: &str) -> PathBuf {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&dir);
@@ -171,13 +171,13 @@ fn keys_that_are_there_twice_and_long_numbers_are_told_and_judged() {
     let yaml = "kind: Db\nmetadata: {name: x}\nstatus:\n  phase: Failed\n  phase: Running\n";
     let done = judge(yaml);
     assert_eq!((done.all("verdict"), done.code), (vec!["Ready".to_owned()], 0));
-    done.says(&["standard input:5: document 1", "Db x", "\"phase\"", "twice"]);
+    done.says(&["standard input:5: document 1", "Db x", "duplicate key \"phase\""]);
 
     let json =
         r#"{"kind":"Db","metadata":{"name":"x"},"status":{"phase":"Failed"},"status":{"phase":"Running"}}"#;
     let done = judge(json);
     assert_eq!((done.all("verdict"), done.code), (vec!["Ready".to_owned()], 0));
-    done.says(&["standard input: document 1", "Db x", "key status", "twice"]);
+    done.says(&["standard input: document 1", "Db x", "duplicate key status"]);
 
     let long = |observed: &str| {
         judge(&format!(
@@ -239,7 +239,7 @@ fn words_of_yaml_mean_what_kubectl_takes_them_for() {
         let done = eval(&["-f", "-", "-o", "json", "--profile", "kstatus"], text.as_bytes());
         done.json()[0]["profile"]["status"].clone()
     };
-    // To kstatus a boolean is no status.
+    // kstatus does not accept a boolean as a status.
     assert_eq!((peer(yes), peer(quoted)), ("Unknown".into(), "Current".into()));
 }
 

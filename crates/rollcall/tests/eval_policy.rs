@@ -1,4 +1,4 @@
-//! `rollcall eval --policy`: the roll-up of a directory of manifests, as the built binary.
+//! `rollcall eval --policy`, as the built binary: aggregation of a directory of manifests.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
@@ -40,7 +40,7 @@ fn pod(phase: &str) -> String {
     )
 }
 
-/// A directory with these manifests, and a policy beside it.
+/// Returns a directory with these manifests and a policy beside it.
 fn world(name: &str, policy: &str, manifests: &[&str]) -> (PathBuf, PathBuf) {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_dir_all(&dir);
@@ -136,7 +136,8 @@ fn it_cannot_tell_without_parents_policies_or_readable_manifests() {
     assert_eq!(eval("roll-no-policy", "kind: ConfigMap\napiVersion: v1\n", &[PARENT], "table").2, 2);
 }
 
-/// A StatefulSet of the parent (or, without an owner, of nobody) with a template `web`, from ordinal 1 on.
+/// Returns a StatefulSet of the parent (without an owner if `owner` is empty) with a claim template `web` and ordinals
+/// from 1.
 fn claiming(name: &str, owner: &str) -> String {
     format!(
         "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {{name: {name}, namespace: shop, generation: 1, {owner}}}\nspec: \
@@ -159,7 +160,7 @@ fn volume_claims_of_a_stateful_set_count_by_their_names_and_no_others() {
     let mut manifests =
         vec![PARENT.to_owned(), claiming("db", OWNER), claiming("web-db", ""), claiming("my-db", "")];
     manifests.extend(["web-db-1", "web-db-2"].map(|name| claim(name, "shop", "Bound")));
-    // Below and above its ordinals, of its namesakes, in another namespace, and no claim of any StatefulSet.
+    // Below and above its ordinals, of similar names, in another namespace, and not a claim of any StatefulSet.
     let others = ["web-db-0", "web-db-3", "web-web-db-1", "web-my-db-1", "data-db-1", "db-1", "web-db"];
     manifests.extend(others.map(|name| claim(name, "shop", "Pending")));
     manifests.push(claim("web-db-1", "elsewhere", "Pending"));

@@ -1,4 +1,4 @@
-//! What is printed for others: defaults for their CRDs, scripts for Argo CD.
+//! Generated configuration for other tools: defaults for CRDs, health scripts for Argo CD.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
@@ -28,7 +28,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A CRD of one version with this schema of its status.
+/// Returns a CRD of one version with this schema of its status.
 fn crd(status: &Value) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -43,7 +43,7 @@ fn crd(status: &Value) -> Value {
     })
 }
 
-/// A status as the API conventions want it, changed at these places.
+/// Returns a status schema as the API conventions want it, changed at these paths.
 fn status(changes: &[(&str, Value)]) -> Value {
     let text = json!({ "type": "string" });
     let mut status = json!({ "type": "object", "properties": {
@@ -71,7 +71,7 @@ fn defaulted(crd: &Value) -> (Said, Value) {
     (said, patched)
 }
 
-/// What the server would say of an object without a status.
+/// Returns an object without a status as the server would return it.
 fn first_read(crd: &Value) -> Value {
     let status = &crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["status"];
     let mut read = status["default"].clone();
@@ -97,7 +97,7 @@ fn with_the_defaults_the_first_read_is_pending() {
             ("/properties/conditions/items/properties/reason", Value::Null),
             ("/properties/conditions/items/properties/message", Value::Null),
         ]),
-        // As Flux has it.
+        // As in Flux's CRDs.
         status(&[("/default", json!({ "observedGeneration": -1 }))]),
         status(&[("/default", json!({ "phase": "New" }))]),
         status(&[("/properties/conditions/default", json!([{ "type": "Other", "status": "False" }]))]),
@@ -175,7 +175,7 @@ fn what_stands_in_the_way_is_named_and_nothing_is_changed() {
         ),
         (
             status(&[("/properties/conditions/default", json!([{ "type": "Ready", "status": "True" }]))]),
-            "a Ready of somebody else's",
+            "another controller's Ready condition",
         ),
         (status(&[("/type", json!("string"))]), "status is not an object"),
     ];
@@ -281,7 +281,7 @@ fn nothing_is_generated_for_parents_on_which_nothing_is_written() {
         assert!(said.code == 1 && said.out.is_empty() && said.err.contains("policy p"), "{}", said.err);
     }
     let said = rollcall(&["health-lua", "-f", "-"], &policy("{ group: example.com, kind: ../../x }", ""));
-    assert!(said.code == 2 && said.err.contains("is not a kind"), "{}", said.err);
+    assert!(said.code == 2 && said.err.contains("must be the name of a kind"), "{}", said.err);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! First steps without guessing: what is missing is said, with the way out, by help and by the running service.
+//! First steps: help and the running service name what is missing, with the remedy.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
@@ -9,7 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use api::ReadinessPolicy;
 use kube::CustomResourceExt;
-use sandbox::{Act, Fault, Options, Server, Verb};
+use sandbox::{FaultAction, InjectedFault, RequestVerb, SandboxOptions, SandboxServer};
 use serde_json::{Value, json};
 
 fn rollcall(args: &[&str]) -> Command {
@@ -58,17 +58,17 @@ fn without_a_cluster_it_says_where_one_was_looked_for() {
     assert!(code == Some(2) && words.contains("failed to read kubeconfig /no/such/file"), "{words}");
 }
 
-/// A sandbox, and `rollcall run` towards it.
+/// An in-memory cluster, and `rollcall run` against it.
 struct Scene {
-    server: Server,
+    server: SandboxServer,
     kubeconfig: PathBuf,
 }
 
 impl Scene {
     async fn set(name: &str, objects: &[Value]) -> Scene {
-        let server = Server::start(Options::default()).await.unwrap();
+        let server = SandboxServer::start(SandboxOptions::default()).await.unwrap();
         for object in objects {
-            server.store().create(server.now(), object.clone()).unwrap();
+            server.lock_store().create_object(server.now(), object.clone()).unwrap();
         }
         let kubeconfig = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.kubeconfig"));
         let text = json!({
@@ -81,17 +81,17 @@ impl Scene {
         Scene { server, kubeconfig }
     }
 
-    fn forbid(&self, group: &str, plural: &str, verb: Option<Verb>) {
-        let fault = Fault::new(Act::Forbid).kind(group, plural);
-        self.server.faults().add(verb.into_iter().fold(fault, Fault::on));
+    fn forbid(&self, group: &str, plural: &str, verb: Option<RequestVerb>) {
+        let fault = InjectedFault::new(FaultAction::Forbid).on_kind(group, plural);
+        self.server.faults().add(verb.into_iter().fold(fault, InjectedFault::on_verb));
     }
 
-    /// Runs the service until it has said all of this, in one line.
+    /// Runs the service until it has logged all of these parts in one line.
     async fn says(&self, parts: &'static [&'static str]) {
         self.says_with(&[], parts).await;
     }
 
-    /// The same with more flags.
+    /// Like [`Scene::expect_condition`], with additional flags.
     async fn says_with(&self, flags: &[&str], parts: &'static [&'static str]) {
         let mut running = Running(self.start("127.0.0.1:0").args(flags).spawn().unwrap());
         let lines = BufReader::new(running.0.stderr.take().unwrap()).lines();
@@ -116,7 +116,7 @@ impl Scene {
     }
 }
 
-/// Ends with the test, however that ends.
+/// A child process, killed when dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -187,7 +187,11 @@ async fn without_the_right_to_read_policies_it_says_who_grants_it() {
 async fn without_a_policy_it_says_how_to_write_one() {
     let scene = Scene::set("no-policy", &[crd()]).await;
     scene
-        .says(&["no ReadinessPolicy yet", "kubectl explain readinesspolicies.spec", "rollcall check -f"])
+        .says(&[
+            "no ReadinessPolicy exists yet",
+            "kubectl explain readinesspolicies.spec",
+            "rollcall check -f",
+        ])
         .await;
 }
 
@@ -207,7 +211,7 @@ async fn a_kind_that_may_not_be_read_is_named_with_who_grants_it() {
 #[tokio::test]
 async fn a_parent_that_may_not_be_written_is_named_with_who_grants_it() {
     let scene = Scene::set("no-write", &[crd(), databases(), policy(), database()]).await;
-    scene.forbid("example.com", "databases", Some(Verb::Patch));
+    scene.forbid("example.com", "databases", Some(RequestVerb::Patch));
     scene
         .says(&["default/orders", "not permitted to patch", "rollcall rbac -f POLICY | kubectl apply -f -"])
         .await;

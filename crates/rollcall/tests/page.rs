@@ -1,4 +1,4 @@
-//! The live page's API as the built binary serves it: lists, trees, streams, and very many of them.
+//! The live page's API as the built binary serves it: lists, trees, streams, and a large number of clients.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
@@ -9,14 +9,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Far longer than anything takes.
+/// Longest time to wait; far longer than anything takes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often the page of another process is asked again, and how many times: a list does not say when it changes.
+/// Poll interval and number of polls of another process's page: a list has no change notification.
 const AGAIN: Duration = Duration::from_millis(20);
 const LOOKS: usize = 3_000;
 
-/// A running demo, ended with the test.
+/// A running demo, killed when dropped.
 struct Demo {
     child: Child,
     address: String,
@@ -30,7 +30,7 @@ impl Drop for Demo {
 }
 
 impl Demo {
-    /// The story is over when this returns, and the demo stays.
+    /// Starts the demo and returns when the story is over; the demo keeps running.
     fn told() -> Demo {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
         command.args(["demo", "--speed", "0", "--listen", "127.0.0.1:0"]).env_remove("TERM");
@@ -67,7 +67,7 @@ impl Demo {
         text.split(' ').nth(1).unwrap().to_owned()
     }
 
-    /// Waits until the list is so.
+    /// Polls until the list satisfies `truth`.
     fn until(&self, path: &str, truth: impl Fn(&Value) -> bool) -> Value {
         for _ in 0..LOOKS {
             let found = self.get(path);
@@ -126,7 +126,7 @@ fn a_list_is_filtered_counted_and_comes_in_pages_and_a_tree_is_whole() {
         ("/api/v1/parents?limit=many", "400"),
         ("/api/v1/parents/nobody", "404"),
         (&format!("{path}?policy=nobody"), "404"),
-        // It exists, but does not belong to this parent.
+        // The object exists but does not belong to this parent.
         (&format!("{path}/branch?label=Service&namespace=default&name=kubernetes"), "404"),
         ("/api/v1/nothing", "404"),
     ] {
@@ -148,11 +148,11 @@ fn five_hundred_pages_hear_what_moves_and_the_service_goes_on() {
     let mut told = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let demo = Demo { child, address };
     let mut streams: Vec<_> = (0..PAGES).map(|_| BufReader::new(demo.connect("/api/v1/stream"))).collect();
-    // Some go in the middle of a sentence.
+    // Some clients disconnect in the middle of a line.
     for mut gone in streams.drain(..100) {
         gone.read_line(&mut String::new()).unwrap();
     }
-    // The story stays where it is until all of them have heard of it.
+    // The story stops there until all clients have received it.
     for line in told.by_ref().filter(|line| line.starts_with("rollcall ")) {
         if line.contains("ChildrenFailed") {
             break;

@@ -1,4 +1,4 @@
-//! The README keeps what it promises: each of its commands is run by a test, and so is this file's share of them.
+//! Every command of the README is run by a test; this file runs its share of them.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-/// Each line of the README's shell blocks, and the test that runs it.
+/// Each line of the README's shell blocks, with the test that runs it.
 const RUN_BY: [(&str, &str, &str); 11] = [
     ("cargo run --release -- demo", HERE, "the_first_command_plays_the_demo"),
     ("tests/run", HERE, "the_second_command_is_the_one_that_runs_this"),
@@ -36,7 +36,7 @@ fn text(file: &str) -> String {
     std::fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-/// The code blocks of a Markdown file: language and text.
+/// Returns the code blocks of a Markdown file: language and text.
 fn blocks(file: &str) -> Vec<(String, String)> {
     let text = text(file);
     let mut parts = text.split("\n```").skip(1);
@@ -56,7 +56,7 @@ fn commands() -> Vec<String> {
     of("sh").iter().flat_map(|body| body.lines().map(str::to_owned).collect::<Vec<_>>()).collect()
 }
 
-/// A folder with the README's own policy in it.
+/// Returns a folder with the README's own policy in it.
 fn scratch(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).unwrap();
@@ -73,12 +73,12 @@ fn type_in(line: &str, folder: &Path) -> Output {
 #[test]
 fn every_command_is_run_by_a_test() {
     let known: Vec<_> = RUN_BY.iter().map(|(line, ..)| *line).collect();
-    // Those of its sentences: see commands.rs.
+    // Commands in sentences are tested in commands.rs.
     assert_eq!(commands(), known);
     for (line, file, test) in RUN_BY {
         assert!(text(file).contains(&format!("fn {test}()")), "{line}: no {test} in {file}");
     }
-    // Those on the server are taken from the README itself, block by block.
+    // Commands on a server are taken from the README itself, block by block.
     let server = text(SERVER);
     for block in of("sh").iter().filter(|block| block.contains("kubectl")) {
         let first = block.lines().next().unwrap();
@@ -88,8 +88,8 @@ fn every_command_is_run_by_a_test() {
 
 #[test]
 fn the_first_command_plays_the_demo() {
-    // What `cargo run -- demo` runs in the workspace's root is the only program of the only default member, which is the
-    // one that tests/demo.rs plays.
+    // `cargo run -- demo` in the workspace's root runs the only program of the only default member, which tests/demo.rs
+    // runs, too.
     let metadata = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
         .current_dir(root())
@@ -120,7 +120,7 @@ fn what_needs_no_cluster_works_as_it_is_written() {
     let said: Vec<_> = said.map(|(line, ..)| type_in(line, &folder)).collect();
     let words: Vec<_> = said.iter().map(|o| String::from_utf8_lossy(&o.stdout).into_owned()).collect();
     let codes: Vec<_> = said.iter().map(|o| o.status.code().unwrap()).collect();
-    // No signal is no readiness here, and current to kstatus.
+    // No signal is not ready here, but current to kstatus.
     assert_eq!(codes, [0, 0, 0], "{words:?}");
     assert!(words[0].contains("databases") && words[0].contains("mode shadow"), "{words:?}");
     assert!(words[1].contains("persistentvolumeclaims") && !words[1].contains("secrets"), "{words:?}");
@@ -222,21 +222,47 @@ fn argo_cd_reads_what_rollcall_writes() {
     }
 }
 
-/// `[`name`](file)` in the code map.
-fn named_tests() -> Vec<(String, String)> {
-    let text = text("crates/README.md");
+/// Returns the links from a name to a file in a part of the code map.
+fn named_items(text: &str) -> Vec<(String, String)> {
     let links = text.split("[`").skip(1).filter_map(|rest| rest.split_once("`]("));
     links.map(|(name, rest)| (name.to_owned(), rest.split(')').next().unwrap().to_owned())).collect()
 }
 
 #[test]
 fn every_test_that_the_code_map_names_exists() {
-    let tests: Vec<_> = named_tests().into_iter().filter(|(name, _)| name.contains('_')).collect();
+    let map = text("crates/README.md");
+    let invariants = map.split("## What must always be true").nth(1).unwrap();
+    let tests: Vec<_> = named_items(invariants).into_iter().filter(|(name, _)| name.contains('_')).collect();
     assert!(tests.len() >= 14, "{tests:?}");
     for (name, file) in tests {
         let words = text(&format!("crates/{file}"));
         let there = words.contains(&format!("fn {name}("));
-        assert!(there && words.contains("test]"), "no test {name} in {file}");
+        // `#[test]`, `#[tokio::test]`, and that with a clock that is paused.
+        let tests = words.contains("test]") || words.contains("test(");
+        assert!(there && tests, "no test {name} in {file}");
+    }
+}
+
+#[test]
+fn every_item_that_a_walk_through_the_code_names_stands_where_it_says() {
+    let map = text("crates/README.md");
+    let walks = map.split("## What must always be true").next().unwrap();
+    let items = named_items(walks);
+    assert!(items.len() >= 20, "{items:?}");
+    for (name, file) in items {
+        let item = name.rsplit("::").next().unwrap();
+        let words = text(&format!("crates/{file}"));
+        let defines = |keyword: &str| {
+            let word = format!("{keyword} {item}");
+            words.match_indices(&word).any(|(at, _)| {
+                !words[at + word.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
+            })
+        };
+        let is_module = Path::new(&file).file_stem().is_some_and(|stem| stem == item);
+        assert!(
+            is_module || ["fn", "struct", "enum", "trait"].iter().any(|k| defines(k)),
+            "no {name} in {file}"
+        );
     }
 }
 
@@ -248,18 +274,5 @@ fn each_invariant_names_a_test() {
     for (at, entry) in entries.iter().enumerate() {
         let own = entry.lines().take_while(|line| at == 14 || !line.starts_with(&format!("{}. ", at + 2)));
         assert!(own.collect::<String>().contains("[`"), "{}", at + 1);
-    }
-}
-
-#[test]
-fn the_code_map_draws_the_arrows_that_are_checked() {
-    let (map, checked) = (text("crates/README.md"), text("crates/rollcall/tests/architecture.rs"));
-    let arrows = checked.lines().filter_map(|line| line.trim().strip_prefix("(\"")?.strip_suffix("]),"));
-    let arrows: Vec<_> = arrows.filter_map(|line| line.split_once("\", &[")).collect();
-    assert_eq!(arrows.len(), std::fs::read_dir(root().join("crates")).unwrap().count() - 1, "one a crate");
-    for (from, to) in arrows {
-        let row = map.lines().find(|line| line.starts_with(&format!("| `{from}` |"))).unwrap();
-        let drawn = row.trim_end_matches('|').rsplit('|').next().unwrap().trim();
-        assert_eq!(drawn, to.replace('"', ""), "{from}");
     }
 }

@@ -1,4 +1,4 @@
-//! Verdicts a second and core, by every way of judging: `cargo bench -p rules`.
+//! Verdicts per second and core, for every kind of rule: `cargo bench -p rules`.
 #![expect(clippy::print_stdout, reason = "the figures are the result")]
 #![expect(clippy::disallowed_methods, reason = "a benchmark reads the clock")]
 
@@ -6,13 +6,14 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use readiness::Time;
-use rules::lua::Script;
-use rules::{Object, Profile, Rule, Spec};
+use rollcall_cel::ObjectJson;
+use rules::lua::HealthScript;
+use rules::{CompiledRule, PeerProfile, RuleDefinition};
 use serde_json::{Value, json};
 
 const NOW: Time = Time(1_800_000_000_000);
 
-/// A script as people write them: look at a phase, walk the conditions, build a message.
+/// A typical script: reads a phase, walks the conditions, builds a message.
 const SCRIPT: &str = r#"
 local hs = {status = "Progressing", message = "Waiting for the database"}
 if obj.status ~= nil then
@@ -67,7 +68,7 @@ fn rate(name: &str, mut judge: impl FnMut()) -> f64 {
     rate
 }
 
-/// What Argo CD does: a new machine for every call, the whole object handed over.
+/// The approach of Argo CD: a new interpreter for every call, with the whole object converted.
 fn fresh_machine(object: &Value) {
     let lua = mlua::Lua::new();
     lua.globals().set("obj", hand_over(&lua, object)).expect("set");
@@ -92,16 +93,16 @@ fn hand_over(lua: &mlua::Lua, value: &Value) -> mlua::Value {
 }
 
 fn scripts(object: &Value, text: &str) {
-    let script = Script::compile("database", SCRIPT, true).expect("compiles");
+    let script = HealthScript::compile("database", SCRIPT, true).expect("compiles");
     let lazy = rate("Lua, text, fields on first touch", || {
-        black_box(script.judge(Object::Text(text), NOW));
+        black_box(script.judge_object(ObjectJson::Text(text), NOW));
     });
     let eager = rate("Lua, text, decoded and handed over whole", || {
         let object: Value = serde_json::from_str(text).expect("JSON");
-        black_box(script.judge(Object::Tree(&object), NOW));
+        black_box(script.judge_object(ObjectJson::Tree(&object), NOW));
     });
     rate("Lua, decoded object, handed over whole", || {
-        black_box(script.judge(Object::Tree(object), NOW));
+        black_box(script.judge_object(ObjectJson::Tree(object), NOW));
     });
     let fresh = rate("Lua, a new machine for every call", || fresh_machine(object));
     println!(
@@ -112,34 +113,34 @@ fn scripts(object: &Value, text: &str) {
     );
 }
 
-/// Flux's documented shape, as its users write it.
+/// The documented shape of Flux's expressions, as its users write it.
 const IN_PROGRESS: &str =
     "has(status.observedGeneration) && metadata.generation != status.observedGeneration";
 const FAILED: &str = "status.conditions.filter(e, e.type == 'Ready').all(e, e.status == 'False')";
 const CURRENT: &str = "status.conditions.filter(e, e.type == 'Ready').all(e, e.status == 'True')";
 
 fn expressions(object: &Value, text: &str) {
-    let spec = Spec::Cel { current: CURRENT, in_progress: Some(IN_PROGRESS), failed: Some(FAILED) };
+    let spec = RuleDefinition::Cel { current: CURRENT, in_progress: Some(IN_PROGRESS), failed: Some(FAILED) };
     rate("CEL, compiling three expressions", || {
-        black_box(Rule::compile(&spec)).expect("compiles");
+        black_box(CompiledRule::compile(&spec)).expect("compiles");
     });
-    let rule = Rule::compile(&spec).expect("compiles");
+    let rule = CompiledRule::compile(&spec).expect("compiles");
     let ours = rate("CEL, three expressions, text", || {
-        black_box(rule.judge(Object::Text(text), NOW));
+        black_box(rule.judge_object(ObjectJson::Text(text), NOW));
     });
     rate("CEL, three expressions, decoded object", || {
-        black_box(rule.judge(Object::Tree(object), NOW));
+        black_box(rule.judge_object(ObjectJson::Tree(object), NOW));
     });
     let theirs = interpreter(text);
     println!("{:52} {:>11.1} x", "CEL against the interpreter of the cel crate", ours / theirs);
-    let one = Spec::Cel { current: "status.phase == 'Running'", in_progress: None, failed: None };
-    let rule = Rule::compile(&one).expect("compiles");
+    let one = RuleDefinition::Cel { current: "status.phase == 'Running'", in_progress: None, failed: None };
+    let rule = CompiledRule::compile(&one).expect("compiles");
     rate("CEL, one comparison, text", || {
-        black_box(rule.judge(Object::Text(text), NOW));
+        black_box(rule.judge_object(ObjectJson::Text(text), NOW));
     });
 }
 
-/// The interpreter that ships with the parser: no bounds, and the values that it needs made anew.
+/// The interpreter that ships with the parser: without bounds, and with its values rebuilt for each call.
 fn interpreter(text: &str) -> f64 {
     let env = std::sync::Arc::new(cel::Env::stdlib());
     let programs = [IN_PROGRESS, FAILED, CURRENT].map(|source| env.compile(source).expect("compiles"));
@@ -162,9 +163,9 @@ fn main() {
     println!("an object of {} bytes", text.len());
     expressions(&object, &text);
     scripts(&object, &text);
-    for profile in Profile::ALL {
+    for profile in PeerProfile::ALL {
         rate(&format!("profile {profile}, decoded custom resource"), || {
-            black_box(profile.judge(&object, None, NOW));
+            black_box(profile.judge_object(&object, None, NOW));
         });
     }
 }

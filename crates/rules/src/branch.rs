@@ -1,49 +1,49 @@
-//! Which branch of a user's rule decided, for a person who asks. It costs nothing until printed.
+//! The branch of a user's rule that decided. Costs nothing until it is printed.
 
 use std::fmt;
 
-use crate::Profile;
+use crate::PeerProfile;
 
 /// The branch that decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Branch<'r> {
-    /// What was observed is not the generation that is.
+pub enum RuleBranch<'r> {
+    /// The observed generation is not the current one.
     Generation {
         /// `status.observedGeneration`.
         observed: i64,
         /// `metadata.generation`.
         generation: i64,
     },
-    /// This expression of Flux's shape is true: `current`, `inProgress` or `failed`.
+    /// This `healthCheckExprs` expression is true: `current`, `inProgress` or `failed`.
     True(&'static str),
-    /// None of Flux's expressions is true.
+    /// No `healthCheckExprs` expression is true.
     NoneTrue,
-    /// All of kro's expressions are true.
+    /// All `readyWhen` expressions are true.
     AllTrue,
-    /// The first of kro's expressions that is not true, by its place from 0.
+    /// Index of the first `readyWhen` expression that is not true, from 0.
     NotTrue(usize),
     /// A script returned at this line.
     Script(&'r str, Option<u32>),
-    /// A peer's own rules.
-    Peer(Profile),
-    /// The rule did not get as far.
-    Trouble,
+    /// The rules of a peer.
+    Peer(PeerProfile),
+    /// The rule could not be evaluated so far.
+    RuleFailed,
 }
 
-impl fmt::Display for Branch<'_> {
+impl fmt::Display for RuleBranch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Branch::Generation { observed, generation } => {
+            RuleBranch::Generation { observed, generation } => {
                 write!(f, "status.observedGeneration is {observed}, metadata.generation is {generation}")
             }
-            Branch::True(name) => write!(f, "{name} is true"),
-            Branch::NoneTrue => f.write_str("no expression is true"),
-            Branch::AllTrue => f.write_str("all of readyWhen are true"),
-            Branch::NotTrue(at) => write!(f, "readyWhen[{at}] is not true"),
-            Branch::Script(name, Some(line)) => write!(f, "{name} line {line}"),
-            Branch::Script(name, None) => f.write_str(name),
-            Branch::Peer(profile) => write!(f, "{profile}"),
-            Branch::Trouble => f.write_str("the rule failed"),
+            RuleBranch::True(name) => write!(f, "{name} is true"),
+            RuleBranch::NoneTrue => f.write_str("no expression is true"),
+            RuleBranch::AllTrue => f.write_str("all of readyWhen are true"),
+            RuleBranch::NotTrue(at) => write!(f, "readyWhen[{at}] is not true"),
+            RuleBranch::Script(name, Some(line)) => write!(f, "{name} line {line}"),
+            RuleBranch::Script(name, None) => f.write_str(name),
+            RuleBranch::Peer(profile) => write!(f, "{profile}"),
+            RuleBranch::RuleFailed => f.write_str("the rule failed"),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! How long a rule takes.
+//! Measures the time that a rule takes.
 
 use std::time::{Duration, Instant};
 
-/// Does something, and says how long it took: a number to look at, no part of a verdict.
+/// Runs `work` and returns its result with its wall time. The time is informational, not a part of the verdict.
 #[expect(clippy::disallowed_methods, reason = "effort, no part of a verdict")]
-pub fn timed<R>(work: impl FnOnce() -> R) -> (R, Duration) {
+pub fn measure_time<R>(work: impl FnOnce() -> R) -> (R, Duration) {
     let started = Instant::now();
     (work(), started.elapsed())
 }

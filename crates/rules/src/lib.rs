@@ -1,26 +1,26 @@
-//! What else is ready: the rules of others, run unchanged.
+//! The readiness rules of other tools, run unchanged.
 //!
-//! Three peers judge one object here exactly as they do at home ([`Profile`]); Argo CD's health scripts run as they
-//! are ([`lua`]), and so do the expressions of Flux and kro ([`cel`]). A policy's own rule is one of them ([`Rule`]).
-//! Nothing here decides by a clock: the moment is an input.
+//! Three peers evaluate one object here exactly as in their own code ([`PeerProfile`]); Argo CD's health scripts run
+//! unmodified ([`lua`]), and so do the expressions of Flux and kro ([`rollcall_cel`]). A policy's own rule is one of them
+//! ([`CompiledRule`]). No verdict depends on the system clock: the current time is an input.
 
 mod argocd;
 mod branch;
-pub mod cel;
 #[cfg(test)]
+#[path = "../../cel/src/cost.rs"]
 mod cost;
 mod effort;
 mod json;
-mod key;
 mod kstatus;
 pub mod lua;
+mod peer_verdict;
 mod profile;
 mod rfc3339;
 mod rule;
 
-pub use branch::Branch;
-pub use effort::timed;
-pub(crate) use json::Gvk;
-pub use lua::{Limit, Object};
-pub use profile::{PeerVerdict, Profile, UnknownProfile};
-pub use rule::{Judged, Rule, RuleError, Spec, level};
+pub use branch::RuleBranch;
+pub use effort::measure_time;
+pub(crate) use json::ObjectGvk;
+pub use peer_verdict::PeerVerdict;
+pub use profile::{PeerProfile, UnknownProfile};
+pub use rule::{CompiledRule, RuleDefinition, RuleError, RuleEvaluation, level_from_word};

@@ -1,9 +1,9 @@
-//! A rule of the user's own, whatever it is written in: compiled once, asked of each object.
+//! A user's rule in any of its languages: compiled once, evaluated for each object.
 //!
-//! **Words.** What a peer, a script or an expression says becomes one of Rollcall's levels; the reason's token is the
-//! word itself.
+//! **Levels.** The status word of a peer, script or expression is mapped to one of Rollcall's levels; the reason's
+//! token is the word itself.
 //!
-//! | said | level |
+//! | status | level |
 //! |---|---|
 //! | `Current`, `Healthy` | Ready |
 //! | `InProgress`, `Progressing` | Progressing |
@@ -12,88 +12,88 @@
 //! | `Terminating` | Terminating |
 //! | `Missing`, `NotFound` | Missing |
 //! | `Unknown` | Unknown (`SaysUnknown`) |
-//! | nothing: a script's `nil`, Argo CD on a kind that it has no rule for | Unknown (`NoSignal`) |
+//! | none: a script's `nil`, Argo CD on a kind that it has no rule for | Unknown (`NoSignal`) |
 //!
-//! A rule that cannot be evaluated is Unknown: `RuleFailed`, with what went wrong; `RuleLimit`, where a bound stopped it;
-//! `RuleCrashed`, should the code behind it panic. A field that is not there is an error to Flux, and so here; to kro it is a
+//! A rule that cannot be evaluated is Unknown: `RuleFailed`, with the error; `RuleLimit`, if a limit stopped it;
+//! `RuleCrashed`, should the code behind it panic. An absent field is an error to Flux, and so here; to kro it is a
 //! reason to wait, so that `readyWhen` is Progressing then.
 //!
-//! A rule judges what the object says. That it is being deleted is for the caller to see first.
+//! A rule evaluates the content of the object. The caller must check first if it is being deleted.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use readiness::{Assessment, Level, Reason, Text, Time, Verdict};
+use readiness::{Assessment, BoundedText, Level, Reason, Time, Verdict};
+use rollcall_cel::{CompileError, EvalError, HealthCheck, HealthCheckResult, ObjectJson, ReadyWhen};
 use serde_json::Value;
 
-use crate::branch::Branch;
-use crate::cel::{self, CompileError, EvalError, Health, HealthCheck, ReadyWhen};
-use crate::lua::{Library, Object, Outcome, Script};
-use crate::{Gvk, PeerVerdict, Profile};
+use crate::branch::RuleBranch;
+use crate::lua::{HealthScript, ScriptLibrary, ScriptOutcome};
+use crate::{ObjectGvk, PeerProfile, PeerVerdict};
 
-/// What a rule is compiled from.
+/// Source of a rule.
 #[derive(Clone, Debug)]
-pub enum Spec<'s> {
+pub enum RuleDefinition<'s> {
     /// Expressions in the shape of Flux's `healthCheckExprs`.
     Cel {
-        /// True where it is ready.
+        /// True if the object is ready.
         current: &'s str,
-        /// True where it is on its way.
+        /// True if the object is in progress.
         in_progress: Option<&'s str>,
-        /// True where it failed.
+        /// True if the object has failed.
         failed: Option<&'s str>,
     },
     /// Expressions in the shape of kro's `readyWhen`.
     ReadyWhen {
-        /// All of which must be true.
+        /// Expressions that must all be true.
         expressions: &'s [&'s str],
-        /// The name of the object in them; without one its fields are known by their own names.
+        /// Name of the object in them; without one its top-level fields are names of their own.
         id: Option<&'s str>,
     },
-    /// A script in the shape of Argo CD's `health.lua`, with Lua's own libraries at hand.
+    /// A script in the shape of Argo CD's `health.lua`, with Lua's standard libraries.
     Lua {
-        /// What it is called in messages.
+        /// Name of the script in messages.
         name: &'s str,
         /// The script.
         source: &'s str,
     },
     /// A peer's verdict.
-    Profile(Profile),
-    /// A library of scripts, such as `argocd-cm`: the one for the object's kind.
+    Profile(PeerProfile),
+    /// A library of scripts, such as `argocd-cm`: the script for the object's kind is used.
     Library {
-        /// What it is called in messages.
+        /// Name of the library in messages.
         name: &'s str,
         /// The scripts.
-        scripts: Arc<Library>,
+        scripts: Arc<ScriptLibrary>,
     },
 }
 
-/// A rule that can be asked, on any thread. Bounded in time and memory, whatever it does.
+/// A compiled rule, usable on any thread. Bounded in time and memory.
 #[derive(Debug)]
-pub struct Rule(Compiled);
+pub struct CompiledRule(RuleProgram);
 
 #[derive(Debug)]
-enum Compiled {
+enum RuleProgram {
     Cel(HealthCheck),
     ReadyWhen(ReadyWhen),
-    Lua(Script),
-    Profile(Profile),
-    Library { name: Box<str>, scripts: Arc<Library> },
+    Lua(HealthScript),
+    Profile(PeerProfile),
+    Library { name: Box<str>, scripts: Arc<ScriptLibrary> },
 }
 
-/// Why a rule is none, and where.
+/// A rule that does not compile, with the position of the error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleError {
-    /// Which part of the rule: `current`, `inProgress`, `failed`, `readyWhen[1]`, or the name of the script.
+    /// Part of the rule: `current`, `inProgress`, `failed`, `readyWhen[1]`, or the name of the script.
     pub part: String,
-    /// From 1.
+    /// 1-based line.
     pub line: u32,
-    /// From 1, in characters; 1 for a script, whose compiler knows lines only.
+    /// 1-based column, in characters; 1 for a script, whose compiler reports lines only.
     pub column: u32,
-    /// What is wrong there.
+    /// Description of the error.
     pub message: String,
-    /// Not wrong, but more than is taken.
+    /// `true` if the rule is valid but exceeds a limit.
     pub limit: bool,
 }
 
@@ -106,201 +106,218 @@ impl fmt::Display for RuleError {
 impl std::error::Error for RuleError {}
 
 impl RuleError {
-    fn cel(part: String, error: CompileError) -> RuleError {
+    fn from_cel(part: String, error: CompileError) -> RuleError {
         let CompileError { line, column, message, limit } = error;
         RuleError { part, line, column, message, limit }
     }
 
-    /// What an object is whose rule this was to be.
-    pub fn verdict(&self) -> Verdict {
-        let text = Text::new(&self.to_string());
+    /// Returns the verdict on an object whose rule did not compile.
+    pub fn to_verdict(&self) -> Verdict {
+        let text = BoundedText::new(&self.to_string());
         let reason = if self.limit { Reason::RuleLimit(text) } else { Reason::RuleFailed(text) };
         Verdict { level: Level::Unknown, reason }
     }
 }
 
-/// What a rule says of one object.
+/// Result of a rule for one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Judged<'r> {
+pub struct RuleEvaluation<'r> {
     /// The verdict.
     pub assessment: Assessment,
     /// The branch that decided.
-    pub branch: Branch<'r>,
+    pub branch: RuleBranch<'r>,
 }
 
-impl Rule {
-    /// Compiles a rule. Everything that can be found without an object is found here.
-    pub fn compile(spec: &Spec<'_>) -> Result<Rule, RuleError> {
-        Ok(Rule(match spec {
-            Spec::Cel { current, in_progress, failed } => {
+impl CompiledRule {
+    /// Compiles a rule. Every error that can be found without an object is found here.
+    pub fn compile(spec: &RuleDefinition<'_>) -> Result<CompiledRule, RuleError> {
+        Ok(CompiledRule(match spec {
+            RuleDefinition::Cel { current, in_progress, failed } => {
                 let check = HealthCheck::compile(current, *in_progress, *failed);
-                Compiled::Cel(check.map_err(|(name, error)| RuleError::cel(name.to_owned(), error))?)
+                RuleProgram::Cel(check.map_err(|(name, error)| RuleError::from_cel(name.to_owned(), error))?)
             }
-            Spec::ReadyWhen { expressions, id } => {
+            RuleDefinition::ReadyWhen { expressions, id } => {
                 let ready = ReadyWhen::compile(expressions, *id);
-                Compiled::ReadyWhen(
-                    ready.map_err(|(at, error)| RuleError::cel(format!("readyWhen[{at}]"), error))?,
+                RuleProgram::ReadyWhen(
+                    ready.map_err(|(at, error)| RuleError::from_cel(format!("readyWhen[{at}]"), error))?,
                 )
             }
-            Spec::Lua { name, source } => {
-                let script = Script::compile(name, source, true).map_err(|error| RuleError {
+            RuleDefinition::Lua { name, source } => {
+                let script = HealthScript::compile(name, source, true).map_err(|error| RuleError {
                     part: error.name,
                     line: error.line,
                     column: 1,
                     limit: error.message.starts_with("longer than"),
                     message: error.message,
                 })?;
-                Compiled::Lua(script)
+                RuleProgram::Lua(script)
             }
-            Spec::Profile(profile) => Compiled::Profile(*profile),
-            Spec::Library { name, scripts } => {
-                Compiled::Library { name: (*name).into(), scripts: Arc::clone(scripts) }
+            RuleDefinition::Profile(profile) => RuleProgram::Profile(*profile),
+            RuleDefinition::Library { name, scripts } => {
+                RuleProgram::Library { name: (*name).into(), scripts: Arc::clone(scripts) }
             }
         }))
     }
 
-    /// The top-level fields that it reads of an object; `None` for all of them, or for what is known only when it runs.
-    pub fn fields(&self) -> Option<Vec<&str>> {
+    /// Returns the top-level fields that the rule reads; `None` for all of them, or if they are known only at run time.
+    pub fn referenced_fields(&self) -> Option<Vec<&str>> {
         match &self.0 {
-            Compiled::Cel(check) => check.fields(),
-            Compiled::ReadyWhen(ready) => ready.fields(),
-            Compiled::Lua(_) | Compiled::Profile(_) | Compiled::Library { .. } => None,
+            RuleProgram::Cel(check) => check.referenced_fields(),
+            RuleProgram::ReadyWhen(ready) => ready.referenced_fields(),
+            RuleProgram::Lua(_) | RuleProgram::Profile(_) | RuleProgram::Library { .. } => None,
         }
     }
 
-    /// Judges an object at `now`. Never panics, never runs for long.
-    pub fn judge(&self, object: Object<'_>, now: Time) -> Judged<'_> {
-        catch_unwind(AssertUnwindSafe(|| self.ask(object, now)))
-            .unwrap_or_else(|_| Judged::new(Level::Unknown, Reason::RuleCrashed, Branch::Trouble))
+    /// Evaluates an object at `now`. Never panics and is bounded in time.
+    pub fn judge_object(&self, object: ObjectJson<'_>, now: Time) -> RuleEvaluation<'_> {
+        catch_unwind(AssertUnwindSafe(|| self.judge_unguarded(object, now))).unwrap_or_else(|_| {
+            RuleEvaluation::new(Level::Unknown, Reason::RuleCrashed, RuleBranch::RuleFailed)
+        })
     }
 
-    fn ask(&self, object: Object<'_>, now: Time) -> Judged<'_> {
+    fn judge_unguarded(&self, object: ObjectJson<'_>, now: Time) -> RuleEvaluation<'_> {
         match &self.0 {
-            Compiled::Cel(check) => health(check, object),
-            Compiled::ReadyWhen(ready) => ready_when(ready, object),
-            Compiled::Lua(script) => said(script.name(), &script.judge(object, now)),
-            Compiled::Profile(profile) => match whole(object) {
-                Ok(value) => Judged {
-                    assessment: verdict(&profile.judge(value.as_ref(), None, now)).into(),
-                    branch: Branch::Peer(*profile),
+            RuleProgram::Cel(check) => judge_health_check(check, object),
+            RuleProgram::ReadyWhen(ready) => judge_ready_when(ready, object),
+            RuleProgram::Lua(script) => evaluate_outcome(script.name(), &script.judge_object(object, now)),
+            RuleProgram::Profile(profile) => match decode_whole(object) {
+                Ok(value) => RuleEvaluation {
+                    assessment: verdict_from_peer(&profile.judge_object(value.as_ref(), None, now)).into(),
+                    branch: RuleBranch::Peer(*profile),
                 },
-                Err(error) => Judged::failed(&error),
+                Err(error) => RuleEvaluation::from_failure(&error),
             },
-            Compiled::Library { name, scripts } => library(name, scripts, object, now),
+            RuleProgram::Library { name, scripts } => judge_by_library(name, scripts, object, now),
         }
     }
 }
 
-impl Judged<'_> {
-    fn new(level: Level, reason: Reason, branch: Branch<'_>) -> Judged<'_> {
-        Judged { assessment: Verdict { level, reason }.into(), branch }
+impl RuleEvaluation<'_> {
+    fn new(level: Level, reason: Reason, branch: RuleBranch<'_>) -> RuleEvaluation<'_> {
+        RuleEvaluation { assessment: Verdict { level, reason }.into(), branch }
     }
 
-    fn failed(words: &str) -> Self {
-        Judged::new(Level::Unknown, Reason::RuleFailed(Text::new(words)), Branch::Trouble)
+    fn from_failure(words: &str) -> Self {
+        RuleEvaluation::new(
+            Level::Unknown,
+            Reason::RuleFailed(BoundedText::new(words)),
+            RuleBranch::RuleFailed,
+        )
     }
 
-    fn trouble(part: &str, error: &EvalError) -> Self {
+    fn from_eval_error(part: &str, error: &EvalError) -> Self {
         let words = if part.is_empty() { error.to_string() } else { format!("{part}: {error}") };
-        let text = Text::new(&words);
+        let text = BoundedText::new(&words);
         let reason = if error.limit.is_some() { Reason::RuleLimit(text) } else { Reason::RuleFailed(text) };
-        Judged::new(Level::Unknown, reason, Branch::Trouble)
+        RuleEvaluation::new(Level::Unknown, reason, RuleBranch::RuleFailed)
     }
 }
 
-fn health(check: &HealthCheck, object: Object<'_>) -> Judged<'static> {
-    match check.judge(object) {
-        Ok(Health::Current) => Judged::new(Level::Ready, Reason::Ready, Branch::True("current")),
-        Ok(Health::Stale { observed, generation }) => Judged::new(
+fn judge_health_check(check: &HealthCheck, object: ObjectJson<'_>) -> RuleEvaluation<'static> {
+    match check.evaluate_health(object) {
+        Ok(HealthCheckResult::Current) => {
+            RuleEvaluation::new(Level::Ready, Reason::Ready, RuleBranch::True("current"))
+        }
+        Ok(HealthCheckResult::Stale { observed, generation }) => RuleEvaluation::new(
             Level::Progressing,
             Reason::StaleGeneration,
-            Branch::Generation { observed, generation },
+            RuleBranch::Generation { observed, generation },
         ),
-        Ok(Health::InProgress) => Judged::new(
+        Ok(HealthCheckResult::InProgress) => RuleEvaluation::new(
             Level::Progressing,
-            Reason::custom("InProgress", "in progress by its rule"),
-            Branch::True("inProgress"),
+            Reason::from_custom_rule("InProgress", "in progress by its rule"),
+            RuleBranch::True("inProgress"),
         ),
-        Ok(Health::Failed) => {
-            Judged::new(Level::Failed, Reason::custom("Failed", "failed by its rule"), Branch::True("failed"))
-        }
-        Ok(Health::None) => Judged::new(
+        Ok(HealthCheckResult::Failed) => RuleEvaluation::new(
+            Level::Failed,
+            Reason::from_custom_rule("Failed", "failed by its rule"),
+            RuleBranch::True("failed"),
+        ),
+        Ok(HealthCheckResult::None) => RuleEvaluation::new(
             Level::Progressing,
-            Reason::custom("InProgress", "not ready by its rule"),
-            Branch::NoneTrue,
+            Reason::from_custom_rule("InProgress", "not ready by its rule"),
+            RuleBranch::NoneTrue,
         ),
-        Err((part, error)) => Judged::trouble(part, &error),
+        Err((part, error)) => RuleEvaluation::from_eval_error(part, &error),
     }
 }
 
-fn ready_when(ready: &ReadyWhen, object: Object<'_>) -> Judged<'static> {
-    match ready.judge(object) {
-        Ok(None) => Judged::new(Level::Ready, Reason::Ready, Branch::AllTrue),
+fn judge_ready_when(ready: &ReadyWhen, object: ObjectJson<'_>) -> RuleEvaluation<'static> {
+    match ready.find_unmet(object) {
+        Ok(None) => RuleEvaluation::new(Level::Ready, Reason::Ready, RuleBranch::AllTrue),
         Ok(Some(at)) => {
-            let reason = Reason::custom("InProgress", "not ready by its rule");
-            Judged::new(Level::Progressing, reason, Branch::NotTrue(at))
+            let reason = Reason::from_custom_rule("InProgress", "not ready by its rule");
+            RuleEvaluation::new(Level::Progressing, reason, RuleBranch::NotTrue(at))
         }
         Err((at, error)) if error.absent => {
-            let reason = Reason::custom("InProgress", &format!("waiting for what its rule asks: {error}"));
-            Judged::new(Level::Progressing, reason, Branch::NotTrue(at))
+            let reason =
+                Reason::from_custom_rule("InProgress", &format!("waiting for what its rule asks: {error}"));
+            RuleEvaluation::new(Level::Progressing, reason, RuleBranch::NotTrue(at))
         }
-        Err((at, error)) => Judged::trouble(&format!("readyWhen[{at}]"), &error),
+        Err((at, error)) => RuleEvaluation::from_eval_error(&format!("readyWhen[{at}]"), &error),
     }
 }
 
-/// What a script's call came to.
-fn said<'r>(name: &'r str, outcome: &Outcome) -> Judged<'r> {
-    let branch = Branch::Script(name, outcome.line);
+/// Converts the outcome of a script call.
+fn evaluate_outcome<'r>(name: &'r str, outcome: &ScriptOutcome) -> RuleEvaluation<'r> {
+    let branch = RuleBranch::Script(name, outcome.line);
     let reason = match (outcome.limit, outcome.failed) {
-        (Some(_), _) => Reason::RuleLimit(Text::new(&outcome.verdict.message)),
-        (None, true) => Reason::RuleFailed(Text::new(&outcome.verdict.message)),
-        (None, false) => return Judged { assessment: verdict(&outcome.verdict).into(), branch },
+        (Some(_), _) => Reason::RuleLimit(BoundedText::new(&outcome.verdict.message)),
+        (None, true) => Reason::RuleFailed(BoundedText::new(&outcome.verdict.message)),
+        (None, false) => {
+            return RuleEvaluation { assessment: verdict_from_peer(&outcome.verdict).into(), branch };
+        }
     };
-    Judged::new(Level::Unknown, reason, branch)
+    RuleEvaluation::new(Level::Unknown, reason, branch)
 }
 
-fn library<'r>(name: &str, scripts: &'r Library, object: Object<'_>, now: Time) -> Judged<'r> {
-    let (api_version, kind) = match cel::type_of(object) {
+fn judge_by_library<'r>(
+    name: &str,
+    scripts: &'r ScriptLibrary,
+    object: ObjectJson<'_>,
+    now: Time,
+) -> RuleEvaluation<'r> {
+    let (api_version, kind) = match rollcall_cel::read_type_meta(object) {
         Ok(of) => of,
-        Err(error) => return Judged::trouble("", &error),
+        Err(error) => return RuleEvaluation::from_eval_error("", &error),
     };
-    let gvk = Gvk::new(&api_version, &kind);
-    match scripts.script(gvk.group, gvk.kind) {
-        Some(Ok(script)) => said(script.name(), &script.judge(object, now)),
-        Some(Err(error)) => Judged::failed(&error.to_string()),
+    let gvk = ObjectGvk::new(&api_version, &kind);
+    match scripts.find_script(gvk.group, gvk.kind) {
+        Some(Ok(script)) => evaluate_outcome(script.name(), &script.judge_object(object, now)),
+        Some(Err(error)) => RuleEvaluation::from_failure(&error.to_string()),
         None => {
-            let place = scripts.place(gvk.group, gvk.kind);
-            Judged::failed(&format!(
+            let place = scripts.script_location(gvk.group, gvk.kind);
+            RuleEvaluation::from_failure(&format!(
                 "{name} has no script for {kind} of {api_version}: no {place}, no wildcard"
             ))
         }
     }
 }
 
-/// The object as the peers' rules read it.
-fn whole(object: Object<'_>) -> Result<std::borrow::Cow<'_, Value>, String> {
+/// Decodes the object in full, as the peers' rules need it.
+fn decode_whole(object: ObjectJson<'_>) -> Result<std::borrow::Cow<'_, Value>, String> {
     match object {
-        Object::Tree(tree) => Ok(std::borrow::Cow::Borrowed(tree)),
-        Object::Text(text) => serde_json::from_str(text)
+        ObjectJson::Tree(tree) => Ok(std::borrow::Cow::Borrowed(tree)),
+        ObjectJson::Text(text) => serde_json::from_str(text)
             .map(std::borrow::Cow::Owned)
             .map_err(|error| format!("the object cannot be read: {error}")),
     }
 }
 
-/// A peer's word as a verdict.
-fn verdict(peer: &PeerVerdict) -> Verdict {
+/// Converts a peer's verdict.
+fn verdict_from_peer(peer: &PeerVerdict) -> Verdict {
     let Some(word) = peer.status else { return Verdict { level: Level::Unknown, reason: Reason::NoSignal } };
-    let level = level(word);
+    let level = level_from_word(word);
     let reason = match level {
-        Level::Unknown => Reason::SaysUnknown(Text::foreign(&peer.message)),
+        Level::Unknown => Reason::SaysUnknown(BoundedText::from_foreign(&peer.message)),
         Level::Ready if peer.message.is_empty() => Reason::Ready,
-        _ => Reason::custom(word, &peer.message),
+        _ => Reason::from_custom_rule(word, &peer.message),
     };
     Verdict { level, reason }
 }
 
-/// The level that a peer's word stands for. A word that no peer has is Unknown.
-pub fn level(word: &str) -> Level {
+/// Returns the level of a peer's status word. An unknown word is Unknown.
+pub fn level_from_word(word: &str) -> Level {
     match word {
         "Current" | "Healthy" => Level::Ready,
         "InProgress" | "Progressing" => Level::Progressing,

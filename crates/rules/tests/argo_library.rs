@@ -6,7 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use readiness::Time;
-use rules::lua::{Library, Object};
+use rollcall_cel::ObjectJson;
+use rules::lua::ScriptLibrary;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -63,8 +64,8 @@ fn every_case_of_the_library_gets_its_status_and_message() {
         println!("skipped: ROLLCALL_ARGO_LIBRARY does not name a folder");
         return;
     };
-    let library = Library::from_directory(&root).expect("a readable library");
-    let broken: Vec<_> = library.broken().map(ToString::to_string).collect();
+    let library = ScriptLibrary::from_directory(&root).expect("a readable library");
+    let broken: Vec<_> = library.broken_scripts().map(ToString::to_string).collect();
     assert!(broken.is_empty(), "{broken:#?}");
     let mut all = Vec::new();
     folders(&root, &mut all);
@@ -74,13 +75,14 @@ fn every_case_of_the_library_gets_its_status_and_message() {
         for case in read::<Cases>(&folder.join("health_test.yaml")).tests {
             cases += 1;
             let object: Value = read(&folder.join(&case.input));
-            // A kind without a script has no health: the library says so in an empty expectation.
-            let whole = library.judge(&object, NOW).map(|outcome| word(&outcome.verdict)).unwrap_or_default();
+            // A kind without a script has no health: the library states that as an empty expectation.
+            let whole =
+                library.judge_object(&object, NOW).map(|outcome| word(&outcome.verdict)).unwrap_or_default();
             let (group, kind) = group_and_kind(&object);
             let text = object.to_string();
-            let script = library.script(group, kind).map(|script| script.expect("compiled"));
+            let script = library.find_script(group, kind).map(|script| script.expect("compiled"));
             let lazy = script
-                .map(|script| word(&script.judge(Object::Text(&text), NOW).verdict))
+                .map(|script| word(&script.judge_object(ObjectJson::Text(&text), NOW).verdict))
                 .unwrap_or_default();
             if whole != case.expected || lazy != case.expected {
                 let path = folder.join(&case.input);

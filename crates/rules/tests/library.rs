@@ -1,12 +1,12 @@
-//! Where scripts come from and which of them is taken.
+//! Tests of script sources and their precedence.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use readiness::Time;
-use rules::lua::{ConfigError, Library};
-use rules::{PeerVerdict, Profile};
+use rules::lua::{ArgocdConfigError, ScriptLibrary};
+use rules::{PeerProfile, PeerVerdict};
 use serde_json::{Value, json};
 
 const NOW: Time = Time(0);
@@ -23,11 +23,11 @@ fn object(api_version: &str, kind: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "x"}})
 }
 
-fn word(library: &Library, api_version: &str, kind: &str) -> Option<String> {
-    library.judge(&object(api_version, kind), NOW).map(|outcome| outcome.verdict.message)
+fn word(library: &ScriptLibrary, api_version: &str, kind: &str) -> Option<String> {
+    library.judge_object(&object(api_version, kind), NOW).map(|outcome| outcome.verdict.message)
 }
 
-/// A folder of its own that goes when the test ends.
+/// A temporary folder, removed when the test ends.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -64,7 +64,7 @@ fn an_exact_key_goes_before_a_wildcard_and_the_longest_wildcard_first() {
         ("resource.customizations.health.Pod", &says("core")),
         ("url", "https://argocd.example.com"),
     ]);
-    let library = Library::from_config_map(&data).unwrap();
+    let library = ScriptLibrary::from_config_map(&data).unwrap();
     assert_eq!(word(&library, "db.example.com/v1", "Database").as_deref(), Some("exact"));
     assert_eq!(word(&library, "db.example.com/v1", "Backup").as_deref(), Some("example"));
     assert_eq!(word(&library, "other.io/v1", "Thing").as_deref(), Some("any"));
@@ -86,10 +86,10 @@ fn a_split_key_goes_over_the_block_and_open_libraries_are_off_unless_asked_for()
         ("resource.customizations.useOpenLibs.a.io_C", "true"),
         ("resource.customizations.actions.a.io_D", "whatever"),
     ]);
-    let library = Library::from_config_map(&data).unwrap();
+    let library = ScriptLibrary::from_config_map(&data).unwrap();
     assert_eq!(word(&library, "a.io/v1", "A").as_deref(), Some("UP"));
     assert_eq!(word(&library, "a.io/v1", "C").as_deref(), Some("UP"));
-    let closed = library.judge(&object("a.io/v1", "B"), NOW).unwrap().verdict;
+    let closed = library.judge_object(&object("a.io/v1", "B"), NOW).unwrap().verdict;
     assert_eq!(closed.status, Some("Unknown"), "{}", closed.message);
     assert_eq!(word(&library, "a.io/v1", "D"), None);
 }
@@ -102,12 +102,12 @@ fn what_argo_cd_refuses_as_a_whole_is_refused_as_a_whole() {
         ("resource.customizations.useOpenLibs.a.io_A", "maybe"),
         ("resource.customizations", "- a list"),
     ] {
-        let refused = Library::from_config_map(&config(&[(key, value)]));
+        let refused = ScriptLibrary::from_config_map(&config(&[(key, value)]));
         assert!(refused.is_err(), "{key}");
     }
-    let unknown =
-        Library::from_config_map(&config(&[("resource.customizations.healt.a.io_A", "x")])).unwrap_err();
-    assert!(matches!(&unknown, ConfigError::Kind { kind, .. } if kind == "healt"), "{unknown}");
+    let unknown = ScriptLibrary::from_config_map(&config(&[("resource.customizations.healt.a.io_A", "x")]))
+        .unwrap_err();
+    assert!(matches!(&unknown, ArgocdConfigError::Kind { kind, .. } if kind == "healt"), "{unknown}");
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn a_folder_named_with_underscores_is_a_wildcard() {
             ("Pod", &says("core")),
         ],
     );
-    let library = Library::from_directory(folder.path()).unwrap();
+    let library = ScriptLibrary::from_directory(folder.path()).unwrap();
     assert_eq!(library.len(), 4);
     assert_eq!(word(&library, "db.example.com/v1", "Database").as_deref(), Some("exact"));
     assert_eq!(word(&library, "db.example.com/v1", "Backup").as_deref(), Some("wild"));
@@ -135,8 +135,9 @@ fn the_config_map_goes_over_the_directory() {
     let folder = Folder::with("layers", &[("a.io/A", &says("directory")), ("a.io/B", &says("directory"))]);
     let map =
         config(&[("resource.customizations", &format!("\"a.io/A*\":\n  health.lua: \"{}\"\n", says("map")))]);
-    let library =
-        Library::from_config_map(&map).unwrap().over(Library::from_directory(folder.path()).unwrap());
+    let library = ScriptLibrary::from_config_map(&map)
+        .unwrap()
+        .layered_over(ScriptLibrary::from_directory(folder.path()).unwrap());
     assert_eq!(word(&library, "a.io/v1", "A").as_deref(), Some("map"));
     assert_eq!(word(&library, "a.io/v1", "B").as_deref(), Some("directory"));
 }
@@ -147,10 +148,10 @@ fn a_script_that_does_not_compile_spoils_its_own_kind_only() {
         ("resource.customizations.health.a.io_A", "if then"),
         ("resource.customizations.health.a.io_B", &says("fine")),
     ]);
-    let library = Library::from_config_map(&data).unwrap();
-    let broken: Vec<_> = library.broken().map(|error| (error.name.as_str(), error.line)).collect();
+    let library = ScriptLibrary::from_config_map(&data).unwrap();
+    let broken: Vec<_> = library.broken_scripts().map(|error| (error.name.as_str(), error.line)).collect();
     assert_eq!(broken, [("argocd-cm a.io/A", 1)]);
-    let verdict = library.judge(&object("a.io/v1", "A"), NOW).unwrap().verdict;
+    let verdict = library.judge_object(&object("a.io/v1", "A"), NOW).unwrap().verdict;
     assert_eq!(verdict.status, Some("Unknown"));
     assert_eq!(word(&library, "a.io/v1", "B").as_deref(), Some("fine"));
 }
@@ -160,18 +161,18 @@ fn a_matching_script_answers_for_a_deleted_object_too() {
     let mut deleted = object("v1", "Pod");
     deleted["metadata"]["deletionTimestamp"] = json!("2024-01-01T00:00:00Z");
     let library =
-        Library::from_config_map(&config(&[("resource.customizations.health.Pod", &says("script"))]))
+        ScriptLibrary::from_config_map(&config(&[("resource.customizations.health.Pod", &says("script"))]))
             .unwrap();
-    assert_eq!(Profile::Argocd.judge(&deleted, Some(&library), NOW).message, "script");
-    let live = Profile::Argocd.judge(&deleted, None, NOW);
+    assert_eq!(PeerProfile::Argocd.judge_object(&deleted, Some(&library), NOW).message, "script");
+    let live = PeerProfile::Argocd.judge_object(&deleted, None, NOW);
     assert_eq!(live, PeerVerdict { status: Some("Progressing"), message: "Pending deletion".to_owned() });
 }
 
 #[test]
 fn a_script_that_says_nothing_is_not_asked_again_by_the_built_in_rule() {
     let library =
-        Library::from_config_map(&config(&[("resource.customizations.health.Service", "return nil")]))
+        ScriptLibrary::from_config_map(&config(&[("resource.customizations.health.Service", "return nil")]))
             .unwrap();
-    let verdict = Profile::Argocd.judge(&object("v1", "Service"), Some(&library), NOW);
+    let verdict = PeerProfile::Argocd.judge_object(&object("v1", "Service"), Some(&library), NOW);
     assert_eq!(verdict, PeerVerdict { status: None, message: String::new() });
 }

@@ -1,11 +1,13 @@
-//! A Kubernetes API server in memory: for `rollcall demo`, for tests, for benchmarks, and (the store alone) for the
+//! A Kubernetes API server in memory, used by `rollcall demo`, by tests, by benchmarks, and (the store alone) by the
 //! simulator.
 //!
-//! [`store::Store`] is the server without a socket and without a clock: requests and responses are values and the time
-//! is an input, so the same seed and the same requests give the same bytes. [`Server`] (feature `http`) puts it behind
-//! plain HTTP, with [`Faults`] that misbehave on purpose, and a [`Replay`] that serves recorded bytes at wire speed.
+//! [`store::SandboxStore`] is the server without a socket and without a clock: requests and responses are values and
+//! the time is an input, so the same seed and the same requests give the same bytes. [`SandboxServer`] (feature `http`)
+//! serves the store over plain HTTP, with a [`FaultInjector`] for scripted misbehaviour; a [`ReplayScript`] serves
+//! recorded bytes at wire speed.
 //!
-//! It answers as kube-apiserver 1.36 does; what it does not know it refuses with 501 naming it, it never pretends.
+//! It answers as kube-apiserver 1.36 does. Anything that it does not implement is refused with a 501 that names it; it
+//! never pretends.
 
 pub mod store;
 
@@ -17,5 +19,6 @@ mod http;
 
 #[cfg(feature = "http")]
 pub use http::{
-    Act, Clock, Fault, FaultHandle, Faults, Logged, Options, Replay, ReplayServer, Server, StoreGuard, Verb,
+    FaultAction, FaultHandle, FaultInjector, InjectedFault, LoggedRequest, ReplayScript, ReplayServer,
+    RequestVerb, SandboxClock, SandboxOptions, SandboxServer, StoreGuard,
 };

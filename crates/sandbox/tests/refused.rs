@@ -1,24 +1,28 @@
-//! What the sandbox does not do it refuses with 501, naming it: nobody takes silence for success.
+//! Requests for features that the sandbox does not implement are refused with a 501 that names the feature.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
-use sandbox::store::{Request, Store};
+use sandbox::store::{SandboxStore, StoreRequest};
 use serde_json::{Value, json};
 
 const NOTES: &str = "/api/v1/namespaces/default/configmaps";
 
 fn answer(method: &str, target: &str, content_type: &str, body: &[u8]) -> (u16, Value) {
-    let mut store = Store::new(1);
+    let mut store = SandboxStore::new(1);
     let note = json!({"metadata": {"name": "a"}});
-    assert!(store.handle(0, &Request::with("POST", NOTES, "application/json", &note)).is_success());
+    assert!(
+        store
+            .handle_request(0, &StoreRequest::with_body("POST", NOTES, "application/json", &note))
+            .is_success()
+    );
     let revision = store.revision();
-    let request = Request {
+    let request = StoreRequest {
         body: body.to_vec(),
         content_type: Some(content_type.into()),
-        ..Request::new(method, target)
+        ..StoreRequest::new(method, target)
     };
-    let response = store.handle(0, &request);
+    let response = store.handle_request(0, &request);
     assert_eq!(store.revision(), revision, "{method} {target} changed something");
-    (response.status, response.value())
+    (response.status, response.body_value())
 }
 
 #[test]
@@ -116,22 +120,28 @@ const TARGETS: [&str; 17] = [
 
 #[test]
 fn no_input_brings_the_store_down() {
-    let mut store = Store::new(1);
-    store.handle(0, &Request::with("POST", NOTES, "application/json", &json!({"metadata": {"name": "a"}})));
+    let mut store = SandboxStore::new(1);
+    store.handle_request(
+        0,
+        &StoreRequest::with_body("POST", NOTES, "application/json", &json!({"metadata": {"name": "a"}})),
+    );
     for method in ["GET", "POST", "PUT", "PATCH", "HEAD", "OPTIONS", "", "DELETE"] {
         for target in TARGETS {
             for kind in KINDS {
                 for body in BODIES {
                     let content_type = Some(kind.to_owned());
-                    let request =
-                        Request { body: body.to_vec(), content_type, ..Request::new(method, target) };
-                    let response = store.handle(0, &request);
+                    let request = StoreRequest {
+                        body: body.to_vec(),
+                        content_type,
+                        ..StoreRequest::new(method, target)
+                    };
+                    let response = store.handle_request(0, &request);
                     let status = response.status;
                     assert!((200..600).contains(&status), "{method} {target} {kind} {body:?}");
                     assert!(
                         status < 500 || status == 501,
                         "{method} {target} {kind} {body:?}: {}",
-                        response.value()
+                        response.body_value()
                     );
                 }
             }

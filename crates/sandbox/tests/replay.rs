@@ -1,9 +1,9 @@
-//! Recorded answers: what was put in comes out, byte by byte, when it is asked for.
+//! Recorded answers are served unchanged, byte by byte, when they are requested.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod wire;
 
-use sandbox::{Replay, ReplayServer};
+use sandbox::{ReplayScript, ReplayServer};
 use serde_json::{Value, json};
 use wire::{Answer, Wire, ask};
 
@@ -22,9 +22,10 @@ fn line(number: usize) -> Vec<u8> {
 #[tokio::test]
 async fn a_recorded_list_comes_in_its_pages() {
     let items: Vec<Vec<u8>> = (0..5).map(pod).collect();
-    let server = ReplayServer::start(Replay::default().list("/api/v1/pods", "v1", "Pod", 77, &items, 2))
-        .await
-        .unwrap();
+    let server =
+        ReplayServer::start(ReplayScript::default().with_list("/api/v1/pods", "v1", "Pod", 77, &items, 2))
+            .await
+            .unwrap();
     let mut sizes = Vec::new();
     let mut token = String::new();
     loop {
@@ -43,7 +44,9 @@ async fn a_recorded_list_comes_in_its_pages() {
 #[tokio::test]
 async fn a_recorded_list_of_nothing_is_an_empty_list() {
     let server =
-        ReplayServer::start(Replay::default().list("/api/v1/pods", "v1", "Pod", 1, &[], 500)).await.unwrap();
+        ReplayServer::start(ReplayScript::default().with_list("/api/v1/pods", "v1", "Pod", 1, &[], 500))
+            .await
+            .unwrap();
     assert_eq!(get(&server, "/api/v1/pods").await.body["items"], json!([]));
 }
 
@@ -51,10 +54,12 @@ async fn a_recorded_list_of_nothing_is_an_empty_list() {
 async fn recorded_lines_wait_for_their_release_and_then_come_whole_and_in_order() {
     const LINES: usize = 20_000;
     let server =
-        ReplayServer::start(Replay::default().watch("/api/v1/pods", (0..LINES).map(line))).await.unwrap();
+        ReplayServer::start(ReplayScript::default().with_watch("/api/v1/pods", (0..LINES).map(line)))
+            .await
+            .unwrap();
     let mut early = Wire::open(&server.url(), "/api/v1/pods?watch=1").await;
     assert!(early.is_silent().await);
-    server.release();
+    server.release_watches();
     let mut late = Wire::open(&server.url(), "/api/v1/pods?watch=true&resourceVersion=1").await;
     let wanted: Vec<u8> = (0..LINES).flat_map(line).collect();
     for watch in [&mut early, &mut late] {
@@ -65,8 +70,9 @@ async fn recorded_lines_wait_for_their_release_and_then_come_whole_and_in_order(
 
 #[tokio::test]
 async fn other_answers_are_as_recorded_and_unknown_paths_are_404() {
-    let server =
-        ReplayServer::start(Replay::default().answer("/api", r#"{"versions":["v1"]}"#)).await.unwrap();
+    let server = ReplayServer::start(ReplayScript::default().with_answer("/api", r#"{"versions":["v1"]}"#))
+        .await
+        .unwrap();
     assert_eq!(get(&server, "/api").await.body, json!({"versions": ["v1"]}));
     assert_eq!(get(&server, "/apis").await.status, 404);
 }

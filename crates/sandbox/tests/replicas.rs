@@ -1,26 +1,27 @@
-//! Two servers over the same objects, one of which lags: what a client behind a load balancer sees.
+//! Two servers over the same objects, one of which lags, as a client behind a load balancer sees them.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod wire;
 
-use sandbox::{Act, Fault, FaultHandle, Options, Server};
+use sandbox::{FaultAction, FaultHandle, InjectedFault, SandboxOptions, SandboxServer};
 use serde_json::json;
 use wire::{Answer, ask, get, watch};
 
 const NOTES: &str = "/api/v1/namespaces/default/configmaps";
 
-/// A server and a replica that lags: both know `old`, only the first knows `new`. And the lag's revision.
-async fn two() -> (Server, Server, FaultHandle, u64) {
-    let server = Server::start(Options::default()).await.unwrap();
-    let replica = server.replica().await.unwrap();
+/// Starts a server and a lagging replica: both know the object `old`, only the first knows `new`. Also returns the
+/// fault's handle and the revision of the lag.
+async fn two() -> (SandboxServer, SandboxServer, FaultHandle, u64) {
+    let server = SandboxServer::start(SandboxOptions::default()).await.unwrap();
+    let replica = server.start_replica().await.unwrap();
     post(&server, "old").await;
-    let revision = server.store().revision();
-    let lag = replica.faults().add(Fault::new(Act::LagAt(revision)));
+    let revision = server.lock_store().revision();
+    let lag = replica.faults().add(InjectedFault::new(FaultAction::LagAt(revision)));
     post(&server, "new").await;
     (server, replica, lag, revision)
 }
 
-async fn post(server: &Server, name: &str) {
+async fn post(server: &SandboxServer, name: &str) {
     let object = json!({"metadata": {"name": name}});
     assert_eq!(ask(&server.url(), "POST", NOTES, &object).await.unwrap().status, 201);
 }
@@ -36,13 +37,13 @@ fn names(list: &Answer) -> Vec<&str> {
 
 #[tokio::test]
 async fn replicas_share_their_objects_and_not_their_faults() {
-    let server = Server::start(Options::default()).await.unwrap();
-    let replica = server.replica().await.unwrap();
-    server.faults().add(Fault::new(Act::Answer(503, None)));
+    let server = SandboxServer::start(SandboxOptions::default()).await.unwrap();
+    let replica = server.start_replica().await.unwrap();
+    server.faults().add(InjectedFault::new(FaultAction::Answer(503, None)));
     post(&replica, "a").await;
     assert_eq!(get(&server, NOTES).await.status, 503);
     assert_eq!(names(&get(&replica, NOTES).await), ["a"]);
-    assert_eq!((server.requests().len(), replica.requests().len()), (1, 2));
+    assert_eq!((server.logged_requests().len(), replica.logged_requests().len()), (1, 2));
 }
 
 #[tokio::test]
@@ -68,7 +69,7 @@ async fn a_read_without_a_version_is_consistent_on_a_lagging_replica() {
 #[tokio::test]
 async fn a_lagging_replica_refuses_to_answer_as_of_what_it_has_not_seen() {
     let (server, replica, _lag, _) = two().await;
-    let newest = server.store().revision();
+    let newest = server.lock_store().revision();
     for target in
         [format!("{NOTES}?resourceVersion={newest}"), format!("{NOTES}/new?resourceVersion={newest}")]
     {

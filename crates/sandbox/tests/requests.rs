@@ -1,23 +1,23 @@
-//! What faults make of requests: the answer is late, wrong, missing, or a lie, and the test knows which.
+//! Effects of faults on requests: the answer is late, wrong, missing or false, and the test knows which.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 mod wire;
 
-use sandbox::{Act, Fault, Options, Server, Verb};
+use sandbox::{FaultAction, InjectedFault, RequestVerb, SandboxOptions, SandboxServer};
 use serde_json::{Value, json};
 use wire::{ask, get};
 
 const NOTES: &str = "/api/v1/namespaces/default/configmaps";
 
-async fn server() -> Server {
-    Server::start(Options::default()).await.unwrap()
+async fn server() -> SandboxServer {
+    SandboxServer::start(SandboxOptions::default()).await.unwrap()
 }
 
 fn note(name: &str) -> Value {
     json!({"metadata": {"name": name}})
 }
 
-async fn post(server: &Server, name: &str) -> std::io::Result<wire::Answer> {
+async fn post(server: &SandboxServer, name: &str) -> std::io::Result<wire::Answer> {
     ask(&server.url(), "POST", NOTES, &note(name)).await
 }
 
@@ -32,7 +32,9 @@ async fn a_scripted_status_is_answered_once_and_nothing_is_done() {
     ];
     let server = server().await;
     for (code, retry_after, reason) in cases {
-        let fault = server.faults().add(Fault::new(Act::Answer(code, retry_after)).on(Verb::Create).once());
+        let fault = server.faults().add(
+            InjectedFault::new(FaultAction::Answer(code, retry_after)).on_verb(RequestVerb::Create).once(),
+        );
         let refused = post(&server, "a").await.unwrap();
         assert_eq!(refused.status, code);
         assert_eq!(refused.body["kind"], "Status");
@@ -41,7 +43,7 @@ async fn a_scripted_status_is_answered_once_and_nothing_is_done() {
         assert_eq!(header.is_some(), refused.head.contains("retry-after"), "{}", refused.head);
         assert!(refused.head.contains(&header.unwrap_or_default()), "{}", refused.head);
         assert_eq!(get(&server, &format!("{NOTES}/a")).await.status, 404, "nothing was done");
-        assert_eq!(fault.fired(), 1);
+        assert_eq!(fault.fired_count(), 1);
     }
     assert_eq!(post(&server, "a").await.unwrap().status, 201);
 }
@@ -49,7 +51,9 @@ async fn a_scripted_status_is_answered_once_and_nothing_is_done() {
 #[tokio::test]
 async fn a_revoked_permission_is_named_as_rbac_names_it() {
     let server = server().await;
-    let fault = server.faults().add(Fault::new(Act::Forbid).on(Verb::List).kind("apps", "deployments"));
+    let fault = server.faults().add(
+        InjectedFault::new(FaultAction::Forbid).on_verb(RequestVerb::List).on_kind("apps", "deployments"),
+    );
     let refused = get(&server, "/apis/apps/v1/namespaces/default/deployments").await;
     assert_eq!(refused.status, 403);
     let message = refused.body["message"].as_str().unwrap();
@@ -63,7 +67,7 @@ async fn a_revoked_permission_is_named_as_rbac_names_it() {
 #[tokio::test]
 async fn a_dropped_request_has_no_answer_and_did_nothing() {
     let server = server().await;
-    server.faults().add(Fault::new(Act::Drop).on(Verb::Create).once());
+    server.faults().add(InjectedFault::new(FaultAction::Drop).on_verb(RequestVerb::Create).once());
     assert!(post(&server, "a").await.is_err());
     assert_eq!(get(&server, &format!("{NOTES}/a")).await.status, 404);
 }
@@ -71,10 +75,12 @@ async fn a_dropped_request_has_no_answer_and_did_nothing() {
 #[tokio::test]
 async fn a_write_may_be_done_although_its_answer_is_lost() {
     let server = server().await;
-    server.faults().add(Fault::new(Act::CommitThenDrop).on(Verb::Create).once());
+    server.faults().add(InjectedFault::new(FaultAction::CommitThenDrop).on_verb(RequestVerb::Create).once());
     assert!(post(&server, "a").await.is_err());
     assert_eq!(get(&server, &format!("{NOTES}/a")).await.status, 200);
-    server.faults().add(Fault::new(Act::CommitThenAnswer(504)).on(Verb::Create).once());
+    server
+        .faults()
+        .add(InjectedFault::new(FaultAction::CommitThenAnswer(504)).on_verb(RequestVerb::Create).once());
     assert_eq!(post(&server, "b").await.unwrap().status, 504);
     assert_eq!(get(&server, &format!("{NOTES}/b")).await.status, 200);
 }
@@ -82,10 +88,10 @@ async fn a_write_may_be_done_although_its_answer_is_lost() {
 #[tokio::test]
 async fn a_stalled_request_is_taken_and_never_answered() {
     let server = server().await;
-    server.faults().add(Fault::new(Act::Stall).on(Verb::List).once());
+    server.faults().add(InjectedFault::new(FaultAction::Stall).on_verb(RequestVerb::List).once());
     let waiting = tokio::time::timeout(wire::SILENCE, ask(&server.url(), "GET", NOTES, &Value::Null)).await;
     assert!(waiting.is_err(), "it was answered: {waiting:?}");
-    let seen: Vec<u16> = server.requests().iter().map(|request| request.status).collect();
+    let seen: Vec<u16> = server.logged_requests().iter().map(|request| request.status).collect();
     assert_eq!(seen, [0], "it arrived, and was not answered");
     assert_eq!(get(&server, NOTES).await.status, 200, "others are answered meanwhile");
 }
@@ -93,8 +99,11 @@ async fn a_stalled_request_is_taken_and_never_answered() {
 #[tokio::test]
 async fn a_fault_hits_what_it_names_and_nothing_else() {
     let server = server().await;
-    let fault =
-        Fault::new(Act::Answer(500, None)).on(Verb::Patch).kind("", "pods").name("p").subresource("status");
+    let fault = InjectedFault::new(FaultAction::Answer(500, None))
+        .on_verb(RequestVerb::Patch)
+        .on_kind("", "pods")
+        .on_name("p")
+        .on_subresource("status");
     let handle = server.faults().add(fault);
     for name in ["p", "q"] {
         let pod = json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
@@ -106,30 +115,41 @@ async fn a_fault_hits_what_it_names_and_nothing_else() {
         let target = format!("/api/v1/namespaces/default/pods/{below}");
         assert_eq!(ask(&server.url(), "PATCH", &target, &touch).await.unwrap().status, wanted, "{below}");
     }
-    assert_eq!(handle.fired(), 2);
+    assert_eq!(handle.fired_count(), 2);
 }
 
 #[tokio::test]
 async fn a_fault_lets_pass_and_stops_as_often_as_it_is_told() {
     let server = server().await;
-    let handle = server.faults().add(Fault::new(Act::Answer(503, None)).on(Verb::List).skip(1).times(2));
+    let handle = server.faults().add(
+        InjectedFault::new(FaultAction::Answer(503, None))
+            .on_verb(RequestVerb::List)
+            .skip_first(1)
+            .at_most(2),
+    );
     let mut answered = Vec::new();
     for _ in 0..5 {
         answered.push(get(&server, NOTES).await.status);
     }
     assert_eq!(answered, [200, 503, 503, 200, 200]);
-    assert_eq!(handle.fired(), 2);
+    assert_eq!(handle.fired_count(), 2);
 }
 
 #[tokio::test]
 async fn an_answer_and_an_item_can_be_any_bytes() {
     let server = server().await;
     post(&server, "a").await.unwrap();
-    server.faults().add(Fault::new(Act::RawItem(br#"{"metadata":7}"#.to_vec())).on(Verb::List).once());
+    server.faults().add(
+        InjectedFault::new(FaultAction::RawItem(br#"{"metadata":7}"#.to_vec()))
+            .on_verb(RequestVerb::List)
+            .once(),
+    );
     let listed = get(&server, NOTES).await;
     assert_eq!(listed.body["items"][0], json!({"metadata": 7}));
     assert_eq!(listed.body["items"][1]["metadata"]["name"], "a");
-    server.faults().add(Fault::new(Act::AnswerRaw(b"[1, 2".to_vec())).on(Verb::List).once());
+    server
+        .faults()
+        .add(InjectedFault::new(FaultAction::AnswerRaw(b"[1, 2".to_vec())).on_verb(RequestVerb::List).once());
     let listed = get(&server, NOTES).await;
     assert_eq!((listed.status, listed.body), (200, Value::Null), "half a document");
 }
@@ -140,7 +160,9 @@ async fn a_list_that_breaks_off_between_pages_goes_on_when_the_fault_is_over() {
     for name in ["a", "b", "c"] {
         post(&server, name).await.unwrap();
     }
-    server.faults().add(Fault::new(Act::Answer(500, None)).on(Verb::List).skip(1).once());
+    server.faults().add(
+        InjectedFault::new(FaultAction::Answer(500, None)).on_verb(RequestVerb::List).skip_first(1).once(),
+    );
     let first = get(&server, &format!("{NOTES}?limit=2")).await;
     let next = format!("{NOTES}?limit=2&continue={}", first.body["metadata"]["continue"].as_str().unwrap());
     assert_eq!(get(&server, &next).await.status, 500);
@@ -156,8 +178,8 @@ async fn a_continue_token_that_is_too_old_is_410_and_says_how_to_go_on() {
     }
     let first = get(&server, &format!("{NOTES}?limit=1")).await;
     post(&server, "d").await.unwrap();
-    let now = server.store().revision();
-    server.store().compact(now);
+    let now = server.lock_store().revision();
+    server.lock_store().compact(now);
     let token = first.body["metadata"]["continue"].as_str().unwrap();
     let expired = get(&server, &format!("{NOTES}?limit=1&continue={token}")).await;
     assert_eq!((expired.status, &expired.body["reason"]), (410, &json!("Expired")));
@@ -176,8 +198,11 @@ async fn a_continue_token_that_is_too_old_is_410_and_says_how_to_go_on() {
 async fn a_continue_token_expires_five_minutes_after_the_world_moved_on() {
     let clock = std::sync::Arc::new(std::sync::atomic::AtomicI64::new(0));
     let hand = clock.clone();
-    let time: sandbox::Clock = std::sync::Arc::new(move || hand.load(std::sync::atomic::Ordering::SeqCst));
-    let server = Server::start(Options { clock: Some(time), ..Options::default() }).await.unwrap();
+    let time: sandbox::SandboxClock =
+        std::sync::Arc::new(move || hand.load(std::sync::atomic::Ordering::SeqCst));
+    let server = SandboxServer::start(SandboxOptions { clock: Some(time), ..SandboxOptions::default() })
+        .await
+        .unwrap();
     for name in ["a", "b"] {
         post(&server, name).await.unwrap();
     }

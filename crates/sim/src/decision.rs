@@ -1,69 +1,75 @@
-//! What leaves the loop: nothing before everything was seen, and no True that is not true.
+//! Checks of the loop's writes: none before everything was observed, and no False Ready (a True that is not true).
 
 use std::rc::Rc;
 
-use aggregator::{KindId, KindState};
-use controller::core::Write;
+use aggregator::KindState;
 use readiness::rollup::ParentReason;
-use watcher::status::Entry;
+use readiness::saturating_millis;
+use rollcall_core::ParentWrite;
+use watcher::status::ConditionEntry;
 
-use crate::check::BEHIND;
-use crate::scenario::PolicyDef;
+use crate::invariant_watch::MAX_ANSWER_LAG_MS;
+use crate::object_model::{ModelMark, ModelObject};
+use crate::scenario::{PolicyDef, kind_id};
 use crate::sim::Sim;
-use crate::thing::{Mark, Thing};
-use crate::turn::BLIND;
+use crate::turn::BLIND_LIMIT;
 
 impl Sim {
-    /// A write leaves the loop.
-    pub(crate) fn check_decision(&mut self, write: &Write) {
+    /// Checks a write that leaves the loop.
+    pub(crate) fn check_decision(&mut self, write: &ParentWrite) {
         for policy in self.scenario.policies.clone().iter().filter(|p| write.policies.contains(&p.id)) {
             let types = [Some(policy.condition), policy.fallback];
             let mut entries = write.wanted.entries.iter();
             if let Some(entry) = entries.find(|e| types.contains(&Some(e.r#type.as_str()))) {
-                let taken = self.shown.taken.get(&write.uid).cloned();
+                let taken = self.shown.observed.get(&write.uid).cloned();
                 if let Some(parent) = taken {
-                    self.mature(policy, &parent);
+                    self.apply_settle(policy, &parent);
                 }
-                self.check_word(policy, write, entry);
+                self.check_entry(policy, write, entry);
             }
         }
     }
 
-    fn check_word(&mut self, policy: &PolicyDef, write: &Write, entry: &Entry) {
+    fn check_entry(&mut self, policy: &PolicyDef, write: &ParentWrite, entry: &ConditionEntry) {
         let what =
             format!("{}/{} {}={} {}", write.namespace, write.name, entry.r#type, entry.status, entry.reason);
-        for kind in policy.kinds() {
-            let state = self.core.engine.kind(KindId(kind as u16));
+        for kind in policy.involved_kinds() {
+            let state = self.core.engine.kind_state(kind_id(kind));
             let blind = matches!(state, KindState::Forbidden | KindState::Stale);
             let seen = self.wires[kind].synced;
-            let deleting = entry.reason == ParentReason::Terminating.word();
+            let deleting = entry.reason == ParentReason::Terminating.as_str();
             if !seen && !deleting && (!blind || entry.is_true()) {
-                let kind = self.scenario.name(kind).to_owned();
-                self.fail("nothing is said before everything was seen", format_args!("{what}: {kind}"));
+                let kind = self.scenario.kind_name(kind).to_owned();
+                self.fail_invariant(
+                    "nothing is said before everything was seen",
+                    format_args!("{what}: {kind}"),
+                );
             }
-            let deaf = self.now - self.wires[kind].heard > BLIND.as_millis() as i64 + BEHIND;
-            if entry.is_true() && deaf {
-                let kind = self.scenario.name(kind).to_owned();
-                self.fail("blindness is not readiness", format_args!("{what}: {kind}"));
+            let deaf =
+                self.now - self.wires[kind].last_heard > saturating_millis(BLIND_LIMIT) + MAX_ANSWER_LAG_MS;
+            if entry.is_true() && (deaf || self.wires[kind].unproven) {
+                let kind = self.scenario.kind_name(kind).to_owned();
+                self.fail_invariant("blindness is not readiness", format_args!("{what}: {kind}"));
             }
         }
-        if entry.is_true() && !self.is_true(policy, &write.uid, entry.observed_generation) {
-            self.fail("no false ready", what);
+        if entry.is_true() && !self.is_truly_ready(policy, &write.uid, entry.observed_generation) {
+            self.fail_invariant("no false ready", what);
         }
     }
 
-    /// Is it true of what the loop has taken in, or of what it was shown since?
-    fn is_true(&self, policy: &PolicyDef, uid: &str, generation: Option<i64>) -> bool {
-        let true_of = |things: &[Rc<Thing>]| {
+    /// Returns `true` if the parent is ready in the state that the loop has observed, or in the state shown to it
+    /// since.
+    fn is_truly_ready(&self, policy: &PolicyDef, uid: &str, generation: Option<i64>) -> bool {
+        let true_of = |things: &[Rc<ModelObject>]| {
             things.iter().find(|t| t.uid == *uid).is_some_and(|parent| {
                 let handled = self.watch.phases.get(&(policy.id, uid.to_owned())).is_some_and(|p| p.handled);
                 parent.deleted.is_none()
                     && Some(parent.generation) == generation
-                    && parent.mark != Mark::NotYet
-                    && (handled || parent.mark == Mark::Handled)
-                    && self.naive(policy, parent, things).reason.is_none()
+                    && parent.mark != ModelMark::NotYet
+                    && (handled || parent.mark == ModelMark::Handled)
+                    && self.naive_sum(policy, parent, things).reason.is_none()
             })
         };
-        true_of(&self.shown.all_taken()) || true_of(&self.shown.all_held())
+        true_of(&self.shown.all_observed()) || true_of(&self.shown.all_held())
     }
 }

@@ -1,8 +1,8 @@
-//! Randomness as a stream: one seed, one order of questions, one history.
+//! Seeded randomness: one seed and one order of draws give one history.
 
 use timer::Seed;
 
-/// Draws numbers one after the other.
+/// Random number generator.
 #[derive(Clone, Debug)]
 pub(crate) struct Dice {
     seed: Seed,
@@ -10,33 +10,33 @@ pub(crate) struct Dice {
 }
 
 impl Dice {
-    /// A stream of its own for one part of the simulation.
+    /// Returns a generator of its own for one part of the simulation.
     pub(crate) fn new(seed: u64, part: u64) -> Self {
         Dice { seed: Seed(seed).derive(part), drawn: 0 }
     }
 
-    fn draw(&mut self) -> u64 {
+    fn draw_number(&mut self) -> u64 {
         self.drawn += 1;
-        self.seed.number(self.drawn)
+        self.seed.number_for(self.drawn)
     }
 
-    /// A number below `n`; 0 where `n` is 0.
+    /// Draws a number below `n`; 0 if `n` is 0.
     pub(crate) fn below(&mut self, n: usize) -> usize {
-        let drawn = self.draw();
-        if n == 0 { 0 } else { (drawn % n as u64) as usize }
+        let drawn = self.draw_number();
+        if n == 0 { 0 } else { usize::try_from(drawn % n as u64).unwrap_or(0) }
     }
 
-    /// True so many times of a hundred.
+    /// Returns `true` with a probability of `percent`.
     pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// A number of `from..to`.
+    /// Draws a number from `from..to`.
     pub(crate) fn between(&mut self, from: i64, to: i64) -> i64 {
-        from + self.below(usize::try_from(to - from).unwrap_or(0)) as i64
+        from + i64::try_from(self.below(usize::try_from(to - from).unwrap_or(0))).unwrap_or(0)
     }
 
-    /// One of them.
+    /// Picks one of the items.
     pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         let at = self.below(from.len());
         from.get(at)

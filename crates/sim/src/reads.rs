@@ -1,177 +1,199 @@
-//! Live reads: the periodic pass at its bounded rate, the audit, and what the watch still lacks later.
+//! Live reads: the rate-limited resync pass, the audit, and drift, the changes that the watch has not delivered in
+//! time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aggregator::KindId;
-use controller::core::{Read, reads};
-use sandbox::store::Request;
+use readiness::saturating_millis;
+use rollcall_core::{LiveRead, live_reads};
+use sandbox::store::StoreRequest;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use watcher::reflector::Awaited;
-use watcher::wire::{Child, Meta};
-use watcher::{Feed, Parent};
+use watcher::reflector::{AwaitedVersion, ReadStart};
+use watcher::wire::{ChildObject, WireMeta};
+use watcher::{ParentObject, ReflectorObject};
 
+use crate::answered_read::{AnsweredRead, OrderedRead};
+use crate::object_model::ModelObject;
 use crate::sabotage::Sabotage;
-use crate::sim::{AUDIT, Event, Sim};
-use crate::thing::Thing;
+use crate::scenario::kind_id;
+use crate::sim::{AUDIT_PERIOD, Sim, SimEvent};
 
-/// Twenty reads a second.
-const RATE: i64 = 50;
-/// The watch may be so much behind a live read.
-const GRACE: i64 = 5_000;
-/// So many objects are read whole in one audit.
-const MOST: usize = 500;
-
-/// A live read with what the server said.
-#[derive(Debug)]
-pub(crate) struct Answered {
-    read: Read,
-    /// The objects; none where it is gone.
-    objects: Vec<Box<RawValue>>,
-    /// As of then.
-    revision: u64,
-}
+/// Interval between live reads, in milliseconds: twenty reads a second.
+const READ_INTERVAL_MS: i64 = 50;
+/// Longest time that the watch may lag behind a live read, in milliseconds, before the difference counts as drift.
+const WATCH_GRACE_MS: i64 = 5_000;
+/// Largest number of objects read whole in one audit.
+const MAX_AUDIT_READS: usize = 500;
 
 #[derive(Deserialize)]
-struct List {
+struct ReadListBody {
     items: Vec<Box<RawValue>>,
 }
 
 impl Sim {
-    /// The loop orders live reads.
-    pub(crate) fn order(&mut self, reads: Vec<Read>) {
+    /// Queues the live reads that the loop requested.
+    pub(crate) fn enqueue_reads(&mut self, reads: Vec<LiveRead>) {
         for read in reads {
-            if self.queued.insert(read.clone()) {
-                self.looks.push_back(read);
+            if self.queued_read_set.insert(read.clone()) {
+                let order = self.order_read(read);
+                self.queued_reads.push_back(order);
             }
         }
-        if !self.looking && !self.looks.is_empty() {
-            self.looking = true;
-            self.at(RATE, Event::Look);
+        if !self.is_reading && !self.queued_reads.is_empty() {
+            self.is_reading = true;
+            self.schedule_event(READ_INTERVAL_MS, SimEvent::NextRead);
         }
     }
 
-    /// The next one goes out.
-    pub(crate) fn look(&mut self) {
-        let Some(read) = self.looks.pop_front() else {
-            self.looking = false;
+    /// Sends the next live read.
+    pub(crate) fn send_next_read(&mut self) {
+        let Some(order) = self.queued_reads.pop_front() else {
+            self.is_reading = false;
             return;
         };
-        self.queued.remove(&read);
-        self.ask(read);
-        self.at(RATE, Event::Look);
+        self.queued_read_set.remove(&order.read);
+        self.send_read(order);
+        self.schedule_event(READ_INTERVAL_MS, SimEvent::NextRead);
     }
 
-    fn ask(&mut self, read: Read) {
+    fn send_read(&mut self, order: OrderedRead) {
+        let read = &order.read;
         let kind = usize::from(read.kind().0);
-        let fails = !self.calm && self.fate.chance(8);
-        if fails || self.barred(kind).is_some() {
+        let fails = !self.calm && self.fault_dice.chance(8);
+        if fails || self.blocked_cause(kind).is_some() {
             return;
         }
         let api = &self.scenario.kinds[kind].api;
-        let (Read::One { namespace, .. } | Read::All { namespace, .. }) = &read;
-        let root = api.path(Some(namespace.as_str()).filter(|n| !n.is_empty()));
-        let path = match &read {
-            Read::One { name, .. } => format!("{root}/{name}"),
-            Read::All { .. } => root,
+        let (LiveRead::One { namespace, .. } | LiveRead::All { namespace, .. }) = read;
+        let root = api.list_path(Some(namespace.as_str()).filter(|n| !n.is_empty()));
+        let path = match read {
+            LiveRead::One { name, .. } => format!("{root}/{name}"),
+            LiveRead::All { .. } => root,
         };
-        let response = self.store.handle(self.now, &Request::new("GET", &path));
-        let objects = match (&read, response.status) {
+        let response = self.store.handle_request(self.now, &StoreRequest::new("GET", &path));
+        let objects = match (read, response.status) {
             (_, 404) => Vec::new(),
-            (Read::One { .. }, _) => serde_json::from_slice(&response.body).into_iter().collect(),
-            (Read::All { .. }, _) => {
-                serde_json::from_slice::<List>(&response.body).map(|l| l.items).unwrap_or_default()
+            (LiveRead::One { .. }, _) => serde_json::from_slice(&response.body).into_iter().collect(),
+            (LiveRead::All { .. }, _) => {
+                serde_json::from_slice::<ReadListBody>(&response.body).map(|l| l.items).unwrap_or_default()
             }
         };
-        let (late, revision) = (self.fate.between(1, 60), self.store.revision());
-        self.at(late, Event::Answered(Box::new(Answered { read, objects, revision })));
+        let late = self.fault_dice.between(1, 60);
+        let objects = self.deny_sometimes(read, objects);
+        let answered = AnsweredRead {
+            start: self.core.reflector.start_read(),
+            sent: self.shown.moment(),
+            order,
+            objects,
+        };
+        self.schedule_event(late, SimEvent::Answered(Box::new(answered)));
     }
 
-    /// It is answered: both caches learn it.
-    pub(crate) fn answered(&mut self, answered: Answered) {
-        let Answered { read, objects, revision } = answered;
+    /// Some servers deny for a moment that an object is there.
+    fn deny_sometimes(&mut self, read: &LiveRead, objects: Vec<Box<RawValue>>) -> Vec<Box<RawValue>> {
+        if self.calm || !matches!(read, LiveRead::One { .. }) || !self.denial_dice.chance(2) {
+            return objects;
+        }
+        self.log_kind_event(usize::from(read.kind().0), "the server denies that an object is there");
+        Vec::new()
+    }
+
+    fn order_read(&self, read: LiveRead) -> OrderedRead {
+        let LiveRead::One { kind, namespace, name, known: Some(_) } = &read else {
+            return OrderedRead { read, known: BTreeMap::new() };
+        };
+        let named = |t: &&std::rc::Rc<ModelObject>| {
+            t.kind == usize::from(kind.0) && t.namespace == *namespace && t.name == *name
+        };
+        let known = self.shown.held.values().filter(named).map(|t| (t.uid.clone(), t.version)).collect();
+        OrderedRead { read, known }
+    }
+
+    /// Applies the answer to both caches.
+    pub(crate) fn receive_read(&mut self, answered: AnsweredRead) {
+        self.apply_read_to_shown(&answered);
+        let AnsweredRead { order: OrderedRead { read, .. }, objects, start, .. } = answered;
         let kind = usize::from(read.kind().0);
         let reflector = self.core.reflector.clone();
-        self.learn(kind, &read, &objects, revision);
-        let interest = &self.interests[kind];
+        let (of, no_parents) = (kind_id(kind), self.interests[kind].parent.is_empty());
         let mut ahead = Vec::new();
-        if interest.parent.is_empty() {
-            let live: Vec<Child> =
+        if no_parents {
+            let live: Vec<ChildObject> =
                 objects.iter().filter_map(|o| serde_json::from_str(o.get()).ok()).collect();
-            ahead.extend(found(&reflector, interest, &read, &live));
+            ahead.extend(find_ahead(&reflector, of, start, &read, &live));
         } else {
-            let live: Vec<Parent> = objects.iter().filter_map(|o| self.as_parent(o)).collect();
-            ahead.extend(found(&reflector, interest, &read, &live));
+            let live: Vec<ParentObject> = objects.iter().filter_map(|o| self.decode_parent(o)).collect();
+            ahead.extend(find_ahead(&reflector, of, start, &read, &live));
         }
         if !ahead.is_empty() {
             let what: Vec<String> = ahead.iter().map(|a| format!("{} at {}", a.object, a.live)).collect();
-            self.say_of(kind, format_args!("read live {}", what.join(", ")));
+            self.log_kind_event(kind, format_args!("read live {}", what.join(", ")));
             let awaited = ahead.into_iter().map(|a| a.awaited).collect();
-            self.at(GRACE, Event::Drift(awaited));
+            self.schedule_event(WATCH_GRACE_MS, SimEvent::Drift(awaited));
         }
         self.wake_loop();
     }
 
-    /// What a live read says without doubt: each object that it has, and that the one it was asked for is gone if there is
-    /// none of that name or another one.
-    fn learn(&mut self, kind: usize, read: &Read, objects: &[Box<RawValue>], revision: u64) {
-        for object in objects {
-            let thing = self.thing(kind, object);
-            self.shown.apply(thing);
+    /// Applies what a live read shows: each object in the answer is there; and what was known under the name before the
+    /// read was sent is gone, if the answer has no object of that name, or one with another UID.
+    fn apply_read_to_shown(&mut self, answered: &AnsweredRead) {
+        let kind = usize::from(answered.order.read.kind().0);
+        for object in &answered.objects {
+            let thing = self.model_object(kind, object);
+            self.shown.apply_read(thing, answered.sent);
         }
-        let Read::One { namespace, name, known: Some(_), .. } = read else { return };
-        let live = objects.first().map(|object| self.thing(kind, object).uid);
-        let named = |t: &&std::rc::Rc<Thing>| t.kind == kind && t.namespace == *namespace && t.name == *name;
-        let gone: Vec<String> = self
-            .shown
-            .held
-            .values()
-            .filter(named)
-            .filter(|t| live.as_ref() != Some(&t.uid) && t.version <= revision)
-            .map(|t| t.uid.clone())
-            .collect();
-        for uid in gone {
-            self.shown.delete(&uid, 0);
+        let live = answered.objects.first().map(|object| self.model_object(kind, object).uid);
+        for (uid, version) in answered.order.known.iter().filter(|(uid, _)| live.as_ref() != Some(*uid)) {
+            self.shown.miss_object(uid, *version);
         }
     }
 
-    /// After a while: what is still known from live reads alone was lost by the watch.
-    pub(crate) fn drift(&mut self, awaited: &[Awaited]) {
-        let lost = awaited.iter().filter(|a| self.core.reflector.still_awaited(a)).count();
+    /// Counts as drift, after the grace time, the facts that are still known from live reads alone: the watch has lost
+    /// them.
+    pub(crate) fn count_drift(&mut self, awaited: &[AwaitedVersion]) {
+        let lost = awaited.iter().filter(|a| self.core.reflector.is_still_awaited(a)).count();
         self.counts.drift += lost as u64;
     }
 
-    /// Metadata of everything of a kind; what differs is read whole.
-    pub(crate) fn audit(&mut self, kind: usize) {
-        self.at(AUDIT.as_millis() as i64, Event::Audit(kind));
-        if self.sabotage == Some(Sabotage::DeletesLost) || self.barred(kind).is_some() {
+    /// Compares the metadata of all objects of a kind; those that differ are read whole.
+    pub(crate) fn audit_kind(&mut self, kind: usize) {
+        self.schedule_event(saturating_millis(AUDIT_PERIOD), SimEvent::Audit(kind));
+        if self.sabotage == Some(Sabotage::DeletesLost) || self.blocked_cause(kind).is_some() {
             return;
         }
-        let held = reads::held(&self.core.reflector, KindId(kind as u16), None);
-        let path = self.scenario.kinds[kind].api.path(None);
-        let response = self.store.handle(self.now, &Request::new("GET", &path));
+        let held = live_reads::held_objects(&self.core.reflector, kind_id(kind), None);
+        let path = self.scenario.kinds[kind].api.list_path(None);
+        let response = self.store.handle_request(self.now, &StoreRequest::new("GET", &path));
         let list: Vec<Box<RawValue>> =
-            serde_json::from_slice::<List>(&response.body).map(|l| l.items).unwrap_or_default();
-        let metas: Vec<Meta> = list.iter().map(|o| Child::read(o).meta).collect();
-        let differing = reads::differing(&self.core.reflector, &self.interests[kind], held, &metas, MOST);
+            serde_json::from_slice::<ReadListBody>(&response.body).map(|l| l.items).unwrap_or_default();
+        let metas: Vec<WireMeta> = list.iter().map(|o| ChildObject::from_raw(o).meta).collect();
+        let differing =
+            live_reads::outdated_reads(&self.core.reflector, kind_id(kind), held, &metas, MAX_AUDIT_READS);
         if !differing.is_empty() {
-            self.say_of(kind, format_args!("audit reads {}", differing.len()));
+            self.log_kind_event(kind, format_args!("audit reads {}", differing.len()));
         }
-        let distinct: BTreeSet<Read> = differing.into_iter().collect();
+        let distinct: BTreeSet<LiveRead> = differing.into_iter().collect();
         for read in distinct {
-            self.ask(read);
+            let order = self.order_read(read);
+            self.send_read(order);
         }
     }
 }
 
-fn found<K: Feed>(
+fn find_ahead<K: ReflectorObject>(
     reflector: &watcher::reflector::Reflector,
-    interest: &watcher::plan::Interest,
-    read: &Read,
+    kind: KindId,
+    start: ReadStart,
+    read: &LiveRead,
     live: &[K],
-) -> Vec<reads::Ahead> {
+) -> Vec<live_reads::WatchLag> {
     match read {
-        Read::One { known, .. } => reads::found(reflector, interest, *known, live.first()),
-        Read::All { .. } => live.iter().filter_map(|k| reads::listed(reflector, interest, k)).collect(),
+        LiveRead::One { known, .. } => {
+            live_reads::apply_live_read(reflector, kind, start, *known, live.first())
+        }
+        LiveRead::All { .. } => {
+            live.iter().filter_map(|k| live_reads::apply_live_object(reflector, kind, start, k)).collect()
+        }
     }
 }

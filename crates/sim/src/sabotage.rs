@@ -1,37 +1,40 @@
-//! Ways to break the product at its border, to see that the simulation notices.
+//! Faults injected at the product's border, to prove that the simulation detects them.
 
-/// One way. None needs a hook in the product: each alters what goes into it or what comes out.
+/// One kind of fault. None needs a hook in the product: each alters its input or its output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sabotage {
-    /// Policies are installed without their `settle`.
+    /// Installs policies without their `settle`.
     NoSettle,
-    /// What operators leave behind as their mark is cut out of parents.
+    /// Removes the operators' handled marks from parents.
     NoEvidence,
-    /// What a watch repeats looks newer than what is held.
+    /// Makes repeated watch lines look newer than the held objects.
     StaleLooksNew,
-    /// A list is said to be complete when it begins.
+    /// Reports a list as complete when it begins.
     SyncedEarly,
-    /// What a list does not have is kept.
+    /// A watch that stands again after blindness counts as a list.
+    BlindnessForgiven,
+    /// Keeps objects that are missing from a list.
     NoSweep,
-    /// The guards are cut out of every write.
+    /// Removes the preconditions from every write.
     NoGuards,
-    /// Conditions of others are written too.
+    /// Writes conditions of other managers too.
     ForeignTouched,
-    /// No watch brings a deletion, and nothing is audited.
+    /// Drops all deletions from watches, and skips audits.
     DeletesLost,
-    /// Nobody asks what happened in an outage.
+    /// Never looks for Events about an outage.
     OutagesForgotten,
-    /// What Events tell of a Job by its name is taken for how the parent's ended.
+    /// Takes an Event about a Job of the same name as the outcome of the parent's Job.
     HearsayBelieved,
 }
 
 impl Sabotage {
-    /// All of them.
-    pub const ALL: [Sabotage; 10] = [
+    /// All kinds of faults.
+    pub const ALL: [Sabotage; 11] = [
         Sabotage::NoSettle,
         Sabotage::NoEvidence,
         Sabotage::StaleLooksNew,
         Sabotage::SyncedEarly,
+        Sabotage::BlindnessForgiven,
         Sabotage::NoSweep,
         Sabotage::NoGuards,
         Sabotage::ForeignTouched,

@@ -1,46 +1,49 @@
-//! What a seed's world consists of: kinds, policies, and the ways of its operators.
+//! The scenario of a seed: kinds, policies, and the behaviour of the operators.
 
 use std::time::Duration;
 
-use aggregator::{Group, KindId, Policy, PolicyId, Quorum, Role};
-use controller::core::{GroupWords, PolicyWords};
-use readiness::Limits;
-use timer::Debounce;
+use aggregator::{ChildGroup, EnginePolicy, GroupRole, KindId, PolicyId, Quorum};
+use readiness::StuckLimits;
+use rollcall_core::{GroupSummary, PolicySummary};
+use timer::DebounceConfig;
 use watcher::ApiKind;
-use watcher::plan::{After, ChildRule, Find, Interest, LabelRule, Lens, Marks, ParentRule, Template};
+use watcher::plan::{
+    AssessmentRule, ChildRule, FindChildrenBy, Interest, KopfMarkRule, LabelRule, OutcomeRetention,
+    ParentRule, ParentTemplate,
+};
 
 use crate::dice::Dice;
 use crate::sabotage::Sabotage;
 
-/// The group of every custom kind of the simulation.
-pub(crate) const GROUP: &str = "example.com";
-/// The label by which children are found that nobody owns.
-pub(crate) const LABEL: &str = "part-of";
+/// API group of the simulation's custom kinds.
+pub(crate) const CUSTOM_GROUP: &str = "example.com";
+/// Label that selects children without an owner.
+pub(crate) const PARENT_LABEL: &str = "part-of";
 
-/// How an operator says that it has handled a generation.
+/// Way in which an operator reports that it has handled a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
-    /// By `status.observedGeneration`.
+pub(crate) enum OperatorStyle {
+    /// In `status.observedGeneration`.
     Status,
-    /// By the `observedGeneration` of a condition of its own.
+    /// In the `observedGeneration` of its own condition.
     Condition,
-    /// As Kopf does, by the configuration that it handled last.
+    /// As Kopf does, in an annotation with the last handled configuration.
     Kopf,
     /// Not at all.
     Silent,
 }
 
-/// One kind of the world.
+/// One kind of the scenario.
 #[derive(Clone, Debug)]
 pub(crate) struct KindDef {
     pub(crate) api: ApiKind,
-    /// Its `status.conditions` is an atomic list, not a map.
+    /// `status.conditions` is an atomic list, not a map.
     pub(crate) atomic: bool,
-    /// How its operator works, where it has one.
-    pub(crate) style: Style,
+    /// Reporting style of its operator, if it has one.
+    pub(crate) style: OperatorStyle,
 }
 
-/// One of a policy's `children`.
+/// One entry of a policy's `children`.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupDef {
     pub(crate) kind: usize,
@@ -49,7 +52,7 @@ pub(crate) struct GroupDef {
     pub(crate) min: u32,
     pub(crate) max: Option<u32>,
     pub(crate) quorum: Quorum,
-    /// A child called so, after its parent, is expected.
+    /// Suffix of the expected child's name, which starts with the parent's.
     pub(crate) named: Option<&'static str>,
 }
 
@@ -61,22 +64,22 @@ pub(crate) struct PolicyDef {
     pub(crate) condition: &'static str,
     pub(crate) fallback: Option<&'static str>,
     pub(crate) groups: Vec<GroupDef>,
-    pub(crate) debounce: Debounce,
+    pub(crate) debounce: DebounceConfig,
     pub(crate) settle: Duration,
     pub(crate) hold: Duration,
-    pub(crate) limits: Limits,
-    /// Longer than `limits.pending`.
+    pub(crate) limits: StuckLimits,
+    /// Deadline of the policy, longer than `limits.pending`.
     pub(crate) deadline: Option<Duration>,
 }
 
-/// Everything that is the same for the whole run of a seed.
+/// The fixed settings of a seed's run.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
     pub(crate) kinds: Vec<KindDef>,
     pub(crate) policies: Vec<PolicyDef>,
 }
 
-fn kind(group: &str, kind: &str, plural: &str, namespaced: bool) -> KindDef {
+fn kind_def(group: &str, kind: &str, plural: &str, namespaced: bool) -> KindDef {
     KindDef {
         api: ApiKind {
             group: group.into(),
@@ -87,62 +90,68 @@ fn kind(group: &str, kind: &str, plural: &str, namespaced: bool) -> KindDef {
             has_status: true,
         },
         atomic: false,
-        style: Style::Silent,
+        style: OperatorStyle::Silent,
     }
 }
 
 impl Scenario {
-    /// The world of one seed.
+    /// Draws the scenario of a seed.
     pub(crate) fn new(dice: &mut Dice) -> Scenario {
         let mut kinds = vec![
-            kind("apps", "Deployment", "deployments", true),
-            kind("apps", "StatefulSet", "statefulsets", true),
-            kind("batch", "Job", "jobs", true),
-            kind(GROUP, "Widget", "widgets", true),
-            kind(GROUP, "Database", "databases", true),
+            kind_def("apps", "Deployment", "deployments", true),
+            kind_def("apps", "StatefulSet", "statefulsets", true),
+            kind_def("batch", "Job", "jobs", true),
+            kind_def(CUSTOM_GROUP, "Widget", "widgets", true),
+            kind_def(CUSTOM_GROUP, "Database", "databases", true),
         ];
         let depth = 1 + dice.below(3);
         if depth > 1 {
-            kinds.push(kind(GROUP, "Platform", "platforms", true));
+            kinds.push(kind_def(CUSTOM_GROUP, "Platform", "platforms", true));
         }
         if depth > 2 {
             let namespaced = dice.chance(60);
-            kinds.push(kind(GROUP, "Fleet", "fleets", namespaced));
+            kinds.push(kind_def(CUSTOM_GROUP, "Fleet", "fleets", namespaced));
         }
         for kind in kinds.iter_mut().skip(4) {
-            let styles = [Style::Status, Style::Status, Style::Condition, Style::Kopf, Style::Silent];
-            kind.style = *dice.pick(&styles).unwrap_or(&Style::Status);
+            let styles = [
+                OperatorStyle::Status,
+                OperatorStyle::Status,
+                OperatorStyle::Condition,
+                OperatorStyle::Kopf,
+                OperatorStyle::Silent,
+            ];
+            kind.style = *dice.pick(&styles).unwrap_or(&OperatorStyle::Status);
             kind.atomic = dice.chance(30);
         }
         let mut scenario = Scenario { kinds, policies: Vec::new() };
-        let groups = bottom(dice);
-        scenario.add(dice, 4, "Ready", groups);
+        let groups = leaf_groups(dice);
+        scenario.add_policy(dice, 4, "Ready", groups);
         if dice.chance(30) {
-            let groups = vec![GroupDef { min: 1, ..group(1) }];
-            scenario.add(dice, 4, "StorageReady", groups);
+            let groups = vec![GroupDef { min: 1, ..group_def(1) }];
+            scenario.add_policy(dice, 4, "StorageReady", groups);
         }
         for parent in 5..scenario.kinds.len() {
-            let mut groups = vec![GroupDef { min: 1, ..group(parent - 1) }];
+            let mut groups = vec![GroupDef { min: 1, ..group_def(parent - 1) }];
             if dice.chance(50) {
-                groups.push(GroupDef { critical: dice.chance(70), ..group(0) });
+                groups.push(GroupDef { critical: dice.chance(70), ..group_def(0) });
             }
-            scenario.add(dice, parent, "Ready", groups);
+            scenario.add_policy(dice, parent, "Ready", groups);
         }
         scenario
     }
 
-    fn add(&mut self, dice: &mut Dice, parent: usize, condition: &'static str, groups: Vec<GroupDef>) {
-        let seconds = |n: i64| Duration::from_secs(n as u64);
+    fn add_policy(&mut self, dice: &mut Dice, parent: usize, condition: &'static str, groups: Vec<GroupDef>) {
+        let seconds = |n: i64| Duration::from_secs(n.unsigned_abs());
         let mut policy = PolicyDef {
-            id: PolicyId(self.policies.len() as u16 + 1),
+            id: PolicyId(small_number(self.policies.len() + 1)),
             parent,
             condition,
             fallback: (condition == "Ready" && dice.chance(30)).then_some("RollcallReady"),
             groups,
-            debounce: Debounce { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
-            settle: Duration::from_millis(dice.between(500, 5_000) as u64),
+            debounce: DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
+            settle: Duration::from_millis(dice.between(500, 5_000).unsigned_abs()),
             hold: if dice.chance(25) { seconds(dice.between(1, 4)) } else { Duration::ZERO },
-            limits: Limits {
+            limits: StuckLimits {
                 pending: seconds(dice.between(20, 70)),
                 terminating: seconds(dice.between(15, 60)),
             },
@@ -153,32 +162,35 @@ impl Scenario {
         self.policies.push(policy);
     }
 
-    /// Why a kind is followed.
-    pub(crate) fn interest(&self, kind: usize) -> Interest {
+    /// Returns the reflector's interest in a kind.
+    pub(crate) fn kind_interest(&self, kind: usize) -> Interest {
         let def = &self.kinds[kind];
-        let mut interest = Interest::of(KindId(kind as u16), &def.api.group, &def.api.kind);
+        let mut interest = Interest::for_kind(kind_id(kind), &def.api.group, &def.api.kind);
         for policy in &self.policies {
-            for (at, group) in policy.groups.iter().enumerate().filter(|(_, g)| g.kind == kind) {
-                let lens = Lens { limits: policy.limits, rule: None, remembers: false };
-                let known = interest.lenses.iter().position(|l| *l == lens);
+            for (at, group) in (0..=u8::MAX).zip(&policy.groups).filter(|(_, g)| g.kind == kind) {
+                let lens = AssessmentRule { limits: policy.limits, rule: None, remembers_outcome: false };
+                let known = interest.assessment_rules.iter().position(|l| *l == lens);
                 let lens = known.unwrap_or_else(|| {
-                    interest.lenses.push(lens);
-                    interest.lenses.len() - 1
+                    interest.assessment_rules.push(lens);
+                    interest.assessment_rules.len() - 1
                 });
                 let parent = &self.kinds[policy.parent].api;
                 let find = if group.by_label {
                     let of = (parent.group.as_str().into(), parent.kind.as_str().into());
-                    Find::Labels { keys: vec![LABEL.into()], of }
+                    FindChildrenBy::Labels { keys: vec![PARENT_LABEL.into()], of }
                 } else {
-                    Find::Owner { group: parent.group.as_str().into(), kind: parent.kind.as_str().into() }
+                    FindChildrenBy::Owner {
+                        group: parent.group.as_str().into(),
+                        kind: parent.kind.as_str().into(),
+                    }
                 };
                 let rule = ChildRule {
                     policy: policy.id,
-                    group: at as u8,
-                    lens: lens as u8,
+                    group: at,
+                    rule_index: small_number(lens),
                     find,
                     ignore: None,
-                    after: After::Forget,
+                    retention: OutcomeRetention::Forget,
                 };
                 interest.child.push(rule);
             }
@@ -189,14 +201,14 @@ impl Scenario {
         interest
     }
 
-    /// The kind's name as a parent's message has it.
-    pub(crate) fn name(&self, kind: usize) -> &str {
+    /// Returns the kind's name in a parent's message.
+    pub(crate) fn kind_name(&self, kind: usize) -> &str {
         &self.kinds[kind].api.kind
     }
 }
 
-/// Children of the lowest level, by owner and by label.
-fn bottom(dice: &mut Dice) -> Vec<GroupDef> {
+/// Draws the groups of leaf children, by owner and by label.
+fn leaf_groups(dice: &mut Dice) -> Vec<GroupDef> {
     let mut groups = Vec::new();
     for kind in 0..4 {
         if dice.chance(65) {
@@ -208,60 +220,70 @@ fn bottom(dice: &mut Dice) -> Vec<GroupDef> {
             groups.push(GroupDef {
                 by_label: kind == 3,
                 critical: groups.is_empty() || dice.chance(80),
-                min: dice.below(3).min(1) as u32,
+                min: small_number(dice.below(3).min(1)),
                 max: dice.chance(10).then_some(3),
                 quorum,
                 named: dice.chance(10).then_some("x0"),
-                ..group(kind)
+                ..group_def(kind)
             });
         }
     }
     if groups.is_empty() {
-        groups.push(group(0));
+        groups.push(group_def(0));
     }
     groups
 }
 
-fn group(kind: usize) -> GroupDef {
+/// Converts a number that the simulation itself keeps small.
+pub(crate) fn small_number<T: TryFrom<usize>>(number: usize) -> T {
+    T::try_from(number).ok().expect("invariant: the simulation is small")
+}
+
+/// Returns the id of a kind.
+pub(crate) fn kind_id(kind: usize) -> KindId {
+    KindId(small_number(kind))
+}
+
+fn group_def(kind: usize) -> GroupDef {
     GroupDef { kind, by_label: false, critical: true, min: 0, max: None, quorum: Quorum::All, named: None }
 }
 
-/// What is expected by name is called after its parent.
-pub(crate) fn named(parent: &str, suffix: &str) -> String {
+/// Returns the name of an expected child: the parent's name with a suffix.
+pub(crate) fn expected_child_name(parent: &str, suffix: &str) -> String {
     format!("{parent}-{suffix}")
 }
 
-fn template(text: &str) -> Template {
-    Template::parse(text).expect("invariant: the simulation's own templates are well-formed")
+fn parse_template(text: &str) -> ParentTemplate {
+    ParentTemplate::parse(text).expect("invariant: the simulation's own templates are well-formed")
 }
 
 impl PolicyDef {
     fn parent_rule(&self) -> ParentRule {
-        let labelled = |(at, group): (usize, &GroupDef)| {
+        let labelled = |(at, group): (u8, &GroupDef)| {
             let rule = LabelRule {
-                group: at as u8,
-                values: vec![template("{parent.metadata.name}")],
+                group: at,
+                values: vec![parse_template("{parent.metadata.name}")],
                 namespaces: Vec::new(),
             };
             group.by_label.then_some(rule)
         };
-        let names = |(at, group): (usize, &GroupDef)| {
+        let names = |(at, group): (u8, &GroupDef)| {
             let suffix = group.named?;
-            Some((at as u8, vec![template(&named("{parent.metadata.name}", suffix))]))
+            Some((at, vec![parse_template(&expected_child_name("{parent.metadata.name}", suffix))]))
         };
         ParentRule {
             condition: self.condition.into(),
             fallback: self.fallback.map(Into::into),
-            // Some parents of one policy are marked and others not, as chance will have it.
-            marks: Marks::Optional,
-            labels: self.groups.iter().enumerate().filter_map(labelled).collect(),
-            names: self.groups.iter().enumerate().filter_map(names).collect(),
-            ..ParentRule::of(self.id)
+            // Some parents of one policy carry marks and others do not, at random.
+            kopf_marks: KopfMarkRule::Optional,
+            labels: (0..=u8::MAX).zip(&self.groups).filter_map(labelled).collect(),
+            names: (0..=u8::MAX).zip(&self.groups).filter_map(names).collect(),
+            ..ParentRule::for_policy(self.id)
         }
     }
 
-    /// Every kind that its answers rest on.
-    pub(crate) fn kinds(&self) -> Vec<usize> {
+    /// Returns the kinds that the policy's answers depend on.
+    pub(crate) fn involved_kinds(&self) -> Vec<usize> {
         let mut kinds: Vec<usize> =
             self.groups.iter().map(|g| g.kind).chain(std::iter::once(self.parent)).collect();
         kinds.sort_unstable();
@@ -269,19 +291,26 @@ impl PolicyDef {
         kinds
     }
 
-    /// As the engine and the renderer know it.
-    pub(crate) fn compiled(&self, scenario: &Scenario, sabotage: Option<Sabotage>) -> (Policy, PolicyWords) {
-        let group = |g: &GroupDef| Group {
-            kind: KindId(g.kind as u16),
-            role: if g.critical { Role::Critical } else { Role::Optional },
+    /// Compiles the policy for the engine and the renderer.
+    pub(crate) fn compile_policy(
+        &self,
+        scenario: &Scenario,
+        sabotage: Option<Sabotage>,
+    ) -> (EnginePolicy, PolicySummary) {
+        let group = |g: &GroupDef| ChildGroup {
+            kind: kind_id(g.kind),
+            role: if g.critical { GroupRole::Critical } else { GroupRole::Optional },
             min: g.min,
             max: g.max,
             quorum: g.quorum,
         };
-        let words =
-            |g: &GroupDef| GroupWords { kind: scenario.name(g.kind).to_owned(), min: g.min, max: g.max };
-        let kinds: Vec<KindId> = self.kinds().into_iter().map(|k| KindId(k as u16)).collect();
-        let policy = Policy {
+        let words = |g: &GroupDef| GroupSummary {
+            kind: scenario.kind_name(g.kind).to_owned(),
+            min: g.min,
+            max: g.max,
+        };
+        let kinds: Vec<KindId> = self.involved_kinds().into_iter().map(kind_id).collect();
+        let policy = EnginePolicy {
             groups: self.groups.iter().map(group).collect(),
             min: 0,
             kinds: kinds.clone(),
@@ -291,9 +320,10 @@ impl PolicyDef {
             pending: self.limits.pending,
             deadline: self.deadline,
             shadow: false,
-            names: self.groups.iter().any(|g| g.named.is_some()),
+            expects_names: self.groups.iter().any(|g| g.named.is_some()),
+            acceptance: aggregator::Acceptance::Accepted,
         };
-        let words = PolicyWords {
+        let words = PolicySummary {
             name: format!("policy-{}", self.id.0),
             groups: self.groups.iter().map(words).collect(),
             min: 0,

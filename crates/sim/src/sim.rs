@@ -1,55 +1,56 @@
-//! The simulation of one seed: a world, a wire that misbehaves, the product's core, and who watches over it.
+//! The simulation of one seed: the cluster, a faulty wire, the product's core, and the invariants.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aggregator::{KindId, ObjectId, Outcome};
-use controller::core::{Core, Health, News, Read};
-use readiness::Time;
-use sandbox::store::Store;
+use aggregator::{DeliveryOutcome, KindId, ObjectId, WriteTicket};
+use readiness::{Time, millis_to_seconds, saturating_millis};
+use rollcall_core::{Core, KindEvent, LiveRead, WatchHealth};
+use sandbox::store::SandboxStore;
 use timer::Seed;
 use watcher::plan::Interest;
 use watcher::reflector::Reflector;
 
-use crate::check::Watch;
+use crate::answered_read::{AnsweredRead, OrderedRead};
 use crate::dice::Dice;
-use crate::memory::Remembered;
-use crate::reads::Answered;
+use crate::invariant_watch::InvariantWatch;
+use crate::kind_wire::KindWire;
+use crate::memory::MemoryCounts;
 use crate::sabotage::Sabotage;
-use crate::scenario::Scenario;
-use crate::shown::Shown;
-use crate::wire::Wire;
-use crate::writes::{Flight, Landed};
+use crate::scenario::{Scenario, kind_id, small_number};
+use crate::shown_objects::ShownObjects;
+use crate::write_in_flight::{LandedWrite, WriteInFlight};
 
-/// When every world begins.
-const START: i64 = 1_800_000_000_000;
-/// The periods of the pass and of the audit.
-pub(crate) const RESYNC: Duration = Duration::from_secs(30);
-pub(crate) const AUDIT: Duration = Duration::from_secs(100);
-/// Once faults have stopped, the world is left alone for so long: longer than any limit, yielding and three audits.
-const QUIET: i64 = 360_000;
-/// So long a restarted process may show that it has nothing to say.
-const REST: i64 = 60_000;
+/// Start time of every simulation, in milliseconds since the Unix epoch.
+const SIMULATION_START_MS: i64 = 1_800_000_000_000;
+/// Interval of the resync pass and of the audit.
+pub(crate) const RESYNC_PERIOD: Duration = Duration::from_secs(30);
+pub(crate) const AUDIT_PERIOD: Duration = Duration::from_secs(100);
+/// Quiet span after faults have stopped, in milliseconds: longer than any limit, the yielding of a contested condition,
+/// and three audits.
+const QUIET_SPAN_MS: i64 = 360_000;
+/// Time that a restarted process has to prove that it writes nothing, in milliseconds.
+const REST_SPAN_MS: i64 = 60_000;
 
-/// An invariant that did not hold.
+/// A violated invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// The invariant.
+pub struct InvariantFailure {
+    /// Name of the invariant.
     pub invariant: &'static str,
-    /// What was seen, and when.
+    /// Observation that violates it, with its time.
     pub detail: String,
 }
 
-/// What happened in a run, in numbers.
+/// Counts of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct SimulationCounts {
     /// Events of the simulation.
     pub events: u64,
-    /// Writes that the server took.
+    /// Writes that the server committed.
     pub writes: u64,
-    /// Of those, with a condition that turned True.
+    /// Committed writes in which a condition became True.
     pub trues: u64,
     /// Writes that were refused or failed.
     pub refused: u64,
@@ -57,188 +58,216 @@ pub struct Counts {
     pub restarts: u64,
     /// Events that a watch lost.
     pub lost: u64,
-    /// What live reads found and the watch did not bring.
+    /// Differences that live reads found and the watch had not delivered.
     pub drift: u64,
     /// Parents at the end.
     pub parents: u64,
-    /// What became of what was remembered.
-    pub remembered: Remembered,
+    /// Counts of remembered outcomes.
+    pub remembered: MemoryCounts,
 }
 
-/// Something that will happen.
+/// A scheduled event.
 #[derive(Debug)]
-pub(crate) enum Event {
-    /// People and controllers do the next thing.
-    World,
-    /// The wire gets the next trouble.
-    Trouble,
-    /// An operator looks at a parent of this kind, namespace, name and uid, of which it knew this generation.
+pub(crate) enum SimEvent {
+    /// People and controllers take the next action.
+    ActorStep,
+    /// The wire gets the next fault.
+    Fault,
+    /// An operator handles a parent: kind, namespace, name, UID, and the generation that it knew.
     Operator(usize, String, String, String, i64),
-    /// What is owned by this uid becomes ready.
+    /// All objects owned by this UID become ready.
     Heal(String),
-    /// A kind is listed or watched.
+    /// A list or watch of a kind begins.
     Open(usize),
-    /// The next page of a list.
+    /// The next page of a list arrives.
     Page(usize),
-    /// A watch brings what there is.
+    /// A watch delivers the available lines.
     Deliver(usize),
-    /// The loop looks around.
+    /// The loop runs a turn.
     Turn,
     /// A write arrives at the server.
-    Send(Box<Flight>),
-    /// Its answer arrives, or its patience ends.
-    Landed(Box<Landed>),
-    /// A parent was read live after a failed guard.
-    Reread(Box<Landed>),
-    /// The next live read goes out.
-    Look,
+    Send(Box<WriteInFlight>),
+    /// The answer to a write arrives, or the write times out.
+    Landed(Box<LandedWrite>),
+    /// The live read after a failed precondition is answered.
+    Reread(Box<LandedWrite>),
+    /// The next live read is sent.
+    NextRead,
     /// A live read is answered.
-    Answered(Box<Answered>),
-    /// Was it drift?
-    Drift(Vec<watcher::reflector::Awaited>),
-    /// The audit of one kind.
+    Answered(Box<AnsweredRead>),
+    /// Check for drift after the grace time.
+    Drift(Vec<watcher::reflector::AwaitedVersion>),
+    /// Audit of one kind.
     Audit(usize),
 }
 
-impl Event {
-    /// Does it end with the process? What was sent may still arrive.
+impl SimEvent {
+    /// Returns `true` if the event ends with the process. Requests that were already sent may still arrive.
     fn is_of_the_process(&self) -> bool {
-        !matches!(self, Event::World | Event::Trouble | Event::Operator(..) | Event::Heal(_) | Event::Send(_))
+        !matches!(
+            self,
+            SimEvent::ActorStep
+                | SimEvent::Fault
+                | SimEvent::Operator(..)
+                | SimEvent::Heal(_)
+                | SimEvent::Send(_)
+        )
     }
 }
 
-/// One seed's run.
+/// Simulation of one seed.
 pub(crate) struct Sim {
     pub(crate) seed: u64,
-    /// What the world does.
+    /// Randomness of the cluster.
     pub(crate) dice: Dice,
-    /// What goes wrong.
-    pub(crate) fate: Dice,
+    /// Randomness of the faults.
+    pub(crate) fault_dice: Dice,
+    /// Randomness of the server's wrong answers.
+    pub(crate) denial_dice: Dice,
     pub(crate) now: i64,
-    queue: BTreeMap<(i64, u64), Event>,
+    queue: BTreeMap<(i64, u64), SimEvent>,
     sequence: u64,
-    pub(crate) store: Store,
+    pub(crate) store: SandboxStore,
     pub(crate) scenario: Scenario,
     pub(crate) interests: Vec<Interest>,
     pub(crate) sabotage: Option<Sabotage>,
     pub(crate) log: Vec<String>,
-    pub(crate) failure: Option<Failure>,
-    pub(crate) counts: Counts,
+    pub(crate) failure: Option<InvariantFailure>,
+    pub(crate) counts: SimulationCounts,
     /// Faults have stopped.
     pub(crate) calm: bool,
     pub(crate) steps: u32,
-    /// Which process this is.
+    /// Number of the current process: it increases with every restart.
     pub(crate) life: u32,
     pub(crate) core: Core,
-    pub(crate) health: Health,
-    pub(crate) news: VecDeque<(KindId, News)>,
-    pub(crate) settled: VecDeque<(ObjectId, Outcome)>,
+    pub(crate) health: WatchHealth,
+    pub(crate) news: VecDeque<(KindId, KindEvent)>,
+    pub(crate) write_outcomes: VecDeque<(ObjectId, WriteTicket, DeliveryOutcome)>,
     pub(crate) turn_at: Option<i64>,
-    pub(crate) looks: VecDeque<Read>,
-    pub(crate) queued: BTreeSet<Read>,
-    pub(crate) looking: bool,
-    pub(crate) wires: Vec<Wire>,
-    pub(crate) shown: Shown,
-    pub(crate) watch: Watch,
+    pub(crate) queued_reads: VecDeque<OrderedRead>,
+    pub(crate) queued_read_set: BTreeSet<LiveRead>,
+    pub(crate) is_reading: bool,
+    pub(crate) wires: Vec<KindWire>,
+    pub(crate) shown: ShownObjects,
+    pub(crate) watch: InvariantWatch,
+    /// Number of times that somebody overwrote our conditions on a parent, by UID.
+    pub(crate) overwritten: BTreeMap<String, u32>,
 }
 
-fn process(seed: u64, life: u32) -> Core {
+fn new_core(seed: u64, life: u32) -> Core {
     let reflector = Arc::new(Reflector::new(|| ()));
-    Core::new(reflector, RESYNC, AUDIT, Seed(seed).derive(1_000 + u64::from(life)))
+    let seed_of_life = Seed(seed).derive(1_000 + u64::from(life));
+    let mut core = Core::new(reflector, RESYNC_PERIOD, AUDIT_PERIOD, seed_of_life);
+    core.set_max_in_flight_writes(writer_room(seed));
+    core
+}
+
+/// Writes in flight for which the writer of this seed has room: few in some histories, so that parents wait for their
+/// turn.
+fn writer_room(seed: u64) -> usize {
+    match Dice::new(seed, 4).below(8) {
+        few @ 1..4 => few,
+        _ => 32,
+    }
 }
 
 impl Sim {
     pub(crate) fn new(seed: u64, sabotage: Option<Sabotage>) -> Sim {
         let mut dice = Dice::new(seed, 1);
         let scenario = Scenario::new(&mut dice);
-        let interests = (0..scenario.kinds.len()).map(|kind| scenario.interest(kind)).collect();
-        let wires = scenario.kinds.iter().map(|_| Wire::default()).collect();
+        let interests = (0..scenario.kinds.len()).map(|kind| scenario.kind_interest(kind)).collect();
+        let wires = scenario.kinds.iter().map(|_| KindWire::default()).collect();
         Sim {
             seed,
-            fate: Dice::new(seed, 2),
-            now: START,
+            fault_dice: Dice::new(seed, 2),
+            denial_dice: Dice::new(seed, 5),
+            now: SIMULATION_START_MS,
             queue: BTreeMap::new(),
             sequence: 0,
-            store: Store::new(seed),
+            store: SandboxStore::new(seed),
             interests,
             sabotage,
             log: Vec::new(),
             failure: None,
-            counts: Counts::default(),
+            counts: SimulationCounts::default(),
             calm: false,
-            steps: 40 + dice.below(50) as u32,
+            steps: small_number(40 + dice.below(50)),
             life: 0,
-            core: process(seed, 0),
-            health: Health::default(),
+            core: new_core(seed, 0),
+            health: WatchHealth::default(),
             news: VecDeque::new(),
-            settled: VecDeque::new(),
+            write_outcomes: VecDeque::new(),
             turn_at: None,
-            looks: VecDeque::new(),
-            queued: BTreeSet::new(),
-            looking: false,
+            queued_reads: VecDeque::new(),
+            queued_read_set: BTreeSet::new(),
+            is_reading: false,
             wires,
-            shown: Shown::default(),
-            watch: Watch::default(),
+            shown: ShownObjects::default(),
+            watch: InvariantWatch::default(),
+            overwritten: BTreeMap::new(),
             scenario,
             dice,
         }
     }
 
-    pub(crate) fn at(&mut self, after: i64, event: Event) {
+    pub(crate) fn schedule_event(&mut self, after: i64, event: SimEvent) {
         self.sequence += 1;
         self.queue.insert((self.now + after.max(0), self.sequence), event);
     }
 
-    pub(crate) fn time(&self) -> Time {
+    pub(crate) fn current_time(&self) -> Time {
         Time(self.now)
     }
 
-    pub(crate) fn say(&mut self, what: impl Display) {
-        self.log.push(format!("{:>9.3} {what}", (self.now - START) as f64 / 1_000.0));
+    pub(crate) fn log_event(&mut self, what: impl Display) {
+        self.log.push(format!("{:>9.3} {what}", millis_to_seconds(self.now - SIMULATION_START_MS)));
     }
 
-    /// The same, of one kind.
-    pub(crate) fn say_of(&mut self, kind: usize, what: impl Display) {
-        let name = self.scenario.name(kind).to_owned();
-        self.say(format_args!("{name}: {what}"));
+    /// Logs an event of one kind.
+    pub(crate) fn log_kind_event(&mut self, kind: usize, what: impl Display) {
+        let name = self.scenario.kind_name(kind).to_owned();
+        self.log_event(format_args!("{name}: {what}"));
     }
 
-    /// The first invariant that does not hold ends the run.
-    pub(crate) fn fail(&mut self, invariant: &'static str, detail: impl Display) {
+    /// Records the first violated invariant and ends the run.
+    pub(crate) fn fail_invariant(&mut self, invariant: &'static str, detail: impl Display) {
         if self.failure.is_none() {
-            self.say(format_args!("FAILED {invariant}: {detail}"));
-            let at = (self.now - START) as f64 / 1_000.0;
-            self.failure = Some(Failure { invariant, detail: format!("at {at:.3} s: {detail}") });
+            self.log_event(format_args!("FAILED {invariant}: {detail}"));
+            let at = millis_to_seconds(self.now - SIMULATION_START_MS);
+            self.failure = Some(InvariantFailure { invariant, detail: format!("at {at:.3} s: {detail}") });
         }
     }
 
-    /// The whole history: faults, quiet, the oracle, a restart at rest.
-    pub(crate) fn play(&mut self) {
-        self.found();
-        self.begin();
-        self.at(0, Event::World);
-        self.at(1_000, Event::Trouble);
+    /// Plays the whole history: faults, a quiet span, the oracle, a restart at rest.
+    pub(crate) fn play_history(&mut self) {
+        self.install_cluster();
+        self.start_process();
+        self.schedule_event(0, SimEvent::ActorStep);
+        self.schedule_event(1_000, SimEvent::Fault);
         while self.failure.is_none() && self.steps > 0 {
-            self.next(i64::MAX);
+            self.run_next_event(i64::MAX);
         }
-        self.say("faults stop");
-        self.calm();
-        self.run_for(QUIET);
+        self.log_event("faults stop");
+        self.stop_faults();
+        self.run_for(QUIET_SPAN_MS);
         if self.failure.is_none() {
             self.check_end();
         }
         if self.failure.is_none() {
-            self.rest();
+            self.check_restart_at_rest();
         }
     }
 
-    /// A restart at rest writes nothing.
-    fn rest(&mut self) {
+    /// Checks that a restart at rest writes nothing.
+    fn check_restart_at_rest(&mut self) {
         let (revision, sent) = (self.store.revision(), self.watch.sent);
-        self.restart();
-        self.run_for(REST);
+        self.restart_process();
+        self.run_for(REST_SPAN_MS);
         if self.watch.sent != sent || self.store.revision() != revision {
-            self.fail("a restart at rest writes nothing", format_args!("{} writes", self.watch.sent - sent));
+            self.fail_invariant(
+                "a restart at rest writes nothing",
+                format_args!("{} writes", self.watch.sent - sent),
+            );
         }
         if self.failure.is_none() {
             self.check_end();
@@ -247,88 +276,92 @@ impl Sim {
 
     fn run_for(&mut self, span: i64) {
         let until = self.now + span;
-        while self.failure.is_none() && self.next(until) {}
+        while self.failure.is_none() && self.run_next_event(until) {}
         self.now = until;
     }
 
-    /// The next event, if it comes by `until`.
-    fn next(&mut self, until: i64) -> bool {
+    /// Runs the next event, if it is due by `until`.
+    fn run_next_event(&mut self, until: i64) -> bool {
         let Some(entry) = self.queue.first_entry().filter(|e| e.key().0 <= until) else { return false };
         self.now = entry.key().0;
         let event = entry.remove();
         self.counts.events += 1;
-        self.happen(event);
+        self.dispatch_event(event);
         self.wake_watches();
         true
     }
 
-    fn happen(&mut self, event: Event) {
+    fn dispatch_event(&mut self, event: SimEvent) {
         match event {
-            Event::World => self.world_step(),
-            Event::Trouble => self.trouble(),
-            Event::Operator(kind, namespace, name, uid, knew) => {
-                self.operate(kind, &namespace, &name, &uid, knew);
+            SimEvent::ActorStep => self.step_actors(),
+            SimEvent::Fault => self.inject_fault(),
+            SimEvent::Operator(kind, namespace, name, uid, knew) => {
+                self.run_operator(kind, &namespace, &name, &uid, knew);
             }
-            Event::Heal(owner) => self.heal(&owner),
-            Event::Open(kind) => self.open(kind),
-            Event::Page(kind) => self.page(kind),
-            Event::Deliver(kind) => self.deliver(kind),
-            Event::Turn => self.turn(),
-            Event::Send(flight) => self.arrive(*flight),
-            Event::Landed(landed) => self.landed(*landed),
-            Event::Reread(landed) => self.reread(&landed),
-            Event::Look => self.look(),
-            Event::Answered(answered) => self.answered(*answered),
-            Event::Drift(awaited) => self.drift(&awaited),
-            Event::Audit(kind) => self.audit(kind),
+            SimEvent::Heal(owner) => self.heal_children(&owner),
+            SimEvent::Open(kind) => self.open_kind(kind),
+            SimEvent::Page(kind) => self.deliver_page(kind),
+            SimEvent::Deliver(kind) => self.deliver_watch(kind),
+            SimEvent::Turn => self.run_turns(),
+            SimEvent::Send(flight) => self.deliver_write(*flight),
+            SimEvent::Landed(landed) => self.receive_answer(*landed),
+            SimEvent::Reread(landed) => self.receive_reread(&landed),
+            SimEvent::NextRead => self.send_next_read(),
+            SimEvent::Answered(answered) => self.receive_read(*answered),
+            SimEvent::Drift(awaited) => self.count_drift(&awaited),
+            SimEvent::Audit(kind) => self.audit_kind(kind),
         }
     }
 
-    /// The process starts: policies are read, kinds are followed.
-    pub(crate) fn begin(&mut self) {
+    /// Starts the process: policies are loaded, kinds are followed.
+    pub(crate) fn start_process(&mut self) {
         for (at, def) in self.scenario.kinds.iter().enumerate() {
-            self.core.name_kind(KindId(at as u16), &def.api.kind, &def.api.group);
+            self.core.set_kind_name(kind_id(at), &def.api.kind, &def.api.group);
         }
-        let now = self.time();
+        let now = self.current_time();
         for policy in &self.scenario.policies {
-            let compiled = policy.compiled(&self.scenario, self.sabotage);
+            let compiled = policy.compile_policy(&self.scenario, self.sabotage);
             self.core.set_policy(now, policy.id, Some(compiled));
         }
+        for interest in &self.interests {
+            self.core.reflector.set_interest(interest.clone());
+        }
         for kind in 0..self.wires.len() {
-            self.news.push_back((KindId(kind as u16), News::Starting));
-            let (open, audit) = (self.fate.between(0, 40), self.fate.between(0, AUDIT.as_millis() as i64));
-            self.at(open, Event::Open(kind));
-            self.at(audit, Event::Audit(kind));
+            self.news.push_back((kind_id(kind), KindEvent::Starting));
+            let (open, audit) =
+                (self.fault_dice.between(0, 40), self.fault_dice.between(0, saturating_millis(AUDIT_PERIOD)));
+            self.schedule_event(open, SimEvent::Open(kind));
+            self.schedule_event(audit, SimEvent::Audit(kind));
         }
         self.wake_loop();
     }
 
-    /// The process ends, at any moment, and another one starts.
-    pub(crate) fn restart(&mut self) {
-        self.say("restart");
+    /// Ends the process, at an arbitrary moment, and starts another.
+    pub(crate) fn restart_process(&mut self) {
+        self.log_event("restart");
         self.counts.restarts += 1;
         self.life += 1;
         self.queue.retain(|_, event| !event.is_of_the_process());
-        self.core = process(self.seed, self.life);
-        self.health = Health::default();
+        self.core = new_core(self.seed, self.life);
+        self.health = WatchHealth::default();
         self.news.clear();
-        self.settled.clear();
-        self.looks.clear();
-        self.queued.clear();
-        (self.turn_at, self.looking) = (None, false);
+        self.write_outcomes.clear();
+        self.queued_reads.clear();
+        self.queued_read_set.clear();
+        (self.turn_at, self.is_reading) = (None, false);
         for wire in &mut self.wires {
-            wire.restart(self.now);
+            wire.reset_for_restart(self.now);
         }
-        self.shown = Shown::default();
-        self.watch.restart();
-        self.begin();
+        self.shown = ShownObjects::default();
+        self.watch.reset_for_restart();
+        self.start_process();
     }
 
-    fn calm(&mut self) {
+    fn stop_faults(&mut self) {
         self.calm = true;
         for kind in 0..self.wires.len() {
-            self.wires[kind].calm();
+            self.wires[kind].clear_faults();
         }
-        self.queue.retain(|_, event| !matches!(event, Event::World | Event::Trouble));
+        self.queue.retain(|_, event| !matches!(event, SimEvent::ActorStep | SimEvent::Fault));
     }
 }

@@ -1,6 +1,7 @@
-//! Two hundred seeds, each a history of its own.
+//! Two hundred seeds, each with a history of its own.
 //!
-//! `ROLLCALL_SIM_SEEDS=N` plays N of them, from `ROLLCALL_SIM_START`; `ROLLCALL_SIM_SEED=S` plays one and prints its log.
+//! `ROLLCALL_SIM_SEEDS=N` plays N of them, from `ROLLCALL_SIM_START`; `ROLLCALL_SIM_SEED=S` plays one and prints its
+//! log.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
@@ -8,17 +9,17 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use sim::{Counts, Remembered, Run, Sabotage, play};
+use sim::{MemoryCounts, Sabotage, SimulationCounts, SimulationRun, play_seed};
 
-/// So many seeds, where nothing else is asked for.
+/// Default number of seeds.
 const SEEDS: u64 = 200;
 
 fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name}={text} is no number")))
 }
 
-/// Plays seeds side by side, until one fails where `all` is not asked for.
-fn play_all(from: u64, count: u64, done: impl Fn(Run) -> bool + Sync) {
+/// Plays seeds concurrently, until one fails; all of them if `all` is set.
+fn play_all(from: u64, count: u64, done: impl Fn(SimulationRun) -> bool + Sync) {
     let next = AtomicU64::new(from);
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
@@ -26,7 +27,7 @@ fn play_all(from: u64, count: u64, done: impl Fn(Run) -> bool + Sync) {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= from + count || !done(play(seed, None)) {
+                    if seed >= from + count || !done(play_seed(seed, None)) {
                         return;
                     }
                 }
@@ -38,7 +39,7 @@ fn play_all(from: u64, count: u64, done: impl Fn(Run) -> bool + Sync) {
 #[test]
 fn every_invariant_holds_for_every_seed() {
     if let Some(seed) = number("ROLLCALL_SIM_SEED") {
-        let run = play(seed, None);
+        let run = play_seed(seed, None);
         run.log.iter().for_each(|line| println!("{line}"));
         println!("{:?}", run.counts);
         assert_eq!(run.failure, None, "seed {seed}");
@@ -47,7 +48,7 @@ fn every_invariant_holds_for_every_seed() {
     let full = std::env::var("ROLLCALL_FULL").is_ok_and(|full| full == "1");
     let count = number("ROLLCALL_SIM_SEEDS").unwrap_or(if full { 10 * SEEDS } else { SEEDS });
     let from = number("ROLLCALL_SIM_START").unwrap_or(0);
-    let (failed, sum) = (Mutex::new(Vec::new()), Mutex::new(Counts::default()));
+    let (failed, sum) = (Mutex::new(Vec::new()), Mutex::new(SimulationCounts::default()));
     play_all(from, count, |run| {
         add(&mut sum.lock().unwrap(), &run.counts);
         if let Some(failure) = run.failure {
@@ -67,7 +68,7 @@ fn every_invariant_holds_for_every_seed() {
     let sum = sum.into_inner().unwrap();
     println!("{count} seeds from {from}: {sum:?}");
     assert!(words.is_empty(), "\n{}", words.join("\n"));
-    let Remembered { restarts, outages, right, unseen, strangers, told } = sum.remembered;
+    let MemoryCounts { restarts, outages, right, unseen, strangers, superseded: told } = sum.remembered;
     let happened = restarts > 4 * count && outages > 2 * count && told > 4 * count && strangers > 0;
     assert!(
         happened && unseen > strangers && right > unseen,
@@ -76,7 +77,7 @@ fn every_invariant_holds_for_every_seed() {
     );
 }
 
-fn add(sum: &mut Counts, run: &Counts) {
+fn add(sum: &mut SimulationCounts, run: &SimulationCounts) {
     sum.events += run.events;
     sum.writes += run.writes;
     sum.trues += run.trues;
@@ -91,13 +92,14 @@ fn add(sum: &mut Counts, run: &Counts) {
 #[test]
 fn the_same_seed_gives_the_same_log() {
     for seed in [1, 7, 42] {
-        assert_eq!(play(seed, None), play(seed, None), "seed {seed}");
+        assert_eq!(play_seed(seed, None), play_seed(seed, None), "seed {seed}");
     }
 }
 
-/// The first seed that says of something broken on purpose that this invariant does not hold, among so many seeds.
+/// Returns the first seed that reports a violation of this invariant under this sabotage.
 fn caught(sabotage: Sabotage, invariant: &str) -> Option<u64> {
-    let says = |seed: &u64| play(*seed, Some(sabotage)).failure.is_some_and(|f| f.invariant == invariant);
+    let says =
+        |seed: &u64| play_seed(*seed, Some(sabotage)).failure.is_some_and(|f| f.invariant == invariant);
     (0..SEEDS).find(says)
 }
 
@@ -108,6 +110,7 @@ fn what_is_broken_on_purpose_is_noticed() {
         (Sabotage::NoEvidence, "no false ready"),
         (Sabotage::StaleLooksNew, "answers follow what was shown"),
         (Sabotage::SyncedEarly, "nothing is said before everything was seen"),
+        (Sabotage::BlindnessForgiven, "blindness is not readiness"),
         (Sabotage::NoSweep, "answers follow what was shown"),
         (Sabotage::NoGuards, "identity is the uid"),
         (Sabotage::ForeignTouched, "only our own entries"),

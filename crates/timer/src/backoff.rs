@@ -1,34 +1,36 @@
-//! How long to wait before the next try.
+//! Exponential backoff with seeded jitter.
 
 use std::time::Duration;
 
 use crate::Seed;
 
-/// Doubles from `base` to `cap`, less up to a quarter taken off by the seed, so that many do not come back together.
+/// Exponential backoff: doubles from `base` to `cap`, minus a seeded jitter of up to a quarter, so that retries do not
+/// synchronise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
-    /// The wait after the first failure.
+    /// Delay after the first failure.
     pub base: Duration,
-    /// The longest wait.
+    /// Longest delay.
     pub cap: Duration,
 }
 
 impl Backoff {
-    /// The wait after `failures` failures in a row (1 for the first).
-    pub fn after(&self, failures: u32, seed: Seed, key: u64) -> Duration {
-        let full = self.longest(failures);
-        full.saturating_sub(seed.below(full / 4, key ^ u64::from(failures)))
+    /// Returns the delay after `failures` consecutive failures (1 for the first).
+    pub fn delay_after(&self, failures: u32, seed: Seed, key: u64) -> Duration {
+        let full = self.delay_before_jitter(failures);
+        full.saturating_sub(seed.duration_below(full / 4, key ^ u64::from(failures)))
     }
 
-    /// The same where the cap is a promise: once it is reached, nothing is taken off.
-    pub fn promised(&self, failures: u32, seed: Seed, key: u64) -> Duration {
-        match self.longest(failures) {
+    /// Like [`Backoff::delay_after`], but exactly `cap`, without jitter, once the cap is reached: for caps that are
+    /// promised.
+    pub fn delay_with_exact_cap(&self, failures: u32, seed: Seed, key: u64) -> Duration {
+        match self.delay_before_jitter(failures) {
             longest if longest == self.cap => longest,
-            _ => self.after(failures, seed, key),
+            _ => self.delay_after(failures, seed, key),
         }
     }
 
-    fn longest(&self, failures: u32) -> Duration {
+    fn delay_before_jitter(&self, failures: u32) -> Duration {
         let doubled = self.base.saturating_mul(1_u32 << failures.saturating_sub(1).min(20));
         doubled.min(self.cap)
     }
@@ -41,7 +43,7 @@ mod tests {
     #[test]
     fn waits_grow_to_the_cap_and_stay_near_it() {
         let b = Backoff { base: Duration::from_millis(100), cap: Duration::from_secs(30) };
-        let waits: Vec<_> = (1..40).map(|n| b.after(n, Seed(1), 9)).collect();
+        let waits: Vec<_> = (1..40).map(|n| b.delay_after(n, Seed(1), 9)).collect();
         assert!(waits[0] >= Duration::from_millis(75) && waits[0] <= Duration::from_millis(100));
         assert!(waits.windows(2).take(7).all(|w| w[0] < w[1]), "{waits:?}");
         assert!(waits[20..].iter().all(|w| *w > Duration::from_secs(22) && *w <= Duration::from_secs(30)));
@@ -51,11 +53,11 @@ mod tests {
     fn a_cap_that_is_a_promise_is_kept_by_every_seed() {
         let b = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) };
         for (seed, key) in (0..50).flat_map(|seed| (0..50).map(move |key| (Seed(seed), key))) {
-            let waits: Vec<_> = (1..30).map(|n| b.promised(n, seed, key)).collect();
+            let waits: Vec<_> = (1..30).map(|n| b.delay_with_exact_cap(n, seed, key)).collect();
             assert!(waits.is_sorted() && waits[0] >= Duration::from_millis(750), "{waits:?}");
             assert!(waits[6..].iter().all(|w| *w == Duration::from_mins(1)), "{waits:?}");
         }
-        let first = |seed| b.promised(5, Seed(seed), 9);
+        let first = |seed| b.delay_with_exact_cap(5, Seed(seed), 9);
         assert!((0..50).any(|seed| first(seed) != first(seed + 50)), "many do not come back together");
     }
 }

@@ -1,52 +1,53 @@
-//! Quiet first, but never longer than a cap.
+//! Debouncing: fires after a quiet period, but no later than a cap.
 
 use std::time::Duration;
 
-use crate::Moment;
+use crate::TimePoint;
 
-/// How long to wait for quiet, and how long at most.
+/// Quiet period and longest delay of a debounce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Debounce {
-    /// Fire once nothing happened for so long.
+pub struct DebounceConfig {
+    /// Fires once no touch has arrived for this long.
     pub quiet: Duration,
-    /// Fire at the latest so long after the first touch: a chatty child cannot starve its parent.
+    /// Longest delay after the first touch, so that a chatty child cannot starve its parent.
     pub cap: Duration,
 }
 
-/// What one key remembers between touches.
+/// Debounce state of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Touched<T> {
-    first: Option<T>,
-    fired: Option<T>,
-    led: Option<T>,
+pub struct DebounceState<T> {
+    first_touch: Option<T>,
+    fired_at: Option<T>,
+    cause_at: Option<T>,
 }
 
-impl<T> Default for Touched<T> {
+impl<T> Default for DebounceState<T> {
     fn default() -> Self {
-        Touched { first: None, fired: None, led: None }
+        DebounceState { first_touch: None, fired_at: None, cause_at: None }
     }
 }
 
-impl<T: Moment> Touched<T> {
-    /// It is touched at `now`: when it is to fire. The first touch after a long quiet fires at once.
-    pub fn touch(&mut self, now: T, debounce: Debounce) -> T {
-        if self.first.is_none() && self.fired.is_none_or(|fired| fired + debounce.cap <= now) {
-            self.first = Some(now);
+impl<T: TimePoint> DebounceState<T> {
+    /// Records a touch at `now` and returns the moment to fire at. The first touch after a quiet span of `cap` fires at
+    /// once.
+    pub fn record_touch(&mut self, now: T, debounce: DebounceConfig) -> T {
+        if self.first_touch.is_none() && self.fired_at.is_none_or(|fired| fired + debounce.cap <= now) {
+            self.first_touch = Some(now);
             return now;
         }
-        let first = *self.first.get_or_insert(now);
+        let first = *self.first_touch.get_or_insert(now);
         (now + debounce.quiet).min(first + debounce.cap)
     }
 
-    /// It fired at `now`.
-    pub fn fire(&mut self, now: T) {
-        self.led = self.led.or(self.first.take());
-        self.fired = Some(now);
+    /// Records that the key fired at `now`.
+    pub fn record_fire(&mut self, now: T) {
+        self.cause_at = self.cause_at.or(self.first_touch.take());
+        self.fired_at = Some(now);
     }
 
-    /// The first touch of all that led to it firing since this was last asked.
-    pub fn take_led(&mut self) -> Option<T> {
-        self.led.take()
+    /// Takes the earliest touch that led to a fire since the last call.
+    pub fn take_first_touch(&mut self) -> Option<T> {
+        self.cause_at.take()
     }
 }
 
@@ -55,19 +56,20 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    const D: Debounce = Debounce { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) };
+    const D: DebounceConfig =
+        DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) };
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "any moment will do as the origin")]
     fn a_chatty_key_fires_at_once_and_then_once_per_cap() {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
-        let (mut touched, mut due, mut fired) = (Touched::default(), None, vec![]);
+        let (mut touched, mut due, mut fired) = (DebounceState::default(), None, vec![]);
         for ms in (0..5_000).step_by(50) {
-            let when = touched.touch(at(ms), D);
+            let when = touched.record_touch(at(ms), D);
             due = Some(when);
             if due.is_some_and(|d| d <= at(ms)) {
-                touched.fire(at(ms));
+                touched.record_fire(at(ms));
                 fired.push(ms);
                 due = None;
             }
@@ -80,11 +82,11 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "any moment will do as the origin")]
     fn a_second_touch_soon_after_waits_for_quiet() {
         let start = Instant::now();
-        let mut touched = Touched::default();
-        assert_eq!(touched.touch(start, D), start);
-        touched.fire(start);
+        let mut touched = DebounceState::default();
+        assert_eq!(touched.record_touch(start, D), start);
+        touched.record_fire(start);
         let soon = start + Duration::from_millis(10);
-        assert_eq!(touched.touch(soon, D), soon + D.quiet);
+        assert_eq!(touched.record_touch(soon, D), soon + D.quiet);
     }
 
     #[test]
@@ -92,17 +94,17 @@ mod tests {
     fn the_first_touch_is_remembered_until_somebody_asks() {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
-        let mut touched = Touched::default();
-        touched.fire(at(0));
-        assert_eq!(touched.take_led(), None, "it fired by itself");
+        let mut touched = DebounceState::default();
+        touched.record_fire(at(0));
+        assert_eq!(touched.take_first_touch(), None, "it fired by itself");
         for ms in [10, 20] {
-            touched.touch(at(ms), D);
+            touched.record_touch(at(ms), D);
         }
-        touched.fire(at(120));
-        touched.touch(at(130), D);
-        touched.fire(at(230));
-        assert_eq!(touched.take_led(), Some(at(10)));
-        touched.fire(at(300));
-        assert_eq!(touched.take_led(), None);
+        touched.record_fire(at(120));
+        touched.record_touch(at(130), D);
+        touched.record_fire(at(230));
+        assert_eq!(touched.take_first_touch(), Some(at(10)));
+        touched.record_fire(at(300));
+        assert_eq!(touched.take_first_touch(), None);
     }
 }

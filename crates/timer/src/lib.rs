@@ -1,7 +1,7 @@
-//! When: deadlines, the resync of what is not ready, debounce with a cap, backoff, and a seeded spread.
+//! Timing: deadlines, the resync schedule of unready objects, debounce with a cap, backoff, and seeded jitter.
 //!
-//! Pure: a moment is whatever the caller says it is (any ordered type to which a span can be added), and the only
-//! randomness is a [`Seed`]. So a simulator can run hours in milliseconds, and a run can be replayed.
+//! Pure: a moment is any ordered type to which a duration can be added, chosen by the caller, and the only randomness
+//! is a [`Seed`]. A simulator can therefore run hours in milliseconds, and a run can be replayed.
 
 mod backoff;
 mod deadlines;
@@ -10,15 +10,15 @@ mod resync;
 mod seed;
 
 pub use backoff::Backoff;
-pub use deadlines::Deadlines;
-pub use debounce::{Debounce, Touched};
-pub use resync::Resync;
+pub use deadlines::DeadlineQueue;
+pub use debounce::{DebounceConfig, DebounceState};
+pub use resync::ResyncSchedule;
 pub use seed::Seed;
 
 use std::ops::Add;
 use std::time::Duration;
 
-/// A moment: ordered, and a span can be added to it. `std::time::Instant` is one, a count of milliseconds another.
-pub trait Moment: Copy + Ord + Add<Duration, Output = Self> {}
+/// A moment: ordered, and a duration can be added to it. `std::time::Instant` is one, a count of milliseconds another.
+pub trait TimePoint: Copy + Ord + Add<Duration, Output = Self> {}
 
-impl<T: Copy + Ord + Add<Duration, Output = T>> Moment for T {}
+impl<T: Copy + Ord + Add<Duration, Output = T>> TimePoint for T {}

@@ -1,76 +1,84 @@
-//! The periodic pass: who is to be read again live, and when.
+//! The resync schedule: unready keys are read live again once per period.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::{Deadlines, Moment, Seed};
+use crate::{DeadlineQueue, Seed, TimePoint};
 
-/// After so many passes that changed nothing, a key is read at the slow period only.
-const PATIENCE: u32 = 10;
+/// Number of resyncs without a change after which a key is resynced at the slow period only.
+const UNCHANGED_PASSES_BEFORE_SLOW: u32 = 10;
 
-/// The keys that are not ready, each due once per period, spread over it by the seed.
+/// Resync schedule of the keys that are not ready: each is due once per period, spread over it by the seed.
 ///
-/// **Invariant:** a key in here is not ready; what is ready costs nothing, not even a place in a queue.
+/// **Invariant:** every key in the schedule is not ready; a ready object costs nothing, not even a queue entry.
 #[derive(Clone, Debug)]
-pub struct Resync<K, T> {
-    every: Duration,
-    slow: Duration,
+pub struct ResyncSchedule<K, T> {
+    period: Duration,
+    slow_period: Duration,
     seed: Seed,
-    due: Deadlines<K, T>,
+    due: DeadlineQueue<K, T>,
     unchanged: BTreeMap<K, u32>,
 }
 
-impl<K: Copy + Ord + Into<u64>, T: Moment> Resync<K, T> {
-    /// A pass each `every`, and each `slow` for those that ten passes found unchanged. `every` of zero: no pass.
+impl<K: Copy + Ord + Into<u64>, T: TimePoint> ResyncSchedule<K, T> {
+    /// Creates a schedule with a resync every `every`, and every `slow` for keys that ten resyncs found unchanged. An
+    /// `every` of zero disables the resync.
     pub fn new(every: Duration, slow: Duration, seed: Seed) -> Self {
-        Resync { every, slow: slow.max(every), seed, due: Deadlines::default(), unchanged: BTreeMap::new() }
+        ResyncSchedule {
+            period: every,
+            slow_period: slow.max(every),
+            seed,
+            due: DeadlineQueue::default(),
+            unchanged: BTreeMap::new(),
+        }
     }
 
-    /// `key` is not ready. Its first pass comes within one period; enrolling again changes nothing.
-    pub fn enroll(&mut self, key: K, now: T) {
-        if !self.every.is_zero() && !self.unchanged.contains_key(&key) {
+    /// Enrolls `key` because it is not ready. Its first resync is due within one period; enrolling it again changes
+    /// nothing.
+    pub fn enroll_key(&mut self, key: K, now: T) {
+        if !self.period.is_zero() && !self.unchanged.contains_key(&key) {
             self.unchanged.insert(key, 0);
-            let spread = self.seed.below(self.every / 2, key.into());
-            self.due.arm(key, now + self.every / 2 + spread);
+            let spread = self.seed.duration_below(self.period / 2, key.into());
+            self.due.set_deadline(key, now + self.period / 2 + spread);
         }
     }
 
-    /// `key` is ready, or gone.
-    pub fn withdraw(&mut self, key: K) {
+    /// Removes `key` because it is ready or deleted.
+    pub fn withdraw_key(&mut self, key: K) {
         self.unchanged.remove(&key);
-        self.due.disarm(key);
+        self.due.clear_deadline(key);
     }
 
-    /// Something about `key` moved: patience starts anew.
-    pub fn moved(&mut self, key: K, now: T) {
+    /// Records a change of `key` and resets its count of unchanged resyncs.
+    pub fn record_change(&mut self, key: K, now: T) {
         if let Some(unchanged) = self.unchanged.get_mut(&key)
-            && std::mem::take(unchanged) >= PATIENCE
+            && std::mem::take(unchanged) >= UNCHANGED_PASSES_BEFORE_SLOW
         {
-            self.due.arm_by(key, now + self.every);
+            self.due.set_if_earlier(key, now + self.period);
         }
     }
 
-    /// One key that is due at `now`; its next pass is armed.
+    /// Takes one key that is due at `now` and schedules its next resync.
     pub fn take_due(&mut self, now: T) -> Option<K> {
         let key = self.due.take_due(now)?;
         let passes = self.unchanged.entry(key).or_insert(0);
         *passes = passes.saturating_add(1);
-        let period = if *passes >= PATIENCE { self.slow } else { self.every };
-        self.due.arm(key, now + period);
+        let period = if *passes >= UNCHANGED_PASSES_BEFORE_SLOW { self.slow_period } else { self.period };
+        self.due.set_deadline(key, now + period);
         Some(key)
     }
 
-    /// When the next one is due.
-    pub fn next(&self) -> Option<T> {
-        self.due.next()
+    /// Returns the moment at which the next key is due.
+    pub fn next_due(&self) -> Option<T> {
+        self.due.next_deadline()
     }
 
-    /// How many are enrolled.
+    /// Number of enrolled keys.
     pub fn len(&self) -> usize {
         self.unchanged.len()
     }
 
-    /// None is.
+    /// Returns `true` if no key is enrolled.
     pub fn is_empty(&self) -> bool {
         self.unchanged.is_empty()
     }
@@ -85,7 +93,7 @@ mod tests {
     const EVERY: Duration = Duration::from_secs(30);
     const SLOW: Duration = Duration::from_secs(600);
 
-    fn passes(resync: &mut Resync<u64, Instant>, start: Instant, seconds: u64) -> Vec<(u64, u64)> {
+    fn passes(resync: &mut ResyncSchedule<u64, Instant>, start: Instant, seconds: u64) -> Vec<(u64, u64)> {
         let mut out = vec![];
         for s in 0..seconds {
             while let Some(key) = resync.take_due(start + Duration::from_secs(s)) {
@@ -98,8 +106,8 @@ mod tests {
     #[test]
     fn each_key_is_due_once_per_period_and_first_within_one() {
         let start = Instant::now();
-        let mut resync = Resync::new(EVERY, SLOW, Seed(1));
-        (0..100).for_each(|key| resync.enroll(key, start));
+        let mut resync = ResyncSchedule::new(EVERY, SLOW, Seed(1));
+        (0..100).for_each(|key| resync.enroll_key(key, start));
         let seen = passes(&mut resync, start, 61);
         assert!((0..100).all(|key| (1..=2).contains(&seen.iter().filter(|(k, _)| *k == key).count())));
         assert!(seen.iter().all(|(_, s)| *s >= 15));
@@ -109,21 +117,21 @@ mod tests {
     #[test]
     fn what_is_ready_costs_nothing() {
         let start = Instant::now();
-        let mut resync = Resync::new(EVERY, SLOW, Seed(1));
-        resync.enroll(1_u64, start);
-        resync.withdraw(1);
-        assert!(resync.is_empty() && resync.next().is_none());
+        let mut resync = ResyncSchedule::new(EVERY, SLOW, Seed(1));
+        resync.enroll_key(1_u64, start);
+        resync.withdraw_key(1);
+        assert!(resync.is_empty() && resync.next_due().is_none());
     }
 
     #[test]
     fn ten_unchanged_passes_slow_it_down_until_something_moves() {
         let start = Instant::now();
-        let mut resync = Resync::new(EVERY, SLOW, Seed(1));
-        resync.enroll(1_u64, start);
+        let mut resync = ResyncSchedule::new(EVERY, SLOW, Seed(1));
+        resync.enroll_key(1_u64, start);
         let seen = passes(&mut resync, start, 1_800);
         assert_eq!(seen.len(), 12, "{seen:?}");
         let later = start + Duration::from_secs(1_800);
-        resync.moved(1, later);
-        assert!(resync.next().unwrap() <= later + EVERY);
+        resync.record_change(1, later);
+        assert!(resync.next_due().unwrap() <= later + EVERY);
     }
 }

@@ -1,4 +1,4 @@
-//! What it costs to decode one pod event and to judge it, beside what decoding into kube's `DynamicObject` costs.
+//! Cost of decoding and assessing one pod event, compared with decoding into kube's `DynamicObject`.
 //!
 //! Prints ratios of one run; figures of different machines do not compare.
 
@@ -6,14 +6,14 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use kube::api::DynamicObject;
-use readiness::{Kind, Level, Limits, assess};
+use readiness::{Level, RuleKind, StuckLimits, assess};
 use serde::de::IgnoredAny;
 use tokio::time::Instant;
-use watcher::wire::Child;
+use watcher::wire::ChildObject;
 
 /// A pod as the API server sends it in a watch, 7.8 kB, a third of it managedFields.
 const POD: &str = include_str!("pod.json");
-/// A custom resource whose verdict needs all of the generic rule.
+/// A custom resource whose verdict needs the whole generic rule.
 const CUSTOM: &str = r#"{"apiVersion":"example.com/v1","kind":"Database","metadata":{"name":"db","namespace":"shop",
 "uid":"0d1f7a52-3c64-4a6e-9a4e-5b6e1c1f0a77","generation":4,"creationTimestamp":"2026-08-14T09:12:33Z"},
 "spec":{"replicas":3,"version":"17.2","storage":{"size":"10Gi"}},"status":{"observedGeneration":4,"phase":"Running",
@@ -22,23 +22,23 @@ const CUSTOM: &str = r#"{"apiVersion":"example.com/v1","kind":"Database","metada
 {"type":"Degraded","status":"False","reason":"AsExpected","lastTransitionTime":"2026-08-14T09:12:41Z"}],
 "replicas":3,"readyReplicas":3,"endpoint":"db.shop.svc:5432"}}"#;
 
-/// Short enough to fit between two turns of others on the machine, and often enough that some do.
+/// Short enough to fit between two time slices of other processes, and repeated often enough that some do.
 const TURNS: u32 = 200;
 const ROUNDS: usize = 600;
 
 fn main() {
-    let limits = Limits::default();
+    let limits = StuckLimits::default();
     let event = POD.trim().as_bytes();
     let judged = |bytes: &[u8], kind| {
-        let child: Child = serde_json::from_slice(bytes).expect("valid JSON");
+        let child: ChildObject = serde_json::from_slice(bytes).expect("valid JSON");
         assess(kind, &child.facts, &limits)
     };
-    assert_eq!(judged(event, Kind::Pod).verdict.level, Level::Ready);
-    assert_eq!(judged(CUSTOM.as_bytes(), Kind::Other).verdict.level, Level::Ready);
+    assert_eq!(judged(event, RuleKind::Pod).verdict.level, Level::Ready);
+    assert_eq!(judged(CUSTOM.as_bytes(), RuleKind::Other).verdict.level, Level::Ready);
 
-    let pod: Child = serde_json::from_slice(event).expect("valid JSON");
-    let custom: Child = serde_json::from_str(CUSTOM).expect("valid JSON");
-    let both = time(|| judged(event, Kind::Pod));
+    let pod: ChildObject = serde_json::from_slice(event).expect("valid JSON");
+    let custom: ChildObject = serde_json::from_str(CUSTOM).expect("valid JSON");
+    let both = time(|| judged(event, RuleKind::Pod));
     let dynamic = time(|| serde_json::from_slice::<DynamicObject>(event).expect("valid JSON"));
     let value = time(|| serde_json::from_slice::<serde_json::Value>(event).expect("valid JSON"));
     let skipped = time(|| serde_json::from_slice::<IgnoredAny>(event).expect("valid JSON"));
@@ -46,14 +46,14 @@ fn main() {
     print("  serde_json::Value", event.len(), value, dynamic);
     print("  kube's DynamicObject", event.len(), dynamic, dynamic);
     print("  only find its end", event.len(), skipped, dynamic);
-    let custom_both = time(|| judged(CUSTOM.as_bytes(), Kind::Other));
+    let custom_both = time(|| judged(CUSTOM.as_bytes(), RuleKind::Other));
     let custom_dynamic = time(|| serde_json::from_str::<DynamicObject>(CUSTOM).expect("valid JSON"));
     print("decode and judge a custom resource", CUSTOM.len(), custom_both, custom_dynamic);
-    print("  judge the pod alone", 0, time(|| assess(Kind::Pod, &pod.facts, &limits)), dynamic);
+    print("  judge the pod alone", 0, time(|| assess(RuleKind::Pod, &pod.facts, &limits)), dynamic);
     print(
         "  judge the custom resource alone",
         0,
-        time(|| assess(Kind::Other, &custom.facts, &limits)),
+        time(|| assess(RuleKind::Other, &custom.facts, &limits)),
         dynamic,
     );
 }
@@ -65,7 +65,7 @@ fn print(what: &str, bytes: usize, took: Duration, dynamic: Duration) {
     println!("{what:36} {bytes:5} B {micros:7.2} µs   {ratio:6.1} x DynamicObject");
 }
 
-/// The best of a few rounds, per turn: what the machine does beside us makes a round only longer.
+/// Returns the best time per turn of a few rounds: other work of the machine only makes a round longer.
 fn time<T>(mut turn: impl FnMut() -> T) -> Duration {
     let round = |turn: &mut dyn FnMut() -> T| {
         let start = Instant::now();

@@ -1,4 +1,4 @@
-//! What `follow` costs per event beside kube's watcher alone, over the same bytes and decoded to the same fields.
+//! Cost of `follow` per event, compared with kube's watcher alone over the same bytes, decoded to the same fields.
 //!
 //! Prints ratios of one run; figures of different machines do not compare.
 
@@ -20,14 +20,14 @@ use kube::runtime::watcher as bare;
 use serde::{Deserialize, Deserializer};
 use tokio::time::Instant;
 use tower_service::Service;
-use watcher::wire::Child;
-use watcher::{ApiKind, Event, FollowOptions, follow};
+use watcher::wire::ChildObject;
+use watcher::{ApiKind, FollowEvent, FollowOptions, follow};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 const EVENTS: usize = 20_000;
 const ROUNDS: usize = 5;
-/// What a TLS record, and so one frame of a busy watch, holds at most.
+/// Largest content of a TLS record, and therefore of one frame of a busy watch.
 const CHUNK: usize = 16 * 1024;
 
 fn main() {
@@ -45,7 +45,8 @@ fn main() {
 
 #[expect(clippy::print_stdout, reason = "this is what it is for")]
 fn report(bytes: usize, [decode, alone, followed, dynamic]: [Duration; 4]) {
-    let each = |took: Duration| took.as_secs_f64() * 1e6 / EVENTS as f64;
+    let each =
+        |took: Duration| took.as_secs_f64() * 1e6 / f64::from(u32::try_from(EVENTS).expect("few events"));
     println!(
         "{bytes:5} B  decode alone {:5.2} µs  kube's watcher {:5.2} µs  follow {:5.2} µs  kube's watcher of DynamicObject {:6.2} µs",
         each(decode),
@@ -60,7 +61,7 @@ fn report(bytes: usize, [decode, alone, followed, dynamic]: [Duration; 4]) {
     );
 }
 
-/// A watch that says the same every time, from memory.
+/// A watch that delivers the same bytes every time, from memory.
 #[derive(Clone)]
 struct Stored {
     object: Bytes,
@@ -77,21 +78,21 @@ impl Stored {
         Stored { object: object.into(), chunks }
     }
 
-    /// Decoding alone; kube's watcher; `follow`; kube's watcher with what most people give it.
+    /// Measures decoding alone; kube's watcher; `follow`; kube's watcher with the type that most programs use.
     async fn round(&self) -> [Duration; 4] {
         let client = || kube::Client::new(self.clone(), "default");
         let kind = pods();
         let resource = resource(&kind);
         let decode = stream::iter(0..EVENTS).map(|_| {
-            serde_json::from_slice::<Child>(std::hint::black_box(&self.object))
+            serde_json::from_slice::<ChildObject>(std::hint::black_box(&self.object))
                 .map(std::hint::black_box)
                 .is_ok()
         });
         let alone: Api<Bare> = Api::all_with(client(), &resource);
         let alone =
             bare(alone, bare::Config::default()).map(|event| matches!(event, Ok(bare::Event::Apply(_))));
-        let followed = follow::<Child>(&client(), &kind, None, FollowOptions::new(timer::Seed(1)));
-        let followed = followed.map(|event| matches!(event, Event::Apply(_)));
+        let followed = follow::<ChildObject>(&client(), &kind, None, FollowOptions::new(timer::Seed(1)));
+        let followed = followed.map(|event| matches!(event, FollowEvent::Apply(_)));
         let dynamic: Api<DynamicObject> = Api::all_with(client(), &resource);
         let dynamic =
             bare(dynamic, bare::Config::default()).map(|event| matches!(event, Ok(bare::Event::Apply(_))));
@@ -123,16 +124,16 @@ impl Service<Request<Body>> for Stored {
     }
 }
 
-/// The least that kube's watcher can be given around our fields.
+/// The smallest object type that kube's watcher accepts around the same fields.
 #[derive(Clone, Debug)]
 struct Bare {
     meta: ObjectMeta,
-    _child: Child,
+    _child: ChildObject,
 }
 
 impl<'de> Deserialize<'de> for Bare {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let child = Child::deserialize(deserializer)?;
+        let child = ChildObject::deserialize(deserializer)?;
         let version = Some(child.meta.resource_version.to_string());
         Ok(Bare { meta: ObjectMeta { resource_version: version, ..ObjectMeta::default() }, _child: child })
     }
@@ -188,7 +189,7 @@ fn resource(kind: &ApiKind) -> ApiResource {
     }
 }
 
-/// A pod of about this many bytes, the shape of a real one: most of it is `spec` and `managedFields`.
+/// A pod of about this many bytes, in the shape of a real one: most of it is `spec` and `managedFields`.
 fn pod(bytes: usize) -> String {
     let head = r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-7d4b9c6f5-x2x9k","namespace":"shop","uid":"0f6f2d5e-63a5-4a2b-9c39-7b1f1d8a5f10","resourceVersion":"123456","generation":1,"creationTimestamp":"2026-01-01T00:00:00Z","labels":{"app":"web","pod-template-hash":"7d4b9c6f5"},"ownerReferences":[{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"web-7d4b9c6f5","uid":"5a1c","controller":true}]},"spec":{"containers":["#;
     let tail = r#"]},"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True","lastTransitionTime":"2026-01-01T00:00:05Z"}]}}"#;

@@ -1,17 +1,17 @@
-//! What a child, ready or not, and a parent cost in memory: the reflector's row and the engine's node, edges and tallies.
+//! Memory of a child, ready or not, and of a parent: the reflector's row and the engine's node, edges and tallies.
 //!
-//! Every byte that the allocator handed out and did not get back is counted, so figures of different machines agree.
+//! Counts every byte that the allocator handed out and did not get back, so figures of different machines agree.
 
 use std::alloc::System;
 use std::time::Duration;
 
-use aggregator::{Engine, Group, KindId, KindState, Policy, PolicyId, Quorum, Role};
+use aggregator::{ChildGroup, Engine, EnginePolicy, GroupRole, KindId, KindState, PolicyId, Quorum};
 use cap::Cap;
-use readiness::{Limits, Time};
-use timer::{Debounce, Seed};
-use watcher::plan::{After, ChildRule, Find, Interest, Lens, ParentRule};
+use readiness::{StuckLimits, Time};
+use timer::{DebounceConfig, Seed};
+use watcher::plan::{AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention, ParentRule};
 use watcher::reflector::Reflector;
-use watcher::{Feed, Parent};
+use watcher::{ParentObject, ReflectorObject};
 
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
@@ -20,8 +20,9 @@ const NOW: Time = Time(1_800_000_000_000);
 const PODS: KindId = KindId(1);
 const WIDGETS: KindId = KindId(2);
 const POLICY: PolicyId = PolicyId(0);
-const LIMITS: Limits = Limits { pending: Duration::from_mins(10), terminating: Duration::from_mins(10) };
-/// How many children one parent has.
+const LIMITS: StuckLimits =
+    StuckLimits { pending: Duration::from_mins(10), terminating: Duration::from_mins(10) };
+/// Number of children per parent.
 const FAMILY: usize = 20;
 
 fn main() {
@@ -37,28 +38,34 @@ fn main() {
     }
 }
 
-#[expect(clippy::print_stdout, reason = "this is what it is for")]
-fn print(what: &str, bytes: usize, budget: usize) {
-    println!("{what:44} {bytes:5} B   {:4.2} of {budget} B", bytes as f64 / budget as f64);
+fn number(bytes: usize) -> f64 {
+    f64::from(u32::try_from(bytes).unwrap_or(u32::MAX))
 }
 
-/// Bytes per child and per parent, and per child as the reflector's own account has it.
+#[expect(clippy::print_stdout, reason = "this is what it is for")]
+fn print(what: &str, bytes: usize, budget: usize) {
+    println!("{what:44} {bytes:5} B   {:4.2} of {budget} B", number(bytes) / number(budget));
+}
+
+/// Returns bytes per child and per parent, and per child by the reflector's own account.
 fn measure(children: usize, ready: &str, with_engine: bool) -> (usize, usize, usize) {
     let reflector = Reflector::new(|| ());
     let mut engine = with_engine.then(engine);
     let start = ALLOCATOR.allocated();
     let parents = children / FAMILY;
+    reflector.set_interest(parents_interest());
+    reflector.set_interest(children_interest());
     for number in 0..parents {
         feed(&reflector, &parents_interest(), &widget(number));
     }
     take_in(&reflector, engine.as_mut());
-    let (between, held) = (ALLOCATOR.allocated(), reflector.bytes());
+    let (between, held) = (ALLOCATOR.allocated(), reflector.held_bytes());
     for number in 0..children {
         feed(&reflector, &children_interest(), &pod(number, ready));
     }
     take_in(&reflector, engine.as_mut());
     let end = ALLOCATOR.allocated();
-    let estimated = (reflector.bytes() - held) / children;
+    let estimated = (reflector.held_bytes() - held) / children;
     ((end - between) / children, (between - start) / parents, estimated)
 }
 
@@ -71,8 +78,8 @@ fn take_in(reflector: &Reflector, engine: Option<&mut Engine>) {
         }
         for id in moved {
             if let Some(engine) = engine.as_deref_mut() {
-                reflector.date(id, NOW);
-                reflector.view(id, NOW, |view| engine.observe(NOW, id, view));
+                reflector.date_unready(id, NOW);
+                reflector.with_view(id, NOW, |view| engine.observe_object(NOW, id, view));
             }
         }
     }
@@ -83,50 +90,51 @@ fn take_in(reflector: &Reflector, engine: Option<&mut Engine>) {
 
 fn engine() -> Engine {
     let mut engine = Engine::new(Duration::from_secs(30), Duration::from_mins(10), Seed(1));
-    let group = Group { kind: PODS, role: Role::Critical, min: 1, max: None, quorum: Quorum::All };
-    let policy = Policy {
+    let group = ChildGroup { kind: PODS, role: GroupRole::Critical, min: 1, max: None, quorum: Quorum::All };
+    let policy = EnginePolicy {
         groups: vec![group],
         min: 0,
         kinds: vec![WIDGETS, PODS],
-        debounce: Debounce { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
+        debounce: DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
         settle: Duration::from_secs(5),
         hold: Duration::ZERO,
         pending: LIMITS.pending,
         deadline: None,
         shadow: false,
-        names: false,
+        expects_names: false,
+        acceptance: aggregator::Acceptance::Accepted,
     };
     engine.set_policy(NOW, POLICY, Some(policy));
-    engine.set_kind(NOW, PODS, KindState::Synced);
-    engine.set_kind(NOW, WIDGETS, KindState::Synced);
+    engine.set_kind_state(NOW, PODS, KindState::Synced);
+    engine.set_kind_state(NOW, WIDGETS, KindState::Synced);
     engine
 }
 
 fn feed(reflector: &Reflector, interest: &Interest, text: &str) {
-    let object: Parent = serde_json::from_str(text).expect("valid JSON");
-    let whole = (!interest.parent.is_empty()).then(|| object.text()).flatten();
-    reflector.apply(interest, object.child(), whole);
+    let object: ParentObject = serde_json::from_str(text).expect("valid JSON");
+    let whole = (!interest.parent.is_empty()).then(|| object.raw_text()).flatten();
+    reflector.apply_object(interest.id, object.as_child(), whole);
 }
 
 fn children_interest() -> Interest {
-    let find = Find::Owner { group: "example.com".into(), kind: "Widget".into() };
+    let find = FindChildrenBy::Owner { group: "example.com".into(), kind: "Widget".into() };
     Interest {
-        lenses: vec![Lens { limits: LIMITS, rule: None, remembers: false }],
+        assessment_rules: vec![AssessmentRule { limits: LIMITS, rule: None, remembers_outcome: false }],
         child: vec![ChildRule {
             policy: POLICY,
             group: 0,
-            lens: 0,
+            rule_index: 0,
             find,
             ignore: None,
-            after: After::Forget,
+            retention: OutcomeRetention::Forget,
         }],
-        ..Interest::of(PODS, "", "Pod")
+        ..Interest::for_kind(PODS, "", "Pod")
     }
 }
 
 fn parents_interest() -> Interest {
-    let rule = ParentRule::of(POLICY);
-    Interest { parent: vec![rule], ..Interest::of(WIDGETS, "example.com", "Widget") }
+    let rule = ParentRule::for_policy(POLICY);
+    Interest { parent: vec![rule], ..Interest::for_kind(WIDGETS, "example.com", "Widget") }
 }
 
 fn widget(number: usize) -> String {

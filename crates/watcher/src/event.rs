@@ -1,124 +1,127 @@
-//! What following a kind says.
+//! Events of following a kind.
 
 use std::fmt::Debug;
 
 use serde::de::DeserializeOwned;
 
-use crate::wire::Meta;
+use crate::wire::WireMeta;
 
-/// What can be followed: decoded straight from an object's JSON into the fields that somebody reads.
+/// An object that can be followed, decoded from JSON directly into the fields that are read.
 ///
-/// **Invariant:** decoding does not fail for a JSON object; what is not understood is absent. An object that cannot be
-/// decoded is reported and left out, and what is left out of a list counts as gone.
-pub trait Wire: DeserializeOwned + Clone + Debug + Send + Sync + 'static {
-    /// What identifies the object.
-    fn meta(&self) -> &Meta;
+/// **Invariant:** decoding does not fail for a JSON object; a value that is not understood is absent. An object that
+/// cannot be decoded is reported and left out, and an object left out of a list counts as deleted.
+pub trait WireObject: DeserializeOwned + Clone + Debug + Send + Sync + 'static {
+    /// Returns the identifying metadata.
+    fn meta(&self) -> &WireMeta;
 }
 
-/// One thing that following a kind has to say.
+/// One event of following a kind.
 ///
 /// **Invariant:** `InitDone` comes only after an `Init` and every object of one complete, consistent list. A list that
 /// breaks off is followed by another `Init`, never by `InitDone`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event<K> {
-    /// A list begins; until `InitDone` what was known before is neither confirmed nor gone.
+pub enum FollowEvent<K> {
+    /// A list begins; until `InitDone`, objects known before are neither confirmed nor deleted.
     Init,
     /// One object of the list.
     InitApply(K),
-    /// The list is complete: what was not in it is gone.
+    /// The list is complete: objects that were not in it are deleted.
     InitDone,
     /// An object was created or changed.
     Apply(K),
-    /// An object is gone; this is how it looked last.
+    /// An object was deleted; contains its last state.
     Delete(K),
-    /// The server answered: the heartbeat of a kind in which nothing happens.
+    /// The server has given a sign of life: the heartbeat of a kind in which nothing happens.
+    ///
+    /// **Invariant:** after [`FollowOptions::blind`](crate::FollowOptions::blind) without one, a list begins before
+    /// anything that a watch has to say.
     Alive,
-    /// Something is wrong; the stream goes on by itself.
-    Trouble(Trouble),
+    /// A failure; the stream recovers by itself.
+    Failure(FollowFailure),
 }
 
-/// Why a kind cannot be followed at the moment. Nothing is lost by it.
+/// A failure to follow a kind for the moment. No event is lost by it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
-    /// What it is, for metrics.
-    pub cause: Cause,
-    /// What it is, for people.
+pub struct FollowFailure {
+    /// Cause, for metrics.
+    pub cause: ApiFailureCause,
+    /// Detail, for people.
     pub detail: String,
 }
 
-/// What can go wrong while following a kind; closed, so that it can label a metric.
+/// Causes of a failure to follow a kind; a closed set, so that it can label a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Cause {
-    /// The server does not serve this kind (404): no definition, or not any more.
+pub enum ApiFailureCause {
+    /// The server does not serve this kind (404): the definition does not exist or was deleted.
     NotInstalled,
-    /// We may not list or watch it (403).
+    /// Listing or watching is forbidden (403).
     Forbidden,
-    /// The server does not know us (401).
+    /// The server rejects the credentials (401).
     Unauthorized,
-    /// Our place in the history is gone (410): it is listed anew.
+    /// The resourceVersion to resume from has expired (410): a relist follows.
     Gone,
-    /// The server asks us to come back later (429).
+    /// The server asks the client to retry later (429).
     Throttled,
-    /// Nothing came within the deadline although the connection stood.
+    /// No data arrived within the deadline although the connection stood.
     Stalled,
     /// The server failed (5xx).
     ServerError,
-    /// The server refused for any other reason (4xx).
+    /// The server refused the request for another reason (4xx).
     Refused,
-    /// No connection, or it broke.
+    /// The connection could not be made, or broke.
     Connection,
-    /// Something that came was not a readable object of this kind.
+    /// The data received is not a readable object of this kind.
     Undecodable,
-    /// A watch was opened and ended at once.
+    /// A watch was opened and ended immediately.
     EndedAtOnce,
 }
 
-impl Cause {
-    /// All of them, so that a metric can start each at 0.
-    pub const ALL: [Cause; 11] = [
-        Cause::NotInstalled,
-        Cause::Forbidden,
-        Cause::Unauthorized,
-        Cause::Gone,
-        Cause::Throttled,
-        Cause::Stalled,
-        Cause::ServerError,
-        Cause::Refused,
-        Cause::Connection,
-        Cause::Undecodable,
-        Cause::EndedAtOnce,
+impl ApiFailureCause {
+    /// All causes, so that a metric can start each at 0.
+    pub const ALL: [ApiFailureCause; 11] = [
+        ApiFailureCause::NotInstalled,
+        ApiFailureCause::Forbidden,
+        ApiFailureCause::Unauthorized,
+        ApiFailureCause::Gone,
+        ApiFailureCause::Throttled,
+        ApiFailureCause::Stalled,
+        ApiFailureCause::ServerError,
+        ApiFailureCause::Refused,
+        ApiFailureCause::Connection,
+        ApiFailureCause::Undecodable,
+        ApiFailureCause::EndedAtOnce,
     ];
 
-    /// Its name as a metric's label.
-    pub const fn label(self) -> &'static str {
+    /// Returns the label value for metrics.
+    pub const fn metric_label(self) -> &'static str {
         match self {
-            Cause::NotInstalled => "not_installed",
-            Cause::Forbidden => "forbidden",
-            Cause::Unauthorized => "unauthorized",
-            Cause::Gone => "gone",
-            Cause::Throttled => "throttled",
-            Cause::Stalled => "stalled",
-            Cause::ServerError => "server_error",
-            Cause::Refused => "refused",
-            Cause::Connection => "connection",
-            Cause::Undecodable => "undecodable",
-            Cause::EndedAtOnce => "ended_at_once",
+            ApiFailureCause::NotInstalled => "not_installed",
+            ApiFailureCause::Forbidden => "forbidden",
+            ApiFailureCause::Unauthorized => "unauthorized",
+            ApiFailureCause::Gone => "gone",
+            ApiFailureCause::Throttled => "throttled",
+            ApiFailureCause::Stalled => "stalled",
+            ApiFailureCause::ServerError => "server_error",
+            ApiFailureCause::Refused => "refused",
+            ApiFailureCause::Connection => "connection",
+            ApiFailureCause::Undecodable => "undecodable",
+            ApiFailureCause::EndedAtOnce => "ended_at_once",
         }
     }
 }
 
 #[cfg(feature = "kube")]
-impl Cause {
-    /// What an HTTP status of 400 or more means.
-    pub(crate) const fn of_status(code: u16) -> Cause {
+impl ApiFailureCause {
+    /// Maps an HTTP status of 400 or more to a cause.
+    pub(crate) const fn from_http_status(code: u16) -> ApiFailureCause {
         match code {
-            401 => Cause::Unauthorized,
-            403 => Cause::Forbidden,
-            404 => Cause::NotInstalled,
-            410 => Cause::Gone,
-            429 => Cause::Throttled,
-            500.. => Cause::ServerError,
-            _ => Cause::Refused,
+            401 => ApiFailureCause::Unauthorized,
+            403 => ApiFailureCause::Forbidden,
+            404 => ApiFailureCause::NotInstalled,
+            410 => ApiFailureCause::Gone,
+            429 => ApiFailureCause::Throttled,
+            500.. => ApiFailureCause::ServerError,
+            _ => ApiFailureCause::Refused,
         }
     }
 }

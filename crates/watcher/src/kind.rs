@@ -1,8 +1,8 @@
-//! What the API server calls a kind, and where it serves it.
+//! The names of a kind in the API, and the path that serves it.
 
 use std::fmt;
 
-/// One kind as the API server serves it, found by [`resolve`](crate::resolve).
+/// One kind as the API server serves it, resolved by [`resolve_kind`](crate::resolve_kind).
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ApiKind {
     /// API group; empty for the core group.
@@ -13,9 +13,9 @@ pub struct ApiKind {
     pub kind: String,
     /// Plural name in URLs, such as `statefulsets`.
     pub plural: String,
-    /// Whether its objects live in namespaces.
+    /// The objects are namespaced.
     pub namespaced: bool,
-    /// Whether it has a status subresource.
+    /// The kind has a status subresource.
     pub has_status: bool,
 }
 
@@ -25,8 +25,8 @@ impl ApiKind {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Where its objects are listed. A namespace is ignored for a cluster-scoped kind: there is none to ask for.
-    pub fn path(&self, namespace: Option<&str>) -> String {
+    /// Returns the path that lists the objects. A namespace is ignored for a cluster-scoped kind.
+    pub fn list_path(&self, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() { "/api/" } else { "/apis/" };
         let version = self.api_version();
         match namespace.filter(|_| self.namespaced) {
@@ -63,8 +63,8 @@ mod tests {
 
     #[test]
     fn paths_follow_group_and_scope() {
-        assert_eq!(kind("", "pods", true).path(Some("shop")), "/api/v1/namespaces/shop/pods");
-        assert_eq!(kind("apps", "deployments", true).path(None), "/apis/apps/v1/deployments");
-        assert_eq!(kind("", "nodes", false).path(Some("shop")), "/api/v1/nodes");
+        assert_eq!(kind("", "pods", true).list_path(Some("shop")), "/api/v1/namespaces/shop/pods");
+        assert_eq!(kind("apps", "deployments", true).list_path(None), "/apis/apps/v1/deployments");
+        assert_eq!(kind("", "nodes", false).list_path(Some("shop")), "/api/v1/nodes");
     }
 }

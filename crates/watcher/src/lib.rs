@@ -1,7 +1,11 @@
-//! I/O in: `follow` one kind, `look` again live, and the in-memory reflector; verdicts are assessed at the door.
+//! Input from the API server: `follow` one kind, live reads, and the in-memory reflector, which assesses each object on
+//! ingest.
 
+mod absence;
 #[cfg(feature = "kube")]
-mod dates;
+mod connection;
+#[cfg(feature = "kube")]
+mod date_header;
 #[cfg(feature = "kube")]
 mod discover;
 mod event;
@@ -11,28 +15,30 @@ mod follow;
 mod guard;
 mod kind;
 #[cfg(feature = "kube")]
-mod look;
+mod live_read;
 mod parent;
 pub mod plan;
 pub mod reflector;
 pub mod status;
 pub mod wire;
 
+pub use absence::proves_absence;
 #[cfg(feature = "kube")]
-pub use dates::{Timekeeper, timed_client};
+pub use connection::{ConnectionMonitor, client_without_retries, timed_client};
 #[cfg(feature = "kube")]
-pub use discover::resolve;
-pub use event::{Cause, Event, Trouble, Wire};
+pub use date_header::DateObserver;
+#[cfg(feature = "kube")]
+pub use discover::{Discovered, discover, resolve_kind};
+pub use event::{ApiFailureCause, FollowEvent, FollowFailure, WireObject};
 #[cfg(feature = "kube")]
 pub use follow::{FollowOptions, follow};
-#[cfg(feature = "kube")]
-pub use guard::client;
 pub use kind::ApiKind;
 #[cfg(feature = "kube")]
-pub use look::{
-    LookError, Page, look, look_all, look_head, look_heads, look_metadata, look_pages, look_some,
+pub use live_read::{
+    LivePage, LiveReadError, get_live, get_live_head, list_live, list_live_at_most, list_live_heads,
+    list_live_metadata, stream_live_pages,
 };
-pub use parent::{Feed, Parent};
-/// Where jitter comes from.
+pub use parent::{ParentObject, ReflectorObject};
+/// Seed of jitter.
 #[cfg(feature = "kube")]
 pub use timer::Seed;

@@ -1,32 +1,32 @@
-//! A parent on the wire: a child like any other, and its whole text.
+//! A parent as received: decoded like any child, with its whole JSON text.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::event::Wire;
-use crate::wire::{Child, Meta};
+use crate::event::WireObject;
+use crate::wire::{ChildObject, WireMeta};
 
 /// An object that may be a parent.
 #[derive(Clone, Debug)]
-pub struct Parent {
-    /// What any object is decoded to.
-    pub child: Child,
-    /// The object as it came.
+pub struct ParentObject {
+    /// Fields decoded from any object.
+    pub child: ChildObject,
+    /// The JSON text as received.
     pub text: Box<RawValue>,
 }
 
-impl Parent {
-    /// An object of which nobody reads more than a child has.
-    pub fn lean(child: Child) -> Parent {
-        Parent { child, text: RawValue::NULL.to_owned() }
+impl ParentObject {
+    /// Wraps an object of which no more is read than of a child.
+    pub fn without_text(child: ChildObject) -> ParentObject {
+        ParentObject { child, text: RawValue::NULL.to_owned() }
     }
 
-    /// The object with its type, which items of lists of built-in kinds lack.
-    pub fn typed(mut self, api_version: &str, kind: &str) -> Parent {
+    /// Adds `apiVersion` and `kind`, which items in lists of built-in kinds lack.
+    pub fn with_type_meta(mut self, api_version: &str, kind: &str) -> ParentObject {
         if self.child.meta.kind.is_empty() {
-            if let Cow::Owned(whole) = with_type(self.text.get(), &self.child, api_version, kind)
+            if let Cow::Owned(whole) = text_with_type(self.text.get(), &self.child, api_version, kind)
                 && let Ok(text) = RawValue::from_string(whole)
             {
                 self.text = text;
@@ -38,8 +38,14 @@ impl Parent {
     }
 }
 
-/// The text of an object with its type, which items of lists of built-in kinds lack and rules go by.
-pub(crate) fn with_type<'a>(text: &'a str, child: &Child, api_version: &str, kind: &str) -> Cow<'a, str> {
+/// Returns the text of an object with `apiVersion` and `kind`, which items in lists of built-in kinds lack and rules
+/// depend on.
+pub(crate) fn text_with_type<'a>(
+    text: &'a str,
+    child: &ChildObject,
+    api_version: &str,
+    kind: &str,
+) -> Cow<'a, str> {
     let inside = text.strip_prefix('{').filter(|_| child.meta.kind.is_empty());
     match inside {
         Some(inside) if inside.trim_start().starts_with('"') => {
@@ -49,51 +55,51 @@ pub(crate) fn with_type<'a>(text: &'a str, child: &Child, api_version: &str, kin
     }
 }
 
-impl<'de> Deserialize<'de> for Parent {
+impl<'de> Deserialize<'de> for ParentObject {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
         let child = serde_json::from_str(text.get()).map_err(serde::de::Error::custom)?;
-        Ok(Parent { child, text })
+        Ok(ParentObject { child, text })
     }
 }
 
-/// What can be fed to the reflector.
-pub trait Feed: Wire {
-    /// The fields that rules read.
-    fn child(&self) -> &Child;
+/// An object that the reflector can ingest.
+pub trait ReflectorObject: WireObject {
+    /// Returns the fields that rules read.
+    fn as_child(&self) -> &ChildObject;
 
-    /// The whole text, where the kind may be a parent.
-    fn text(&self) -> Option<&RawValue>;
+    /// Returns the whole JSON text, if the kind may be a parent.
+    fn raw_text(&self) -> Option<&RawValue>;
 }
 
-impl Wire for Child {
-    fn meta(&self) -> &Meta {
+impl WireObject for ChildObject {
+    fn meta(&self) -> &WireMeta {
         &self.meta
     }
 }
 
-impl Feed for Child {
-    fn child(&self) -> &Child {
+impl ReflectorObject for ChildObject {
+    fn as_child(&self) -> &ChildObject {
         self
     }
 
-    fn text(&self) -> Option<&RawValue> {
+    fn raw_text(&self) -> Option<&RawValue> {
         None
     }
 }
 
-impl Wire for Parent {
-    fn meta(&self) -> &Meta {
+impl WireObject for ParentObject {
+    fn meta(&self) -> &WireMeta {
         &self.child.meta
     }
 }
 
-impl Feed for Parent {
-    fn child(&self) -> &Child {
+impl ReflectorObject for ParentObject {
+    fn as_child(&self) -> &ChildObject {
         &self.child
     }
 
-    fn text(&self) -> Option<&RawValue> {
+    fn raw_text(&self) -> Option<&RawValue> {
         Some(&self.text)
     }
 }

@@ -1,49 +1,59 @@
-//! What rows speak of by labels and by names is known for as long as one of them does, and no longer.
+//! Interned selections live as long as a row refers to them, and no longer.
 
 #![allow(clippy::unwrap_used, reason = "what fails here is a failed test")]
 
-use aggregator::{KindId, PolicyId, SelectorId, Target};
-use readiness::{Limits, Time};
+use aggregator::{KindId, LinkTarget, PolicyId, SelectorId};
+use readiness::{StuckLimits, Time};
 use serde_json::{Value, json};
 use timer::Seed;
-use watcher::plan::{After, ChildRule, Find, Interest, LabelRule, Lens, ParentRule, Template};
+use watcher::plan::{
+    AssessmentRule, ChildRule, FindChildrenBy, Interest, LabelRule, OutcomeRetention, ParentRule,
+    ParentTemplate,
+};
 use watcher::reflector::Reflector;
-use watcher::{Feed, Parent};
+use watcher::{ParentObject, ReflectorObject};
 
 const SETS: KindId = KindId(1);
 const CLAIMS: KindId = KindId(2);
 const WIDGETS: KindId = KindId(3);
 const POLICY: PolicyId = PolicyId(7);
 
-fn child(group: u8, find: Find) -> ChildRule {
-    ChildRule { policy: POLICY, group, lens: 0, find, ignore: None, after: After::Forget }
+fn child(group: u8, find: FindChildrenBy) -> ChildRule {
+    ChildRule {
+        policy: POLICY,
+        group,
+        rule_index: 0,
+        find,
+        ignore: None,
+        retention: OutcomeRetention::Forget,
+    }
 }
 
-fn of_widgets() -> Find {
-    Find::Owner { group: "example.com".into(), kind: "Widget".into() }
+fn of_widgets() -> FindChildrenBy {
+    FindChildrenBy::Owner { group: "example.com".into(), kind: "Widget".into() }
 }
 
-fn lenses() -> Vec<Lens> {
-    vec![Lens { limits: Limits::default(), rule: None, remembers: false }]
+fn lenses() -> Vec<AssessmentRule> {
+    vec![AssessmentRule { limits: StuckLimits::default(), rule: None, remembers_outcome: false }]
 }
 
 fn sets() -> Interest {
     let (child, claims) = (vec![child(0, of_widgets())], vec![(POLICY, 1)]);
-    Interest { child, claims, lenses: lenses(), ..Interest::of(SETS, "apps", "StatefulSet") }
+    Interest { child, claims, assessment_rules: lenses(), ..Interest::for_kind(SETS, "apps", "StatefulSet") }
 }
 
 fn claims() -> Interest {
     let of = ("example.com".into(), "Widget".into());
-    let labelled = child(2, Find::Labels { keys: vec!["db".into()], of });
-    let child = vec![child(1, Find::Claims), labelled];
-    Interest { child, lenses: lenses(), ..Interest::of(CLAIMS, "", "PersistentVolumeClaim") }
+    let labelled = child(2, FindChildrenBy::Labels { keys: vec!["db".into()], of });
+    let child = vec![child(1, FindChildrenBy::Claims), labelled];
+    Interest { child, assessment_rules: lenses(), ..Interest::for_kind(CLAIMS, "", "PersistentVolumeClaim") }
 }
 
 fn widgets() -> Interest {
-    let values = vec![Template::parse("{parent.metadata.name}").unwrap()];
+    let values = vec![ParentTemplate::parse("{parent.metadata.name}").unwrap()];
     let labels = vec![LabelRule { group: 2, values, namespaces: vec![] }];
-    let rule = ParentRule { labels, ..ParentRule::of(POLICY) };
-    Interest { parent: vec![rule], ..Interest::of(WIDGETS, "example.com", "Widget") }
+    let rule = ParentRule { labels, ..ParentRule::for_policy(POLICY) };
+    Interest { parent: vec![rule], ..Interest::for_kind(WIDGETS, "example.com", "Widget") }
 }
 
 fn uid(class: u32, n: u64) -> String {
@@ -71,20 +81,23 @@ fn claim(n: u64, ordinal: u64, version: u64) -> Value {
 }
 
 fn apply(reflector: &Reflector, interest: &Interest, object: &Value) {
-    let object: Parent = serde_json::from_str(&object.to_string()).unwrap();
-    reflector.apply(interest, object.child(), object.text());
+    let object: ParentObject = serde_json::from_str(&object.to_string()).unwrap();
+    if reflector.interest(interest.id).is_none() {
+        reflector.set_interest(interest.clone());
+    }
+    reflector.apply_object(interest.id, object.as_child(), object.raw_text());
 }
 
-/// What a claim counts by, and what a set lends.
+/// The selector by which a claim counts, and the selectors that a StatefulSet lends.
 fn speaks_of(reflector: &Reflector, uid: &str) -> Vec<SelectorId> {
-    let Some(id) = reflector.find(uid) else { return Vec::new() };
-    reflector.view(id, Time(0), |view| {
+    let Some(id) = reflector.find_object(uid) else { return Vec::new() };
+    reflector.with_view(id, Time(0), |view| {
         let Some(view) = view else { return Vec::new() };
         let links = view.links.iter().filter_map(|link| match link.target() {
-            Target::Selector(id) => Some(id),
-            Target::Object(_) => None,
+            LinkTarget::Selector(id) => Some(id),
+            LinkTarget::Object(_) => None,
         });
-        links.chain(view.lends.iter().map(|(_, id)| *id)).collect()
+        links.chain(view.lent_selectors.iter().map(|(_, id)| *id)).collect()
     })
 }
 
@@ -95,17 +108,17 @@ fn what_nobody_speaks_of_any_more_is_forgotten() {
     let seed = Seed(7);
     let mut most = 0;
     for round in 1..2_000 {
-        let pick = |which: u64, below: u64| seed.number(3 * round + which) % below;
+        let pick = |which: u64, below: u64| seed.number_for(3 * round + which) % below;
         let (what, n, more) = (pick(0, 8), pick(1, 5), pick(2, 4));
         match what {
             0 => apply(&reflector, &widgets, &object(3, n, &format!("w-{n}"), round)),
-            1 => reflector.delete(&uid(3, n), round),
+            1 => reflector.delete_object(&uid(3, n), round),
             2 | 3 => apply(&reflector, &sets, &set(n, more, round)),
-            // Older than what is held.
+            // Older than the stored version.
             4 => apply(&reflector, &sets, &set(n, more, 1)),
-            5 => reflector.delete(&uid(1, n), round),
+            5 => reflector.delete_object(&uid(1, n), round),
             6 => apply(&reflector, &claims, &claim(n, more, round)),
-            _ => reflector.delete(&uid(2, 100 * n + more), round),
+            _ => reflector.delete_object(&uid(2, 100 * n + more), round),
         }
         for n in 0..5 {
             let lent = speaks_of(&reflector, &uid(1, n));
@@ -115,11 +128,11 @@ fn what_nobody_speaks_of_any_more_is_forgotten() {
                 assert!(meant, "round {round}: {counts_by:?} is not among {lent:?}");
             }
         }
-        most = most.max(reflector.selections());
+        most = most.max(reflector.count_selections());
     }
     assert!(most > 20, "{most}");
     for kind in [SETS, CLAIMS, WIDGETS] {
-        reflector.forget(kind);
+        reflector.forget_kind(kind);
     }
-    assert_eq!(reflector.selections(), 0);
+    assert_eq!(reflector.count_selections(), 0);
 }

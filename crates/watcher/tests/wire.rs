@@ -1,19 +1,20 @@
-//! Reading one object: whatever its fields hold, what can be understood is there and the rest is absent.
+//! Decoding of one object: whatever its fields contain, values that can be understood are present and the rest is
+//! absent.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use watcher::wire::Child;
+use watcher::wire::ChildObject;
 
-fn read(text: &str) -> Child {
+fn read(text: &str) -> ChildObject {
     serde_json::from_str(text).unwrap()
 }
 
 #[test]
 fn what_is_no_object_has_nothing() {
     for text in ["null", "true", "7", "-7", "7.5", "\"text\"", "[]", r#"[1, {"metadata": {"name": "n"}}]"#] {
-        assert_eq!(read(text), Child::default(), "{text}");
+        assert_eq!(read(text), ChildObject::default(), "{text}");
     }
 }
 
@@ -38,8 +39,8 @@ fn a_status_may_be_one_word() {
     for (text, word) in
         [(r#"{"status": "Running"}"#, "Running"), (r#"{"status": "\u0052unning"}"#, "Running")]
     {
-        let words = read(text).facts.status.words;
-        assert_eq!(words.iter().map(|w| &*w.word).collect::<Vec<_>>(), [word]);
+        let words = read(text).facts.status.state_fields;
+        assert_eq!(words.iter().map(|w| &*w.value).collect::<Vec<_>>(), [word]);
     }
 }
 
@@ -78,7 +79,7 @@ fn anything() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// The parts that nobody reads are passed over to their very end, whatever is in them.
+    /// Parts that are never read are skipped to their very end, whatever they contain.
     #[test]
     fn what_nobody_reads_changes_nothing(odd in anything()) {
         let object = |odd: Option<&Value>| {

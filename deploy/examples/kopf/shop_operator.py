@@ -10,8 +10,16 @@ import os
 import kopf
 import pykube
 
+import rollcall_kopf
+
 GROUP, VERSION = "shop.example.com", "v1"
 PAUSE = float(os.environ.get("SHOP_RETRY_SECONDS", "15"))
+
+
+@kopf.on.startup()
+def configure(settings, **_):
+    # A handler that fails for good leaves the same mark as one that succeeded: this keeps them apart.
+    rollcall_kopf.keep_outcomes(settings)
 
 
 @functools.cache

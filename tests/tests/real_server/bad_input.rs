@@ -27,16 +27,17 @@ async fn over(word: &str, group: Value) -> Result<Scene> {
 }
 
 #[tokio::test]
-async fn a_quorum_of_more_than_all_is_refused_by_name_and_its_neighbour_goes_on() -> Result<()> {
-    let scene = over("quorum-150", json!({})).await?;
+async fn a_rule_that_does_not_compile_is_refused_by_name_and_its_neighbour_goes_on() -> Result<()> {
+    let scene = over("odd-rule", json!({})).await?;
     scene.grant().await?;
     let mut child = scene.child("Deployment");
-    child["quorum"] = json!("150%");
+    child["ready"] = json!({ "cel": { "current": "frobnicate(1)" } });
     let spec = json!({ "children": [child], "condition": { "type": "Two" } });
     scene.policy("odd", "Database", spec).await?;
     let rollcall = scene.rollcall_at(scene.plane.url(), &[]).await?;
     rollcall.until_ready().await?;
-    let named = mentions("Accepted", "spec.children[0].quorum").and(mentions("Accepted", "150%"));
+    let named = mentions("Accepted", "spec.children[0].ready.cel.current");
+    let named = named.and(mentions("Accepted", "frobnicate"));
     scene.until_at(&policy_address(&scene, "odd")?, &says("Accepted", "False").and(named)).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;

@@ -18,18 +18,18 @@ pub(super) fn helm(args: &[&str]) -> Result<Output> {
 }
 
 /// What the chart renders with these options.
-fn rendered(options: &[&str]) -> Result<Vec<Value>> {
+pub(super) fn rendered(options: &[&str]) -> Result<Vec<Value>> {
     let output = helm(&[&["template", "r", "rollcall", "-n", HOME], options].concat())?;
     ensure!(output.status.success(), "{options:?}: {}", String::from_utf8_lossy(&output.stderr));
     let objects: Vec<Value> = serde_saphyr::from_multiple(&String::from_utf8_lossy(&output.stdout))?;
     Ok(objects.into_iter().filter(|object| !object.is_null()).collect())
 }
 
-fn of<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
+pub(super) fn of<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
     objects.iter().filter(|object| object["kind"] == kind).collect()
 }
 
-fn one<'a>(objects: &'a [Value], kind: &str) -> Result<&'a Value> {
+pub(super) fn one<'a>(objects: &'a [Value], kind: &str) -> Result<&'a Value> {
     let found = of(objects, kind);
     ensure!(found.len() == 1, "{} of kind {kind}", found.len());
     Ok(found[0])
@@ -79,6 +79,16 @@ async fn the_chart_is_clean_and_its_default_is_the_base() -> Result<()> {
     let built = Command::new(places::program("kubectl")?).arg("kustomize").arg(base).output()?;
     let base: Vec<Value> = serde_saphyr::from_multiple(&String::from_utf8_lossy(&built.stdout))?;
 
+    let [served, probed] = ["https", "probes"].map(Value::from);
+    let ports = |objects: &[Value]| -> Result<Value> {
+        Ok(one(objects, "NetworkPolicy")?["spec"]["ingress"][0]["ports"][0]["port"].clone())
+    };
+    assert_eq!((ports(&chart)?, ports(&base)?), (served.clone(), served));
+    let probe = |objects: &[Value]| -> Result<Value> {
+        let container = &one(objects, "Deployment")?["spec"]["template"]["spec"]["containers"][0];
+        Ok(container["livenessProbe"]["httpGet"]["port"].clone())
+    };
+    assert_eq!((probe(&chart)?, probe(&base)?), (probed.clone(), probed));
     // The same pod, but for what names the release.
     let pod = |objects: &[Value]| -> Result<Value> {
         let mut pod = one(objects, "Deployment")?["spec"]["template"]["spec"].clone();
@@ -127,7 +137,8 @@ children: [{ group: '', resources: [persistentvolumeclaims] }]
 readNamespaces: true
 ";
     let printed = acceptance::rollcall::rollcall(&["rbac", "-n", HOME, "-f", &file.to_string_lossy()])?;
-    let printed: Vec<Value> = serde_saphyr::from_multiple(&printed)?;
+    let own = acceptance::rollcall::rollcall(&["rbac", "-n", HOME])?;
+    let printed: Vec<Value> = serde_saphyr::from_multiple(&(own + &printed))?;
     let chart = rendered(&["-f", &values(text, "rights")?])?;
     let all = |objects: &[Value]| -> Vec<_> {
         ["ClusterRole", "Role"].iter().flat_map(|kind| of(objects, kind)).flat_map(rights).collect()

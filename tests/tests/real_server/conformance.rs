@@ -6,19 +6,19 @@ use acceptance::places;
 use acceptance::scene::Scene;
 use acceptance::wish::has;
 use anyhow::{Context, Result};
-use sandbox::conformance::{Endpoint, Outcome, cases, differences, run};
-use sandbox::{Options, Server};
+use sandbox::conformance::{CaseOutcome, ServerEndpoint, all_cases, find_differences, run_cases};
+use sandbox::{SandboxOptions, SandboxServer};
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_sandbox_answers_as_the_real_server_does() -> Result<()> {
     let plane = control_plane::shared().await?;
-    let sandbox = Server::start(Options::default()).await?;
-    let alike = Endpoint { url: sandbox.url(), ..Endpoint::default() };
-    let real = run(&endpoint(&plane)?, &cases()).await?;
-    let ours = run(&alike, &cases()).await?;
-    let failures = |server: &str, outcomes: &[Outcome]| -> Vec<String> {
-        let of = |outcome: &Outcome| {
+    let sandbox = SandboxServer::start(SandboxOptions::default()).await?;
+    let alike = ServerEndpoint { url: sandbox.url(), ..ServerEndpoint::default() };
+    let real = run_cases(&endpoint(&plane)?, &all_cases()).await?;
+    let ours = run_cases(&alike, &all_cases()).await?;
+    let failures = |server: &str, outcomes: &[CaseOutcome]| -> Vec<String> {
+        let of = |outcome: &CaseOutcome| {
             let told = |failure: &String| format!("{server}: {}: {failure}", outcome.name);
             outcome.failures.iter().map(told).collect::<Vec<_>>()
         };
@@ -26,8 +26,8 @@ async fn the_sandbox_answers_as_the_real_server_does() -> Result<()> {
     };
     let mut wrong = failures("real", &real);
     wrong.extend(failures("sandbox", &ours));
-    let differ = differences(&real, &ours);
-    wrong.extend(differ.iter().filter(|found| found.left_out().is_none()).map(ToString::to_string));
+    let differ = find_differences(&real, &ours);
+    wrong.extend(differ.iter().filter(|found| found.allowed_reason().is_none()).map(ToString::to_string));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     Ok(())
 }
@@ -54,7 +54,7 @@ spec:
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kubectl_works_with_the_sandbox() -> Result<()> {
-    let sandbox = Server::start(Options::default()).await?;
+    let sandbox = SandboxServer::start(SandboxOptions::default()).await?;
     let folder = places::run_folder()?.join("kubectl-and-sandbox");
     std::fs::create_dir_all(&folder)?;
     let file = folder.join("objects.yaml").display().to_string();
@@ -114,14 +114,14 @@ async fn a_neighbour_may_use_characters_that_json_may_escape() -> Result<()> {
 }
 
 /// The administrator's way to the server.
-fn endpoint(plane: &ControlPlane) -> Result<Endpoint> {
+fn endpoint(plane: &ControlPlane) -> Result<ServerEndpoint> {
     let config: serde_json::Value = serde_json::from_slice(&std::fs::read(plane.kubeconfig())?)?;
     let at = |pointer: &str| {
         let text = config.pointer(pointer).and_then(serde_json::Value::as_str);
         text.map(str::to_owned).with_context(|| format!("a kubeconfig without {pointer}"))
     };
     let ca = std::fs::read(at("/clusters/0/cluster/certificate-authority")?)?;
-    Ok(Endpoint {
+    Ok(ServerEndpoint {
         url: at("/clusters/0/cluster/server")?,
         token: Some(at("/users/0/user/token")?),
         ca: Some(ca),

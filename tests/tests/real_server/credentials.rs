@@ -56,12 +56,14 @@ async fn a_token_that_has_expired_or_is_nobodys_is_named_as_such() -> Result<()>
     let token = format!("{}.{}.{}", part(json!({ "alg": "ES256", "kid": "x" })), part(claims), "c2ln");
     scene.plane.kubeconfig_as(&file, &json!({ "token": token }))?;
     let said = refused(&file).await?;
-    let expected = "(401): the token of the kubeconfig expired at 2026-01-01T00:00:00Z; log in anew";
+    let expected = "(401): the token of the kubeconfig expired at 2026-01-01T00:00:00Z; log in again";
     assert!(said.contains(expected) && !said.contains(&token), "{said}");
     scene.plane.kubeconfig_as(&file, &json!({ "token": "of-nobody" }))?;
     let said = refused(&file).await?;
     assert!(
-        said.contains("does not accept these credentials (401): they are wrong or have expired; log in anew"),
+        said.contains(
+            "does not accept these credentials (401): they are wrong or have expired; log in again"
+        ),
         "{said}"
     );
     // A program that gives what the server does not take.
@@ -70,7 +72,7 @@ async fn a_token_that_has_expired_or_is_nobodys_is_named_as_such() -> Result<()>
     scene.plane.kubeconfig_as(&file, &plugin)?;
     let said = refused(&file).await?;
     assert!(
-        said.contains("(401): they are wrong or have expired; log in anew with echo, which gave them"),
+        said.contains("(401): they are wrong or have expired; log in again with echo, which provided them"),
         "{said}"
     );
     // Another cluster's authority: the server is not who it should be.

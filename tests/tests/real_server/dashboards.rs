@@ -28,8 +28,13 @@ fn recommended(target: &str) -> Result<Value> {
     let scrape = config["scrape_configs"][0].as_object_mut().context("no scrape configuration")?;
     ensure!(scrape.remove("kubernetes_sd_configs").is_some(), "it finds nothing in a cluster");
     ensure!(scrape.contains_key("relabel_configs"), "it labels nothing");
+    // On loopback it speaks HTTP, and asks nobody who they are.
+    for field in ["scheme", "tls_config", "authorization"] {
+        ensure!(scrape.remove(field).is_some(), "{field} is for the service in a cluster");
+    }
     let labels = json!({
         "__meta_kubernetes_service_name": "rollcall",
+        "__meta_kubernetes_endpoint_port_name": "https",
         "__meta_kubernetes_namespace": "of-the-pod",
         "__meta_kubernetes_pod_name": "of-the-pod",
     });
@@ -94,8 +99,8 @@ impl Prometheus {
 
     /// What a query gave in the last two minutes: every number of every series.
     async fn over_the_story(&self, query: &str) -> Result<Vec<f64>> {
-        let now: u64 = self.query("time()").await?.first().map_or(0, |(_, now)| *now as u64);
-        let span = format!("start={}&end={now}&step=0.25", now - 120);
+        let now = self.query("time()").await?.first().map_or(0.0, |(_, now)| now.floor());
+        let span = format!("start={}&end={now}&step=0.25", now - 120.0);
         let asked = format!("query_range?query={}&{span}", encoded(query));
         let data = self.get(&asked).await.with_context(|| query.to_owned())?;
         let points = list(&data["result"]).iter().flat_map(|series| list(&series["values"]));

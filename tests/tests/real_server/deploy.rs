@@ -9,7 +9,7 @@ use acceptance::kind::Address;
 use acceptance::objects::{deployment, owned_by};
 use acceptance::places;
 use acceptance::process::Process;
-use acceptance::rollcall::rollcall;
+use acceptance::rollcall::{get, rollcall};
 use acceptance::scene::{SCENE, Scene};
 use acceptance::wish::{says, there};
 use anyhow::{Context, Result};
@@ -43,12 +43,13 @@ async fn the_base_installs_and_its_service_account_is_enough() -> Result<()> {
     let token = scene.plane.token_of(HOME, "rollcall").await?;
     let kubeconfig = scene.folder.join("deployed.kubeconfig");
     scene.plane.kubeconfig_for(&kubeconfig, scene.plane.url(), &token, HOME)?;
-    let address = format!("127.0.0.1:{}", free_ports(1)?[0]);
+    let ports = free_ports(2)?;
     let mut args = arguments(&scene, &place).await?;
-    args.retain(|arg| !arg.starts_with("--listen"));
+    args.retain(|arg| !arg.starts_with("--listen") && !arg.starts_with("--probe-listen"));
     args.extend([
         format!("--kubeconfig={}", kubeconfig.display()),
-        format!("--listen={address}"),
+        format!("--listen=127.0.0.1:{}", ports[0]),
+        format!("--probe-listen=127.0.0.1:{}", ports[1]),
         format!("--policy-selector={SCENE}={}", scene.name),
     ]);
     let log = scene.folder.join("deployed.log");
@@ -57,6 +58,11 @@ async fn the_base_installs_and_its_service_account_is_enough() -> Result<()> {
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     let ready = scene.until("Database/db", says("Ready", "True")).await;
     ready.with_context(|| process.tail(40))?;
+    // The probes are asked without TLS, the rest with it.
+    let probes = format!("127.0.0.1:{}", ports[1]);
+    assert_eq!(get(&probes, "/livez", "").await?.code, 200);
+    assert_eq!(get(&probes, "/metrics", "").await?.code, 404);
+    assert!(get(&format!("127.0.0.1:{}", ports[0]), "/livez", "").await.is_err(), "it speaks without TLS");
     process.terminate()?;
     assert!(process.end(std::time::Duration::from_secs(20)).await?.success());
 

@@ -102,7 +102,7 @@ async fn what_would_hurt_is_found_with_evidence() -> Result<()> {
         ("crd", "warning", "shapelesses.", "atomic list"),
         ("size", "error", "large", "last-handled-configuration"),
         ("size", "warning", "heavy", "etcd"),
-        ("observed-generation", "warning", "odd", "no number"),
+        ("observed-generation", "warning", "odd", "not a number"),
         ("kopf", "warning", "Shapeless.", "status.kopf.progress"),
         ("condition-owner", "error", "taken", "belongs to"),
         ("argocd-version", "error", "argocd-server", "v3.1.2"),
@@ -150,8 +150,8 @@ async fn what_a_garbage_collector_or_argo_cd_would_delete_is_foretold() -> Resul
     let found: Vec<Value> = serde_json::from_slice(&output.stdout)?;
     assert_eq!(output.status.code(), Some(1));
     let expected: [Expected<'_>; 4] = [
-        ("owner-reference", "error", "across", "lives in namespace elsewhere"),
-        ("owner-reference", "error", "before", "created anew"),
+        ("owner-reference", "error", "across", "is in namespace elsewhere"),
+        ("owner-reference", "error", "before", "recreated with another UID"),
         ("owner-reference", "error", "dangling", "does not exist"),
         ("copied-label", "warning", "copy", "prunes it"),
     ];
@@ -257,7 +257,7 @@ async fn an_operator_in_kopf_before_1_44_is_told_from_a_current_one_by_what_it_l
     let (_, found) = findings(&scene, &policies, &[]).await?;
     let about_kopf: Vec<&Value> = found.iter().filter(|finding| finding["check"] == "kopf").collect();
     assert_eq!(about_kopf.len(), 2, "{about_kopf:#?}");
-    let hint: Expected<'_> = ("kopf", "info", "Pruned.", "is posted as Events");
+    let hint: Expected<'_> = ("kopf", "info", "Pruned.", "posts its log as Events");
     assert!(find(&found, &hint).is_some(), "{about_kopf:#?}");
     // At rest, with all handlers done.
     let aged: Expected<'_> = ("kopf", "warning", "Aged.", "only Kopf before 1.44 writes it (last at 2");

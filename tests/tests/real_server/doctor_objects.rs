@@ -60,7 +60,7 @@ async fn of_secrets_config_maps_and_services_the_metadata_is_looked_at() -> Resu
     let other = [scene.policy_manifest("other", "Other", json!({}))];
     let (_, found) = findings(&scene, &other, &[]).await?;
     let large: Expected<'_> = ("size", "warning", "ConfigMap", "notes alone has 200 KiB");
-    assert!(find(&found, &large).is_some_and(|f| f["fix"] == "whoever writes it has to write less"));
+    assert!(find(&found, &large).is_some_and(|f| f["fix"] == "change its writer to store less in it"));
     let name = scene.name.as_str();
     for kind in ["ConfigMap", "Secret", "Service"] {
         let object = format!("{kind} {name}/copied");
@@ -153,7 +153,7 @@ async fn what_operators_leave_in_an_object_is_found() -> Result<()> {
     let (_, found) = findings(&scene, &policies, &[]).await?;
     let expected: [Expected<'_>; 5] = [
         ("observed-generation", "error", "/stale", "not changed since 2026-01-01T00:00:00Z"),
-        ("owner-reference", "warning", "/twice", "named more than once"),
+        ("owner-reference", "warning", "/twice", "several ownerReferences"),
         ("kopf", "warning", "/both", "(kopf.zalando.org, team.example.com)"),
         ("kopf", "info", "finalizer kopf.zalando.org/KopfFinalizerMarker", "several API groups (core, "),
         (

@@ -183,7 +183,7 @@ async fn without_the_right_it_is_said_once_and_all_else_goes_on() -> Result<()> 
         scene.until(&place, says("Ready", status)).await?;
     }
     running.until_metric("rollcall_events_total", &["outcome=\"forbidden\""], |n| n >= 2.0).await?;
-    assert_eq!(running.output().matches("not permitted to send Events").count(), 1);
+    assert_eq!(running.output().matches("not permitted to create Events").count(), 1);
     assert!(about(&scene, &scene.name, &site).await?.is_empty());
     Ok(())
 }

@@ -79,10 +79,7 @@ async fn a_quota_that_is_used_up_is_named() -> Result<()> {
     let (_, told) = explained(&scene).await?;
     let cause = &told["causes"][0];
     assert!(cause["owns"].to_string().contains("exceeded quota: small"), "{told:#}");
-    assert!(
-        cause["changes"].to_string().contains("its pods being created: what refuses them is a quota"),
-        "{told:#}"
-    );
+    assert!(cause["changes"].to_string().contains("its pods must be created: check for a quota"), "{told:#}");
     assert!(cause["tries"].to_string().contains("describe resourcequota"), "{told:#}");
     Ok(())
 }
@@ -209,10 +206,10 @@ async fn a_crash_loop_and_an_image_that_cannot_be_pulled_are_explained_by_their_
         &[
             "container main waits: CrashLoopBackOff",
             "before that it ended with code 1 (Error)",
-            &format!("changes   container main of Pod {web} staying up"),
+            &format!("changes   container main of Pod {web} must keep running"),
             &format!("try       kubectl -n {} logs pod/{web} -c main --previous", scene.name),
             "container main waits: ImagePullBackOff: Back-off pulling image \"example.com/shop:2\"",
-            "changes   an image for container main that can be pulled",
+            "changes   correct the image of container main",
             &format!("try       kubectl -n {} describe pod {shop}", scene.name),
         ],
     );
@@ -238,7 +235,7 @@ async fn a_claim_that_waits_is_explained_by_itself_and_by_the_pod_that_wants_it(
         &told,
         &["not scheduled: 0/", "PersistentVolumeClaim data: not bound (Pending), storage class fast"],
     );
-    tells(&told, &["changes   a node that takes the pod", "or its claims being bound"]);
+    tells(&told, &["changes   provide a node with free capacity", "or bind the pod's claims"]);
     tells(&told, &events);
     Ok(())
 }
@@ -258,8 +255,8 @@ async fn a_child_that_says_nothing_and_a_condition_that_belongs_to_another_are_e
             "1. Part",
             "Unknown  NoSignal",
             "rule      the conventions of custom resources",
-            "branch    no condition or field says anything",
-            "or a rule for it in the policy (children[].ready)",
+            "branch    no condition or field reports readiness",
+            "or add a rule for it to the policy (children[].ready)",
         ],
     );
     assert!(!told.contains("written"), "nobody else has its condition: {told}");

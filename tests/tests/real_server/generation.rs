@@ -1,11 +1,14 @@
 //! The dangerous moment: the parent's spec is new, its children still look ready for the old one.
 
+use acceptance::caller::code_of;
 use acceptance::crd::Crd;
+use acceptance::kind::Address;
 use acceptance::objects::{condition, deployment, owned_by, playing};
 use acceptance::recorder::Recorder;
 use acceptance::scene::Scene;
-use acceptance::wish::{because, current, mentions, says};
-use anyhow::Result;
+use acceptance::wish::{Wish, because, current, mentions, says};
+use anyhow::{Context, Result};
+use http::Method;
 use serde_json::{Value, json};
 
 /// A scene with a policy over Deployments, `more` added to its spec.
@@ -157,5 +160,153 @@ async fn a_generation_that_its_operator_does_not_handle_in_time_is_stalled() -> 
     scene.change_status("Database/db", json!({ "observedGeneration": 2 })).await?;
     let now = scene.until("Database/db", says("Ready", "True")).await?;
     assert!(condition(&now, "Stalled").is_none(), "{}", now["status"]);
+    Ok(())
+}
+
+/// How an operator writes its status: a merge patch of what it keeps, all of it, or an apply of what it keeps.
+#[derive(Clone, Copy, Debug)]
+enum StatusWrite {
+    Merge,
+    Put,
+    Apply,
+}
+
+/// The operator says that it has handled this generation.
+async fn observe(scene: &Scene, by: StatusWrite, generation: i64) -> Result<()> {
+    match by {
+        StatusWrite::Merge => {
+            scene.change_status("Database/db", json!({ "observedGeneration": generation })).await?;
+        }
+        StatusWrite::Put => loop {
+            let mut db = scene.get("Database/db").await?;
+            db["status"]["observedGeneration"] = json!(generation);
+            match scene.admin.put_status(&db).await {
+                Err(error) if code_of(&error) == Some(409) => {}
+                other => return other.map(|_| ()),
+            }
+        },
+        StatusWrite::Apply => {
+            let db = scene.address("Database/db")?;
+            let path = format!("{}/status?fieldManager=operator&force=true", db.path());
+            let body = json!({ "apiVersion": format!("{}/v1", scene.group), "kind": "Database",
+                "metadata": { "name": "db" }, "status": { "observedGeneration": generation } });
+            let apply = "application/apply-patch+yaml";
+            scene.admin.send(Method::PATCH, &path, apply, body.to_string().into_bytes()).await?;
+        }
+    }
+    Ok(())
+}
+
+fn observed(generation: i64) -> Wish {
+    Wish::new("status.observedGeneration", move |db| db["status"]["observedGeneration"] == generation)
+}
+
+/// Ten times the settling span, made of real events that are no new spec of a child.
+async fn nothing_is_done(scene: &Scene) -> Result<()> {
+    for round in 0..30 {
+        let label = json!({ "metadata": { "labels": { "round": format!("{round}") } } });
+        scene.change("Deployment/web", label).await?;
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    Ok(())
+}
+
+/// The server drops a write of what stands there already, and with it the trace of its writer: an operator that handled the
+/// first generation later than we supplied the field for those who read by kstatus looks like one that never writes it.
+async fn an_operator_behind_our_own_word_is_awaited(by: StatusWrite) -> Result<()> {
+    let scene = Scene::set("behind").await?;
+    scene.crd_with_defaults(&Crd::new("Database")).await?;
+    let spec = json!({ "children": [scene.child("Deployment")], "settle": "300ms" });
+    scene.policy("db", "Database", spec).await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    scene.until("Database/db", says("Ready", "True").and(observed(1))).await?;
+    observe(&scene, by, 1).await?;
+
+    // It is as slow with the next one.
+    scene.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
+    let waits = because("Ready", "ChildrenPending").and(current("Ready")).and(observed(1));
+    scene.until("Database/db", waits).await?;
+    nothing_is_done(&scene).await?;
+    scene.until("Database/db", because("Ready", "ChildrenPending").and(observed(1))).await?;
+    scene.change("Deployment/web", json!({ "spec": { "replicas": 2 } })).await?;
+    observe(&scene, by, 2).await?;
+    scene.until("Database/db", says("Ready", "True").and(current("Ready"))).await?;
+
+    // From now on it is known to keep the field: nothing but its word counts, here and on every other parent of the kind.
+    scene.change("Database/db", json!({ "spec": { "size": 3 } })).await?;
+    scene.until("Database/db", because("Ready", "ChildrenPending").and(current("Ready"))).await?;
+    scene.change("Deployment/web", json!({ "spec": { "replicas": 3 } })).await?;
+    let other = scene.create(scene.custom("Database", "other")).await?;
+    scene.create(owned_by(&other, deployment("shop", 1))).await?;
+    nothing_is_done(&scene).await?;
+    scene.until("Database/db", because("Ready", "ChildrenPending").and(observed(2))).await?;
+    scene.until("Database/other", because("Ready", "ChildrenPending").and(observed(0))).await?;
+    observe(&scene, by, 3).await?;
+    scene.until("Database/db", says("Ready", "True").and(current("Ready"))).await?;
+
+    let (recording, parent) = (recorder.stop().await?, scene.address("Database/db")?);
+    eprintln!("{}", recording.transcript(&parent, "Ready"));
+    recording.no_false_ready(&parent, "Ready", &[("Deployment", 1)])?;
+    let replicas = |state: &Value| state["spec"]["replicas"].as_i64();
+    let mut web = None;
+    for state in recording.entries().iter().filter_map(|entry| entry.state.as_ref()) {
+        if state["kind"] == "Deployment" && state["metadata"]["name"] == "web" {
+            web = replicas(state);
+        }
+        let ready = condition(state, "Ready").filter(|c| c["status"] == "True").cloned();
+        if let Some(ready) = ready.filter(|_| state["metadata"]["name"] == "db") {
+            let of = ready["observedGeneration"].as_i64().context("no generation")?;
+            assert!(web >= Some(of), "True about generation {of} while the Deployment has {web:?} replicas");
+        }
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn an_operator_that_patches_its_status_is_awaited_behind_our_own_word() -> Result<()> {
+    an_operator_behind_our_own_word_is_awaited(StatusWrite::Merge).await
+}
+
+#[tokio::test]
+async fn an_operator_that_replaces_its_status_is_awaited_behind_our_own_word() -> Result<()> {
+    an_operator_behind_our_own_word_is_awaited(StatusWrite::Put).await
+}
+
+#[tokio::test]
+async fn an_operator_that_applies_its_status_is_awaited_behind_our_own_word() -> Result<()> {
+    an_operator_behind_our_own_word_is_awaited(StatusWrite::Apply).await
+}
+
+/// An operator that writes a status may keep the field in it: it is left to it, unless the policy says otherwise.
+#[tokio::test]
+async fn the_field_is_left_to_whoever_writes_the_status_unless_a_policy_says_otherwise() -> Result<()> {
+    let scene = Scene::set("writers").await?;
+    scene.crd_with_defaults(&Crd::new("Database")).await?;
+    let spec = json!({ "children": [scene.child("Deployment")], "settle": "300ms" });
+    let policy = scene.policy("db", "Database", spec).await?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    scene.until("Database/db", says("Ready", "True").and(observed(1))).await?;
+    // It says something about the generation, and what it says of the field changes nothing.
+    scene.change_status("Database/db", json!({ "phase": "Done", "observedGeneration": 1 })).await?;
+    scene.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
+    scene.until("Database/db", because("Ready", "ChildrenPending").and(current("Ready"))).await?;
+    scene.change("Deployment/web", json!({ "spec": { "replicas": 2 } })).await?;
+    nothing_is_done(&scene).await?;
+    scene.until("Database/db", because("Ready", "ChildrenPending").and(observed(1))).await?;
+    // One that writes its status first is left alone from the start.
+    let other = scene.create(scene.custom("Database", "other")).await?;
+    scene.change_status("Database/other", json!({ "phase": "Busy" })).await?;
+    scene.create(owned_by(&other, deployment("shop", 1))).await?;
+    scene.until("Database/other", says("Ready", "True").and(observed(0))).await?;
+
+    let address = Address::of(&policy)?;
+    scene.admin.merge(&address, "", &json!({ "spec": { "observedGeneration": "write" } })).await?;
+    scene.until("Database/db", says("Ready", "True").and(current("Ready")).and(observed(2))).await?;
+    scene.until("Database/other", says("Ready", "True").and(observed(1))).await?;
     Ok(())
 }

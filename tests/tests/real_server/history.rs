@@ -220,7 +220,9 @@ async fn a_store_that_is_killed_in_the_middle_loses_no_transition_and_has_none_t
     let dropped = running.metric("rollcall_transitions_dropped_total", &["by=\"history\""]).await?;
     assert_eq!(dropped.to_string(), "0");
     // An outage is one line, and its end another, however often it was tried.
-    for words in ["the history does not take transitions", "the history takes transitions again"] {
+    for words in
+        ["failed to write transitions to the history store", "history store accepts transitions again"]
+    {
         assert_eq!(running.output().matches(words).count(), 1, "{words}");
     }
     assert!(!running.output().contains("object_store"), "its client says each attempt");
@@ -321,7 +323,11 @@ async fn azures_own_emulator_keeps_it_and_gives_it_back() -> Result<()> {
     let lines = kept(&scene, &azure.url, environment)?;
     is_whole(&lines)?;
     assert_eq!(reasons(&lines, "ChildrenProgressing"), 6);
-    assert!(!running.output().contains("the history does not take"), "{}", running.output());
+    assert!(
+        !running.output().contains("failed to write transitions to the history store"),
+        "{}",
+        running.output()
+    );
     Ok(())
 }
 
@@ -340,12 +346,12 @@ async fn a_store_that_refuses_is_named_and_nothing_else_waits_for_it() -> Result
     running.until_ready().await?;
     flip(&scene, 2).await?;
     running.until_metric("rollcall_history_batches_total", &["outcome=\"refused\""], |n| n >= 1.0).await?;
-    running.until_printed("the history does not take transitions").await?;
+    running.until_printed("failed to write transitions to the history store").await?;
     flip(&scene, 2).await?;
     // Whoever asks how it is learns of it, and the answer is still yes.
     let health = running.http("/readyz").await?;
     assert!(health.code == 200 && health.body.contains("\nhistory: refused since 20"), "{}", health.body);
-    assert_eq!(running.output().matches("the history does not take transitions").count(), 1);
+    assert_eq!(running.output().matches("failed to write transitions to the history store").count(), 1);
     assert!(store.keys()?.is_empty());
     let (code, _, said) = history(&scene, &["--from", &url], &environment)?;
     assert!(code == Some(2) && said.contains("failed to list the history"), "{said}");

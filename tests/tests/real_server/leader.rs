@@ -121,7 +121,7 @@ async fn a_leader_that_slept_through_the_loss_of_its_lease_writes_nothing_when_i
     let before = version_of(&scene.get("Database/db").await?);
     sleeper.resume()?;
     sleeper.until_metric("rollcall_leader", &[], |leads| leads < 0.5).await?;
-    sleeper.until_printed("it does not lead any more").await?;
+    sleeper.until_printed("lost leadership").await?;
     // It has taken in everything by the time it has seen a change that comes after its waking, and so has the leader.
     let db = scene.create(scene.custom("Database", "later")).await?;
     scene.create(owned_by(&db, deployment("later", 1))).await?;
@@ -159,9 +159,9 @@ async fn a_leader_that_cannot_renew_stops_before_another_begins() -> Result<()> 
     // Both print into one log.
     let log = standby.output().split_off(printed);
     let place = |words: &str| log.find(words).with_context(|| format!("no {words:?} in\n{log}"));
-    ensure!(place("it does not lead any more")? < place("\"leads\"")?, "two led at once\n{log}");
+    ensure!(place("lost leadership")? < place("\"became leader\"")?, "two led at once\n{log}");
     gate.set(Rule::Pass);
-    cut_off.until_printed("\"stands by\"").await?;
+    cut_off.until_printed("\"standing by\"").await?;
     assert!(cut_off.metric("rollcall_leader", &[]).await? < 0.5);
     Ok(())
 }

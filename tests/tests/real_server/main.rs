@@ -1,5 +1,6 @@
 //! The built binary against a real control plane. One program, so that all tests share one control plane.
 
+mod admission;
 mod bad_input;
 mod cascade;
 mod chart;
@@ -15,6 +16,7 @@ mod doctor_rights;
 mod events;
 mod explain;
 mod extremes;
+mod front;
 mod generation;
 mod grafana;
 mod guides;
@@ -22,6 +24,7 @@ mod helm;
 mod history;
 mod identity;
 mod kopf;
+mod kopf_failed;
 mod kopf_finalizers;
 mod kopf_first;
 mod kopf_writers;
@@ -43,6 +46,7 @@ mod readers;
 mod readme;
 mod releases;
 mod restart;
+mod rights;
 mod rollout;
 mod rules;
 mod sentences;

@@ -204,7 +204,7 @@ async fn what_ended_while_it_was_away_is_told_by_its_events_or_not_known() -> Re
     scene.until("Database/well", says("Ready", "True")).await?;
     scene.until("Database/ill", because("Ready", "ChildrenFailed")).await?;
     let unseen = says("Ready", "Unknown")
-        .and(mentions("Ready", "job-dark unknown (gone, and nobody saw how it ended)"));
+        .and(mentions("Ready", "job-dark unknown (gone, and its outcome was not observed)"));
     scene.until("Database/dark", unseen).await?;
     scene.until_at(&record(&scene, &parents[2])?, &records("job-dark", "Unseen")).await?;
     // Who knows may say so.

@@ -167,7 +167,7 @@ fn end(parent: &Value) -> Option<&'static str> {
     match (ready["status"].as_str()?, ready["reason"].as_str()?) {
         ("True", _) => Some("Complete"),
         (_, "ChildrenFailed") => Some("Failed"),
-        (_, "ChildrenUnknown") if says("nobody saw how it ended") => Some("Unseen"),
+        (_, "ChildrenUnknown") if says("its outcome was not observed") => Some("Unseen"),
         _ => None,
     }
 }

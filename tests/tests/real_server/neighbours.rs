@@ -5,6 +5,7 @@ use acceptance::crd::Crd;
 use acceptance::kind::Address;
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::recorder::Recorder;
+use acceptance::rollcall::rollcall;
 use acceptance::scene::{PATIENCE, Scene};
 use acceptance::wish::{Wish, because, has, mentions, says};
 use anyhow::{Context, Result, bail};
@@ -107,6 +108,64 @@ async fn written_by_operator(scene: &Scene, place: &str) -> Result<()> {
     let path = format!("{}/status?fieldManager=database-operator", address.path());
     let body = serde_json::to_vec(&patch)?;
     scene.admin.send(Method::PATCH, &path, "application/merge-patch+json", body).await?;
+    Ok(())
+}
+
+/// A condition of an operator's own in a word that Rollcall uses too, put beside whatever stands there.
+async fn report_backup(scene: &Scene, place: &str) -> Result<()> {
+    let address = scene.address(place)?;
+    loop {
+        let now = scene.get(place).await?;
+        let mut list = now["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        list.push(json!({
+            "type": "BackupFailed", "status": "True", "reason": "DeadlineExceeded", "message": "it took too long",
+            "lastTransitionTime": "2026-01-01T00:00:00Z",
+        }));
+        let version = &now["metadata"]["resourceVersion"];
+        let patch = json!({ "metadata": { "resourceVersion": version }, "status": { "conditions": list } });
+        let path = format!("{}/status?fieldManager=db-operator", address.path());
+        let body = serde_json::to_vec(&patch)?;
+        match scene.admin.send(Method::PATCH, &path, "application/merge-patch+json", body).await {
+            Err(error) if code_of(&error) == Some(409) => {}
+            put => return put.map(drop),
+        }
+    }
+}
+
+/// `BackupFailed` as its operator wrote it, and so many entries in all.
+fn backup_beside(others: usize) -> Wish {
+    Wish::new("BackupFailed as it was written, and nothing twice", move |db: &Value| {
+        let whole = condition(db, "BackupFailed").is_some_and(|entry| entry["message"] == "it took too long");
+        whole && db["status"]["conditions"].as_array().map(Vec::len) == Some(others + 1)
+    })
+}
+
+#[tokio::test]
+async fn a_condition_of_an_operator_in_a_word_of_ours_outlives_a_run_its_policy_and_a_release() -> Result<()>
+{
+    let scene = Scene::set("backup").await?;
+    scene.crd(&Crd::new("Database").atomic()).await?;
+    let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
+    let policy = scene.policy("db", "Database", spec.clone()).await?;
+    let mut running = scene.rollcall(&[]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    report_backup(&scene, "Database/db").await?;
+    scene.play("web", Some("crash")).await?;
+    scene.until("Database/db", says("Ready", "False").and(has("BackupFailed", true))).await?;
+    scene.play("web", None).await?;
+    scene.until("Database/db", says("Ready", "True").and(backup_beside(1))).await?;
+    scene.admin.delete(&acceptance::rollcall::policy_address(&scene, "db")?).await?;
+    scene.until("Database/db", has("Ready", false).and(backup_beside(0))).await?;
+    scene.policy("db", "Database", spec).await?;
+    scene.until("Database/db", says("Ready", "True").and(backup_beside(1))).await?;
+    assert!(running.terminate().await?.success());
+    let file = scene.policies_file(&[policy])?;
+    let kubeconfig = scene.kubeconfig(scene.plane.url()).await?;
+    let (file, kubeconfig) = (file.to_string_lossy(), kubeconfig.to_string_lossy());
+    rollcall(&["release", "--kubeconfig", &kubeconfig, "-f", &file])?;
+    scene.until("Database/db", has("Ready", false).and(backup_beside(0))).await?;
     Ok(())
 }
 

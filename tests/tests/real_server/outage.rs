@@ -6,11 +6,14 @@ use acceptance::caller::{Caller, version_of};
 use acceptance::control_plane::{ControlPlane, Parts};
 use acceptance::crd::Crd;
 use acceptance::gate::{Gate, Rule};
-use acceptance::objects::{deployment, owned_by, playing};
+use acceptance::half_open::HalfOpenProxy;
+use acceptance::objects::{condition, deployment, owned_by, playing};
+use acceptance::recorder::Recorder;
 use acceptance::scene::Scene;
 use acceptance::wish::says;
-use anyhow::Result;
-use serde_json::json;
+use anyhow::{Context, Result};
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
 
 /// A scene whose Rollcall talks through a gate.
 async fn gated(word: &str) -> Result<(Scene, Gate)> {
@@ -126,5 +129,113 @@ async fn an_api_server_that_is_killed_and_comes_back_moves_nothing_but_what_move
 async fn set_ready(scene: &Scene, number: u32, status: &str) -> Result<()> {
     let entry = json!({ "type": "Ready", "status": status, "observedGeneration": 1 });
     scene.change_status(&format!("Shard/shard-{number}"), json!({ "conditions": [entry] })).await?;
+    Ok(())
+}
+
+/// Longest time, in seconds, until a flip is told that happens while every connection is half open.
+const HALF_OPEN_BOUND: i64 = 45;
+/// Flips in each of three such outages.
+const FLIPS: u32 = 7;
+
+#[tokio::test]
+async fn a_flip_behind_half_open_connections_is_told_in_seconds() -> Result<()> {
+    let scene = Scene::set("half-open").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    scene.crd(&Crd::new("Shard")).await?;
+    let children = json!([scene.child("Shard")]);
+    scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
+    scene.grant().await?;
+    let proxy = HalfOpenProxy::open(scene.plane.url()).await?;
+    let running = scene.rollcall_at(&proxy.url, &[]).await?;
+    running.until_ready().await?;
+    for number in 0..FLIPS {
+        let db = scene.create(scene.custom("Database", &format!("db-{number}"))).await?;
+        scene.create(owned_by(&db, scene.custom("Shard", &format!("shard-{number}")))).await?;
+        set_ready(&scene, number, "True").await?;
+    }
+    for number in 0..FLIPS {
+        scene.until(&format!("Database/db-{number}"), says("Ready", "True")).await?;
+    }
+    let recorder = Recorder::start(&scene, &["Database", "Shard"]).await?;
+    let mut flipped = Vec::new();
+    for (round, status) in ["False", "True", "False"].into_iter().enumerate() {
+        proxy.swallow_existing();
+        for number in 0..FLIPS {
+            set_ready(&scene, number, status).await?;
+        }
+        flipped.push((Timestamp::now(), status));
+        let mut told = 0;
+        for number in 0..FLIPS {
+            let parent = scene.until(&format!("Database/db-{number}"), says("Ready", status)).await?;
+            told = told.max(transition_of(&parent)?);
+        }
+        let took = told - flipped[round].0.as_second();
+        println!("round {round}: told after {took} s, {} connections so far", proxy.count_connections());
+    }
+    let recording = recorder.stop().await?;
+    for number in 0..FLIPS {
+        let parent = scene.address(&format!("Database/db-{number}"))?;
+        assert_eq!(recording.statuses(&parent, "Ready"), ["True", "False", "True", "False"]);
+        let mut told = recording.said(&parent, "Ready").into_iter().map(|said| said.entry);
+        for (at, status) in &flipped {
+            let entry = told.find(|entry| entry["status"] == *status).context("never told")?;
+            let took = parse_time(&entry["lastTransitionTime"])?.as_second() - at.as_second();
+            assert!(took <= HALF_OPEN_BOUND, "db-{number} was told {status} after {took} s");
+        }
+    }
+    running.until_metric("rollcall_connection_pool_replacements_total", &[], |count| count >= 3.0).await?;
+    Ok(())
+}
+
+fn parse_time(text: &Value) -> Result<Timestamp> {
+    Ok(text.as_str().context("no time")?.parse()?)
+}
+
+/// When a parent's condition last turned, in seconds.
+fn transition_of(parent: &Value) -> Result<i64> {
+    let entry = condition(parent, "Ready").context("no condition")?;
+    Ok(parse_time(&entry["lastTransitionTime"])?.as_second())
+}
+
+#[tokio::test]
+async fn a_definition_that_is_deleted_and_applied_again_is_seen_again_in_seconds() -> Result<()> {
+    let scene = Scene::set("reborn").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let shards = Crd::new("Shard").manifest(&scene.group);
+    scene.define(&shards).await?;
+    let children = json!([scene.child("Shard")]);
+    scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
+    let running = scene.rollcall(&[]).await?;
+    let name =
+        format!("CustomResourceDefinition/{}", shards["metadata"]["name"].as_str().unwrap_or_default());
+    let mut parents = Vec::new();
+    for number in 0..10 {
+        parents.push(scene.create(scene.custom("Database", &format!("db-{number}"))).await?);
+    }
+    for round in 0..3 {
+        if round > 0 {
+            scene.delete(&name).await?;
+            scene.until(&name, acceptance::wish::gone()).await?;
+            scene.define(&shards).await?;
+            for number in 0..10 {
+                scene.until(&format!("Database/db-{number}"), says("Ready", "False")).await?;
+            }
+        }
+        for (number, parent) in (0..).zip(&parents) {
+            let shard = format!("shard-{number}");
+            scene.create(owned_by(parent, scene.custom("Shard", &shard))).await?;
+            set_ready(&scene, number, "True").await?;
+        }
+        let created = Timestamp::now().as_second();
+        let mut slowest = 0;
+        for number in 0..10 {
+            let parent = scene.until(&format!("Database/db-{number}"), says("Ready", "True")).await?;
+            slowest = slowest.max(transition_of(&parent)? - created);
+        }
+        println!("round {round}: seen again after {slowest} s");
+        assert!(slowest <= 15, "round {round}: seen again after {slowest} s");
+    }
+    let drift = running.output().lines().filter(|line| line.contains("drift")).count();
+    assert!(drift <= 1, "{drift} lines about drift");
     Ok(())
 }

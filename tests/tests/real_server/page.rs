@@ -22,7 +22,8 @@ pub(crate) async fn look(args: &[&str]) -> Result<String> {
     let looked = tokio::task::spawn_blocking(move || node.output()).await?;
     let looked = looked.context("node (package nodejs) is missing")?;
     let said = String::from_utf8_lossy(&looked.stdout).into_owned();
-    ensure!(looked.status.success(), "{said}{}", String::from_utf8_lossy(&looked.stderr));
+    let complaint = String::from_utf8_lossy(&looked.stderr);
+    ensure!(looked.status.success(), "{args:?} ended with {}: {said}{complaint}", looked.status);
     ensure!(said.contains(" held, 0 not"), "{said}");
     Ok(said)
 }

@@ -12,7 +12,7 @@ use acceptance::process::Process;
 use acceptance::rollcall::{get, rollcall};
 use acceptance::scene::PATIENCE;
 use anyhow::{Context, Result, anyhow, ensure};
-use sandbox::{Options, Server};
+use sandbox::{SandboxOptions, SandboxServer};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpSocket, TcpStream};
@@ -21,14 +21,14 @@ use tokio::time::{sleep, timeout};
 use super::page::look;
 
 /// Makes an object of a cluster in memory.
-fn put(server: &Server, object: Value) -> Result<Arc<Value>> {
-    let made = server.store().create_with_status(server.now(), object);
+fn put(server: &SandboxServer, object: Value) -> Result<Arc<Value>> {
+    let made = server.lock_store().create_with_status(server.now(), object);
     made.map_err(|refusal| anyhow!("{}", refusal.message()))
 }
 
 /// A cluster in memory with a policy for the kind Crowd.
-async fn cluster(spec: Value) -> Result<Server> {
-    let server = Server::start(Options::default()).await?;
+async fn cluster(spec: Value) -> Result<SandboxServer> {
+    let server = SandboxServer::start(SandboxOptions::default()).await?;
     let crds: Vec<Value> = serde_saphyr::from_multiple(&rollcall(&["crd"])?)?;
     for crd in crds.into_iter().chain([Crd::new("Crowd").manifest("example.com")]) {
         put(&server, crd)?;
@@ -54,7 +54,7 @@ fn pod(name: &str, ready: &str) -> Value {
 }
 
 /// The service over that cluster, and where it listens; its plan is made.
-async fn service(server: &Server, word: &str) -> Result<(Process, String)> {
+async fn service(server: &SandboxServer, word: &str) -> Result<(Process, String)> {
     let folder = places::run_folder()?.join(word);
     fs::create_dir_all(&folder)?;
     let kubeconfig = folder.join("kubeconfig");
@@ -149,7 +149,7 @@ async fn a_page_that_takes_nothing_is_let_go_and_the_others_hear_on() -> Result<
     put(&server, all)?;
     let turn = |ready: &str| -> Result<()> {
         let status = json!({ "status": { "conditions": [{ "type": "Ready", "status": ready }] } });
-        let turned = server.store().patch_status(server.now(), "v1", "Pod", "default", "all", &status);
+        let turned = server.lock_store().patch_status(server.now(), "v1", "Pod", "default", "all", &status);
         turned.map(drop).map_err(|refusal| anyhow!("{}", refusal.message()))
     };
     let (_running, address) = service(&server, "slow").await?;

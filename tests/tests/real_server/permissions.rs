@@ -4,7 +4,7 @@ use acceptance::crd::Crd;
 use acceptance::objects::{deployment, owned_by, stateful_set};
 use acceptance::rollcall::policy_address;
 use acceptance::scene::Scene;
-use acceptance::wish::{because, mentions, says};
+use acceptance::wish::{Wish, because, mentions, says};
 use anyhow::Result;
 use serde_json::json;
 
@@ -67,12 +67,17 @@ async fn a_right_to_read_children_that_is_taken_away_ends_in_unknown() -> Result
 
 /// Takes one resource out of all the roles of a scene.
 pub(crate) async fn revoke(scene: &Scene, resource: &str) -> Result<()> {
+    let mut aggregated = Vec::new();
     for word in ["ClusterRole", "Role"] {
         let kind = scene.kind(word);
         let (roles, _) = scene.admin.list(&kind, &scene.name, "").await?;
         for mut role in roles {
             let own = role["metadata"]["name"].as_str().is_some_and(|name| name.starts_with(&scene.name));
-            if !own || !role.to_string().contains(resource) {
+            if !own || !role["rules"].to_string().contains(resource) {
+                continue;
+            }
+            if !role["aggregationRule"].is_null() {
+                aggregated.push(acceptance::kind::Address::of(&role)?);
                 continue;
             }
             for rule in role["rules"].as_array_mut().into_iter().flatten() {
@@ -88,6 +93,12 @@ pub(crate) async fn revoke(scene: &Scene, resource: &str) -> Result<()> {
             let place = acceptance::kind::Address::of(&role)?;
             scene.admin.merge(&place, "", &json!({ "rules": kept })).await?;
         }
+    }
+    let word = format!("\"{resource}\"");
+    for role in aggregated {
+        let word = word.clone();
+        let gone = Wish::new("without that resource", move |role| !role["rules"].to_string().contains(&word));
+        scene.until_at(&role, &gone).await?;
     }
     Ok(())
 }

@@ -188,14 +188,14 @@ async fn what_is_invalid_is_refused_by_the_server_and_what_makes_no_sense_by_nam
     assert!(unknown["spec"]["colour"].is_null(), "an unknown field is pruned with a warning");
 
     let mut script = scene.child("Deployment");
-    script["afterDeletion"] = json!("remember");
+    script["ready"] = json!({ "cel": { "current": "frobnicate(1)" } });
     scene
         .policy("script", "Database", json!({ "children": [script], "condition": { "type": "Two" } }))
         .await?;
     scene.apply_rights(&[])?;
     let _rollcall = scene.rollcall_at(scene.plane.url(), &[]).await?;
     let policy = policy_address(&scene, "script")?;
-    let named = mentions("Accepted", "spec.children[0].afterDeletion");
+    let named = mentions("Accepted", "spec.children[0].ready.cel.current");
     scene.until_at(&policy, &says("Accepted", "False").and(named)).await?;
     Ok(())
 }
@@ -218,5 +218,49 @@ async fn a_policy_tells_how_many_parents_it_has_and_how_many_are_ready() -> Resu
     let row = scene.plane.kubectl(&["get", "readinesspolicy", &policy.name, "--no-headers"])?;
     let words: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(words[1..6], ["Database", "2", "1", "write", "True"], "{row}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_typo_in_a_live_policy_takes_no_word_back() -> Result<()> {
+    let scene = database_scene("typo").await?;
+    let judged_by = |current: &str| {
+        let mut child = scene.child("Deployment");
+        child["ready"] = json!({ "cel": { "current": current } });
+        json!({ "children": [child] })
+    };
+    let mut spec = judged_by("true");
+    spec["settle"] = json!("100ms");
+    scene.policy("db", "Database", spec).await?;
+    let mut rollcall = scene.rollcall(&[]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, deployment("web", 1))).await?;
+    let told = scene.until("Database/db", says("Ready", "True")).await?;
+    let policy = policy_address(&scene, "db")?;
+    let accepted = scene.until_at(&policy, &says("Accepted", "True")).await?;
+    let generation = accepted["metadata"]["generation"].clone();
+
+    scene.admin.merge(&policy, "", &json!({ "spec": judged_by("nonsense(") })).await?;
+    let field = mentions("Accepted", "spec.children[0].ready.cel.current");
+    let refused = scene.until_at(&policy, &says("Accepted", "False").and(field)).await?;
+    assert_eq!(refused["status"]["acceptedGeneration"], generation);
+    assert_ne!(refused["status"]["observedGeneration"], generation);
+    let after = scene.get("Database/db").await?;
+    assert_eq!(condition(&after, "Ready"), condition(&told, "Ready"), "it was left alone");
+    // What was accepted is still in force: it judges what comes.
+    scene.create(scene.custom("Database", "later")).await?;
+    scene.until("Database/later", because("Ready", "ChildrenMissing")).await?;
+
+    rollcall.kill()?;
+    rollcall.again().await?;
+    rollcall.until_metric("rollcall_policy_refused", &[], |refused| refused > 0.0).await?;
+    scene.create(scene.custom("Database", "latest")).await?;
+    scene.until("Database/latest", because("Ready", "ChildrenMissing")).await?;
+    let after = scene.get("Database/db").await?;
+    assert_eq!(condition(&after, "Ready"), condition(&told, "Ready"), "a restart left it alone");
+
+    scene.admin.merge(&policy, "", &json!({ "spec": judged_by("false") })).await?;
+    scene.until_at(&policy, &says("Accepted", "True")).await?;
+    scene.until("Database/db", says("Ready", "False")).await?;
     Ok(())
 }

@@ -56,7 +56,7 @@ pub(crate) fn no_reader_is_early(
     Ok(())
 }
 
-const REASONS: [(&str, &str); 18] = [
+const REASONS: [(&str, &str); 20] = [
     ("AllChildrenReady", "True"),
     ("ChildrenPending", "Unknown"),
     ("ChildrenSettling", "False"),
@@ -69,9 +69,11 @@ const REASONS: [(&str, &str); 18] = [
     ("ChildrenUnknown", "Unknown"),
     ("ChildrenSuspended", "False"),
     ("OperatorSilent", "Unknown"),
+    ("OperatorFailed", "False"),
     ("KindNotVisible", "Unknown"),
     ("WatchStale", "Unknown"),
     ("RuleChanged", "Unknown"),
+    ("PolicyRefused", "Unknown"),
     ("TemplateFailed", "Unknown"),
     ("Terminating", "False"),
     ("DeadlineExceeded", "False"),
@@ -82,6 +84,10 @@ struct State {
     object: Value,
     health: &'static str,
 }
+
+/// Reasons that Argo CD is told are Degraded, where the condition is not Ready itself.
+const DEGRADED: [&str; 5] =
+    ["ChildrenFailed", "ChildrenStuck", "DeadlineExceeded", "OperatorFailed", "OperatorSilent"];
 
 /// Every state that a parent of generation 2 can be in: each reason, about the present generation, an older one or none,
 /// with and without Stalled, being deleted or not; and statuses that nobody should write.
@@ -112,9 +118,7 @@ fn states(group: &str, of: &str) -> Vec<State> {
             beside["type"] = json!("Stalled");
             beside["status"] = json!("True");
             let conditions = if stalled { json!([entry, beside]) } else { json!([entry]) };
-            let by_reason = of != "Ready"
-                && ["ChildrenFailed", "ChildrenStuck", "DeadlineExceeded", "OperatorSilent"]
-                    .contains(&reason);
+            let by_reason = of != "Ready" && DEGRADED.contains(&reason);
             let health = match (generation, reason) {
                 _ if deleted => "Progressing",
                 (0 | 2, _) if stalled => "Degraded",

@@ -38,6 +38,9 @@ async fn as_deployed(scene: &Scene, home: &str, args: Vec<String>, name: &str) -
         if arg.starts_with("--listen=") {
             *arg = format!("--listen=127.0.0.1:{}", free_ports(1)?[0]);
         }
+        if arg.starts_with("--probe-listen=") {
+            *arg = format!("--probe-listen=127.0.0.1:{}", free_ports(1)?[0]);
+        }
         // Where the ConfigMap would be mounted.
         *arg = arg.replace("/etc/rollcall", &scene.folder.to_string_lossy());
     }

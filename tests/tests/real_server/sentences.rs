@@ -39,6 +39,10 @@ async fn what_the_readme_of_deploy_says_to_type_works() -> Result<()> {
     events_are_shown(&scene).await?;
     drop(service);
     it_runs_without_a_deployment(&scene).await?;
+    let sentences = Sentences::of("deploy/README.md")?;
+    let name = scene.policy_name("db");
+    let own = [("POLICY", name.as_str())];
+    sentences.type_in(&scene, "kubectl delete clusterrole rollcall-policy-POLICY", &own)?;
     guide.follow(&scene, "rollcall release")?;
     ensure!(condition(&scene.get("Database/orders").await?, "Ready").is_none(), "it was not released");
     std::fs::write(
@@ -49,7 +53,6 @@ async fn what_the_readme_of_deploy_says_to_type_works() -> Result<()> {
     ensure!(ours(&scene)?.is_empty(), "left behind: {}", ours(&scene)?);
     guide.follow(&scene, "helm install")?;
     guide.is_done()?;
-    let sentences = Sentences::of("deploy/README.md")?;
     // Its hook is played by kwok, too.
     let uninstall = [("uninstall", "uninstall rollcall -n rollcall-system --wait")];
     sentences.type_in(&scene, "helm uninstall", &uninstall).map(drop)
@@ -58,12 +61,18 @@ async fn what_the_readme_of_deploy_says_to_type_works() -> Result<()> {
 /// Commands of sentences of deploy/README.md, each with a reader's own words and some of the answer.
 fn what_can_be_asked_is_answered(scene: &Scene) -> Result<()> {
     let sentences = Sentences::of("deploy/README.md")?;
-    let asked: [Asked; 11] = [
+    let name = scene.policy_name("db");
+    let asked: [Asked; 15] = [
         ("rollcall crd", &[], "name: readinesspolicies.rollcall.dev"),
         ("rollcall health-lua -f examples/database.yaml", &[("-f ", "-f deploy/")], "example.com_Database"),
         ("rollcall rbac -f POLICY…", &[("POLICY…", "policy.yaml")], "databases/status"),
         ("rollcall rbac -f policy.yaml -f crd.yaml", &[], "databases/status"),
         ("rollcall rbac -f policy.yaml --service-account rollcall", &[], "name: rollcall"),
+        ("rollcall rbac POLICY", &[("POLICY", &name)], "databases/status"),
+        ("rollcall rbac --all", &[], "databases/status"),
+        ("rollcall rbac --aggregate-to NAME", &[("NAME", "mine")], "rollcall.dev/aggregate-to: mine"),
+        // With what the page has said to apply so far, nothing lacks.
+        ("rollcall rbac --check", &[], ""),
         ("rollcall rbac --namespaces a,b -f FILE", &[("FILE", "policy.yaml")], "namespace: b"),
         ("rollcall tree -o json", &[("tree", "tree database/orders")], "\"sinceFrom\""),
         ("rollcall doctor", &[], ""),

@@ -164,6 +164,10 @@ async fn conditions_without_a_generation_of_their_own_are_written_once_for_each_
     assert_eq!(recording.statuses(&parent, "Ready").first().map(String::as_str), Some("Unknown"));
     let (said, writes) =
         (recording.said(&parent, "Ready"), rollcall.metric("rollcall_writes_total", &[]).await?);
-    assert!(writes <= said.len() as f64 + 1.0, "{writes} writes\n{}", recording.transcript(&parent, "Ready"));
+    assert!(
+        writes <= f64::from(u32::try_from(said.len())?) + 1.0,
+        "{writes} writes\n{}",
+        recording.transcript(&parent, "Ready")
+    );
     Ok(())
 }

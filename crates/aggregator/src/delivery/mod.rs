@@ -1,125 +1,152 @@
-//! What is told to whom, and when: compared with what the parent itself says, one write at a time per parent,
-//! patient with conflicts, and yielding where somebody else keeps overwriting.
+//! Delivery of conditions to a parent: compares the wanted conditions with those on the parent, allows one write in
+//! flight per parent, backs off after conflicts, and yields if another client keeps overwriting.
 
-mod fuse;
+mod token_bucket;
 
 use std::time::Duration;
 
 use readiness::Time;
 use timer::{Backoff, Seed};
 
-use crate::types::Digest;
-use fuse::Fuse;
+use crate::types::EntriesDigest;
+use token_bucket::WriteTokenBucket;
 
-/// A write that changes only the message goes out at most so often.
-const WORDS_EVERY: Duration = Duration::from_secs(10);
-/// Where the server drops what we write: whether its schema was mended is tried so often, and only for news.
-const PRUNED_EVERY: Duration = Duration::from_mins(10);
-/// Being overwritten so often in a row without rest is a fight.
-const FIGHT: u32 = 3;
-/// While yielding: at most one write a minute.
-const YIELD: Duration = Duration::from_mins(1);
-/// What was overwritten is written again at once; where it is overwritten again, each time after twice as long.
-const INSIST: Backoff = Backoff { base: Duration::from_secs(1), cap: YIELD };
-/// A rest after which a fight is over.
-const REST: Duration = Duration::from_mins(5);
-/// The shortest wait after a write that did not arrive.
-const BREATH: Duration = Duration::from_millis(50);
+/// Shortest interval between writes that change only the message.
+const MESSAGE_WRITE_INTERVAL: Duration = Duration::from_secs(10);
+/// Interval between attempts to write to a parent whose server drops the fields, to detect a mended schema. Attempts
+/// are made only if there is something new to write.
+const PRUNED_RETRY_INTERVAL: Duration = Duration::from_mins(10);
+/// Number of consecutive overwrites after which another client counts as overwriting repeatedly.
+const REPEATED_OVERWRITE_COUNT: u32 = 3;
+/// Shortest interval between writes while yielding.
+const YIELDING_WRITE_INTERVAL: Duration = Duration::from_mins(1);
+/// Delay before an overwritten condition is written again: none the first time, then doubled with each overwrite.
+const OVERWRITE_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: YIELDING_WRITE_INTERVAL };
+/// Span without overwrites after which a write conflict is over.
+const CONFLICT_ENDS_AFTER: Duration = Duration::from_mins(5);
+/// Shortest delay after repeated conflicts.
+const MIN_CONFLICT_DELAY: Duration = Duration::from_millis(50);
+/// Delay after writes to one parent that failed, or whose outcome is unknown: 1 s, doubled with each further one.
+const FAILURE_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) };
+/// Delay after writes to one parent that are not permitted: a person has to grant them.
+const DENIAL_BACKOFF: Backoff = Backoff { base: Duration::from_secs(30), cap: Duration::from_mins(1) };
+/// Delay after a write that was decided and never sent. 1 s.
+const UNSENT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// What to do with a draft.
+/// Names one write among all that this engine asked for, so that its outcome is taken for no other's: the place of a parent
+/// that is gone is given to another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WriteTicket(pub(crate) u64);
+
+/// Decision on a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// The parent says exactly this already.
+pub enum DeliveryDecision {
+    /// The parent already carries exactly these conditions.
     Same,
-    /// Write it now; [`crate::Engine::settle`] must follow.
-    Send,
-    /// Not now. The engine asks again by itself.
+    /// Write it now; [`crate::Engine::settle_write`] must follow, with this ticket.
+    Send(WriteTicket),
+    /// Do not write yet. The engine produces the draft again by itself.
     Later,
 }
 
-/// What became of a write.
+/// Outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It was accepted. What the parent says now was observed before this was reported.
+pub enum DeliveryOutcome {
+    /// The server accepted the write. The resulting status was observed before this outcome is reported.
     Written,
-    /// A guard failed (409, 422): the parent was read live, and observed, before this was reported.
+    /// A precondition failed (409, 422). The parent was read live and observed before this outcome is reported.
     Conflict,
-    /// Not accepted for now, or not known whether: try again no earlier than after this span.
+    /// Failed, or unknown: retried with a backoff that grows with each failure in a row, and no earlier than after this
+    /// delay (`Retry-After`).
     Retry(Duration),
-    /// The server took it and dropped what was written: no use trying before the parent or its schema changes.
+    /// Not permitted (403): retried like a failure, more slowly.
+    Denied,
+    /// Never sent: this replica does not lead any more, or the kind is not served. Not a failure of the server.
+    Unsent,
+    /// The server accepted the write and dropped the fields: do not retry before the parent or its schema changes.
     Pruned,
-    /// The parent does not exist any more.
+    /// The parent no longer exists.
     Gone,
 }
 
-/// What sets the waits of one parent apart from those of others.
+/// Seed and key that make one parent's jitter differ from that of others.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Apart {
+pub(crate) struct JitterKey {
     pub(crate) seed: Seed,
     pub(crate) key: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum State {
-    /// Nothing is on its way.
+enum DeliveryState {
+    /// No write is in flight.
     #[default]
-    Told,
-    /// This much was sent, to a parent that said that much.
-    Pending { sent: Digest, basis: Digest },
-    /// The server drops what we write, this for example.
-    Pruned(Digest),
+    Idle,
+    /// A write is in flight: the digest that was sent, and the digest of the parent at that time.
+    InFlight { ticket: WriteTicket, sent: EntriesDigest, basis: EntriesDigest },
+    /// The server drops these conditions, identified by their digest.
+    Pruned(EntriesDigest),
 }
 
-/// The delivery of one parent, over all its policies.
+/// Delivery state of one parent, over all its policies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Delivery {
-    state: State,
-    /// What the parent says, as last read; zero where nothing.
-    told: Digest,
-    /// What we last wrote, and saw there.
-    written: Option<Digest>,
-    /// What was sent without our hearing whether it arrived.
-    lost: Option<Digest>,
-    /// When a write last went out.
-    sent: Option<Time>,
-    /// When the last two writes went out that were not refused, the older one first.
-    recent: [Option<Time>; 2],
-    /// No write before this.
+pub(crate) struct ParentDelivery {
+    state: DeliveryState,
+    /// Digest of the conditions on the parent as last read; zero if there are none.
+    last_read: EntriesDigest,
+    /// Digest of the last write that was observed on the parent.
+    last_written: Option<EntriesDigest>,
+    /// Digest of a write whose outcome is unknown. Later writes that fail say nothing about it, and may fail because of it.
+    unconfirmed: Option<EntriesDigest>,
+    /// Time of the last write.
+    sent_at: Option<Time>,
+    /// Times of the last two writes that were not refused, the older one first.
+    recent_writes: [Option<Time>; 2],
+    /// Earliest time of the next write.
     not_before: Option<Time>,
     conflicts: u32,
-    retries: u32,
+    /// Number of consecutive writes that failed or were denied.
+    failures: u32,
     overwrites: u32,
-    overwritten: Option<Time>,
-    fuse: Fuse,
+    overwritten_at: Option<Time>,
+    write_tokens: WriteTokenBucket,
 }
 
-impl Delivery {
-    /// The parent was read, and says this.
-    pub(crate) fn read(&mut self, told: Digest, apart: Apart, now: Time) {
-        if self.told == told {
+impl ParentDelivery {
+    /// Records the conditions that were read from the parent.
+    pub(crate) fn observe_digest(&mut self, told: EntriesDigest, apart: JitterKey, now: Time) {
+        if self.last_read == told {
             return;
         }
-        self.told = told;
+        self.last_read = told;
         match self.state {
-            State::Pending { .. } => return,
-            State::Pruned(_) => self.state = State::Told,
-            State::Told => {}
+            DeliveryState::InFlight { .. } => return,
+            DeliveryState::Pruned(_) => self.state = DeliveryState::Idle,
+            DeliveryState::Idle => {}
         }
-        if self.lost == Some(told) {
-            (self.written, self.lost) = (self.lost, None);
-            self.fuse.spend(now);
-        }
-        if self.written.is_some_and(|w| w.gist != told.gist) {
-            self.overwritten(apart, now);
+        self.confirm_late_write(now);
+        if self.last_written.is_some_and(|w| w.without_messages != told.without_messages) {
+            self.record_overwrite(apart, now);
         }
     }
 
-    fn overwritten(&mut self, apart: Apart, now: Time) {
+    /// Takes what was last read from the parent for the write of which nobody knew what became, if it is that.
+    fn confirm_late_write(&mut self, now: Time) -> bool {
+        let is_ours = self.unconfirmed == Some(self.last_read);
+        if is_ours {
+            self.last_written = self.unconfirmed.take();
+            self.write_tokens.spend_token(now);
+        }
+        is_ours
+    }
+
+    fn record_overwrite(&mut self, apart: JitterKey, now: Time) {
         self.overwrites = self.overwrites.saturating_add(1);
-        self.overwritten = Some(now);
-        self.written = None;
+        self.overwritten_at = Some(now);
+        self.last_written = None;
         if self.overwrites > 1 {
-            self.hold_until(now + INSIST.promised(self.overwrites - 1, apart.seed, apart.key));
+            self.hold_until(
+                now + OVERWRITE_BACKOFF.delay_with_exact_cap(self.overwrites - 1, apart.seed, apart.key),
+            );
         }
     }
 
@@ -127,225 +154,179 @@ impl Delivery {
         self.not_before = Some(self.not_before.map_or(at, |old| old.max(at)));
     }
 
-    /// The first conflict is news, not a failure: what was read live may be answered at once.
+    /// Backs off after a conflict. The first conflict is not a failure: the state that was read live may be answered at
+    /// once.
     fn back_off(&mut self, now: Time) {
         self.conflicts += 1;
         if self.conflicts > 1 {
-            let wait = BREATH.saturating_mul(1 << (self.conflicts - 2).min(11));
-            self.hold_until(now + wait.min(YIELD));
+            let wait = MIN_CONFLICT_DELAY.saturating_mul(1 << (self.conflicts - 2).min(11));
+            self.hold_until(now + wait.min(YIELDING_WRITE_INTERVAL));
         }
     }
 
-    /// Somebody keeps overwriting our entries, or each write of ours calls for another.
-    pub(crate) fn yielding(&self) -> bool {
-        self.is_fought() || self.fuse.blown()
+    /// Returns `true` if writes are slowed down because another client keeps overwriting the conditions, or because the
+    /// write tokens are exhausted.
+    pub(crate) fn is_yielding(&self) -> bool {
+        self.is_repeatedly_overwritten() || self.write_tokens.is_exhausted()
     }
 
-    /// Somebody keeps overwriting our entries.
-    pub(crate) fn is_fought(&self) -> bool {
-        self.overwrites >= FIGHT
+    /// Returns `true` if another client keeps overwriting the conditions.
+    pub(crate) fn is_repeatedly_overwritten(&self) -> bool {
+        self.overwrites >= REPEATED_OVERWRITE_COUNT
     }
 
-    /// When a fight, or an echo, that goes on no further is over.
-    pub(crate) fn calm_at(&self) -> Option<Time> {
-        let echoed = self.sent.filter(|_| self.fuse.blown());
-        self.overwritten.max(echoed).map(|at| at + REST)
+    /// Time at which the conflict, or the exhaustion of write tokens, ends unless it continues.
+    pub(crate) fn conflict_ends_at(&self) -> Option<Time> {
+        let echoed = self.sent_at.filter(|_| self.write_tokens.is_exhausted());
+        self.overwritten_at.max(echoed).map(|at| at + CONFLICT_ENDS_AFTER)
     }
 
-    /// It is over: what comes next is the first again.
-    pub(crate) fn calm(&mut self) {
-        (self.overwrites, self.overwritten) = (0, None);
-        self.fuse.mend();
+    /// Ends the conflict; the next overwrite counts as the first.
+    pub(crate) fn end_conflict(&mut self) {
+        (self.overwrites, self.overwritten_at) = (0, None);
+        self.write_tokens.refill_all();
     }
 
-    /// Something other than the parent itself has moved.
-    pub(crate) fn provoke(&mut self, now: Time) {
-        self.fuse.provoke(now);
+    /// Records a change of something other than the parent itself.
+    pub(crate) fn mark_external_change(&mut self, now: Time) {
+        self.write_tokens.mark_external_change(now);
     }
 
-    /// A write is on its way.
-    pub(crate) fn pending(&self) -> bool {
-        matches!(self.state, State::Pending { .. })
+    /// Returns `true` if the server drops the conditions written to the parent.
+    pub(crate) fn is_pruned(&self) -> bool {
+        matches!(self.state, DeliveryState::Pruned(_))
     }
 
-    /// The server drops what is written on it.
-    pub(crate) fn pruned(&self) -> bool {
-        matches!(self.state, State::Pruned(_))
+    /// Lifts the limit of writes per window because the parent has a new spec, which no earlier write may delay.
+    pub(crate) fn reset_write_window(&mut self) {
+        self.recent_writes = [None; 2];
     }
 
-    /// The parent's spec is new: that is news which no write of before may hold up.
-    pub(crate) fn hurry(&mut self) {
-        self.recent = [None; 2];
-    }
-
-    /// This is to be said; at most two writes within any `window`, the leading one and one more. Where the answer is
-    /// `Later` without a moment, the outcome of a write is awaited.
-    pub(crate) fn offer(&mut self, wanted: Digest, window: Duration, now: Time) -> (Decision, Option<Time>) {
+    /// Decides whether to write `wanted` now. Any `window` contains at most two writes: the leading one and one more.
+    /// `Later` without a moment means that the outcome of a write is awaited. A write that goes out bears `ticket`.
+    pub(crate) fn offer_digest(
+        &mut self,
+        ticket: WriteTicket,
+        wanted: EntriesDigest,
+        window: Duration,
+        now: Time,
+    ) -> (DeliveryDecision, Option<Time>) {
         match self.state {
-            State::Pending { .. } => return (Decision::Later, None),
-            State::Pruned(refused) if refused == wanted => return (Decision::Same, None),
+            DeliveryState::InFlight { .. } => return (DeliveryDecision::Later, None),
+            DeliveryState::Pruned(refused) if refused == wanted => return (DeliveryDecision::Same, None),
             _ => {}
         }
-        if wanted == self.told {
-            return (Decision::Same, None);
+        if wanted == self.last_read {
+            return (DeliveryDecision::Same, None);
         }
-        let mut at = self.not_before.max(self.recent[0].map(|sent| sent + window));
-        if self.fuse.blown() {
-            at = at.max(self.sent.map(|sent| sent + YIELD));
+        let mut at = self.not_before.max(self.recent_writes[0].map(|sent| sent + window));
+        if self.write_tokens.is_exhausted() {
+            at = at.max(self.sent_at.map(|sent| sent + YIELDING_WRITE_INTERVAL));
         }
-        if self.pruned() {
-            at = at.max(self.sent.map(|sent| sent + PRUNED_EVERY));
+        if self.is_pruned() {
+            at = at.max(self.sent_at.map(|sent| sent + PRUNED_RETRY_INTERVAL));
         }
-        if wanted.gist == self.told.gist {
-            at = at.max(self.sent.map(|sent| sent + WORDS_EVERY));
+        if wanted.without_messages == self.last_read.without_messages {
+            at = at.max(self.sent_at.map(|sent| sent + MESSAGE_WRITE_INTERVAL));
         }
         if let Some(at) = at.filter(|at| *at > now) {
-            return (Decision::Later, Some(at));
+            return (DeliveryDecision::Later, Some(at));
         }
-        self.state = State::Pending { sent: wanted, basis: self.told };
-        (self.not_before, self.lost) = (None, None);
-        self.sent = Some(now);
-        (Decision::Send, None)
+        self.state = DeliveryState::InFlight { ticket, sent: wanted, basis: self.last_read };
+        self.not_before = None;
+        self.sent_at = Some(now);
+        (DeliveryDecision::Send(ticket), None)
     }
 
-    /// The same while another one writes: what the parent does not say is for later.
-    pub(crate) fn compare(&self, wanted: Digest) -> (Decision, Option<Time>) {
-        let same = wanted == self.told || self.state == State::Pruned(wanted);
-        (if same { Decision::Same } else { Decision::Later }, None)
+    /// Like [`ParentDelivery::offer_digest`] in standby: everything that differs from the parent is left for later.
+    pub(crate) fn compare_digest(&self, wanted: EntriesDigest) -> (DeliveryDecision, Option<Time>) {
+        let same = wanted == self.last_read || self.state == DeliveryState::Pruned(wanted);
+        (if same { DeliveryDecision::Same } else { DeliveryDecision::Later }, None)
     }
 
-    /// Another one writes from now on: what it changes is not taken from us.
-    pub(crate) fn hand_over(&mut self) {
-        (self.written, self.lost) = (None, None);
+    /// Forgets its own writes because another replica writes from now on; changes of that replica do not count as
+    /// overwrites.
+    pub(crate) fn forget_own_writes(&mut self) {
+        (self.last_written, self.unconfirmed) = (None, None);
     }
 
-    /// A write ended so.
-    pub(crate) fn settle(&mut self, outcome: Outcome, apart: Apart, now: Time) {
-        let State::Pending { sent, basis } = self.state else { return };
-        self.state = State::Told;
+    /// The write of this ticket ended so; `false` where none of that ticket is on its way.
+    pub(crate) fn settle_write(
+        &mut self,
+        ticket: WriteTicket,
+        outcome: DeliveryOutcome,
+        apart: JitterKey,
+        now: Time,
+    ) -> bool {
+        let DeliveryState::InFlight { ticket: awaited, sent, basis } = self.state else { return false };
+        if awaited != ticket {
+            return false;
+        }
+        self.state = DeliveryState::Idle;
         let landed = match outcome {
-            Outcome::Written => true,
-            Outcome::Retry(_) => self.told != basis,
+            DeliveryOutcome::Written => true,
+            DeliveryOutcome::Retry(_) => self.last_read != basis,
             _ => false,
         };
         if landed {
-            self.recent = [self.recent[1], self.sent];
-            self.fuse.spend(now);
-            self.retries = 0;
+            self.recent_writes = [self.recent_writes[1], self.sent_at];
+            self.write_tokens.spend_token(now);
         }
+        if outcome == DeliveryOutcome::Written {
+            self.unconfirmed = None;
+        }
+        let met_own_write = self.last_read != basis && self.last_read != sent && self.confirm_late_write(now);
+        self.count_failure(outcome, landed, apart, now);
         match outcome {
-            Outcome::Written if self.told == sent => {
-                self.written = Some(sent);
+            DeliveryOutcome::Written if self.last_read == sent => {
+                self.last_written = Some(sent);
                 self.conflicts = 0;
             }
-            // Accepted, yet the parent says something else; or somebody changes our entry while we write it.
-            Outcome::Written if self.told.gist != sent.gist => self.overwritten(apart, now),
-            Outcome::Conflict if self.told != basis => self.overwritten(apart, now),
-            Outcome::Written | Outcome::Conflict => self.back_off(now),
-            Outcome::Pruned => self.state = State::Pruned(sent),
-            Outcome::Retry(after) => {
-                if self.told == sent {
-                    self.written = Some(sent);
-                } else {
-                    self.lost = Some(sent);
-                }
-                let breath = BREATH.saturating_mul(1 << self.retries.min(4));
-                self.retries += 1;
-                self.hold_until(now + after.max(breath));
+            // Accepted, but the parent shows something else; or another client changes the condition during the write.
+            DeliveryOutcome::Written if self.last_read.without_messages != sent.without_messages => {
+                self.record_overwrite(apart, now);
             }
-            Outcome::Gone => {}
+            // A server that drops what we write changes nothing: of what is not there any more, somebody took a part away.
+            DeliveryOutcome::Conflict | DeliveryOutcome::Pruned
+                if self.last_read != basis && !met_own_write =>
+            {
+                self.record_overwrite(apart, now);
+            }
+            DeliveryOutcome::Written | DeliveryOutcome::Conflict => self.back_off(now),
+            DeliveryOutcome::Pruned => self.state = DeliveryState::Pruned(sent),
+            DeliveryOutcome::Retry(_) | DeliveryOutcome::Unsent if self.last_read == sent => {
+                self.last_written = Some(sent);
+            }
+            DeliveryOutcome::Retry(_) => {
+                if self.unconfirmed.replace(sent).is_some_and(|earlier| earlier != sent) {
+                    // Of two such writes either may be what is read next: none of them was overwritten then.
+                    self.last_written = None;
+                }
+            }
+            DeliveryOutcome::Gone | DeliveryOutcome::Denied | DeliveryOutcome::Unsent => {}
         }
+        true
+    }
+
+    /// Backs off after a failure, longer after each further one. Any other answer of the server, and a write that is known
+    /// to have arrived, ends the row of failures.
+    fn count_failure(&mut self, outcome: DeliveryOutcome, landed: bool, apart: JitterKey, now: Time) {
+        let failures = if landed { 1 } else { self.failures.saturating_add(1) };
+        let (backoff, at_least) = match outcome {
+            DeliveryOutcome::Retry(after) => (FAILURE_BACKOFF, after),
+            DeliveryOutcome::Denied => (DENIAL_BACKOFF, Duration::ZERO),
+            DeliveryOutcome::Unsent => return self.hold_until(now + UNSENT_RETRY_DELAY),
+            _ => return self.failures = 0,
+        };
+        self.failures = failures;
+        self.hold_until(now + backoff.delay_after(failures, apart.seed, apart.key).max(at_least));
+    }
+
+    /// Returns `true` if the last writes to the parent failed.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.failures > 0
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const APART: Apart = Apart { seed: Seed(1), key: 1 };
-
-    fn digest(number: u64) -> Digest {
-        Digest { whole: number, gist: number }
-    }
-
-    #[test]
-    fn a_write_that_is_seen_long_after_its_answer_was_lost_is_ours_all_the_same() {
-        let (mut delivery, mut now) = (Delivery::default(), Time(0));
-        let window = Duration::from_secs(1);
-        for _ in 0..FIGHT {
-            now = now + Duration::from_secs(30);
-            assert_eq!(delivery.offer(digest(1), window, now).0, Decision::Send);
-            delivery.settle(Outcome::Retry(Duration::ZERO), APART, now);
-            delivery.read(digest(1), APART, now);
-            assert_eq!(delivery.offer(digest(1), window, now).0, Decision::Same);
-            assert!(!delivery.yielding());
-            // Somebody overwrites it.
-            delivery.read(digest(2), APART, now);
-        }
-        assert!(delivery.yielding());
-    }
-
-    #[test]
-    fn what_somebody_else_wrote_before_our_write_was_heard_of_is_no_fight() {
-        let mut delivery = Delivery::default();
-        assert_eq!(delivery.offer(digest(1), Duration::ZERO, Time(0)).0, Decision::Send);
-        delivery.settle(Outcome::Retry(Duration::ZERO), APART, Time(1));
-        for other in 2..10 {
-            delivery.read(digest(other), APART, Time(2));
-        }
-        assert!(!delivery.yielding());
-    }
-
-    /// When it was written, by a rival that overwrites each write after a while that the seed chooses.
-    fn fought(apart: Apart, hours: u64) -> Vec<u64> {
-        let (mut delivery, mut now, mut writes) = (Delivery::default(), Time(0), vec![]);
-        while now.0 < (hours * 3_600_000) as i64 {
-            match delivery.offer(digest(1), Duration::from_secs(1), now) {
-                (Decision::Send, _) => {
-                    writes.push(now.0 as u64);
-                    delivery.read(digest(1), apart, now);
-                    delivery.settle(Outcome::Written, apart, now);
-                    now = now + apart.seed.below(Duration::from_secs(5), now.0 as u64);
-                    delivery.read(digest(2), apart, now);
-                }
-                (_, at) => now = at.unwrap(),
-            }
-        }
-        writes
-    }
-
-    #[test]
-    fn a_rival_is_answered_ever_more_slowly_and_never_given_up() {
-        for seed in 0..200 {
-            let writes = fought(Apart { seed: Seed(seed), key: seed ^ 7 }, 2);
-            let gaps: Vec<u64> = writes.windows(2).map(|pair| pair[1] - pair[0]).collect();
-            let expected = [1_000_u64, 2_000, 4_000, 8_000, 16_000, 32_000];
-            for (gap, full) in gaps[1..].iter().zip(expected) {
-                // Up to a quarter is taken off, and the rival took up to five seconds.
-                assert!((full * 3 / 4..full + 5_000).contains(gap), "{gaps:?}");
-            }
-            assert!(gaps[7..].iter().all(|gap| (60_000..65_000).contains(gap)), "{gaps:?}");
-            assert!(gaps.len() > 100, "{gaps:?}");
-        }
-    }
-
-    #[test]
-    fn after_a_rest_the_next_one_is_answered_at_once() {
-        let mut delivery = Delivery::default();
-        for n in 0..10 {
-            let now = Time(n * 600_000);
-            assert_eq!(delivery.offer(digest(1), Duration::ZERO, now).0, Decision::Send);
-            delivery.read(digest(1), APART, now);
-            delivery.settle(Outcome::Written, APART, now);
-            delivery.read(digest(2), APART, now);
-        }
-        assert!(delivery.is_fought());
-        delivery.calm();
-        let now = Time(7_000_000);
-        assert_eq!(delivery.offer(digest(1), Duration::ZERO, now).0, Decision::Send);
-        delivery.read(digest(1), APART, now);
-        delivery.settle(Outcome::Written, APART, now);
-        delivery.read(digest(2), APART, now);
-        assert_eq!(delivery.offer(digest(1), Duration::ZERO, now).0, Decision::Send);
-    }
-}
+mod tests;

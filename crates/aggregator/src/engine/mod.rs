@@ -1,142 +1,148 @@
-//! The engine: what was seen goes in, what is to be told comes out, and when to ask again.
+//! The engine: observations go in; drafts of conditions and the time of the next poll come out.
 
-mod climb;
+mod observe;
 mod parents;
+mod propagate;
 mod read;
-mod rules;
-mod sight;
+mod recount;
+mod rule_changes;
 mod standby;
 mod timing;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use readiness::Time;
-use timer::{Deadlines, Resync, Seed};
+use timer::{DeadlineQueue, ResyncSchedule, Seed};
 
-pub use read::{ChildOf, RollState, Trouble};
+pub use read::{ChildOf, EvaluationState, UnreadyChild};
+pub use recount::RecountResult;
 
-use crate::graph::Graph;
-use crate::judge::Gate;
-use crate::types::{KindId, KindState, ObjectId, Policy, PolicyId, RollId};
+use crate::evaluate::ListGate;
+use crate::graph::ChildGraph;
+use crate::types::{EnginePolicy, EvaluationId, KindId, KindState, ObjectId, PolicyId};
 
-/// A parent whose answers may differ from what it says: render them, and [`Engine::offer`] their digest.
+/// A parent whose conditions may have to change: render them and pass their digest to [`Engine::offer_digest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Draft {
+pub struct ParentDraft {
     /// The parent.
     pub parent: ObjectId,
 }
 
-/// What happened inside, for metrics: the engine counts, the driver adds.
+/// Counters for metrics: the engine counts, the driver adds them up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Rolls judged.
-    pub judged: u64,
-    /// Answers that moved.
-    pub moved: u64,
+pub struct EvaluationCounts {
+    /// Number of evaluations.
+    pub evaluations: u64,
+    /// Number of evaluations that changed the answer.
+    pub changed_answers: u64,
 }
 
-/// Who moved something.
+/// Origin of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cause {
-    /// The world.
-    Others,
-    /// Perhaps we ourselves, by what we wrote.
-    Perhaps,
+enum ChangeOrigin {
+    /// Something outside the parent.
+    External,
+    /// Possibly one of Rollcall's own writes.
+    PossiblyOwn,
 }
 
-/// See the crate.
+/// The engine; the crate documentation describes its use.
 #[derive(Debug)]
 pub struct Engine {
-    graph: Graph,
-    policies: Vec<Option<Policy>>,
-    gates: Vec<Gate>,
+    graph: ChildGraph,
+    policies: Vec<Option<EnginePolicy>>,
+    gates: Vec<ListGate>,
     kinds: Vec<KindState>,
-    /// Rolls to be judged in the next poll, and since when there are any.
-    at_once: VecDeque<RollId>,
-    at_once_since: Option<Time>,
-    /// Rolls of which something was seen, once it is quiet.
-    quiet: Deadlines<RollId, Time>,
-    /// Rolls whose answer changes by itself.
-    dated: Deadlines<RollId, Time>,
-    /// Objects whose verdict changes by itself.
-    ripe: Deadlines<ObjectId, Time>,
-    /// Parents that are to be told something, when that may go out.
-    redeliver: Deadlines<ObjectId, Time>,
-    /// Parents over which there was a fight, when it is over.
-    calm: Deadlines<ObjectId, Time>,
-    resync: Resync<ObjectId, Time>,
+    /// Evaluations due in the next poll, and the time since which there are any.
+    immediate: VecDeque<EvaluationId>,
+    immediate_since: Option<Time>,
+    /// Debounced evaluations, by the time at which they are due.
+    quiet: DeadlineQueue<EvaluationId, Time>,
+    /// Evaluations whose answer changes with time alone.
+    time_dependent: DeadlineQueue<EvaluationId, Time>,
+    /// Objects whose verdict changes with time alone.
+    rechecks: DeadlineQueue<ObjectId, Time>,
+    /// Parents whose conditions are to be written, by the earliest time of the write.
+    redeliver: DeadlineQueue<ObjectId, Time>,
+    /// Parents with a write conflict, by the time at which it ends.
+    conflict_ends: DeadlineQueue<ObjectId, Time>,
+    resync: ResyncSchedule<ObjectId, Time>,
     seed: Seed,
-    /// Writes on their way to parents that are gone: their outcomes are not for whoever has that place now.
-    orphans: BTreeMap<ObjectId, u32>,
-    /// Another one writes.
+    /// How many writes were asked for, which numbers the next one.
+    tickets: u64,
+    /// Another replica is the leader.
     standby: bool,
-    /// While it does: parents that do not say (yet) what they would be told.
-    held: BTreeSet<ObjectId>,
-    /// A list is awaited under some policy, or what it brought is still to be judged.
-    awaiting: bool,
-    /// How many rolls are mute.
-    mute: usize,
-    counts: Counts,
-    /// How many polls there were.
+    /// Parents whose conditions differ from what this replica would write, while it is in standby.
+    withheld: BTreeSet<ObjectId>,
+    /// A policy awaits a list, or the result of a list is still to be evaluated.
+    awaiting_lists: bool,
+    /// Number of unsettled evaluations.
+    unsettled_count: usize,
+    counts: EvaluationCounts,
+    /// Number of polls.
     polls: u32,
-    /// Used anew in every poll: parents to be drafted, and rolls that a judgement moved.
+    /// Buffers reused by every poll: parents to draft, and evaluations that a change affected.
     drafted: Vec<ObjectId>,
-    moved: Vec<RollId>,
+    moved: Vec<EvaluationId>,
 }
 
 impl Engine {
-    /// An engine that reads what is not ready again every `resync`, and every `audit` once that proved futile.
+    /// Creates an engine that resyncs unready parents every `resync`, and every `audit` once resyncs have stopped
+    /// finding changes.
     pub fn new(resync: Duration, audit: Duration, seed: Seed) -> Self {
         Engine {
-            graph: Graph::default(),
+            graph: ChildGraph::default(),
             policies: Vec::new(),
             gates: Vec::new(),
             kinds: Vec::new(),
-            at_once: VecDeque::new(),
-            at_once_since: None,
-            quiet: Deadlines::default(),
-            dated: Deadlines::default(),
-            ripe: Deadlines::default(),
-            redeliver: Deadlines::default(),
-            calm: Deadlines::default(),
-            resync: Resync::new(resync, audit, seed),
+            immediate: VecDeque::new(),
+            immediate_since: None,
+            quiet: DeadlineQueue::default(),
+            time_dependent: DeadlineQueue::default(),
+            rechecks: DeadlineQueue::default(),
+            redeliver: DeadlineQueue::default(),
+            conflict_ends: DeadlineQueue::default(),
+            resync: ResyncSchedule::new(resync, audit, seed),
             seed: seed.derive(0x1a15),
-            orphans: BTreeMap::new(),
+            tickets: 0,
             standby: false,
-            held: BTreeSet::new(),
-            awaiting: false,
-            mute: 0,
-            counts: Counts::default(),
+            withheld: BTreeSet::new(),
+            awaiting_lists: false,
+            unsettled_count: 0,
+            counts: EvaluationCounts::default(),
             polls: 0,
             drafted: Vec::new(),
             moved: Vec::new(),
         }
     }
 
-    /// A policy is new, changed, or (`None`) gone.
-    pub fn set_policy(&mut self, now: Time, id: PolicyId, policy: Option<Policy>) {
-        let at = usize::from(id.0);
+    /// Sets a policy that is new or changed, or removes it (`None`).
+    pub fn set_policy(&mut self, now: Time, id: PolicyId, policy: Option<EnginePolicy>) {
+        let at = id.index();
         if at >= self.policies.len() {
             self.policies.resize(at + 1, None);
-            self.gates.resize(at + 1, Gate::Closed);
+            self.gates.resize(at + 1, ListGate::Closed);
         }
-        let names = policy.as_ref().is_some_and(|p| p.names);
-        self.set_withdrawn(now, id, 0);
+        let names = policy.as_ref().is_some_and(|p| p.expects_names);
+        self.set_changed_rule_groups(now, id, 0);
         self.policies[at] = policy;
-        for roll in self.rolls_under(id) {
-            self.graph.remember_names(roll, names);
-            // What another policy of that number made of it is not an answer of this one.
-            if let Some(roll) = self.graph.roll_mut(roll) {
-                (roll.judged, roll.withdrawn) = (false, false);
+        for roll in self.evaluations_under(id) {
+            self.graph.track_names(roll, names);
+            // The answer of another policy that used the same id is not an answer of this one.
+            if let Some(roll) = self.graph.evaluation_mut(roll) {
+                (roll.evaluated, roll.rule_changed) = (false, false);
             }
         }
-        self.set_gate(now, id);
+        self.update_list_gate(now, id);
+        for roll in self.evaluations_under(id) {
+            self.propagate_doubt(roll);
+        }
     }
 
-    /// The list or watch of a kind moved on.
-    pub fn set_kind(&mut self, now: Time, kind: KindId, state: KindState) {
-        let at = usize::from(kind.0);
+    /// Sets the list and watch state of a kind.
+    pub fn set_kind_state(&mut self, now: Time, kind: KindId, state: KindState) {
+        let at = kind.index();
         if at >= self.kinds.len() {
             self.kinds.resize(at + 1, KindState::Listing);
         }
@@ -145,91 +151,96 @@ impl Engine {
         }
         self.kinds[at] = state;
         if state != KindState::Listing {
-            self.restore(now, kind);
+            self.clear_changed_rule(now, kind);
         }
-        for policy in 0..self.policies.len() {
-            if self.policies[policy].as_ref().is_some_and(|p| p.kinds.contains(&kind)) {
-                self.set_gate(now, PolicyId(policy as u16));
-            }
+        let rests = |policy: &Option<EnginePolicy>| policy.as_ref().is_some_and(|p| p.kinds.contains(&kind));
+        let numbered = (0..).map(PolicyId).zip(&self.policies);
+        let resting: Vec<_> = numbered.filter(|(_, policy)| rests(policy)).map(|(id, _)| id).collect();
+        for policy in resting {
+            self.update_list_gate(now, policy);
         }
     }
 
-    /// Where a kind stands.
-    pub fn kind(&self, kind: KindId) -> KindState {
-        self.kinds.get(usize::from(kind.0)).copied().unwrap_or_default()
+    /// Returns the list and watch state of a kind.
+    pub fn kind_state(&self, kind: KindId) -> KindState {
+        self.kinds.get(kind.index()).copied().unwrap_or_default()
     }
 
-    fn set_gate(&mut self, now: Time, id: PolicyId) {
-        let policy = self.policies.get(usize::from(id.0)).and_then(Option::as_ref);
-        let mut gate = policy.map_or(Gate::Closed, |p| Gate::over(p.kinds.iter().map(|k| self.kind(*k))));
-        if gate == Gate::Closed && self.is_withdrawn(id) {
-            gate = Gate::Withdrawn;
+    fn update_list_gate(&mut self, now: Time, id: PolicyId) {
+        let policy = self.policies.get(id.index()).and_then(Option::as_ref);
+        let mut gate = policy.map_or(ListGate::Closed, |p| {
+            ListGate::of(p.acceptance, p.kinds.iter().map(|k| self.kind_state(*k)))
+        });
+        if gate == ListGate::Closed && self.has_changed_rule(id) {
+            gate = ListGate::RuleChanged;
         }
-        let Some(held) = self.gates.get_mut(usize::from(id.0)) else { return };
+        let Some(held) = self.gates.get_mut(id.index()) else { return };
         *held = gate;
-        // Until the next poll is through: what is judged in it was not judged yet.
-        self.awaiting = true;
-        if gate != Gate::Closed {
-            for roll in self.rolls_under(id) {
-                self.at_once(roll, now, Cause::Others);
-                if let Some(roll) = self.graph.roll_mut(roll) {
-                    roll.reworded = true;
-                }
+        // Until the next poll is complete, its parents are not evaluated yet.
+        self.awaiting_lists = true;
+        if gate != ListGate::Closed {
+            for roll in self.evaluations_under(id) {
+                self.enqueue_evaluation(roll, now, ChangeOrigin::External);
             }
         }
     }
 
-    fn rolls_under(&self, policy: PolicyId) -> Vec<RollId> {
-        self.graph.rolls().filter(|(_, r)| r.policy == policy).map(|(id, _)| id).collect()
+    fn evaluations_under(&self, policy: PolicyId) -> Vec<EvaluationId> {
+        self.graph.all_evaluations().filter(|(_, r)| r.policy == policy).map(|(id, _)| id).collect()
     }
 
-    /// Everything that this policy rests on was listed.
+    /// Returns `true` if all kinds that the policy rests on have been listed.
     pub fn is_open(&self, policy: PolicyId) -> bool {
-        !self.gate(policy).awaits_a_list()
+        !self.list_gate(policy).awaits_list()
     }
 
-    fn gate(&self, policy: PolicyId) -> Gate {
-        self.gates.get(usize::from(policy.0)).copied().unwrap_or(Gate::Closed)
+    fn list_gate(&self, policy: PolicyId) -> ListGate {
+        self.gates.get(policy.index()).copied().unwrap_or(ListGate::Closed)
     }
 
-    fn policy(&self, id: PolicyId) -> Option<&Policy> {
-        self.policies.get(usize::from(id.0))?.as_ref()
+    fn find_policy(&self, id: PolicyId) -> Option<&EnginePolicy> {
+        self.policies.get(id.index())?.as_ref()
     }
 
-    /// An object whose verdict changes by itself now: observe it again.
-    pub fn take_ripe(&mut self, now: Time) -> Option<ObjectId> {
-        self.ripe.take_due(now)
+    /// Takes an object whose verdict changes with time and is due: it has to be observed again.
+    pub fn take_due_recheck(&mut self, now: Time) -> Option<ObjectId> {
+        self.rechecks.take_due(now)
     }
 
-    /// A parent that is not ready and whose periodic pass is due.
-    pub fn take_pass(&mut self, now: Time) -> Option<ObjectId> {
+    /// Takes an unready parent whose resync is due.
+    pub fn take_due_resync(&mut self, now: Time) -> Option<ObjectId> {
         while let Some(parent) = self.resync.take_due(now) {
-            let unready = self.is_unready(parent);
+            let unready = self.is_parent_unready(parent);
             if let Some(p) = self.graph.parent_mut(parent) {
-                (p.passed, p.enrolled) = (true, unready);
+                (p.resynced, p.enrolled) = (true, unready);
             }
             if unready {
                 return Some(parent);
             }
-            self.resync.withdraw(parent);
+            self.resync.withdraw_key(parent);
         }
         None
     }
 
-    /// How many parents the periodic pass looks after; one that has become ready leaves when its turn comes.
-    pub fn unready(&self) -> usize {
+    /// Number of parents enrolled in the resync. A parent that has become ready leaves when its next resync is due.
+    pub fn unready_parent_count(&self) -> usize {
         self.resync.len()
     }
 
-    /// When to poll next, if nothing is observed before.
+    /// Returns the time of the next poll if nothing is observed before.
     pub fn next_deadline(&self) -> Option<Time> {
-        let rolls = [self.at_once_since, self.quiet.next(), self.dated.next()];
-        let objects = [self.ripe.next(), self.redeliver.next(), self.calm.next(), self.resync.next()];
+        let rolls = [self.immediate_since, self.quiet.next_deadline(), self.time_dependent.next_deadline()];
+        let objects = [
+            self.rechecks.next_deadline(),
+            self.redeliver.next_deadline(),
+            self.conflict_ends.next_deadline(),
+            self.resync.next_due(),
+        ];
         rolls.into_iter().chain(objects).flatten().min()
     }
 
-    /// What was counted since the last call.
-    pub fn take_counts(&mut self) -> Counts {
+    /// Takes the counters since the last call.
+    pub fn take_counts(&mut self) -> EvaluationCounts {
         std::mem::take(&mut self.counts)
     }
 }

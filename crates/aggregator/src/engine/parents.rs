@@ -1,14 +1,17 @@
-//! What a parent says, and what it is to be told.
+//! Observed conditions of a parent, and the conditions to write to it.
 
 use std::time::Duration;
 
 use readiness::Time;
 use readiness::rollup::ParentReason;
 
-use super::{Cause, Engine};
-use crate::delivery::{Apart, Decision, Outcome};
-use crate::roll::Phase;
-use crate::types::{Answer, AnswerView, Digest, ObjectId, ParentView, PolicyId, RollId, SelectorId, Told};
+use super::{ChangeOrigin, Engine};
+use crate::delivery::{DeliveryDecision, DeliveryOutcome, JitterKey, WriteTicket};
+use crate::evaluation::GenerationPhase;
+use crate::types::{
+    AnswerView, EntriesDigest, EvaluationId, ObjectId, ParentView, PolicyAnswer, PolicyId, SelectorId,
+    WrittenAnswer,
+};
 
 impl Engine {
     pub(super) fn set_parent(&mut self, now: Time, id: ObjectId, view: Option<&ParentView>) {
@@ -16,23 +19,23 @@ impl Engine {
         let selects: Vec<_> =
             answers.iter().flat_map(|a| a.selects.iter().map(move |s| (a.policy, *s))).collect();
         if view.is_none() {
-            self.set_selects(now, id, &[]);
+            self.set_selectors(now, id, &[]);
         }
-        let withdrawn = self.withdrawn_word(id);
-        for roll in self.graph.rolls_of(id).to_vec() {
-            let policy = self.graph.roll(roll).map(|r| r.policy);
+        let withdrawn = self.changed_rule_answer(id);
+        for roll in self.graph.evaluations_of(id).to_vec() {
+            let policy = self.graph.find_evaluation(roll).map(|r| r.policy);
             if !answers.iter().any(|a| Some(a.policy) == policy) {
-                self.unanswer(roll);
-                // What was said for a policy that no longer applies is to be taken back.
-                self.redeliver.arm_by(id, now);
+                self.clear_answer(roll);
+                // Conditions of a policy that no longer applies are to be removed.
+                self.redeliver.set_if_earlier(id, now);
             }
         }
         let Some(view) = view else {
-            self.resync.withdraw(id);
-            self.redeliver.disarm(id);
-            self.held.remove(&id);
+            self.resync.withdraw_key(id);
+            self.redeliver.clear_deadline(id);
+            self.withheld.remove(&id);
             if let Some(parent) = self.graph.parent_mut(id) {
-                (parent.enrolled, parent.passed) = (false, false);
+                (parent.enrolled, parent.resynced) = (false, false);
             }
             return;
         };
@@ -40,217 +43,248 @@ impl Engine {
         for answer in answers {
             let first = self
                 .graph
-                .roll_for(id, answer.policy)
-                .and_then(|r| self.graph.roll(r)?.view.as_ref())
+                .find_evaluation_for(id, answer.policy)
+                .and_then(|r| self.graph.find_evaluation(r)?.view.as_ref())
                 .is_none();
-            anew |= self.set_answer(now, id, view, answer);
+            anew |= self.set_answer_view(now, id, view, answer);
             if let Some(word) = withdrawn.filter(|_| first) {
-                self.inherit(now, id, answer, word);
+                self.carry_over_changed_rule(now, id, answer, word);
             }
         }
-        self.set_selects(now, id, &selects);
-        self.hear(now, id, view, anew);
+        self.set_selectors(now, id, &selects);
+        self.observe_written(now, id, view, anew);
     }
 
-    /// What the parent says is compared with what it was told.
-    fn hear(&mut self, now: Time, id: ObjectId, view: &ParentView, anew: bool) {
-        // Once something was said of its end, only what still says otherwise is set right.
-        let mut said = view.answers.iter().filter(|a| !a.owned).filter_map(|a| a.told).peekable();
-        let leaves =
-            view.deleting && said.peek().is_some() && said.all(|t| t.reason == ParentReason::Terminating);
+    /// Compares the conditions on the parent with those last written.
+    fn observe_written(&mut self, now: Time, id: ObjectId, view: &ParentView, anew: bool) {
+        let leaves = view.deleting && self.says_its_end(view);
         let parent = self.graph.node_mut(id).parent.get_or_insert_default();
-        parent.taken_leave = leaves || (view.deleting && parent.taken_leave);
-        let (before, apart) = (parent.delivery, Apart { seed: self.seed, key: u64::from(id.0) });
+        parent.termination_written = leaves;
+        let (before, apart) = (parent.delivery, JitterKey { seed: self.seed, key: u64::from(id.0) });
         if anew {
-            parent.delivery.hurry();
+            parent.delivery.reset_write_window();
         }
-        parent.delivery.read(view.digest, apart, now);
+        parent.delivery.observe_digest(view.digest, apart, now);
         if before != parent.delivery {
-            self.redeliver.arm_by(id, now);
+            self.redeliver.set_if_earlier(id, now);
         }
-        self.await_calm(id);
+        self.schedule_conflict_end(id);
     }
 
-    fn await_calm(&mut self, id: ObjectId) {
+    /// Does a parent that is being deleted say so for every policy that writes on it? Then it is left alone, whatever words
+    /// would be better by now. Where somebody takes such an entry away, or turns it, it is set right like any other.
+    fn says_its_end(&self, view: &ParentView) -> bool {
+        let mut written =
+            view.answers.iter().filter(|a| !a.owned_by_other && !self.is_shadow(a.policy)).peekable();
+        let says = |told: WrittenAnswer| told.reason == ParentReason::Terminating && told.is_untampered();
+        written.peek().is_some() && written.all(|answer| answer.written.is_some_and(says))
+    }
+
+    fn schedule_conflict_end(&mut self, id: ObjectId) {
         let Some(parent) = self.graph.parent_mut(id) else { return };
-        let at = parent.delivery.calm_at();
-        let awaited = std::mem::replace(&mut parent.fighting, at.is_some());
+        let at = parent.delivery.conflict_ends_at();
+        let awaited = std::mem::replace(&mut parent.in_conflict, at.is_some());
         match at {
-            Some(at) => self.calm.arm(id, at),
-            None if awaited => _ = self.calm.disarm(id),
+            Some(at) => self.conflict_ends.set_deadline(id, at),
+            None if awaited => _ = self.conflict_ends.clear_deadline(id),
             None => {}
         }
     }
 
-    pub(super) fn calm_down(&mut self, now: Time) {
-        while let Some(id) = self.calm.take_due(now) {
+    pub(super) fn end_due_conflicts(&mut self, now: Time) {
+        while let Some(id) = self.conflict_ends.take_due(now) {
             if let Some(parent) = self.graph.parent_mut(id) {
-                parent.fighting = false;
-                parent.delivery.calm();
+                parent.in_conflict = false;
+                parent.delivery.end_conflict();
             }
         }
     }
 
-    fn unanswer(&mut self, roll: RollId) {
-        if let Some(r) = self.graph.roll_mut(roll) {
+    fn clear_answer(&mut self, roll: EvaluationId) {
+        if let Some(r) = self.graph.evaluation_mut(roll) {
             r.view = None;
             r.answer = None;
-            r.known = None;
-            r.judged = false;
-            r.withdrawn = false;
-            r.doubted = false;
-            r.phase = Phase::default();
-            r.well = None;
-            r.missing = None;
+            r.last_published = None;
+            r.evaluated = false;
+            r.rule_changed = false;
+            r.in_doubt = false;
+            r.phase = GenerationPhase::default();
+            r.all_ready_since = None;
+            r.missing_since = None;
         }
-        self.speak(roll);
+        self.mark_settled(roll);
         self.drop_if_idle(roll);
     }
 
-    /// It is known by now how this roll stands, or it is gone; `true` where that is news.
-    pub(super) fn speak(&mut self, roll: RollId) -> bool {
-        let spoke = self.graph.roll_mut(roll).is_some_and(|r| std::mem::take(&mut r.mute));
-        self.mute -= usize::from(spoke);
+    /// Marks an evaluation as settled, because its state is known or its parent is gone; returns `true` if it was
+    /// unsettled.
+    pub(super) fn mark_settled(&mut self, roll: EvaluationId) -> bool {
+        let spoke = self.graph.evaluation_mut(roll).is_some_and(|r| std::mem::take(&mut r.unsettled));
+        self.unsettled_count -= usize::from(spoke);
         spoke
     }
 
-    /// Whether a new generation of a parent that was known begins; that is judged at once.
-    fn set_answer(&mut self, now: Time, id: ObjectId, view: &ParentView, answer: &AnswerView) -> bool {
-        let shadow = self.policy(answer.policy).is_some_and(|p| p.shadow);
+    /// Applies the observed answer of one policy. Returns `true` if a known parent begins a new generation, which is
+    /// evaluated at once.
+    fn set_answer_view(&mut self, now: Time, id: ObjectId, view: &ParentView, answer: &AnswerView) -> bool {
+        let shadow = self.find_policy(answer.policy).is_some_and(|p| p.shadow);
         let open = self.is_open(answer.policy);
-        let at = self.graph.roll_at(id, answer.policy);
-        let Some(roll) = self.graph.roll_mut(at) else { return false };
+        let at = self.graph.ensure_evaluation(id, answer.policy);
+        let Some(roll) = self.graph.evaluation_mut(at) else { return false };
         let first = roll.view.is_none();
-        if first && !open && (shadow || answer.owned) && !roll.mute {
-            roll.mute = true;
-            self.mute += 1;
+        if first && !open && (shadow || answer.owned_by_other) && !roll.unsettled {
+            roll.unsettled = true;
+            self.unsettled_count += 1;
         }
-        let told = answer.told.filter(|_| answer.about == Some(view.generation));
+        let told = answer.written.filter(|_| answer.about_generation == Some(view.generation));
         let begins = first || roll.phase.generation != view.generation;
         if begins {
-            roll.phase = Phase::new(view.generation, now, told);
-            roll.well = None;
+            roll.phase = GenerationPhase::new(view.generation, now, told);
+            roll.phase.awaits_proof |= !first && view.generation > 1;
+            roll.all_ready_since = None;
             let overdue = told.filter(|t| t.reason == ParentReason::ChildrenMissing && t.stalled);
-            roll.missing = overdue.map(|_| Time::default());
-            // What was judged of an older generation must never be rendered for this one.
-            (roll.judged, roll.withdrawn) = (false, false);
+            roll.missing_since = overdue.map(|_| Time::default());
+            // An answer about an older generation must never be rendered for this one.
+            (roll.evaluated, roll.rule_changed) = (false, false);
         }
         if first {
-            roll.answer = answer.told.map(restored);
-            roll.known = answer.told.map(|t| t.reason);
+            roll.answer = answer.written.map(restore_answer);
+            roll.last_published = answer.written.map(|t| t.reason);
         }
-        // A condition that is given up by somebody else is one that we have said nothing about.
-        let given_up = roll.view.as_ref().is_some_and(|v| v.owned) && !answer.owned;
+        // A condition type that its owner has released carries no earlier answer of Rollcall's.
+        let given_up = roll.view.as_ref().is_some_and(|v| v.owned_by_other) && !answer.owned_by_other;
         roll.phase.announced &= !given_up;
-        roll.phase.announced |= told.is_some() || shadow || answer.owned;
+        roll.phase.announced |= told.is_some() || shadow || answer.owned_by_other;
         roll.evidence = view.evidence;
         roll.deleting = view.deleting;
         roll.view = Some(answer.clone());
-        self.touch(at, now, Cause::Perhaps);
+        self.touch_evaluation(at, now, ChangeOrigin::PossiblyOwn);
         if begins && open {
-            self.at_once(at, now, Cause::Perhaps);
+            self.enqueue_evaluation(at, now, ChangeOrigin::PossiblyOwn);
         }
         begins && !first
     }
 
-    fn set_selects(&mut self, now: Time, id: ObjectId, selects: &[(PolicyId, SelectorId)]) {
+    fn set_selectors(&mut self, now: Time, id: ObjectId, selects: &[(PolicyId, SelectorId)]) {
         let Some(parent) = self.graph.parent_mut(id) else { return };
-        if parent.selects == selects {
+        if parent.selectors == selects {
             return;
         }
-        let old = std::mem::replace(&mut parent.selects, selects.to_vec());
+        let old = std::mem::replace(&mut parent.selectors, selects.to_vec());
         for select in old.iter().filter(|s| !selects.contains(s)) {
-            self.unselect(now, id, *select, id);
+            self.remove_selector(now, id, *select, id);
         }
         for select in selects.iter().filter(|s| !old.contains(s)) {
-            self.select(now, id, *select, id);
+            self.add_selector(now, id, *select, id);
         }
     }
 
-    pub(super) fn select(&mut self, now: Time, id: ObjectId, by: (PolicyId, SelectorId), of: ObjectId) {
-        for (child, link) in self.graph.selectors.select(id, by, of, true) {
-            let roll = self.graph.roll_at(id, by.0);
-            self.attach(now, child, roll, link, now);
+    pub(super) fn add_selector(&mut self, now: Time, id: ObjectId, by: (PolicyId, SelectorId), of: ObjectId) {
+        for (child, link) in self.graph.selectors.set_parent(id, by, of, true) {
+            let roll = self.graph.ensure_evaluation(id, by.0);
+            self.attach_child(now, child, roll, link, now);
         }
     }
 
-    pub(super) fn unselect(&mut self, now: Time, id: ObjectId, by: (PolicyId, SelectorId), of: ObjectId) {
-        for (child, link) in self.graph.selectors.select(id, by, of, false) {
-            if let Some(roll) = self.graph.roll_for(id, by.0) {
-                self.detach(now, child, roll, link.group);
+    pub(super) fn remove_selector(
+        &mut self,
+        now: Time,
+        id: ObjectId,
+        by: (PolicyId, SelectorId),
+        of: ObjectId,
+    ) {
+        for (child, link) in self.graph.selectors.set_parent(id, by, of, false) {
+            if let Some(roll) = self.graph.find_evaluation_for(id, by.0) {
+                self.detach_child(now, child, roll, link.group);
             }
         }
     }
 
-    /// The answers of a draft were rendered, to this digest. Where they moved, the words of its owners may move too.
-    pub fn offer(&mut self, parent: ObjectId, digest: Digest, now: Time) -> Decision {
-        let window = self.window(parent);
-        let standby = self.standby;
-        let Some(p) = self.graph.parent_mut(parent) else { return Decision::Same };
-        let (decision, again) =
-            if standby { p.delivery.compare(digest) } else { p.delivery.offer(digest, window, now) };
-        if standby && decision == Decision::Later {
-            self.held.insert(parent);
+    /// Those above quote `parent` in words with this digest from now on. Where those are others than before, they hear of it.
+    pub fn requote(&mut self, parent: ObjectId, quote: u64, now: Time) {
+        let Some(p) = self.graph.parent_mut(parent) else { return };
+        let cause = if p.external_change { ChangeOrigin::External } else { ChangeOrigin::PossiblyOwn };
+        if std::mem::replace(&mut p.quoted, quote) != quote {
+            self.touch_owners(parent, now, cause);
+        }
+    }
+
+    /// The answers of a draft were rendered, to this digest.
+    pub fn offer_digest(&mut self, parent: ObjectId, digest: EntriesDigest, now: Time) -> DeliveryDecision {
+        let window = self.write_window(parent);
+        let (standby, ticket) = (self.standby, WriteTicket(self.tickets));
+        let Some(p) = self.graph.parent_mut(parent) else { return DeliveryDecision::Same };
+        let (decision, again) = if standby {
+            p.delivery.compare_digest(digest)
         } else {
-            self.held.remove(&parent);
+            p.delivery.offer_digest(ticket, digest, window, now)
+        };
+        self.tickets += u64::from(decision == DeliveryDecision::Send(ticket));
+        if standby && decision == DeliveryDecision::Later {
+            self.withheld.insert(parent);
+        } else {
+            self.withheld.remove(&parent);
         }
         let Some(p) = self.graph.parent_mut(parent) else { return decision };
-        let moved = std::mem::replace(&mut p.offered, digest) != digest;
-        let provoked = std::mem::take(&mut p.provoked);
-        self.offered(parent, decision, again, window, now);
+        p.external_change = false;
+        self.clear_touch_after_offer(parent, decision, again, window, now);
         if let Some(at) = again {
-            self.redeliver.arm_by(parent, at);
-        }
-        if moved {
-            self.touch_owners(parent, now, if provoked { Cause::Others } else { Cause::Perhaps });
+            self.redeliver.set_if_earlier(parent, at);
         }
         decision
     }
 
-    /// What was written on it keeps being overwritten: where there is another type to say it by, now is the time.
-    pub fn is_fought_over(&self, parent: ObjectId) -> bool {
-        self.graph.parent(parent).is_some_and(|p| p.delivery.is_fought())
+    /// Returns `true` if the condition on the parent is overwritten repeatedly, so that a fallback type should be used.
+    pub fn is_repeatedly_overwritten(&self, parent: ObjectId) -> bool {
+        self.graph.find_parent(parent).is_some_and(|p| p.delivery.is_repeatedly_overwritten())
     }
 
-    /// In which a parent is written twice at most: the shortest cap of its policies.
-    fn window(&self, parent: ObjectId) -> Duration {
-        let rolls = self.graph.rolls_of(parent).iter().filter_map(|r| self.graph.roll(*r));
-        let caps = rolls.filter_map(|r| Some(self.policy(r.policy)?.debounce.cap));
+    /// Returns `true` if the last writes to the parent failed: others are written first.
+    pub fn is_write_failing(&self, parent: ObjectId) -> bool {
+        self.graph.find_parent(parent).is_some_and(|p| p.delivery.is_failing())
+    }
+
+    /// Window that contains at most two writes to a parent: the shortest debounce cap of its policies.
+    fn write_window(&self, parent: ObjectId) -> Duration {
+        let rolls = self.graph.evaluations_of(parent).iter().filter_map(|r| self.graph.find_evaluation(*r));
+        let caps = rolls.filter_map(|r| Some(self.find_policy(r.policy)?.debounce.cap));
         caps.min().unwrap_or_default()
     }
 
-    /// A write that [`Decision::Send`] asked for ended so.
-    pub fn settle(&mut self, parent: ObjectId, outcome: Outcome, now: Time) {
-        if let Some(orphans) = self.orphans.get_mut(&parent) {
-            *orphans -= 1;
-            if *orphans == 0 {
-                self.orphans.remove(&parent);
-            }
+    /// Records the outcome of a write that [`DeliveryDecision::Send`] requested. What was sent to whoever had the place of `parent` before means
+    /// nothing to it.
+    pub fn settle_write(
+        &mut self,
+        parent: ObjectId,
+        ticket: WriteTicket,
+        outcome: DeliveryOutcome,
+        now: Time,
+    ) {
+        let apart = JitterKey { seed: self.seed, key: u64::from(parent.0) };
+        let Some(p) = self.graph.parent_mut(parent) else { return };
+        if !p.delivery.settle_write(ticket, outcome, apart, now) {
             return;
         }
-        let apart = Apart { seed: self.seed, key: u64::from(parent.0) };
-        if let Some(p) = self.graph.parent_mut(parent) {
-            p.delivery.settle(outcome, apart, now);
-            if outcome != Outcome::Gone {
-                self.redeliver.arm_by(parent, now);
-            }
-            self.await_calm(parent);
+        if outcome != DeliveryOutcome::Gone {
+            self.redeliver.set_if_earlier(parent, now);
         }
-        if outcome == Outcome::Pruned {
-            self.unheard(parent, now);
+        self.schedule_conflict_end(parent);
+        if self.graph.find_parent(parent).is_some_and(|p| p.delivery.is_pruned()) {
+            self.announce_unwritable(parent, now);
         }
     }
 
-    /// A parent that cannot be told anything is judged all the same, for metrics and for its own parents.
-    fn unheard(&mut self, parent: ObjectId, now: Time) {
-        for id in self.graph.rolls_of(parent).to_vec() {
-            let Some(roll) = self.graph.roll_mut(id).filter(|r| !r.phase.announced) else { continue };
+    /// Announces a change of a parent that cannot be written; it is evaluated all the same, for metrics and for its own
+    /// parents.
+    fn announce_unwritable(&mut self, parent: ObjectId, now: Time) {
+        for id in self.graph.evaluations_of(parent).to_vec() {
+            let Some(roll) = self.graph.evaluation_mut(id).filter(|r| !r.phase.announced) else { continue };
             roll.phase.announced = true;
-            self.at_once(id, now, Cause::Perhaps);
+            self.enqueue_evaluation(id, now, ChangeOrigin::PossiblyOwn);
         }
     }
 }
 
-fn restored(told: Told) -> Answer {
-    Answer { reason: told.reason, total: 0, ready: 0, reconciling: false, stalled: told.stalled }
+fn restore_answer(told: WrittenAnswer) -> PolicyAnswer {
+    PolicyAnswer { reason: told.reason, total: 0, ready: 0, reconciling: false, stalled: told.stalled }
 }

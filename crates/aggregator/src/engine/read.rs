@@ -1,100 +1,102 @@
-//! What the driver and the renderer ask of the engine.
+//! Queries of the driver and the renderer.
 
 use readiness::Level;
-use readiness::rollup::{ParentReason, Tally, Weight};
+use readiness::rollup::{ChildWeight, LevelTally, ParentReason};
 
 use super::Engine;
-use crate::roll::Roll;
-use crate::standing::has_name;
-use crate::types::{Answer, KindId, ObjectId, PolicyId, Role};
+use crate::critical_tally::{has_named_child, min_expected};
+use crate::evaluation::ParentEvaluation;
+use crate::types::{GroupRole, KindId, ObjectId, PolicyAnswer, PolicyId};
 
 /// A child that is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Trouble {
-    /// How it weighs.
-    pub weight: Weight,
-    /// Its group in the policy.
+pub struct UnreadyChild {
+    /// Weight of the child.
+    pub weight: ChildWeight,
+    /// Group in the policy.
     pub group: u8,
     /// Its kind.
     pub kind: KindId,
     /// The child.
     pub child: ObjectId,
     /// Which of its verdicts counts.
-    pub lens: u8,
-    /// The rule that made it is another one now: that verdict does not count.
-    pub withdrawn: bool,
+    pub rule_index: u16,
+    /// The rule of this verdict has changed, so the verdict does not count.
+    pub rule_changed: bool,
 }
 
-/// One roll, as metrics and pages read it.
+/// Evaluation state of one parent under one policy, for metrics and pages.
 #[derive(Clone, Copy, Debug)]
-pub struct RollState<'a> {
+pub struct EvaluationState<'a> {
     /// The parent.
     pub parent: ObjectId,
     /// The policy.
     pub policy: PolicyId,
     /// The last answer.
-    pub answer: Answer,
-    /// Somebody keeps overwriting what we write on this parent.
+    pub answer: PolicyAnswer,
+    /// Another client keeps overwriting the conditions on this parent.
     pub yielding: bool,
-    /// The server drops what we write on this parent, or its status has no place for it.
+    /// The server drops the conditions written to this parent, or its status cannot hold them.
     pub pruned: bool,
-    /// How its children stand, by group; a group without children may be left out.
-    pub groups: &'a [(u8, Tally)],
+    /// Tallies of the children by group; a group without children may be absent.
+    pub groups: &'a [(u8, LevelTally)],
 }
 
-/// One child of one parent.
+/// One counted child of one parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChildOf {
     /// The child.
     pub child: ObjectId,
     /// The parent.
     pub parent: ObjectId,
-    /// Under this policy.
+    /// The policy under which it counts.
     pub policy: PolicyId,
-    /// In this one of its groups.
+    /// The group in which it counts.
     pub group: u8,
     /// Which of its verdicts counts.
-    pub lens: u8,
-    /// May it turn the parent?
-    pub role: Role,
+    pub rule_index: u16,
+    /// Role of the group: may the child change the parent's condition?
+    pub role: GroupRole,
 }
 
 impl Engine {
-    /// The generation of `parent` that its answers are about; `None` where no policy applies to it.
-    pub fn generation(&self, parent: ObjectId) -> Option<u64> {
-        let mut rolls = self.graph.rolls_of(parent).iter().filter_map(|r| self.graph.roll(*r));
+    /// Returns the generation of `parent` that its answers are about; `None` if no policy applies to it.
+    pub fn parent_generation(&self, parent: ObjectId) -> Option<u64> {
+        let mut rolls =
+            self.graph.evaluations_of(parent).iter().filter_map(|r| self.graph.find_evaluation(*r));
         rolls.find(|r| r.view.is_some()).map(|r| r.phase.generation)
     }
 
-    /// Every edge that counts. Walks all objects: for pages and tools, not for the loop.
-    pub fn edges(&self) -> impl Iterator<Item = ChildOf> + '_ {
-        self.graph.edges().filter_map(|(child, edge)| {
-            let roll = self.graph.roll(edge.roll)?;
-            let policy = self.policies.get(usize::from(roll.policy.0))?.as_ref()?;
+    /// Returns every counted edge. Iterates over all objects: for pages and tools, not for the loop.
+    pub fn counted_children(&self) -> impl Iterator<Item = ChildOf> + '_ {
+        self.graph.counted_edges().filter_map(|(child, edge)| {
+            let roll = self.graph.find_evaluation(edge.evaluation)?;
+            let policy = self.policies.get(roll.policy.index())?.as_ref()?;
             let role = policy.groups.get(usize::from(edge.group))?.role;
             Some(ChildOf {
                 child,
                 parent: roll.parent,
                 policy: roll.policy,
                 group: edge.group,
-                lens: edge.lens,
+                rule_index: edge.rule_index,
                 role,
             })
         })
     }
 
-    /// What `policy` last answered about `parent`.
-    pub fn answer(&self, parent: ObjectId, policy: PolicyId) -> Option<Answer> {
-        let roll = self.graph.roll(self.graph.roll_for(parent, policy)?)?;
+    /// Returns the last answer of `policy` about `parent`.
+    pub fn answer_of(&self, parent: ObjectId, policy: PolicyId) -> Option<PolicyAnswer> {
+        let roll = self.graph.find_evaluation(self.graph.find_evaluation_for(parent, policy)?)?;
         roll.view.as_ref()?;
         roll.answer
     }
 
-    /// The answers that are to be written on `parent`, by policy; none of shadow policies, none where it is owned.
-    pub fn answers(&self, parent: ObjectId) -> Vec<(PolicyId, Answer)> {
-        let seen = self.graph.rolls_of(parent).iter().filter_map(|r| self.graph.roll(*r));
+    /// Returns the answers to write to `parent`, by policy; without shadow policies and without types that another
+    /// client owns.
+    pub fn answers_to_write(&self, parent: ObjectId) -> Vec<(PolicyId, PolicyAnswer)> {
+        let seen = self.graph.evaluations_of(parent).iter().filter_map(|r| self.graph.find_evaluation(*r));
         let mut answers: Vec<_> = seen
-            .filter(|r| self.has_word(r) && r.view.as_ref().is_some_and(|v| !v.owned))
+            .filter(|r| self.has_own_answer(r) && r.view.as_ref().is_some_and(|v| !v.owned_by_other))
             .filter(|r| !self.is_shadow(r.policy))
             .filter_map(|r| Some((r.policy, r.answer?)))
             .collect();
@@ -102,138 +104,176 @@ impl Engine {
         answers
     }
 
-    /// The answers about `parent` whose reason moved since this was last asked, shadow policies' among them: policy, the
-    /// reason before (what the parent itself said, where this process has not judged it before), and the answer now.
-    pub fn take_turns(&mut self, parent: ObjectId) -> Vec<(PolicyId, Option<ParentReason>, Answer)> {
+    /// Takes the answers about `parent` whose reason changed since the last call, those of shadow policies included:
+    /// policy, previous reason (the one on the parent, if this process has not evaluated it before) and current answer.
+    pub fn take_changed_answers(
+        &mut self,
+        parent: ObjectId,
+    ) -> Vec<(PolicyId, Option<ParentReason>, PolicyAnswer)> {
         let mut turns = Vec::new();
-        for at in 0..self.graph.rolls_of(parent).len() {
-            let id = self.graph.rolls_of(parent)[at];
-            let Some(roll) = self.graph.roll(id).filter(|r| r.view.is_some() && self.has_word(r)) else {
+        for at in 0..self.graph.evaluations_of(parent).len() {
+            let id = self.graph.evaluations_of(parent)[at];
+            let Some(roll) =
+                self.graph.find_evaluation(id).filter(|r| r.view.is_some() && self.has_own_answer(r))
+            else {
                 continue;
             };
-            let (policy, before) = (roll.policy, roll.known);
+            let (policy, before) = (roll.policy, roll.last_published);
             let Some(answer) = roll.answer.filter(|a| before != Some(a.reason)) else { continue };
-            if let Some(roll) = self.graph.roll_mut(id) {
-                roll.known = Some(answer.reason);
+            if let Some(roll) = self.graph.evaluation_mut(id) {
+                roll.last_published = Some(answer.reason);
             }
             turns.push((policy, before, answer));
         }
         turns
     }
 
-    /// Has `policy` an answer of its own about `parent`? Not yet before everything was listed, and not while it is listed
-    /// anew: what stands, stays.
-    pub fn has_judged(&self, parent: ObjectId, policy: PolicyId) -> bool {
-        self.graph.roll_for(parent, policy).and_then(|r| self.graph.roll(r)).is_some_and(|r| self.has_word(r))
+    /// Returns `true` if `policy` has evaluated `parent` itself. It has not before all lists are complete, nor during a
+    /// relist; the existing conditions then stay.
+    pub fn has_evaluated(&self, parent: ObjectId, policy: PolicyId) -> bool {
+        self.graph
+            .find_evaluation_for(parent, policy)
+            .and_then(|r| self.graph.find_evaluation(r))
+            .is_some_and(|r| self.has_own_answer(r))
     }
 
-    pub(super) fn has_word(&self, roll: &Roll) -> bool {
-        roll.judged && (self.is_open(roll.policy) || roll.withdrawn)
+    /// Returns `true` if the operator of `parent` has handled the current generation, as far as this is judged under
+    /// `policy`.
+    pub fn is_handled(&self, parent: ObjectId, policy: PolicyId) -> bool {
+        let roll = self.graph.find_evaluation_for(parent, policy);
+        roll.and_then(|r| self.graph.find_evaluation(r)).is_some_and(|r| r.phase.handled)
     }
 
-    /// Nothing is written for this policy.
+    pub(super) fn has_own_answer(&self, roll: &ParentEvaluation) -> bool {
+        roll.evaluated && (self.is_open(roll.policy) || roll.rule_changed)
+    }
+
+    /// Returns `true` if the policy is in shadow mode: nothing is written for it.
     pub fn is_shadow(&self, policy: PolicyId) -> bool {
-        self.policies.get(usize::from(policy.0)).and_then(Option::as_ref).is_none_or(|p| p.shadow)
+        self.policies.get(policy.index()).and_then(Option::as_ref).is_none_or(|p| p.shadow)
     }
 
-    /// Everything of `parent` under `policy` that is not ready, worst first; critical or optional as asked.
-    pub fn troubles(
+    /// Returns the unready children of `parent` under `policy`, worst first; those of critical or of optional groups.
+    pub fn unready_children(
         &self,
         parent: ObjectId,
         policy: PolicyId,
-        role: Role,
-    ) -> impl Iterator<Item = Trouble> + '_ {
-        let of = self.graph.roll_for(parent, policy).and_then(|r| self.graph.roll(r));
-        let groups = self.policies.get(usize::from(policy.0)).and_then(Option::as_ref).map(|p| &p.groups);
-        of.into_iter().flat_map(|r| r.troubles.iter()).filter_map(move |t| {
+        role: GroupRole,
+    ) -> impl Iterator<Item = UnreadyChild> + '_ {
+        let of = self.graph.find_evaluation_for(parent, policy).and_then(|r| self.graph.find_evaluation(r));
+        let groups = self.policies.get(policy.index()).and_then(Option::as_ref).map(|p| &p.groups);
+        of.into_iter().flat_map(|r| r.unready.iter()).filter_map(move |t| {
             let group = groups?.get(usize::from(t.group))?;
-            let edges = self.graph.node(t.child)?.edges.as_slice();
-            let lens = edges.iter().find(|e| e.group == t.group).map_or(0, |e| e.lens);
-            (group.role == role).then_some(Trouble {
+            let edges = self.graph.find_node(t.child)?.edges.as_slice();
+            let lens = edges.iter().find(|e| e.group == t.group).map_or(0, |e| e.rule_index);
+            (group.role == role).then_some(UnreadyChild {
                 weight: t.weight,
                 group: t.group,
                 kind: t.kind,
                 child: t.child,
-                lens,
-                withdrawn: self.graph.withdrawn.has(policy, t.group),
+                rule_index: lens,
+                rule_changed: self.graph.changed_rules.has_group(policy, t.group),
             })
         })
     }
 
-    /// Whether the children of one group may turn a parent.
-    pub fn role(&self, policy: PolicyId, group: u8) -> Option<Role> {
-        let policy = self.policies.get(usize::from(policy.0))?.as_ref()?;
+    /// Returns the role of a group: may its children change the parent's condition?
+    pub fn group_role(&self, policy: PolicyId, group: u8) -> Option<GroupRole> {
+        let policy = self.policies.get(policy.index())?.as_ref()?;
         policy.groups.get(usize::from(group)).map(|g| g.role)
     }
 
-    /// For whom `child` counts: parent and policy.
-    pub fn owners(&self, child: ObjectId) -> Vec<(ObjectId, PolicyId)> {
-        let edges = self.graph.node(child).map(|node| node.edges.as_slice()).unwrap_or_default();
-        let rolls = edges.iter().filter(|e| !e.cyclic).filter_map(|e| self.graph.roll(e.roll));
+    /// Returns the parents and policies for which `child` counts.
+    pub fn counted_parents(&self, child: ObjectId) -> Vec<(ObjectId, PolicyId)> {
+        let edges = self.graph.find_node(child).map(|node| node.edges.as_slice()).unwrap_or_default();
+        let rolls =
+            edges.iter().filter(|e| !e.cyclic).filter_map(|e| self.graph.find_evaluation(e.evaluation));
         let mut owners: Vec<_> = rolls.map(|r| (r.parent, r.policy)).collect();
         owners.sort_unstable();
         owners.dedup();
         owners
     }
 
-    /// How the children of one group stand.
-    pub fn tally(&self, parent: ObjectId, policy: PolicyId, group: u8) -> Tally {
-        let roll = self.graph.roll_for(parent, policy).and_then(|r| self.graph.roll(r));
-        roll.map(|r| r.tally(group)).unwrap_or_default()
+    /// Returns the tally of one group.
+    pub fn group_tally(&self, parent: ObjectId, policy: PolicyId, group: u8) -> LevelTally {
+        let roll = self.graph.find_evaluation_for(parent, policy).and_then(|r| self.graph.find_evaluation(r));
+        roll.map(|r| r.group_tally(group)).unwrap_or_default()
     }
 
-    /// Is there a child whose name has this hash in that group?
-    pub fn has_name(&self, parent: ObjectId, policy: PolicyId, group: u8, name: u64) -> bool {
-        let roll = self.graph.roll_for(parent, policy).and_then(|r| self.graph.roll(r));
-        roll.is_some_and(|r| has_name(r, group, name))
+    /// How many children `policy` expects of one group of `parent` at least: by its minimum, or by what it computes from this
+    /// parent, and by its quorum.
+    pub fn expected(&self, parent: ObjectId, policy: PolicyId, group: u8) -> u32 {
+        let spec = self.find_policy(policy).and_then(|p| p.groups.get(usize::from(group)));
+        let roll = self.graph.find_evaluation_for(parent, policy).and_then(|r| self.graph.find_evaluation(r));
+        roll.zip(spec).map_or(0, |(roll, spec)| min_expected(roll, group, spec))
     }
 
-    /// Edges of `parent` that would close a cycle, and so are not counted.
-    pub fn cycles(&self, parent: ObjectId, policy: PolicyId) -> u32 {
-        let roll = self.graph.roll_for(parent, policy).and_then(|r| self.graph.roll(r));
+    /// Does any policy apply to `id`, as a parent, or does a child name it as one?
+    pub fn is_parent(&self, id: ObjectId) -> bool {
+        !self.graph.evaluations_of(id).is_empty()
+    }
+
+    /// Is `id` a child of anything?
+    pub fn has_owners(&self, id: ObjectId) -> bool {
+        self.graph.find_node(id).is_some_and(|node| !node.edges.as_slice().is_empty())
+    }
+
+    /// Returns `true` if the group has a child whose name has this hash.
+    pub fn has_named_child(&self, parent: ObjectId, policy: PolicyId, group: u8, name: u64) -> bool {
+        let roll = self.graph.find_evaluation_for(parent, policy).and_then(|r| self.graph.find_evaluation(r));
+        roll.is_some_and(|r| has_named_child(r, group, name))
+    }
+
+    /// Number of edges of `parent` that would close a cycle and are therefore not counted.
+    pub fn cyclic_edge_count(&self, parent: ObjectId, policy: PolicyId) -> u32 {
+        let roll = self.graph.find_evaluation_for(parent, policy).and_then(|r| self.graph.find_evaluation(r));
         roll.map_or(0, |r| r.cyclic)
     }
 
-    /// The policies that apply to `id`, if it is a parent, in the same order whatever was seen first.
+    /// Returns the policies that apply to `id` if it is a parent, in an order that does not depend on the order of
+    /// observation.
     pub fn policies_of(&self, id: ObjectId) -> impl Iterator<Item = PolicyId> + '_ {
-        let rolls = self.graph.rolls_of(id).iter().filter_map(|r| self.graph.roll(*r));
+        let rolls = self.graph.evaluations_of(id).iter().filter_map(|r| self.graph.find_evaluation(*r));
         let mut policies: Vec<_> = rolls.filter(|r| r.view.is_some()).map(|r| r.policy).collect();
         policies.sort_unstable();
         policies.into_iter()
     }
 
-    /// Every roll with an answer.
-    pub fn rolls(&self) -> impl Iterator<Item = RollState<'_>> {
-        self.graph.rolls().filter_map(|(_, r)| {
+    /// Returns every evaluation that has an answer.
+    pub fn evaluation_states(&self) -> impl Iterator<Item = EvaluationState<'_>> {
+        self.graph.all_evaluations().filter_map(|(_, r)| {
             r.view.as_ref()?;
-            let delivery = self.graph.node(r.parent)?.parent.as_ref()?.delivery;
-            Some(RollState {
+            let delivery = self.graph.find_node(r.parent)?.parent.as_ref()?.delivery;
+            Some(EvaluationState {
                 parent: r.parent,
                 policy: r.policy,
                 answer: r.answer?,
-                yielding: delivery.yielding(),
-                pruned: delivery.pruned(),
+                yielding: delivery.is_yielding(),
+                pruned: delivery.is_pruned(),
                 groups: &r.groups,
             })
         })
     }
 
-    /// Parents, by policy, that wait for quiet before they are judged.
-    pub fn debounced(&self) -> usize {
+    /// Number of evaluations that are being debounced.
+    pub fn debounced_count(&self) -> usize {
         self.quiet.len()
     }
 
-    /// Children that hold `parent` back under any policy, and the groups where one is expected but unseen:
-    /// what the periodic pass reads live.
-    pub fn pass(&self, parent: ObjectId) -> (Vec<ObjectId>, Vec<KindId>) {
+    /// Returns the targets of a resync of `parent`: the unready children under any policy, and the groups in which an
+    /// expected child is missing.
+    pub fn resync_targets(&self, parent: ObjectId) -> (Vec<ObjectId>, Vec<KindId>) {
         let (mut children, mut kinds) = (Vec::new(), Vec::new());
         for policy in self.policies_of(parent) {
-            children.extend(self.troubles(parent, policy, Role::Critical).map(|t| t.child));
-            let Some(Some(spec)) = self.policies.get(usize::from(policy.0)) else { continue };
-            let groups = spec.groups.iter().enumerate().filter(|(_, g)| g.role == Role::Critical);
-            let none_at_all = groups.clone().all(|(at, _)| self.tally(parent, policy, at as u8).total() == 0);
+            children.extend(self.unready_children(parent, policy, GroupRole::Critical).map(|t| t.child));
+            let Some(Some(spec)) = self.policies.get(policy.index()) else { continue };
+            let groups = spec.indexed_groups().filter(|(_, g)| g.role == GroupRole::Critical);
+            let none_at_all =
+                groups.clone().all(|(at, _)| self.group_tally(parent, policy, at).total_count() == 0);
             let short = groups.filter(|(at, g)| {
-                none_at_all || spec.names || self.tally(parent, policy, *at as u8).total() < g.min
+                none_at_all
+                    || spec.expects_names
+                    || self.group_tally(parent, policy, *at).total_count() < g.min
             });
             kinds.extend(short.map(|(_, g)| g.kind));
         }
@@ -244,16 +284,18 @@ impl Engine {
         (children, kinds)
     }
 
-    /// A recount of every tally from the edges: the first roll whose tally disagrees. For tests and the simulator.
-    pub fn miscounted(&self) -> Option<(ObjectId, PolicyId)> {
+    /// Recounts every tally from the edges and returns the first evaluation that disagrees. For tests and the
+    /// simulator.
+    pub fn find_miscounted(&self) -> Option<(ObjectId, PolicyId)> {
         self.graph
-            .rolls()
-            .find(|(id, roll)| self.graph.recount(*id) != roll.groups_sorted())
+            .all_evaluations()
+            .find(|(id, roll)| self.graph.recount_tallies(*id) != roll.nonempty_tallies())
             .map(|(_, r)| (r.parent, r.policy))
     }
 
-    /// Troubles are exactly the children that are not ready. For tests and the simulator.
-    pub fn troubles_are_true(&self) -> bool {
-        self.graph.rolls().all(|(_, r)| r.troubles.iter().all(|t| t.weight.level != Level::Ready))
+    /// Returns `true` if every set of unready children contains exactly the children that are not ready. For tests and
+    /// the simulator.
+    pub fn are_unready_children_consistent(&self) -> bool {
+        self.graph.all_evaluations().all(|(_, r)| r.unready.iter().all(|t| t.weight.level != Level::Ready))
     }
 }

@@ -1,28 +1,28 @@
-//! Standing by: everything is judged and nothing is sent. What would have been is remembered, so that whoever takes over
-//! says at once what its predecessor no longer could, and nothing else.
+//! Standby: everything is evaluated and nothing is written. Withheld writes are remembered, so that a new leader writes
+//! what its predecessor no longer could, and nothing else.
 
 use readiness::Time;
 
 use super::Engine;
 
 impl Engine {
-    /// Whether drafts may be sent from now on. Who stands by is answered [`crate::Decision::Later`] and holds back what a
-    /// parent does not say; who takes over offers exactly that again.
+    /// Enters or leaves standby. In standby, [`crate::DeliveryDecision::Later`] is the answer to every draft that differs from
+    /// its parent; after standby exactly those drafts are offered again.
     pub fn set_standby(&mut self, now: Time, standby: bool) {
         if std::mem::replace(&mut self.standby, standby) == standby {
             return;
         }
-        for parent in std::mem::take(&mut self.held) {
-            self.redeliver.arm_by(parent, now);
+        for parent in std::mem::take(&mut self.withheld) {
+            self.redeliver.set_if_earlier(parent, now);
         }
         if standby {
-            // What others write from here on is written by whoever leads, in our name: no fight.
-            self.graph.parents_mut().for_each(|parent| parent.delivery.hand_over());
+            // From here on the leader writes under the same field manager; its writes are not conflicts.
+            self.graph.parents_mut().for_each(|parent| parent.delivery.forget_own_writes());
         }
     }
 
-    /// Parents that do not say what they would be told, if this one led.
-    pub fn held(&self) -> usize {
-        self.held.len()
+    /// Number of parents whose conditions differ from what this replica would write as the leader.
+    pub fn withheld_count(&self) -> usize {
+        self.withheld.len()
     }
 }

@@ -1,310 +1,303 @@
-//! Who counts for whom. Edges run from a child to the rolls of its parents; a cycle is seen and not counted.
+//! The graph of children and parents. Edges run from a child to the evaluations of its parents; an edge that closes a
+//! cycle is kept and not counted.
 
+mod changed_rules;
 mod cycle;
-mod few;
-mod nodes;
-mod selected;
-mod withdrawn;
+mod graph_node;
+mod inline_vec;
+mod node_table;
+mod recount;
+mod selector_index;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use readiness::Time;
-use readiness::rollup::{Tally, Weight};
+use readiness::rollup::{ChildWeight, LevelTally};
 
-pub(crate) use few::{Few, UNSEEN, Weights, weigh};
+pub(crate) use graph_node::{ChildEdge, GraphNode, ParentNode};
+pub(crate) use inline_vec::{InlineVec, ObjectWeights, UNSEEN_WEIGHT, weigh_with_evaluations};
 
-use crate::delivery::Delivery;
-use crate::roll::{Roll, Trouble};
-use crate::types::{Digest, KindId, Link, ObjectId, PolicyId, RollId, SelectorId, Target};
-use nodes::Nodes;
-use selected::Selectors;
-pub(crate) use withdrawn::{Withdrawn, bit};
+use crate::evaluation::{ParentEvaluation, UnreadyEntry};
+use crate::types::{ChildLink, EvaluationId, LinkTarget, ObjectId, PolicyId, SelectorId};
+pub(crate) use changed_rules::{ChangedRuleGroups, group_bit};
+use node_table::NodeTable;
+use selector_index::SelectorIndex;
 
-/// A child's edge to one roll.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Edge {
-    pub(crate) roll: RollId,
-    pub(crate) group: u8,
-    pub(crate) lens: u8,
-    /// It lies on a cycle, and is not counted.
-    pub(crate) cyclic: bool,
-    /// As which the child is counted.
-    pub(crate) weight: Weight,
-}
-
-/// One object. What costs memory only for parents or for unusual children sits behind a box.
+/// All nodes and evaluations.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Node {
-    pub(crate) edges: Few<Edge>,
-    pub(crate) links: Few<Link>,
-    pub(crate) name: u64,
-    pub(crate) generation: u32,
-    pub(crate) kind: KindId,
-    pub(crate) weights: Weights,
-    pub(crate) present: bool,
-    /// Its verdict changes by itself.
-    pub(crate) ripens: bool,
-    pub(crate) parent: Option<Box<Parent>>,
+pub(crate) struct ChildGraph {
+    nodes: NodeTable,
+    evaluations: Vec<Option<Box<ParentEvaluation>>>,
+    free: Vec<EvaluationId>,
+    pub(crate) selectors: SelectorIndex,
+    pub(crate) changed_rules: ChangedRuleGroups,
+    /// Selectors that objects lend to the parents for which they count; few objects do.
+    pub(crate) lent_selectors: BTreeMap<ObjectId, BTreeSet<(PolicyId, SelectorId)>>,
 }
 
-/// What a node is as a parent.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Parent {
-    pub(crate) rolls: Few<RollId>,
-    pub(crate) selects: Vec<(PolicyId, SelectorId)>,
-    pub(crate) delivery: Delivery,
-    /// The last digest that was offered: where it moves, the words of every ancestor may move with it.
-    pub(crate) offered: Digest,
-    /// Something other than itself has moved since it was last offered.
-    pub(crate) provoked: bool,
-    /// It has a place in the periodic pass, which it loses when its turn comes and it is ready.
-    pub(crate) enrolled: bool,
-    /// It was passed since anything moved.
-    pub(crate) passed: bool,
-    /// It is being deleted, and says so: it is left alone.
-    pub(crate) taken_leave: bool,
-    /// It is known when a fight over it will be over.
-    pub(crate) fighting: bool,
-}
-
-/// All nodes and rolls.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Graph {
-    nodes: Nodes,
-    rolls: Vec<Option<Box<Roll>>>,
-    free: Vec<RollId>,
-    pub(crate) selectors: Selectors,
-    pub(crate) withdrawn: Withdrawn,
-    /// What objects lend to those that they count for; few do.
-    pub(crate) lends: BTreeMap<ObjectId, BTreeSet<(PolicyId, SelectorId)>>,
-}
-
-impl Graph {
-    pub(crate) fn node(&self, id: ObjectId) -> Option<&Node> {
+impl ChildGraph {
+    pub(crate) fn find_node(&self, id: ObjectId) -> Option<&GraphNode> {
         self.nodes.get(id)
     }
 
-    pub(crate) fn node_mut(&mut self, id: ObjectId) -> &mut Node {
-        self.nodes.get_mut(id)
+    pub(crate) fn node_mut(&mut self, id: ObjectId) -> &mut GraphNode {
+        self.nodes.get_or_insert(id)
     }
 
-    pub(crate) fn edges_of(&self, id: ObjectId) -> Few<Edge> {
-        self.node(id).map(|n| n.edges.clone()).unwrap_or_default()
+    pub(crate) fn edges_of(&self, id: ObjectId) -> InlineVec<ChildEdge> {
+        self.find_node(id).map(|n| n.edges.clone()).unwrap_or_default()
     }
 
-    pub(crate) fn parent(&self, id: ObjectId) -> Option<&Parent> {
-        self.node(id)?.parent.as_deref()
+    pub(crate) fn find_parent(&self, id: ObjectId) -> Option<&ParentNode> {
+        self.find_node(id)?.parent.as_deref()
     }
 
-    pub(crate) fn parent_mut(&mut self, id: ObjectId) -> Option<&mut Parent> {
+    pub(crate) fn parent_mut(&mut self, id: ObjectId) -> Option<&mut ParentNode> {
         self.nodes.find_mut(id)?.parent.as_deref_mut()
     }
 
-    pub(crate) fn parents_mut(&mut self) -> impl Iterator<Item = &mut Parent> {
+    pub(crate) fn parents_mut(&mut self) -> impl Iterator<Item = &mut ParentNode> {
         self.nodes.iter_mut().filter_map(|node| node.parent.as_deref_mut())
     }
 
-    pub(crate) fn roll(&self, id: RollId) -> Option<&Roll> {
-        self.rolls.get(id.0 as usize)?.as_deref()
+    pub(crate) fn find_evaluation(&self, id: EvaluationId) -> Option<&ParentEvaluation> {
+        self.evaluations.get(id.0 as usize)?.as_deref()
     }
 
-    pub(crate) fn roll_mut(&mut self, id: RollId) -> Option<&mut Roll> {
-        self.rolls.get_mut(id.0 as usize)?.as_deref_mut()
+    pub(crate) fn evaluation_mut(&mut self, id: EvaluationId) -> Option<&mut ParentEvaluation> {
+        self.evaluations.get_mut(id.0 as usize)?.as_deref_mut()
     }
 
-    pub(crate) fn rolls(&self) -> impl Iterator<Item = (RollId, &Roll)> {
-        self.rolls.iter().enumerate().filter_map(|(at, roll)| Some((RollId(at as u32), roll.as_deref()?)))
+    pub(crate) fn all_evaluations(&self) -> impl Iterator<Item = (EvaluationId, &ParentEvaluation)> {
+        (0..=u32::MAX)
+            .zip(&self.evaluations)
+            .filter_map(|(at, roll)| Some((EvaluationId(at), roll.as_deref()?)))
     }
 
-    pub(crate) fn rolls_of(&self, id: ObjectId) -> &[RollId] {
-        self.node(id).and_then(|n| n.parent.as_deref()).map_or(&[], |p| p.rolls.as_slice())
+    pub(crate) fn evaluations_of(&self, id: ObjectId) -> &[EvaluationId] {
+        self.find_node(id).and_then(|n| n.parent.as_deref()).map_or(&[], |p| p.evaluations.as_slice())
     }
 
-    pub(crate) fn roll_for(&self, parent: ObjectId, policy: PolicyId) -> Option<RollId> {
-        self.rolls_of(parent).iter().copied().find(|id| self.roll(*id).is_some_and(|r| r.policy == policy))
+    pub(crate) fn find_evaluation_for(&self, parent: ObjectId, policy: PolicyId) -> Option<EvaluationId> {
+        self.evaluations_of(parent)
+            .iter()
+            .copied()
+            .find(|id| self.find_evaluation(*id).is_some_and(|r| r.policy == policy))
     }
 
-    /// The roll of `parent` under `policy`, made where there is none: a child may be seen before its parent.
-    pub(crate) fn roll_at(&mut self, parent: ObjectId, policy: PolicyId) -> RollId {
-        if let Some(id) = self.roll_for(parent, policy) {
+    /// Returns the evaluation of `parent` under `policy`, created if there is none: a child may be observed before its
+    /// parent.
+    pub(crate) fn ensure_evaluation(&mut self, parent: ObjectId, policy: PolicyId) -> EvaluationId {
+        if let Some(id) = self.find_evaluation_for(parent, policy) {
             return id;
         }
-        let roll = Some(Box::new(Roll::new(parent, policy)));
+        let roll = Some(Box::new(ParentEvaluation::new(parent, policy)));
         let id = if let Some(id) = self.free.pop() {
-            self.rolls[id.0 as usize] = roll;
+            self.evaluations[id.0 as usize] = roll;
             id
         } else {
-            self.rolls.push(roll);
-            RollId((self.rolls.len() - 1) as u32)
+            let next = u32::try_from(self.evaluations.len());
+            self.evaluations.push(roll);
+            EvaluationId(next.expect("invariant: fewer than 2^32 evaluations fit into memory"))
         };
-        self.node_mut(parent).parent.get_or_insert_default().rolls.push(id);
+        self.node_mut(parent).parent.get_or_insert_default().evaluations.push(id);
         id
     }
 
-    /// Drops a roll that nothing ends at and whose parent is not seen; `true` where it is gone.
-    pub(crate) fn drop_if_idle(&mut self, id: RollId) -> bool {
-        let Some(roll) = self.roll(id) else { return true };
+    /// Drops an evaluation without edges whose parent is not observed; returns `true` if it is gone.
+    pub(crate) fn drop_if_idle(&mut self, id: EvaluationId) -> bool {
+        let Some(roll) = self.find_evaluation(id) else { return true };
         if roll.edges > 0 || roll.view.is_some() {
             return false;
         }
         let parent = roll.parent;
-        self.rolls[id.0 as usize] = None;
+        self.evaluations[id.0 as usize] = None;
         self.free.push(id);
         let node = self.node_mut(parent);
         if let Some(p) = &mut node.parent {
-            p.rolls.retain(|r| *r != id);
-            if p.rolls.as_slice().is_empty() && !node.present {
+            p.evaluations.retain(|r| *r != id);
+            if p.evaluations.as_slice().is_empty() && !node.present {
                 node.parent = None;
             }
         }
         true
     }
 
-    /// How an object counts for its owners: by its own roll where it is a parent, else by what it says of itself,
-    /// unless the rule that made that of it is another one now.
-    fn weight(&self, id: ObjectId, lens: u8, policy: PolicyId, group: u8) -> Weight {
-        let own = self.node(id).map_or(UNSEEN, |n| n.weights.get(lens));
-        weigh(if self.withdrawn.has(policy, group) { UNSEEN } else { own }, self.rolled(id))
+    /// Returns the weight of an object for its owners: from its own evaluation if it is a parent, else from its verdict
+    /// unless the rule of that verdict has changed.
+    fn edge_weight(&self, id: ObjectId, lens: u16, policy: PolicyId, group: u8) -> ChildWeight {
+        let own = self.find_node(id).map_or(UNSEEN_WEIGHT, |n| n.weights.get(lens));
+        weigh_with_evaluations(
+            if self.changed_rules.has_group(policy, group) { UNSEEN_WEIGHT } else { own },
+            self.evaluated_weight(id),
+        )
     }
 
-    /// How an object stands by its own rolls, where it is a parent that was seen.
-    pub(crate) fn rolled(&self, id: ObjectId) -> Option<Weight> {
-        let rolls = self.rolls_of(id).iter().filter_map(|r| self.roll(*r));
-        rolls.filter(|r| r.view.is_some()).map(Roll::weight).min()
+    /// Returns the weight of an object from its own evaluations if it is an observed parent.
+    pub(crate) fn evaluated_weight(&self, id: ObjectId) -> Option<ChildWeight> {
+        let rolls = self.evaluations_of(id).iter().filter_map(|r| self.find_evaluation(*r));
+        rolls.filter(|r| r.view.is_some()).map(ParentEvaluation::as_weight).min()
     }
 
-    /// The rolls that `link` leads to now.
-    pub(crate) fn rolls_behind(&mut self, link: Link) -> Vec<RollId> {
+    /// Returns the evaluations that `link` currently leads to.
+    pub(crate) fn evaluations_behind(&mut self, link: ChildLink) -> Vec<EvaluationId> {
         match link.target() {
-            Target::Object(parent) => vec![self.roll_at(parent, link.policy)],
-            Target::Selector(selector) => {
-                let parents = self.selectors.parents(selector, link.policy);
-                parents.into_iter().map(|parent| self.roll_at(parent, link.policy)).collect()
+            LinkTarget::Object(parent) => vec![self.ensure_evaluation(parent, link.policy)],
+            LinkTarget::Selector(selector) => {
+                let parents = self.selectors.selecting_parents(selector, link.policy);
+                parents.into_iter().map(|parent| self.ensure_evaluation(parent, link.policy)).collect()
             }
         }
     }
 
-    /// Does any link of `child` lead where `edge` does?
-    pub(crate) fn is_linked(&self, child: ObjectId, edge: &Edge) -> bool {
-        let Some((node, roll)) = self.node(child).zip(self.roll(edge.roll)) else { return false };
-        let mut links =
-            node.links.iter().filter(|l| (l.policy, l.group, l.lens) == (roll.policy, edge.group, edge.lens));
+    /// Returns `true` if any link of `child` leads to the target of `edge`.
+    pub(crate) fn is_linked(&self, child: ObjectId, edge: &ChildEdge) -> bool {
+        let Some((node, roll)) = self.find_node(child).zip(self.find_evaluation(edge.evaluation)) else {
+            return false;
+        };
+        let mut links = node
+            .links
+            .iter()
+            .filter(|l| (l.policy, l.group, l.rule_index) == (roll.policy, edge.group, edge.rule_index));
         links.any(|link| match link.target() {
-            Target::Object(parent) => parent == roll.parent,
-            Target::Selector(selector) => self.selectors.selects(roll.parent, roll.policy, selector),
+            LinkTarget::Object(parent) => parent == roll.parent,
+            LinkTarget::Selector(selector) => {
+                self.selectors.has_selecting_parent(roll.parent, roll.policy, selector)
+            }
         })
     }
 
-    /// Adds an edge from `child`: the rolls that it, or a cycle that it closes, moves. None where it was there already.
-    pub(crate) fn attach(&mut self, child: ObjectId, roll: RollId, link: Link, naming: bool) -> Vec<RollId> {
-        let Some(parent) = self.roll(roll).map(|r| r.parent) else { return Vec::new() };
-        let (group, lens) = (link.group, link.lens);
+    /// Adds an edge from `child` and returns the evaluations affected by it or by a cycle that it closes; none if the
+    /// edge already exists.
+    pub(crate) fn attach_edge(
+        &mut self,
+        child: ObjectId,
+        roll: EvaluationId,
+        link: ChildLink,
+        naming: bool,
+    ) -> Vec<EvaluationId> {
+        let Some(parent) = self.find_evaluation(roll).map(|r| r.parent) else { return Vec::new() };
+        let (group, lens) = (link.group, link.rule_index);
         let cyclic = self.is_cyclic(child, parent);
-        let Some(node) = self.node(child) else { return Vec::new() };
-        if node.edges.iter().any(|e| e.roll == roll && e.group == group) {
+        let Some(node) = self.find_node(child) else { return Vec::new() };
+        if node.edges.iter().any(|e| e.evaluation == roll && e.group == group) {
             return Vec::new();
         }
         let (kind, name) = (node.kind, node.name);
-        let weight = self.weight(child, lens, link.policy, group);
-        self.node_mut(child).edges.push(Edge { roll, group, lens, cyclic, weight });
-        let Some(r) = self.roll_mut(roll) else { return Vec::new() };
+        let weight = self.edge_weight(child, lens, link.policy, group);
+        self.node_mut(child).edges.push(ChildEdge {
+            evaluation: roll,
+            group,
+            rule_index: lens,
+            cyclic,
+            weight,
+        });
+        let Some(r) = self.evaluation_mut(roll) else { return Vec::new() };
         r.edges += 1;
-        r.naming = naming;
+        r.tracks_names = naming;
         let mut moved = vec![roll];
         if cyclic {
             r.cyclic += 1;
-            moved.extend(self.recheck(parent));
+            moved.extend(self.recheck_cycles(parent));
         } else {
-            r.enter(Trouble { weight, group, kind, child });
+            r.add_child(UnreadyEntry { weight, group, kind, child });
             if naming {
-                r.named.insert((group, name, child));
+                r.named_children.insert((group, name, child));
             }
         }
         moved
     }
 
-    /// Takes an edge of `child` away; the rolls that this, or a cycle that it opens, moves.
-    pub(crate) fn detach(&mut self, child: ObjectId, edge: Edge) -> Vec<RollId> {
+    /// Removes an edge of `child` and returns the evaluations affected by it or by a cycle that it opens.
+    pub(crate) fn detach_edge(&mut self, child: ObjectId, edge: ChildEdge) -> Vec<EvaluationId> {
         let node = self.node_mut(child);
         node.edges.retain(|e| *e != edge);
         let (kind, name) = (node.kind, node.name);
-        let Some(r) = self.roll_mut(edge.roll) else { return Vec::new() };
+        let Some(r) = self.evaluation_mut(edge.evaluation) else { return Vec::new() };
         r.edges -= 1;
-        let mut moved = vec![edge.roll];
+        let mut moved = vec![edge.evaluation];
         if edge.cyclic {
             r.cyclic -= 1;
             let parent = r.parent;
-            moved.extend(self.recheck(parent));
+            moved.extend(self.recheck_cycles(parent));
         } else {
-            r.leave(Trouble { weight: edge.weight, group: edge.group, kind, child });
-            r.named.remove(&(edge.group, name, child));
+            r.remove_child(UnreadyEntry { weight: edge.weight, group: edge.group, kind, child });
+            r.named_children.remove(&(edge.group, name, child));
         }
         moved
     }
 
-    /// From now on a roll remembers the names of its children, or does not.
-    pub(crate) fn remember_names(&mut self, id: RollId, on: bool) {
-        let Some(roll) = self.roll_mut(id).filter(|r| r.naming != on) else { return };
-        roll.naming = on;
-        roll.named.clear();
+    /// Switches whether an evaluation tracks the names of its children.
+    pub(crate) fn track_names(&mut self, id: EvaluationId, on: bool) {
+        let Some(roll) = self.evaluation_mut(id).filter(|r| r.tracks_names != on) else { return };
+        roll.tracks_names = on;
+        roll.named_children.clear();
         if on {
-            let named = self.edges().filter(|(_, e)| e.roll == id);
+            let named = self.counted_edges().filter(|(_, e)| e.evaluation == id);
             let named: BTreeSet<_> =
-                named.filter_map(|(child, e)| Some((e.group, self.node(child)?.name, child))).collect();
-            if let Some(roll) = self.roll_mut(id) {
-                roll.named = named;
+                named.filter_map(|(child, e)| Some((e.group, self.find_node(child)?.name, child))).collect();
+            if let Some(roll) = self.evaluation_mut(id) {
+                roll.named_children = named;
             }
         }
     }
 
-    /// Moves what `child` weighs in every roll that it counts for, and adds those rolls to `moved`.
-    pub(crate) fn reweigh(&mut self, child: ObjectId, moved: &mut Vec<RollId>) {
-        let rolled = self.rolled(child);
-        let Some(Node { edges, weights, kind, .. }) = self.nodes.find_mut(child) else { return };
+    /// Updates the weight of `child` in every evaluation in which it counts and adds those evaluations to `moved`.
+    pub(crate) fn reweigh_edges(&mut self, child: ObjectId, moved: &mut Vec<EvaluationId>) {
+        let rolled = self.evaluated_weight(child);
+        let Some(GraphNode { edges, weights, kind, .. }) = self.nodes.find_mut(child) else { return };
         for edge in edges.as_mut_slice().iter_mut().filter(|e| !e.cyclic) {
-            let mut own = weights.get(edge.lens);
-            if !self.withdrawn.is_empty() {
-                let roll = self.rolls.get(edge.roll.0 as usize).and_then(Option::as_ref);
-                own =
-                    if roll.is_some_and(|r| self.withdrawn.has(r.policy, edge.group)) { UNSEEN } else { own };
+            let mut own = weights.get(edge.rule_index);
+            if !self.changed_rules.is_empty() {
+                let roll = self.evaluations.get(edge.evaluation.0 as usize).and_then(Option::as_ref);
+                own = if roll.is_some_and(|r| self.changed_rules.has_group(r.policy, edge.group)) {
+                    UNSEEN_WEIGHT
+                } else {
+                    own
+                };
             }
-            let weight = weigh(own, rolled);
+            let weight = weigh_with_evaluations(own, rolled);
             let was = std::mem::replace(&mut edge.weight, weight);
             if was != weight
-                && let Some(Some(roll)) = self.rolls.get_mut(edge.roll.0 as usize)
+                && let Some(Some(roll)) = self.evaluations.get_mut(edge.evaluation.0 as usize)
             {
-                let trouble = Trouble { weight: was, group: edge.group, kind: *kind, child };
-                roll.leave(trouble);
-                roll.enter(Trouble { weight, ..trouble });
-                moved.push(edge.roll);
+                let trouble = UnreadyEntry { weight: was, group: edge.group, kind: *kind, child };
+                roll.remove_child(trouble);
+                roll.add_child(UnreadyEntry { weight, ..trouble });
+                moved.push(edge.evaluation);
             }
         }
     }
 
-    /// When anything last was created, deleted or re-specified below `roll`, and did it appear?
-    pub(crate) fn stir(&mut self, roll: RollId, at: Time, appeared: bool) {
-        if let Some(roll) = self.roll_mut(roll) {
-            roll.stirred = roll.stirred.max(at);
+    /// Records the last creation, deletion or spec change below `roll`, and whether a child appeared.
+    pub(crate) fn record_child_change(&mut self, roll: EvaluationId, at: Time, appeared: bool) {
+        if let Some(roll) = self.evaluation_mut(roll) {
+            roll.children_changed_at = roll.children_changed_at.max(at);
             if appeared {
-                roll.appeared = roll.appeared.max(at);
+                roll.child_appeared_at = roll.child_appeared_at.max(at);
             }
         }
     }
 
-    /// Every edge that counts, with its child.
-    pub(crate) fn edges(&self) -> impl Iterator<Item = (ObjectId, Edge)> + '_ {
+    /// Returns every counted edge with its child.
+    pub(crate) fn counted_edges(&self) -> impl Iterator<Item = (ObjectId, ChildEdge)> + '_ {
         self.nodes
             .iter()
             .flat_map(|(child, node)| node.edges.iter().filter(|e| !e.cyclic).map(move |e| (child, *e)))
     }
 
-    /// The tallies of a roll, counted anew from the edges of all nodes.
-    pub(crate) fn recount(&self, id: RollId) -> BTreeMap<u8, Tally> {
-        let mut groups = BTreeMap::<u8, Tally>::new();
-        let Some(policy) = self.roll(id).map(|r| r.policy) else { return groups };
+    /// Recounts the tallies of an evaluation from the edges of all nodes.
+    pub(crate) fn recount_tallies(&self, id: EvaluationId) -> BTreeMap<u8, LevelTally> {
+        let mut groups = BTreeMap::<u8, LevelTally>::new();
+        let Some(policy) = self.find_evaluation(id).map(|r| r.policy) else { return groups };
         for (child, node) in self.nodes.iter() {
-            for edge in node.edges.iter().filter(|e| e.roll == id && !e.cyclic) {
-                groups.entry(edge.group).or_default().add(self.weight(child, edge.lens, policy, edge.group));
+            for edge in node.edges.iter().filter(|e| e.evaluation == id && !e.cyclic) {
+                groups.entry(edge.group).or_default().add_child(self.edge_weight(
+                    child,
+                    edge.rule_index,
+                    policy,
+                    edge.group,
+                ));
             }
         }
         groups

@@ -1,10 +1,10 @@
-//! First words, evidence, and no false ready.
+//! First answers, evidence of handling, and no false ready.
 
 use std::time::Duration;
 
-use aggregator::{Evidence, KindState, Policy};
+use aggregator::{EnginePolicy, HandledEvidence, KindState};
 use readiness::Level::{Failed, Progressing, Ready, Suspended, Terminating, Unknown};
-use readiness::rollup::{ParentReason, Weight};
+use readiness::rollup::{ChildWeight, ParentReason};
 
 use crate::policy;
 use crate::server::Fate;
@@ -20,22 +20,22 @@ fn first_word_is_unknown() {
     w.parent("db");
     w.run(60_000);
     assert_eq!(w.words("db"), ["ChildrenPending", "AllChildrenReady"]);
-    w.respecify("db", Evidence::Handled);
+    w.respecify("db", HandledEvidence::Handled);
     w.run(60_000);
     assert_eq!(w.words("db")[2..], ["ChildrenPending", "AllChildrenReady"]);
 }
 
-/// Each kind has a watch of its own: that the operator is done may be heard before what it created.
+/// Each kind has a watch of its own: completion by the operator may be observed before the objects that it created.
 #[test]
 fn what_was_created_before_the_operator_said_so_may_be_heard_of_after_that() {
     let mut w = World::with(policy());
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(60_000);
-    w.respecify("db", Evidence::NotYet);
+    w.respecify("db", HandledEvidence::NotYet);
     w.run(60_000);
     let before = w.words("db").len();
-    w.change_parent("db", |p| p.evidence = Evidence::Handled);
+    w.change_parent("db", |p| p.evidence = HandledEvidence::Handled);
     w.run(50);
     w.child("job", "db", Progressing);
     w.run(60_000);
@@ -45,7 +45,7 @@ fn what_was_created_before_the_operator_said_so_may_be_heard_of_after_that() {
 #[test]
 fn the_first_word_is_awaited_however_long_its_write_takes() {
     let mut w = World::with(policy());
-    w.fates = vec![Fate::Retry(Duration::from_secs(2)); 20];
+    w.fates = vec![Fate::Retry(Duration::from_secs(2)); 6];
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(30_000);
@@ -62,16 +62,17 @@ fn an_entry_without_a_reason_of_ours_is_no_first_word() {
     w.parent_so("db", |_| {});
     let (id, mut view) = (w.id("db"), aggregator::ParentView::default());
     view.generation = 1;
-    view.evidence = Evidence::Handled;
+    view.evidence = HandledEvidence::Handled;
     view.answers = vec![aggregator::AnswerView {
         policy: crate::world::POLICY,
-        about: Some(1),
+        about_generation: Some(1),
         ..aggregator::AnswerView::default()
     }];
-    let shown = aggregator::View { weights: &[weight(Unknown)], parent: Some(&view), ..Default::default() };
-    w.engine.observe(w.now, id, Some(&shown));
+    let shown =
+        aggregator::ObjectView { weights: &[weight(Unknown)], parent: Some(&view), ..Default::default() };
+    w.engine.observe_object(w.now, id, Some(&shown));
     w.engine.poll(w.now, &mut Vec::new());
-    assert_eq!(w.reason("db").map(ParentReason::word), Some("ChildrenPending"));
+    assert_eq!(w.reason("db").map(ParentReason::as_str), Some("ChildrenPending"));
 }
 
 #[test]
@@ -101,12 +102,12 @@ fn what_is_relisted_is_not_judged_meanwhile() {
     assert_eq!(w.says("db"), "ChildrenFailed");
 }
 
-/// A parent whose operator leaves no marks, with a ready child.
+/// A parent with a ready child, whose operator leaves no marks.
 fn silent() -> World {
     let mut w = World::with(policy());
     w.child("web", "db", Ready);
     w.run(60_000);
-    w.parent_so("db", |p| p.evidence = Evidence::Silent);
+    w.parent_so("db", |p| p.evidence = HandledEvidence::Silent);
     w
 }
 
@@ -138,14 +139,14 @@ fn a_child_that_is_specified_anew_or_deleted_moves_the_end_of_settling() {
 #[test]
 fn evidence_to_the_contrary_never_times_out_into_readiness() {
     let mut w = silent();
-    w.change_parent("db", |p| p.evidence = Evidence::NotYet);
+    w.change_parent("db", |p| p.evidence = HandledEvidence::NotYet);
     w.run(10 * MINUTE - 100);
     assert_eq!(w.says("db"), "ChildrenPending");
     w.run(200);
     assert_eq!(w.says("db"), "OperatorSilent!");
     w.run(60 * MINUTE);
     assert_eq!(w.says("db"), "OperatorSilent!");
-    w.change_parent("db", |p| p.evidence = Evidence::Handled);
+    w.change_parent("db", |p| p.evidence = HandledEvidence::Handled);
     w.run(200);
     assert_eq!(w.says("db"), "AllChildrenReady");
 }
@@ -153,21 +154,112 @@ fn evidence_to_the_contrary_never_times_out_into_readiness() {
 #[test]
 fn where_a_mark_is_expected_its_absence_never_times_out_into_readiness_and_takes_nothing_back() {
     let mut w = silent();
-    w.change_parent("db", |p| p.evidence = Evidence::Unmarked);
+    w.change_parent("db", |p| p.evidence = HandledEvidence::Unmarked);
     w.run(9 * MINUTE);
     assert_eq!(w.says("db"), "ChildrenPending");
     w.run(2 * MINUTE);
     assert_eq!(w.says("db"), "OperatorSilent!");
-    w.change_parent("db", |p| p.evidence = Evidence::Handled);
+    w.change_parent("db", |p| p.evidence = HandledEvidence::Handled);
     w.run(200);
     assert_eq!(w.says("db"), "AllChildrenReady");
-    // That others of its kind have marks is found out late, or its own was taken off.
-    w.change_parent("db", |p| p.evidence = Evidence::Unmarked);
+    // Marks on other objects of the kind are discovered late, or its own mark was removed.
+    w.change_parent("db", |p| p.evidence = HandledEvidence::Unmarked);
     w.run(20 * MINUTE);
     assert_eq!(w.says("db"), "AllChildrenReady");
-    w.respecify("db", Evidence::Unmarked);
+    w.respecify("db", HandledEvidence::Unmarked);
     w.run(5 * MINUTE);
     assert_eq!(w.says("db"), "ChildrenPending");
+}
+
+#[test]
+fn where_our_own_word_may_hide_the_operators_quiet_alone_proves_nothing() {
+    let mut w = silent();
+    w.run(MINUTE);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w.respecify("db", HandledEvidence::Masked);
+    w.run(9 * MINUTE);
+    assert_eq!(w.says("db"), "ChildrenPending");
+    w.restart(&[]);
+    w.run(5 * MINUTE);
+    assert_eq!(w.says("db"), "ChildrenPending", "a child that is read for the first time has not moved");
+    w.run(6 * MINUTE);
+    assert_eq!(w.says("db"), "OperatorSilent!");
+    w.restart(&[]);
+    w.run(MINUTE);
+    assert_eq!(w.says("db"), "OperatorSilent!", "however old the generation is");
+    // It acts: from then on quiet decides, as for any operator that says nothing.
+    w.change("web", |web| web.generation += 1);
+    w.run(4_900);
+    assert_eq!(w.says("db"), "ChildrenPending");
+    w.run(1_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    // What was handled stays so, and nothing is taken for the next one.
+    w.change_parent("db", |p| p.evidence = HandledEvidence::Unmarked);
+    w.run(MINUTE);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w.respecify("db", HandledEvidence::Masked);
+    w.run(MINUTE);
+    assert_eq!(w.says("db"), "ChildrenPending");
+}
+
+#[test]
+fn what_an_operator_did_at_once_may_be_seen_before_the_spec_that_called_for_it() {
+    let mut w = silent();
+    w.run(MINUTE);
+    w.change("web", |web| web.generation += 1);
+    w.run(50);
+    w.respecify("db", HandledEvidence::Masked);
+    w.run(6_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn what_its_operator_failed_to_handle_is_not_ready_until_it_tries_again_and_succeeds() {
+    let mut w = silent();
+    w.run(MINUTE);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w.respecify("db", HandledEvidence::NotYet);
+    w.run(1_000);
+    w.change_parent("db", |p| p.evidence = HandledEvidence::Failed);
+    w.run(1_000);
+    assert_eq!(w.says("db"), "OperatorFailed", "another of its handlers is still tried");
+    w.change_parent("db", |p| p.evidence = HandledEvidence::GivenUp);
+    w.run(1_000);
+    assert_eq!(w.says("db"), "OperatorFailed!");
+    w.run(60 * MINUTE);
+    w.restart(&[]);
+    w.run(MINUTE);
+    assert_eq!(w.says("db"), "OperatorFailed!");
+    w.respecify("db", HandledEvidence::NotYet);
+    w.run(1_000);
+    assert_eq!(w.says("db"), "ChildrenPending");
+    w.change_parent("db", |p| p.evidence = HandledEvidence::Handled);
+    w.run(1_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    // It may fail with what it has handled before.
+    w.change_parent("db", |p| p.evidence = HandledEvidence::GivenUp);
+    w.run(1_000);
+    assert_eq!(w.says("db"), "OperatorFailed!");
+}
+
+#[test]
+fn a_mark_that_a_failure_leaves_too_is_proven_by_a_child_that_moved() {
+    let mut w = silent();
+    w.run(MINUTE);
+    w.respecify("db", HandledEvidence::Unproven);
+    w.run(9 * MINUTE);
+    assert_eq!(w.says("db"), "ChildrenPending");
+    w.restart(&[]);
+    w.run(MINUTE);
+    assert_eq!(w.says("db"), "ChildrenPending", "nobody has proven it meanwhile");
+    w.change("web", |web| web.generation += 1);
+    w.run(1_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    // The first generation is proven by its children.
+    w.parent_so("new", |p| p.evidence = HandledEvidence::Unproven);
+    w.child("api", "new", Ready);
+    w.run(MINUTE);
+    assert_eq!(w.says("new"), "AllChildrenReady");
 }
 
 #[test]
@@ -175,15 +267,15 @@ fn a_new_generation_starts_over() {
     let mut w = silent();
     w.run(MINUTE);
     assert_eq!(w.says("db"), "AllChildrenReady");
-    w.respecify("db", Evidence::Silent);
+    w.respecify("db", HandledEvidence::Silent);
     w.run(4_900);
     assert_eq!(w.says("db"), "ChildrenPending");
     w.run(1_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
-    w.respecify("db", Evidence::NotYet);
+    w.respecify("db", HandledEvidence::NotYet);
     w.run(10 * MINUTE + 100);
     assert_eq!(w.says("db"), "OperatorSilent!");
-    w.respecify("db", Evidence::NotYet);
+    w.respecify("db", HandledEvidence::NotYet);
     w.run(10 * MINUTE - 100);
     assert_eq!(w.says("db"), "ChildrenPending");
 }
@@ -192,10 +284,10 @@ fn a_new_generation_starts_over() {
 fn a_new_generation_that_a_restart_interrupts_settles_from_then_on() {
     let mut w = World::with(policy());
     w.child("web", "db", Unknown);
-    w.parent_so("db", |p| p.evidence = Evidence::Silent);
+    w.parent_so("db", |p| p.evidence = HandledEvidence::Silent);
     w.run(60 * MINUTE);
     assert_eq!(w.says("db"), "ChildrenUnknown");
-    w.respecify("db", Evidence::Silent);
+    w.respecify("db", HandledEvidence::Silent);
     w.run(500);
     w.turn("web", Ready);
     w.run(500);
@@ -213,7 +305,7 @@ fn a_limit_is_not_passed_by_a_restart() {
     w.child("web", "db", Unknown);
     w.parent("db");
     w.run(60 * MINUTE);
-    w.respecify("db", Evidence::NotYet);
+    w.respecify("db", HandledEvidence::NotYet);
     w.run(1_000);
     w.restart(&[]);
     w.run(1_000);
@@ -226,17 +318,17 @@ fn a_template_that_failed_is_no_sign_of_the_operator() {
     w.change_parent("db", |p| p.unrendered = true);
     w.run(1_000);
     assert_eq!(w.says("db"), "TemplateFailed");
-    w.respecify("db", Evidence::NotYet);
+    w.respecify("db", HandledEvidence::NotYet);
     w.run(1_000);
     w.restart(&[]);
-    w.change_parent("db", |p| (p.unrendered, p.evidence) = (false, Evidence::Silent));
+    w.change_parent("db", |p| (p.unrendered, p.evidence) = (false, HandledEvidence::Silent));
     w.run(4_000);
     assert_eq!(w.says("db"), "ChildrenPending");
 }
 
 #[test]
 fn true_waits_until_the_last_child_has_settled_and_held() {
-    let mut w = World::with(Policy { hold: Duration::from_secs(3), ..policy() });
+    let mut w = World::with(EnginePolicy { hold: Duration::from_secs(3), ..policy() });
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(8_000);
@@ -248,6 +340,24 @@ fn true_waits_until_the_last_child_has_settled_and_held() {
     w.turn("web", Ready);
     w.run(2_900);
     assert_eq!(w.says("db"), "ChildrenSettling");
+    w.run(200);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn a_flicker_that_is_over_before_anybody_is_told_restarts_the_hold() {
+    let mut w = World::with(EnginePolicy { hold: Duration::from_secs(3), ..policy() });
+    w.parent("db");
+    w.child("web", "db", Progressing);
+    w.run(20_000);
+    w.turn("web", Ready);
+    w.run(50);
+    assert_eq!(w.says("db"), "ChildrenSettling");
+    w.turn("web", Progressing);
+    w.run(10);
+    w.turn("web", Ready);
+    w.run(2_980);
+    assert_eq!(w.says("db"), "ChildrenSettling", "it has not been well for as long as the policy asks");
     w.run(200);
     assert_eq!(w.says("db"), "AllChildrenReady");
 }
@@ -286,7 +396,7 @@ fn a_terminal_failure_stalls_and_another_does_not() {
     w.turn("web", Failed);
     w.run(2_000);
     assert_eq!(w.says("db"), "ChildrenFailed");
-    w.change("web", |web| web.weights = vec![Weight { level: Failed, terminal: true }]);
+    w.change("web", |web| web.weights = vec![ChildWeight { level: Failed, terminal: true }]);
     w.run(2_000);
     assert_eq!(w.says("db"), "ChildrenFailed!");
 }
@@ -313,17 +423,17 @@ fn a_true_that_could_not_be_written_is_not_written_once_it_is_in_doubt() {
     w.fates = vec![Fate::Retry(Duration::from_millis(500))];
     w.run(500);
     assert_eq!(
-        (w.reason("db").unwrap().word(), w.says("db").as_str()),
+        (w.reason("db").unwrap().as_str(), w.says("db").as_str()),
         ("AllChildrenReady", "ChildrenSettling")
     );
     let refused = w.engine.next_deadline().unwrap() - w.now;
-    w.run(refused.as_millis() as u64 - 20);
+    w.run(u64::try_from(refused.as_millis()).unwrap() - 20);
     w.turn("web", Failed);
     w.run(5_000);
     assert!(!w.words("db").contains(&"AllChildrenReady".to_owned()), "{:?}", w.told("db"));
 }
 
-/// A parent that says that it is ready, with one child.
+/// A ready parent with one child.
 pub(crate) fn well() -> World {
     let mut w = World::with(policy());
     w.parent("db");

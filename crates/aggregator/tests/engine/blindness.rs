@@ -1,6 +1,6 @@
-//! What may be said of what cannot be seen.
+//! Answers about kinds that cannot be observed.
 
-use aggregator::{KindId, KindState, Policy};
+use aggregator::{EnginePolicy, KindId, KindState};
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
@@ -9,7 +9,7 @@ use crate::{group, groups, policy};
 
 const EXTRAS: KindId = KindId(2);
 
-/// A policy over two kinds of children, both of which are there and ready.
+/// A policy over two kinds of children, both present and ready.
 fn both() -> World {
     let mut w = World::with(groups(vec![group(CHILDREN), group(EXTRAS)]));
     w.parent("db");
@@ -86,7 +86,7 @@ fn a_kind_that_is_not_installed_has_no_objects_and_hides_none() {
     w.child("web", "db", Ready);
     w.run(20_000);
     assert_eq!(w.says("db"), "ChildrenMissing");
-    let none = aggregator::Group { min: 0, ..group(EXTRAS) };
+    let none = aggregator::ChildGroup { min: 0, ..group(EXTRAS) };
     w.policy(POLICY, groups(vec![group(CHILDREN), none]));
     w.run(20_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
@@ -95,7 +95,7 @@ fn a_kind_that_is_not_installed_has_no_objects_and_hides_none() {
 #[test]
 fn blindness_of_a_kind_is_nothing_to_policies_that_do_not_look_at_it() {
     let mut w = well();
-    w.policy(aggregator::PolicyId(2), Policy { shadow: true, ..groups(vec![group(EXTRAS)]) });
+    w.policy(aggregator::PolicyId(2), EnginePolicy { shadow: true, ..groups(vec![group(EXTRAS)]) });
     w.kind(EXTRAS, KindState::Forbidden);
     let before = w.log.len();
     w.run(60_000);
@@ -108,7 +108,7 @@ fn a_new_generation_begins_under_blindness_as_well() {
     w.kind(EXTRAS, KindState::Stale);
     w.run(1_000);
     let before = w.told("db").len();
-    w.respecify("db", aggregator::Evidence::Handled);
+    w.respecify("db", aggregator::HandledEvidence::Handled);
     w.run(10_000);
     assert_eq!(w.words("db")[before..], ["ChildrenPending", "WatchStale"]);
 }
@@ -140,7 +140,7 @@ fn a_true_that_was_not_written_before_a_list_is_awaited_is_not_written_while_it_
     w.run(5_000);
     w.fates = vec![crate::server::Fate::Retry(std::time::Duration::from_millis(500))];
     w.run(200);
-    assert_eq!(w.reason("db").unwrap().word(), "AllChildrenReady");
+    assert_eq!(w.reason("db").unwrap().as_str(), "AllChildrenReady");
     w.kind(CHILDREN, KindState::Listing);
     w.run(20_000);
     assert_eq!(w.says("db"), "ChildrenSettling");
@@ -169,4 +169,42 @@ fn a_parent_below_that_is_being_deleted_is_known_to_be_before_everything_was_lis
     w.kind(EXTRAS, KindState::Synced);
     w.run(20_000);
     assert!(w.log[before..].iter().all(|written| written.parent == "mid"), "{:?}", &w.log[before..]);
+}
+
+#[test]
+fn what_a_parent_below_said_before_a_restart_makes_nothing_ready_before_everything_was_listed() {
+    let below = aggregator::PolicyId(2);
+    let mut w = World::empty();
+    w.policy(POLICY, groups(vec![group(PARENTS), group(EXTRAS)]));
+    w.policy(below, policy());
+    w.sync();
+    w.parent("top");
+    w.parent_so("mid", |p| p.policies = vec![below]);
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+    w.create("leaf", CHILDREN, Ready, |leaf| leaf.owners = vec![(below, 0, "mid".to_owned())]);
+    w.create("disk", EXTRAS, Failed, |disk| disk.owners = vec![(POLICY, 1, "top".to_owned())]);
+    w.run(20_000);
+    assert_eq!(
+        (w.says_for("mid", below), w.says("top")),
+        ("AllChildrenReady".into(), "ChildrenFailed".into())
+    );
+    w.kind(CHILDREN, KindState::Listing);
+    w.restart(&[]);
+    // Of the children of `mid` a page has come, and it is well; the page with the next one has not.
+    w.turn("disk", Ready);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "ChildrenFailed");
+    w.create("other leaf", CHILDREN, Failed, |leaf| leaf.owners = vec![(below, 0, "mid".to_owned())]);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "ChildrenFailed");
+    let before = w.log.len();
+    w.kind(CHILDREN, KindState::Synced);
+    w.run(20_000);
+    assert!(!w.words("top").iter().any(|word| word == "AllChildrenReady"), "{:?}", &w.log[before..]);
+    w.turn("other leaf", Ready);
+    w.run(20_000);
+    assert_eq!(
+        (w.says_for("mid", below), w.says("top")),
+        ("AllChildrenReady".into(), "AllChildrenReady".into())
+    );
 }

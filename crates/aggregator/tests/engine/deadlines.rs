@@ -1,8 +1,8 @@
-//! How long a parent may not be ready.
+//! Deadlines of parents that are not ready.
 
 use std::time::Duration;
 
-use aggregator::{Evidence, Policy};
+use aggregator::{EnginePolicy, HandledEvidence};
 use readiness::Level::{Progressing, Ready};
 
 use crate::object::Parent;
@@ -13,7 +13,7 @@ const MINUTE: u64 = 60_000;
 
 #[test]
 fn a_deadline_of_the_whole_parent_is_exceeded_once_and_stays_so_across_a_restart() {
-    let mut w = World::with(Policy { deadline: Some(Duration::from_mins(2)), ..policy() });
+    let mut w = World::with(EnginePolicy { deadline: Some(Duration::from_mins(2)), ..policy() });
     w.parent("db");
     w.child("web", "db", Progressing);
     w.run(2 * MINUTE - 100);
@@ -31,7 +31,7 @@ fn a_deadline_of_the_whole_parent_is_exceeded_once_and_stays_so_across_a_restart
 #[test]
 fn a_deadline_counts_from_when_a_parent_stopped_being_ready() {
     for restart in [false, true] {
-        let mut w = World::with(Policy { deadline: Some(Duration::from_mins(2)), ..policy() });
+        let mut w = World::with(EnginePolicy { deadline: Some(Duration::from_mins(2)), ..policy() });
         w.parent("db");
         w.child("web", "db", Ready);
         w.run(60 * MINUTE);
@@ -55,16 +55,34 @@ fn a_deadline_counts_from_when_a_parent_stopped_being_ready() {
 }
 
 #[test]
+fn a_deadline_is_not_passed_by_a_restart_that_finds_an_entry_turned_by_somebody() {
+    let mut w = World::with(EnginePolicy { deadline: Some(Duration::from_mins(2)), ..policy() });
+    w.parent("db");
+    w.child("web", "db", Progressing);
+    w.run(MINUTE);
+    w.change_parent("db", |p| {
+        for entry in p.status.values_mut() {
+            entry.turned = Some(readiness::rollup::ConditionStatus::True);
+        }
+    });
+    w.restart(&[]);
+    w.run(MINUTE + 30_000);
+    assert_eq!(w.says("db"), "ChildrenProgressing", "nobody knows what the moment beside it is of");
+    w.run(MINUTE);
+    assert_eq!(w.says("db"), "DeadlineExceeded!");
+}
+
+#[test]
 fn a_deadline_is_exceeded_also_where_nothing_is_handled_or_can_be_rendered() {
     type Change = fn(&mut Parent);
     let cases: [(&str, Change); 3] = [
-        ("ChildrenPending", |p| p.evidence = Evidence::NotYet),
-        ("ChildrenPending", |p| p.evidence = Evidence::Unmarked),
+        ("ChildrenPending", |p| p.evidence = HandledEvidence::NotYet),
+        ("ChildrenPending", |p| p.evidence = HandledEvidence::Unmarked),
         ("TemplateFailed", |p| p.unrendered = true),
     ];
     for (before, change) in cases {
         let deadline = Some(Duration::from_mins(2));
-        let mut w = World::with(Policy { deadline, pending: Duration::from_mins(10), ..policy() });
+        let mut w = World::with(EnginePolicy { deadline, pending: Duration::from_mins(10), ..policy() });
         w.parent_so("db", change);
         w.child("web", "db", Ready);
         w.run(2 * MINUTE - 2_000);
@@ -75,14 +93,14 @@ fn a_deadline_is_exceeded_also_where_nothing_is_handled_or_can_be_rendered() {
         w.run(20 * MINUTE);
         assert_eq!(w.words("db").last().unwrap(), "DeadlineExceeded!", "{before}: for good");
         assert_eq!(w.words("db").iter().filter(|word| *word == "DeadlineExceeded!").count(), 1, "said once");
-        w.change_parent("db", |p| (p.evidence, p.unrendered) = (Evidence::Handled, false));
+        w.change_parent("db", |p| (p.evidence, p.unrendered) = (HandledEvidence::Handled, false));
         w.run(MINUTE);
         assert_eq!(w.says("db"), "AllChildrenReady");
     }
-    // Whichever limit is the shorter one.
+    // The shorter limit applies.
     let deadline = Some(Duration::from_mins(20));
-    let mut w = World::with(Policy { deadline, pending: Duration::from_mins(10), ..policy() });
-    w.parent_so("db", |p| p.evidence = Evidence::NotYet);
+    let mut w = World::with(EnginePolicy { deadline, pending: Duration::from_mins(10), ..policy() });
+    w.parent_so("db", |p| p.evidence = HandledEvidence::NotYet);
     w.run(30 * MINUTE);
     assert_eq!(w.says("db"), "OperatorSilent!");
 }

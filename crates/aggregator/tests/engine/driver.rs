@@ -1,16 +1,16 @@
-//! The loop around the engine and the server behind it: virtual time runs from deadline to deadline.
+//! The driver loop around the engine, and the server behind it: virtual time advances from deadline to deadline.
 
 use std::time::Duration;
 
-use aggregator::{Decision, Outcome, PolicyId};
+use aggregator::{DeliveryDecision, DeliveryOutcome, ParentDraft, PolicyId, WriteTicket};
 use readiness::rollup::ParentReason;
 
 use crate::naive;
 use crate::server::{Entry, Fate, Flight, Status, digest};
-use crate::world::{World, Written};
+use crate::world::{World, Written, hash};
 
 impl World {
-    /// Lets so many milliseconds pass.
+    /// Advances virtual time by this many milliseconds.
     pub(crate) fn run(&mut self, millis: u64) {
         let until = self.now + Duration::from_millis(millis);
         let mut turns = 0;
@@ -27,33 +27,55 @@ impl World {
         self.now = until;
     }
 
-    /// One turn of the driver.
+    /// Runs one turn of the driver.
     fn drive(&mut self) {
-        while let Some(id) = self.engine.take_ripe(self.now) {
+        while let Some(id) = self.engine.take_due_recheck(self.now) {
             if let Some(name) = self.name(id) {
                 self.observe(&name);
             }
         }
         let mut drafts = Vec::new();
         self.engine.poll(self.now, &mut drafts);
+        self.quote(&drafts);
         for draft in drafts {
             let Some(name) = self.name(draft.parent) else { continue };
-            for (_, from, to) in self.engine.take_turns(draft.parent) {
+            for (_, from, to) in self.engine.take_changed_answers(draft.parent) {
                 self.turns.push((name.clone(), from, to.reason));
             }
             let Some(wanted) = self.render(&name) else { continue };
-            if self.engine.offer(draft.parent, digest(&wanted), self.now) == Decision::Send {
-                self.called.push(self.engine.take_touched(draft.parent));
-                self.send(&name, wanted);
+            if let DeliveryDecision::Send(ticket) =
+                self.engine.offer_digest(draft.parent, digest(&wanted), self.now)
+            {
+                self.called.push(self.engine.take_first_touch(draft.parent));
+                self.send(&name, ticket, wanted);
             }
         }
-        while let Some(id) = self.engine.take_pass(self.now) {
+        while let Some(id) = self.engine.take_due_resync(self.now) {
             let name = self.name(id).unwrap_or_default();
             self.passes.push((self.millis(), name));
         }
     }
 
-    fn send(&mut self, name: &str, wanted: Status) {
+    /// Settles how these parents are quoted by those above them, until those agree with those below.
+    fn quote(&mut self, drafts: &[ParentDraft]) {
+        loop {
+            let mut moved = false;
+            for draft in drafts {
+                let policies = self.engine.policies_of(draft.parent);
+                let quote = policies.map(|p| self.causes(draft.parent, p)).collect::<Vec<_>>().join(" ");
+                let old = self.quotes.insert(draft.parent, quote.clone());
+                if old.unwrap_or_default() != quote {
+                    moved = true;
+                    self.engine.requote(draft.parent, hash(&quote), self.now);
+                }
+            }
+            if !moved {
+                return;
+            }
+        }
+    }
+
+    fn send(&mut self, name: &str, ticket: WriteTicket, wanted: Status) {
         assert!(!self.standby, "a standby writes on {name}");
         let object = &self.objects[name];
         let fate = if self.fates.is_empty() { Fate::Lands } else { self.fates.remove(0) };
@@ -63,10 +85,11 @@ impl World {
         }
         let (uid, generation, id) = (object.uid, object.generation, object.id);
         let lands = self.now + self.delay;
-        self.flights.push(Flight { lands, name: name.to_owned(), id, uid, generation, before, wanted, fate });
+        let name = name.to_owned();
+        self.flights.push(Flight { lands, name, id, ticket, uid, generation, before, wanted, fate });
     }
 
-    /// What no write may say, whatever happens.
+    /// Checks the invariants that every write must satisfy.
     fn check(&self, name: &str, policy: PolicyId, before: Option<&Entry>, entry: &Entry) {
         if before == Some(entry) {
             return;
@@ -75,7 +98,7 @@ impl World {
             let naive = naive::answer(self, name, policy);
             assert_eq!(naive.reason, entry.reason, "{name} is told to be ready");
         }
-        // An entry that was taken away is not announced again.
+        // A condition that was removed is not announced again.
         let uid = self.objects[name].uid;
         let mut told = self.log.iter().filter(|w| w.uid == uid).filter_map(|w| w.after.get(&policy));
         let first = !told.any(|told| told.about == entry.about);
@@ -83,31 +106,31 @@ impl World {
         assert!(!first || unsaid, "the first word about {name} is {}", entry.brief());
     }
 
-    /// Writes arrive at the server, and its answers here.
+    /// Delivers writes to the server and their responses to the engine.
     fn land(&mut self) {
         let now = self.now;
         let landing: Vec<Flight> = self.flights.extract_if(.., |f| f.lands <= now).collect();
         for flight in landing {
             let outcome = self.accept(&flight);
             self.observe(&flight.name);
-            self.engine.settle(flight.id, outcome, now);
+            self.engine.settle_write(flight.id, flight.ticket, outcome, now);
         }
     }
 
-    fn accept(&mut self, flight: &Flight) -> Outcome {
+    fn accept(&mut self, flight: &Flight) -> DeliveryOutcome {
         let at = self.millis();
         let object = self.objects.get_mut(&flight.name).filter(|o| o.uid == flight.uid);
-        let Some(object) = object else { return Outcome::Gone };
+        let Some(object) = object else { return DeliveryOutcome::Gone };
         let generation = object.generation;
-        let Some(parent) = &mut object.parent else { return Outcome::Gone };
+        let Some(parent) = &mut object.parent else { return DeliveryOutcome::Gone };
         match flight.fate {
-            Fate::Retry(after) => return Outcome::Retry(after),
-            Fate::Conflict => return Outcome::Conflict,
-            Fate::Pruned => return Outcome::Pruned,
+            Fate::Retry(after) => return DeliveryOutcome::Retry(after),
+            Fate::Conflict => return DeliveryOutcome::Conflict,
+            Fate::Pruned => return DeliveryOutcome::Pruned,
             Fate::Lands | Fate::Unheard(_) => {}
         }
         if generation != flight.generation || parent.status != flight.before {
-            return Outcome::Conflict;
+            return DeliveryOutcome::Conflict;
         }
         assert_ne!(parent.status, flight.wanted, "{} says so already", flight.name);
         parent.status = flight.wanted.clone();
@@ -115,8 +138,8 @@ impl World {
         let (parent, uid, life) = (flight.name.clone(), flight.uid, self.life);
         self.log.push(Written { at, parent, uid, life, after: flight.wanted.clone() });
         match flight.fate {
-            Fate::Unheard(after) => Outcome::Retry(after),
-            _ => Outcome::Written,
+            Fate::Unheard(after) => DeliveryOutcome::Retry(after),
+            _ => DeliveryOutcome::Written,
         }
     }
 }

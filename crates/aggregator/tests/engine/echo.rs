@@ -1,15 +1,15 @@
-//! Whatever the world answers, our writes do not feed on each other.
+//! Rollcall's own writes never trigger each other in a loop, whatever the server answers.
 
 use std::time::Duration;
 
-use aggregator::Evidence;
+use aggregator::HandledEvidence;
 use readiness::Level::{Failed, Ready};
 
 use crate::answers::well;
 use crate::policy;
 use crate::world::{POLICY, World};
 
-/// Writes of `name` within each minute since `from`.
+/// Number of writes to `name` in each minute since `from`.
 fn by_minute(w: &World, name: &str, from: i64) -> Vec<usize> {
     let told = w.told(name);
     let minutes = (w.millis() - from) / 60_000;
@@ -30,7 +30,7 @@ fn a_parent_whose_generation_moves_with_each_write_is_written_once_a_minute() {
     let writes = by_minute(&w, "db", 0);
     assert!(writes[0] <= 21, "{writes:?}");
     assert!(writes[1..].iter().all(|n| *n == 1), "{writes:?}");
-    assert!(w.engine.rolls().all(|roll| roll.yielding));
+    assert!(w.engine.evaluation_states().all(|roll| roll.yielding));
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn an_echo_that_has_ended_is_forgotten() {
     w.run(3 * 60_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
     w.run(6 * 60_000);
-    assert!(w.engine.rolls().all(|roll| !roll.yielding));
+    assert!(w.engine.evaluation_states().all(|roll| !roll.yielding));
     let before = w.told("db").len();
-    w.respecify("db", Evidence::Handled);
+    w.respecify("db", HandledEvidence::Handled);
     w.run(20_000);
     assert_eq!(w.words("db")[before..], ["ChildrenPending", "AllChildrenReady"]);
 }
@@ -71,21 +71,24 @@ fn an_operator_that_answers_each_write_with_another_mark_does_not_keep_us_busy()
     w.delay = Duration::ZERO;
     let from = w.millis();
     let mut seen = w.log.len();
-    w.change_parent("db", |p| p.evidence = Evidence::NotYet);
+    w.change_parent("db", |p| p.evidence = HandledEvidence::NotYet);
     for _ in 0..6_000 {
         w.run(100);
         if w.log.len() > seen {
             seen = w.log.len();
             w.change_parent("db", |p| {
-                p.evidence =
-                    if p.evidence == Evidence::NotYet { Evidence::Handled } else { Evidence::NotYet };
+                p.evidence = if p.evidence == HandledEvidence::NotYet {
+                    HandledEvidence::Handled
+                } else {
+                    HandledEvidence::NotYet
+                };
             });
         }
     }
     let writes = by_minute(&w, "db", from);
     assert!(writes[0] <= 32, "{writes:?}");
     assert!(writes[1..].iter().all(|n| *n <= 1), "{writes:?}");
-    assert!(w.engine.rolls().all(|roll| roll.yielding));
+    assert!(w.engine.evaluation_states().all(|roll| roll.yielding));
 }
 
 #[test]
@@ -133,9 +136,9 @@ fn an_echo_below_is_none_above() {
 fn a_spec_that_changes_now_and_then_is_no_echo() {
     let mut w = well();
     for _ in 0..30 {
-        w.respecify("db", Evidence::Handled);
+        w.respecify("db", HandledEvidence::Handled);
         w.run(15_000);
         assert_eq!(w.says("db"), "AllChildrenReady");
     }
-    assert!(w.engine.rolls().all(|roll| !roll.yielding));
+    assert!(w.engine.evaluation_states().all(|roll| !roll.yielding));
 }

@@ -1,13 +1,13 @@
-//! How many there must be, how many there may be, which, and how many of them must be ready.
+//! Minimum, maximum, expected names and quorum.
 
-use aggregator::{Group, Policy, Quorum, Role};
+use aggregator::{ChildGroup, EnginePolicy, GroupRole, Quorum};
 use readiness::Level::{self, Failed, Progressing, Ready, Suspended};
 
 use crate::world::{CHILDREN, POLICY, World};
 use crate::{group, groups, policy};
 
-/// What is said after a while of a parent under `policy` with children at these levels.
-fn said(policy: Policy, children: &[Level]) -> String {
+/// Returns the settled answer of a parent under `policy` with children at these levels.
+fn said(policy: EnginePolicy, children: &[Level]) -> String {
     let mut w = World::with(policy);
     w.parent("db");
     for (at, level) in children.iter().enumerate() {
@@ -17,7 +17,7 @@ fn said(policy: Policy, children: &[Level]) -> String {
     w.says("db")
 }
 
-fn one(group: Group) -> Policy {
+fn one(group: ChildGroup) -> EnginePolicy {
     groups(vec![group])
 }
 
@@ -25,24 +25,41 @@ fn one(group: Group) -> Policy {
 fn no_children_at_all_is_never_ready() {
     assert_eq!(said(policy(), &[]), "ChildrenMissing");
     for quorum in [Quorum::All, Quorum::Count(0), Quorum::Percent(0), Quorum::Percent(80)] {
-        assert_eq!(said(one(Group { min: 0, quorum, ..group(CHILDREN) }), &[]), "ChildrenMissing");
+        assert_eq!(said(one(ChildGroup { min: 0, quorum, ..group(CHILDREN) }), &[]), "ChildrenMissing");
     }
     assert_eq!(said(groups(vec![]), &[]), "ChildrenMissing");
-    let optional = Group { role: Role::Optional, min: 0, ..group(CHILDREN) };
+    let optional = ChildGroup { role: GroupRole::Optional, min: 0, ..group(CHILDREN) };
     assert_eq!(said(one(optional), &[Ready]), "ChildrenMissing", "optional ones do not count");
 }
 
 #[test]
 fn fewer_than_the_least_are_missing_and_more_than_the_most_too_many() {
     let some = |count| vec![Ready; count];
-    let few = || one(Group { min: 2, max: Some(3), ..group(CHILDREN) });
+    let few = || one(ChildGroup { min: 2, max: Some(3), ..group(CHILDREN) });
     for (count, reason) in
         [(1, "ChildrenMissing"), (2, "AllChildrenReady"), (3, "AllChildrenReady"), (4, "TooManyChildren")]
     {
         assert_eq!(said(few(), &some(count)), reason, "{count}");
     }
-    assert_eq!(said(Policy { min: 3, ..policy() }, &some(2)), "ChildrenMissing", "in all groups together");
-    assert_eq!(said(one(Group { min: 0, max: Some(0), ..group(CHILDREN) }), &some(1)), "TooManyChildren");
+    assert_eq!(
+        said(EnginePolicy { min: 3, ..policy() }, &some(2)),
+        "ChildrenMissing",
+        "in all groups together"
+    );
+    assert_eq!(
+        said(one(ChildGroup { min: 0, max: Some(0), ..group(CHILDREN) }), &some(1)),
+        "TooManyChildren"
+    );
+}
+
+#[test]
+fn minima_whose_sum_is_beyond_any_number_of_children_are_still_missing() {
+    // One short of two here and 2^32 - 1 short there: together 2^32, which would wrap to none missing.
+    let groups = groups(vec![
+        ChildGroup { min: 2, ..group(CHILDREN) },
+        ChildGroup { min: u32::MAX, ..group(CHILDREN) },
+    ]);
+    assert_eq!(said(groups, &[Ready]), "ChildrenMissing");
 }
 
 #[test]
@@ -62,7 +79,8 @@ fn what_is_missing_for_longer_than_its_limit_is_stalled() {
 
 #[test]
 fn expected_names_must_be_there_and_be_in_their_group() {
-    let mut w = World::with(Policy { names: true, ..one(Group { min: 0, ..group(CHILDREN) }) });
+    let mut w =
+        World::with(EnginePolicy { expects_names: true, ..one(ChildGroup { min: 0, ..group(CHILDREN) }) });
     w.parent_so("db", |p| {
         p.expects = ["web", "api"].map(|name| (POLICY, 0, name.to_owned())).to_vec();
     });
@@ -80,7 +98,7 @@ fn expected_names_must_be_there_and_be_in_their_group() {
 
 #[test]
 fn a_quorum_forgives_those_beyond_it() {
-    let of = |quorum| one(Group { quorum, ..group(CHILDREN) });
+    let of = |quorum| one(ChildGroup { quorum, ..group(CHILDREN) });
     for (quorum, children, reason) in [
         (Quorum::All, &[Ready, Failed][..], "ChildrenFailed"),
         (Quorum::Count(1), &[Ready, Failed], "AllChildrenReady"),
@@ -98,7 +116,7 @@ fn a_quorum_forgives_those_beyond_it() {
 
 #[test]
 fn a_quorum_over_zero_is_no_quorum() {
-    let of = |quorum| one(Group { min: 0, quorum, ..group(CHILDREN) });
+    let of = |quorum| one(ChildGroup { min: 0, quorum, ..group(CHILDREN) });
     for quorum in [Quorum::Count(0), Quorum::Percent(0)] {
         assert_eq!(said(of(quorum), &[Failed]), "ChildrenFailed", "{quorum:?}");
         assert_eq!(said(of(quorum), &[Progressing, Ready]), "ChildrenProgressing", "{quorum:?}");
@@ -108,7 +126,7 @@ fn a_quorum_over_zero_is_no_quorum() {
 
 #[test]
 fn suspended_ones_do_not_count_towards_a_quorum() {
-    let half = || one(Group { quorum: Quorum::Percent(50), ..group(CHILDREN) });
+    let half = || one(ChildGroup { quorum: Quorum::Percent(50), ..group(CHILDREN) });
     assert_eq!(said(half(), &[Ready, Progressing, Suspended, Suspended]), "AllChildrenReady");
     assert_eq!(said(policy(), &[Suspended, Ready]), "AllChildrenReady");
     assert_eq!(said(policy(), &[Suspended, Suspended]), "ChildrenSuspended");
@@ -116,7 +134,7 @@ fn suspended_ones_do_not_count_towards_a_quorum() {
 
 #[test]
 fn optional_children_are_tallied_and_never_turn_their_parent() {
-    let beside = Group { role: Role::Optional, min: 0, ..group(aggregator::KindId(2)) };
+    let beside = ChildGroup { role: GroupRole::Optional, min: 0, ..group(aggregator::KindId(2)) };
     let mut w = World::with(groups(vec![group(CHILDREN), beside]));
     w.parent("db");
     w.child("web", "db", Ready);
@@ -125,15 +143,15 @@ fn optional_children_are_tallied_and_never_turn_their_parent() {
     });
     w.run(60_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
-    assert_eq!(w.engine.tally(w.id("db"), POLICY, 1).at(Failed), 1);
-    assert_eq!(w.engine.troubles(w.id("db"), POLICY, Role::Optional).count(), 1);
-    assert_eq!(w.engine.troubles(w.id("db"), POLICY, Role::Critical).count(), 0);
+    assert_eq!(w.engine.group_tally(w.id("db"), POLICY, 1).count_at(Failed), 1);
+    assert_eq!(w.engine.unready_children(w.id("db"), POLICY, GroupRole::Optional).count(), 1);
+    assert_eq!(w.engine.unready_children(w.id("db"), POLICY, GroupRole::Critical).count(), 0);
 }
 
-/// A group that has a quorum, with these children, beside one that has not, with those.
+/// Two groups: one with a quorum and these children, one without and those.
 fn beside(quorum: Quorum, some: &[Level], others: &[Level]) -> String {
-    let first = Group { quorum, min: 0, ..group(CHILDREN) };
-    let mut w = World::with(groups(vec![first, Group { min: 0, ..group(CHILDREN) }]));
+    let first = ChildGroup { quorum, min: 0, ..group(CHILDREN) };
+    let mut w = World::with(groups(vec![first, ChildGroup { min: 0, ..group(CHILDREN) }]));
     w.parent("db");
     for (at, children) in [(0, some), (1, others)] {
         for (n, level) in children.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Random histories against the answer that anybody would work out from the whole world.
+//! Random histories, compared with the naive answer computed from the whole cluster.
 
 use std::collections::BTreeMap;
 
@@ -11,13 +11,13 @@ use crate::naive;
 use crate::steps::{LEVELS, Step, step, take, world};
 use crate::world::World;
 
-/// What is true at every moment.
+/// Checks that hold at every moment.
 fn check_always(w: &World) {
-    assert_eq!(w.engine.miscounted(), None);
-    assert!(w.engine.troubles_are_true());
+    assert_eq!(w.engine.find_miscounted(), None);
+    assert!(w.engine.are_unready_children_consistent());
 }
 
-/// What is true once it has been quiet for longer than any limit.
+/// Checks that hold once nothing has happened for longer than any limit.
 fn check_quiet(w: &World) {
     for (name, object) in &w.objects {
         let Some(of) = &object.parent else { continue };
@@ -25,28 +25,28 @@ fn check_quiet(w: &World) {
             let naive = naive::answer(w, name, *policy);
             let entry = of.status.get(policy);
             if of.deleting {
-                // A policy that comes after the farewell says nothing more.
+                // A policy that is added after the termination was written adds nothing.
                 let said = entry.or(of.status.values().next()).map(|e| e.reason);
                 assert_eq!(said, Some(ParentReason::Terminating), "{name} {policy:?}");
                 continue;
             }
             let said = entry.map(|e| (e.reason, e.stalled, e.about));
             assert_eq!(said, Some((naive.reason, naive.stalled, object.generation)), "{name} {policy:?}");
-            let held = w.engine.answer(object.id, *policy).unwrap();
+            let held = w.engine.answer_of(object.id, *policy).unwrap();
             assert_eq!((held.total as usize, held.ready as usize), (naive.total, naive.ready), "{name}");
-            for group in 0..w.policies[policy].groups.len() as u8 {
+            for (group, _) in w.policies[policy].indexed_groups() {
                 let children = naive::children(w, name, *policy, group);
-                let tally = w.engine.tally(object.id, *policy, group);
+                let tally = w.engine.group_tally(object.id, *policy, group);
                 for level in LEVELS {
                     let counted = children.iter().filter(|(_, weight)| weight.level == level).count();
-                    assert_eq!(tally.at(level) as usize, counted, "{name} {group} {level}");
+                    assert_eq!(tally.count_at(level) as usize, counted, "{name} {group} {level}");
                 }
             }
         }
     }
 }
 
-/// Under one generation and in one life of ours, no window of the cap has more than the leading write and one more.
+/// Within one generation and one process, no window of the cap contains more than the leading write and one more.
 fn check_pace(w: &World) {
     let mut times = BTreeMap::<_, Vec<i64>>::new();
     for written in &w.log {
@@ -75,7 +75,7 @@ fn play(steps: &[Step]) -> World {
     w
 }
 
-/// The same histories each time, unless `PROPTEST_RNG_SEED` asks for others and `PROPTEST_CASES` for more.
+/// The same histories in each run, unless `PROPTEST_RNG_SEED` selects others and `PROPTEST_CASES` more.
 fn config() -> ProptestConfig {
     let asked = ProptestConfig::default();
     let rng_seed = match asked.rng_seed {

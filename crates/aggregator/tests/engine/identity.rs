@@ -1,8 +1,8 @@
-//! Delete and recreate is a new object.
+//! A deleted and re-created object is a new object.
 
 use std::time::Duration;
 
-use aggregator::{Evidence, Policy};
+use aggregator::{EnginePolicy, HandledEvidence};
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
@@ -40,22 +40,53 @@ fn a_write_meant_for_the_old_one_does_not_land_on_the_new_one() {
         assert_eq!(w.flights.len(), 1, "{fate:?}: and not twice, whatever became of the old write");
         w.run(20_000);
         assert_eq!(w.words("db")[before..], ["ChildrenPending", "AllChildrenReady"], "{fate:?}");
-        assert!(w.engine.rolls().all(|roll| !roll.pruned));
+        assert!(w.engine.evaluation_states().all(|roll| !roll.pruned));
+    }
+}
+
+#[test]
+fn what_became_of_a_write_to_the_old_one_is_nothing_to_the_new_one_whichever_is_heard_first() {
+    for fate in [Fate::Conflict, Fate::Retry(Duration::from_secs(9)), Fate::Pruned] {
+        let mut w = well();
+        w.delay = Duration::from_secs(5);
+        w.turn("web", Failed);
+        w.run(10);
+        w.flights[0].fate = fate;
+        w.remove("db");
+        w.parent("db");
+        w.turn("web", Ready);
+        w.delay = Duration::from_millis(5);
+        let before = w.told("db").len();
+        w.run(4_000);
+        assert_eq!(w.flights.len(), 1, "that write is still on its way");
+        assert_eq!(
+            w.words("db")[before..],
+            ["ChildrenPending", "AllChildrenReady"],
+            "{fate:?}: and in nobody's way"
+        );
+        w.turn("web", Progressing);
+        w.run(2_000);
+        assert_eq!(
+            w.words("db")[before + 2..],
+            ["ChildrenProgressing"],
+            "{fate:?}: nor is what became of it"
+        );
+        assert!(w.engine.evaluation_states().all(|roll| !roll.pruned), "{fate:?}");
     }
 }
 
 #[test]
 fn what_was_known_of_the_old_one_is_not_held_against_the_new_one() {
-    let mut w = World::with(Policy { deadline: Some(Duration::from_mins(3)), ..policy() });
-    w.parent_so("db", |p| p.evidence = Evidence::NotYet);
+    let mut w = World::with(EnginePolicy { deadline: Some(Duration::from_mins(3)), ..policy() });
+    w.parent_so("db", |p| p.evidence = HandledEvidence::NotYet);
     w.child("web", "db", Progressing);
     w.run(11 * 60_000);
     assert_eq!(w.says("db"), "DeadlineExceeded!");
     w.remove("db");
-    w.parent_so("db", |p| p.evidence = Evidence::NotYet);
+    w.parent_so("db", |p| p.evidence = HandledEvidence::NotYet);
     w.run(60_000);
     assert_eq!(w.says("db"), "ChildrenPending", "its limits begin with it");
-    w.change_parent("db", |p| p.evidence = Evidence::Handled);
+    w.change_parent("db", |p| p.evidence = HandledEvidence::Handled);
     w.run(60_000);
     assert_eq!(w.says("db"), "ChildrenProgressing", "and so does its deadline");
 }
@@ -71,11 +102,11 @@ fn a_fight_over_the_old_one_is_none_over_the_new_one() {
         });
         w.run(500);
     }
-    assert!(w.engine.rolls().all(|roll| roll.yielding));
+    assert!(w.engine.evaluation_states().all(|roll| roll.yielding));
     w.remove("db");
     w.parent("db");
     w.run(20_000);
-    assert!(w.engine.rolls().all(|roll| !roll.yielding));
+    assert!(w.engine.evaluation_states().all(|roll| !roll.yielding));
     assert_eq!(w.says("db"), "AllChildrenReady");
 }
 
@@ -88,7 +119,7 @@ fn a_child_that_was_recreated_is_counted_once_as_it_is_now() {
     w.child("web", "db", Ready);
     w.run(20_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
-    assert_eq!(w.engine.tally(w.id("db"), crate::world::POLICY, 0).total(), 1);
+    assert_eq!(w.engine.group_tally(w.id("db"), crate::world::POLICY, 0).total_count(), 1);
 }
 
 #[test]
@@ -116,5 +147,5 @@ fn whoever_is_given_the_place_of_another_has_nothing_of_it() {
     w.child("of-cache", "cache", Ready);
     w.run(20_000);
     assert_eq!(w.words("cache"), ["ChildrenPending", "ChildrenSettling", "AllChildrenReady"]);
-    assert_eq!(w.engine.rolls().count(), 1);
+    assert_eq!(w.engine.evaluation_states().count(), 1);
 }

@@ -1,8 +1,8 @@
-//! Invariants of the house, each by its name.
+//! One test for each invariant, under its name.
 
 use std::time::Duration;
 
-use aggregator::{Evidence, KindId, KindState, PolicyId};
+use aggregator::{HandledEvidence, KindId, KindState, PolicyId};
 use readiness::Level::{Failed, Missing, Progressing, Ready, Stuck, Suspended, Terminating, Unknown};
 
 use crate::answers::well;
@@ -10,7 +10,7 @@ use crate::server::Fate;
 use crate::world::{CHILDREN, POLICY, World};
 use crate::{group, groups, policy};
 
-/// After this, `db` has never been told that it is ready.
+/// Checks that `db` is never reported ready after this.
 fn never_ready(what: &str, mut w: World) {
     w.run(30 * 60_000);
     assert!(!w.words("db").contains(&"AllChildrenReady".to_owned()), "{what}: {:?}", w.told("db"));
@@ -26,18 +26,18 @@ fn no_false_ready() {
         }
         w
     };
-    never_ready("its operator has not handled it", with(Evidence::NotYet, &[Ready]));
+    never_ready("its operator has not handled it", with(HandledEvidence::NotYet, &[Ready]));
     for level in [Failed, Missing, Progressing, Stuck, Terminating, Unknown] {
-        never_ready("a child is not ready", with(Evidence::Handled, &[Ready, level]));
+        never_ready("a child is not ready", with(HandledEvidence::Handled, &[Ready, level]));
     }
-    never_ready("all are suspended", with(Evidence::Handled, &[Suspended]));
-    never_ready("there are none", with(Evidence::Handled, &[]));
+    never_ready("all are suspended", with(HandledEvidence::Handled, &[Suspended]));
+    never_ready("there are none", with(HandledEvidence::Handled, &[]));
     for state in [KindState::Listing, KindState::Forbidden, KindState::Stale] {
-        let mut w = with(Evidence::Handled, &[Ready]);
+        let mut w = with(HandledEvidence::Handled, &[Ready]);
         w.kind(CHILDREN, state);
         never_ready("children cannot be seen", w);
     }
-    let mut w = with(Evidence::Silent, &[Ready]);
+    let mut w = with(HandledEvidence::Silent, &[Ready]);
     for _ in 0..1_000 {
         w.run(4_000);
         w.change("web-0", |web| web.generation += 1);
@@ -73,7 +73,7 @@ fn identity_is_the_uid() {
     w.run(1_000);
     w.remove("db");
     w.remove("web");
-    w.parent_so("db", |p| p.evidence = Evidence::Silent);
+    w.parent_so("db", |p| p.evidence = HandledEvidence::Silent);
     w.child("web", "db", Ready);
     let (uid, before) = (w.objects["db"].uid, w.log.len());
     w.run(60_000);
@@ -95,8 +95,8 @@ fn the_pass_costs_what_is_not_ready() {
     w.passes.clear();
     w.run(3 * 60_000);
     assert!(w.passes.len() >= 5 && w.passes.iter().all(|(_, name)| name == "db-7"), "{:?}", w.passes);
-    assert_eq!(w.engine.unready(), 1);
-    let (children, kinds) = w.engine.pass(w.id("db-7"));
+    assert_eq!(w.engine.unready_parent_count(), 1);
+    let (children, kinds) = w.engine.resync_targets(w.id("db-7"));
     assert_eq!((children, kinds), (vec![w.id("web-7")], vec![]));
     w.turn("web-7", Ready);
     w.run(60_000);
@@ -109,7 +109,7 @@ fn blindness_is_not_readiness() {
     w.kind(CHILDREN, KindState::Stale);
     w.run(10);
     assert_eq!(w.says("db"), "WatchStale");
-    w.respecify("db", Evidence::Handled);
+    w.respecify("db", HandledEvidence::Handled);
     w.run(20_000);
     assert_eq!(w.says("db"), "WatchStale");
     w.kind(CHILDREN, KindState::Listing);
@@ -133,5 +133,5 @@ fn bounded() {
     }
     w.run(0);
     assert_eq!(w.flights.len(), 1, "one write at a time to one parent");
-    assert_eq!(w.engine.edges().count(), 1);
+    assert_eq!(w.engine.counted_children().count(), 1);
 }

@@ -1,9 +1,8 @@
-//! What the engine promises: a world in memory, told in sentences.
+//! Tests of the engine on an in-memory cluster.
 //!
-//! The invariants of the house that the engine carries have a test each that bears the name: in `invariants`, and where
-//! more sentences of its sort stand `first_word_is_unknown` and `nothing_is_said_before_everything_was_seen` (`answers`),
-//! `eventually_exact` (`histories`), `no_echo` (`silence`), `a_chatty_child_cannot_starve_its_parent` and
-//! `yield_do_not_fight` (`pace`).
+//! Each invariant that the engine upholds has a test of its name: in `invariants`, and, next to related tests,
+//! `first_word_is_unknown` and `nothing_is_said_before_everything_was_seen` (`answers`), `eventually_exact`
+//! (`histories`), `no_echo` (`silence`), `a_chatty_child_cannot_starve_its_parent` and `yield_do_not_fight` (`pace`).
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
@@ -22,6 +21,7 @@ mod object;
 mod pace;
 mod pass;
 mod policies;
+mod refusal;
 mod remembered;
 mod rules;
 mod server;
@@ -35,34 +35,35 @@ mod world;
 
 use std::time::Duration;
 
-use aggregator::{Group, KindId, Policy, Quorum, Role};
-use timer::Debounce;
+use aggregator::{ChildGroup, EnginePolicy, GroupRole, KindId, Quorum};
+use timer::DebounceConfig;
 
 use crate::world::{CHILDREN, PARENTS};
 
-/// A group of which every child must be ready, and one must be there.
-fn group(kind: KindId) -> Group {
-    Group { kind, role: Role::Critical, min: 1, max: None, quorum: Quorum::All }
+/// A group with at least one child, all of which must be ready.
+fn group(kind: KindId) -> ChildGroup {
+    ChildGroup { kind, role: GroupRole::Critical, min: 1, max: None, quorum: Quorum::All }
 }
 
-/// One group of children; quiet 100 ms, cap 1 s, settle 5 s, limits 10 min.
-fn policy() -> Policy {
+/// A policy with one group of children; quiet 100 ms, cap 1 s, settle 5 s, limits 10 min.
+fn policy() -> EnginePolicy {
     groups(vec![group(CHILDREN)])
 }
 
-/// The same with these groups.
-fn groups(groups: Vec<Group>) -> Policy {
+/// The same policy with these groups.
+fn groups(groups: Vec<ChildGroup>) -> EnginePolicy {
     let kinds = std::iter::once(PARENTS).chain(groups.iter().map(|g| g.kind)).collect();
-    Policy {
+    EnginePolicy {
         groups,
         min: 0,
         kinds,
-        debounce: Debounce { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
+        debounce: DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
         settle: Duration::from_secs(5),
         hold: Duration::ZERO,
         pending: Duration::from_mins(10),
         deadline: None,
         shadow: false,
-        names: false,
+        expects_names: false,
+        acceptance: aggregator::Acceptance::Accepted,
     }
 }

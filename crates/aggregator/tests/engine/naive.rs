@@ -1,15 +1,15 @@
-//! The answer as anybody would work it out from the whole world, without memory and without haste.
+//! The answer computed naively from the whole cluster, without state and without debounce.
 
 use std::collections::BTreeSet;
 
-use aggregator::{Evidence, KindState, Policy, PolicyId, Quorum, Role};
+use aggregator::{EnginePolicy, GroupRole, HandledEvidence, KindState, PolicyId, Quorum};
 use readiness::Level::{Failed, Missing, Progressing, Ready, Stuck, Suspended, Terminating, Unknown};
-use readiness::rollup::{ParentReason, Status, Weight};
+use readiness::rollup::{ChildWeight, ConditionStatus, ParentReason};
 
 use crate::object::{Object, Parent};
 use crate::world::World;
 
-/// What is to be said, and of how many.
+/// Expected reason and counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Naive {
     pub(crate) reason: ParentReason,
@@ -24,7 +24,7 @@ impl Naive {
     }
 }
 
-/// Names of those for whom `child` counts, with policy and group: each once, whatever leads there.
+/// Returns the parents for which `child` counts, with policy and group; each once, however many links lead there.
 fn owners(world: &World, child: &Object) -> BTreeSet<(PolicyId, u8, String)> {
     let mut owners: BTreeSet<_> = child.owners.iter().cloned().collect();
     for (policy, group, selector) in &child.labels {
@@ -42,7 +42,7 @@ fn owners(world: &World, child: &Object) -> BTreeSet<(PolicyId, u8, String)> {
     owners
 }
 
-/// Everything above `name`, itself included.
+/// Returns `name` and all its ancestors.
 fn above(world: &World, name: &str) -> BTreeSet<String> {
     let mut seen = BTreeSet::from([name.to_owned()]);
     loop {
@@ -57,32 +57,37 @@ fn above(world: &World, name: &str) -> BTreeSet<String> {
     }
 }
 
-/// The children of `parent` in one group of a policy that are counted.
-pub(crate) fn children(world: &World, parent: &str, policy: PolicyId, group: u8) -> Vec<(String, Weight)> {
+/// Returns the counted children of `parent` in one group of a policy.
+pub(crate) fn children(
+    world: &World,
+    parent: &str,
+    policy: PolicyId,
+    group: u8,
+) -> Vec<(String, ChildWeight)> {
     let beyond = above(world, parent);
     let counts = |child: &Object| owners(world, child).contains(&(policy, group, parent.to_owned()));
     let children = world.objects.iter().filter(|(name, child)| counts(child) && !beyond.contains(*name));
     children.map(|(name, child)| (name.clone(), weight(world, name, child))).collect()
 }
 
-/// A parent weighs as its worst answer says, unless it is being deleted.
-fn weight(world: &World, name: &str, object: &Object) -> Weight {
+/// Returns the weight of a parent by its worst answer, unless it is being deleted.
+fn weight(world: &World, name: &str, object: &Object) -> ChildWeight {
     let own = object.weights[0];
     let Some(parent) = &object.parent else { return own };
     if matches!(own.level, Stuck | Terminating) {
         return own;
     }
     let answers = parent.policies.iter().map(|policy| answer(world, name, *policy));
-    answers.map(|a| Weight { level: a.reason.level(), terminal: a.stalled }).min().unwrap_or(own)
+    answers.map(|a| ChildWeight { level: a.reason.child_level(), terminal: a.stalled }).min().unwrap_or(own)
 }
 
-/// What `parent` is to say for `policy` once it has been quiet for longer than any limit.
+/// Returns the expected answer of `policy` about `parent` once nothing has happened for longer than any limit.
 pub(crate) fn answer(world: &World, name: &str, id: PolicyId) -> Naive {
     let parent = world.objects[name].parent.as_ref().unwrap();
     let policy = &world.policies[&id];
-    let groups: Vec<Vec<(String, Weight)>> =
-        (0..policy.groups.len()).map(|group| children(world, name, id, group as u8)).collect();
-    let critical = |at: &usize| policy.groups[*at].role == Role::Critical;
+    let groups: Vec<Vec<(String, ChildWeight)>> =
+        policy.indexed_groups().map(|(group, _)| children(world, name, id, group)).collect();
+    let critical = |at: &usize| policy.groups[*at].role == GroupRole::Critical;
     let all = groups.iter().enumerate().filter(|(at, _)| critical(at)).flat_map(|(_, g)| g);
     let (total, ready) = all.fold((0, 0), |(t, r), (_, w)| (t + 1, r + usize::from(w.level == Ready)));
     let say = |reason| Naive { reason, stalled: false, total, ready };
@@ -92,14 +97,17 @@ pub(crate) fn answer(world: &World, name: &str, id: PolicyId) -> Naive {
     if parent.unrendered {
         return say(ParentReason::TemplateFailed);
     }
-    if parent.evidence == Evidence::NotYet {
+    if parent.evidence == HandledEvidence::NotYet {
         return Naive { stalled: true, ..Naive::bare(ParentReason::OperatorSilent) };
     }
     let (reason, stalled) = of_children(parent, policy, id, &groups);
     let blind = policy.kinds.iter().map(|kind| world.kinds[kind]);
     let blind = blind.filter(|s| matches!(s, KindState::Forbidden | KindState::Stale)).min();
     match blind {
-        Some(state) if reason.status() != Status::False || reason == ParentReason::ChildrenMissing => {
+        Some(state)
+            if reason.condition_status() != ConditionStatus::False
+                || reason == ParentReason::ChildrenMissing =>
+        {
             say(if state == KindState::Stale && !forbidden(world, policy) {
                 ParentReason::WatchStale
             } else {
@@ -110,20 +118,20 @@ pub(crate) fn answer(world: &World, name: &str, id: PolicyId) -> Naive {
     }
 }
 
-fn forbidden(world: &World, policy: &Policy) -> bool {
+fn forbidden(world: &World, policy: &EnginePolicy) -> bool {
     policy.kinds.iter().any(|kind| world.kinds[kind] == KindState::Forbidden)
 }
 
 fn of_children(
     parent: &Parent,
-    policy: &Policy,
+    policy: &EnginePolicy,
     id: PolicyId,
-    groups: &[Vec<(String, Weight)>],
+    groups: &[Vec<(String, ChildWeight)>],
 ) -> (ParentReason, bool) {
     let (mut troubles, mut missing, mut surplus, mut total) = (Vec::new(), false, false, 0);
     let mut some_ready = false;
     for (at, (group, children)) in policy.groups.iter().zip(groups).enumerate() {
-        if group.role == Role::Optional {
+        if group.role == GroupRole::Optional {
             continue;
         }
         total += children.len();

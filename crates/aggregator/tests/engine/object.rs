@@ -1,39 +1,42 @@
-//! Objects as the API server has them, and how a parent is shown to the engine.
+//! Objects as the API server stores them, and the view of a parent shown to the engine.
 
-use aggregator::{AnswerView, Digest, Evidence, KindId, ObjectId, ParentView, PolicyId, SelectorId, Told};
+use aggregator::{
+    AnswerView, EntriesDigest, HandledEvidence, KindId, ObjectId, ParentView, PolicyId, SelectorId,
+    WrittenAnswer,
+};
 use readiness::Time;
-use readiness::rollup::Weight;
+use readiness::rollup::ChildWeight;
 
 use crate::server::{Status, digest};
 use crate::world::hash;
 
-/// An object as the API server has it.
+/// An object as the API server stores it.
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
     pub(crate) id: ObjectId,
     pub(crate) uid: u32,
     pub(crate) kind: KindId,
-    pub(crate) weights: Vec<Weight>,
+    pub(crate) weights: Vec<ChildWeight>,
     pub(crate) generation: u32,
     pub(crate) created: Time,
-    /// By ownerReference: policy, group and name of the parent.
+    /// Owner references: policy, group and name of the parent.
     pub(crate) owners: Vec<(PolicyId, u8, String)>,
-    /// By labels: policy, group and selector.
+    /// Label links: policy, group and selector.
     pub(crate) labels: Vec<(PolicyId, u8, SelectorId)>,
-    /// Its owners select by these too. Whoever lends has no labels.
+    /// Selectors lent to its owners. An object that lends has no labels.
     pub(crate) lends: Vec<(PolicyId, SelectorId)>,
-    /// It is gone, and counts for its owners as it is remembered.
+    /// The object is gone and counts by its remembered outcome.
     pub(crate) remembered: bool,
-    /// From then on it weighs so.
-    pub(crate) then: Option<(Time, Weight)>,
+    /// Weight of the object from that time on.
+    pub(crate) then: Option<(Time, ChildWeight)>,
     pub(crate) parent: Option<Parent>,
 }
 
-/// What an object is as a parent.
+/// State of an object that is a parent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Parent {
     pub(crate) policies: Vec<PolicyId>,
-    pub(crate) evidence: Evidence,
+    pub(crate) evidence: HandledEvidence,
     pub(crate) deleting: bool,
     pub(crate) owned: bool,
     pub(crate) unrendered: bool,
@@ -49,9 +52,14 @@ impl Parent {
             let told = self.status.get(policy);
             AnswerView {
                 policy: *policy,
-                told: told.map(|e| Told { reason: e.reason, since: e.since, stalled: e.stalled }),
-                about: told.map(|e| u64::from(e.about)),
-                owned: self.owned,
+                written: told.map(|e| WrittenAnswer {
+                    reason: e.reason,
+                    status: Some(e.status()),
+                    since: e.since,
+                    stalled: e.stalled,
+                }),
+                about_generation: told.map(|e| u64::from(e.about)),
+                owned_by_other: self.owned,
                 selects: self.selects.iter().filter(|(p, _)| p == policy).map(|(_, s)| *s).collect(),
                 expects: self
                     .expects
@@ -59,7 +67,7 @@ impl Parent {
                     .filter(|(p, _, _)| p == policy)
                     .map(|(_, group, name)| (*group, hash(name)))
                     .collect(),
-                unrendered: self.unrendered,
+                template_failed: self.unrendered,
                 counts: Box::default(),
             }
         };
@@ -67,7 +75,7 @@ impl Parent {
             generation,
             evidence: self.evidence,
             deleting: self.deleting,
-            digest: if self.status.is_empty() { Digest::default() } else { digest(&self.status) },
+            digest: if self.status.is_empty() { EntriesDigest::default() } else { digest(&self.status) },
             answers: self.policies.iter().map(answer).collect(),
         }
     }

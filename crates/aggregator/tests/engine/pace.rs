@@ -1,4 +1,4 @@
-//! Debounce, cascade, messages and fights: how often a parent is written.
+//! Debounce, cascades, messages and write conflicts: the rate of writes to a parent.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::policy;
 use crate::server::Fate;
 use crate::world::{POLICY, START, World};
 
-/// The greatest number of writes in any window of so many milliseconds.
+/// Largest number of writes in any window of this many milliseconds.
 fn densest(writes: &[(i64, String)], window: i64) -> usize {
     let within = |from: i64| writes.iter().filter(|(at, _)| (from..from + window).contains(at)).count();
     writes.iter().map(|(at, _)| within(*at)).max().unwrap_or(0)
@@ -28,7 +28,7 @@ fn a_chatty_child_cannot_starve_its_parent() {
     assert!(told[0].0 - start <= 10, "the first edge leaves at once: {told:?}");
     assert!(told.len() >= 8, "and then one a window: {told:?}");
     assert!(densest(&told, 1_000) <= 2, "{told:?}");
-    assert!(w.engine.rolls().all(|roll| !roll.yielding), "this is news, not an echo");
+    assert!(w.engine.evaluation_states().all(|roll| !roll.yielding), "this is news, not an echo");
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn what_has_failed_or_is_stuck_is_told_at_once_amid_whatever_chatter() {
         w.turn("job", level);
         w.run(10);
         assert_eq!(w.told("db")[before..], [(at, reason.to_owned())]);
-        // Once it says so, it is as patient as ever.
+        // Once the answer is written, the debounce applies as before.
         for level in [Unknown, Progressing, Unknown] {
             w.turn("web", level);
             w.run(60);
@@ -86,7 +86,7 @@ fn many_chatty_children_below_many_parents_of_one_do_not_add_up() {
     assert_eq!(w.says("top"), "AllChildrenReady");
     let before = w.told("top").len();
     for round in 0..400 {
-        // Only one at a time is not ready, so each of them turns the top.
+        // Only one child at a time is unready, so each of them changes the top.
         let (up, down) = (format!("leaf-{}", (round + 19) % 20), format!("leaf-{}", round % 20));
         w.turn(&up, Ready);
         w.run(25);
@@ -141,7 +141,7 @@ fn the_top_does_not_turn_ready_while_something_below_is_known_to_be_ill() {
     w.run(10);
     w.turn("leaf", Ready);
     w.run(3_000);
-    // `four` has just spoken, so what is seen next of its leaf waits for quiet.
+    // `four` was just written, so the next change of its leaf is debounced.
     w.turn("leaf", Progressing);
     w.run(10);
     w.turn("leaf", Ready);
@@ -196,7 +196,7 @@ fn words_climb_all_the_way() {
 fn words_climb_through_a_parent_that_is_not_written() {
     let mut w = World::empty();
     w.policy(POLICY, policy());
-    w.policy(aggregator::PolicyId(2), aggregator::Policy { shadow: true, ..policy() });
+    w.policy(aggregator::PolicyId(2), aggregator::EnginePolicy { shadow: true, ..policy() });
     w.sync();
     w.parent("top");
     w.parent_so("mid", |mid| mid.policies = vec![aggregator::PolicyId(2)]);
@@ -230,10 +230,10 @@ fn yield_do_not_fight() {
     let gaps: Vec<_> = told.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     assert!(gaps[1..7].windows(2).all(|pair| pair[0] < pair[1]), "ever more slowly: {gaps:?}");
     assert!(gaps[8..].iter().all(|gap| *gap >= 60_000), "and in the end once a minute: {gaps:?}");
-    assert!(w.engine.rolls().all(|roll| roll.yielding));
+    assert!(w.engine.evaluation_states().all(|roll| roll.yielding));
 }
 
-/// Somebody else changes our entry.
+/// Another client changes the condition.
 fn overwrite(w: &mut World) {
     w.change_parent("db", |p| {
         p.status.get_mut(&POLICY).unwrap().reason = readiness::rollup::ParentReason::ChildrenFailed;
@@ -258,7 +258,7 @@ fn a_neighbour_who_always_comes_first_is_yielded_to_as_well() {
         w.run(25);
     }
     assert!(sent.len() < 20, "{sent:?}");
-    assert!(w.engine.rolls().all(|roll| roll.yielding));
+    assert!(w.engine.evaluation_states().all(|roll| roll.yielding));
 }
 
 #[test]
@@ -268,9 +268,9 @@ fn a_fight_that_is_over_is_forgotten() {
         overwrite(&mut w);
         w.run(61_000);
     }
-    assert!(w.engine.rolls().all(|roll| roll.yielding));
+    assert!(w.engine.evaluation_states().all(|roll| roll.yielding));
     w.run(6 * 60_000);
-    assert!(w.engine.rolls().all(|roll| !roll.yielding));
+    assert!(w.engine.evaluation_states().all(|roll| !roll.yielding));
     let before = w.told("db").len();
     overwrite(&mut w);
     w.run(1_000);
@@ -306,10 +306,10 @@ fn a_server_that_drops_what_is_written_is_not_asked_again() {
     w.fates = vec![Fate::Pruned; 100];
     w.parent("db");
     w.child("web", "db", Ready);
-    // Less than the ten minutes after which it is tried again whether the schema was mended.
+    // Less than the ten minutes after which a mended schema is probed.
     w.run(590_000);
     assert_eq!(w.fates.len(), 99);
-    assert!(w.engine.rolls().all(|roll| roll.pruned));
+    assert!(w.engine.evaluation_states().all(|roll| roll.pruned));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The periodic pass: what is not ready is read again, and nothing else.
+//! The resync: unready parents are read again, and no others.
 
 use readiness::Level::{Failed, Progressing, Ready};
 
@@ -6,7 +6,7 @@ use crate::answers::well;
 use crate::world::{CHILDREN, POLICY, World};
 use crate::{group, groups, policy};
 
-/// When passes of `name` were due, in seconds since `from`.
+/// Times of the resyncs of `name`, in seconds since `from`.
 fn passes(w: &World, name: &str, from: i64) -> Vec<i64> {
     let of = w.passes.iter().filter(|(at, parent)| parent == name && *at >= from);
     of.map(|(at, _)| (at - from) / 1_000).collect()
@@ -17,7 +17,7 @@ fn a_parent_that_is_ready_is_never_passed() {
     let mut w = well();
     w.run(60 * 60_000);
     assert_eq!(passes(&w, "db", 20_000), [0_i64; 0]);
-    assert_eq!(w.engine.unready(), 0);
+    assert_eq!(w.engine.unready_parent_count(), 0);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_pass_reads_the_children_that_hold_the_parent_back_and_no_others() {
     w.child("bad", "db", Failed);
     w.child("slow", "db", Progressing);
     w.run(20_000);
-    let (children, kinds) = w.engine.pass(w.id("db"));
+    let (children, kinds) = w.engine.resync_targets(w.id("db"));
     let mut names: Vec<_> = children.into_iter().filter_map(|id| w.name(id)).collect();
     names.sort();
     assert_eq!(names, ["bad", "slow"]);
@@ -100,10 +100,10 @@ fn a_pass_lists_a_kind_of_which_a_child_is_expected_but_unseen() {
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(20_000);
-    assert_eq!(w.engine.pass(w.id("db")), (vec![], vec![extras]));
+    assert_eq!(w.engine.resync_targets(w.id("db")), (vec![], vec![extras]));
     w.create("disk", extras, Ready, |disk| disk.owners = vec![(POLICY, 1, "db".to_owned())]);
     w.run(20_000);
-    assert_eq!(w.engine.pass(w.id("db")), (vec![], vec![]));
+    assert_eq!(w.engine.resync_targets(w.id("db")), (vec![], vec![]));
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! Policies that change, go, and stand side by side.
+//! Policies that change, are deleted, or apply to the same parent.
 
 use std::time::Duration;
 
-use aggregator::{Evidence, KindId, KindState, Policy, PolicyId};
+use aggregator::{EnginePolicy, HandledEvidence, KindId, KindState, PolicyId};
 use readiness::Level::{Failed, Ready};
 
 use crate::answers::well;
@@ -13,7 +13,7 @@ use crate::{group, groups, policy};
 const OTHER: PolicyId = PolicyId(2);
 const EXTRAS: KindId = KindId(2);
 
-/// `db` is answered by two policies, of which the second looks at another kind.
+/// `db` under two policies, the second of which has another kind of children.
 fn two() -> World {
     let mut w = World::empty();
     w.policy(POLICY, policy());
@@ -113,7 +113,7 @@ fn a_policy_that_changes_judges_everything_anew_and_writes_what_differs() {
     w.policy(POLICY, policy());
     w.run(20_000);
     assert_eq!(w.log.len(), before);
-    let two = Policy { min: 2, ..policy() };
+    let two = EnginePolicy { min: 2, ..policy() };
     w.policy(POLICY, two);
     w.run(20_000);
     assert_eq!(w.says("db"), "ChildrenMissing");
@@ -122,7 +122,7 @@ fn a_policy_that_changes_judges_everything_anew_and_writes_what_differs() {
 #[test]
 fn a_policy_that_now_expects_names_knows_those_that_were_there_before() {
     let mut w = well();
-    w.policy(POLICY, Policy { names: true, ..policy() });
+    w.policy(POLICY, EnginePolicy { expects_names: true, ..policy() });
     w.change_parent("db", |p| p.expects = vec![(POLICY, 0, "web".to_owned())]);
     w.run(20_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
@@ -133,11 +133,11 @@ fn a_policy_that_now_expects_names_knows_those_that_were_there_before() {
 
 #[test]
 fn a_policy_in_the_shadow_judges_and_writes_nothing() {
-    let mut w = World::with(Policy { shadow: true, ..policy() });
+    let mut w = World::with(EnginePolicy { shadow: true, ..policy() });
     w.parent("db");
     w.child("web", "db", Failed);
     w.run(20_000);
-    assert_eq!(w.reason("db").unwrap().word(), "ChildrenFailed");
+    assert_eq!(w.reason("db").unwrap().as_str(), "ChildrenFailed");
     assert!(w.log.is_empty());
 }
 
@@ -147,7 +147,7 @@ fn a_condition_of_somebody_else_is_judged_and_left_alone() {
     w.parent_so("db", |p| p.owned = true);
     w.child("web", "db", Failed);
     w.run(20_000);
-    assert_eq!(w.reason("db").unwrap().word(), "ChildrenFailed");
+    assert_eq!(w.reason("db").unwrap().as_str(), "ChildrenFailed");
     assert!(w.log.is_empty());
     w.change_parent("db", |p| p.owned = false);
     w.run(20_000);
@@ -157,7 +157,7 @@ fn a_condition_of_somebody_else_is_judged_and_left_alone() {
 #[test]
 fn policies_answer_each_for_its_own_generation() {
     let mut w = two();
-    w.respecify("db", Evidence::Handled);
+    w.respecify("db", HandledEvidence::Handled);
     let before = w.told("db").len();
     w.run(20_000);
     let after = &w.log[before].after;

@@ -1,4 +1,4 @@
-//! A child that is gone and remembered counts as it ended.
+//! A remembered child counts by its outcome.
 
 use readiness::Level::{Failed, Progressing, Ready, Unknown};
 
@@ -11,7 +11,7 @@ fn to_be_remembered_instead_of_there_moves_nothing() {
     w.change("web", |web| web.remembered = true);
     w.run(60_000);
     assert_eq!((w.says("db").as_str(), w.log.len()), ("AllChildrenReady", before));
-    w.respecify("db", aggregator::Evidence::Handled);
+    w.respecify("db", aggregator::HandledEvidence::Handled);
     w.run(60_000);
     assert_eq!(w.says("db"), "AllChildrenReady", "it counts for the next generation too");
 }

@@ -1,6 +1,6 @@
-//! Rules that change under a parent.
+//! Rules that change while they apply to a parent.
 
-use aggregator::{Group, KindId, KindState, PolicyId};
+use aggregator::{ChildGroup, KindId, KindState, PolicyId};
 use readiness::Level::{Failed, Progressing, Ready, Unknown};
 
 use crate::server::Status;
@@ -9,9 +9,9 @@ use crate::{group, groups, policy};
 
 const EXTRAS: KindId = KindId(2);
 
-/// `db` rests on a child and on an extra, `plain` on a child alone; all are ready.
+/// `db` has a child and an extra, `plain` a child alone; all are ready.
 fn two_groups() -> World {
-    let extras = Group { min: 0, ..group(EXTRAS) };
+    let extras = ChildGroup { min: 0, ..group(EXTRAS) };
     let mut w = World::with(groups(vec![group(CHILDREN), extras]));
     for db in ["db", "plain"] {
         w.parent(db);
@@ -23,9 +23,9 @@ fn two_groups() -> World {
     w
 }
 
-/// The rule of the second group changes: its kind is listed anew.
+/// Changes the rule of the second group and relists its kind.
 fn change_the_rule(w: &mut World) {
-    w.engine.withdraw(w.now, POLICY, 1 << 1);
+    w.engine.mark_rule_changed(w.now, POLICY, 1 << 1);
     w.kind(EXTRAS, KindState::Listing);
 }
 
@@ -35,11 +35,11 @@ fn what_rested_on_the_old_rule_is_unknown_until_the_list_by_the_new_one_is_throu
     change_the_rule(&mut w);
     w.run(600_000);
     assert_eq!(w.says("db"), "ChildrenUnknown", "however long that takes");
-    assert_eq!(w.engine.miscounted(), None);
+    assert_eq!(w.engine.find_miscounted(), None);
     w.kind(EXTRAS, KindState::Synced);
     w.run(20_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
-    assert_eq!(w.engine.miscounted(), None);
+    assert_eq!(w.engine.find_miscounted(), None);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_changed_rule_of_one_policy_is_nothing_to_another_over_the_same_children() {
         web.owners = vec![(POLICY, 0, "db".to_owned()), (OTHER, 0, "db".to_owned())];
     });
     w.run(20_000);
-    w.engine.withdraw(w.now, POLICY, 1);
+    w.engine.mark_rule_changed(w.now, POLICY, 1);
     w.kind(CHILDREN, KindState::Listing);
     w.run(20_000);
     assert_eq!(
@@ -144,7 +144,7 @@ fn a_changed_rule_climbs() {
     w.child("web", "db", Ready);
     w.run(30_000);
     assert_eq!(w.says_for("shop", PolicyId(2)), "AllChildrenReady");
-    w.engine.withdraw(w.now, POLICY, 1);
+    w.engine.mark_rule_changed(w.now, POLICY, 1);
     w.kind(CHILDREN, KindState::Listing);
     w.run(20_000);
     assert_eq!(w.says_for("shop", PolicyId(2)), "ChildrenUnknown");
@@ -169,13 +169,13 @@ fn a_policy_that_became_another_takes_back_what_the_old_one_said_even_where_that
     const NEXT: PolicyId = PolicyId(2);
     let mut w = two_groups();
     let next = w.policies[&POLICY].clone();
-    // The new one lists everything anew; the parent comes before the old one had its turn to speak.
-    w.engine.withdraw(w.now, POLICY, 1 << 1);
+    // The new policy relists everything; the parent arrives before the old one could write.
+    w.engine.mark_rule_changed(w.now, POLICY, 1 << 1);
     for kind in [PARENTS, CHILDREN, EXTRAS] {
         w.kind(kind, KindState::Listing);
     }
     w.policy(NEXT, next);
-    // Both have the same condition, which is where what was said is read from.
+    // Both policies use the same condition type, from which the earlier answer is read.
     let renamed =
         |status: &Status| -> Status { status.values().map(|entry| (NEXT, entry.clone())).collect() };
     w.log.iter_mut().for_each(|written| written.after = renamed(&written.after));

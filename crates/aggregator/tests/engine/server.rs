@@ -1,18 +1,18 @@
-//! What is written, how it is put in words, and what may become of a write.
+//! Writes, their rendering and their possible outcomes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aggregator::{Answer, Digest, ObjectId, PolicyId, Role};
-use readiness::Time;
-use readiness::rollup::ParentReason;
+use aggregator::{EntriesDigest, GroupRole, ObjectId, PolicyAnswer, PolicyId, WriteTicket};
+use readiness::rollup::{self, ParentReason};
+use readiness::{Level, Time};
 
 use crate::world::{World, hash};
 
-/// All entries of one parent, by policy.
+/// All conditions of one parent, by policy.
 pub(crate) type Status = BTreeMap<PolicyId, Entry>;
 
-/// What a parent says for one policy.
+/// Condition on a parent for one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     pub(crate) reason: ParentReason,
@@ -21,49 +21,56 @@ pub(crate) struct Entry {
     pub(crate) reconciling: bool,
     pub(crate) message: String,
     pub(crate) since: Time,
+    /// Somebody turned the status to this one.
+    pub(crate) turned: Option<rollup::ConditionStatus>,
 }
 
 impl Entry {
+    pub(crate) fn status(&self) -> rollup::ConditionStatus {
+        self.turned.unwrap_or(self.reason.condition_status())
+    }
+
     pub(crate) fn brief(&self) -> String {
-        format!("{}{}", self.reason.word(), if self.stalled { "!" } else { "" })
+        format!("{}{}", self.reason.as_str(), if self.stalled { "!" } else { "" })
     }
 }
 
-/// As the reflector makes it of what a parent says, and the renderer of what is wanted.
-pub(crate) fn digest(status: &Status) -> Digest {
-    let mut sum = Digest::default();
+/// Digest of a parent's conditions, as the reflector and the renderer compute it.
+pub(crate) fn digest(status: &Status) -> EntriesDigest {
+    let mut sum = EntriesDigest::default();
     for (policy, entry) in status {
         let gist = hash(&format!(
-            "{}/{:?}/{}/{}/{}",
-            policy.0, entry.reason, entry.about, entry.stalled, entry.reconciling
+            "{}/{:?}/{:?}/{}/{}/{}",
+            policy.0, entry.reason, entry.turned, entry.about, entry.stalled, entry.reconciling
         ));
-        sum.gist = sum.gist.wrapping_add(gist);
+        sum.without_messages = sum.without_messages.wrapping_add(gist);
         sum.whole = sum.whole.wrapping_add(hash(&format!("{gist}/{}", entry.message)));
     }
     sum
 }
 
-/// What becomes of a write.
+/// Simulated outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It is accepted, if its guards hold.
+    /// Accepted, if its preconditions hold.
     Lands,
-    /// It is refused for now.
+    /// Refused for now.
     Retry(Duration),
-    /// It is accepted, but the answer is lost.
+    /// Accepted, but the response is lost.
     Unheard(Duration),
-    /// Something that it was guarded by has changed.
+    /// Refused because a precondition failed.
     Conflict,
-    /// The server drops it.
+    /// Accepted, but the server drops the fields.
     Pruned,
 }
 
-/// A write on its way.
+/// A write in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Flight {
     pub(crate) lands: Time,
     pub(crate) name: String,
     pub(crate) id: ObjectId,
+    pub(crate) ticket: WriteTicket,
     pub(crate) uid: u32,
     pub(crate) generation: u32,
     pub(crate) before: Status,
@@ -72,16 +79,17 @@ pub(crate) struct Flight {
 }
 
 impl World {
-    /// What a parent is to say by the engine's answers. A policy that has no say yet leaves what stands.
+    /// Renders the conditions of a parent from the engine's answers. A policy without an answer leaves its condition as
+    /// it is.
     pub(crate) fn render(&self, name: &str) -> Option<Status> {
         let object = &self.objects[name];
         let parent = object.parent.as_ref()?;
         let mut wanted = Status::new();
-        for (policy, answer) in self.engine.answers(object.id) {
+        for (policy, answer) in self.engine.answers_to_write(object.id) {
             assert!(parent.policies.contains(&policy), "{name} is told for a policy that does not apply");
             wanted.insert(policy, self.entry(name, policy, answer));
         }
-        let undecided = parent.policies.iter().filter(|p| !self.engine.has_judged(object.id, **p));
+        let undecided = parent.policies.iter().filter(|p| !self.engine.has_evaluated(object.id, **p));
         for policy in undecided {
             if let Some(entry) = parent.status.get(policy) {
                 wanted.insert(*policy, entry.clone());
@@ -90,10 +98,10 @@ impl World {
         Some(wanted)
     }
 
-    fn entry(&self, name: &str, policy: PolicyId, answer: Answer) -> Entry {
+    fn entry(&self, name: &str, policy: PolicyId, answer: PolicyAnswer) -> Entry {
         let object = &self.objects[name];
         let told = object.parent.as_ref().and_then(|p| p.status.get(&policy));
-        let stands = told.filter(|e| e.reason.status() == answer.reason.status());
+        let stands = told.filter(|e| e.status() == answer.reason.condition_status());
         Entry {
             reason: answer.reason,
             about: object.generation,
@@ -101,10 +109,11 @@ impl World {
             reconciling: answer.reconciling,
             message: self.message(object.id, policy, answer),
             since: stands.map_or(self.now, |e| e.since),
+            turned: None,
         }
     }
 
-    fn message(&self, id: ObjectId, policy: PolicyId, answer: Answer) -> String {
+    fn message(&self, id: ObjectId, policy: PolicyId, answer: PolicyAnswer) -> String {
         match answer.reason {
             ParentReason::ChildrenPending | ParentReason::OperatorSilent | ParentReason::Terminating => {
                 String::new()
@@ -113,14 +122,15 @@ impl World {
         }
     }
 
-    /// Every child that holds it back, with what holds that back.
-    fn causes(&self, id: ObjectId, policy: PolicyId) -> String {
-        let cause = |trouble: aggregator::Trouble| {
+    /// Lists every unready child with its own causes.
+    pub(crate) fn causes(&self, id: ObjectId, policy: PolicyId) -> String {
+        let cause = |trouble: aggregator::UnreadyChild| {
             let name = self.name(trouble.child).unwrap_or_default();
-            let below = self.engine.policies_of(trouble.child);
-            let below: Vec<String> = below.map(|p| self.causes(trouble.child, p)).collect();
-            format!("{name} {}[{}]", trouble.weight.level, below.join(" "))
+            // What is being deleted says itself why it is there.
+            let quote =
+                self.quotes.get(&trouble.child).filter(|_| trouble.weight.level != Level::Terminating);
+            format!("{name} {}[{}]", trouble.weight.level, quote.map_or("", |quote| quote))
         };
-        self.engine.troubles(id, policy, Role::Critical).map(cause).collect::<Vec<_>>().join(" ")
+        self.engine.unready_children(id, policy, GroupRole::Critical).map(cause).collect::<Vec<_>>().join(" ")
     }
 }

@@ -1,4 +1,4 @@
-//! Who counts for whom: cycles, self-owners, many levels, several ways to one parent.
+//! Shapes of ownership: cycles, self-ownership, many levels, several links to one parent.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::answers::well;
 use crate::policy;
 use crate::world::{POLICY, World};
 
-/// Owner references that make `name` a child of each of `owners`.
+/// Returns owner references that make `name` a child of each of `owners`.
 fn own(w: &mut World, name: &str, owners: &[&str]) {
     w.change(name, |it| it.owners = owners.iter().map(|owner| (POLICY, 0, (*owner).to_owned())).collect());
 }
@@ -41,7 +41,7 @@ fn who_owns_itself_is_not_its_own_child() {
     own(&mut w, "db", &["db"]);
     w.run(20_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
-    assert_eq!(w.engine.cycles(w.id("db"), POLICY), 1);
+    assert_eq!(w.engine.cyclic_edge_count(w.id("db"), POLICY), 1);
     w.turn("web", Failed);
     w.run(20_000);
     assert_eq!(w.says("db"), "ChildrenFailed");
@@ -68,7 +68,7 @@ fn no_edge_of_a_cycle_counts_whichever_was_seen_first() {
         w.run(20_000);
         assert_eq!((w.says("a"), w.says("b")), ("ChildrenFailed".into(), "AllChildrenReady".into()));
         for name in ["a", "b"] {
-            assert_eq!(w.engine.cycles(w.id(name), POLICY), 1, "{name}");
+            assert_eq!(w.engine.cyclic_edge_count(w.id(name), POLICY), 1, "{name}");
         }
         let before = w.log.len();
         w.restart(&[second, first]);
@@ -84,7 +84,7 @@ fn what_is_left_of_a_cycle_that_is_broken_counts_again() {
     own(&mut w, "b", &[]);
     w.run(20_000);
     assert_eq!((w.says("a"), w.says("b")), ("ChildrenFailed".into(), "ChildrenFailed".into()));
-    assert_eq!(w.engine.cycles(w.id("b"), POLICY), 0);
+    assert_eq!(w.engine.cyclic_edge_count(w.id("b"), POLICY), 0);
     own(&mut w, "b", &["a"]);
     w.run(20_000);
     assert_eq!(w.says("b"), "AllChildrenReady");
@@ -128,7 +128,7 @@ fn a_child_that_changes_hands_counts_for_its_new_owner_alone() {
     assert_eq!((w.says("db"), w.says("cache")), ("ChildrenMissing".into(), "ChildrenFailed".into()));
 }
 
-/// `db` selects, and `web` carries the labels.
+/// `db` selects by labels that `web` carries.
 fn selected() -> World {
     let mut w = World::with(policy());
     w.parent_so("db", |p| p.selects = vec![(POLICY, SelectorId(7))]);
@@ -155,7 +155,7 @@ fn a_child_that_is_found_in_two_ways_counts_once_and_until_both_have_ended() {
     let mut w = selected();
     own(&mut w, "web", &["db"]);
     w.run(20_000);
-    assert_eq!(w.engine.tally(w.id("db"), POLICY, 0).total(), 1);
+    assert_eq!(w.engine.group_tally(w.id("db"), POLICY, 0).total_count(), 1);
     w.change("web", |web| web.labels.clear());
     w.run(20_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
@@ -164,7 +164,7 @@ fn a_child_that_is_found_in_two_ways_counts_once_and_until_both_have_ended() {
     assert_eq!(w.says("db"), "ChildrenMissing");
 }
 
-/// `set` is owned by `db` and lends selectors; `claim-7` and `claim-8` carry labels. In whichever order they are seen.
+/// `set` is owned by `db` and lends selectors; `claim-7` and `claim-8` carry labels. The objects appear in any order.
 fn claimed(order: &[&str]) -> World {
     let mut w = World::with(policy());
     for name in order {
@@ -186,7 +186,7 @@ fn claimed(order: &[&str]) -> World {
 
 fn total(w: &mut World) -> u32 {
     let db = w.id("db");
-    w.engine.tally(db, POLICY, 0).total()
+    w.engine.group_tally(db, POLICY, 0).total_count()
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn children_may_be_seen_long_before_their_parent() {
     w.parent("db");
     w.run(1_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
-    assert_eq!(w.engine.tally(w.id("db"), POLICY, 0).total(), 50);
+    assert_eq!(w.engine.group_tally(w.id("db"), POLICY, 0).total_count(), 50);
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn a_parent_that_is_a_child_counts_with_what_is_known_of_it_not_with_what_it_say
     own(&mut w, "mid", &["top"]);
     w.child("leaf", "mid", Ready);
     w.run(20_000);
-    // Somebody writes on it that it has failed; that is not so.
+    // Another client writes a false failure to its condition.
     w.fates = vec![crate::server::Fate::Retry(Duration::from_mins(1))];
     w.change_parent("mid", |p| {
         p.status.get_mut(&POLICY).unwrap().reason = readiness::rollup::ParentReason::ChildrenFailed;
@@ -293,6 +293,7 @@ fn a_parent_that_is_being_deleted_counts_as_that_whatever_its_children_are() {
 #[test]
 fn edges_are_told_with_their_role() {
     let w = well();
-    let edges: Vec<_> = w.engine.edges().map(|e| (w.name(e.child), w.name(e.parent), e.policy)).collect();
+    let edges: Vec<_> =
+        w.engine.counted_children().map(|e| (w.name(e.child), w.name(e.parent), e.policy)).collect();
     assert_eq!(edges, [(Some("web".into()), Some("db".into()), PolicyId(1))]);
 }

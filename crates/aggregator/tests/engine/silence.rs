@@ -1,12 +1,13 @@
-//! No echo: nothing is written that the parent says already.
+//! No redundant writes: nothing is written that the parent already carries.
 
 use std::time::Duration;
 
-use aggregator::{Evidence, KindState, Policy};
+use aggregator::{EnginePolicy, HandledEvidence, KindState};
 use readiness::Level::{Failed, Progressing, Ready, Stuck, Suspended, Terminating, Unknown};
-use readiness::rollup::Weight;
+use readiness::rollup::{self, ChildWeight};
 
 use crate::answers::well;
+use crate::server::Entry;
 use crate::world::{CHILDREN, POLICY, World};
 use crate::{group, groups, policy};
 
@@ -35,7 +36,7 @@ fn a_write_that_is_seen_again_calls_for_no_other() {
     }
 }
 
-/// Brings a world to rest, restarts over it, and says what was written after that.
+/// Settles a cluster, restarts over it, and returns the writes after that.
 fn restarted(name: &str, reason: &str, mut w: World) {
     w.run(15 * 60_000);
     assert_eq!(w.says("db"), reason, "{name}");
@@ -52,7 +53,7 @@ fn restarted(name: &str, reason: &str, mut w: World) {
 }
 
 /// A parent `db` with a child `web` at this level.
-fn with(policy: Policy, level: readiness::Level) -> World {
+fn with(policy: EnginePolicy, level: readiness::Level) -> World {
     let mut w = World::with(policy);
     w.parent("db");
     w.child("web", "db", level);
@@ -73,7 +74,7 @@ fn a_restart_at_rest_writes_nothing_whatever_is_said() {
         restarted(reason, reason, with(policy(), level));
     }
     let mut w = with(policy(), Failed);
-    w.change("web", |web| web.weights = vec![Weight { level: Failed, terminal: true }]);
+    w.change("web", |web| web.weights = vec![ChildWeight { level: Failed, terminal: true }]);
     restarted("terminal", "ChildrenFailed!", w);
 }
 
@@ -82,12 +83,12 @@ fn a_restart_leaves_alone_what_rests_on_a_parent_of_which_nothing_is_written() {
     let shadow = aggregator::PolicyId(2);
     let mut w = World::empty();
     w.policy(POLICY, policy());
-    w.policy(shadow, Policy { shadow: true, ..policy() });
+    w.policy(shadow, EnginePolicy { shadow: true, ..policy() });
     w.sync();
     w.parent("db");
     w.parent_so("web", |web| {
         web.policies = vec![shadow];
-        web.evidence = Evidence::Silent;
+        web.evidence = HandledEvidence::Silent;
     });
     w.change("web", |web| web.owners = vec![(POLICY, 0, "db".to_owned())]);
     w.create("leaf", CHILDREN, Ready, |leaf| leaf.owners = vec![(shadow, 0, "web".to_owned())]);
@@ -97,20 +98,20 @@ fn a_restart_leaves_alone_what_rests_on_a_parent_of_which_nothing_is_written() {
 #[test]
 fn a_restart_at_rest_writes_nothing_where_something_is_awaited() {
     let unhandled = |evidence| {
-        let mut w = World::with(Policy { pending: Duration::from_hours(1), ..policy() });
+        let mut w = World::with(EnginePolicy { pending: Duration::from_hours(1), ..policy() });
         w.parent_so("db", |p| p.evidence = evidence);
         w.child("web", "db", Ready);
         w
     };
-    restarted("pending", "ChildrenPending", unhandled(Evidence::NotYet));
+    restarted("pending", "ChildrenPending", unhandled(HandledEvidence::NotYet));
     let mut w = with(policy(), Ready);
-    w.respecify("db", Evidence::NotYet);
+    w.respecify("db", HandledEvidence::NotYet);
     restarted("silent", "OperatorSilent!", w);
     let mut w = World::with(policy());
     w.parent("db");
     restarted("missing", "ChildrenMissing!", w);
     let deadline = Some(Duration::from_mins(3));
-    restarted("deadline", "DeadlineExceeded!", with(Policy { deadline, ..policy() }, Progressing));
+    restarted("deadline", "DeadlineExceeded!", with(EnginePolicy { deadline, ..policy() }, Progressing));
 }
 
 #[test]
@@ -127,7 +128,7 @@ fn a_restart_at_rest_writes_nothing_where_the_view_is_obstructed() {
     let mut w = with(policy(), Ready);
     w.change_parent("db", |p| p.deleting = true);
     restarted("deleting", "Terminating", w);
-    let few = aggregator::Group { max: Some(0), min: 0, ..group(CHILDREN) };
+    let few = aggregator::ChildGroup { max: Some(0), min: 0, ..group(CHILDREN) };
     restarted("surplus", "TooManyChildren", with(groups(vec![few]), Ready));
 }
 
@@ -142,19 +143,40 @@ fn a_parent_that_is_deleted_is_told_once_and_then_left_alone() {
     w.run(1_000);
     w.remove("web");
     w.run(1_000);
-    // Its operator tidies up.
-    w.change_parent("db", |p| p.status.clear());
-    w.run(60_000);
     assert_eq!(w.log.len(), before);
 }
 
 #[test]
+fn what_a_deleted_parent_says_of_its_end_is_set_right_where_somebody_takes_or_turns_it() {
+    type Tamper = fn(&mut Entry);
+    let cases: [(&str, Option<Tamper>); 3] = [
+        ("taken away", None),
+        ("turned", Some(|entry| entry.turned = Some(rollup::ConditionStatus::True))),
+        ("overwritten", Some(|entry| entry.reason = rollup::ParentReason::AllChildrenReady)),
+    ];
+    for (what, tamper) in cases {
+        let mut w = well();
+        w.change_parent("db", |p| p.deleting = true);
+        w.run(1_000);
+        let before = w.log.len();
+        w.change_parent("db", |p| match tamper {
+            None => p.status.clear(),
+            Some(tamper) => p.status.values_mut().for_each(tamper),
+        });
+        w.run(60_000);
+        assert_eq!(w.log.len(), before + 1, "{what}: set right once");
+        assert_eq!(w.says("db"), "Terminating", "{what}");
+        assert_eq!(w.objects["db"].parent.as_ref().unwrap().status[&POLICY].turned, None, "{what}");
+    }
+}
+
+#[test]
 fn a_deadline_is_not_passed_by_a_restart_that_finds_an_old_unknown() {
-    let mut w = World::with(Policy { deadline: Some(Duration::from_mins(10)), ..policy() });
+    let mut w = World::with(EnginePolicy { deadline: Some(Duration::from_mins(10)), ..policy() });
     w.parent("db");
     w.child("web", "db", Unknown);
     w.run(9 * 60_000);
-    w.respecify("db", Evidence::Handled);
+    w.respecify("db", HandledEvidence::Handled);
     w.run(30_000);
     assert_eq!(w.says("db"), "ChildrenUnknown");
     w.restart(&[]);

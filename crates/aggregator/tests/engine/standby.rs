@@ -1,4 +1,4 @@
-//! Standing by: nothing is written, and whoever takes over writes what is missing and nothing else.
+//! Standby: nothing is written, and a new leader writes what is missing and nothing else.
 
 use readiness::Level::{Failed, Progressing, Ready};
 
@@ -14,11 +14,11 @@ fn who_stands_by_writes_nothing_and_says_it_all_once_it_leads() {
     w.child("web", "db", Progressing);
     w.run(60_000);
     assert!(w.log.is_empty(), "{:?}", w.log);
-    assert_eq!(w.engine.held(), 1);
+    assert_eq!(w.engine.withheld_count(), 1);
     w.stand_by(false);
     w.run(60_000);
     assert_eq!(w.words("db"), ["ChildrenPending", "ChildrenProgressing"]);
-    assert_eq!(w.engine.held(), 0);
+    assert_eq!(w.engine.withheld_count(), 0);
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn who_takes_over_at_rest_writes_nothing() {
         w.run(60_000);
         w.observe("web");
         w.run(60_000);
-        assert_eq!(w.engine.held(), 0);
+        assert_eq!(w.engine.withheld_count(), 0);
         w.stand_by(false);
         w.run(60_000);
     }
@@ -55,17 +55,17 @@ fn what_moved_while_nobody_led_is_said_once_somebody_does() {
 fn what_another_leader_writes_is_no_fight() {
     let mut w = well();
     for _ in 0..10 {
-        // Another one leads for a while, and says in our name what is so.
+        // Another replica leads for a while and writes under the same field manager.
         w.stand_by(true);
         w.turn("web", Failed);
         w.run(20_000);
         let other = w.render("db").unwrap();
         w.change_parent("db", |parent| parent.status = other);
         w.run(20_000);
-        assert_eq!(w.engine.held(), 0);
+        assert_eq!(w.engine.withheld_count(), 0);
         w.turn("web", Ready);
         w.run(20_000);
-        assert_eq!(w.engine.held(), 1, "it has yet to say that");
+        assert_eq!(w.engine.withheld_count(), 1, "it has yet to say that");
         w.stand_by(false);
         w.run(20_000);
         assert_eq!(w.says("db"), "AllChildrenReady", "and not a minute later");
@@ -78,9 +78,9 @@ fn a_parent_that_is_gone_is_held_no_more() {
     w.stand_by(true);
     w.parent("db");
     w.run(20_000);
-    assert_eq!(w.engine.held(), 1);
+    assert_eq!(w.engine.withheld_count(), 1);
     w.remove("db");
-    assert_eq!(w.engine.held(), 0);
+    assert_eq!(w.engine.withheld_count(), 0);
     w.stand_by(false);
     w.run(20_000);
     assert!(w.log.is_empty());

@@ -1,11 +1,13 @@
-//! What may happen in a random history, and how it happens.
+//! The steps of a random history and their effects.
 
 use std::time::Duration;
 
-use aggregator::{Evidence, Group, KindId, KindState, Policy, PolicyId, Quorum, Role, SelectorId};
+use aggregator::{
+    ChildGroup, EnginePolicy, GroupRole, HandledEvidence, KindId, KindState, PolicyId, Quorum, SelectorId,
+};
 use proptest::prelude::*;
 use readiness::Level;
-use readiness::rollup::Weight;
+use readiness::rollup::ChildWeight;
 
 use crate::server::Fate;
 use crate::world::{CHILDREN, POLICY, World};
@@ -13,7 +15,7 @@ use crate::{group, groups};
 
 /// The second policy.
 const OTHER: PolicyId = PolicyId(2);
-/// A kind of which only the second policy knows.
+/// A kind that only the second policy covers.
 const EXTRAS: KindId = KindId(2);
 const PARENTS: u8 = 4;
 const CHILD_NAMES: u8 = 6;
@@ -28,7 +30,7 @@ pub(crate) const LEVELS: [Level; 8] = [
     Level::Terminating,
 ];
 
-/// What may happen.
+/// One step of a history.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     Wait(u64),
@@ -76,15 +78,16 @@ pub(crate) fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Parents count for each other under both policies; the second one has a quorum, a limit, an optional group and names.
+/// Parents count for each other under both policies; the second one has a quorum, a maximum, an optional group and
+/// names.
 pub(crate) fn world() -> World {
     let mut w = World::empty();
-    let parents = |min| Group { min, ..group(crate::world::PARENTS) };
-    w.policy(POLICY, groups(vec![Group { min: 0, ..group(CHILDREN) }, parents(0)]));
-    let most = Group { min: 0, max: Some(3), quorum: Quorum::Percent(60), ..group(CHILDREN) };
-    let beside = Group { role: Role::Optional, min: 0, ..group(EXTRAS) };
-    let other = Policy {
-        names: true,
+    let parents = |min| ChildGroup { min, ..group(crate::world::PARENTS) };
+    w.policy(POLICY, groups(vec![ChildGroup { min: 0, ..group(CHILDREN) }, parents(0)]));
+    let most = ChildGroup { min: 0, max: Some(3), quorum: Quorum::Percent(60), ..group(CHILDREN) };
+    let beside = ChildGroup { role: GroupRole::Optional, min: 0, ..group(EXTRAS) };
+    let other = EnginePolicy {
+        expects_names: true,
         min: 1,
         settle: Duration::from_secs(1),
         hold: Duration::from_millis(300),
@@ -95,7 +98,7 @@ pub(crate) fn world() -> World {
     w
 }
 
-/// The second policy goes, or comes back to all parents and children there are.
+/// Removes the second policy, or applies it again to all existing parents and children.
 fn take_policy(w: &mut World, on: bool) {
     if on == w.policies.contains_key(&OTHER) {
         return;
@@ -123,16 +126,16 @@ fn child(at: u8) -> String {
     format!("child-{at}")
 }
 
-fn evidence(at: u8) -> Evidence {
-    [Evidence::Handled, Evidence::Silent, Evidence::NotYet][usize::from(at)]
+fn evidence(at: u8) -> HandledEvidence {
+    [HandledEvidence::Handled, HandledEvidence::Silent, HandledEvidence::NotYet][usize::from(at)]
 }
 
-fn weight(level: usize, terminal: bool) -> Weight {
+fn weight(level: usize, terminal: bool) -> ChildWeight {
     let level = LEVELS[level];
-    Weight { level, terminal: terminal && level == Level::Failed }
+    ChildWeight { level, terminal: terminal && level == Level::Failed }
 }
 
-/// The last child is of the kind that only the second policy knows.
+/// The last child is of the kind that only the second policy covers.
 fn kind_of(at: u8) -> KindId {
     if at + 1 == CHILD_NAMES { EXTRAS } else { CHILDREN }
 }
@@ -152,7 +155,7 @@ pub(crate) fn take(w: &mut World, step: &Step) {
                 if !labelled {
                     object.labels.clear();
                 }
-                // The first one lends what the others are labelled with.
+                // The first child lends the selectors that the others are labelled with.
                 if at == 0 && !std::mem::take(&mut object.labels).is_empty() {
                     object.lends = [POLICY, OTHER].map(|policy| (policy, SelectorId(1))).to_vec();
                 } else {

@@ -1,6 +1,6 @@
-//! What the driver may ask of how long things took.
+//! Latency measurements available to the driver.
 
-use aggregator::Evidence;
+use aggregator::HandledEvidence;
 use readiness::Level::{Failed, Progressing, Ready};
 use readiness::Time;
 
@@ -33,7 +33,7 @@ fn a_generation_becomes_ready_for_the_first_time_once() {
     w.run(60_000);
     assert_eq!(w.first_ready(), None, "ready again, not for the first time");
     let again = w.now;
-    w.respecify("db", Evidence::Handled);
+    w.respecify("db", HandledEvidence::Handled);
     w.run(60_000);
     assert_eq!(w.first_ready(), Some(again));
 }
@@ -56,7 +56,7 @@ fn a_write_was_called_for_by_the_first_touch_that_led_to_it() {
     w.called.clear();
     let first = w.now;
     w.turn("web", Failed);
-    // What the write itself stirs up is over by then, but a second one is not due at once yet.
+    // The effects of the write itself are over by then, but a second write is not due at once yet.
     w.run(500);
     let second = w.now;
     for level in [Progressing, Failed, Ready] {

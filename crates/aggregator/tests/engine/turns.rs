@@ -1,4 +1,4 @@
-//! Transitions: each once, with what was said before.
+//! Transitions: each is reported once, with the previous reason.
 
 use readiness::Level::{Failed, Progressing, Ready};
 use readiness::rollup::ParentReason;
@@ -6,15 +6,15 @@ use readiness::rollup::ParentReason;
 use crate::policy;
 use crate::world::World;
 
-/// The transitions of `db` since this was last asked, in words.
+/// Returns the transitions of `db` since the last call, as text.
 fn turns(w: &mut World) -> Vec<String> {
-    let word = |reason: Option<ParentReason>| reason.map_or("nothing", ParentReason::word);
+    let word = |reason: Option<ParentReason>| reason.map_or("nothing", ParentReason::as_str);
     let of_db = w.turns.drain(..).filter(|(name, _, _)| name == "db");
-    of_db.map(|(_, from, to)| format!("{} → {}", word(from), to.word())).collect()
+    of_db.map(|(_, from, to)| format!("{} → {}", word(from), to.as_str())).collect()
 }
 
 fn begun(shadow: bool) -> World {
-    let mut w = World::with(aggregator::Policy { shadow, ..policy() });
+    let mut w = World::with(aggregator::EnginePolicy { shadow, ..policy() });
     w.parent("db");
     w.child("web", "db", Progressing);
     w.run(60_000);
@@ -77,7 +77,7 @@ fn a_new_generation_is_a_turn_and_so_is_a_parent_that_came_again() {
     w.turn("web", Ready);
     w.run(60_000);
     turns(&mut w);
-    w.respecify("db", aggregator::Evidence::NotYet);
+    w.respecify("db", aggregator::HandledEvidence::NotYet);
     w.run(60_000);
     assert_eq!(turns(&mut w), ["AllChildrenReady → ChildrenPending"]);
     w.remove("db");

@@ -1,10 +1,13 @@
-//! A small world: objects that appear, change and go, and an engine that is shown each of them.
+//! A small test cluster: objects that appear, change and disappear, and an engine that observes each of them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aggregator::{Engine, Evidence, KindId, KindState, Link, ObjectId, Policy, PolicyId, Target, View};
-use readiness::rollup::{ParentReason, Weight};
+use aggregator::{
+    ChildLink, Engine, EnginePolicy, HandledEvidence, KindId, KindState, LinkTarget, ObjectId, ObjectView,
+    PolicyId,
+};
+use readiness::rollup::{ChildWeight, ParentReason};
 use readiness::{Level, Time};
 use timer::Seed;
 
@@ -17,16 +20,16 @@ pub(crate) const PARENTS: KindId = KindId(0);
 pub(crate) const CHILDREN: KindId = KindId(1);
 /// The policy, unless a test has several.
 pub(crate) const POLICY: PolicyId = PolicyId(1);
-/// Nothing in a history is older.
+/// Start of virtual time; nothing in a history is older.
 pub(crate) const START: Time = Time(1_800_000_000_000);
 
-pub(crate) fn weight(level: Level) -> Weight {
-    Weight { level, terminal: false }
+pub(crate) fn weight(level: Level) -> ChildWeight {
+    ChildWeight { level, terminal: false }
 }
 
-/// A hash of a name, as the reflector makes one.
+/// Hash of a name, as the reflector computes it.
 pub(crate) fn hash(name: &str) -> u64 {
-    name.bytes().fold(7, |hash, byte| Seed(hash).number(u64::from(byte)))
+    name.bytes().fold(7, |hash, byte| Seed(hash).number_for(u64::from(byte)))
 }
 
 /// A write that the server accepted.
@@ -36,50 +39,52 @@ pub(crate) struct Written {
     pub(crate) at: i64,
     pub(crate) parent: String,
     pub(crate) uid: u32,
-    /// Which life of ours wrote it.
+    /// Process that wrote it, counted by restarts.
     pub(crate) life: u32,
     pub(crate) after: Status,
 }
 
-/// Everything.
+/// The test cluster with the engine.
 pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) engine: Engine,
-    pub(crate) policies: BTreeMap<PolicyId, Policy>,
+    pub(crate) policies: BTreeMap<PolicyId, EnginePolicy>,
     pub(crate) kinds: BTreeMap<KindId, KindState>,
     pub(crate) objects: BTreeMap<String, Object>,
-    /// How long a write takes.
+    /// Duration of a write.
     pub(crate) delay: Duration,
-    /// What becomes of the next writes; beyond these all succeed.
+    /// Outcomes of the next writes; all later writes succeed.
     pub(crate) fates: Vec<Fate>,
     pub(crate) flights: Vec<Flight>,
-    /// Everything that was accepted.
+    /// How each parent is quoted by those above it.
+    pub(crate) quotes: BTreeMap<ObjectId, String>,
+    /// Every accepted write.
     pub(crate) log: Vec<Written>,
-    /// For each write that was sent: since when it was called for.
+    /// For each write, the time of the first touch that led to it.
     pub(crate) called: Vec<Option<Time>>,
-    /// Transitions: of whom, from which reason, to which.
+    /// Transitions: parent, previous reason, new reason.
     pub(crate) turns: Vec<(String, Option<ParentReason>, ParentReason)>,
-    /// Passes that were due: when, and whose.
+    /// Resyncs that were due: time and parent.
     pub(crate) passes: Vec<(i64, String)>,
     pub(crate) places: Vec<Option<String>>,
-    /// Each write to a parent moves its generation.
+    /// Each write to a parent increments its generation.
     pub(crate) moved_by_writes: bool,
-    /// Another one leads.
+    /// Another replica is the leader.
     pub(crate) standby: bool,
     pub(crate) life: u32,
     uids: u32,
 }
 
 impl World {
-    /// A world with one policy, of which everything was listed.
-    pub(crate) fn with(policy: Policy) -> World {
+    /// A cluster with one policy, all of whose kinds are listed.
+    pub(crate) fn with(policy: EnginePolicy) -> World {
         let mut world = World::empty();
         world.policy(POLICY, policy);
         world.sync();
         world
     }
 
-    /// A world without any policy.
+    /// A cluster without any policy.
     pub(crate) fn empty() -> World {
         World {
             now: START,
@@ -90,6 +95,7 @@ impl World {
             delay: Duration::from_millis(5),
             fates: Vec::new(),
             flights: Vec::new(),
+            quotes: BTreeMap::new(),
             log: Vec::new(),
             called: Vec::new(),
             turns: Vec::new(),
@@ -106,8 +112,8 @@ impl World {
         Engine::new(Duration::from_secs(30), Duration::from_mins(10), Seed(1))
     }
 
-    /// A policy is new.
-    pub(crate) fn policy(&mut self, id: PolicyId, policy: Policy) {
+    /// Adds a policy.
+    pub(crate) fn policy(&mut self, id: PolicyId, policy: EnginePolicy) {
         for kind in &policy.kinds {
             self.kinds.entry(*kind).or_default();
         }
@@ -115,7 +121,7 @@ impl World {
         self.policies.insert(id, policy);
     }
 
-    /// A policy is deleted: its parents are shown without it.
+    /// Deletes a policy: its parents are observed without it.
     pub(crate) fn forget(&mut self, id: PolicyId) {
         self.engine.set_policy(self.now, id, None);
         self.policies.remove(&id);
@@ -129,38 +135,39 @@ impl World {
         }
     }
 
-    /// Every kind was listed.
+    /// Marks every kind as synced.
     pub(crate) fn sync(&mut self) {
         for kind in self.kinds.keys().copied().collect::<Vec<_>>() {
             self.kind(kind, KindState::Synced);
         }
     }
 
-    /// The list or watch of a kind moves on.
+    /// Changes the list or watch state of a kind.
     pub(crate) fn kind(&mut self, kind: KindId, state: KindState) {
         self.kinds.insert(kind, state);
-        self.engine.set_kind(self.now, kind, state);
+        self.engine.set_kind_state(self.now, kind, state);
     }
 
-    /// A parent appears, which its operator has handled.
+    /// Adds a parent that its operator has handled.
     pub(crate) fn parent(&mut self, name: &str) {
         self.parent_so(name, |_| {});
     }
 
-    /// A parent appears, changed by `so` before anybody sees it.
+    /// Adds a parent, changed by `so` before it is observed.
     pub(crate) fn parent_so(&mut self, name: &str, so: impl FnOnce(&mut Parent)) {
-        let mut parent = Parent { policies: vec![POLICY], evidence: Evidence::Handled, ..Parent::default() };
+        let mut parent =
+            Parent { policies: vec![POLICY], evidence: HandledEvidence::Handled, ..Parent::default() };
         so(&mut parent);
         self.create(name, PARENTS, Level::Progressing, |object| object.parent = Some(parent));
     }
 
-    /// A child of the first group appears.
+    /// Adds a child of the first group.
     pub(crate) fn child(&mut self, name: &str, of: &str, level: Level) {
         let owner = (POLICY, 0, of.to_owned());
         self.create(name, CHILDREN, level, |object| object.owners = vec![owner]);
     }
 
-    /// An object appears.
+    /// Adds an object.
     pub(crate) fn create(&mut self, name: &str, kind: KindId, level: Level, so: impl FnOnce(&mut Object)) {
         self.uids += 1;
         let mut object = Object {
@@ -182,44 +189,45 @@ impl World {
         self.observe(name);
     }
 
-    /// The place of a name: objects are referred to before they are seen.
+    /// Returns the slot of a name: objects are referred to before they are observed.
     pub(crate) fn place(&mut self, name: &str) -> ObjectId {
         let known = self.places.iter().position(|place| place.as_deref() == Some(name));
         let free = || self.places.iter().position(Option::is_none);
         let at = known.or_else(free).unwrap_or(self.places.len());
         self.places.resize(self.places.len().max(at + 1), None);
         self.places[at] = Some(name.to_owned());
-        ObjectId(at as u32)
+        ObjectId(u32::try_from(at).unwrap())
     }
 
-    /// An object changes.
+    /// Changes an object.
     pub(crate) fn change(&mut self, name: &str, change: impl FnOnce(&mut Object)) {
         change(self.objects.get_mut(name).unwrap_or_else(|| panic!("no {name}")));
         self.observe(name);
     }
 
-    /// A parent changes.
+    /// Changes a parent.
     pub(crate) fn change_parent(&mut self, name: &str, change: impl FnOnce(&mut Parent)) {
         self.change(name, |object| change(object.parent.as_mut().unwrap()));
     }
 
-    /// A child turns.
+    /// Changes the level of a child.
     pub(crate) fn turn(&mut self, name: &str, level: Level) {
         self.change(name, |object| object.weights = vec![weight(level)]);
     }
 
-    /// A parent's spec changes; `evidence` is what its operator says to that.
-    pub(crate) fn respecify(&mut self, name: &str, evidence: Evidence) {
+    /// Changes the spec of a parent; `evidence` is the reaction of its operator.
+    pub(crate) fn respecify(&mut self, name: &str, evidence: HandledEvidence) {
         self.change(name, |object| {
             object.generation += 1;
             object.parent.as_mut().unwrap().evidence = evidence;
         });
     }
 
-    /// An object is gone, and its place is free unless somebody refers to it.
+    /// Deletes an object and frees its slot unless another object refers to it.
     pub(crate) fn remove(&mut self, name: &str) {
         let Some(object) = self.objects.remove(name) else { return };
-        self.engine.observe(self.now, object.id, None);
+        self.engine.observe_object(self.now, object.id, None);
+        self.quotes.remove(&object.id);
         for at in 0..self.places.len() {
             let Some(place) = self.places[at].clone() else { continue };
             let owned = |object: &Object| object.owners.iter().any(|(_, _, owner)| *owner == place);
@@ -229,23 +237,23 @@ impl World {
         }
     }
 
-    /// Shows an object to the engine as it stands.
+    /// Shows the current state of an object to the engine.
     pub(crate) fn observe(&mut self, name: &str) {
         let Some(object) = self.objects.get(name).cloned() else { return };
-        let mut links: Vec<Link> = Vec::new();
+        let mut links: Vec<ChildLink> = Vec::new();
         for (policy, group, owner) in &object.owners {
-            let target = Target::Object(self.place(owner));
-            let link = Link::new(*policy, *group, 0, target);
-            links.push(if object.remembered { link.otherwise() } else { link });
+            let target = LinkTarget::Object(self.place(owner));
+            let link = ChildLink::new(*policy, *group, 0, target);
+            links.push(if object.remembered { link.with_other_source() } else { link });
         }
         for (policy, group, selector) in &object.labels {
-            let target = Target::Selector(*selector);
-            links.push(Link::new(*policy, *group, 0, target));
+            let target = LinkTarget::Selector(*selector);
+            links.push(ChildLink::new(*policy, *group, 0, target));
         }
         let parent = object.parent.as_ref().map(|p| p.view(&object));
         let turned = object.then.filter(|(at, _)| *at <= self.now);
         let weights = turned.map_or_else(|| object.weights.clone(), |(_, weight)| vec![weight]);
-        let view = View {
+        let view = ObjectView {
             kind: object.kind,
             weights: &weights,
             generation: object.generation,
@@ -253,19 +261,20 @@ impl World {
             name: hash(name),
             links: &links,
             recheck: object.then.map(|(at, _)| at).filter(|at| *at > self.now),
-            lends: &object.lends,
+            lent_selectors: &object.lends,
             parent: parent.as_ref(),
         };
-        self.engine.observe(self.now, object.id, Some(&view));
+        self.engine.observe_object(self.now, object.id, Some(&view));
     }
 
-    /// Rollcall starts anew: it sees every object, in this order or (for those left out) by name, and then is told that
-    /// everything was listed.
+    /// Restarts Rollcall: it observes every object, in this order or (for those left out) by name, and then every kind
+    /// is listed.
     pub(crate) fn restart(&mut self, order: &[&str]) {
         self.engine = World::engine();
         self.engine.set_standby(self.now, self.standby);
         self.life += 1;
         self.flights.clear();
+        self.quotes.clear();
         for (id, policy) in &self.policies {
             self.engine.set_policy(self.now, *id, Some(policy.clone()));
         }
@@ -275,11 +284,11 @@ impl World {
             self.observe(name);
         }
         for (kind, state) in self.kinds.clone() {
-            self.engine.set_kind(self.now, kind, state);
+            self.engine.set_kind_state(self.now, kind, state);
         }
     }
 
-    /// Another one leads from now on, or no longer.
+    /// Makes another replica the leader, or this one.
     pub(crate) fn stand_by(&mut self, standby: bool) {
         self.standby = standby;
         self.engine.set_standby(self.now, standby);

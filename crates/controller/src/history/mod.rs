@@ -1,19 +1,20 @@
-//! History outside the object: every transition, as compressed lines of JSON, in any object store.
+//! History of transitions, stored outside the cluster's objects as compressed lines of JSON in any object store.
 //!
-//! [`keep`] gathers transitions and puts them away in the background; what it cannot keep is counted. [`read`] finds them
-//! again. Below the URL that is given, a batch lies at `date=2026-11-21/134502-<instance>-<number>.ndjson.gz`: the day of
-//! its transitions, the time of the last of them (UTC), who wrote it. Each line is one [`Transition`](crate::core::Transition).
+//! [`history_writer`] batches transitions and uploads them in the background; transitions that it cannot keep are
+//! counted. [`read`] queries them. Below the given URL a batch has the key
+//! `date=2026-11-21/134502-<instance>-<number>.ndjson.gz`: the day of its transitions, the time of the last of them
+//! (UTC), and the writer. Each line is one [`Transition`](rollcall_core::Transition).
 //!
-//! **Invariant:** no key is written twice: an instance is a process, and it counts its batches.
+//! **Invariant:** no key is written twice: an instance is a process, and it numbers its batches.
 
 mod batch;
-mod keep;
+mod batch_pace;
+mod history_writer;
 mod outage;
-mod pace;
 mod put;
 pub mod read;
 mod store;
 mod transport;
 
-pub(crate) use keep::Keep;
-pub use store::Store;
+pub(crate) use history_writer::HistoryWriter;
+pub use store::HistoryStore;

@@ -1,47 +1,48 @@
-//! One attempt to put a batch away.
+//! One attempt to upload a batch.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use object_store::{Error, ObjectStore, PutMode, PutOptions, PutPayload};
 
-use super::batch::Batch;
+use super::batch::HistoryBatch;
 
-/// It takes no longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Timeout of an attempt. 60 s.
+const BATCH_PUT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What became of it.
-pub(super) struct Sent {
-    pub(super) batch: Arc<Batch>,
-    /// One of those that metrics count.
+/// Result of an attempt.
+pub(super) struct BatchResult {
+    pub(super) batch: Arc<HistoryBatch>,
+    /// Outcome, as a metric's label.
     pub(super) outcome: &'static str,
     pub(super) detail: String,
 }
 
-/// Puts one batch where it belongs; whether it arrived, and what was in the way.
-pub(super) async fn put(
+/// Uploads one batch. Returns the outcome and the error, if any.
+pub(super) async fn put_batch(
     objects: Arc<dyn ObjectStore>,
     at: object_store::path::Path,
-    batch: Arc<Batch>,
-) -> Sent {
+    batch: Arc<HistoryBatch>,
+) -> BatchResult {
     let packed = batch.clone();
-    let body = tokio::task::spawn_blocking(move || packed.encoded()).await;
+    let body = tokio::task::spawn_blocking(move || packed.encode_gzip()).await;
     let body = match body {
         Ok(Ok(body)) => PutPayload::from(body),
-        Ok(Err(error)) => return Sent { batch, outcome: "failed", detail: error.to_string() },
-        Err(error) => return Sent { batch, outcome: "failed", detail: error.to_string() },
+        Ok(Err(error)) => return BatchResult { batch, outcome: "failed", detail: error.to_string() },
+        Err(error) => return BatchResult { batch, outcome: "failed", detail: error.to_string() },
     };
     let write = |mode: PutMode| {
         let options = PutOptions { mode, ..PutOptions::default() };
-        tokio::time::timeout(PATIENCE, objects.put_opts(&at, body.clone(), options))
+        tokio::time::timeout(BATCH_PUT_TIMEOUT, objects.put_opts(&at, body.clone(), options))
     };
     let mut done = write(PutMode::Create).await;
-    // Some stores cannot make sure that a key is new. Ours are, so that is not needed to be right.
+    // Some stores cannot create an object only if its key is new. Our keys are, so the precondition is not needed for
+    // correctness.
     if let Ok(Err(Error::NotImplemented { .. } | Error::NotSupported { .. })) = done {
         done = write(PutMode::Overwrite).await;
     }
     let (outcome, detail) = match done {
-        // Already there: an attempt of ours whose answer was lost.
+        // The object exists: an earlier attempt succeeded, and its response was lost.
         Ok(Ok(_) | Err(Error::AlreadyExists { .. } | Error::Precondition { .. })) => {
             ("written", String::new())
         }
@@ -49,7 +50,7 @@ pub(super) async fn put(
             ("refused", error.to_string())
         }
         Ok(Err(error)) => ("failed", error.to_string()),
-        Err(_) => ("timeout", "no answer".to_owned()),
+        Err(_) => ("timeout", "request timed out".to_owned()),
     };
-    Sent { batch, outcome, detail }
+    BatchResult { batch, outcome, detail }
 }

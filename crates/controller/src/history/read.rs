@@ -1,4 +1,4 @@
-//! Finds transitions again.
+//! Queries of the history.
 
 use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
@@ -12,19 +12,19 @@ use readiness::Time;
 use serde::{Deserialize, Serialize};
 use watcher::status::time;
 
-use super::Store;
-use super::batch::day;
+use super::HistoryStore;
+use super::batch::date_of;
 
-/// So many batches are read at once.
-const AT_ONCE: usize = 8;
-/// No batch of ours is larger, unpacked.
-const LARGEST: u64 = 64 << 20;
+/// Maximum number of batches read concurrently.
+const MAX_CONCURRENT_BATCH_READS: usize = 8;
+/// Maximum size of an uncompressed batch, in bytes. Rollcall writes none that is larger.
+const MAX_BATCH_BYTES: u64 = 64 << 20;
 const DAY: Duration = Duration::from_secs(24 * 3_600);
 
-/// What an answer said.
+/// Answer of a policy about a parent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Said {
+pub struct HistoryAnswer {
     /// `Ready`, `Failed`, …
     pub verdict: String,
     /// `True`, `False` or `Unknown`.
@@ -33,11 +33,11 @@ pub struct Said {
     pub reason: String,
 }
 
-/// One transition as it was put away. What a line lacks, is empty.
+/// One transition as it was stored. Missing fields are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Line {
-    /// When, RFC 3339.
+pub struct HistoryEntry {
+    /// Timestamp, RFC 3339.
     pub at: String,
     /// The policy.
     pub policy: String,
@@ -55,67 +55,67 @@ pub struct Line {
     pub uid: String,
     /// `metadata.generation` of the parent.
     pub generation: Option<i64>,
-    /// What was said before.
-    pub from: Option<Said>,
-    /// What was said from then on.
-    pub to: Said,
+    /// Previous answer.
+    pub from: Option<HistoryAnswer>,
+    /// New answer.
+    pub to: HistoryAnswer,
     /// The message.
     pub message: String,
     /// Root causes, as they were written.
     pub causes: Vec<serde_json::Value>,
-    /// Nothing of it was written.
+    /// The policy was in shadow mode: nothing was written.
     pub shadow: bool,
 }
 
-/// What was found.
+/// Result of a query.
 #[derive(Debug, Default)]
-pub struct Found {
-    /// Oldest first.
-    pub lines: Vec<Line>,
-    /// Batches that could not be read, or not to their end, and why.
-    pub unread: Vec<(String, String)>,
+pub struct HistoryEntries {
+    /// Transitions, oldest first.
+    pub entries: Vec<HistoryEntry>,
+    /// Keys of batches that could not be read completely, with the error.
+    pub unreadable: Vec<(String, String)>,
 }
 
-impl Store {
-    /// Every transition from `since` to `until` for which `wanted` holds.
-    pub async fn read(
+impl HistoryStore {
+    /// Reads every transition from `since` to `until` that matches `wanted`.
+    pub async fn read_range(
         &self,
         since: Time,
         until: Time,
-        wanted: impl Fn(&Line) -> bool,
-    ) -> anyhow::Result<Found> {
+        wanted: impl Fn(&HistoryEntry) -> bool,
+    ) -> anyhow::Result<HistoryEntries> {
         let mut keys = Vec::new();
         let mut at = since;
-        // A day more: the end of the last one may lie beyond `until` by a clock that is not ours.
-        while day(at) <= day(until + DAY) {
-            keys.extend(self.keys(&day(at), since).await?);
+        // One more day: the server's clock may be ahead, so that the last transitions have a later date.
+        while date_of(at) <= date_of(until + DAY) {
+            keys.extend(self.list_keys(&date_of(at), since).await?);
             at = at + DAY;
         }
-        let mut found = Found::default();
+        let mut found = HistoryEntries::default();
         let mut batches = futures::stream::iter(keys)
-            .map(|key| async move { (self.batch(&key).await, key) })
-            .buffer_unordered(AT_ONCE);
-        let from = time::precise(since);
+            .map(|key| async move { (self.get_batch(&key).await, key) })
+            .buffer_unordered(MAX_CONCURRENT_BATCH_READS);
+        let from = time::format_millis(since);
         while let Some((batch, key)) = batches.next().await {
             let unread = match batch {
-                Ok(bytes) => lines(&bytes, |line| {
+                Ok(bytes) => decode_lines(&bytes, |line| {
                     if line.at >= from && wanted(&line) {
-                        found.lines.push(line);
+                        found.entries.push(line);
                     }
                 }),
                 Err(error) => Some(format!("{error:#}")),
             };
-            found.unread.extend(unread.map(|why| (key.to_string(), why)));
+            found.unreadable.extend(unread.map(|why| (key.to_string(), why)));
         }
-        found.lines.sort_by(|a, b| a.at.cmp(&b.at));
-        found.unread.sort();
+        found.entries.sort_by(|a, b| a.at.cmp(&b.at));
+        found.unreadable.sort();
         Ok(found)
     }
 
-    /// The batches of a day whose last transition is not before `since`.
-    async fn keys(&self, day: &str, since: Time) -> anyhow::Result<Vec<Path>> {
-        let folder = self.at(&format!("date={day}"));
-        let first = self.at(&format!("date={}/{}", self::day(since), hour(since)));
+    /// Keys of a day's batches whose last transition is not before `since`.
+    async fn list_keys(&self, day: &str, since: Time) -> anyhow::Result<Vec<Path>> {
+        let folder = self.object_path(&format!("date={day}"));
+        let first = self.object_path(&format!("date={}/{}", self::date_of(since), key_time(since)));
         let listed = self.objects.list_with_offset(Some(&folder), &first);
         let keys = listed
             .try_filter_map(|object| {
@@ -127,20 +127,20 @@ impl Store {
         keys.with_context(|| format!("failed to list the history at {}", self.url))
     }
 
-    async fn batch(&self, key: &Path) -> anyhow::Result<bytes::Bytes> {
+    async fn get_batch(&self, key: &Path) -> anyhow::Result<bytes::Bytes> {
         Ok(self.objects.get(key).await?.bytes().await?)
     }
 }
 
-/// `134502`; a second earlier, because the store lists what comes after it.
-fn hour(at: Time) -> String {
-    time::format(Time(at.0 - 1_000)).get(11..19).unwrap_or_default().replace(':', "")
+/// `134502`; one second earlier, because the store lists keys after this one, exclusively.
+fn key_time(at: Time) -> String {
+    time::format_seconds(Time(at.0 - 1_000)).get(11..19).unwrap_or_default().replace(':', "")
 }
 
-/// Hands on every line of a batch; says why, where it could not be read to its end.
-fn lines(bytes: &[u8], mut take: impl FnMut(Line)) -> Option<String> {
+/// Passes on every line of a batch. Returns the error if the batch could not be read completely.
+fn decode_lines(bytes: &[u8], mut take: impl FnMut(HistoryEntry)) -> Option<String> {
     let mut broken = None;
-    for line in BufReader::new(MultiGzDecoder::new(bytes).take(LARGEST)).split(b'\n') {
+    for line in BufReader::new(MultiGzDecoder::new(bytes).take(MAX_BATCH_BYTES)).split(b'\n') {
         let read = line.map_err(|error| error.to_string());
         match read.and_then(|line| serde_json::from_slice(&line).map_err(|error| error.to_string())) {
             Ok(line) => take(line),
@@ -156,37 +156,41 @@ fn lines(bytes: &[u8], mut take: impl FnMut(Line)) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::batch::tests::{NOW, transition};
-    use super::super::batch::{Batch, Buffer};
+    use super::super::batch::{HistoryBatch, TransitionBuffer};
     use super::*;
     use object_store::memory::InMemory;
     use std::sync::Arc;
 
-    fn store() -> Store {
-        Store { objects: Arc::new(InMemory::new()), prefix: Path::from("a/b"), url: "memory".to_owned() }
+    fn store() -> HistoryStore {
+        HistoryStore {
+            objects: Arc::new(InMemory::new()),
+            prefix: Path::from("a/b"),
+            url: "memory".to_owned(),
+        }
     }
 
-    async fn put(store: &Store, batch: &Batch) {
-        let body = batch.encoded().unwrap();
-        store.objects.put(&store.at(&batch.key), body.into()).await.unwrap();
+    async fn put(store: &HistoryStore, batch: &HistoryBatch) {
+        let body = batch.encode_gzip().unwrap();
+        store.objects.put(&store.object_path(&batch.key), body.into()).await.unwrap();
     }
 
-    async fn keep(store: &Store, messages: &[(u64, &str)]) {
-        let mut buffer = Buffer::default();
+    async fn keep(store: &HistoryStore, messages: &[(u64, &str)]) {
+        let mut buffer = TransitionBuffer::default();
         for (seconds, message) in messages {
             buffer.push(transition(NOW + Duration::from_secs(*seconds), message), NOW);
         }
         let mut number = 0;
-        while let Some(batch) = buffer.take("pod", number) {
+        while let Some(batch) = buffer.take_batch("pod", number) {
             put(store, &batch).await;
             number += 1;
         }
     }
 
-    async fn messages(store: &Store, since: u64) -> Vec<String> {
+    async fn messages(store: &HistoryStore, since: u64) -> Vec<String> {
         let since = NOW + Duration::from_secs(since);
-        let found = store.read(since, NOW + Duration::from_secs(90_000), |_| true).await.unwrap();
-        assert!(found.unread.is_empty(), "{:?}", found.unread);
-        found.lines.into_iter().map(|line| line.message).collect()
+        let found = store.read_range(since, NOW + Duration::from_secs(90_000), |_| true).await.unwrap();
+        assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);
+        found.entries.into_iter().map(|line| line.message).collect()
     }
 
     #[tokio::test]
@@ -197,16 +201,16 @@ mod tests {
         assert_eq!(messages(&store, 10).await, ["two", "three", "four"]);
         assert_eq!(messages(&store, 90).await, ["three", "four"]);
         assert_eq!(messages(&store, 91).await, ["four"]);
-        let none = store.read(NOW, NOW, |line| line.name == "other").await.unwrap();
-        assert!(none.lines.is_empty());
+        let none = store.read_range(NOW, NOW, |line| line.name == "other").await.unwrap();
+        assert!(none.entries.is_empty());
     }
 
     #[tokio::test]
     async fn a_line_is_read_as_it_was_written() {
         let store = store();
         keep(&store, &[(0, "1 of 3 not ready")]).await;
-        let found = store.read(NOW, NOW, |line| line.kind == "Database").await.unwrap();
-        let [line] = &found.lines[..] else { panic!("{found:?}") };
+        let found = store.read_range(NOW, NOW, |line| line.kind == "Database").await.unwrap();
+        let [line] = &found.entries[..] else { panic!("{found:?}") };
         let again = serde_json::to_value(line).unwrap();
         assert_eq!(again, serde_json::to_value(&*transition(NOW, "1 of 3 not ready")).unwrap());
     }
@@ -215,16 +219,17 @@ mod tests {
     async fn what_is_broken_is_named_and_the_rest_is_read() {
         let store = store();
         keep(&store, &[(0, "one")]).await;
-        let mut cut =
-            Batch { key: String::new(), transitions: vec![transition(NOW, "cut")] }.encoded().unwrap();
+        let mut cut = HistoryBatch { key: String::new(), transitions: vec![transition(NOW, "cut")] }
+            .encode_gzip()
+            .unwrap();
         cut.truncate(cut.len() / 2);
         for (key, bytes) in [("235901-x-1", cut), ("235902-x-1", b"no gzip".to_vec())] {
-            let at = store.at(&format!("date=2026-11-21/{key}.ndjson.gz"));
+            let at = store.object_path(&format!("date=2026-11-21/{key}.ndjson.gz"));
             store.objects.put(&at, bytes.into()).await.unwrap();
         }
-        let found = store.read(NOW, NOW, |_| true).await.unwrap();
-        assert_eq!(found.lines.iter().map(|l| &*l.message).collect::<Vec<_>>(), ["one"]);
-        assert_eq!(found.unread.len(), 2, "{:?}", found.unread);
+        let found = store.read_range(NOW, NOW, |_| true).await.unwrap();
+        assert_eq!(found.entries.iter().map(|l| &*l.message).collect::<Vec<_>>(), ["one"]);
+        assert_eq!(found.unreadable.len(), 2, "{:?}", found.unreadable);
     }
 
     #[test]
@@ -236,6 +241,6 @@ mod tests {
             bomb.write_all(&zeros).unwrap();
         }
         let bomb = bomb.finish().unwrap();
-        assert!(lines(&bomb, |_| panic!("there is no line in it")).is_some());
+        assert!(decode_lines(&bomb, |_| panic!("there is no line in it")).is_some());
     }
 }

@@ -1,4 +1,4 @@
-//! Which object store a URL means, with the credentials that its own tools would use.
+//! Object store of a URL, with the credentials that the store's own tools would use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,86 +12,89 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreScheme, RetryConfig};
 use url::Url;
 
-use super::transport::Transport;
+use super::transport::StoreTransport;
 
-/// An object store and a place in it.
+/// An object store, and a prefix in it.
 #[derive(Clone, Debug)]
-pub struct Store {
+pub struct HistoryStore {
     pub(super) objects: Arc<dyn ObjectStore>,
     pub(super) prefix: Path,
-    /// The URL, as it was given.
+    /// URL as given.
     pub(super) url: String,
 }
 
-impl Store {
-    /// `s3://bucket/prefix`, `gs://…`, `az://…`, an https URL of one of these services, `file:///folder`, or the path of a
-    /// folder. Credentials and endpoints come from the environment (`AWS_…`, `GOOGLE_…`, `AZURE_…`) or from the machine's
-    /// own identity.
-    pub fn open(url: &str) -> anyhow::Result<Store> {
+impl HistoryStore {
+    /// Opens `s3://bucket/prefix`, `gs://…`, `az://…`, an https URL of one of these services, `file:///folder`, or the
+    /// path of a folder. Credentials and endpoints come from the environment (`AWS_…`, `GOOGLE_…`, `AZURE_…`) or from
+    /// the machine's own identity.
+    pub fn open(url: &str) -> anyhow::Result<HistoryStore> {
         let open = || match Url::parse(url) {
-            Ok(parsed) if parsed.scheme() != "file" => remote(url, &parsed),
+            Ok(parsed) if parsed.scheme() != "file" => open_remote(url, &parsed),
             Ok(parsed) => match parsed.to_file_path() {
-                Ok(folder) => local(&folder),
+                Ok(folder) => open_local(&folder),
                 Err(()) => bail!("a file URL has three slashes: file:///folder"),
             },
-            Err(url::ParseError::RelativeUrlWithoutBase) => local(std::path::Path::new(url)),
+            Err(url::ParseError::RelativeUrlWithoutBase) => open_local(std::path::Path::new(url)),
             Err(error) => Err(error.into()),
         };
         let (objects, prefix) = open().with_context(|| format!("failed to open the history at {url}"))?;
-        Ok(Store { objects, prefix, url: url.to_owned() })
+        Ok(HistoryStore { objects, prefix, url: url.to_owned() })
     }
 
-    /// Where it is.
+    /// URL of the store.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// A place below the prefix.
-    pub(super) fn at(&self, key: &str) -> Path {
+    /// Path of a key below the prefix.
+    pub(super) fn object_path(&self, key: &str) -> Path {
         key.split('/').fold(self.prefix.clone(), Path::join)
     }
 }
 
-type Opened = (Arc<dyn ObjectStore>, Path);
+type OpenedStore = (Arc<dyn ObjectStore>, Path);
 
-fn local(folder: &std::path::Path) -> anyhow::Result<Opened> {
+fn open_local(folder: &std::path::Path) -> anyhow::Result<OpenedStore> {
     std::fs::create_dir_all(folder)?;
     Ok((Arc::new(LocalFileSystem::new_with_prefix(folder)?), Path::default()))
 }
 
-fn remote(url: &str, parsed: &Url) -> anyhow::Result<Opened> {
-    let (scheme, prefix) = ObjectStoreScheme::parse(parsed)
-        .context("not the URL of an object store: s3://bucket/prefix, gs://…, az://…, file:///folder")?;
+fn open_remote(url: &str, parsed: &Url) -> anyhow::Result<OpenedStore> {
+    let (scheme, prefix) = ObjectStoreScheme::parse(parsed).context(
+        "not the URL of an object store; use one of s3://bucket/prefix, gs://…, az://…, file:///folder",
+    )?;
     let objects: Arc<dyn ObjectStore> = match scheme {
-        ObjectStoreScheme::AmazonS3 => s3(AmazonS3Builder::from_env(), url)?,
-        ObjectStoreScheme::GoogleCloudStorage => gs(GoogleCloudStorageBuilder::from_env(), url)?,
+        ObjectStoreScheme::AmazonS3 => build_s3(AmazonS3Builder::from_env(), url)?,
+        ObjectStoreScheme::GoogleCloudStorage => build_gcs(GoogleCloudStorageBuilder::from_env(), url)?,
         ObjectStoreScheme::MicrosoftAzure => Arc::new(
             MicrosoftAzureBuilder::from_env()
                 .with_url(url)
-                .with_retry(retry())
-                .with_http_connector(Transport)
+                .with_retry(retry_config())
+                .with_http_connector(StoreTransport)
                 .build()?,
         ),
-        _ => bail!("not the URL of an object store: s3://bucket/prefix, gs://…, az://…, file:///folder"),
+        _ => bail!(
+            "not the URL of an object store; use one of s3://bucket/prefix, gs://…, az://…, file:///folder"
+        ),
     };
     Ok((objects, prefix))
 }
 
-pub(super) fn s3(builder: AmazonS3Builder, url: &str) -> object_store::Result<Arc<dyn ObjectStore>> {
-    let builder = builder.with_url(url).with_retry(retry()).with_http_connector(Transport);
+pub(super) fn build_s3(builder: AmazonS3Builder, url: &str) -> object_store::Result<Arc<dyn ObjectStore>> {
+    let builder = builder.with_url(url).with_retry(retry_config()).with_http_connector(StoreTransport);
     Ok(Arc::new(builder.build()?))
 }
 
-pub(super) fn gs(
+pub(super) fn build_gcs(
     builder: GoogleCloudStorageBuilder,
     url: &str,
 ) -> object_store::Result<Arc<dyn ObjectStore>> {
-    let builder = builder.with_url(url).with_retry(retry()).with_http_connector(Transport);
+    let builder = builder.with_url(url).with_retry(retry_config()).with_http_connector(StoreTransport);
     Ok(Arc::new(builder.build()?))
 }
 
-/// Whoever waits longer than that does so where it can be told and counted.
-fn retry() -> RetryConfig {
+/// Few retries: longer waits are up to the caller, which logs and counts them.
+fn retry_config() -> RetryConfig {
     RetryConfig { max_retries: 2, retry_timeout: Duration::from_secs(20), ..RetryConfig::default() }
 }
 
@@ -102,10 +105,10 @@ mod tests {
     #[test]
     fn what_is_no_object_store_is_said_with_what_would_be_one() {
         for url in ["ftp://host/x", "http://host/x", "https://host/x", "s3:", "file://host/x"] {
-            let error = format!("{:#}", Store::open(url).unwrap_err());
+            let error = format!("{:#}", HistoryStore::open(url).unwrap_err());
             assert!(error.contains(url), "{error}");
         }
-        let error = format!("{:#}", Store::open("http://host/x").unwrap_err());
+        let error = format!("{:#}", HistoryStore::open("http://host/x").unwrap_err());
         assert!(error.contains("s3://bucket/prefix"), "{error}");
     }
 
@@ -113,8 +116,8 @@ mod tests {
     fn a_key_lies_below_the_prefix_and_is_spelled_as_it_is() {
         let folder = std::env::temp_dir().join(format!("rollcall-store-{}", std::process::id()));
         for url in [folder.display().to_string(), format!("file://{}", folder.display())] {
-            let store = Store::open(&url).unwrap();
-            assert_eq!(store.at("date=2026-11-21/a.gz").to_string(), "date=2026-11-21/a.gz");
+            let store = HistoryStore::open(&url).unwrap();
+            assert_eq!(store.object_path("date=2026-11-21/a.gz").to_string(), "date=2026-11-21/a.gz");
         }
         std::fs::remove_dir_all(&folder).unwrap();
     }

@@ -1,4 +1,5 @@
-//! How object stores are reached: by the HTTP client and the TLS that the API server is reached by, instead of a second one.
+//! HTTP transport of object stores: the HTTP client and TLS stack already used for the API server, instead of a second
+//! one.
 
 use std::time::Duration;
 
@@ -14,17 +15,17 @@ use object_store::client::{
 };
 use object_store::{ClientOptions, Error, Result};
 
-/// A store that does not begin to answer for so long is taken for one that will not.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout until a store begins to respond. 30 s.
+const STORE_RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// See the module.
+/// Transport; see the module.
 #[derive(Debug)]
-pub(super) struct Transport;
+pub(super) struct StoreTransport;
 
 #[derive(Debug)]
-struct Service(Client<HttpsConnector<Tcp>, HttpRequestBody>);
+struct StoreHttpService(Client<HttpsConnector<Tcp>, HttpRequestBody>);
 
-impl HttpConnector for Transport {
+impl HttpConnector for StoreTransport {
     fn connect(&self, options: &ClientOptions) -> Result<HttpClient> {
         let builder = HttpsConnectorBuilder::new().with_native_roots();
         let builder = builder.map_err(|source| Error::Generic { store: "TLS", source: Box::new(source) })?;
@@ -32,14 +33,14 @@ impl HttpConnector for Transport {
             options.get_config_value(&ClientConfigKey::AllowHttp).is_some_and(|allow| allow == "true");
         let builder = if plain { builder.https_or_http() } else { builder.https_only() };
         let client = Client::builder(TokioExecutor::new()).build(builder.enable_http1().build());
-        Ok(HttpClient::new(Service(client)))
+        Ok(HttpClient::new(StoreHttpService(client)))
     }
 }
 
 #[async_trait]
-impl HttpService for Service {
+impl HttpService for StoreHttpService {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let answered = tokio::time::timeout(PATIENCE, self.0.request(request)).await;
+        let answered = tokio::time::timeout(STORE_RESPONSE_TIMEOUT, self.0.request(request)).await;
         let answered = answered.map_err(|late| HttpError::new(HttpErrorKind::Timeout, late))?;
         let response = answered.map_err(|error| {
             let kind = if error.is_connect() { HttpErrorKind::Connect } else { HttpErrorKind::Request };

@@ -1,165 +1,186 @@
-//! Who leads, decided from what a Lease says and from when it was seen to change. Pure.
+//! Leader election, decided from the content of a Lease and from the local time at which it was observed to change.
+//! Pure.
 //!
-//! As in client-go, nobody reads another's clock: a lease has run out when it has not changed for its duration *as seen from
-//! here*, and who holds it stops well before anybody else can see that.
+//! As in client-go, clocks of other replicas are never compared: a lease has expired once it has not changed for its
+//! duration *as observed locally*, and its holder stops writing well before any other replica can observe that.
 
 use std::time::Duration;
 
 use readiness::Time;
 
-/// How long a claim holds, and how often things are done.
+/// Durations of leader election.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Pace {
-    /// For so long after its last change nobody else takes a lease.
-    pub(crate) lease: Duration,
-    /// Who could not renew for so long writes no more.
-    pub(crate) renew: Duration,
-    /// How often a leader renews.
-    pub(crate) retry: Duration,
-    /// How often who stands by looks.
-    pub(crate) look: Duration,
+pub(crate) struct LeaseTimings {
+    /// Time after its last change for which other replicas do not acquire a lease.
+    pub(crate) lease_duration: Duration,
+    /// Time without a successful renewal after which the leader stops writing.
+    pub(crate) renew_deadline: Duration,
+    /// Interval at which a leader renews the lease.
+    pub(crate) retry_period: Duration,
+    /// Interval at which a standby reads the lease.
+    pub(crate) standby_period: Duration,
 }
 
-/// The first three are those of client-go; a standby looks more often, so that a handed-over lease is soon taken.
-pub(crate) const PACE: Pace = Pace {
-    lease: Duration::from_secs(15),
-    renew: Duration::from_secs(10),
-    retry: Duration::from_secs(2),
-    look: Duration::from_secs(1),
+/// The first three are client-go's defaults. A standby reads more often, so that a released lease is acquired quickly.
+pub(crate) const LEASE_TIMINGS: LeaseTimings = LeaseTimings {
+    lease_duration: Duration::from_secs(15),
+    renew_deadline: Duration::from_secs(10),
+    retry_period: Duration::from_secs(2),
+    standby_period: Duration::from_secs(1),
 };
 
-/// What of a Lease matters here.
+/// Fields of a Lease that the election uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Record {
-    /// Who holds it; empty where nobody does.
+pub(crate) struct LeaseRecord {
+    /// Identity of the holder; empty if the lease is not held.
     pub(crate) holder: String,
-    /// When its holder says it renewed it: only whether that changes matters.
+    /// `renewTime` as written by the holder. Only a change of it is evaluated, never its value.
     pub(crate) renewed: String,
-    /// How often it changed hands.
+    /// Number of times the lease changed hands (`leaseTransitions`).
     pub(crate) transitions: i32,
-    /// How long its holder may be silent.
+    /// Lease duration of the holder.
     pub(crate) duration: Duration,
     /// Its resourceVersion.
     pub(crate) version: String,
 }
 
-/// What to ask the server.
+/// Request to the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Ask {
-    /// What the Lease says.
-    Look,
-    /// Make it, ours.
+pub(crate) enum LeaseRequest {
+    /// Reads the Lease.
+    Get,
+    /// Creates the Lease with this replica as its holder.
     Create,
-    /// Make it ours, or keep it so, unless it changed since this version.
+    /// Acquires or renews the Lease, with its resourceVersion as precondition.
     Claim { version: String, transitions: i32 },
 }
 
-/// What came of it.
+/// Result of a request about the Lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
-    /// It says this; not by our doing.
-    Found(Record),
-    /// There is none.
+pub(crate) enum LeaseResponse {
+    /// The Lease as read; not written by this replica.
+    Found(LeaseRecord),
+    /// The Lease does not exist.
     Absent,
-    /// It is ours now, and says this.
-    Written(Record),
-    /// Somebody else was first.
+    /// The Lease as written; this replica holds it.
+    Written(LeaseRecord),
+    /// The precondition failed: another client changed it first.
     Conflict,
-    /// Nobody knows what became of it.
+    /// The outcome is unknown.
     Failed,
 }
 
-/// One candidate.
+/// One candidate of the election.
 #[derive(Clone, Debug)]
 pub(crate) struct Election {
     identity: String,
-    pace: Pace,
-    /// What the Lease says, and since when it was seen to say so here.
-    seen: Option<(Record, Time)>,
+    timings: LeaseTimings,
+    /// Last observed Lease, and the local time since which it has been observed unchanged.
+    observed: Option<(LeaseRecord, Time)>,
     absent: bool,
-    /// When the last renewal that succeeded was asked for: the others cannot have seen it earlier.
+    /// Start of the request of the last successful renewal: other replicas cannot have observed it earlier.
     renewed: Option<Time>,
     next: Time,
 }
 
 impl Election {
-    /// A candidate of this name, which is like no other's.
-    pub(crate) fn new(identity: String, pace: Pace) -> Self {
-        Election { identity, pace, seen: None, absent: false, renewed: None, next: Time::default() }
+    /// Creates a candidate. The identity must be unique.
+    pub(crate) fn new(identity: String, pace: LeaseTimings) -> Self {
+        Election {
+            identity,
+            timings: pace,
+            observed: None,
+            absent: false,
+            renewed: None,
+            next: Time::default(),
+        }
     }
 
-    /// What to ask now.
-    pub(crate) fn ask(&self, now: Time) -> Ask {
-        match &self.seen {
-            None if self.absent => Ask::Create,
-            None => Ask::Look,
+    /// Next request to send.
+    pub(crate) fn next_request(&self, now: Time) -> LeaseRequest {
+        match &self.observed {
+            None if self.absent => LeaseRequest::Create,
+            None => LeaseRequest::Get,
             Some((record, since)) => {
                 let ours = record.holder == self.identity;
                 let free = record.holder.is_empty() || *since + record.duration <= now;
                 if ours || free {
                     let transitions = record.transitions + i32::from(!ours);
-                    Ask::Claim { version: record.version.clone(), transitions }
+                    LeaseRequest::Claim { version: record.version.clone(), transitions }
                 } else {
-                    Ask::Look
+                    LeaseRequest::Get
                 }
             }
         }
     }
 
-    /// The answer to what was asked at `asked`.
-    pub(crate) fn hear(&mut self, answer: Answer, asked: Time, now: Time) {
+    /// Handles the response to the request sent at `asked`.
+    pub(crate) fn observe_response(&mut self, answer: LeaseResponse, asked: Time, now: Time) {
         self.absent = false;
         match answer {
-            Answer::Written(record) => {
-                self.seen = Some((record, now));
+            LeaseResponse::Written(record) => {
+                self.observed = Some((record, now));
                 self.renewed = Some(asked);
-                self.next = asked + self.pace.retry;
+                self.next = asked + self.timings.retry_period;
             }
-            Answer::Found(record) => {
+            LeaseResponse::Found(record) => {
                 if record.holder != self.identity {
                     self.renewed = None;
                 }
-                let since = self.seen.take().filter(|(old, _)| same(old, &record)).map_or(now, |(_, at)| at);
-                self.seen = Some((record, since));
-                self.next = if self.ask(now) == Ask::Look { now + self.pace.look } else { now };
+                let since = self
+                    .observed
+                    .take()
+                    .filter(|(old, _)| is_not_renewed(old, &record))
+                    .map_or(now, |(_, at)| at);
+                self.observed = Some((record, since));
+                self.next = if self.next_request(now) == LeaseRequest::Get {
+                    now + self.timings.standby_period
+                } else {
+                    now
+                };
             }
-            Answer::Absent => {
-                (self.seen, self.renewed, self.absent) = (None, None, true);
+            LeaseResponse::Absent => {
+                (self.observed, self.renewed, self.absent) = (None, None, true);
                 self.next = now;
             }
-            Answer::Conflict => {
-                self.seen = None;
+            LeaseResponse::Conflict => {
+                self.observed = None;
                 self.next = now;
             }
-            Answer::Failed => {
-                let pause = if self.renewed.is_some() { self.pace.retry } else { self.pace.look };
+            LeaseResponse::Failed => {
+                let pause = if self.renewed.is_some() {
+                    self.timings.retry_period
+                } else {
+                    self.timings.standby_period
+                };
                 self.next = now + pause;
             }
         }
     }
 
-    /// When to ask next.
-    pub(crate) fn next(&self) -> Time {
+    /// Time of the next request.
+    pub(crate) fn next_request_at(&self) -> Time {
         self.next
     }
 
-    /// Until when this one may begin to write; `None` where it does not lead.
+    /// Time until which this replica may start a write; `None` if it does not lead.
     pub(crate) fn leads_until(&self) -> Option<Time> {
-        self.renewed.map(|at| at + self.pace.renew)
+        self.renewed.map(|at| at + self.timings.renew_deadline)
     }
 
-    /// The claim to give up, where there is one.
-    pub(crate) fn held(&self) -> Option<&Record> {
-        self.seen.as_ref().map(|(record, _)| record).filter(|record| record.holder == self.identity)
+    /// The Lease to release, if this replica holds it.
+    pub(crate) fn held_record(&self) -> Option<&LeaseRecord> {
+        self.observed.as_ref().map(|(record, _)| record).filter(|record| record.holder == self.identity)
     }
 
-    /// Who holds it, as far as is known.
-    pub(crate) fn holder(&self) -> &str {
-        self.seen.as_ref().map_or("", |(record, _)| record.holder.as_str())
+    /// Identity of the last observed holder.
+    pub(crate) fn holder_name(&self) -> &str {
+        self.observed.as_ref().map_or("", |(record, _)| record.holder.as_str())
     }
 }
 
-/// Nobody has renewed it in between. Whatever else moves its version, a label say, is no sign of life.
-fn same(old: &Record, new: &Record) -> bool {
+/// True if the holder has not renewed in between. Other changes of the resourceVersion, such as a label, are no
+/// renewal.
+fn is_not_renewed(old: &LeaseRecord, new: &LeaseRecord) -> bool {
     (&old.holder, &old.renewed, old.transitions) == (&new.holder, &new.renewed, new.transitions)
 }

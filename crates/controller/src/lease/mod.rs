@@ -1,7 +1,8 @@
-//! Leader election: one replica writes, the others watch, judge, and wait.
+//! Leader election: one replica writes, the others watch, evaluate, and stand by.
 //!
-//! A `Lease` of coordination.k8s.io says who leads. Each change of it is guarded by its resourceVersion, and what is written on
-//! parents by their old entries: a leader that slept through the loss of its lease changes nothing that its successor wrote.
+//! A `Lease` of coordination.k8s.io names the leader. Each change of it has its resourceVersion as precondition, and
+//! writes to parents have the old entries as precondition: a leader that was suspended while it lost its lease
+//! overwrites nothing that its successor wrote.
 
 mod election;
 #[cfg(test)]
@@ -23,184 +24,192 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use crate::clock::Clock;
-use election::{Answer, Ask, Election, PACE, Record};
+use crate::clock::LocalClock;
+use election::{Election, LEASE_TIMINGS, LeaseRecord, LeaseRequest, LeaseResponse};
 
-/// An answer about the lease that takes longer comes too late.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// For so long nobody else leads once it was taken out of turn: time enough to delete what would.
-const TAKEN: Duration = Duration::from_mins(5);
-/// A leader renews a lease every two seconds: to meet it again and again is no accident.
-const ATTEMPTS: u32 = 10;
+/// Timeout of a request about the lease. 5 s.
+const LEASE_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+/// Lease duration when it is taken over by force: time enough to delete the replicas that would acquire it. 5 min.
+const TAKEOVER_DURATION: Duration = Duration::from_mins(5);
+/// Maximum number of attempts to take over a lease. A leader renews every two seconds, so repeated conflicts are no
+/// coincidence.
+const MAX_TAKEOVER_ATTEMPTS: u32 = 10;
 
-/// Which lease, and under which name this process asks for it.
+/// Name of a lease, and the identity under which this process requests it.
 #[derive(Clone, Debug)]
 pub struct LeaseName {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Who asks: like nobody else.
+    /// Identity of this process. Unique among all replicas.
     pub identity: String,
 }
 
-/// Whether this process may write. Cheap to clone, and to ask before each write.
+/// Permission of this process to write. Cheap to clone, and to check before each write.
 #[derive(Clone, Debug)]
-pub(crate) struct Mandate {
-    clock: Clock,
+pub(crate) struct Leadership {
+    clock: LocalClock,
     until: Arc<AtomicI64>,
     leads: watch::Receiver<bool>,
 }
 
-impl Mandate {
-    /// Nobody else writes: it always may.
-    pub(crate) fn always(clock: Clock) -> Mandate {
+impl Leadership {
+    /// Permanent leadership, without leader election.
+    pub(crate) fn permanent(clock: LocalClock) -> Leadership {
         let until = Arc::new(AtomicI64::new(i64::MAX));
-        Mandate { clock, until, leads: watch::channel(true).1 }
+        Leadership { clock, until, leads: watch::channel(true).1 }
     }
 
-    /// A mandate that is not held yet, and the end by which it is given and taken.
-    pub(crate) fn of(clock: Clock) -> (Mandate, Term) {
+    /// Leadership that is not held yet, and the handle that grants and revokes it.
+    pub(crate) fn with_handle(clock: LocalClock) -> (Leadership, LeadershipHandle) {
         let (until, (said, leads)) = (Arc::new(AtomicI64::new(0)), watch::channel(false));
-        (Mandate { clock, until: until.clone(), leads }, Term { until, leads: said })
+        (Leadership { clock, until: until.clone(), leads }, LeadershipHandle { until, leads: said })
     }
 
-    /// May a write begin now?
-    pub(crate) fn holds(&self) -> bool {
+    /// True if a write may start now.
+    pub(crate) fn may_write(&self) -> bool {
         self.clock.now().0 < self.until.load(Relaxed)
     }
 
-    /// How long a write that begins now may take before somebody else may lead.
-    pub(crate) fn lasts(&self) -> Duration {
+    /// Time that a write starting now may take before another replica may lead.
+    pub(crate) fn write_time_left(&self) -> Duration {
         let until = Time(self.until.load(Relaxed));
-        (until + PACE.lease.saturating_sub(PACE.renew)) - self.clock.now()
+        (until + LEASE_TIMINGS.lease_duration.saturating_sub(LEASE_TIMINGS.renew_deadline)) - self.clock.now()
     }
 
-    /// Does this one lead, as far as was said?
-    pub(crate) fn leads(&self) -> bool {
+    /// True if this replica leads, as last published.
+    pub(crate) fn is_leader(&self) -> bool {
         *self.leads.borrow()
     }
 
-    /// Waits until leadership was won or lost.
-    pub(crate) async fn changed(&mut self) -> bool {
+    /// Waits until leadership is gained or lost. Returns the new state.
+    pub(crate) async fn wait_for_change(&mut self) -> bool {
         if self.leads.changed().await.is_err() {
-            // It was given for ever, or this process is about to end.
+            // Leadership is permanent, or the process is about to end.
             std::future::pending::<()>().await;
         }
         *self.leads.borrow_and_update()
     }
 }
 
-/// What may write, and who asks for it where that has to be asked for.
-pub(crate) fn stand(
+/// Leadership of this process, and the candidate that acquires it if leader election is enabled.
+pub(crate) fn stand_for_election(
     lease: Option<LeaseName>,
     client: &kube::Client,
-    clock: Clock,
+    clock: LocalClock,
     seed: Seed,
-) -> (Mandate, Option<Candidate>) {
-    let Some(name) = lease else { return (Mandate::always(clock), None) };
-    let (mandate, term) = Mandate::of(clock);
-    (mandate, Some(Candidate::new(client, name, clock, seed, term)))
+) -> (Leadership, Option<LeaseCandidate>) {
+    let Some(name) = lease else { return (Leadership::permanent(clock), None) };
+    let (mandate, term) = Leadership::with_handle(clock);
+    (mandate, Some(LeaseCandidate::new(client, name, clock, seed, term)))
 }
 
-/// The end of a mandate that gives and takes it.
+/// Handle that grants and revokes a [`Leadership`].
 #[derive(Debug)]
-pub(crate) struct Term {
+pub(crate) struct LeadershipHandle {
     until: Arc<AtomicI64>,
     leads: watch::Sender<bool>,
 }
 
-impl Term {
-    /// `until` first: who is told to lead may write.
-    fn set(&self, until: Option<Time>) -> bool {
+impl LeadershipHandle {
+    /// Sets `until` before publishing the change, so that a new leader may write at once.
+    fn set_until(&self, until: Option<Time>) -> bool {
         self.until.store(until.map_or(0, |at| at.0), Relaxed);
         self.leads.send_if_modified(|leads| std::mem::replace(leads, until.is_some()) != until.is_some())
     }
 }
 
-/// Asks for the lease, keeps it, and gives it up.
-pub(crate) struct Candidate {
+/// Acquires the lease, renews it, and releases it.
+pub(crate) struct LeaseCandidate {
     api: Api<Lease>,
     name: LeaseName,
-    clock: Clock,
+    clock: LocalClock,
     seed: Seed,
-    term: Term,
+    handle: LeadershipHandle,
     election: Election,
-    /// The object as last seen: what others put into it is kept.
+    /// The object as last observed: fields written by others are preserved.
     lease: Lease,
     forbidden: bool,
 }
 
-impl Candidate {
-    pub(crate) fn new(client: &kube::Client, name: LeaseName, clock: Clock, seed: Seed, term: Term) -> Self {
-        Candidate {
+impl LeaseCandidate {
+    pub(crate) fn new(
+        client: &kube::Client,
+        name: LeaseName,
+        clock: LocalClock,
+        seed: Seed,
+        term: LeadershipHandle,
+    ) -> Self {
+        LeaseCandidate {
             api: Api::namespaced(client.clone(), &name.namespace),
-            election: Election::new(name.identity.clone(), PACE),
+            election: Election::new(name.identity.clone(), LEASE_TIMINGS),
             name,
             clock,
             seed,
-            term,
+            handle: term,
             lease: Lease::default(),
             forbidden: false,
         }
     }
 
-    /// Stands for election until `stop`; what was held is given up once `written` says that nothing is being written.
+    /// Takes part in the election until `stop`. A held lease is released once `written` signals that no write is in
+    /// flight.
     pub(crate) async fn run(mut self, stop: CancellationToken, written: CancellationToken) {
         let LeaseName { namespace, name, identity } = &self.name;
-        info!(lease = format!("{namespace}/{name}"), identity, "stands for election");
+        info!(lease = format!("{namespace}/{name}"), identity, "joining leader election");
         let mut round = 0;
         loop {
             tokio::select! { biased;
                 () = stop.cancelled() => break,
-                () = self.clock.until(Some(self.wake(round))) => {}
+                () = self.clock.sleep_until(Some(self.next_wake_at(round))) => {}
             }
             let now = self.clock.now();
-            if now >= self.due(round) {
-                self.ask(now).await;
+            if now >= self.next_request_at(round) {
+                self.request_lease(now).await;
                 round += 1;
             }
-            self.tell();
+            self.publish_leadership();
         }
-        // Nothing renews it any more: what is still under way ends with the mandate at the latest.
+        // The lease is no longer renewed: writes still in flight end with the leadership at the latest.
         let until = self.election.leads_until();
         tokio::select! {
             () = written.cancelled() => {}
-            () = self.clock.until(Some(until.unwrap_or_default())) => {}
+            () = self.clock.sleep_until(Some(until.unwrap_or_default())) => {}
         }
-        self.give_up().await;
+        self.release_lease().await;
     }
 
-    /// Replicas that start together do not ask together.
-    fn due(&self, round: u64) -> Time {
-        self.election.next() + self.seed.below(PACE.look / 5, round)
+    /// Adds jitter, so that replicas started together do not send requests together.
+    fn next_request_at(&self, round: u64) -> Time {
+        self.election.next_request_at() + self.seed.duration_below(LEASE_TIMINGS.standby_period / 5, round)
     }
 
-    fn wake(&self, round: u64) -> Time {
-        let lapses = self.election.leads_until().filter(|_| self.term.leads.borrow().to_owned());
-        lapses.map_or(self.due(round), |at| at.min(self.due(round)))
+    fn next_wake_at(&self, round: u64) -> Time {
+        let lapses = self.election.leads_until().filter(|_| self.handle.leads.borrow().to_owned());
+        lapses.map_or(self.next_request_at(round), |at| at.min(self.next_request_at(round)))
     }
 
-    fn tell(&self) {
+    fn publish_leadership(&self) {
         let until = self.election.leads_until().filter(|at| *at > self.clock.now());
-        if self.term.set(until) {
+        if self.handle.set_until(until) {
             let lease = &self.name.name;
             if until.is_some() {
-                info!(lease, "leads");
+                info!(lease, "became leader");
             } else {
-                warn!(lease, leader = self.election.holder(), "stands by: it does not lead any more");
+                warn!(lease, leader = self.election.holder_name(), "lost leadership; standing by");
             }
         }
     }
 
-    async fn ask(&mut self, now: Time) {
-        let before = self.election.holder().to_owned();
-        let ask = self.election.ask(now);
-        let answer = tokio::time::timeout(PATIENCE, self.answer(&ask, now));
-        // Between asking and being answered a mandate may lapse: somebody has to notice.
+    async fn request_lease(&mut self, now: Time) {
+        let before = self.election.holder_name().to_owned();
+        let ask = self.election.next_request(now);
+        let answer = tokio::time::timeout(LEASE_REQUEST_TIMEOUT, self.send_request(&ask, now));
+        // Leadership may expire while a request is in flight, and that has to be published.
         let lapse = async {
-            self.clock.until(self.election.leads_until()).await;
-            self.tell();
+            self.clock.sleep_until(self.election.leads_until()).await;
+            self.publish_leadership();
             std::future::pending::<()>().await;
         };
         let answer = tokio::select! { answer = answer => answer, () = lapse => return };
@@ -211,22 +220,22 @@ impl Candidate {
                 answer
             }
             Ok(Err(error)) => {
-                self.failed(&error);
-                Answer::Failed
+                self.log_failure(&error);
+                LeaseResponse::Failed
             }
             Err(_) => {
-                warn!(lease = self.name.name, "no answer about the lease");
-                Answer::Failed
+                warn!(lease = self.name.name, "lease request timed out");
+                LeaseResponse::Failed
             }
         };
-        self.election.hear(answer, now, self.clock.now());
-        let holder = self.election.holder();
+        self.election.observe_response(answer, now, self.clock.now());
+        let holder = self.election.holder_name();
         if holder != before && !holder.is_empty() && holder != self.name.identity {
-            info!(lease = self.name.name, leader = holder, "stands by");
+            info!(lease = self.name.name, leader = holder, "standing by");
         }
     }
 
-    fn failed(&mut self, error: &kube::Error) {
+    fn log_failure(&mut self, error: &kube::Error) {
         let denied = matches!(error, kube::Error::Api(status) if status.code == 403);
         if denied && !self.forbidden {
             let LeaseName { namespace, name, .. } = &self.name;
@@ -234,44 +243,51 @@ impl Candidate {
                 rule = format!(
                     "apiGroups: [coordination.k8s.io], resources: [leases], verbs: [get, create, update], in namespace {namespace}"
                 ),
-                "not permitted to hold lease {name}, so nothing is written: `rollcall rbac | kubectl apply -f -` grants that; \
-                 --leader-elect=false needs no lease, where one replica runs"
+                "not permitted to hold lease {name}, so nothing is written; grant it with `rollcall rbac | kubectl apply -f -`; \
+                 a single replica can run with --leader-elect=false instead"
             );
         } else if !denied {
-            warn!(lease = self.name.name, %error, "failed to ask for the lease");
+            warn!(lease = self.name.name, %error, "failed to acquire or renew the lease");
         }
         self.forbidden = denied;
     }
 
-    async fn answer(&self, ask: &Ask, now: Time) -> kube::Result<(Answer, Option<Lease>)> {
+    async fn send_request(
+        &self,
+        ask: &LeaseRequest,
+        now: Time,
+    ) -> kube::Result<(LeaseResponse, Option<Lease>)> {
         let (done, written) = match ask {
-            Ask::Look => (self.api.get(&self.name.name).await, false),
-            Ask::Create => {
-                let lease = self.claim(Lease::default(), now, 0, true);
+            LeaseRequest::Get => (self.api.get(&self.name.name).await, false),
+            LeaseRequest::Create => {
+                let lease = self.claimed_lease(Lease::default(), now, 0, true);
                 (self.api.create(&PostParams::default(), &lease).await, true)
             }
-            Ask::Claim { version, transitions } => {
+            LeaseRequest::Claim { version, transitions } => {
                 let mut lease = self.lease.clone();
                 lease.metadata.resource_version = Some(version.clone());
-                let taken = self.election.held().is_none();
-                let lease = self.claim(lease, now, *transitions, taken);
+                let taken = self.election.held_record().is_none();
+                let lease = self.claimed_lease(lease, now, *transitions, taken);
                 (self.api.replace(&self.name.name, &PostParams::default(), &lease).await, true)
             }
         };
         match done {
             Ok(lease) => {
-                let record = record(&lease);
-                Ok((if written { Answer::Written(record) } else { Answer::Found(record) }, Some(lease)))
+                let record = lease_record(&lease);
+                Ok((
+                    if written { LeaseResponse::Written(record) } else { LeaseResponse::Found(record) },
+                    Some(lease),
+                ))
             }
-            Err(kube::Error::Api(status)) if status.code == 404 && *ask != Ask::Create => {
-                Ok((Answer::Absent, None))
+            Err(kube::Error::Api(status)) if status.code == 404 && *ask != LeaseRequest::Create => {
+                Ok((LeaseResponse::Absent, None))
             }
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok((Answer::Conflict, None)),
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok((LeaseResponse::Conflict, None)),
             Err(error) => Err(error),
         }
     }
 
-    fn claim(&self, mut lease: Lease, now: Time, transitions: i32, taken: bool) -> Lease {
+    fn claimed_lease(&self, mut lease: Lease, now: Time, transitions: i32, taken: bool) -> Lease {
         let at = Timestamp::from_millisecond(now.0).ok().map(MicroTime);
         if lease.metadata.name.is_none() {
             lease.metadata = ObjectMeta {
@@ -282,7 +298,7 @@ impl Candidate {
         }
         let spec = lease.spec.get_or_insert_default();
         spec.holder_identity = Some(self.name.identity.clone());
-        spec.lease_duration_seconds = i32::try_from(PACE.lease.as_secs()).ok();
+        spec.lease_duration_seconds = i32::try_from(LEASE_TIMINGS.lease_duration.as_secs()).ok();
         spec.renew_time.clone_from(&at);
         spec.lease_transitions = Some(transitions);
         if taken {
@@ -291,10 +307,10 @@ impl Candidate {
         lease
     }
 
-    /// Empty, and for a second only: the next one need not wait.
-    async fn give_up(mut self) {
-        let held = self.election.held().is_some();
-        self.term.set(None);
+    /// Clears the holder and sets a duration of one second, so that the next leader need not wait.
+    async fn release_lease(mut self) {
+        let held = self.election.held_record().is_some();
+        self.handle.set_until(None);
         if !held {
             return;
         }
@@ -309,19 +325,20 @@ impl Candidate {
         };
         let params = PostParams::default();
         let given = self.api.replace(&self.name.name, &params, &self.lease);
-        match tokio::time::timeout(PATIENCE, given).await {
-            Ok(Ok(_)) => info!(lease = self.name.name, "gave up the lease"),
-            Ok(Err(error)) => debug!(lease = self.name.name, %error, "failed to give up the lease"),
-            Err(_) => debug!(lease = self.name.name, "failed to give up the lease: no answer"),
+        match tokio::time::timeout(LEASE_REQUEST_TIMEOUT, given).await {
+            Ok(Ok(_)) => info!(lease = self.name.name, "released the lease"),
+            Ok(Err(error)) => debug!(lease = self.name.name, %error, "failed to release the lease"),
+            Err(_) => debug!(lease = self.name.name, "failed to release the lease: request timed out"),
         }
     }
 }
 
-/// Takes a lease out of turn, so that whoever leads writes no more, and nobody else begins for as long as this needs. What
-/// was to be written has been written or refused when this returns. Where there is no such lease nobody writes by it.
-pub async fn take(client: &kube::Client, namespace: &str, name: &str) -> anyhow::Result<()> {
-    let (api, clock) = (Api::<Lease>::namespaced(client.clone(), namespace), Clock::start());
-    for _ in 0..ATTEMPTS {
+/// Takes over a lease by force, so that the current leader stops writing and no other replica starts for as long as
+/// this needs. When it returns, all writes in flight have been accepted or rejected. A lease that does not exist needs
+/// no takeover.
+pub async fn take_lease(client: &kube::Client, namespace: &str, name: &str) -> anyhow::Result<()> {
+    let (api, clock) = (Api::<Lease>::namespaced(client.clone(), namespace), LocalClock::start());
+    for _ in 0..MAX_TAKEOVER_ATTEMPTS {
         let failed = || format!("failed to take lease {namespace}/{name}");
         let Some(mut lease) = api.get_opt(name).await.with_context(failed)? else { return Ok(()) };
         let spec = lease.spec.get_or_insert_default();
@@ -329,7 +346,7 @@ pub async fn take(client: &kube::Client, namespace: &str, name: &str) -> anyhow:
         let at = Timestamp::from_millisecond(clock.now().0).ok().map(MicroTime);
         *spec = LeaseSpec {
             holder_identity: Some("rollcall release".to_owned()),
-            lease_duration_seconds: i32::try_from(TAKEN.as_secs()).ok(),
+            lease_duration_seconds: i32::try_from(TAKEOVER_DURATION.as_secs()).ok(),
             lease_transitions: Some(spec.lease_transitions.unwrap_or(0).saturating_add(1)),
             renew_time: at.clone(),
             acquire_time: at,
@@ -337,30 +354,37 @@ pub async fn take(client: &kube::Client, namespace: &str, name: &str) -> anyhow:
         };
         match api.replace(name, &PostParams::default(), &lease).await {
             Ok(_) => {
-                info!(lease = format!("{namespace}/{name}"), "taken, for {} s", TAKEN.as_secs());
+                info!(
+                    lease = format!("{namespace}/{name}"),
+                    "took over the lease for {} s",
+                    TAKEOVER_DURATION.as_secs()
+                );
                 if led {
-                    // By then its leader has seen it, or may not write because it could not renew.
-                    clock.until(Some(clock.now() + PACE.renew)).await;
+                    // Until then the leader has observed the change, or has passed its renew deadline and may not
+                    // write.
+                    clock.sleep_until(Some(clock.now() + LEASE_TIMINGS.renew_deadline)).await;
                 }
                 return Ok(());
             }
-            // Its leader renewed it in between.
+            // The leader renewed the lease in between.
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => return Err(error).with_context(failed),
         }
     }
-    anyhow::bail!("failed to take lease {namespace}/{name}: it changed {ATTEMPTS} times meanwhile")
+    anyhow::bail!(
+        "failed to take lease {namespace}/{name}: conflict on each of {MAX_TAKEOVER_ATTEMPTS} attempts"
+    )
 }
 
-/// What matters of a Lease. One that says nothing of its duration holds for as long as ours.
-fn record(lease: &Lease) -> Record {
+/// Reads the election's fields of a Lease. A Lease without a duration is treated as having our lease duration.
+fn lease_record(lease: &Lease) -> LeaseRecord {
     let spec = lease.spec.clone().unwrap_or_default();
     let seconds = spec.lease_duration_seconds.and_then(|s| u64::try_from(s).ok()).filter(|s| *s > 0);
-    Record {
+    LeaseRecord {
         holder: spec.holder_identity.unwrap_or_default(),
         renewed: spec.renew_time.map(|at| at.0.to_string()).unwrap_or_default(),
         transitions: spec.lease_transitions.unwrap_or(0),
-        duration: seconds.map_or(PACE.lease, Duration::from_secs),
+        duration: seconds.map_or(LEASE_TIMINGS.lease_duration, Duration::from_secs),
         version: lease.metadata.resource_version.clone().unwrap_or_default(),
     }
 }

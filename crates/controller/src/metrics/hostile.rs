@@ -1,19 +1,19 @@
-//! What the world may bring up: for tests, and to measure what a scrape costs then.
+//! Worst-case input for metrics: for tests, and to measure the cost of a scrape.
 
-use aggregator::{Counts, ObjectId, PolicyId};
-use readiness::rollup::{ParentReason, Tally, Weight};
+use aggregator::{EvaluationCounts, ObjectId, PolicyId};
+use readiness::rollup::{ChildWeight, LevelTally, ParentReason};
 use readiness::{Level, Time};
-use watcher::Cause;
+use watcher::ApiFailureCause;
 
 use super::Metrics;
-use crate::core::Worst;
-use crate::kinds::News;
-use crate::snapshot::{NotReady, ParentName, PolicyNumbers, Snapshot, Story};
+use crate::kind_tasks::KindEvent;
+use crate::snapshot::{NotReadyDetail, NotReadyParent, ParentName, PolicyNumbers, StatsSnapshot};
+use rollcall_core::TopCause;
 
-/// So many policies.
-pub(super) const POLICIES: usize = 20;
-/// A kind of parents, and kinds of children.
-pub(super) const KINDS: [&str; 7] = [
+/// Number of policies.
+pub(super) const HOSTILE_POLICIES: usize = 20;
+/// One kind of parents, and the kinds of children.
+pub(super) const HOSTILE_KINDS: [&str; 7] = [
     "Database.example.com",
     "Deployment.apps",
     "StatefulSet.apps",
@@ -23,43 +23,47 @@ pub(super) const KINDS: [&str; 7] = [
     "Pod",
 ];
 
-/// A set of these.
-pub(super) fn names(words: &[&str]) -> std::collections::BTreeSet<String> {
+/// Set of these names.
+pub(super) fn name_set(words: &[&str]) -> std::collections::BTreeSet<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-/// Metrics of a service that leads and has so many policies.
-pub(super) fn planned(policies: usize) -> Metrics {
+/// Metrics of a leader with this number of policies.
+pub(super) fn planned_metrics(policies: usize) -> Metrics {
     let metrics = Metrics::new(500).expect("invariant: no two metrics have one name");
-    metrics.leads(true);
-    let policies = (0..policies).map(|at| (format!("policy-{at}"), names(&KINDS[1..]))).collect();
-    metrics.planned(policies, names(&KINDS));
+    metrics.set_leader(true);
+    let policies = (0..policies).map(|at| (format!("policy-{at}"), name_set(&HOSTILE_KINDS[1..]))).collect();
+    metrics.set_planned(policies, name_set(&HOSTILE_KINDS));
     metrics
 }
 
-/// The parent of this number.
-pub(super) fn not_ready(at: usize, name: &str, reason: ParentReason) -> NotReady {
-    NotReady {
-        parent: ObjectId(at as u32),
-        policy: format!("policy-{}", at % POLICIES),
-        id: PolicyId((at % POLICIES) as u16),
+fn small_number(number: usize) -> u32 {
+    u32::try_from(number).expect("invariant: far fewer parents than 2^32")
+}
+
+/// Parent of this number.
+pub(super) fn not_ready(at: usize, name: &str, reason: ParentReason) -> NotReadyParent {
+    NotReadyParent {
+        parent: ObjectId(small_number(at)),
+        policy: format!("policy-{}", at % HOSTILE_POLICIES),
+        id: PolicyId(small_number(at % HOSTILE_POLICIES)),
         namespace: format!("team-{}", at % 100),
         name: name.to_owned(),
         reason,
-        since: Time(1_000 * at as i64),
+        since: Time(1_000 * i64::from(small_number(at))),
     }
 }
 
-/// What the world may bring up: so many parents, none of them ready, and everything that is free text different for each.
-pub(super) fn hostile(parents: usize) -> Snapshot {
-    let mut snapshot = Snapshot { rows: 4 * parents as u64, ..Snapshot::default() };
-    let reasons: Vec<_> = ParentReason::ALL.into_iter().filter(|r| r.level() != Level::Ready).collect();
-    let mut tally = Tally::default();
+/// Worst-case snapshot: `parents` parents, none of them ready, with different free text for each.
+pub(super) fn hostile_snapshot(parents: usize) -> StatsSnapshot {
+    let mut snapshot = StatsSnapshot { rows: 4 * parents as u64, ..StatsSnapshot::default() };
+    let reasons: Vec<_> = ParentReason::ALL.into_iter().filter(|r| r.child_level() != Level::Ready).collect();
+    let mut tally = LevelTally::default();
     for _ in 0..30 {
-        tally.add(Weight { level: Level::Stuck, terminal: false });
+        tally.add_child(ChildWeight { level: Level::Stuck, terminal: false });
     }
-    for at in 0..POLICIES {
-        let children = KINDS[1..].iter().map(|&kind| (kind.to_owned(), tally)).collect();
+    for at in 0..HOSTILE_POLICIES {
+        let children = HOSTILE_KINDS[1..].iter().map(|&kind| (kind.to_owned(), tally)).collect();
         // One manager for each of ten thousand parents.
         let owned = (0..500).map(|n| (format!("manager \"{n}\"\n{at}"), 1)).collect();
         let reasons = reasons.iter().map(|reason| (*reason, 100)).collect();
@@ -70,54 +74,60 @@ pub(super) fn hostile(parents: usize) -> Snapshot {
         .map(|at| not_ready(at, &format!("db-{at}\"}} 1\n\\{{"), reasons[at % reasons.len()]))
         .collect();
     let named = |at: usize| ParentName {
-        policy: format!("policy-{}", at % POLICIES),
+        policy: format!("policy-{}", at % HOSTILE_POLICIES),
         namespace: "a".to_owned(),
         name: format!("{at}\"\\\n}}"),
     };
-    // So many are told of each.
+    // Maximum number of named parents per sort of conflict.
     snapshot.yielding = (0..100.min(parents)).map(named).collect();
     snapshot.flapping.clone_from(&snapshot.yielding);
     snapshot
 }
 
-/// What is told of each: a cause with a name of its own that is far too long, and children that stand in all ways.
-pub(super) fn story(parent: &NotReady) -> Story {
-    let mut children = Tally::default();
+/// Details of each parent: a cause with an overlong name of its own, and children with all verdicts.
+pub(super) fn hostile_detail(parent: &NotReadyParent) -> NotReadyDetail {
+    let mut children = LevelTally::default();
     for level in Level::ALL {
-        children.add(Weight { level, terminal: false });
+        children.add_child(ChildWeight { level, terminal: false });
     }
     let child = format!("web-{}\"}} 1\n\\{{{}", parent.parent.0, "é".repeat(500));
     let kind = "Deployment.apps".to_owned();
-    Story { cause: Worst { kind, child, level: Level::Failed, reason: "Custom" }, children }
+    NotReadyDetail { cause: TopCause { kind, child, level: Level::Failed, reason: "Custom" }, children }
 }
 
-/// The numbers of a service that met all of that.
-pub struct Hostile {
+/// Metrics of a service with worst-case input.
+pub struct HostileMetrics {
     metrics: Metrics,
-    snapshot: Snapshot,
+    snapshot: StatsSnapshot,
 }
 
-impl Hostile {
-    /// So many parents, and ten thousand reasons for which watches broke.
+impl HostileMetrics {
+    /// Creates metrics with this number of parents, and with ten thousand different watch failures.
     #[must_use]
-    pub fn new(parents: usize) -> Hostile {
-        let world = Hostile { metrics: planned(POLICIES), snapshot: hostile(parents) };
+    pub fn new(parents: usize) -> HostileMetrics {
+        let world = HostileMetrics {
+            metrics: planned_metrics(HOSTILE_POLICIES),
+            snapshot: hostile_snapshot(parents),
+        };
         for at in 0..10_000 {
-            let trouble = News::Trouble(Cause::ALL[at % Cause::ALL.len()], format!("reason {at}"));
-            world.metrics.news("Pod", &trouble, Time(at as i64));
+            let trouble = KindEvent::Failure(
+                ApiFailureCause::ALL[at % ApiFailureCause::ALL.len()],
+                format!("reason {at}"),
+            );
+            world.metrics.record_kind_event("Pod", &trouble, Time(i64::from(small_number(at))));
         }
-        world.gather();
+        world.record_snapshot();
         world
     }
 
-    /// What the loop does of it, once a while.
-    pub fn gather(&self) {
-        self.metrics.gathered(&self.snapshot, Counts::default(), story);
+    /// Records the snapshot, as the loop does periodically.
+    pub fn record_snapshot(&self) {
+        self.metrics.record_snapshot(&self.snapshot, EvaluationCounts::default(), hostile_detail);
     }
 
-    /// What a scrape is answered.
+    /// Text of a scrape.
     #[must_use]
-    pub fn scrape(&self) -> String {
-        self.metrics.text()
+    pub fn scrape_text(&self) -> String {
+        self.metrics.encode_text()
     }
 }

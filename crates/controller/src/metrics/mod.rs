@@ -1,18 +1,19 @@
-//! What Prometheus scrapes. Handles are resolved once; labels come from closed sets, from policies and from kinds.
+//! Prometheus metrics. Handles are resolved once; labels come from closed sets, from policies and from kinds.
 //!
-//! **Invariant:** the number of series depends on policies and kinds, and on at most `export` parents that are not ready;
-//! never on how many objects there are, nor on what they say.
+//! **Invariant:** the number of series depends on policies and kinds, and on at most `export` parents that are not
+//! ready; never on the number of objects, nor on their content.
 
+mod access;
+mod definitions;
+mod factory;
 #[cfg(feature = "fixtures")]
 pub(crate) mod hostile;
-mod make;
-mod named;
+mod parent_series;
+mod planned_series;
 mod process;
-mod shown;
-mod table;
 #[cfg(test)]
 mod tests;
-mod told;
+mod updates;
 
 use std::sync::Mutex;
 
@@ -22,40 +23,44 @@ use prometheus::{
 };
 use readiness::Time;
 
-use named::Named;
-use shown::Shown;
+pub(crate) use access::{ListenerMetrics, TokenReviewMetrics};
 
-/// What the task that keeps the history counts.
+use access::AccessMetrics;
+use parent_series::ParentSeries;
+use planned_series::PlannedSeries;
+
+/// Metrics of the history task.
 #[derive(Clone, Debug)]
-pub(crate) struct Meters {
-    /// Transitions that are in the store.
+pub(crate) struct HistoryMetrics {
+    /// Transitions written to the store.
     pub(crate) written: IntCounter,
     /// Attempts to write a batch.
     pub(crate) batches: IntCounterVec,
-    /// Transitions that wait.
+    /// Transitions waiting to be written.
     pub(crate) waiting: IntGauge,
-    /// When a batch last arrived.
+    /// Time of the last successful upload.
     pub(crate) last: Gauge,
 }
 
-/// Every metric of the service.
+/// All metrics of the service.
 pub(crate) struct Metrics {
     registry: Registry,
     parents: IntGaugeVec,
     children: IntGaugeVec,
     stuck: IntGaugeVec,
-    named: Named,
+    parent_series: ParentSeries,
     transitions: IntCounterVec,
-    /// Transitions that one of those who are told of them could not keep, by whom.
+    /// Transitions dropped by a subscriber that lagged, by subscriber.
     pub(crate) dropped: IntCounterVec,
-    /// What became of Kubernetes Events.
+    /// Kubernetes Events by outcome.
     pub(crate) events: IntCounterVec,
-    /// Live pages that listen.
+    /// Open streams of live pages.
     pub(crate) page_streams: IntGauge,
-    /// Live pages that were let go because they fell behind.
+    /// Streams of live pages that were closed because they lagged.
     pub(crate) page_streams_dropped: IntCounter,
-    /// What becomes of the history.
-    pub(crate) history: Meters,
+    access: AccessMetrics,
+    /// Metrics of the history.
+    pub(crate) history: HistoryMetrics,
     time_to_ready: HistogramVec,
     child_duration: HistogramVec,
     event_to_write: Histogram,
@@ -65,21 +70,28 @@ pub(crate) struct Metrics {
     yielding: IntGaugeVec,
     owned: IntGaugeVec,
     pruned: IntGaugeVec,
+    refused: IntGaugeVec,
     undefaulted: IntGaugeVec,
     disagreements: IntGaugeVec,
+    suspended_rules: IntGaugeVec,
     last_event: GaugeVec,
     restarts: IntCounterVec,
     stale: IntGaugeVec,
+    /// Connection pools that were given up.
+    pub(crate) connections_replaced: IntCounter,
     drift: IntCounterVec,
-    /// Live reads of the periodic pass.
+    /// Live reads of the resync.
     pub(crate) resync_reads: IntCounter,
-    /// Outcomes of Jobs that there was no room to remember.
+    /// 1 while outcomes of Jobs cannot be saved.
+    pub(crate) records_failing: IntGauge,
+    /// Outcomes of Jobs that were not remembered for lack of room.
     pub(crate) outcomes_dropped: IntCounter,
     resync_parents: IntGauge,
     judged: IntCounter,
     moved: IntCounter,
     turns: IntCounter,
     dirty: IntGauge,
+    write_queue: IntGauge,
     debounced: IntGauge,
     rows: IntGauge,
     bytes: IntGauge,
@@ -87,11 +99,11 @@ pub(crate) struct Metrics {
     rule_calls: IntCounter,
     leader: IntGauge,
     clock_offset: Gauge,
-    shown: Mutex<Shown>,
+    planned: Mutex<PlannedSeries>,
 }
 
-/// How a write may end.
-const OUTCOMES: [&str; 10] = [
+/// Outcomes of a write.
+const WRITE_OUTCOMES: [&str; 10] = [
     "written",
     "conflict",
     "gone",
@@ -105,16 +117,36 @@ const OUTCOMES: [&str; 10] = [
 ];
 
 impl Metrics {
-    /// The text that is scraped.
-    pub(crate) fn text(&self) -> String {
+    /// Metrics of the listener of page, API and metrics.
+    pub(crate) fn page_listener(&self) -> ListenerMetrics {
+        self.access.page_listener()
+    }
+
+    /// Metrics of the listener of probes.
+    pub(crate) fn probe_listener(&self) -> ListenerMetrics {
+        self.access.probe_listener()
+    }
+
+    /// Metrics of the reviews of tokens.
+    pub(crate) fn token_reviews(&self) -> TokenReviewMetrics {
+        self.access.token_reviews()
+    }
+
+    /// Encodes the metrics in the text format.
+    pub(crate) fn encode_text(&self) -> String {
         let mut out = Vec::new();
         if let Err(error) = TextEncoder::new().encode(&self.registry.gather(), &mut out) {
             tracing::error!(%error, "failed to encode metrics");
         }
-        String::from_utf8_lossy(&out).into_owned() + &process::text()
+        String::from_utf8_lossy(&out).into_owned() + &process::process_text()
     }
 }
 
-fn seconds(time: Time) -> f64 {
-    time.0 as f64 / 1_000.0
+fn to_seconds(time: Time) -> f64 {
+    readiness::millis_to_seconds(time.0)
+}
+
+/// Converts a count to the value of a gauge. One that does not fit is `i64::MAX`.
+fn gauge_value(count: impl TryInto<i64>) -> i64 {
+    count.try_into().unwrap_or(i64::MAX)
 }

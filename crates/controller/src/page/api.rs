@@ -1,63 +1,63 @@
-//! `/api/v1/parents` and `/api/v1/parents/{uid}`.
+//! Handlers of `/api/v1/parents` and `/api/v1/parents/{uid}`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
-use axum::http::HeaderMap;
 use readiness::Level;
-use readiness::rollup::{ParentReason, Status};
+use readiness::rollup::{ConditionStatus, ParentReason};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::desk::MESSAGES;
-use super::refusal::Refusal;
-use super::seen::Seen;
-use super::shown::{Names, Row, Shown, place};
-use super::{Page, tree};
-use crate::core::{GroupNow, Transition, Words};
+use super::authz::{PageViewer, ViewerRequest};
+use super::refusal::PageRefusal;
+use super::view::{PageNames, PageRow, PageView, sort_key};
+use super::view_cache::MAX_MESSAGES_PER_QUERY;
+use super::visibility::VisibleScope;
+use super::{PageService, tree};
+use rollcall_core::{GroupTally, ParentDetail, Transition};
 
-/// Rows of a list where nobody says otherwise.
-const LIMIT: usize = 100;
-/// Objects of a tree, at most.
-const ROOM: usize = 25_000;
-/// So many names are offered to choose from.
-const CHOICES: usize = 500;
+/// Default number of rows in a list.
+const DEFAULT_LIST_LIMIT: usize = 100;
+/// Maximum number of objects in a tree.
+const MAX_TREE_OBJECTS: usize = 25_000;
+/// Maximum number of names offered for each filter.
+const MAX_FILTER_CHOICES: usize = 500;
 
-/// What is asked of a list.
+/// Query parameters of a list.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Asked {
-    /// Only parents of this policy.
+pub(super) struct ParentListQuery {
+    /// Returns only parents of this policy.
     policy: String,
-    /// Only parents in this namespace.
+    /// Returns only parents in this namespace.
     namespace: String,
-    /// Only parents that stand so; several are separated by commas.
+    /// Returns only parents with these verdicts, separated by commas.
     verdict: String,
-    /// Only parents in whose name, namespace, kind, policy or reason this stands.
+    /// Returns only parents whose name, namespace, kind, policy or reason contains this text.
     q: String,
-    /// At most so many.
+    /// Maximum number of rows.
     limit: Option<usize>,
-    /// Where the last page ended.
+    /// Position after the last row of the previous page.
     r#continue: String,
 }
 
-/// Where a page of a list ends: severity, namespace, name, kind, policy, uid.
+/// Sort position of the last row of a page: severity, namespace, name, kind, policy, uid.
 #[derive(Debug, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
-struct Mark(usize, String, String, String, String, String);
+struct ListContinue(usize, String, String, String, String, String);
 
-impl Mark {
-    fn of(shown: &Shown, row: &Row) -> Mark {
-        let (severity, rest) = place(&shown.names, row);
+impl ListContinue {
+    fn from_row(shown: &PageView, row: &PageRow) -> ListContinue {
+        let (severity, rest) = sort_key(&shown.names, row);
         let [namespace, name, kind, policy, uid] = rest.map(str::to_owned);
-        Mark(severity, namespace, name, kind, policy, uid)
+        ListContinue(severity, namespace, name, kind, policy, uid)
     }
 }
 
-impl Asked {
-    fn matches(&self, shown: &Shown, row: &Row, needle: &str) -> bool {
-        let policy = shown.names.policy(row.policy);
+impl ParentListQuery {
+    fn matches_filters(&self, shown: &PageView, row: &PageRow, needle: &str) -> bool {
+        let policy = shown.names.policy_name(row.policy);
         if !self.policy.is_empty() && self.policy != policy {
             return false;
         }
@@ -68,65 +68,66 @@ impl Asked {
         needle.is_empty()
             || within(&row.name)
             || within(&row.namespace)
-            || within(shown.names.label(row.kind))
+            || within(shown.names.kind_label(row.kind))
             || within(policy)
-            || within(row.answer.reason.word())
+            || within(row.answer.reason.as_str())
     }
 
-    fn stands(&self, row: &Row) -> bool {
-        self.verdict.is_empty() || self.verdict.split(',').any(|word| word == row.level().word())
+    fn matches_verdict(&self, row: &PageRow) -> bool {
+        self.verdict.is_empty() || self.verdict.split(',').any(|word| word == row.verdict_level().as_str())
     }
 }
 
-/// One row as it is sent.
-pub(super) fn row_json(names: &Names, row: &Row, message: &str) -> Value {
+/// Serializes one row.
+pub(super) fn row_json(names: &PageNames, row: &PageRow, message: &str) -> Value {
     json!({
-        "uid": &*row.uid, "kind": names.kind(row.kind), "label": names.label(row.kind), "namespace": &*row.namespace, "name": &*row.name,
-        "policy": names.policy(row.policy), "verdict": row.level().word(),
-        "status": status(row.answer.reason), "reason": row.answer.reason.word(), "message": message,
+        "uid": &*row.uid, "kind": names.kind_name(row.kind), "label": names.kind_label(row.kind), "namespace": &*row.namespace, "name": &*row.name,
+        "policy": names.policy_name(row.policy), "verdict": row.verdict_level().as_str(),
+        "status": status_word(row.answer.reason), "reason": row.answer.reason.as_str(), "message": message,
         "since": row.since.map(|since| since.0), "ready": row.answer.ready, "total": row.answer.total,
         "stalled": row.answer.stalled, "reconciling": row.answer.reconciling,
     })
 }
 
-fn status(reason: ParentReason) -> &'static str {
-    match reason.status() {
-        Status::True => "True",
-        Status::False => "False",
-        Status::Unknown => "Unknown",
+fn status_word(reason: ParentReason) -> &'static str {
+    match reason.condition_status() {
+        ConditionStatus::True => "True",
+        ConditionStatus::False => "False",
+        ConditionStatus::Unknown => "Unknown",
     }
 }
 
-/// Parents, worst first.
-pub(super) async fn parents(
-    State(page): State<Page>,
-    headers: HeaderMap,
-    Query(asked): Query<Asked>,
-) -> Result<Json<Value>, Refusal> {
-    let viewer = page.0.gate.who(&headers).await?;
+/// Lists parents, worst first.
+pub(super) async fn list_parents(
+    State(page): State<PageService>,
+    request: ViewerRequest,
+    Query(asked): Query<ParentListQuery>,
+) -> Result<Json<Value>, PageRefusal> {
+    let viewer = page.0.authz.identify_viewer(&request).await?;
     let after = match &*asked.r#continue {
         "" => None,
         text => Some(
-            serde_json::from_str::<Mark>(text).map_err(|_| Refusal::Nonsense("continue is not a mark"))?,
+            serde_json::from_str::<ListContinue>(text)
+                .map_err(|_| PageRefusal::BadRequest("continue is not a token returned by this API"))?,
         ),
     };
-    let shown = page.0.desk.shown().await?;
+    let shown = page.0.views.current_view().await?;
     let within = |space: &str| asked.namespace.is_empty() || *asked.namespace == *space;
     let wanted = shown.places.iter().filter(|(_, space)| within(space)).cloned();
-    let seen = page.seen(&viewer, &shown.names, wanted).await?;
-    if seen.is_nothing() && !page.may_look(&viewer, &shown.names, &asked.namespace).await? {
-        return Err(Refusal::NoRights);
+    let seen = page.visible_to(&viewer, &shown.names, wanted).await?;
+    if seen.is_nothing() && !page.may_list_any(&viewer, &shown.names, &asked.namespace).await? {
+        return Err(PageRefusal::NoRights);
     }
-    let found = Found::of(&shown, &seen, &asked, after.as_ref());
+    let found = ParentList::select_rows(&shown, &seen, &asked, after.as_ref());
     let of: Vec<_> = found.rows.iter().map(|row| (row.parent, row.policy)).collect();
-    let words = page.0.desk.words(&shown, &of).await?;
-    Ok(Json(found.json(&shown, &words, seen.cut)))
+    let words = page.0.views.parent_details(&shown, &of).await?;
+    Ok(Json(found.to_json(&shown, &words, seen.truncated)))
 }
 
-/// What a list holds.
+/// Selected rows of a list.
 #[derive(Default)]
-struct Found<'a> {
-    rows: Vec<&'a Row>,
+struct ParentList<'a> {
+    rows: Vec<&'a PageRow>,
     counts: BTreeMap<&'static str, usize>,
     policies: BTreeSet<&'a str>,
     namespaces: BTreeSet<&'a str>,
@@ -134,129 +135,139 @@ struct Found<'a> {
     next: Option<String>,
 }
 
-impl<'a> Found<'a> {
-    fn of(shown: &'a Shown, seen: &Seen, asked: &Asked, after: Option<&Mark>) -> Found<'a> {
+impl<'a> ParentList<'a> {
+    fn select_rows(
+        shown: &'a PageView,
+        seen: &VisibleScope,
+        asked: &ParentListQuery,
+        after: Option<&ListContinue>,
+    ) -> ParentList<'a> {
         let needle = asked.q.to_lowercase();
-        let limit = asked.limit.unwrap_or(LIMIT).clamp(1, MESSAGES);
-        let mut found =
-            Found { counts: Level::ALL.iter().map(|level| (level.word(), 0)).collect(), ..Found::default() };
-        for row in shown.rows.iter().filter(|row| seen.may(row.kind, &row.namespace)) {
-            found.policies.insert(shown.names.policy(row.policy));
+        let limit = asked.limit.unwrap_or(DEFAULT_LIST_LIMIT).clamp(1, MAX_MESSAGES_PER_QUERY);
+        let mut found = ParentList {
+            counts: Level::ALL.iter().map(|level| (level.as_str(), 0)).collect(),
+            ..ParentList::default()
+        };
+        for row in shown.rows.iter().filter(|row| seen.may_see(row.kind, &row.namespace)) {
+            found.policies.insert(shown.names.policy_name(row.policy));
             found.namespaces.insert(&row.namespace);
-            if !asked.matches(shown, row, &needle) {
+            if !asked.matches_filters(shown, row, &needle) {
                 continue;
             }
-            *found.counts.entry(row.level().word()).or_default() += 1;
-            if !asked.stands(row) {
+            *found.counts.entry(row.verdict_level().as_str()).or_default() += 1;
+            if !asked.matches_verdict(row) {
                 continue;
             }
             found.matching += 1;
-            if after.is_some_and(|mark| Mark::of(shown, row) <= *mark) {
+            if after.is_some_and(|mark| ListContinue::from_row(shown, row) <= *mark) {
                 continue;
             }
             if found.rows.len() < limit {
                 found.rows.push(row);
             } else if found.next.is_none() {
-                let mark = found.rows.last().map(|last| Mark::of(shown, last));
+                let mark = found.rows.last().map(|last| ListContinue::from_row(shown, last));
                 found.next = mark.and_then(|mark| serde_json::to_string(&mark).ok());
             }
         }
         found
     }
 
-    fn json(&self, shown: &Shown, words: &[Words], partial: bool) -> Value {
+    fn to_json(&self, shown: &PageView, words: &[ParentDetail], partial: bool) -> Value {
         let names = &shown.names;
         let rows = self.rows.iter().zip(words).map(|(row, words)| row_json(names, row, &words.message));
         json!({
             "now": shown.now.0, "parents": rows.collect::<Vec<_>>(), "matching": self.matching, "counts": self.counts,
-            "policies": self.policies.iter().take(CHOICES).collect::<Vec<_>>(),
-            "namespaces": self.namespaces.iter().take(CHOICES).collect::<Vec<_>>(),
+            "policies": self.policies.iter().take(MAX_FILTER_CHOICES).collect::<Vec<_>>(),
+            "namespaces": self.namespaces.iter().take(MAX_FILTER_CHOICES).collect::<Vec<_>>(),
             "continue": self.next, "partial": partial,
         })
     }
 }
 
-/// What is asked of one parent.
+/// Query parameters of one parent.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct AskedOne {
-    /// Under this policy; left out, the one with the worst answer.
+pub(super) struct ParentQuery {
+    /// Policy to evaluate; defaults to the one with the worst answer.
     pub(super) policy: String,
-    /// At most so many objects.
+    /// Maximum number of objects.
     limit: Option<usize>,
 }
 
-/// The row that is asked for, if this somebody may see it.
-pub(super) async fn pick(
-    page: &Page,
-    headers: &HeaderMap,
+/// Finds the requested row, if the viewer may see it.
+pub(super) async fn find_row(
+    page: &PageService,
+    request: &ViewerRequest,
     uid: &str,
     policy: &str,
-) -> Result<(super::gate::Viewer, Arc<Shown>, Row), Refusal> {
-    let viewer = page.0.gate.who(headers).await?;
-    let shown = page.0.desk.shown().await?;
-    // Rows are in the order of trouble.
-    let row =
-        shown.of(uid).find(|row| policy.is_empty() || shown.names.policy(row.policy) == policy).cloned();
-    let row = row.ok_or(Refusal::NotFound)?;
-    let seen = page.seen(&viewer, &shown.names, [(row.kind, row.namespace.clone())]).await?;
-    if !seen.may(row.kind, &row.namespace) {
-        return Err(Refusal::NotFound);
+) -> Result<(PageViewer, Arc<PageView>, PageRow), PageRefusal> {
+    let viewer = page.0.authz.identify_viewer(request).await?;
+    let shown = page.0.views.current_view().await?;
+    // Rows are sorted by severity.
+    let row = shown
+        .rows_of(uid)
+        .find(|row| policy.is_empty() || shown.names.policy_name(row.policy) == policy)
+        .cloned();
+    let row = row.ok_or(PageRefusal::NotFound)?;
+    let seen = page.visible_to(&viewer, &shown.names, [(row.kind, row.namespace.clone())]).await?;
+    if !seen.may_see(row.kind, &row.namespace) {
+        return Err(PageRefusal::NotFound);
     }
     Ok((viewer, shown, row))
 }
 
-/// One parent with everything below it.
-pub(super) async fn parent(
-    State(page): State<Page>,
-    headers: HeaderMap,
+/// Returns one parent with its tree of objects.
+pub(super) async fn get_parent(
+    State(page): State<PageService>,
+    request: ViewerRequest,
     Path(uid): Path<String>,
-    Query(asked): Query<AskedOne>,
-) -> Result<Json<Value>, Refusal> {
-    let (viewer, shown, row) = pick(&page, &headers, &uid, &asked.policy).await?;
-    let desk = &page.0.desk;
-    let words = desk.words(&shown, &[(row.parent, row.policy)]).await?.pop().unwrap_or_default();
-    let room = asked.limit.unwrap_or(ROOM).min(ROOM);
-    let mut nodes = desk.tree(shown.clone(), row.clone(), room).await?;
-    let seen = page.seen(&viewer, &shown.names, nodes.iter().map(|node| node.place.clone())).await?;
-    let hidden = tree::hide(&mut nodes, |(kind, namespace)| seen.may(*kind, namespace));
+    Query(asked): Query<ParentQuery>,
+) -> Result<Json<Value>, PageRefusal> {
+    let (viewer, shown, row) = find_row(&page, &request, &uid, &asked.policy).await?;
+    let desk = &page.0.views;
+    let words = desk.parent_details(&shown, &[(row.parent, row.policy)]).await?.pop().unwrap_or_default();
+    let room = asked.limit.unwrap_or(MAX_TREE_OBJECTS).min(MAX_TREE_OBJECTS);
+    let mut nodes = desk.pick_tree(shown.clone(), row.clone(), room).await?;
+    let seen =
+        page.visible_to(&viewer, &shown.names, nodes.iter().map(|node| node.kind_namespace.clone())).await?;
+    let hidden = tree::hide_nodes(&mut nodes, |(kind, namespace)| seen.may_see(*kind, namespace));
     let mut answer = row_json(&shown.names, &row, &words.message);
     answer["now"] = json!(shown.now.0);
     answer["policies"] = shown
-        .of(&uid)
-        .map(|row| json!({ "name": shown.names.policy(row.policy), "verdict": row.level().word() }))
+        .rows_of(&uid)
+        .map(|row| json!({ "name": shown.names.policy_name(row.policy), "verdict": row.verdict_level().as_str() }))
         .collect();
-    answer["decided"] = json!(decided(&row, &words.groups));
-    // Whoever may not see all of them is not told how they stand.
+    answer["decided"] = json!(deciding_branch(&row, &words.groups));
+    // A viewer who may not see all children is not told their tallies.
     let groups = words.groups.iter().filter(|_| !hidden);
-    answer["groups"] = groups.map(group).collect();
+    answer["groups"] = groups.map(group_json).collect();
     answer["hidden"] = json!(hidden);
     answer["nodes"] = json!(nodes);
-    answer["transitions"] = transitions(&page, &shown, &row);
+    answer["transitions"] = recent_transitions(&page, &shown, &row);
     Ok(Json(answer))
 }
 
-/// The last turns of one answer, newest first.
-fn transitions(page: &Page, shown: &Shown, row: &Row) -> Value {
-    let transitions = page.0.desk.transitions.upgrade();
-    let last = transitions.map(|transitions| transitions.last(&row.uid)).unwrap_or_default();
-    let own = last.iter().rev().filter(|turn| turn.policy == shown.names.policy(row.policy));
+/// Most recent transitions of one answer, newest first.
+fn recent_transitions(page: &PageService, shown: &PageView, row: &PageRow) -> Value {
+    let transitions = page.0.views.transitions.upgrade();
+    let last = transitions.map(|transitions| transitions.last_of_parent(&row.uid)).unwrap_or_default();
+    let own = last.iter().rev().filter(|turn| turn.policy == shown.names.policy_name(row.policy));
     let turn = |turn: &std::sync::Arc<Transition>| {
         json!({
-            "at": turn.at.0, "verdict": turn.to.level().word(), "status": status(turn.to), "reason": turn.to.word(),
+            "at": turn.at.0, "verdict": turn.to.child_level().as_str(), "status": status_word(turn.to), "reason": turn.to.as_str(),
             "message": turn.message, "generation": turn.generation,
         })
     };
     own.map(turn).collect()
 }
 
-fn group(group: &GroupNow) -> Value {
-    let at: BTreeMap<_, _> = group.at.iter().map(|(level, n)| (level.word(), n)).collect();
+fn group_json(group: &GroupTally) -> Value {
+    let at: BTreeMap<_, _> = group.at.iter().map(|(level, n)| (level.as_str(), n)).collect();
     json!({ "kind": group.kind, "min": group.min, "max": group.max, "optional": group.optional, "at": at })
 }
 
-/// Which branch of the roll-up decided.
-fn decided(row: &Row, groups: &[GroupNow]) -> String {
+/// Explains which branch of the roll-up decided.
+fn deciding_branch(row: &PageRow, groups: &[GroupTally]) -> String {
     use ParentReason as R;
     let critical = || groups.iter().filter(|group| !group.optional);
     let count = |level: Level| -> u32 {
@@ -264,7 +275,7 @@ fn decided(row: &Row, groups: &[GroupNow]) -> String {
     };
     let worst = |level: Level| {
         let n = count(level);
-        format!("the worst critical child decides: {n} of {} {}", row.answer.total, level.word())
+        format!("the worst critical child decides: {n} of {} {}", row.answer.total, level.as_str())
     };
     match row.answer.reason {
         R::AllChildrenReady => {
@@ -282,19 +293,21 @@ fn decided(row: &Row, groups: &[GroupNow]) -> String {
             if short.is_empty() {
                 "an expected child does not exist".to_owned()
             } else {
-                format!("expected and not there: {}", short.join(", "))
+                format!("expected but missing: {}", short.join(", "))
             }
         }
         R::TooManyChildren => "more children exist than the policy expects".to_owned(),
         R::ChildrenPending => {
-            "the operator has not said that it handled this generation; children are not judged before"
+            "the operator has not reported handling this generation; children are not evaluated before it does"
                 .to_owned()
         }
-        R::ChildrenSettling => "all is well; True waits for settle and hold".to_owned(),
-        R::OperatorSilent => "no sign of the operator within limits.pending".to_owned(),
-        R::KindNotVisible => "a kind of child may not be listed".to_owned(),
+        R::ChildrenSettling => "all children are ready; waiting for settle and hold before True".to_owned(),
+        R::OperatorSilent => "the operator has not responded within limits.pending".to_owned(),
+        R::OperatorFailed => "the operator reports that it failed to handle this generation".to_owned(),
+        R::KindNotVisible => "Rollcall is not permitted to list a kind of child".to_owned(),
         R::WatchStale => "a kind of child can be neither watched nor listed".to_owned(),
-        R::RuleChanged => "the rule changed, and its kind is being listed anew".to_owned(),
+        R::RuleChanged => "the rule changed; its kind is being relisted".to_owned(),
+        R::PolicyRefused => "the policy is refused, and no accepted version of it is known".to_owned(),
         R::TemplateFailed => "a template of the policy cannot be rendered for this parent".to_owned(),
         R::Terminating => "the parent itself is being deleted".to_owned(),
         R::DeadlineExceeded => "not ready for longer than limits.deadline".to_owned(),

@@ -1,19 +1,19 @@
-//! Fingerprints of what below a parent is not ready: they tell whether anything that is shown has moved.
+//! Fingerprints of the children that are not ready: they tell whether anything shown has changed.
 
 use aggregator::{ChildOf, ObjectId};
 use readiness::{Level, Time};
 use rustc_hash::FxHashMap;
 use watcher::reflector::Reflector;
 
-use super::shown::hash;
+use super::view::hash_of;
 
-/// One of each child that is not ready.
-pub(super) fn digests(edges: &[ChildOf], reflector: &Reflector, now: Time) -> FxHashMap<ObjectId, u64> {
+/// One fingerprint per child that is not ready.
+pub(super) fn child_digests(edges: &[ChildOf], reflector: &Reflector, now: Time) -> FxHashMap<ObjectId, u64> {
     let digest = |edge: &ChildOf| {
-        let read = reflector.read(edge.child, |row| {
-            let verdict = row.through(edge.lens).at(now);
-            let since = row.since(edge.lens).map(|since| since.at);
-            (verdict.level != Level::Ready).then(|| hash((verdict, &row.name, since)))
+        let read = reflector.read_row(edge.child, |row| {
+            let verdict = row.assessment_for(edge.rule_index).verdict_at(now);
+            let since = row.unready_since(edge.rule_index).map(|since| since.at);
+            (verdict.level != Level::Ready).then(|| hash_of((verdict, &row.name, since)))
         });
         read.flatten().map(|digest| (edge.child, digest))
     };

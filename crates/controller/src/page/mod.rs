@@ -1,23 +1,22 @@
-//! The live page and its API. Read-only. What is shown is made beside the loop, from one walk of it, and only while
-//! somebody looks.
+//! The live page and its API. Read-only. The view is built outside the loop, from one walk of its state, and only while
+//! clients request it.
 //!
-//! **Who may see what.** On loopback, whoever gets there. Anywhere else, each object is shown to those who may `list` its
-//! kind in its namespace; what may not be seen is not counted either.
+//! **Access.** On loopback, every client sees everything. Anywhere else, each object is shown to viewers who may `list`
+//! its kind in its namespace; hidden objects are not counted either.
 
 mod api;
+mod authz;
 mod branch;
-mod desk;
 mod digests;
-mod gate;
 mod refusal;
-mod seen;
-mod shown;
 mod stream;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod view;
+mod view_cache;
+mod visibility;
 
-use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 
 use axum::Router;
@@ -28,28 +27,30 @@ use tokio::sync::{Semaphore, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use watcher::reflector::Reflector;
 
-pub(crate) use desk::Ask;
+pub(crate) use authz::{PageAuthorizer, ViewerRequest};
+pub(crate) use refusal::PageRefusal;
+pub(crate) use view_cache::LoopQuery;
 
 use crate::clock::ServerClock;
-use crate::kinds::Known;
+use crate::kind_tasks::ResolvedKinds;
 use crate::metrics::Metrics;
-use crate::snapshot::Snapshot;
-use crate::transitions::Transitions;
+use crate::snapshot::StatsSnapshot;
+use crate::transitions::TransitionHub;
 
-/// So many streams may be open at a time.
-const STREAMS: usize = 1_000;
-/// So many questions may wait for the loop.
-pub(crate) const ASKS: usize = 16;
+/// Maximum number of open streams.
+const MAX_STREAMS: usize = 1_000;
+/// Capacity of the queue of queries to the loop.
+pub(crate) const LOOP_QUERY_QUEUE_SIZE: usize = 16;
 
-/// Nothing but our own files, no frames, no markup from strings.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+/// Content-Security-Policy: only our own files, no frames, no markup from strings.
+const PAGE_CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
 const HTML: &str = "text/html; charset=utf-8";
 const CSS: &str = "text/css; charset=utf-8";
 const JS: &str = "text/javascript; charset=utf-8";
 
-/// The files of the page: path, type, text. Modules as the browser loads them; nothing bundles them.
+/// Files of the page: path, content type, text. The browser loads them as modules; there is no bundler.
 const ASSETS: [(&str, &str, &str); 13] = [
     ("/", HTML, include_str!("assets/index.html")),
     ("/style.css", CSS, include_str!("assets/style.css")),
@@ -66,94 +67,110 @@ const ASSETS: [(&str, &str, &str); 13] = [
     ("/words.js", JS, include_str!("assets/words.js")),
 ];
 
-/// What the page is made of.
+/// The page and its API.
 #[derive(Clone)]
-pub(crate) struct Page(Arc<Parts>);
+pub(crate) struct PageService(Arc<PageParts>);
 
-struct Parts {
-    desk: Arc<desk::Desk>,
-    gate: gate::Gate,
+struct PageParts {
+    views: Arc<view_cache::ViewCache>,
+    authz: PageAuthorizer,
     client: kube::Client,
-    known: Known,
+    resolved: ResolvedKinds,
     metrics: Arc<Metrics>,
     streams: Arc<Semaphore>,
-    /// Live reads for those who look closer.
-    looks: Semaphore,
-    around: branch::Around,
+    /// Limits concurrent live reads for viewers who inspect an object.
+    inspections: Semaphore,
+    around: branch::AroundCache,
     stop: CancellationToken,
 }
 
-/// What it is given.
-pub(crate) struct Setting {
-    /// Where it is served.
-    pub(crate) listen: SocketAddr,
-    /// The client.
+/// Configuration and dependencies of the page.
+pub(crate) struct PageConfig {
+    /// Reviews the viewers.
+    pub(crate) authz: PageAuthorizer,
+    /// Kubernetes client.
     pub(crate) client: kube::Client,
-    /// What is known of the world.
+    /// Reflector that holds the cached objects.
     pub(crate) reflector: Arc<Reflector>,
-    /// Where kinds are served.
-    pub(crate) known: Known,
-    /// Counts streams.
+    /// Resolved API endpoints of kinds.
+    pub(crate) resolved: ResolvedKinds,
+    /// Counter of streams.
     pub(crate) metrics: Arc<Metrics>,
-    /// The time.
+    /// The API server's clock.
     pub(crate) clock: ServerClock,
-    /// To the loop.
-    pub(crate) asks: mpsc::Sender<Ask>,
-    /// Changes where something moved.
-    pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
-    /// The last ones of each parent.
-    pub(crate) transitions: Weak<Transitions>,
-    /// Ends streams.
+    /// Queries to the event loop.
+    pub(crate) queries: mpsc::Sender<LoopQuery>,
+    /// Changes if any object changed.
+    pub(crate) snapshot: watch::Receiver<Arc<StatsSnapshot>>,
+    /// Recent transitions of each parent.
+    pub(crate) transitions: Weak<TransitionHub>,
+    /// Ends the streams.
     pub(crate) stop: CancellationToken,
 }
 
-impl Page {
-    /// A page.
-    pub(crate) fn new(setting: Setting) -> Page {
-        let Setting { listen, client, reflector, known, metrics, clock, asks, snapshot, transitions, stop } =
-            setting;
-        Page(Arc::new(Parts {
-            desk: Arc::new(desk::Desk::new(reflector, clock.clone(), asks, snapshot, transitions)),
-            gate: gate::Gate::new(client.clone(), clock.own(), listen.ip().is_loopback()),
+impl PageService {
+    /// Creates the page.
+    pub(crate) fn new(setting: PageConfig) -> PageService {
+        let PageConfig {
+            authz,
             client,
-            known,
+            reflector,
+            resolved: known,
             metrics,
-            streams: Arc::new(Semaphore::new(STREAMS)),
-            looks: Semaphore::new(branch::AT_ONCE),
-            around: branch::Around::default(),
+            clock,
+            queries: asks,
+            snapshot,
+            transitions,
+            stop,
+        } = setting;
+        PageService(Arc::new(PageParts {
+            views: Arc::new(view_cache::ViewCache::new(
+                reflector,
+                clock.clone(),
+                asks,
+                snapshot,
+                transitions,
+            )),
+            authz,
+            client,
+            resolved: known,
+            metrics,
+            streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+            inspections: Semaphore::new(branch::MAX_CONCURRENT_INSPECTIONS),
+            around: branch::AroundCache::default(),
             stop,
         }))
     }
 
-    /// Keeps those who listen up to date, until `stop`.
+    /// Updates subscribers until `stop`.
     pub(crate) async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
-        self.0.desk.clone().run(stop).await
+        self.0.views.clone().run(stop).await
     }
 
-    /// What it serves.
+    /// HTTP routes of the page.
     pub(crate) fn router(self) -> Router {
         let assets = ASSETS.iter().fold(Router::new(), |router, (path, kind, text)| {
             router.route(path, get(async || ([(header::CONTENT_TYPE, *kind)], *text)))
         });
         assets
-            .route("/api/v1/parents", get(api::parents))
-            .route("/api/v1/parents/{uid}", get(api::parent))
-            .route("/api/v1/parents/{uid}/branch", get(branch::branch))
-            .route("/api/v1/parents/{uid}/around", get(branch::around))
-            .route("/api/v1/stream", get(stream::stream))
-            .layer(axum::middleware::map_response(guarded))
+            .route("/api/v1/parents", get(api::list_parents))
+            .route("/api/v1/parents/{uid}", get(api::get_parent))
+            .route("/api/v1/parents/{uid}/branch", get(branch::get_branch))
+            .route("/api/v1/parents/{uid}/around", get(branch::get_around))
+            .route("/api/v1/stream", get(stream::open_stream))
+            .layer(axum::middleware::map_response(add_security_headers))
             .with_state(self)
     }
 }
 
-/// What goes with every answer.
-async fn guarded(mut response: Response) -> Response {
+/// Adds the security headers to every response.
+async fn add_security_headers(mut response: Response) -> Response {
     let fixed: [(HeaderName, &str); 5] = [
-        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CONTENT_SECURITY_POLICY, PAGE_CSP),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::REFERRER_POLICY, "no-referrer"),
         (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-        // Nothing of a cluster stays behind in a browser; the page itself is small.
+        // No cluster data stays in the browser's cache; the page itself is small.
         (header::CACHE_CONTROL, "no-store"),
     ];
     for (name, value) in fixed {

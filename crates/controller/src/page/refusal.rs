@@ -1,91 +1,107 @@
-//! Why somebody gets nothing, in words that say what to do about it.
+//! Errors of the page's API, each with advice on how to resolve it.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-/// Why not.
+/// Reason for refusing a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
-    /// There is no token.
+pub(crate) enum PageRefusal {
+    /// The request has no token.
     NoToken,
-    /// The server does not know it, or not any more.
+    /// The API server does not accept the token, or no longer.
     WrongToken,
-    /// Somebody known, who may see nothing of it.
+    /// The viewer is authenticated and may see nothing.
     NoRights,
-    /// There is no such parent, or none that this somebody may see: the two look alike.
+    /// The parent does not exist, or the viewer may not see it: the two are indistinguishable.
     NotFound,
-    /// It came by a name that is not this machine's.
+    /// The request's host name is not one of this machine.
     Misdirected,
-    /// We may not ask who they are and what they may see.
-    MayNotAsk,
-    /// The API server or the loop does not answer.
+    /// Rollcall may not create TokenReviews or SubjectAccessReviews.
+    ReviewForbidden,
+    /// The client's address, or its user, has asked for too many reviews.
+    TooManyReviews,
+    /// The user may not read metrics.
+    MetricsForbidden,
+    /// The API server or the loop does not respond.
     Unreachable,
-    /// There are too many streams already.
-    TooMany,
-    /// What was asked for makes no sense.
-    Nonsense(&'static str),
+    /// Too many streams are open.
+    TooManyStreams,
+    /// The request is malformed.
+    BadRequest(&'static str),
 }
 
-impl Refusal {
-    fn parts(self) -> (StatusCode, &'static str, &'static str) {
+impl PageRefusal {
+    fn response_parts(self) -> (StatusCode, &'static str, &'static str) {
         match self {
-            Refusal::NoToken => (
+            PageRefusal::NoToken => (
                 StatusCode::UNAUTHORIZED,
                 "a Kubernetes token is needed",
                 "send it as `Authorization: Bearer …`; `kubectl create token NAME` makes one for a service account",
             ),
-            Refusal::WrongToken => (
+            PageRefusal::WrongToken => (
                 StatusCode::UNAUTHORIZED,
-                "the API server does not know this token, or not any more",
+                "the API server does not accept this token; it may have expired",
                 "`kubectl create token NAME` makes a new one for a service account",
             ),
-            Refusal::NoRights => (
+            PageRefusal::NoRights => (
                 StatusCode::FORBIDDEN,
-                "you may list no kind of parent in any namespace that has one",
-                "parents are shown to those who may `list` their kind in their namespace",
+                "you are not permitted to list any kind of parent in any namespace that has one",
+                "ask for the right to `list` the parents' kind in their namespace",
             ),
-            Refusal::NotFound => {
-                (StatusCode::NOT_FOUND, "no such parent, or you may not list its kind in its namespace", "")
-            }
-            Refusal::Misdirected => (
+            PageRefusal::NotFound => (
+                StatusCode::NOT_FOUND,
+                "no such parent, or you are not permitted to list its kind in its namespace",
+                "",
+            ),
+            PageRefusal::Misdirected => (
                 StatusCode::MISDIRECTED_REQUEST,
-                "this listener is for this machine alone",
-                "call it 127.0.0.1 or localhost; --listen with another address asks for tokens instead",
+                "this listener serves only this machine",
+                "open it as 127.0.0.1 or localhost; with another address in --listen it requires tokens instead",
             ),
-            Refusal::MayNotAsk => (
+            PageRefusal::ReviewForbidden => (
                 StatusCode::SERVICE_UNAVAILABLE,
-                "Rollcall may not ask the API server who you are",
-                "grant it `create` on tokenreviews.authentication.k8s.io and subjectaccessreviews.authorization.k8s.io, or let it listen on loopback",
+                "Rollcall is not permitted to review tokens and access rights",
+                "grant it `create` on tokenreviews.authentication.k8s.io and subjectaccessreviews.authorization.k8s.io, or let it listen on loopback; --metrics-auth=false leaves /metrics to everybody",
             ),
-            Refusal::Unreachable => {
+            PageRefusal::TooManyReviews => (
+                StatusCode::TOO_MANY_REQUESTS,
+                "too many tokens from this address were not accepted, or too many rights were asked about",
+                "try again in a few seconds",
+            ),
+            PageRefusal::MetricsForbidden => (
+                StatusCode::FORBIDDEN,
+                "you are not permitted to read the metrics",
+                "ask for a ClusterRole with the verb `get` on the nonResourceURL `/metrics`",
+            ),
+            PageRefusal::Unreachable => {
                 (StatusCode::SERVICE_UNAVAILABLE, "no answer from the API server", "try again")
             }
-            Refusal::TooMany => {
+            PageRefusal::TooManyStreams => {
                 (StatusCode::SERVICE_UNAVAILABLE, "too many streams are open", "try again later")
             }
-            Refusal::Nonsense(what) => (StatusCode::BAD_REQUEST, what, ""),
+            PageRefusal::BadRequest(what) => (StatusCode::BAD_REQUEST, what, ""),
         }
     }
 }
 
-impl From<anyhow::Error> for Refusal {
+impl From<anyhow::Error> for PageRefusal {
     fn from(_: anyhow::Error) -> Self {
-        // The loop is gone, and with it, in a moment, the process.
-        Refusal::Unreachable
+        // The loop has ended, and the process is about to end.
+        PageRefusal::Unreachable
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for PageRefusal {
     fn into_response(self) -> Response {
-        let (code, error, hint) = self.parts();
+        let (code, error, hint) = self.response_parts();
         let mut response = (code, Json(json!({ "error": error, "hint": hint }))).into_response();
         let headers = response.headers_mut();
         if code == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"kubernetes\""));
         }
-        if code == StatusCode::SERVICE_UNAVAILABLE {
+        if matches!(code, StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS) {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("5"));
         }
         response

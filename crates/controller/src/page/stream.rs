@@ -1,10 +1,9 @@
-//! `/api/v1/stream`: what moves, as server-sent events. A reader who falls behind is let go, not waited for.
+//! `/api/v1/stream`: changes as server-sent events. A client that falls behind is disconnected, not waited for.
 
 use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::extract::State;
-use axum::http::HeaderMap;
 use axum::response::sse::{Event, Sse};
 use futures::Stream;
 use futures::stream::unfold;
@@ -12,113 +11,123 @@ use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::Page;
+use super::PageService;
 use super::api::row_json;
-use super::desk::{Batch, Listening};
-use super::gate::Viewer;
-use super::refusal::Refusal;
-use super::seen::Seen;
+use super::authz::{PageViewer, ViewerRequest};
+use super::refusal::PageRefusal;
+use super::view_cache::{ChangeBatch, StreamSubscription};
+use super::visibility::VisibleScope;
 
-/// How often it is said that there is nothing to say.
-const BEAT: Duration = Duration::from_secs(10);
-/// How often it is asked anew who listens, and what they may see.
-const CHECK: Duration = Duration::from_secs(60);
+/// Interval between heartbeats of an idle stream.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
+/// Interval at which a stream's token and access rights are reviewed again.
+const REAUTHENTICATION_INTERVAL: Duration = Duration::from_secs(60);
 
 /// One open stream.
-struct Reader {
-    page: Page,
-    headers: HeaderMap,
-    viewer: Viewer,
-    listening: Listening,
-    check: tokio::time::Interval,
-    beat: tokio::time::Interval,
+struct StreamReader {
+    page: PageService,
+    request: ViewerRequest,
+    viewer: PageViewer,
+    subscription: StreamSubscription,
+    reauthentication: tokio::time::Interval,
+    heartbeat: tokio::time::Interval,
     open: bool,
     _place: OwnedSemaphorePermit,
 }
 
-/// Changed and vanished parents, as they change.
-pub(super) async fn stream(
-    State(page): State<Page>,
-    headers: HeaderMap,
-) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Refusal> {
-    let viewer = page.0.gate.who(&headers).await?;
-    let place = page.0.streams.clone().try_acquire_owned().map_err(|_| Refusal::TooMany)?;
-    let listening = page.0.desk.listen();
-    let shown = page.0.desk.shown().await?;
-    let seen = page.seen(&viewer, &shown.names, shown.places.iter().cloned()).await?;
-    if seen.is_nothing() && !page.may_look(&viewer, &shown.names, "").await? {
-        return Err(Refusal::NoRights);
+/// Streams changed and deleted parents as they change.
+pub(super) async fn open_stream(
+    State(page): State<PageService>,
+    request: ViewerRequest,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, PageRefusal> {
+    let viewer = page.0.authz.identify_viewer(&request).await?;
+    let place = page.0.streams.clone().try_acquire_owned().map_err(|_| PageRefusal::TooManyStreams)?;
+    let listening = page.0.views.subscribe_changes();
+    let shown = page.0.views.current_view().await?;
+    let seen = page.visible_to(&viewer, &shown.names, shown.places.iter().cloned()).await?;
+    if seen.is_nothing() && !page.may_list_any(&viewer, &shown.names, "").await? {
+        return Err(PageRefusal::NoRights);
     }
     page.0.metrics.page_streams.inc();
-    let mut check = tokio::time::interval(CHECK);
+    let mut check = tokio::time::interval(REAUTHENTICATION_INTERVAL);
     check.reset();
-    let beat = tokio::time::interval(BEAT);
-    let reader = Reader { page, headers, viewer, listening, check, beat, open: true, _place: place };
-    Ok(Sse::new(unfold(reader, next)))
+    let beat = tokio::time::interval(HEARTBEAT_INTERVAL);
+    let reader = StreamReader {
+        page,
+        request,
+        viewer,
+        subscription: listening,
+        reauthentication: check,
+        heartbeat: beat,
+        open: true,
+        _place: place,
+    };
+    Ok(Sse::new(unfold(reader, next_event)))
 }
 
-impl Drop for Reader {
+impl Drop for StreamReader {
     fn drop(&mut self) {
         self.page.0.metrics.page_streams.dec();
     }
 }
 
-async fn next(mut reader: Reader) -> Option<(Result<Event, Infallible>, Reader)> {
+async fn next_event(mut reader: StreamReader) -> Option<(Result<Event, Infallible>, StreamReader)> {
     if !reader.open {
         return None;
     }
     let event = loop {
-        if let Some(event) = reader.hear().await {
+        if let Some(event) = reader.wait_for_event().await {
             break event;
         }
     };
     Some((Ok(event), reader))
 }
 
-impl Reader {
-    /// The next event, or nothing worth one.
-    async fn hear(&mut self) -> Option<Event> {
+impl StreamReader {
+    /// Next event; `None` if there is nothing to send.
+    async fn wait_for_event(&mut self) -> Option<Event> {
         let stop = self.page.0.stop.clone();
         tokio::select! { biased;
-            () = stop.cancelled() => Some(self.end("stopping")),
-            _ = self.check.tick() => match self.page.0.gate.who(&self.headers).await {
+            () = stop.cancelled() => Some(self.end_stream("stopping")),
+            _ = self.reauthentication.tick() => match self.page.0.authz.identify_viewer(&self.request).await {
                 Ok(viewer) => { self.viewer = viewer; None }
-                Err(Refusal::WrongToken) => Some(self.end("the token is not valid any more")),
+                Err(PageRefusal::WrongToken) => Some(self.end_stream("the token is no longer valid")),
                 Err(_) => None,
             },
-            batch = self.listening.batches.recv() => match batch {
-                Ok(batch) => self.event(&batch).await,
+            batch = self.subscription.batches.recv() => match batch {
+                Ok(batch) => self.batch_event(&batch).await,
                 Err(RecvError::Lagged(_)) => {
                     self.page.0.metrics.page_streams_dropped.inc();
-                    Some(self.end("too slow"))
+                    Some(self.end_stream("too slow"))
                 }
-                Err(RecvError::Closed) => Some(self.end("stopping")),
+                Err(RecvError::Closed) => Some(self.end_stream("stopping")),
             },
-            _ = self.beat.tick() => Some(Event::default().event("beat").data(self.page.0.desk.clock.now().0.to_string())),
+            _ = self.heartbeat.tick() => Some(Event::default().event("beat").data(self.page.0.views.clock.now().0.to_string())),
         }
     }
 
-    /// The last event: why there is none after it.
-    fn end(&mut self, why: &str) -> Event {
+    /// Last event of a stream, with the reason for its end.
+    fn end_stream(&mut self, why: &str) -> Event {
         self.open = false;
         Event::default().event("end").data(why)
     }
 
-    async fn event(&mut self, batch: &Batch) -> Option<Event> {
+    async fn batch_event(&mut self, batch: &ChangeBatch) -> Option<Event> {
         let reload = || Some(Event::default().event("reload").data(batch.now.0.to_string()));
         if batch.reload {
             return reload();
         }
-        let Ok(seen) = self.seen(batch).await else { return reload() };
+        let Ok(seen) = self.visible_in(batch).await else { return reload() };
         let changed: Vec<_> = batch
             .changed
             .iter()
-            .filter(|(row, _)| seen.may(row.kind, &row.namespace))
+            .filter(|(row, _)| seen.may_see(row.kind, &row.namespace))
             .map(|(row, message)| row_json(&batch.names, row, message))
             .collect();
-        let gone = batch.gone.iter().filter(|row| seen.may(row.kind, &row.namespace));
-        let gone: Vec<_> =
-            gone.map(|row| json!({ "uid": &*row.uid, "policy": batch.names.policy(row.policy) })).collect();
+        let gone = batch.gone.iter().filter(|row| seen.may_see(row.kind, &row.namespace));
+        let gone: Vec<_> = gone
+            .map(|row| json!({ "uid": &*row.uid, "policy": batch.names.policy_name(row.policy) }))
+            .collect();
         if changed.is_empty() && gone.is_empty() {
             return None;
         }
@@ -126,10 +135,10 @@ impl Reader {
         Some(Event::default().event("changed").data(data.to_string()))
     }
 
-    /// What this reader may see of a batch.
-    async fn seen(&self, batch: &Batch) -> Result<Seen, Refusal> {
+    /// Scope of a batch that this client may see.
+    async fn visible_in(&self, batch: &ChangeBatch) -> Result<VisibleScope, PageRefusal> {
         let rows = batch.changed.iter().map(|(row, _)| row).chain(&batch.gone);
         let places = rows.map(|row| (row.kind, row.namespace.clone()));
-        self.page.seen(&self.viewer, &batch.names, places).await
+        self.page.visible_to(&self.viewer, &batch.names, places).await
     }
 }

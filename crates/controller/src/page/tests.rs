@@ -1,57 +1,25 @@
-//! Who gets in, and what becomes of those who listen: with a played API server and a played loop.
+//! Access control and streams, against a simulated API server and a simulated loop.
 
-use std::future::Ready;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::{HeaderMap, Request, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::IntoResponse;
 use http_body_util::BodyExt;
 use prometheus::{IntCounterVec, Opts};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
 
-use super::desk::Batch;
-use super::gate::{Right, Viewer};
+use super::authz::PageViewer;
+use super::view_cache::ChangeBatch;
 use super::*;
-use crate::core::{Words, World};
+use crate::reviews::review_server::ReviewServer;
+use crate::reviews::{AccessAuthorizer, AccessRight, TokenAuthenticator};
+use rollcall_core::{ClusterSnapshot, ParentDetail};
 
-/// Path and review in, answer out.
-type Answer = fn(&str, &Value) -> Value;
-
-/// An API server that knows one token, and grants what it is told to.
-#[derive(Clone)]
-struct Played {
-    asked: Arc<AtomicUsize>,
-    answer: Arc<Mutex<Answer>>,
-}
-
-impl tower_service::Service<Request<kube::client::Body>> for Played {
-    type Response = http::Response<kube::client::Body>;
-    type Error = std::io::Error;
-    type Future = Ready<Result<Self::Response, Self::Error>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
-        self.asked.fetch_add(1, Ordering::Relaxed);
-        let (parts, body) = request.into_parts();
-        let body = futures::executor::block_on(body.collect()).unwrap().to_bytes();
-        let review: Value = serde_json::from_slice(&body).unwrap();
-        let answer = self.answer.lock().unwrap()(parts.uri.path(), &review);
-        let code = answer["code"].as_u64().unwrap_or(201);
-        let body = kube::client::Body::from(answer.to_string().into_bytes());
-        std::future::ready(Ok(http::Response::builder().status(code as u16).body(body).unwrap()))
-    }
-}
-
-/// Ann may list databases in `a`; nobody else is known.
+/// Ann may list databases in `a`; all other tokens are unknown.
 fn ann(path: &str, review: &Value) -> Value {
     let spec = &review["spec"];
     if path.ends_with("/tokenreviews") {
@@ -69,43 +37,52 @@ fn ann(path: &str, review: &Value) -> Value {
 }
 
 struct Stage {
-    page: Page,
-    /// How often the loop was asked where everybody stands.
+    page: PageService,
+    /// Number of times the loop was queried for the state of all parents.
     worlds: Arc<AtomicUsize>,
-    played: Played,
+    played: ReviewServer,
     stop: CancellationToken,
-    snapshot: watch::Sender<Arc<Snapshot>>,
+    snapshot: watch::Sender<Arc<StatsSnapshot>>,
 }
 
-/// A page before a loop that has nothing to tell.
+fn authorizer(listen: &str, played: &ReviewServer) -> PageAuthorizer {
+    let listen: std::net::SocketAddr = listen.parse().unwrap();
+    let clock = ServerClock::assume_local().local_clock();
+    let metrics = Metrics::new(0).unwrap().token_reviews();
+    let tokens = TokenAuthenticator::new(played.client(), clock, Vec::new(), metrics);
+    let rights = AccessAuthorizer::new(played.client(), clock);
+    PageAuthorizer::new(listen.ip().is_loopback(), tokens, rights)
+}
+
+/// A page in front of a loop without parents.
 fn stage(listen: &str) -> Stage {
-    let played = Played { asked: Arc::default(), answer: Arc::new(Mutex::new(ann)) };
-    let (asks, mut asked) = mpsc::channel(ASKS);
+    let played = ReviewServer::new(ann);
+    let (asks, mut asked) = mpsc::channel(LOOP_QUERY_QUEUE_SIZE);
     let worlds = Arc::new(AtomicUsize::new(0));
     let counted = worlds.clone();
     tokio::spawn(async move {
         while let Some(ask) = asked.recv().await {
             match ask {
-                Ask::World(to) => {
+                LoopQuery::Cluster(to) => {
                     counted.fetch_add(1, Ordering::Relaxed);
-                    _ = to.send(World::default());
+                    _ = to.send(ClusterSnapshot::default());
                 }
-                Ask::Words(of, to) => _ = to.send(vec![Words::default(); of.len()]),
+                LoopQuery::Details(of, to) => _ = to.send(vec![ParentDetail::default(); of.len()]),
             }
         }
     });
     let (snapshot, snapshots) = watch::channel(Arc::default());
-    let (known, stop) = (Known::default(), CancellationToken::new());
+    let (known, stop) = (ResolvedKinds::default(), CancellationToken::new());
     let dropped = IntCounterVec::new(Opts::new("dropped", "dropped"), &["by"]).unwrap();
-    let transitions = Arc::new(Transitions::new(known.clone(), dropped));
-    let page = Page::new(Setting {
-        listen: listen.parse().unwrap(),
-        client: kube::Client::new(played.clone(), "default"),
+    let transitions = Arc::new(TransitionHub::new(known.clone(), dropped));
+    let page = PageService::new(PageConfig {
+        authz: authorizer(listen, &played),
+        client: played.client(),
         reflector: Arc::new(Reflector::new(|| ())),
-        known,
+        resolved: known,
         metrics: Arc::new(Metrics::new(0).unwrap()),
-        clock: ServerClock::shared(),
-        asks,
+        clock: ServerClock::assume_local(),
+        queries: asks,
         snapshot: snapshots,
         transitions: Arc::downgrade(&transitions),
         stop: stop.clone(),
@@ -113,70 +90,104 @@ fn stage(listen: &str) -> Stage {
     Stage { page, worlds, played, stop, snapshot }
 }
 
-fn with(name: header::HeaderName, value: &str) -> HeaderMap {
-    HeaderMap::from_iter([(name, value.parse().unwrap())])
+fn with(name: header::HeaderName, value: &str) -> ViewerRequest {
+    let headers = HeaderMap::from_iter([(name, value.parse().unwrap())]);
+    ViewerRequest { headers, address: std::net::IpAddr::from([10, 0, 0, 1]).into() }
 }
 
-fn local() -> HeaderMap {
+fn local() -> ViewerRequest {
     with(header::HOST, "localhost:8080")
 }
 
-async fn open(page: &Page, headers: HeaderMap) -> (StatusCode, Body) {
-    let response = stream::stream(State(page.clone()), headers).await.into_response();
+async fn open(page: &PageService, request: ViewerRequest) -> (StatusCode, Body) {
+    let response = stream::open_stream(State(page.clone()), request).await.into_response();
     (response.status(), response.into_body())
 }
 
-/// What a stream says until it ends.
+/// Content of a stream until its end.
 async fn heard(body: Body) -> String {
     let body = tokio::time::timeout(Duration::from_secs(5), body.collect()).await.unwrap().unwrap();
     String::from_utf8(body.to_bytes().to_vec()).unwrap()
 }
 
-fn databases(namespace: &str) -> Right {
+fn databases(namespace: &str) -> AccessRight {
     let (group, resource) = ("example.com".to_owned(), "databases".to_owned());
-    Right { verb: "list", group, resource, namespace: namespace.to_owned(), name: String::new() }
+    AccessRight { verb: "list", group, resource, namespace: namespace.to_owned(), name: String::new() }
 }
 
 #[tokio::test]
 async fn a_wrong_token_is_no_token_and_a_right_one_is_asked_about_once() {
     let stage = stage("0.0.0.0:80");
-    let gate = &stage.page.0.gate;
-    let refused = |headers| async move { gate.who(&headers).await.unwrap_err().into_response().status() };
+    let gate = &stage.page.0.authz;
+    let refused =
+        |request| async move { gate.identify_viewer(&request).await.unwrap_err().into_response().status() };
     assert_eq!(refused(local()).await, StatusCode::UNAUTHORIZED);
     assert_eq!(refused(with(header::AUTHORIZATION, "Bearer bob's")).await, StatusCode::UNAUTHORIZED);
-    let asked = stage.played.asked.load(Ordering::Relaxed);
+    let asked = stage.played.asked();
     for _ in 0..3 {
-        assert!(matches!(gate.who(&with(header::AUTHORIZATION, "Bearer ann's")).await, Ok(Viewer::User(_))));
+        assert!(matches!(
+            gate.identify_viewer(&with(header::AUTHORIZATION, "Bearer ann's")).await,
+            Ok(PageViewer::User(_))
+        ));
         assert_eq!(refused(with(header::AUTHORIZATION, "Bearer bob's")).await, StatusCode::UNAUTHORIZED);
     }
-    assert_eq!(stage.played.asked.load(Ordering::Relaxed), asked + 1);
+    assert_eq!(stage.played.asked(), asked + 1);
 }
 
 #[tokio::test]
 async fn what_may_not_be_listed_is_not_seen_and_what_was_asked_is_remembered() {
     let stage = stage("0.0.0.0:80");
-    let gate = &stage.page.0.gate;
-    let viewer = gate.who(&with(header::AUTHORIZATION, "Bearer ann's")).await.unwrap();
-    let asked = stage.played.asked.load(Ordering::Relaxed);
+    let gate = &stage.page.0.authz;
+    let viewer = gate.identify_viewer(&with(header::AUTHORIZATION, "Bearer ann's")).await.unwrap();
+    let asked = stage.played.asked();
     for _ in 0..3 {
         let rights = ["", "a", "b"].map(databases).to_vec();
-        let (allowed, cut) = gate.allowed(&viewer, rights).await.unwrap();
+        let (allowed, cut) = gate.allowed_rights(&viewer, rights).await.unwrap();
         assert_eq!((allowed.into_iter().collect::<Vec<_>>(), cut), (vec![1], false));
     }
-    assert_eq!(stage.played.asked.load(Ordering::Relaxed), asked + 3);
+    assert_eq!(stage.played.asked(), asked + 3);
     let many = (0..1_000).map(|n| databases(&format!("n{n}"))).collect();
-    let (allowed, cut) = gate.allowed(&viewer, many).await.unwrap();
+    let (allowed, cut) = gate.allowed_rights(&viewer, many).await.unwrap();
     assert!(allowed.is_empty() && cut, "one request asks so many questions and no more");
-    assert_eq!(stage.played.asked.load(Ordering::Relaxed), asked + 3 + 256);
+    assert_eq!(stage.played.asked(), asked + 3 + 256);
 }
 
 #[tokio::test]
 async fn who_may_not_ask_says_so_and_lets_nobody_in() {
     let stage = stage("0.0.0.0:80");
-    *stage.played.answer.lock().unwrap() = |_, _| json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "no" });
-    let refused = stage.page.0.gate.who(&with(header::AUTHORIZATION, "Bearer ann's")).await.unwrap_err();
-    assert_eq!(refused, refusal::Refusal::MayNotAsk);
+    stage.played.set_answer(|_, _| json!({ "kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "no" }));
+    let refused =
+        stage.page.0.authz.identify_viewer(&with(header::AUTHORIZATION, "Bearer ann's")).await.unwrap_err();
+    assert_eq!(refused, refusal::PageRefusal::ReviewForbidden);
     assert_eq!(refused.into_response().status(), StatusCode::SERVICE_UNAVAILABLE);
+}
+
+/// Prometheus may read metrics.
+fn prometheus(path: &str, review: &Value) -> Value {
+    let spec = &review["spec"];
+    if path.ends_with("/tokenreviews") {
+        let user = json!({ "username": spec["token"] });
+        return json!({ "status": { "authenticated": spec["token"] != "nobody", "user": user } });
+    }
+    let may = spec["user"] == "prometheus" && spec["nonResourceAttributes"]["path"] == "/metrics";
+    json!({ "status": { "allowed": may } })
+}
+
+#[tokio::test]
+async fn metrics_are_for_those_who_may_get_that_path() {
+    let played = ReviewServer::new(prometheus);
+    for (listen, request, code) in [
+        ("0.0.0.0:80", local(), Some(StatusCode::UNAUTHORIZED)),
+        ("0.0.0.0:80", with(header::AUTHORIZATION, "Bearer nobody"), Some(StatusCode::UNAUTHORIZED)),
+        ("0.0.0.0:80", with(header::AUTHORIZATION, "Bearer ann"), Some(StatusCode::FORBIDDEN)),
+        ("0.0.0.0:80", with(header::AUTHORIZATION, "Bearer prometheus"), None),
+        // Prometheus in a pod's network, or on this machine, names it as it likes.
+        ("127.0.0.1:80", with(header::HOST, "rollcall"), None),
+    ] {
+        let refused = authorizer(listen, &played).authorize_metrics(&request).await.err();
+        let refused = refused.map(|refused| refused.into_response().status());
+        assert_eq!(refused, code, "{listen} {:?}", request.headers);
+    }
 }
 
 #[tokio::test]
@@ -185,7 +196,7 @@ async fn on_loopback_no_token_is_asked_for_but_the_name_of_this_machine() {
         ("127.0.0.1:80", "127.0.0.1:80", StatusCode::OK),
         ("[::1]:80", "localhost", StatusCode::OK),
         ("127.0.0.1:80", "evil.example", StatusCode::MISDIRECTED_REQUEST),
-        // A sidecar or a port-forward comes from loopback too: where it came from says nothing about who it is.
+        // A sidecar or a port-forward also connects from loopback: the source address does not identify the client.
         ("0.0.0.0:80", "127.0.0.1:80", StatusCode::UNAUTHORIZED),
     ] {
         let stage = stage(listen);
@@ -194,13 +205,13 @@ async fn on_loopback_no_token_is_asked_for_but_the_name_of_this_machine() {
     }
 }
 
-fn reload() -> Arc<Batch> {
-    Arc::new(Batch {
+fn reload() -> Arc<ChangeBatch> {
+    Arc::new(ChangeBatch {
         now: readiness::Time(7),
         changed: Vec::new(),
         gone: Vec::new(),
         reload: true,
-        names: shown::Names::default(),
+        names: view::PageNames::default(),
     })
 }
 
@@ -210,7 +221,7 @@ async fn a_slow_reader_is_let_go_and_the_others_are_not() {
     let (_, slow) = open(&stage.page, local()).await;
     let (_, mut quick) = open(&stage.page, local()).await;
     for _ in 0..100 {
-        stage.page.0.desk.batches.send(reload()).unwrap();
+        stage.page.0.views.batches.send(reload()).unwrap();
         while !quick.frame().await.unwrap().unwrap().into_data().unwrap().starts_with(b"event: reload") {}
     }
     let said = heard(slow).await;
@@ -225,17 +236,17 @@ async fn a_slow_reader_is_let_go_and_the_others_are_not() {
 async fn streams_are_bounded_and_who_disconnects_makes_room() {
     let stage = stage("127.0.0.1:80");
     let mut streams = Vec::new();
-    for _ in 0..STREAMS {
+    for _ in 0..MAX_STREAMS {
         let (code, body) = open(&stage.page, local()).await;
         assert_eq!(code, StatusCode::OK);
         streams.push(body);
     }
     assert_eq!(open(&stage.page, local()).await.0, StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(stage.page.0.metrics.page_streams.get(), STREAMS as i64);
-    // In the middle of it: something was heard, and more is to come.
+    assert_eq!(stage.page.0.metrics.page_streams.get(), i64::try_from(MAX_STREAMS).unwrap());
+    // In the middle of a stream: one event was received, and more will follow.
     _ = streams[0].frame().await;
     drop(streams.swap_remove(0));
-    assert_eq!(stage.page.0.metrics.page_streams.get(), STREAMS as i64 - 1);
+    assert_eq!(stage.page.0.metrics.page_streams.get(), i64::try_from(MAX_STREAMS - 1).unwrap());
     assert_eq!(open(&stage.page, local()).await.0, StatusCode::OK);
 }
 
@@ -243,18 +254,18 @@ async fn streams_are_bounded_and_who_disconnects_makes_room() {
 async fn however_many_look_the_loop_is_asked_once_and_again_only_if_something_moved() {
     let stage = stage("127.0.0.1:80");
     let asked = || stage.worlds.load(Ordering::Relaxed);
-    let look = || async { stage.page.0.desk.shown().await.unwrap() };
+    let look = || async { stage.page.0.views.current_view().await.unwrap() };
     futures::future::join_all((0..500).map(|_| look())).await;
     assert_eq!(asked(), 1);
-    // Nothing moves: what was made stays good for ever.
-    stage.page.0.desk.rested().await;
+    // Without changes the view stays fresh forever.
+    stage.page.0.views.expire_view().await;
     look().await;
     assert_eq!(asked(), 1);
     stage.snapshot.send_replace(Arc::default());
     futures::future::join_all((0..500).map(|_| look())).await;
     assert_eq!(asked(), 2);
-    // It moves on and on: not before what was made has been good for a while.
-    let clock = &stage.page.0.desk.clock;
+    // With continuous changes the view is not rebuilt before its fresh time has passed.
+    let clock = &stage.page.0.views.clock;
     let start = clock.now();
     for _ in 0..50 {
         stage.snapshot.send_replace(Arc::default());
@@ -264,8 +275,8 @@ async fn however_many_look_the_loop_is_asked_once_and_again_only_if_something_mo
     assert!(asked() as u128 <= most, "{} times, at most {most}", asked());
 }
 
-fn node(depth: usize, name: &str, kind: u16) -> tree::Node {
-    tree::Node {
+fn node(depth: usize, name: &str, kind: u16) -> tree::PageNode {
+    tree::PageNode {
         depth,
         kind: String::new(),
         label: String::new(),
@@ -280,8 +291,8 @@ fn node(depth: usize, name: &str, kind: u16) -> tree::Node {
         uid: None,
         policy: String::new(),
         more: 0,
-        place: (aggregator::KindId(kind), "a".into()),
-        lens: 0,
+        kind_namespace: (aggregator::KindId(kind), "a".into()),
+        rule_index: 0,
     }
 }
 
@@ -299,7 +310,7 @@ fn what_may_not_be_seen_takes_along_what_is_below_it() {
     let tree = || all.map(|(depth, name, kind)| node(depth, name, kind)).to_vec();
     let left = |unseen: u16| {
         let mut nodes = tree();
-        let hidden = tree::hide(&mut nodes, |(kind, _)| kind.0 != unseen);
+        let hidden = tree::hide_nodes(&mut nodes, |(kind, _)| kind.0 != unseen);
         (nodes.iter().map(|node| node.name.clone()).collect::<Vec<_>>().join(" "), hidden)
     };
     assert_eq!(left(9), ("shop db pod deep web job x".to_owned(), false));

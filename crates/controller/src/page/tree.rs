@@ -1,153 +1,158 @@
-//! One parent with everything below it, as a list: each object after the one that it belongs to.
+//! Tree of one parent as a flat list: each object follows its owner.
 
-use aggregator::{ChildOf, KindId, ObjectId, PolicyId, Role};
+use aggregator::{ChildOf, GroupRole, KindId, ObjectId, PolicyId};
 use readiness::Level;
 use serde::Serialize;
-use watcher::reflector::{Namespace, Reflector};
+use watcher::reflector::{NamespaceName, Reflector};
 
-use super::shown::{DEPTH, Row, Shown};
+use super::view::{MAX_TREE_DEPTH, PageRow, PageView};
 
 /// One object.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Node {
-    /// How far below the root.
+pub(super) struct PageNode {
+    /// Depth below the root.
     pub(super) depth: usize,
-    /// What people call its kind.
+    /// Display name of the kind.
     pub(super) kind: String,
-    /// With its group.
+    /// Display name of the kind, with its group.
     pub(super) label: String,
-    /// Its namespace, where it has one.
+    /// Namespace; empty for cluster-scoped objects.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(super) namespace: String,
-    /// Its name.
+    /// Object name.
     pub(super) name: String,
-    /// How ready it is.
+    /// Verdict.
     pub(super) verdict: &'static str,
-    /// The reason, as a word.
+    /// Reason, in CamelCase.
     pub(super) reason: String,
-    /// The reason, for people.
+    /// Human-readable reason.
     pub(super) detail: String,
-    /// Since when it has not been ready, in milliseconds since the Unix epoch; of a parent, also since when it has.
+    /// Time since which the object has not been ready, in milliseconds since the Unix epoch; for a parent also the time
+    /// since which it has been.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) since: Option<i64>,
-    /// Which moment that is, where it is not the parent's own condition: the object's field, `seen` or `firstSeen`.
+    /// Origin of `since`, unless it is the parent's own condition: a field of the object, `seen` or `firstSeen`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) since_from: Option<String>,
-    /// It is only shown.
+    /// The object is optional: shown, not counted.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) optional: bool,
-    /// Its uid, where it is a parent itself.
+    /// Uid, if the object is itself a parent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) uid: Option<String>,
-    /// The policy that makes it one.
+    /// Policy under which the object is a parent.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub(super) policy: String,
-    /// So many of its children, the best, are left out.
+    /// Number of its best children that are omitted.
     #[serde(skip_serializing_if = "is_zero")]
     pub(super) more: usize,
-    /// Where it lives, for the question whether it may be seen.
+    /// Kind and namespace, for the access check.
     #[serde(skip)]
-    pub(super) place: Place,
-    /// Which of its verdicts counts here.
+    pub(super) kind_namespace: KindNamespace,
+    /// Verdict of the object that counts here.
     #[serde(skip)]
-    pub(super) lens: u8,
+    pub(super) rule_index: u16,
 }
 
-/// A kind, and a namespace in which its objects live.
-pub(super) type Place = (KindId, Namespace);
+/// A kind, and a namespace of its objects.
+pub(super) type KindNamespace = (KindId, NamespaceName);
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_zero(n: &usize) -> bool {
     *n == 0
 }
 
-/// Takes one parent's tree out of everything.
-pub(super) struct Pick<'a> {
-    pub(super) shown: &'a Shown,
+/// Extracts the tree of one parent.
+pub(super) struct TreePicker<'a> {
+    pub(super) view: &'a PageView,
     pub(super) reflector: &'a Reflector,
-    /// So many objects more.
+    /// Number of objects that still fit.
     pub(super) room: usize,
 }
 
-impl Pick<'_> {
-    /// The parent, and everything below it.
-    pub(super) fn tree(mut self, root: &Row) -> Vec<Node> {
+impl TreePicker<'_> {
+    /// Lists the parent and its descendants.
+    pub(super) fn pick_tree(mut self, root: &PageRow) -> Vec<PageNode> {
         let edge = ChildOf {
             child: root.parent,
             parent: root.parent,
             policy: root.policy,
             group: 0,
-            lens: 0,
-            role: Role::Critical,
+            rule_index: 0,
+            role: GroupRole::Critical,
         };
         let mut nodes = Vec::new();
-        if let Some(node) = self.node(&edge, Some(root), 0) {
+        if let Some(node) = self.build_node(&edge, Some(root), 0) {
             nodes.push(node);
-            self.below(root.parent, root.policy, 1, &mut nodes);
+            self.add_children(root.parent, root.policy, 1, &mut nodes);
         }
         nodes
     }
 
-    fn below(&mut self, parent: ObjectId, policy: PolicyId, depth: usize, nodes: &mut Vec<Node>) {
+    fn add_children(&mut self, parent: ObjectId, policy: PolicyId, depth: usize, nodes: &mut Vec<PageNode>) {
         let at = nodes.len() - 1;
-        if depth > DEPTH {
+        if depth > MAX_TREE_DEPTH {
             return;
         }
-        let shown = self.shown;
+        let shown = self.view;
         let mut children: Vec<_> = shown
-            .children(parent, policy)
+            .children_of(parent, policy)
             .iter()
             .filter_map(|edge| {
-                Some((edge, shown.worst(edge.child), self.node(edge, shown.worst(edge.child), depth)?))
+                Some((
+                    edge,
+                    shown.worst_row(edge.child),
+                    self.build_node(edge, shown.worst_row(edge.child), depth)?,
+                ))
             })
             .collect();
-        children.sort_by(|(_, _, a), (_, _, b)| order(a).cmp(&order(b)));
-        // Brothers and sisters come before what is below them.
+        children.sort_by(|(_, _, a), (_, _, b)| display_order(a).cmp(&display_order(b)));
+        // Siblings take up the room before their descendants.
         let kept = children.len().min(self.room);
         self.room -= kept;
         nodes[at].more = children.len() - kept;
         for (edge, row, node) in children.into_iter().take(kept) {
             nodes.push(node);
             if let Some(row) = row {
-                self.below(edge.child, row.policy, depth + 1, nodes);
+                self.add_children(edge.child, row.policy, depth + 1, nodes);
             }
         }
     }
 
-    fn node(&self, edge: &ChildOf, row: Option<&Row>, depth: usize) -> Option<Node> {
-        let shown = self.shown;
-        let (mut node, own) = self.reflector.read(edge.child, |object| {
-            let verdict = object.through(edge.lens).at(shown.now);
-            let since = object.since(edge.lens).filter(|_| verdict.level != Level::Ready);
-            let node = Node {
+    fn build_node(&self, edge: &ChildOf, row: Option<&PageRow>, depth: usize) -> Option<PageNode> {
+        let shown = self.view;
+        let (mut node, own) = self.reflector.read_row(edge.child, |object| {
+            let verdict = object.assessment_for(edge.rule_index).verdict_at(shown.now);
+            let since = object.unready_since(edge.rule_index).filter(|_| verdict.level != Level::Ready);
+            let node = PageNode {
                 depth,
-                kind: shown.names.kind(object.kind).to_owned(),
-                label: shown.names.label(object.kind).to_owned(),
+                kind: shown.names.kind_name(object.kind).to_owned(),
+                label: shown.names.kind_label(object.kind).to_owned(),
                 namespace: object.namespace.to_string(),
                 name: object.name.to_string(),
-                verdict: verdict.level.word(),
-                reason: verdict.reason.token().to_owned(),
+                verdict: verdict.level.as_str(),
+                reason: verdict.reason.as_token().to_owned(),
                 detail: verdict.reason.to_string(),
                 since: since.map(|since| since.at.0),
                 since_from: since.map(|since| since.from.to_string()),
-                optional: edge.role == Role::Optional,
+                optional: edge.role == GroupRole::Optional,
                 uid: None,
                 policy: String::new(),
                 more: 0,
-                place: (object.kind, object.namespace.clone()),
-                lens: edge.lens,
+                kind_namespace: (object.kind, object.namespace.clone()),
+                rule_index: edge.rule_index,
             };
             (node, verdict.level)
         })?;
-        // A parent that is deleted or stuck counts as that, whatever stands below it.
+        // A parent that is terminating or stuck counts as that, regardless of its descendants.
         let overridden = matches!(own, Level::Terminating | Level::Stuck) && depth > 0;
         if let Some(row) = row {
             node.uid = Some(row.uid.to_string());
-            shown.names.policy(row.policy).clone_into(&mut node.policy);
+            shown.names.policy_name(row.policy).clone_into(&mut node.policy);
             if !overridden {
-                node.verdict = row.level().word();
-                row.answer.reason.word().clone_into(&mut node.reason);
+                node.verdict = row.verdict_level().as_str();
+                row.answer.reason.as_str().clone_into(&mut node.reason);
                 node.detail = format!("{} of {} ready", row.answer.ready, row.answer.total);
                 (node.since, node.since_from) = (row.since.map(|s| s.0), None);
             }
@@ -156,20 +161,20 @@ impl Pick<'_> {
     }
 }
 
-fn order(node: &Node) -> (usize, &str, &str, &str) {
-    let severity = Level::ALL.iter().position(|l| l.word() == node.verdict).unwrap_or(0);
+fn display_order(node: &PageNode) -> (usize, &str, &str, &str) {
+    let severity = Level::ALL.iter().position(|l| l.as_str() == node.verdict).unwrap_or(0);
     (severity, &node.kind, &node.namespace, &node.name)
 }
 
-/// Leaves out what may not be seen, with everything below it; `true` where something was.
-pub(super) fn hide(nodes: &mut Vec<Node>, may_see: impl Fn(&Place) -> bool) -> bool {
+/// Removes hidden objects with their descendants. Returns true if any were removed.
+pub(super) fn hide_nodes(nodes: &mut Vec<PageNode>, may_see: impl Fn(&KindNamespace) -> bool) -> bool {
     let before = nodes.len();
     let mut below: Option<usize> = None;
     nodes.retain(|node| {
         if below.is_some_and(|depth| node.depth > depth) {
             return false;
         }
-        let may = may_see(&node.place);
+        let may = may_see(&node.kind_namespace);
         below = (!may).then_some(node.depth);
         may
     });

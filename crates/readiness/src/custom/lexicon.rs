@@ -1,31 +1,31 @@
-//! What the words mean that objects use for how they are.
+//! Lexicon of the words that objects use for their state.
 
 use std::sync::LazyLock;
 
-use super::tokens::{Token, last, tokens, words};
+use super::tokens::{WordToken, last_word, split_tokens, with_words};
 
-/// What a word says of the object that uses it.
+/// Meaning of a word for the object that uses it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sense {
-    /// All is well.
+pub(super) enum WordSense {
+    /// The object is healthy.
     Good,
-    /// On its way.
+    /// The object is progressing.
     Busy,
     /// Something is wrong.
     Bad,
-    /// Put to rest on purpose.
+    /// The object is paused on purpose.
     Paused,
-    /// Being taken down, or gone.
+    /// The object is being removed, or is gone.
     Leaving,
-    /// It does not know.
+    /// The object does not know its state.
     Unknown,
 }
 
-use Sense::{Bad, Busy, Good, Leaving, Paused, Unknown};
+use WordSense::{Bad, Busy, Good, Leaving, Paused, Unknown};
 
-const GOOD: &str = "accepted active activated admitted adopted alive allocated allowed applied approved assigned associated \
+const GOOD_WORDS: &str = "accepted active activated admitted adopted alive allocated allowed applied approved assigned associated \
     attached authenticated authorized available bound built certified claimed compatible complete completed configured conformant \
-    compliant connected contactable converged created current delivered deployed done effective elected enabled enforced ensured established executed exported \
+    compliant connected contactable converged created current delivered deployed done effective elected enabled enforced ensured established executed exists exported \
     fine finished found fulfilled functional functioning good granted green healthy idle imported initialised initialized installed insync issued joined \
     launched leased linked listening live loaded merged met mirrored mounted normal ok okay online operational optimal pass passed passing \
     peered permitted processed programmed promoted propagated protected provisioned published reachable ready reconciled registered \
@@ -33,7 +33,7 @@ const GOOD: &str = "accepted active activated admitted adopted alive allocated a
     success successful successfully supported synced synchronised synchronized unlocked unsealed updated upgraded uploaded \
     uptodate valid validated verified working";
 
-const BUSY: &str = "acquiring activating adding allocating applying assigning attaching awaited awaiting backingoff binding \
+const BUSY_WORDS: &str = "acquiring activating adding allocating applying assigning attaching awaited awaiting backingoff binding \
     bootstrap bootstrapping building canary claiming cloning configuring connecting converging cooldown copying creating deploying desynced detaching \
     downloading draining drifted election enabling executing expanding exporting failover importing incomplete init initialising \
     initialization initializing inprogress installing issuing joining launching loading merging \
@@ -45,112 +45,123 @@ const BUSY: &str = "acquiring activating adding allocating applying assigning at
     suspending switching switchover syncing synchronising synchronizing transferring transitioning unready updating upgrading \
     uploading validating verifying wait waiting warming yellow";
 
-const BAD: &str = "abort aborted alert backoff bad blocked broken cancelled canceled cannot cant conflict conflicted \
+const BAD_WORDS: &str = "abort aborted alert backoff bad blocked broken cancelled canceled cannot cant conflict conflicted \
     conflicting conflicts corrupt corrupted crash crashed crashing crashloop crashloopbackoff critical dead deadlocked \
     degraded denied disconnected err error errored errors evicted exceeded exception exceptions exhausted expired fail failed failing \
-    fails failure failures fatal fault faulted faulty forbidden impaired inaccessible incompatible inconsistent infeasible \
+    fails failure failures fallback fatal fault faulted faulty forbidden impaired inaccessible incompatible inconsistent infeasible \
     insufficient interrupted invalid irreconcilable killed lost malformed mismatch mismatched misconfigured missing notfound offline \
     oomkilled orphaned overloaded panic panicked pressure red refused rejected revoked rollback rolledback sick splitbrain stalled stuck tainted \
     terminal timedout timeout unable unauthorized unavailable unhealthy unreachable unresolved unresponsive unsatisfiable unschedulable unstable unsupported \
-    violated violation violations wrong";
+    violated violation violations warn warning wrong";
 
-const PAUSED: &str = "asleep cordoned deactivated disabled dormant frozen halted hibernated hibernating idled inactive \
+const PAUSED_WORDS: &str = "asleep cordoned deactivated disabled dormant frozen halted hibernated hibernating idled inactive \
     maintenance onhold parked paused scaleddown scaledtozero shelved shutdown sleeping standby stopped suspended";
 
-const LEAVING: &str = "decommissioned decommissioning deleted deleting deprovisioned deprovisioning destroyed destroying \
+const LEAVING_WORDS: &str = "decommissioned decommissioning deleted deleting deprovisioned deprovisioning destroyed destroying \
     finalizing gone removed removing retired retiring tearing terminated terminating undeploying uninstalled uninstalling";
 
-const UNKNOWN: &str = "indeterminate undefined undetermined unknown";
+const UNKNOWN_WORDS: &str = "indeterminate undefined undetermined unknown";
 
-/// Words ending in -ing that say nothing about a state.
-const NOT_A_STATE: &str = "autoscaling billing during engineering everything existing king logging monitoring \
-    networking nothing ping remaining ring routing something spring string thing tracing warning";
+/// Words ending in -ing that do not name a state.
+const NOT_STATE_WORDS: &str = "autoscaling billing during engineering everything existing king logging monitoring \
+    networking nothing ping remaining ring routing something spring string thing tracing";
 
-/// What is wrong, and not only late, where it is not so.
-const WRONG_IF_NOT: &str = "accepted allowed authenticated authorized compatible compliant connected contactable found healthy ok passed \
+/// Condition words that mean an error, and not merely a delay, if the condition is false.
+const WRONG_IF_FALSE_WORDS: &str = "accepted allowed authenticated authorized compatible compliant connected contactable found healthy ok passed \
     permitted reachable resolved succeeded success successful supported valid verified";
 
-/// Words that say that something came to its end, and well.
-const ENDS: &str = "available complete completed done exported finished imported ok pass passed ready restored succeeded \
+/// Words that say something completed successfully.
+const END_WORDS: &str = "available complete completed done exported finished imported ok pass passed ready restored succeeded \
     success successful successfully uploaded";
 
-/// A word that is known.
+/// One entry of the lexicon.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct LexiconEntry {
     word: &'static str,
-    sense: Sense,
-    /// It is one of [`WRONG_IF_NOT`].
-    wrong_if_not: bool,
-    /// It is one of [`ENDS`].
+    sense: WordSense,
+    /// The word is one of [`WRONG_IF_FALSE_WORDS`].
+    wrong_if_false: bool,
+    /// The word is one of [`END_WORDS`].
     ends: bool,
 }
 
-const LETTERS: usize = 26;
-/// No word is longer.
-const LONGEST: usize = 20;
+const LETTER_COUNT: usize = 26;
+/// Length of the longest word in the lexicon, in bytes.
+const MAX_LEXICON_WORD_BYTES: usize = 20;
 
-/// All words by first letter and length, and where those of each begin: the few that are left are compared.
-struct Words {
-    sorted: Vec<Known>,
+/// All words, indexed by first letter and length; the few words of one bucket are compared one by one.
+struct WordLexicon {
+    sorted: Vec<LexiconEntry>,
     begin: Vec<u16>,
 }
 
-impl Words {
-    fn place(word: &str) -> Option<usize> {
+impl WordLexicon {
+    fn slot_of(word: &str) -> Option<usize> {
         let letter = usize::from(word.as_bytes().first()?.checked_sub(b'a')?);
-        (letter < LETTERS && word.len() <= LONGEST).then_some(letter * LONGEST + word.len() - 1)
+        (letter < LETTER_COUNT && word.len() <= MAX_LEXICON_WORD_BYTES)
+            .then_some(letter * MAX_LEXICON_WORD_BYTES + word.len() - 1)
     }
 
-    fn find(&self, word: &str) -> Option<&Known> {
-        let place = Words::place(word)?;
+    fn find_word(&self, word: &str) -> Option<&LexiconEntry> {
+        let place = WordLexicon::slot_of(word)?;
         let (from, to) = (usize::from(self.begin[place]), usize::from(self.begin[place + 1]));
         self.sorted[from..to].iter().find(|known| known.word == word)
     }
 }
 
-static WORDS: LazyLock<Words> = LazyLock::new(|| {
-    let groups =
-        [(GOOD, Good), (BUSY, Busy), (BAD, Bad), (PAUSED, Paused), (LEAVING, Leaving), (UNKNOWN, Unknown)];
-    let known = |word, sense| Known {
+static LEXICON: LazyLock<WordLexicon> = LazyLock::new(|| {
+    let groups = [
+        (GOOD_WORDS, Good),
+        (BUSY_WORDS, Busy),
+        (BAD_WORDS, Bad),
+        (PAUSED_WORDS, Paused),
+        (LEAVING_WORDS, Leaving),
+        (UNKNOWN_WORDS, Unknown),
+    ];
+    let known = |word, sense| LexiconEntry {
         word,
         sense,
-        wrong_if_not: listed(WRONG_IF_NOT, word),
-        ends: listed(ENDS, word),
+        wrong_if_false: is_listed(WRONG_IF_FALSE_WORDS, word),
+        ends: is_listed(END_WORDS, word),
     };
     let mut sorted: Vec<_> = groups
         .iter()
         .flat_map(|(words, sense)| words.split_whitespace().map(move |word| known(word, *sense)))
         .collect();
-    sorted.sort_unstable_by_key(|known| (Words::place(known.word), known.word));
-    let before = |place: usize| sorted.partition_point(|known| Words::place(known.word) < Some(place));
-    let begin = (0..=LETTERS * LONGEST).map(|place| before(place) as u16).collect();
-    Words { sorted, begin }
+    sorted.sort_unstable_by_key(|known| (WordLexicon::slot_of(known.word), known.word));
+    let before = |place: usize| {
+        let count = sorted.partition_point(|known| WordLexicon::slot_of(known.word) < Some(place));
+        u16::try_from(count).expect("invariant: the lexicon has fewer than 2^16 words")
+    };
+    let begin = (0..=LETTER_COUNT * MAX_LEXICON_WORD_BYTES).map(before).collect();
+    WordLexicon { sorted, begin }
 });
 
-fn listed(list: &str, word: &str) -> bool {
+fn is_listed(list: &str, word: &str) -> bool {
     list.split_whitespace().any(|listed| listed == word)
 }
 
-/// The sense of one word.
-fn word_sense(word: &str) -> Option<Sense> {
-    if let Some(known) = WORDS.find(word) {
+/// Returns the sense of one word.
+fn word_sense(word: &str) -> Option<WordSense> {
+    if let Some(known) = LEXICON.find_word(word) {
         return Some(known.sense);
     }
     let base = ["not", "non", "un", "dis"].iter().find_map(|prefix| word.strip_prefix(prefix));
-    match base.and_then(|base| WORDS.find(base)) {
-        Some(base) if base.sense == Good => negated(Good, base.word),
-        None if word.len() > 5 && word.ends_with("ing") && !listed(NOT_A_STATE, word) => Some(Busy),
+    match base.and_then(|base| LEXICON.find_word(base)) {
+        Some(base) if base.sense == Good => negated_sense(Good, base.word),
+        None if word.len() > 5 && word.ends_with("ing") && !is_listed(NOT_STATE_WORDS, word) => Some(Busy),
         Some(_) | None => None,
     }
 }
 
-/// Words that mean something only together.
-fn compound(before: [&str; 2], word: &str) -> Option<Sense> {
+/// Returns the sense of words that have a meaning only in combination.
+fn compound_sense(before: [&str; 2], word: &str) -> Option<WordSense> {
     match (before[0], before[1], word) {
         (_, "in", "sync" | "service" | "use") | ("up", "to", "date") | (_, "at", "latest") => Some(Good),
         (_, "in", "progress") | ("out", "of", "sync" | "date") => Some(Busy),
         (_, "back", "off")
         | (_, "split", "brain")
+        | (_, "already", "claimed" | "exists" | "taken" | "used")
         | ("out", "of", "service")
         | (_, "timed" | "time", "out")
         | (_, "rolled" | "roll", "back") => Some(Bad),
@@ -159,29 +170,29 @@ fn compound(before: [&str; 2], word: &str) -> Option<Sense> {
     }
 }
 
-fn negated(sense: Sense, word: &str) -> Option<Sense> {
+fn negated_sense(sense: WordSense, word: &str) -> Option<WordSense> {
     match sense {
-        Good if WORDS.find(word).is_some_and(|known| known.wrong_if_not) => Some(Bad),
+        Good if LEXICON.find_word(word).is_some_and(|known| known.wrong_if_false) => Some(Bad),
         Good => Some(Busy),
         Bad => Some(Good),
         _ => None,
     }
 }
 
-/// The sense of a name or a short phrase.
+/// Returns the sense of a name or a short phrase.
 ///
-/// What is wrong outweighs everything. Otherwise the last word is the head (`ProvisioningSucceeded`), unless something
-/// is waited for, or only a part is meant.
-pub(super) fn sense(text: &str) -> Option<Sense> {
+/// An error outweighs everything else. Otherwise the last word is the head (`ProvisioningSucceeded`), unless the phrase
+/// waits for something or is about a part only.
+pub(super) fn sense_of_text(text: &str) -> Option<WordSense> {
     if text.is_empty() {
         return None;
     }
-    words(text, |words| sense_of(text, words))
+    with_words(text, |words| sense_of_words(text, words))
 }
 
-/// The same where its words are known.
-pub(super) fn sense_of(text: &str, words: &[&str]) -> Option<Sense> {
-    // Beside other words these are only directions.
+/// Like [`sense_of_text`], for text that is already split into words.
+pub(super) fn sense_of_words(text: &str, words: &[&str]) -> Option<WordSense> {
+    // Next to other words these are only directions.
     if text.eq_ignore_ascii_case("up") || text.eq_ignore_ascii_case("open") {
         return Some(Good);
     } else if text.eq_ignore_ascii_case("down") {
@@ -193,7 +204,8 @@ pub(super) fn sense_of(text: &str, words: &[&str]) -> Option<Sense> {
     let mut before = [""; 2];
     let mut head = None;
     for word in words.iter().copied() {
-        if matches!(word, "not" | "no" | "non" | "never" | "without" | "isnt" | "arent" | "wasnt") {
+        if matches!(word, "not" | "no" | "non" | "nothing" | "never" | "without" | "isnt" | "arent" | "wasnt")
+        {
             negating = true;
             continue;
         }
@@ -201,12 +213,12 @@ pub(super) fn sense_of(text: &str, words: &[&str]) -> Option<Sense> {
             return Some(Bad);
         }
         seen += 1;
-        let compound = compound(before, word);
+        let compound = compound_sense(before, word);
         before = [before[1], word];
         let Some(plain) = compound.or_else(|| word_sense(word)) else { continue };
-        // Alone it is a complaint; `MinimumReplicasUnavailable` is only not yet.
+        // On its own the word is an error; `MinimumReplicasUnavailable` means only not yet.
         late |= word == "unavailable";
-        let meant = if negating { negated(plain, word) } else { Some(plain) };
+        let meant = if negating { negated_sense(plain, word) } else { Some(plain) };
         negating = false;
         if meant == Some(Bad) && word != "unavailable" {
             return Some(Bad);
@@ -226,24 +238,25 @@ pub(super) fn sense_of(text: &str, words: &[&str]) -> Option<Sense> {
     }
 }
 
-/// Does this say that it is something else that runs: `RunningMigrations`?
+/// Returns `true` if the text says that something else is running, as in `RunningMigrations`.
 pub(super) fn runs_something(text: &str) -> bool {
-    // Only the first two words are asked for: a message may be long.
-    let mut words = tokens(text);
+    // Only the first two words are read: a message may be long.
+    let mut words = split_tokens(text);
     let runs = words.next().is_some_and(|word| word.as_str() == "running");
-    let object = |word: &Token| !word.as_str().bytes().all(|b| b.is_ascii_digit());
+    let object = |word: &WordToken| !word.as_str().bytes().all(|b| b.is_ascii_digit());
     runs && words.next().is_some_and(|word| object(&word) && word_sense(word.as_str()).is_none())
 }
 
-/// Does this tell of a first step, of the object or of a part of it: `Initialized`, `ResourcesCreated`?
-pub(super) fn begun(words: &[&str]) -> bool {
-    matches!(last(words), "created" | "initialized" | "initialised")
+/// Returns `true` if the words are about a first step, of the object or of a part of it: `Initialized`,
+/// `ResourcesCreated`.
+pub(super) fn says_begun(words: &[&str]) -> bool {
+    matches!(last_word(words), "created" | "initialized" | "initialised")
 }
 
-/// What a message for people says first: that something is wrong, or that something is awaited.
-pub(super) fn message_sense(message: &str) -> Option<Sense> {
+/// Returns the first sense found in a message for people: an error, or something that is being waited for.
+pub(super) fn message_sense(message: &str) -> Option<WordSense> {
     let mut negating = false;
-    for token in tokens(message) {
+    for token in split_tokens(message) {
         let word = token.as_str();
         match word {
             "not" | "no" | "without" | "doesnt" | "didnt" | "isnt" => {
@@ -258,7 +271,7 @@ pub(super) fn message_sense(message: &str) -> Option<Sense> {
         match word_sense(word) {
             Some(Bad) if !negating => return Some(Bad),
             Some(Busy) => return Some(Busy),
-            Some(Good) if negating => return negated(Good, word),
+            Some(Good) if negating => return negated_sense(Good, word),
             _ => {}
         }
         negating = false;
@@ -266,19 +279,19 @@ pub(super) fn message_sense(message: &str) -> Option<Sense> {
     None
 }
 
-/// Is it wrong, and not only late, if this is not so?
-pub(super) fn wrong_if_not(words: &[&str]) -> bool {
-    words.iter().any(|word| WORDS.find(word).is_some_and(|known| known.wrong_if_not))
+/// Returns `true` if a false condition of this name is an error and not merely a delay.
+pub(super) fn is_wrong_if_false(words: &[&str]) -> bool {
+    words.iter().any(|word| LEXICON.find_word(word).is_some_and(|known| known.wrong_if_false))
 }
 
-/// Does this say that something came to its end?
-pub(super) fn ends(words: &[&str]) -> bool {
-    words.iter().any(|word| WORDS.find(word).is_some_and(|known| known.ends))
+/// Returns `true` if the words say that something completed.
+pub(super) fn says_ended(words: &[&str]) -> bool {
+    words.iter().any(|word| LEXICON.find_word(word).is_some_and(|known| known.ends))
 }
 
-/// Does this say that it failed, not only that something is wrong?
-pub(super) fn failed(text: &str) -> bool {
-    words(text, |words| {
+/// Returns `true` if the text says that the object failed, not merely that something is wrong.
+pub(super) fn says_failed(text: &str) -> bool {
+    with_words(text, |words| {
         words.iter().any(|word| matches!(*word, "failed" | "failure" | "aborted" | "cancelled" | "canceled"))
     })
 }
@@ -289,28 +302,28 @@ mod tests {
 
     #[test]
     fn no_word_has_two_senses() {
-        for pair in WORDS.sorted.windows(2) {
+        for pair in LEXICON.sorted.windows(2) {
             assert_ne!(pair[0].word, pair[1].word);
         }
     }
 
     #[test]
     fn every_word_is_found_with_what_is_noted_of_it() {
-        for known in &WORDS.sorted {
-            assert_eq!(WORDS.find(known.word).map(|found| found.word), Some(known.word));
+        for known in &LEXICON.sorted {
+            assert_eq!(LEXICON.find_word(known.word).map(|found| found.word), Some(known.word));
         }
-        let noted = |list: &'static str, note: fn(&Known) -> bool| {
+        let noted = |list: &'static str, note: fn(&LexiconEntry) -> bool| {
             for word in list.split_whitespace() {
-                assert!(WORDS.find(word).is_some_and(note), "{word}");
+                assert!(LEXICON.find_word(word).is_some_and(note), "{word}");
             }
         };
-        noted(WRONG_IF_NOT, |known| known.wrong_if_not);
-        noted(ENDS, |known| known.ends);
+        noted(WRONG_IF_FALSE_WORDS, |known| known.wrong_if_false);
+        noted(END_WORDS, |known| known.ends);
     }
 
     #[test]
     fn phrases_mean_what_a_reader_takes_them_to_mean() {
-        let cases: [(Option<Sense>, &str); 6] = [
+        let cases: [(Option<WordSense>, &str); 6] = [
             (
                 Some(Good),
                 "Ready|RUNNING|ok|ProvisioningSucceeded|CREATE_COMPLETE|up-to-date state: current|NoErrors|not failed|Cluster in healthy state|NewReplicaSetAvailable|MonitoringReady|IN_SERVICE|in-use|AtLatestKnown|open",
@@ -329,7 +342,7 @@ mod tests {
         ];
         for (expected, phrases) in cases {
             for phrase in phrases.split('|') {
-                assert_eq!(sense(phrase), expected, "{phrase}");
+                assert_eq!(sense_of_text(phrase), expected, "{phrase}");
             }
         }
     }

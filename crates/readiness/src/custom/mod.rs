@@ -1,73 +1,89 @@
-//! Custom resources that nobody wrote a rule for: what do their conventional conditions and fields say together?
+//! Custom resources without a rule of their own: their verdict is derived from their conventional conditions and
+//! fields.
 
+mod counts;
+mod field_names;
 mod lexicon;
-mod names;
 mod signal;
+mod state_fields;
 mod tokens;
 
-pub use names::{counts, now, tells, tells_within, weight};
+pub use field_names::{
+    condition_priority, is_count_field, is_current_field, is_part_field, is_part_state_field,
+    is_pausing_annotation, is_state_field, is_state_field_within, says_paused,
+};
 
-use lexicon::{Sense, failed};
-use names::Role;
-use signal::{Evidence, Force, Signal, Source};
+use field_names::ConditionRole;
+use lexicon::{WordSense, says_failed};
+use signal::{SignalBasis, SignalForce, SignalSource, StatusSignal};
 
-use crate::assess::{Ruling, stale};
 use crate::branch::Branch;
-use crate::facts::{Condition, Facts, Truth};
-use crate::kind::Kind;
-use crate::reason::Counted;
-use crate::text::Text;
+use crate::facts::{ConditionFacts, Facts, TruthValue};
+use crate::kind::RuleKind;
+use crate::readiness_ruling::ReadinessRuling;
+use crate::reason::CountedUnit;
+use crate::stale_generation::rule_on_stale_generation;
+use crate::text::BoundedText;
 use crate::{Level, Reason};
 
-/// Suspended → another generation → stalled or at work → all that it says, the worst that matters first → no signal.
-pub(crate) fn judge(kind: Kind, f: &Facts) -> Ruling<'_> {
-    if let Some(suspended) = suspended(f) {
+/// Applies the rules in order: suspension, observed generation, stalled or reconciling, then all signals with the worst
+/// one that matters first. Without any signal the result is no signal.
+pub(crate) fn judge_custom(kind: RuleKind, f: &Facts) -> ReadinessRuling<'_> {
+    if let Some(suspended) = rule_on_suspension(f) {
         return suspended;
     }
-    if let Some(ruling) = stale(f).or_else(|| abnormal(f)) {
+    if let Some(ruling) = rule_on_stale_generation(f).or_else(|| rule_on_abnormal_condition(f)) {
         return ruling;
     }
-    let mut signals: Vec<Signal<'_>> =
-        Vec::with_capacity(f.status.conditions.len() + f.status.words.len() + 1);
-    signals.extend(f.status.conditions.iter().filter_map(|c| signal::condition(c, f, kind)));
-    signals.extend(f.status.words.iter().filter_map(|w| signal::word(w, f, kind)));
-    signals.extend(signal::counts(f));
-    doubt(&mut signals);
-    let best = signals.iter().filter(|s| s.sense == Sense::Good).map(|s| s.force).max();
-    let worst = signals.iter().filter(|s| s.sense != Sense::Good && matters(s, best));
-    if let Some(worst) = worst.max_by_key(|s| (severity(s.sense), s.force, first_wins(s, &signals))) {
-        return trouble(worst, f);
+    let mut signals: Vec<StatusSignal<'_>> =
+        Vec::with_capacity(f.status.conditions.len() + f.status.state_fields.len() + 1);
+    signals.extend(f.status.conditions.iter().filter_map(|c| signal::condition_signal(c, f, kind)));
+    signals.extend(f.status.state_fields.iter().filter_map(|w| state_fields::state_field_signal(w, f, kind)));
+    signals.extend(counts::counts_signal(f));
+    drop_inferred_signals(&mut signals);
+    let best = signals.iter().filter(|s| s.sense == WordSense::Good).map(|s| s.force).max();
+    let worst = signals.iter().filter(|s| s.sense != WordSense::Good && outweighs_best(s, best));
+    if let Some(worst) =
+        worst.max_by_key(|s| (sense_severity(s.sense), s.force, order_of_signal(s, &signals)))
+    {
+        return rule_on_trouble(worst, f);
     }
     match best {
-        Some(force) if force != Force::Step => well(force, &signals),
-        _ => silent(f, &signals),
+        Some(force) if force != SignalForce::Step => rule_on_good_signals(force, &signals),
+        _ => rule_without_decision(f, &signals),
     }
 }
 
-/// Takes back what was only inferred where the object says better.
-fn doubt(signals: &mut Vec<Signal<'_>>) {
+/// Drops signals that were only inferred if the object makes a clearer statement elsewhere.
+fn drop_inferred_signals(signals: &mut Vec<StatusSignal<'_>>) {
     let summary = |sense| {
-        move |s: &Signal<'_>| {
-            s.sense == sense && s.force >= Force::Core && matches!(s.source, Source::Word(_))
+        move |s: &StatusSignal<'_>| {
+            s.sense == sense
+                && s.force >= SignalForce::Core
+                && matches!(s.source, SignalSource::StateField(_))
         }
     };
-    // A phase that is on its way, or at rest, says why a condition does not hold yet.
-    let busy = signals.iter().any(summary(Sense::Busy)) || signals.iter().any(summary(Sense::Paused));
-    let paused = |s: &Signal<'_>| s.sense == Sense::Paused && matches!(s.source, Source::Word(_));
+    // A phase that is progressing or paused explains why a condition is not true yet.
+    let busy = signals.iter().any(summary(WordSense::Busy)) || signals.iter().any(summary(WordSense::Paused));
+    let paused = |s: &StatusSignal<'_>| {
+        s.sense == WordSense::Paused && matches!(s.source, SignalSource::StateField(_))
+    };
     let paused = signals.iter().any(paused);
-    signals.retain(|s| match s.evidence {
-        Evidence::Name => !busy && !paused,
-        Evidence::Message => !paused,
-        Evidence::Said => true,
+    signals.retain(|s| match s.basis {
+        SignalBasis::Name => !busy && !paused,
+        SignalBasis::Message => !paused,
+        SignalBasis::Said => true,
     });
-    // Conditions that tell a history: a step that was over before it became ready, and the phase agrees.
+    // Conditions that record history: a step that ended before the object became ready, and the phase agrees.
     let ready = signals.iter().find_map(|s| match s.source {
-        Source::Condition(c) if s.sense == Sense::Good && s.force == Force::Verdict => c.since,
+        SignalSource::Condition(c) if s.sense == WordSense::Good && s.force == SignalForce::Verdict => {
+            c.since
+        }
         _ => None,
     });
-    if let Some(ready) = ready.filter(|_| signals.iter().any(summary(Sense::Good))) {
+    if let Some(ready) = ready.filter(|_| signals.iter().any(summary(WordSense::Good))) {
         signals.retain(|s| match s.source {
-            Source::Condition(c) if s.sense == Sense::Busy && c.status == Truth::True => {
+            SignalSource::Condition(c) if s.sense == WordSense::Busy && c.status == TruthValue::True => {
                 c.since.is_none_or(|since| since >= ready)
             }
             _ => true,
@@ -75,139 +91,159 @@ fn doubt(signals: &mut Vec<Signal<'_>>) {
     }
 }
 
-/// A controller that is told to rest may never look at this generation, so this comes first.
-fn suspended(f: &Facts) -> Option<Ruling<'_>> {
+/// Rules on suspension first, because the controller of a suspended object may never observe this generation.
+fn rule_on_suspension(f: &Facts) -> Option<ReadinessRuling<'_>> {
     if f.spec.suspended == Some(true) {
-        return Some(Ruling::suspended(Reason::Suspended, Branch::Fact("spec.suspend is true")));
+        return Some(ReadinessRuling::suspended(Reason::Suspended, Branch::Fact("spec.suspend is true")));
+    }
+    if let Some(annotation) = &f.paused_by {
+        return Some(ReadinessRuling::suspended(
+            Reason::Paused,
+            Branch::Text("the annotation that pauses it", annotation),
+        ));
     }
     let paused = f.spec.paused == Some(true);
-    paused.then(|| Ruling::suspended(Reason::Paused, Branch::Fact("spec.paused is true")))
+    paused.then(|| ReadinessRuling::suspended(Reason::Paused, Branch::Fact("spec.paused is true")))
 }
 
-/// The two conditions that mean the same for every kind.
-pub(crate) fn abnormal(f: &Facts) -> Option<Ruling<'_>> {
-    if let Some(c) = f.status.holds("Stalled") {
-        return Some(Ruling::failed(Reason::SaysFailed(quote(c)), Branch::Condition(c)));
+/// Rules on the two conditions, `Stalled` and `Reconciling`, that mean the same for every kind.
+pub(crate) fn rule_on_abnormal_condition(f: &Facts) -> Option<ReadinessRuling<'_>> {
+    if let Some(c) = f.status.find_true_condition("Stalled") {
+        return Some(ReadinessRuling::failed(Reason::SaysFailed(quote_condition(c)), Branch::Condition(c)));
     }
-    let c = f.status.holds("Reconciling")?;
-    Some(Ruling::progressing(Reason::SaysProgressing(quote(c)), Branch::Condition(c)))
+    let c = f.status.find_true_condition("Reconciling")?;
+    Some(ReadinessRuling::progressing(Reason::SaysProgressing(quote_condition(c)), Branch::Condition(c)))
 }
 
-/// How bad it is; what is wrong outweighs a pause, a pause outweighs being late.
-fn severity(sense: Sense) -> u8 {
+/// Severity of a sense: an error outweighs a pause, and a pause outweighs a delay.
+fn sense_severity(sense: WordSense) -> u8 {
     match sense {
-        Sense::Bad => 5,
-        Sense::Paused => 4,
-        Sense::Leaving => 3,
-        Sense::Busy => 2,
-        Sense::Unknown => 1,
-        Sense::Good => 0,
+        WordSense::Bad => 5,
+        WordSense::Paused => 4,
+        WordSense::Leaving => 3,
+        WordSense::Busy => 2,
+        WordSense::Unknown => 1,
+        WordSense::Good => 0,
     }
 }
 
-/// Of equals the first one, in the object's own order.
-fn first_wins(signal: &Signal<'_>, all: &[Signal<'_>]) -> std::cmp::Reverse<usize> {
+/// Order among equal signals: the first in the object's own order wins.
+fn order_of_signal(signal: &StatusSignal<'_>, all: &[StatusSignal<'_>]) -> std::cmp::Reverse<usize> {
     std::cmp::Reverse(all.iter().position(|s| std::ptr::eq(s, signal)).unwrap_or(usize::MAX))
 }
 
-/// Does this stand against the best that the object says of itself?
-fn matters(signal: &Signal<'_>, best: Option<Force>) -> bool {
+/// Returns `true` if the signal outweighs the best state that the object reports of itself.
+fn outweighs_best(signal: &StatusSignal<'_>, best: Option<SignalForce>) -> bool {
     match (best, signal.sense) {
-        (Some(Force::Verdict), Sense::Bad) => signal.force >= Force::Part,
-        (Some(Force::Core), Sense::Busy) => signal.force != Force::Step,
-        (Some(Force::Verdict), _)
-        | (Some(Force::Core | Force::Part), Sense::Paused | Sense::Leaving | Sense::Unknown) => {
-            signal.force >= Force::Core
-        }
+        (Some(SignalForce::Verdict), WordSense::Bad) => signal.force >= SignalForce::Part,
+        (Some(SignalForce::Core), WordSense::Busy) => signal.force != SignalForce::Step,
+        (Some(SignalForce::Verdict), _)
+        | (
+            Some(SignalForce::Core | SignalForce::Part),
+            WordSense::Paused | WordSense::Leaving | WordSense::Unknown,
+        ) => signal.force >= SignalForce::Core,
         _ => true,
     }
 }
 
-fn trouble<'a>(signal: &Signal<'a>, f: &'a Facts) -> Ruling<'a> {
+fn rule_on_trouble<'a>(signal: &StatusSignal<'a>, f: &'a Facts) -> ReadinessRuling<'a> {
     let (text, branch) = match signal.source {
-        Source::Stale(c) => {
+        SignalSource::Stale(c) => {
             let branch = Branch::Generation { at: Some(c), observed: c.observed, generation: f.generation };
-            return Ruling::progressing(Reason::StaleGeneration, branch);
+            return ReadinessRuling::progressing(Reason::StaleGeneration, branch);
         }
-        Source::Counts(field, have, of, want) => {
+        SignalSource::Counts(field, have, of, want) => {
             let count = |n: i64| u32::try_from(n.max(0)).unwrap_or(u32::MAX);
-            let reason = Reason::Count(Counted::Ready, count(have), count(want));
-            return Ruling::progressing(reason, Branch::Counts(field, have, of, want));
+            let reason = Reason::Count(CountedUnit::Ready, count(have), count(want));
+            return ReadinessRuling::progressing(reason, Branch::Counts(field, have, of, want));
         }
-        Source::Condition(c) => (quote(c), Branch::Condition(c)),
-        Source::Word(w) => {
+        SignalSource::Condition(c) => (quote_condition(c), Branch::Condition(c)),
+        SignalSource::StateField(w) => {
             let path = if w.path.is_empty() { "status" } else { &*w.path };
-            (Text::foreign(&format!("{path} {}", w.word)), Branch::Word(w))
+            (BoundedText::from_foreign(&format!("{path} {}", w.value)), Branch::StateField(w))
         }
     };
     match signal.sense {
-        Sense::Bad if terminal(signal) => Ruling::failed(Reason::SaysFailed(text), branch),
-        Sense::Bad => match (&f.status.reason, signal.source) {
-            (Some(reason), Source::Word(w)) if !reason.is_empty() => {
-                let text = Text::foreign(&format!("{} {}: {reason}", w.path, w.word));
-                Ruling::failed(Reason::SaysError(text), branch)
+        WordSense::Bad if is_terminal_signal(signal) => {
+            ReadinessRuling::failed(Reason::SaysFailed(text), branch)
+        }
+        WordSense::Bad => match (&f.status.reason, signal.source) {
+            (Some(reason), SignalSource::StateField(w)) if !reason.is_empty() => {
+                let text = BoundedText::from_foreign(&format!("{} {}: {reason}", w.path, w.value));
+                ReadinessRuling::failed(Reason::SaysError(text), branch)
             }
-            _ => Ruling::failed(Reason::SaysError(text), branch),
+            _ => ReadinessRuling::failed(Reason::SaysError(text), branch),
         },
-        Sense::Paused => Ruling::suspended(Reason::SaysSuspended(text), branch),
-        Sense::Leaving => Ruling::new(Level::Terminating, Reason::SaysTerminating(text), branch),
-        Sense::Unknown => Ruling::unknown(Reason::SaysUnknown(text), branch),
-        Sense::Busy | Sense::Good => Ruling::progressing(Reason::SaysProgressing(text), branch),
+        WordSense::Paused => ReadinessRuling::suspended(Reason::SaysSuspended(text), branch),
+        WordSense::Leaving => ReadinessRuling::new(Level::Terminating, Reason::SaysTerminating(text), branch),
+        WordSense::Unknown => ReadinessRuling::unknown(Reason::SaysUnknown(text), branch),
+        WordSense::Busy | WordSense::Good => {
+            ReadinessRuling::progressing(Reason::SaysProgressing(text), branch)
+        }
     }
 }
 
-/// Does it say that it failed, not only that something is wrong?
-fn terminal(signal: &Signal<'_>) -> bool {
+/// Returns `true` if the signal says that the object failed, not merely that something is wrong.
+fn is_terminal_signal(signal: &StatusSignal<'_>) -> bool {
     match signal.source {
-        Source::Condition(c) if c.status == Truth::True => {
-            failed(&c.name) && Role::of(&c.name) == Some(Role::Wrong)
+        SignalSource::Condition(c) if c.status == TruthValue::True => {
+            says_failed(&c.name) && ConditionRole::from_condition_type(&c.name) == Some(ConditionRole::Wrong)
         }
-        Source::Condition(c) => &*c.name == "Succeeded",
-        Source::Word(w) => signal.force >= Force::Core && failed(&w.word),
-        Source::Stale(_) | Source::Counts(..) => false,
+        SignalSource::Condition(c) => &*c.name == "Succeeded",
+        SignalSource::StateField(w) => signal.force >= SignalForce::Core && says_failed(&w.value),
+        SignalSource::Stale(_) | SignalSource::Counts(..) => false,
     }
 }
 
-fn well<'a>(force: Force, signals: &[Signal<'a>]) -> Ruling<'a> {
-    let good = signals.iter().find(|s| s.sense == Sense::Good && s.force == force).map(|s| s.source);
+fn rule_on_good_signals<'a>(force: SignalForce, signals: &[StatusSignal<'a>]) -> ReadinessRuling<'a> {
+    let good = signals.iter().find(|s| s.sense == WordSense::Good && s.force == force).map(|s| s.source);
     match good {
-        Some(Source::Counts(field, have, of, want)) => {
+        Some(SignalSource::Counts(field, have, of, want)) => {
             let reason = if want == 0 { Reason::ScaledToZero } else { Reason::Ready };
-            Ruling::ready(reason, Branch::Counts(field, have, of, want))
+            ReadinessRuling::ready(reason, Branch::Counts(field, have, of, want))
         }
-        Some(Source::Condition(c) | Source::Stale(c)) => Ruling::ready(Reason::Ready, Branch::Condition(c)),
-        Some(Source::Word(w)) => Ruling::ready(Reason::Ready, Branch::Word(w)),
-        None => Ruling::unknown(Reason::NoSignal, Branch::Nothing),
+        Some(SignalSource::Condition(c) | SignalSource::Stale(c)) => {
+            ReadinessRuling::ready(Reason::Ready, Branch::Condition(c))
+        }
+        Some(SignalSource::StateField(w)) => ReadinessRuling::ready(Reason::Ready, Branch::StateField(w)),
+        None => ReadinessRuling::unknown(Reason::NoSignal, Branch::Nothing),
     }
 }
 
-/// Nothing that it says decides. Not to be at work on the current generation is a sign; a first step alone is none.
-fn silent<'a>(f: &'a Facts, signals: &[Signal<'a>]) -> Ruling<'a> {
+/// Rules on an object whose signals do not decide. Not reconciling the current generation counts as a signal; a first
+/// step alone does not.
+fn rule_without_decision<'a>(f: &'a Facts, signals: &[StatusSignal<'a>]) -> ReadinessRuling<'a> {
     let current = f.status.observed.is_some() && f.status.observed == f.generation;
-    let at_rest = |c: &&Condition| c.status == Truth::False && Role::of(&c.name) == Some(Role::Working);
-    if let Some(Source::Condition(step)) = signals.first().map(|s| s.source) {
-        return Ruling::progressing(Reason::SaysProgressing(quote(step)), Branch::Condition(step));
+    let at_rest = |c: &&ConditionFacts| {
+        c.status == TruthValue::False
+            && ConditionRole::from_condition_type(&c.name) == Some(ConditionRole::Working)
+    };
+    if let Some(SignalSource::Condition(step)) = signals.first().map(|s| s.source) {
+        return ReadinessRuling::progressing(
+            Reason::SaysProgressing(quote_condition(step)),
+            Branch::Condition(step),
+        );
     }
     match f.status.conditions.iter().find(at_rest) {
-        Some(rests) if current => Ruling::ready(Reason::Ready, Branch::Condition(rests)),
-        _ => match f.status.words.first() {
+        Some(rests) if current => ReadinessRuling::ready(Reason::Ready, Branch::Condition(rests)),
+        _ => match f.status.state_fields.first() {
             Some(word) => {
-                let text = Text::foreign(&format!("{} {}", word.path, word.word));
-                Ruling::unknown(Reason::SaysUnknown(text), Branch::Word(word))
+                let text = BoundedText::from_foreign(&format!("{} {}", word.path, word.value));
+                ReadinessRuling::unknown(Reason::SaysUnknown(text), Branch::StateField(word))
             }
-            None => Ruling::unknown(Reason::NoSignal, Branch::Nothing),
+            None => ReadinessRuling::unknown(Reason::NoSignal, Branch::Nothing),
         },
     }
 }
 
-/// What a condition says, in a few words: its reason, or else its message.
-fn quote(c: &Condition) -> Text {
+/// Returns a short text of a condition: its reason, or else its message.
+fn quote_condition(c: &ConditionFacts) -> BoundedText {
     let name = &c.name;
-    let status = if c.status == Truth::True { String::new() } else { format!("={}", c.status.word()) };
+    let status = if c.status == TruthValue::True { String::new() } else { format!("={}", c.status.as_str()) };
     match (&*c.reason, &*c.message) {
-        ("", "") => Text::new(&format!("{name}{status}")),
-        ("", message) => Text::foreign(&format!("{name}{status}: {message}")),
-        (reason, _) => Text::new(&format!("{name}{status}: {reason}")),
+        ("", "") => BoundedText::new(&format!("{name}{status}")),
+        ("", message) => BoundedText::from_foreign(&format!("{name}{status}: {message}")),
+        (reason, _) => BoundedText::new(&format!("{name}{status}: {reason}")),
     }
 }
 
@@ -215,40 +251,50 @@ fn quote(c: &Condition) -> Text {
 mod tests {
     use super::*;
     use crate::Time;
-    use crate::facts::{Place, Status, Word};
+    use crate::facts::{ConditionLocation, StateField, StatusFacts};
 
-    fn condition(name: &'static str, status: Truth, reason: &str, since: i64) -> Condition {
-        let (place, since) = (Place::Conditions, Some(Time(since)));
-        Condition { name: name.into(), status, reason: reason.into(), place, since, ..Condition::default() }
+    fn condition(name: &'static str, status: TruthValue, reason: &str, since: i64) -> ConditionFacts {
+        let (place, since) = (ConditionLocation::Conditions, Some(Time(since)));
+        ConditionFacts {
+            name: name.into(),
+            status,
+            reason: reason.into(),
+            location: place,
+            since,
+            ..ConditionFacts::default()
+        }
     }
 
-    fn facts(phase: &str, conditions: Vec<Condition>) -> Facts {
-        let words = vec![Word { path: "phase".into(), word: phase.into() }];
-        Facts { status: Status { present: true, conditions, words, ..Status::default() }, ..Facts::default() }
+    fn facts(phase: &str, conditions: Vec<ConditionFacts>) -> Facts {
+        let words = vec![StateField { path: "phase".into(), value: phase.into() }];
+        Facts {
+            status: StatusFacts { present: true, conditions, state_fields: words, ..StatusFacts::default() },
+            ..Facts::default()
+        }
     }
 
     fn level(facts: &Facts) -> Level {
-        judge(Kind::Other, facts).assessment.verdict.level
+        judge_custom(RuleKind::Other, facts).assessment.verdict.level
     }
 
     #[test]
     fn conditions_that_tell_a_history_are_read_as_one() {
         let history = |started, ready| {
             vec![
-                condition("initializing", Truth::True, "", started),
-                condition("ready", Truth::True, "", ready),
+                condition("initializing", TruthValue::True, "", started),
+                condition("ready", TruthValue::True, "", ready),
             ]
         };
         assert_eq!(level(&facts("ready", history(1, 2))), Level::Ready);
-        // What began after it was ready is going on.
+        // A step that began after the object was ready is in progress.
         assert_eq!(level(&facts("ready", history(2, 1))), Level::Progressing);
-        // The phase does not agree that it is over.
+        // The phase does not agree that the step is over.
         assert_eq!(level(&facts("initializing", history(1, 2))), Level::Progressing);
     }
 
     #[test]
     fn a_phase_says_why_something_does_not_hold_yet_unless_the_condition_says_it_itself() {
-        let unhealthy = |reason: &str| vec![condition("Healthy", Truth::False, reason, 1)];
+        let unhealthy = |reason: &str| vec![condition("Healthy", TruthValue::False, reason, 1)];
         assert_eq!(level(&facts("Progressing", unhealthy(""))), Level::Progressing);
         assert_eq!(level(&facts("Paused", unhealthy(""))), Level::Suspended);
         assert_eq!(level(&facts("Progressing", unhealthy("ProbeFailed"))), Level::Failed);

@@ -1,29 +1,30 @@
-//! Names and phrases as lower-case words: `ReadyToUse`, `ready_to_use`, `READY-TO-USE` and `ready to use` are the same.
+//! Splits names and phrases into lower-case words: `ReadyToUse`, `ready_to_use`, `READY-TO-USE` and `ready to use` are
+//! the same.
 
-/// One word, in lower case; what is longer than any word that we know is cut.
+/// One word in lower case, cut if it is longer than every word of the lexicon.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Token {
-    bytes: [u8; Token::LIMIT],
+pub(super) struct WordToken {
+    bytes: [u8; WordToken::MAX_TOKEN_BYTES],
     len: usize,
 }
 
-impl Token {
-    const LIMIT: usize = 24;
+impl WordToken {
+    const MAX_TOKEN_BYTES: usize = 24;
 
     pub(super) fn as_str(&self) -> &str {
         std::str::from_utf8(&self.bytes[..self.len]).unwrap_or("")
     }
 
-    fn push(&mut self, byte: u8) {
-        if self.len < Token::LIMIT {
+    fn push_byte(&mut self, byte: u8) {
+        if self.len < WordToken::MAX_TOKEN_BYTES {
             self.bytes[self.len] = byte.to_ascii_lowercase();
             self.len += 1;
         }
     }
 }
 
-/// The words of a name or a phrase.
-pub(super) fn tokens(text: &str) -> impl Iterator<Item = Token> {
+/// Splits a name or a phrase into words.
+pub(super) fn split_tokens(text: &str) -> impl Iterator<Item = WordToken> {
     let bytes = text.as_bytes();
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -31,55 +32,60 @@ pub(super) fn tokens(text: &str) -> impl Iterator<Item = Token> {
             at += 1;
         }
         let start = at;
-        let mut token = Token::default();
+        let mut token = WordToken::default();
         while let Some(&byte) = bytes.get(at) {
-            if !is_letter(byte) || (at > start && begins(bytes, at)) {
+            if !is_letter(byte) || (at > start && begins_word(bytes, at)) {
                 break;
             }
-            // "can't", "doesn't": one word each.
-            token.push(byte);
+            // "can't" and "doesn't" are one word each.
+            token.push_byte(byte);
             at += 1;
             if bytes.get(at) == Some(&b'\'') {
                 at += 1;
             }
         }
+        token.len = word_bytes(&token.bytes[..token.len]);
         (token.len > 0).then_some(token)
     })
 }
 
-/// A name of so many bytes and words is read without memory of its own.
-const SHORT: usize = 64;
-const WORDS: usize = 12;
+/// Longest name, in bytes, that is split without allocating.
+const MAX_INLINE_BYTES: usize = 64;
+const MAX_INLINE_WORDS: usize = 12;
 
-/// Reads all words of a name or a short phrase at once.
-pub(super) fn words<R>(text: &str, read: impl FnOnce(&[&str]) -> R) -> R {
-    let mut letters = [0; SHORT];
-    let mut ends = [0; WORDS];
-    let Some((length, count)) = split(text.as_bytes(), &mut letters, &mut ends) else {
-        let words: Vec<Token> = tokens(text).collect();
-        return read(&words.iter().map(Token::as_str).collect::<Vec<_>>());
+/// Splits a name or a short phrase and passes all of its words to `read` at once.
+pub(super) fn with_words<R>(text: &str, read: impl FnOnce(&[&str]) -> R) -> R {
+    let mut letters = [0; MAX_INLINE_BYTES];
+    let mut ends = [0; MAX_INLINE_WORDS];
+    let Some((length, count)) = split_words_inline(text.as_bytes(), &mut letters, &mut ends) else {
+        let words: Vec<WordToken> = split_tokens(text).collect();
+        return read(&words.iter().map(WordToken::as_str).collect::<Vec<_>>());
     };
     let letters = std::str::from_utf8(&letters[..length]).unwrap_or("");
-    let mut words = [""; WORDS];
+    let mut words = [""; MAX_INLINE_WORDS];
     let mut start = 0;
     for (word, end) in words.iter_mut().zip(&ends[..count]) {
-        *word = letters.get(start..(start + Token::LIMIT).min(*end)).unwrap_or("");
+        *word = letters.get(start..(start + WordToken::MAX_TOKEN_BYTES).min(*end)).unwrap_or("");
         start = *end;
     }
     read(&words[..count])
 }
 
-/// The letters of all words in lower case, and where each word ends among them: how many that are. `None` where there is
-/// no room.
-fn split(text: &[u8], letters: &mut [u8; SHORT], ends: &mut [usize; WORDS]) -> Option<(usize, usize)> {
-    if text.len() > SHORT {
+/// Writes the letters of all words in lower case and the end of each word among them; returns the two counts. `None` if
+/// the buffers are too small.
+fn split_words_inline(
+    text: &[u8],
+    letters: &mut [u8; MAX_INLINE_BYTES],
+    ends: &mut [usize; MAX_INLINE_WORDS],
+) -> Option<(usize, usize)> {
+    if text.len() > MAX_INLINE_BYTES {
         return None;
     }
     let (mut length, mut count, mut at) = (0, 0, 0);
     while at < text.len() {
         let start = length;
         while let Some(&byte) = text.get(at) {
-            if !is_letter(byte) || (length > start && begins(text, at)) {
+            if !is_letter(byte) || (length > start && begins_word(text, at)) {
                 break;
             }
             letters[length] = byte.to_ascii_lowercase();
@@ -91,19 +97,26 @@ fn split(text: &[u8], letters: &mut [u8; SHORT], ends: &mut [usize; WORDS]) -> O
             at += 1;
             continue;
         }
+        length = start + word_bytes(&letters[start..length]);
         *ends.get_mut(count)? = length;
         count += 1;
     }
     Some((length, count))
 }
 
-/// The last word.
-pub(super) fn last<'a>(words: &[&'a str]) -> &'a str {
+/// Returns the length of a word without the digits behind it, which hide it: `Error500`. A number stays whole.
+fn word_bytes(word: &[u8]) -> usize {
+    let digits = word.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    if digits == word.len() { digits } else { word.len() - digits }
+}
+
+/// Returns the last word.
+pub(super) fn last_word<'a>(words: &[&'a str]) -> &'a str {
     words.last().copied().unwrap_or("")
 }
 
-/// The first word.
-pub(super) fn first<'a>(words: &[&'a str]) -> &'a str {
+/// Returns the first word.
+pub(super) fn first_word<'a>(words: &[&'a str]) -> &'a str {
     words.first().copied().unwrap_or("")
 }
 
@@ -111,8 +124,8 @@ fn is_letter(byte: u8) -> bool {
     byte.is_ascii_alphanumeric()
 }
 
-/// Does a new word begin here: `aB`, or the last capital in `HTTPReady`?
-fn begins(bytes: &[u8], at: usize) -> bool {
+/// Returns `true` if a new word begins here: `aB`, or the last capital in `HTTPReady`.
+fn begins_word(bytes: &[u8], at: usize) -> bool {
     let upper = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_uppercase);
     let lower = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_lowercase);
     upper(at) && (!upper(at - 1) || lower(at + 1))
@@ -125,8 +138,8 @@ mod tests {
     #[test]
     fn all_spellings_give_the_same_words() {
         let spelled = |text: &str| {
-            let one_by_one: Vec<_> = tokens(text).map(|t| t.as_str().to_owned()).collect();
-            words(text, |at_once| assert_eq!(at_once, one_by_one, "{text}"));
+            let one_by_one: Vec<_> = split_tokens(text).map(|t| t.as_str().to_owned()).collect();
+            with_words(text, |at_once| assert_eq!(at_once, one_by_one, "{text}"));
             one_by_one.join(" ")
         };
         for text in ["NotReadyYet", "not_ready_yet", "NOT-READY-YET", "not ready: yet!", "notReadyYet"] {
@@ -134,7 +147,8 @@ mod tests {
         }
         assert_eq!(spelled("HTTPReady"), "http ready");
         assert_eq!(spelled("OOMKilled"), "oom killed");
-        assert_eq!(spelled("DNSRecordsIPv4"), "dns records i pv4");
+        assert_eq!(spelled("DNSRecordsIPv4"), "dns records i pv");
+        assert_eq!(spelled("Error500 404 2xx 3"), "error 404 2xx 3");
         assert_eq!(spelled("can't, über"), "cant ber");
         assert_eq!(spelled(""), "");
         assert_eq!(spelled(&"ab ".repeat(20)).len(), 59);

@@ -1,30 +1,31 @@
-//! Job and CronJob: did it end, and how?
+//! Rules for Job and CronJob: completion and its result.
 
-use super::count;
-use crate::assess::{Limits, Ruling};
+use super::count::clamp_count;
 use crate::branch::Branch;
-use crate::facts::{Condition, Facts};
-use crate::reason::Counted;
-use crate::text::Text;
+use crate::facts::{ConditionFacts, Facts};
+use crate::readiness_ruling::ReadinessRuling;
+use crate::reason::CountedUnit;
+use crate::stuck_limits::StuckLimits;
+use crate::text::BoundedText;
 use crate::{Level, Reason};
 
-pub(crate) fn job<'a>(f: &'a Facts, limits: &Limits) -> Ruling<'a> {
+pub(crate) fn judge_job<'a>(f: &'a Facts, limits: &StuckLimits) -> ReadinessRuling<'a> {
     let s = &f.status;
-    if let Some(failed) = s.holds("Failed").or_else(|| s.holds("FailureTarget")) {
-        return Ruling::failed(Reason::JobFailed(why(failed)), Branch::Condition(failed));
+    if let Some(failed) = s.find_true_condition("Failed").or_else(|| s.find_true_condition("FailureTarget")) {
+        return ReadinessRuling::failed(Reason::JobFailed(failure_text(failed)), Branch::Condition(failed));
     }
-    if let Some(complete) = s.holds("Complete") {
-        return Ruling::ready(Reason::Complete, Branch::Condition(complete));
+    if let Some(complete) = s.find_true_condition("Complete") {
+        return ReadinessRuling::ready(Reason::Complete, Branch::Condition(complete));
     }
-    if let Some(met) = s.holds("SuccessCriteriaMet") {
-        return Ruling::progressing(Reason::Finishing, Branch::Condition(met));
+    if let Some(met) = s.find_true_condition("SuccessCriteriaMet") {
+        return ReadinessRuling::progressing(Reason::Finishing, Branch::Condition(met));
     }
     if f.spec.suspended == Some(true) {
-        return Ruling::suspended(Reason::Suspended, Branch::Fact("spec.suspend is true"));
+        return ReadinessRuling::suspended(Reason::Suspended, Branch::Fact("spec.suspend is true"));
     }
     if s.started.is_none() {
         let branch = Branch::Fact("status.startTime is absent");
-        return Ruling::progressing(Reason::NotStarted, branch).until(
+        return ReadinessRuling::progressing(Reason::NotStarted, branch).escalate_after(
             f.created,
             limits.pending,
             Level::Stuck,
@@ -33,34 +34,37 @@ pub(crate) fn job<'a>(f: &'a Facts, limits: &Limits) -> Ruling<'a> {
     let branch = Branch::Fact("neither conditions[Complete] nor conditions[Failed] is True");
     match f.spec.completions {
         Some(wanted) if wanted > 0 => {
-            let done = count(s.succeeded.unwrap_or(0));
-            Ruling::progressing(Reason::Count(Counted::Completions, done, count(wanted)), branch)
+            let done = clamp_count(s.succeeded.unwrap_or(0));
+            ReadinessRuling::progressing(
+                Reason::Count(CountedUnit::Completions, done, clamp_count(wanted)),
+                branch,
+            )
         }
-        _ => Ruling::progressing(Reason::Running, branch),
+        _ => ReadinessRuling::progressing(Reason::Running, branch),
     }
 }
 
-fn why(failed: &Condition) -> Text {
-    Text::new(if failed.reason.is_empty() { &failed.name } else { &failed.reason })
+fn failure_text(failed: &ConditionFacts) -> BoundedText {
+    BoundedText::new(if failed.reason.is_empty() { &failed.name } else { &failed.reason })
 }
 
-/// A schedule is ready while it runs what it should. What it runs are Jobs, each with a verdict of its own.
-pub(super) fn cron_job(f: &Facts) -> Ruling<'_> {
+/// Judges a CronJob: ready while it runs its schedule. Its Jobs have verdicts of their own.
+pub(super) fn judge_cron_job(f: &Facts) -> ReadinessRuling<'_> {
     let s = &f.status;
     if f.spec.suspended == Some(true) {
-        return Ruling::suspended(Reason::Suspended, Branch::Fact("spec.suspend is true"));
+        return ReadinessRuling::suspended(Reason::Suspended, Branch::Fact("spec.suspend is true"));
     }
     let Some(scheduled) = s.last_schedule else {
-        return Ruling::ready(Reason::NeverRan, Branch::Fact("status.lastScheduleTime is absent"));
+        return ReadinessRuling::ready(Reason::NeverRan, Branch::Fact("status.lastScheduleTime is absent"));
     };
     if s.active.unwrap_or(0) > 0 {
-        return Ruling::ready(Reason::Ready, Branch::Fact("status.active lists a run"));
+        return ReadinessRuling::ready(Reason::Ready, Branch::Fact("status.active lists a run"));
     }
     match s.last_success {
         Some(success) if success >= scheduled => {
-            Ruling::ready(Reason::Ready, Branch::Fact("its last run succeeded"))
+            ReadinessRuling::ready(Reason::Ready, Branch::Fact("its last run succeeded"))
         }
-        _ => Ruling::failed(
+        _ => ReadinessRuling::failed(
             Reason::LastRunFailed,
             Branch::Fact("status.lastSuccessfulTime is before status.lastScheduleTime"),
         ),

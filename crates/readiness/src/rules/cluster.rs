@@ -1,88 +1,103 @@
-//! Namespace, Node, APIService, CustomResourceDefinition: can others build on it?
+//! Rules for Namespace, Node, APIService and CustomResourceDefinition: usable by other objects.
 
-use crate::assess::{Limits, Ruling};
 use crate::branch::Branch;
-use crate::facts::{Condition, Facts, Truth};
-use crate::text::Text;
+use crate::facts::{ConditionFacts, Facts, TruthValue};
+use crate::readiness_ruling::ReadinessRuling;
+use crate::stuck_limits::StuckLimits;
+use crate::text::BoundedText;
 use crate::{Level, Reason};
 
-pub(super) fn namespace(f: &Facts) -> Ruling<'_> {
-    let phase = f.status.word("phase");
+pub(super) fn judge_namespace(f: &Facts) -> ReadinessRuling<'_> {
+    let phase = f.status.state_text("phase");
     let branch = Branch::Text("status.phase", phase.unwrap_or_default());
     match phase {
-        Some("Active") => Ruling::ready(Reason::Ready, branch),
-        Some("Terminating") => Ruling::new(Level::Terminating, Reason::Terminating, branch),
-        _ => Ruling::progressing(Reason::NotStarted, branch),
+        Some("Active") => ReadinessRuling::ready(Reason::Ready, branch),
+        Some("Terminating") => ReadinessRuling::new(Level::Terminating, Reason::Terminating, branch),
+        _ => ReadinessRuling::progressing(Reason::NotStarted, branch),
     }
 }
 
-/// What is left in a namespace that is being deleted, as its controller says.
-pub(crate) fn namespace_content(f: &Facts) -> Option<Reason> {
+/// Returns the content that remains in a namespace that is being deleted, as reported by its controller.
+pub(crate) fn remaining_namespace_content(f: &Facts) -> Option<Reason> {
     let left =
         ["NamespaceFinalizersRemaining", "NamespaceContentRemaining", "NamespaceDeletionContentFailure"];
-    let condition = left.into_iter().find_map(|name| f.status.holds(name))?;
-    Some(Reason::SaysTerminating(Text::foreign(&condition.message)))
+    let condition = left.into_iter().find_map(|name| f.status.find_true_condition(name))?;
+    Some(Reason::SaysTerminating(BoundedText::from_foreign(&condition.message)))
 }
 
-pub(super) fn node<'a>(f: &'a Facts, limits: &Limits) -> Ruling<'a> {
+pub(super) fn judge_node<'a>(f: &'a Facts, limits: &StuckLimits) -> ReadinessRuling<'a> {
     let s = &f.status;
-    let ready = match s.condition("Ready") {
-        Some(ready) if ready.status == Truth::True => ready,
-        Some(ready) => return waits(ready, limits),
-        None => return Ruling::progressing(Reason::NotStarted, Branch::Fact("conditions[Ready] is absent")),
+    let ready = match s.find_condition("Ready") {
+        Some(ready) if ready.status == TruthValue::True => ready,
+        Some(ready) => return stuck_if_lasting(ready, limits),
+        None => {
+            return ReadinessRuling::progressing(
+                Reason::NotStarted,
+                Branch::Fact("conditions[Ready] is absent"),
+            );
+        }
     };
     let pressures = ["NetworkUnavailable", "MemoryPressure", "DiskPressure", "PIDPressure"];
-    if let Some(pressure) = pressures.into_iter().find_map(|name| s.holds(name)) {
-        return Ruling::progressing(
-            Reason::SaysError(Text::new(&pressure.name)),
+    if let Some(pressure) = pressures.into_iter().find_map(|name| s.find_true_condition(name)) {
+        return ReadinessRuling::progressing(
+            Reason::SaysError(BoundedText::new(&pressure.name)),
             Branch::Condition(pressure),
         );
     }
     if f.spec.unschedulable == Some(true) {
-        return Ruling::suspended(Reason::Cordoned, Branch::Fact("spec.unschedulable is true"));
+        return ReadinessRuling::suspended(Reason::Cordoned, Branch::Fact("spec.unschedulable is true"));
     }
-    Ruling::ready(Reason::Ready, Branch::Condition(ready))
+    ReadinessRuling::ready(Reason::Ready, Branch::Condition(ready))
 }
 
-pub(super) fn api_service<'a>(f: &'a Facts, limits: &Limits) -> Ruling<'a> {
-    match f.status.condition("Available") {
-        Some(available) if available.status == Truth::True => {
-            Ruling::ready(Reason::Ready, Branch::Condition(available))
+pub(super) fn judge_api_service<'a>(f: &'a Facts, limits: &StuckLimits) -> ReadinessRuling<'a> {
+    match f.status.find_condition("Available") {
+        Some(available) if available.status == TruthValue::True => {
+            ReadinessRuling::ready(Reason::Ready, Branch::Condition(available))
         }
-        Some(available) => waits(available, limits),
-        None => Ruling::progressing(Reason::NotStarted, Branch::Fact("conditions[Available] is absent")),
+        Some(available) => stuck_if_lasting(available, limits),
+        None => {
+            ReadinessRuling::progressing(Reason::NotStarted, Branch::Fact("conditions[Available] is absent"))
+        }
     }
 }
 
-/// Not there, and stuck if that lasts.
-fn waits<'a>(condition: &'a Condition, limits: &Limits) -> Ruling<'a> {
-    let text = Text::new(if condition.reason.is_empty() { &condition.name } else { &condition.reason });
-    Ruling::progressing(Reason::SaysProgressing(text), Branch::Condition(condition)).until(
+/// Rules progressing on a condition that is not met, and stuck if that lasts beyond the limit.
+fn stuck_if_lasting<'a>(condition: &'a ConditionFacts, limits: &StuckLimits) -> ReadinessRuling<'a> {
+    let text =
+        BoundedText::new(if condition.reason.is_empty() { &condition.name } else { &condition.reason });
+    ReadinessRuling::progressing(Reason::SaysProgressing(text), Branch::Condition(condition)).escalate_after(
         condition.since,
         limits.pending,
         Level::Stuck,
     )
 }
 
-pub(super) fn definition(f: &Facts) -> Ruling<'_> {
+pub(super) fn judge_definition(f: &Facts) -> ReadinessRuling<'_> {
     let s = &f.status;
-    if let Some(terminating) = s.holds("Terminating") {
-        return Ruling::new(Level::Terminating, Reason::Terminating, Branch::Condition(terminating));
+    if let Some(terminating) = s.find_true_condition("Terminating") {
+        return ReadinessRuling::new(Level::Terminating, Reason::Terminating, Branch::Condition(terminating));
     }
-    let refused = s.condition("NamesAccepted").filter(|c| c.status == Truth::False);
-    let unapproved =
-        || s.condition("KubernetesAPIApprovalPolicyConformant").filter(|c| c.status == Truth::False);
-    if let Some(wrong) = refused.or_else(|| s.holds("NonStructuralSchema")).or_else(unapproved) {
-        let text = Text::new(if wrong.reason.is_empty() { &wrong.name } else { &wrong.reason });
-        return Ruling::failed(Reason::SaysError(text), Branch::Condition(wrong));
+    let refused = s.find_condition("NamesAccepted").filter(|c| c.status == TruthValue::False);
+    let unapproved = || {
+        s.find_condition("KubernetesAPIApprovalPolicyConformant").filter(|c| c.status == TruthValue::False)
+    };
+    if let Some(wrong) = refused.or_else(|| s.find_true_condition("NonStructuralSchema")).or_else(unapproved)
+    {
+        let text = BoundedText::new(if wrong.reason.is_empty() { &wrong.name } else { &wrong.reason });
+        return ReadinessRuling::failed(Reason::SaysError(text), Branch::Condition(wrong));
     }
-    match s.condition("Established") {
-        Some(established) if established.status == Truth::True => {
-            Ruling::ready(Reason::Ready, Branch::Condition(established))
+    match s.find_condition("Established") {
+        Some(established) if established.status == TruthValue::True => {
+            ReadinessRuling::ready(Reason::Ready, Branch::Condition(established))
         }
-        Some(other) => {
-            Ruling::progressing(Reason::SaysProgressing(Text::new("installing")), Branch::Condition(other))
-        }
-        None => Ruling::progressing(Reason::NotStarted, Branch::Fact("conditions[Established] is absent")),
+        Some(other) => ReadinessRuling::progressing(
+            Reason::SaysProgressing(BoundedText::new("installing")),
+            Branch::Condition(other),
+        ),
+        None => ReadinessRuling::progressing(
+            Reason::NotStarted,
+            Branch::Fact("conditions[Established] is absent"),
+        ),
     }
 }

@@ -1,49 +1,52 @@
-//! The table: kinds of Kubernetes itself, each with the question that a person would ask of it.
+//! The rules for the built-in kinds of Kubernetes.
 
 mod batch;
 mod cluster;
+mod count;
 mod network;
 mod pod;
 mod scale;
 mod storage;
 mod workload;
 
-pub(crate) use batch::job;
-pub(crate) use cluster::namespace_content;
-pub(crate) use pod::pod;
+pub(crate) use batch::judge_job;
+pub(crate) use cluster::remaining_namespace_content;
+pub(crate) use pod::judge_pod;
 
 use crate::Reason;
-use crate::assess::{Limits, Ruling};
 use crate::branch::Branch;
 use crate::facts::Facts;
-use crate::kind::Kind;
+use crate::kind::RuleKind;
+use crate::readiness_ruling::ReadinessRuling;
+use crate::stuck_limits::StuckLimits;
 
-/// Judges an object of a kind that has a rule of its own.
-pub(crate) fn table<'a>(kind: Kind, facts: &'a Facts, limits: &Limits) -> Ruling<'a> {
+/// Judges an object of a kind that has a built-in rule.
+pub(crate) fn judge_built_in<'a>(
+    kind: RuleKind,
+    facts: &'a Facts,
+    limits: &StuckLimits,
+) -> ReadinessRuling<'a> {
     match kind {
-        Kind::Deployment => workload::deployment(facts, limits),
-        Kind::StatefulSet => workload::stateful_set(facts),
-        Kind::DaemonSet => workload::daemon_set(facts),
-        Kind::ReplicaSet => workload::replica_set(facts, limits),
-        Kind::Pod => pod(facts, limits),
-        Kind::Job => job(facts, limits),
-        Kind::CronJob => batch::cron_job(facts),
-        Kind::Service => network::service(facts, limits),
-        Kind::Ingress => network::ingress(facts, limits),
-        Kind::EndpointSlice => network::endpoint_slice(facts),
-        Kind::PersistentVolumeClaim => storage::claim(facts, limits),
-        Kind::PersistentVolume => storage::volume(facts, limits),
-        Kind::HorizontalPodAutoscaler => scale::autoscaler(facts, limits),
-        Kind::PodDisruptionBudget => scale::budget(facts),
-        Kind::Namespace => cluster::namespace(facts),
-        Kind::Node => cluster::node(facts, limits),
-        Kind::ApiService => cluster::api_service(facts, limits),
-        Kind::CustomResourceDefinition => cluster::definition(facts),
-        Kind::Plain | Kind::Run | Kind::Other => Ruling::unknown(Reason::NoSignal, Branch::Nothing),
+        RuleKind::Deployment => workload::judge_deployment(facts, limits),
+        RuleKind::StatefulSet => workload::judge_stateful_set(facts),
+        RuleKind::DaemonSet => workload::judge_daemon_set(facts),
+        RuleKind::ReplicaSet => workload::judge_replica_set(facts, limits),
+        RuleKind::Pod => judge_pod(facts, limits),
+        RuleKind::Job => judge_job(facts, limits),
+        RuleKind::CronJob => batch::judge_cron_job(facts),
+        RuleKind::Service => network::judge_service(facts, limits),
+        RuleKind::Ingress => network::judge_ingress(facts, limits),
+        RuleKind::EndpointSlice => network::judge_endpoint_slice(facts),
+        RuleKind::PersistentVolumeClaim => storage::judge_volume_claim(facts, limits),
+        RuleKind::PersistentVolume => storage::judge_volume(facts, limits),
+        RuleKind::HorizontalPodAutoscaler => scale::judge_autoscaler(facts, limits),
+        RuleKind::PodDisruptionBudget => scale::judge_disruption_budget(facts),
+        RuleKind::Namespace => cluster::judge_namespace(facts),
+        RuleKind::Node => cluster::judge_node(facts, limits),
+        RuleKind::ApiService => cluster::judge_api_service(facts, limits),
+        RuleKind::CustomResourceDefinition => cluster::judge_definition(facts),
+        RuleKind::Plain | RuleKind::Run | RuleKind::Other => {
+            ReadinessRuling::unknown(Reason::NoSignal, Branch::Nothing)
+        }
     }
-}
-
-/// A number of the API as a count; none below zero.
-fn count(number: i64) -> u32 {
-    u32::try_from(number.max(0)).unwrap_or(u32::MAX)
 }

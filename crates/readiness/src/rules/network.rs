@@ -1,36 +1,44 @@
-//! Service, Ingress, EndpointSlice: can it be reached?
+//! Rules for Service, Ingress and EndpointSlice: reachability.
 
-use crate::assess::{Limits, Ruling};
 use crate::branch::Branch;
 use crate::facts::Facts;
-use crate::reason::Counted;
+use crate::readiness_ruling::ReadinessRuling;
+use crate::reason::CountedUnit;
+use crate::stuck_limits::StuckLimits;
 use crate::{Level, Reason};
 
-pub(super) fn service<'a>(f: &'a Facts, limits: &Limits) -> Ruling<'a> {
+pub(super) fn judge_service<'a>(f: &'a Facts, limits: &StuckLimits) -> ReadinessRuling<'a> {
     if f.spec.load_balancer {
-        return addressed(f, limits);
+        return judge_load_balancer(f, limits);
     }
-    Ruling::ready(Reason::Ready, Branch::Fact("spec.type is not LoadBalancer"))
+    ReadinessRuling::ready(Reason::Ready, Branch::Fact("spec.type is not LoadBalancer"))
 }
 
-pub(super) fn ingress<'a>(f: &'a Facts, limits: &Limits) -> Ruling<'a> {
-    addressed(f, limits)
+pub(super) fn judge_ingress<'a>(f: &'a Facts, limits: &StuckLimits) -> ReadinessRuling<'a> {
+    judge_load_balancer(f, limits)
 }
 
-fn addressed<'a>(f: &'a Facts, limits: &Limits) -> Ruling<'a> {
+fn judge_load_balancer<'a>(f: &'a Facts, limits: &StuckLimits) -> ReadinessRuling<'a> {
     if f.status.addresses.unwrap_or(0) > 0 {
-        return Ruling::ready(Reason::Ready, Branch::Fact("status.loadBalancer.ingress is not empty"));
+        return ReadinessRuling::ready(
+            Reason::Ready,
+            Branch::Fact("status.loadBalancer.ingress is not empty"),
+        );
     }
     let branch = Branch::Fact("status.loadBalancer.ingress is empty");
-    Ruling::progressing(Reason::PendingLoadBalancer, branch).until(f.created, limits.pending, Level::Stuck)
+    ReadinessRuling::progressing(Reason::PendingLoadBalancer, branch).escalate_after(
+        f.created,
+        limits.pending,
+        Level::Stuck,
+    )
 }
 
-/// One ready endpoint is enough to be served.
-pub(super) fn endpoint_slice(f: &Facts) -> Ruling<'_> {
+/// Judges an EndpointSlice: one ready endpoint is enough.
+pub(super) fn judge_endpoint_slice(f: &Facts) -> ReadinessRuling<'_> {
     let (ready, all) = f.endpoints.unwrap_or((0, 0));
     if ready > 0 {
-        return Ruling::ready(Reason::Ready, Branch::Fact("an endpoint is ready"));
+        return ReadinessRuling::ready(Reason::Ready, Branch::Fact("an endpoint is ready"));
     }
     let branch = Branch::Fact("no endpoint is ready");
-    Ruling::progressing(Reason::Count(Counted::Endpoints, ready, all), branch)
+    ReadinessRuling::progressing(Reason::Count(CountedUnit::Endpoints, ready, all), branch)
 }

@@ -1,71 +1,74 @@
-//! Pod: does it run, and if not, what holds it?
+//! Rule for Pod: running and ready, or the cause that holds it.
 
-use super::count;
-use crate::assess::{Limits, Ruling};
 use crate::branch::Branch;
-use crate::facts::{Container, Facts, Owner, Truth};
-use crate::reason::Counted;
-use crate::text::Text;
+use crate::facts::{Facts, OwnerKind, TruthValue, UnreadyContainer};
+use crate::readiness_ruling::ReadinessRuling;
+use crate::reason::CountedUnit;
+use crate::stuck_limits::StuckLimits;
+use crate::text::BoundedText;
 use crate::{Level, Reason};
 
-pub(crate) fn pod<'a>(f: &'a Facts, limits: &Limits) -> Ruling<'a> {
-    let phase = f.status.word("phase");
+pub(crate) fn judge_pod<'a>(f: &'a Facts, limits: &StuckLimits) -> ReadinessRuling<'a> {
+    let phase = f.status.state_text("phase");
     let branch = Branch::Text("status.phase", phase.unwrap_or_default());
     match phase {
-        Some("Succeeded") => Ruling::ready(Reason::Complete, branch),
-        Some("Failed") => failed(f, branch),
-        Some("Running") => running(f),
-        Some("Pending") => pending(f, limits),
-        None => Ruling::progressing(Reason::NotStarted, Branch::Fact("status.phase is absent")).until(
-            f.created,
-            limits.pending,
-            Level::Stuck,
-        ),
-        Some(other) => Ruling::unknown(Reason::SaysUnknown(Text::new(&format!("phase {other}"))), branch),
+        Some("Succeeded") => ReadinessRuling::ready(Reason::Complete, branch),
+        Some("Failed") => judge_failed_pod(f, branch),
+        Some("Running") => judge_running_pod(f),
+        Some("Pending") => judge_pending_pod(f, limits),
+        None => ReadinessRuling::progressing(Reason::NotStarted, Branch::Fact("status.phase is absent"))
+            .escalate_after(f.created, limits.pending, Level::Stuck),
+        Some(other) => {
+            ReadinessRuling::unknown(Reason::SaysUnknown(BoundedText::new(&format!("phase {other}"))), branch)
+        }
     }
 }
 
-fn failed<'a>(f: &'a Facts, branch: Branch<'a>) -> Ruling<'a> {
-    if f.owner == Owner::Job {
-        return Ruling::suspended(Reason::OwnerDecides, branch);
+fn judge_failed_pod<'a>(f: &'a Facts, branch: Branch<'a>) -> ReadinessRuling<'a> {
+    if f.owner == OwnerKind::Job {
+        return ReadinessRuling::suspended(Reason::OwnerDecides, branch);
     }
-    let ended = f.status.containers.troubled.iter().find(|c| c.ended.is_some()).map(exit);
+    let ended = f.status.containers.troubled.iter().find(|c| c.ended.is_some()).map(exit_text);
     let text = match (&f.status.reason, ended) {
-        (Some(reason), _) if !reason.is_empty() => Text::new(reason),
+        (Some(reason), _) if !reason.is_empty() => BoundedText::new(reason),
         (_, Some(exit)) => exit,
-        _ => Text::new("pod failed"),
+        _ => BoundedText::new("pod failed"),
     };
-    Ruling::failed(Reason::PodFailed(text), branch)
+    ReadinessRuling::failed(Reason::PodFailed(text), branch)
 }
 
-fn running(f: &Facts) -> Ruling<'_> {
-    let ready = f.status.condition("Ready");
-    if let Some(ready) = ready.filter(|c| c.status == Truth::True) {
-        return Ruling::ready(Reason::Ready, Branch::Condition(ready));
+fn judge_running_pod(f: &Facts) -> ReadinessRuling<'_> {
+    let ready = f.status.find_condition("Ready");
+    if let Some(ready) = ready.filter(|c| c.status == TruthValue::True) {
+        return ReadinessRuling::ready(Reason::Ready, Branch::Condition(ready));
     }
-    if let Some(trouble) = trouble(f) {
+    if let Some(trouble) = judge_containers(f) {
         return trouble;
     }
     let containers = &f.status.containers;
     let branch = ready.map_or(Branch::Fact("conditions[Ready] is absent"), Branch::Condition);
-    Ruling::progressing(
-        Reason::Count(Counted::Containers, containers.ready.min(containers.all), containers.all),
+    ReadinessRuling::progressing(
+        Reason::Count(CountedUnit::Containers, containers.ready.min(containers.all), containers.all),
         branch,
     )
 }
 
-fn pending<'a>(f: &'a Facts, limits: &Limits) -> Ruling<'a> {
-    if let Some(trouble) = trouble(f) {
-        return trouble.until(f.created, limits.pending, Level::Stuck);
+fn judge_pending_pod<'a>(f: &'a Facts, limits: &StuckLimits) -> ReadinessRuling<'a> {
+    if let Some(trouble) = judge_containers(f) {
+        return trouble.escalate_after(f.created, limits.pending, Level::Stuck);
     }
-    if let Some(scheduled) = f.status.condition("PodScheduled").filter(|c| c.status == Truth::False) {
+    if let Some(scheduled) = f.status.find_condition("PodScheduled").filter(|c| c.status == TruthValue::False)
+    {
         let reason = Reason::Unschedulable(match &*scheduled.reason {
-            "" => Text::new("no node"),
-            // The message lists nodes by number, which tells more than the reason does and counts nothing that ticks.
-            "Unschedulable" if !scheduled.message.is_empty() => Text::new(first_sentence(&scheduled.message)),
-            reason => Text::new(reason),
+            "" => BoundedText::new("no node"),
+            // The message counts nodes, which tells more than the reason does, and contains no number that changes by
+            // itself.
+            "Unschedulable" if !scheduled.message.is_empty() => {
+                BoundedText::new(first_sentence(&scheduled.message))
+            }
+            reason => BoundedText::new(reason),
         });
-        return Ruling::progressing(reason, Branch::Condition(scheduled)).until(
+        return ReadinessRuling::progressing(reason, Branch::Condition(scheduled)).escalate_after(
             f.created,
             limits.pending,
             Level::Stuck,
@@ -73,31 +76,35 @@ fn pending<'a>(f: &'a Facts, limits: &Limits) -> Ruling<'a> {
     }
     let waiting = f.status.containers.troubled.iter().find_map(|c| c.waiting.as_deref().map(|w| (w, c)));
     let (text, branch) = match waiting {
-        Some((reason, container)) => (Text::new(reason), Branch::Container(container)),
-        None => (Text::new("not started"), Branch::Text("status.phase", "Pending")),
+        Some((reason, container)) => (BoundedText::new(reason), Branch::Container(container)),
+        None => (BoundedText::new("not started"), Branch::Text("status.phase", "Pending")),
     };
-    Ruling::progressing(Reason::Pending(text), branch).until(f.created, limits.pending, Level::Stuck)
+    ReadinessRuling::progressing(Reason::Pending(text), branch).escalate_after(
+        f.created,
+        limits.pending,
+        Level::Stuck,
+    )
 }
 
-/// The first container, init containers before the others, that cannot start or has ended badly.
-fn trouble(f: &Facts) -> Option<Ruling<'_>> {
+/// Judges the first container, init containers first, that cannot start or exited with an error.
+fn judge_containers(f: &Facts) -> Option<ReadinessRuling<'_>> {
     f.status.containers.troubled.iter().find_map(|container| {
         let branch = Branch::Container(container);
         match (&container.waiting, &container.ended) {
-            (Some(reason), _) if hopeless(reason) => {
-                Some(Ruling::failed(Reason::Waiting(Text::new(reason)), branch))
+            (Some(reason), _) if is_lasting_wait(reason) => {
+                Some(ReadinessRuling::failed(Reason::Waiting(BoundedText::new(reason)), branch))
             }
-            // While the next attempt starts it is still the same trouble.
+            // While the next attempt starts, the failure still stands.
             (_, Some(ended)) if ended.code != 0 => {
-                Some(Ruling::failed(Reason::ContainerFailed(exit(container)), branch))
+                Some(ReadinessRuling::failed(Reason::ContainerFailed(exit_text(container)), branch))
             }
             _ => None,
         }
     })
 }
 
-/// Is this a reason to wait that does not pass by itself?
-fn hopeless(reason: &str) -> bool {
+/// Returns `true` if a container that waits for this reason does not recover by itself.
+fn is_lasting_wait(reason: &str) -> bool {
     reason.starts_with("Err")
         || reason.ends_with("Error")
         || reason.ends_with("BackOff")
@@ -107,16 +114,16 @@ fn hopeless(reason: &str) -> bool {
         )
 }
 
-fn exit(container: &Container) -> Text {
+fn exit_text(container: &UnreadyContainer) -> BoundedText {
     let name = &container.name;
-    let (code, reason) = container.ended.as_ref().map_or((0, ""), |e| (count(e.code), &*e.reason));
+    let (code, reason) = container.ended.as_ref().map_or((0, ""), |e| (e.code, &*e.reason));
     match reason {
-        "" => Text::new(&format!("container {name} exited with code {code}")),
-        reason => Text::new(&format!("container {name} exited with code {code} ({reason})")),
+        "" => BoundedText::new(&format!("container {name} exited with code {code}")),
+        reason => BoundedText::new(&format!("container {name} exited with code {code} ({reason})")),
     }
 }
 
-/// The scheduler says everything in its first sentence and repeats it for preemption in a second one.
+/// Returns the first sentence: the scheduler repeats the message for preemption in a second one.
 fn first_sentence(message: &str) -> &str {
     message.split_once(". ").map_or(message, |(first, _)| first)
 }

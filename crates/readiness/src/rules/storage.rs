@@ -1,49 +1,62 @@
-//! PersistentVolumeClaim and PersistentVolume: is there a volume?
+//! Rules for PersistentVolumeClaim and PersistentVolume.
 
 use std::time::Duration;
 
-use crate::assess::{Limits, Ruling};
 use crate::branch::Branch;
 use crate::facts::Facts;
-use crate::text::Text;
+use crate::readiness_ruling::ReadinessRuling;
+use crate::stuck_limits::StuckLimits;
+use crate::text::BoundedText;
 use crate::{Level, Reason};
 
-/// A claim that a provisioner will serve at once is marked as such well within this time.
-const MARKED: Duration = Duration::from_secs(5);
+/// Longest time until a claim that is provisioned immediately carries its provisioning annotation.
+const PROVISIONING_MARK_DELAY: Duration = Duration::from_secs(5);
 
-pub(super) fn claim<'a>(f: &'a Facts, limits: &Limits) -> Ruling<'a> {
-    let phase = f.status.word("phase");
+pub(super) fn judge_volume_claim<'a>(f: &'a Facts, limits: &StuckLimits) -> ReadinessRuling<'a> {
+    let phase = f.status.state_text("phase");
     let branch = Branch::Text("status.phase", phase.unwrap_or_default());
     match phase {
-        Some("Bound") => Ruling::ready(Reason::Ready, branch),
-        Some("Lost") => Ruling::failed(Reason::VolumeLost, branch),
-        // Nobody has begun to make a volume, and none was asked for by name: as long as no pod uses the claim, this is
-        // what it is meant to be, and waiting for it would be waiting for ever.
+        Some("Bound") => ReadinessRuling::ready(Reason::Ready, branch),
+        Some("Lost") => ReadinessRuling::failed(Reason::VolumeLost, branch),
+        // Provisioning has not begun, and no volume is requested by name. This is the intended state until a pod uses
+        // the claim; waiting for it would never end.
         Some("Pending") if f.spec.storage_class && !f.spec.volume && !f.provisioning => {
-            let at = f.created.map(|created| created + MARKED);
+            let at = f.created.map(|created| created + PROVISIONING_MARK_DELAY);
             let waiting = Reason::WaitingForFirstConsumer;
-            Ruling::progressing(Reason::VolumePending, branch).turns(at, Level::Suspended, waiting)
+            ReadinessRuling::progressing(Reason::VolumePending, branch).change_at(
+                at,
+                Level::Suspended,
+                waiting,
+            )
         }
-        Some("Pending") | None => {
-            Ruling::progressing(Reason::VolumePending, branch).until(f.created, limits.pending, Level::Stuck)
+        Some("Pending") | None => ReadinessRuling::progressing(Reason::VolumePending, branch).escalate_after(
+            f.created,
+            limits.pending,
+            Level::Stuck,
+        ),
+        Some(other) => {
+            ReadinessRuling::unknown(Reason::SaysUnknown(BoundedText::new(&format!("phase {other}"))), branch)
         }
-        Some(other) => Ruling::unknown(Reason::SaysUnknown(Text::new(&format!("phase {other}"))), branch),
     }
 }
 
-pub(super) fn volume<'a>(f: &'a Facts, limits: &Limits) -> Ruling<'a> {
-    let phase = f.status.word("phase");
+pub(super) fn judge_volume<'a>(f: &'a Facts, limits: &StuckLimits) -> ReadinessRuling<'a> {
+    let phase = f.status.state_text("phase");
     let branch = Branch::Text("status.phase", phase.unwrap_or_default());
     match phase {
-        Some("Bound" | "Available") => Ruling::ready(Reason::Ready, branch),
-        Some("Released") => Ruling::suspended(Reason::VolumeReleased, branch),
+        Some("Bound" | "Available") => ReadinessRuling::ready(Reason::Ready, branch),
+        Some("Released") => ReadinessRuling::suspended(Reason::VolumeReleased, branch),
         Some("Failed") => {
             let said = f.status.reason.as_deref().filter(|r| !r.is_empty()).unwrap_or("volume failed");
-            Ruling::failed(Reason::SaysFailed(Text::new(said)), branch)
+            ReadinessRuling::failed(Reason::SaysFailed(BoundedText::new(said)), branch)
         }
-        Some("Pending") | None => {
-            Ruling::progressing(Reason::VolumePending, branch).until(f.created, limits.pending, Level::Stuck)
+        Some("Pending") | None => ReadinessRuling::progressing(Reason::VolumePending, branch).escalate_after(
+            f.created,
+            limits.pending,
+            Level::Stuck,
+        ),
+        Some(other) => {
+            ReadinessRuling::unknown(Reason::SaysUnknown(BoundedText::new(&format!("phase {other}"))), branch)
         }
-        Some(other) => Ruling::unknown(Reason::SaysUnknown(Text::new(&format!("phase {other}"))), branch),
     }
 }

@@ -1,15 +1,17 @@
-//! Deployment, StatefulSet, DaemonSet, ReplicaSet: is what runs what was asked for?
+//! Rules for Deployment, StatefulSet, DaemonSet and ReplicaSet: the running replicas match the spec.
 
-use super::count;
-use crate::assess::{Limits, Ruling, unobserved};
+use super::count::clamp_count;
 use crate::branch::Branch;
-use crate::facts::{Condition, Facts, Owner, Truth};
-use crate::reason::Counted;
-use crate::text::Text;
+use crate::facts::{ConditionFacts, Facts, OwnerKind, TruthValue};
+use crate::readiness_ruling::ReadinessRuling;
+use crate::reason::CountedUnit;
+use crate::stale_generation::rule_on_unobserved_generation;
+use crate::stuck_limits::StuckLimits;
+use crate::text::BoundedText;
 use crate::{Level, Reason};
 
-/// The numbers that all of them have. Absent is zero: the API leaves zeros out.
-struct Numbers {
+/// Replica counts common to all workloads. Absent means zero: the API omits zeros.
+struct ReplicaNumbers {
     wanted: i64,
     replicas: i64,
     updated: i64,
@@ -17,11 +19,11 @@ struct Numbers {
     available: i64,
 }
 
-impl Numbers {
-    fn of(f: &Facts) -> Numbers {
+impl ReplicaNumbers {
+    fn from_facts(f: &Facts) -> ReplicaNumbers {
         let s = &f.status;
-        Numbers {
-            // A default that the API server fills in; absent only in manifests.
+        ReplicaNumbers {
+            // Default of the API server; absent only in manifests.
             wanted: f.spec.replicas.unwrap_or(1),
             replicas: s.replicas.unwrap_or(0),
             updated: s.updated.unwrap_or(0),
@@ -30,173 +32,197 @@ impl Numbers {
         }
     }
 
-    fn too_few(&self, counted: Counted, field: &'static str, have: i64) -> Option<Ruling<'static>> {
-        short(counted, field, have, "spec.replicas", self.wanted)
+    fn rule_on_too_few(
+        &self,
+        counted: CountedUnit,
+        field: &'static str,
+        have: i64,
+    ) -> Option<ReadinessRuling<'static>> {
+        rule_on_shortage(counted, field, have, "spec.replicas", self.wanted)
     }
 }
 
-/// Still on its way if there are fewer than wanted.
-fn short(
-    counted: Counted,
+/// Rules progressing if there are fewer replicas than wanted.
+fn rule_on_shortage(
+    counted: CountedUnit,
     field: &'static str,
     have: i64,
     of: &'static str,
     want: i64,
-) -> Option<Ruling<'static>> {
-    let reason = Reason::Count(counted, count(have), count(want));
-    (have < want).then(|| Ruling::progressing(reason, Branch::Counts(field, have, of, want)))
+) -> Option<ReadinessRuling<'static>> {
+    let reason = Reason::Count(counted, clamp_count(have), clamp_count(want));
+    (have < want).then(|| ReadinessRuling::progressing(reason, Branch::Counts(field, have, of, want)))
 }
 
-/// Still on its way if more are left over than wanted.
-fn surplus(replicas: i64, of: &'static str, want: i64) -> Option<Ruling<'static>> {
-    let reason = Reason::Count(Counted::Surplus, count(replicas - want), count(replicas));
+/// Rules progressing if more replicas are left over than wanted.
+fn rule_on_surplus(replicas: i64, of: &'static str, want: i64) -> Option<ReadinessRuling<'static>> {
+    let reason = Reason::Count(
+        CountedUnit::Surplus,
+        clamp_count(replicas.saturating_sub(want)),
+        clamp_count(replicas),
+    );
     (replicas > want)
-        .then(|| Ruling::progressing(reason, Branch::Counts("status.replicas", replicas, of, want)))
+        .then(|| ReadinessRuling::progressing(reason, Branch::Counts("status.replicas", replicas, of, want)))
 }
 
-fn complete(wanted: i64) -> Ruling<'static> {
+fn rule_on_completion(wanted: i64) -> ReadinessRuling<'static> {
     match wanted {
-        0 => Ruling::ready(Reason::ScaledToZero, Branch::Fact("nothing is wanted and nothing is left")),
-        _ => Ruling::ready(Reason::Ready, Branch::Fact("all replicas are updated and available")),
+        0 => ReadinessRuling::ready(
+            Reason::ScaledToZero,
+            Branch::Fact("no replicas are wanted and none are left"),
+        ),
+        _ => ReadinessRuling::ready(Reason::Ready, Branch::Fact("all replicas are updated and available")),
     }
 }
 
-/// All are ready; which of them are of the newest revision is for a person to decide.
-fn on_delete() -> Ruling<'static> {
-    Ruling::ready(Reason::OnDelete, Branch::Fact("spec.updateStrategy.type is OnDelete"))
+/// Rules ready: all pods are ready, and the `OnDelete` strategy leaves it to people to replace those of an old
+/// revision.
+fn ready_on_delete() -> ReadinessRuling<'static> {
+    ReadinessRuling::ready(Reason::OnDelete, Branch::Fact("spec.updateStrategy.type is OnDelete"))
 }
 
-/// Its pods cannot be created, as with a quota that is used up. That may pass, but not for ever.
-fn replica_failure<'a>(f: &'a Facts, limits: &Limits) -> Option<Ruling<'a>> {
-    let failure = f.status.holds("ReplicaFailure")?;
-    let reason = Reason::ReplicaFailure(said(failure));
-    let failed = Ruling::failed(reason, Branch::Condition(failure));
-    Some(failed.until(failure.since, limits.pending, Level::Stuck))
+/// Rules on pods that cannot be created, for example because a quota is exhausted: progressing, and stuck if it lasts.
+fn rule_on_replica_failure<'a>(f: &'a Facts, limits: &StuckLimits) -> Option<ReadinessRuling<'a>> {
+    let failure = f.status.find_true_condition("ReplicaFailure")?;
+    let reason = Reason::ReplicaFailure(condition_text(failure));
+    let failed = ReadinessRuling::failed(reason, Branch::Condition(failure));
+    Some(failed.escalate_after(failure.since, limits.pending, Level::Stuck))
 }
 
-/// The reason of a condition, and its message where that says more.
-fn said(condition: &Condition) -> Text {
+/// Returns the reason of a condition, and its message if that adds anything.
+fn condition_text(condition: &ConditionFacts) -> BoundedText {
     match (&*condition.reason, &*condition.message) {
-        ("", "") => Text::new(&condition.name),
-        (reason, "") => Text::new(reason),
-        ("", message) => Text::foreign(message),
-        (reason, message) => Text::foreign(&format!("{reason}: {message}")),
+        ("", "") => BoundedText::new(&condition.name),
+        (reason, "") => BoundedText::new(reason),
+        ("", message) => BoundedText::from_foreign(message),
+        (reason, message) => BoundedText::from_foreign(&format!("{reason}: {message}")),
     }
 }
 
-pub(super) fn deployment<'a>(f: &'a Facts, limits: &Limits) -> Ruling<'a> {
+pub(super) fn judge_deployment<'a>(f: &'a Facts, limits: &StuckLimits) -> ReadinessRuling<'a> {
     if f.status.observed.is_none() {
-        return unobserved(f);
+        return rule_on_unobserved_generation(f);
     }
-    let progressing = f.status.condition("Progressing");
+    let progressing = f.status.find_condition("Progressing");
     if let Some(c) = progressing.filter(|c| c.reason.as_ref() == "ProgressDeadlineExceeded") {
-        return Ruling::failed(Reason::ProgressDeadlineExceeded, Branch::Condition(c));
+        return ReadinessRuling::failed(Reason::ProgressDeadlineExceeded, Branch::Condition(c));
     }
-    if let Some(failure) = replica_failure(f, limits) {
+    if let Some(failure) = rule_on_replica_failure(f, limits) {
         return failure;
     }
-    let n = Numbers::of(f);
+    let n = ReplicaNumbers::from_facts(f);
     let paused = f.spec.paused == Some(true);
     let rollout = || {
-        n.too_few(Counted::Updated, "status.updatedReplicas", n.updated)
-            .or_else(|| surplus(n.replicas, "status.updatedReplicas", n.updated))
+        n.rule_on_too_few(CountedUnit::Updated, "status.updatedReplicas", n.updated)
+            .or_else(|| rule_on_surplus(n.replicas, "status.updatedReplicas", n.updated))
     };
     let numbers = || {
-        surplus(n.replicas, "spec.replicas", n.wanted)
-            .or_else(|| n.too_few(Counted::Ready, "status.readyReplicas", n.ready))
-            .or_else(|| n.too_few(Counted::Available, "status.availableReplicas", n.available))
+        rule_on_surplus(n.replicas, "spec.replicas", n.wanted)
+            .or_else(|| n.rule_on_too_few(CountedUnit::Ready, "status.readyReplicas", n.ready))
+            .or_else(|| n.rule_on_too_few(CountedUnit::Available, "status.availableReplicas", n.available))
     };
-    // A pause is neutral, so it may not hide that too few of the old replicas are left.
+    // A pause is neutral, so it must not hide a shortage of old replicas.
     if let Some(ruling) = if paused { None } else { rollout() }.or_else(numbers) {
         return ruling;
     }
-    if let Some(c) = f.status.condition("Available").filter(|c| c.status != Truth::True) {
-        return Ruling::progressing(
-            Reason::Count(Counted::Available, count(n.available), count(n.wanted)),
+    if let Some(c) = f.status.find_condition("Available").filter(|c| c.status != TruthValue::True) {
+        return ReadinessRuling::progressing(
+            Reason::Count(CountedUnit::Available, clamp_count(n.available), clamp_count(n.wanted)),
             Branch::Condition(c),
         );
     }
     if paused {
-        return Ruling::suspended(Reason::Paused, Branch::Fact("spec.paused is true"));
+        return ReadinessRuling::suspended(Reason::Paused, Branch::Fact("spec.paused is true"));
     }
-    complete(n.wanted)
+    rule_on_completion(n.wanted)
 }
 
-pub(super) fn stateful_set(f: &Facts) -> Ruling<'_> {
+pub(super) fn judge_stateful_set(f: &Facts) -> ReadinessRuling<'_> {
     if f.status.observed.is_none() {
-        return unobserved(f);
+        return rule_on_unobserved_generation(f);
     }
-    let n = Numbers::of(f);
+    let n = ReplicaNumbers::from_facts(f);
     let numbers = n
-        .too_few(Counted::Created, "status.replicas", n.replicas)
-        .or_else(|| n.too_few(Counted::Ready, "status.readyReplicas", n.ready))
-        // Servers before 1.22 do not count what is available.
+        .rule_on_too_few(CountedUnit::Created, "status.replicas", n.replicas)
+        .or_else(|| n.rule_on_too_few(CountedUnit::Ready, "status.readyReplicas", n.ready))
+        // API servers before 1.22 do not count available replicas.
         .or_else(|| {
-            f.status.available.and_then(|n_| n.too_few(Counted::Available, "status.availableReplicas", n_))
+            f.status
+                .available
+                .and_then(|n_| n.rule_on_too_few(CountedUnit::Available, "status.availableReplicas", n_))
         })
-        .or_else(|| surplus(n.replicas, "spec.replicas", n.wanted));
+        .or_else(|| rule_on_surplus(n.replicas, "spec.replicas", n.wanted));
     if let Some(ruling) = numbers {
         return ruling;
     }
     let current = f.status.revisions_match == Some(true);
     if f.spec.on_delete {
-        return if current { complete(n.wanted) } else { on_delete() };
+        return if current { rule_on_completion(n.wanted) } else { ready_on_delete() };
     }
-    let partition = f.spec.partition.unwrap_or(0).clamp(0, n.wanted);
+    let partition = f.spec.partition.unwrap_or(0).clamp(0, n.wanted.max(0));
     if !current && n.updated < n.wanted - partition {
         let branch = Branch::Counts("status.updatedReplicas", n.updated, "spec.replicas", n.wanted);
-        return Ruling::progressing(
-            Reason::Count(Counted::Updated, count(n.updated), count(n.wanted)),
+        return ReadinessRuling::progressing(
+            Reason::Count(CountedUnit::Updated, clamp_count(n.updated), clamp_count(n.wanted)),
             branch,
         );
     }
     if !current && partition > 0 {
         let branch = Branch::Fact("all replicas at or above the partition are updated");
-        return Ruling::ready(Reason::PartitionReached, branch);
+        return ReadinessRuling::ready(Reason::PartitionReached, branch);
     }
-    complete(n.wanted)
+    rule_on_completion(n.wanted)
 }
 
-pub(super) fn daemon_set(f: &Facts) -> Ruling<'_> {
-    let (Some(_), Some(wanted)) = (f.status.observed, f.status.desired) else { return unobserved(f) };
-    let n = Numbers { wanted, ..Numbers::of(f) };
+pub(super) fn judge_daemon_set(f: &Facts) -> ReadinessRuling<'_> {
+    let (Some(_), Some(wanted)) = (f.status.observed, f.status.desired) else {
+        return rule_on_unobserved_generation(f);
+    };
+    let n = ReplicaNumbers { wanted, ..ReplicaNumbers::from_facts(f) };
     let of = "status.desiredNumberScheduled";
     let updated = || {
         let on_delete = f.spec.on_delete;
-        (!on_delete)
-            .then(|| short(Counted::Updated, "status.updatedNumberScheduled", n.updated, of, wanted))?
+        (!on_delete).then(|| {
+            rule_on_shortage(CountedUnit::Updated, "status.updatedNumberScheduled", n.updated, of, wanted)
+        })?
     };
-    let numbers = short(Counted::Created, "status.currentNumberScheduled", n.replicas, of, wanted)
-        .or_else(updated)
-        .or_else(|| short(Counted::Ready, "status.numberReady", n.ready, of, wanted))
-        .or_else(|| short(Counted::Available, "status.numberAvailable", n.available, of, wanted));
+    let numbers =
+        rule_on_shortage(CountedUnit::Created, "status.currentNumberScheduled", n.replicas, of, wanted)
+            .or_else(updated)
+            .or_else(|| rule_on_shortage(CountedUnit::Ready, "status.numberReady", n.ready, of, wanted))
+            .or_else(|| {
+                rule_on_shortage(CountedUnit::Available, "status.numberAvailable", n.available, of, wanted)
+            });
     if let Some(ruling) = numbers {
         return ruling;
     }
     if f.spec.on_delete && n.updated < wanted {
-        return on_delete();
+        return ready_on_delete();
     }
-    complete(wanted)
+    rule_on_completion(wanted)
 }
 
-pub(super) fn replica_set<'a>(f: &'a Facts, limits: &Limits) -> Ruling<'a> {
+pub(super) fn judge_replica_set<'a>(f: &'a Facts, limits: &StuckLimits) -> ReadinessRuling<'a> {
     if f.status.observed.is_none() {
-        return unobserved(f);
+        return rule_on_unobserved_generation(f);
     }
-    if let Some(failure) = replica_failure(f, limits) {
+    if let Some(failure) = rule_on_replica_failure(f, limits) {
         return failure;
     }
-    let n = Numbers::of(f);
-    if let Some(ruling) = surplus(n.replicas, "spec.replicas", n.wanted) {
+    let n = ReplicaNumbers::from_facts(f);
+    if let Some(ruling) = rule_on_surplus(n.replicas, "spec.replicas", n.wanted) {
         return ruling;
     }
-    if n.wanted == 0 && f.owner == Owner::Deployment {
-        return Ruling::ready(Reason::Superseded, Branch::Fact("its Deployment has scaled it to zero"));
+    if n.wanted == 0 && f.owner == OwnerKind::Deployment {
+        return ReadinessRuling::ready(
+            Reason::Superseded,
+            Branch::Fact("its Deployment has scaled it to zero"),
+        );
     }
     let labeled = f.status.labeled.unwrap_or(n.replicas);
-    n.too_few(Counted::Created, "status.replicas", n.replicas)
-        .or_else(|| n.too_few(Counted::Labeled, "status.fullyLabeledReplicas", labeled))
-        .or_else(|| n.too_few(Counted::Ready, "status.readyReplicas", n.ready))
-        .or_else(|| n.too_few(Counted::Available, "status.availableReplicas", n.available))
-        .unwrap_or_else(|| complete(n.wanted))
+    n.rule_on_too_few(CountedUnit::Created, "status.replicas", n.replicas)
+        .or_else(|| n.rule_on_too_few(CountedUnit::Labeled, "status.fullyLabeledReplicas", labeled))
+        .or_else(|| n.rule_on_too_few(CountedUnit::Ready, "status.readyReplicas", n.ready))
+        .or_else(|| n.rule_on_too_few(CountedUnit::Available, "status.availableReplicas", n.available))
+        .unwrap_or_else(|| rule_on_completion(n.wanted))
 }

@@ -1,7 +1,8 @@
-//! `rollcall check`: is a policy valid, what would it watch, and what rights does it need? Without a cluster.
+//! `rollcall check`: validates policies without a cluster and prints the kinds they would watch and the rights they
+//! need.
 
-mod places;
-mod read;
+mod positions;
+mod read_policy;
 
 use std::fmt;
 use std::io::Write;
@@ -10,92 +11,98 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use controller::policies::{Compiled, Problem, belongs_to_others, objects};
-use controller::rbac::{Crds, Need, libraries, needs, records};
+use policy::rbac::{CrdNames, RbacRule, policy_rights};
+use policy::{CompiledPolicy, PolicyProblem, ProtectedKind, document_objects, is_status_owned_by_others};
 use serde::Serialize;
 use serde_json::Value;
 
-use places::{Document, Place};
+use crate::text::sanitize_text;
+use positions::{DocumentPositions, SourcePosition};
 
 /// `rollcall check`.
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
-    /// Files with ReadinessPolicies, YAML or JSON; `-` is standard input. CRDs among them tell how their kinds are called.
+    /// Files with ReadinessPolicies, YAML or JSON; `-` is standard input. CRDs in them provide the plural names and
+    /// scopes of their kinds.
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// `text`: one line per finding; `json`: one array of them.
+    /// Kinds, besides Secret, whose content no rule may read, as `rollcall run` has them.
+    #[arg(long, env = "ROLLCALL_PROTECTED_KINDS", value_delimiter = ',', value_name = "KIND")]
+    protected_kinds: Vec<ProtectedKind>,
+    /// Output format: `text` prints one line per finding; `json` prints one array of findings.
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
-    output: Format,
+    output: CheckFormat,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum CheckFormat {
     Text,
     Json,
 }
 
-/// How much a finding matters.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Severity {
+enum CheckSeverity {
     Ok,
     Warning,
     Error,
 }
 
-/// One thing that was found out.
+/// One finding about a policy file.
 #[derive(Clone, Debug, Serialize)]
-struct Finding {
+struct CheckFinding {
     file: String,
     line: u32,
     column: u32,
-    severity: Severity,
+    severity: CheckSeverity,
     policy: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     field: String,
     message: String,
-    /// Kinds that it would watch, as `databases.example.com`.
+    /// Kinds that the policy would watch, as `databases.example.com`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     watches: Vec<String>,
-    /// Rights that it needs, as `patch databases/status.example.com`.
+    /// Rights that the policy needs, as `patch databases/status.example.com`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     needs: Vec<String>,
 }
 
-/// A policy that is valid, and where it stands.
-struct Valid {
+/// A valid policy and its position in the file.
+struct ValidPolicy {
     file: String,
-    place: Place,
+    place: SourcePosition,
     name: String,
-    compiled: Compiled,
+    compiled: CompiledPolicy,
 }
 
-pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn run_check(args: &CheckArgs) -> anyhow::Result<ExitCode> {
     let (mut findings, mut valid, mut crds) = (Vec::new(), Vec::new(), Vec::new());
     for file in &args.files {
-        check_file(file, &mut findings, &mut valid, &mut crds)?;
+        check_file(file, &args.protected_kinds, &mut findings, &mut valid, &mut crds)?;
     }
-    let crds = Crds::read(&crds);
-    findings.extend(rivals(&valid));
-    findings.extend(valid.iter().filter_map(shadowed));
-    findings.extend(valid.iter().map(|policy| fine(policy, &crds)));
+    let crds = CrdNames::from_crds(&crds);
+    findings.extend(rival_findings(&valid));
+    findings.extend(valid.iter().filter_map(shadow_finding));
+    findings.extend(valid.iter().map(|policy| valid_finding(policy, &crds)));
     let text = match args.output {
-        Format::Text => findings.iter().map(Finding::line).collect(),
-        Format::Json => serde_json::to_string_pretty(&findings)? + "\n",
+        CheckFormat::Text => findings.iter().map(CheckFinding::to_line).collect(),
+        CheckFormat::Json => crate::text::json_text(&findings)?,
     };
     match std::io::stdout().write_all(text.as_bytes()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("failed to write"),
         _ if findings.is_empty() => anyhow::bail!("no ReadinessPolicy in the given files"),
-        // Nothing but files that cannot be read: it could not be told.
+        // Only unreadable files: no policy could be checked.
         _ if findings.iter().all(|finding| finding.policy.is_empty()) => Ok(ExitCode::from(2)),
-        _ => Ok(ExitCode::from(u8::from(findings.iter().any(|f| f.severity == Severity::Error)))),
+        _ => Ok(ExitCode::from(u8::from(findings.iter().any(|f| f.severity == CheckSeverity::Error)))),
     }
 }
 
 fn check_file(
     file: &Path,
-    findings: &mut Vec<Finding>,
-    valid: &mut Vec<Valid>,
+    protected: &[ProtectedKind],
+    findings: &mut Vec<CheckFinding>,
+    valid: &mut Vec<ValidPolicy>,
     crds: &mut Vec<Value>,
 ) -> anyhow::Result<()> {
     let (text, name) = if file.as_os_str() == "-" {
@@ -104,24 +111,24 @@ fn check_file(
         let text = std::fs::read_to_string(file);
         (text.with_context(|| format!("failed to read {}", file.display()))?, file.display().to_string())
     };
-    let places = places::read(text.as_bytes());
+    let places = positions::read_positions(text.as_bytes());
     let values: Vec<Value> = match serde_saphyr::from_multiple(&text) {
         Ok(values) => values,
         Err(error) => {
-            findings.push(not_yaml(&name, &error));
+            findings.push(yaml_finding(&name, &error));
             return Ok(());
         }
     };
-    let (file, empty) = (Text { name, text: &text }, Document::default());
+    let (file, empty) = (PolicyFile { name, text: &text, protected }, DocumentPositions::default());
     for (at, value) in values.into_iter().enumerate() {
         let document = places.get(at).unwrap_or(&empty);
-        for (within, object) in objects(value) {
+        for (within, object) in document_objects(value) {
             if object["kind"] == "CustomResourceDefinition" {
                 crds.push(object);
                 continue;
             }
             let within = within.map_or(String::new(), |within| within + ".");
-            match file.check(document, &within, object) {
+            match file.check_document(document, &within, object) {
                 Ok(policy) => valid.push(policy),
                 Err(found) => findings.extend(found),
             }
@@ -130,31 +137,37 @@ fn check_file(
     Ok(())
 }
 
-/// One file.
-struct Text<'t> {
+/// Text of one policy file.
+struct PolicyFile<'t> {
     name: String,
     text: &'t str,
+    protected: &'t [ProtectedKind],
 }
 
-impl Text<'_> {
-    /// Checks what stands in a document, in there below `within`.
-    fn check(&self, document: &Document, within: &str, object: Value) -> Result<Valid, Vec<Finding>> {
+impl PolicyFile<'_> {
+    /// Checks the object at the path `within` of a document.
+    fn check_document(
+        &self,
+        document: &DocumentPositions,
+        within: &str,
+        object: Value,
+    ) -> Result<ValidPolicy, Vec<CheckFinding>> {
         let policy = object["metadata"]["name"].as_str().unwrap_or("(no name)").to_owned();
-        let finding = |problem: &Problem| {
+        let finding = |problem: &PolicyProblem| {
             let field = format!("{within}{}", problem.field);
             let place = match problem.at {
-                Some(at) => document.within(&field, at, self.text),
-                None => document.find(&field),
+                Some(at) => document.find_within(&field, at, self.text),
+                None => document.find_field(&field),
             };
-            Finding::new(&self.name, place, Severity::Error, &policy, &problem.field, &problem.what)
+            CheckFinding::new(&self.name, place, CheckSeverity::Error, &policy, &problem.field, &problem.what)
         };
-        match read::checked(object) {
+        match read_policy::check_policy(object, self.protected) {
             Ok(compiled) => {
-                let place = document.find(&format!("{within}metadata.name"));
-                Ok(Valid { file: self.name.clone(), place, name: policy, compiled })
+                let place = document.find_field(&format!("{within}metadata.name"));
+                Ok(ValidPolicy { file: self.name.clone(), place, name: policy, compiled })
             }
             Err(problems) => {
-                let mut found: Vec<Finding> = problems.iter().map(finding).collect();
+                let mut found: Vec<CheckFinding> = problems.iter().map(finding).collect();
                 found.sort_by_key(|finding| (finding.line, finding.column));
                 Err(found)
             }
@@ -162,17 +175,18 @@ impl Text<'_> {
     }
 }
 
-fn not_yaml(file: &str, error: &serde_saphyr::Error) -> Finding {
-    let place = error.location().map_or(Place { line: 1, column: 1 }, |at| Place {
+fn yaml_finding(file: &str, error: &serde_saphyr::Error) -> CheckFinding {
+    let place = error.location().map_or(SourcePosition { line: 1, column: 1 }, |at| SourcePosition {
         line: u32::try_from(at.line()).unwrap_or(1),
         column: u32::try_from(at.column()).unwrap_or(1),
     });
-    Finding::new(file, place, Severity::Error, "", "", &format!("not YAML: {error}"))
+    CheckFinding::new(file, place, CheckSeverity::Error, "", "", &format!("not YAML: {error}"))
 }
 
-/// Two policies that would write one condition: in a cluster the later one is refused.
-fn rivals(valid: &[Valid]) -> Vec<Finding> {
-    let key = |v: &Valid| {
+/// Returns a finding for every pair of policies that would write the same condition: in a cluster the later one is
+/// refused.
+fn rival_findings(valid: &[ValidPolicy]) -> Vec<CheckFinding> {
+    let key = |v: &ValidPolicy| {
         (v.compiled.parent.group.clone(), v.compiled.parent.kind.clone(), v.compiled.condition.clone())
     };
     let mut found = Vec::new();
@@ -180,37 +194,49 @@ fn rivals(valid: &[Valid]) -> Vec<Finding> {
         if let Some(first) = valid[..at].iter().find(|first| key(first) == key(policy)) {
             let what = format!("policy {} has the same parent and the same condition", first.name);
             let (file, name) = (&policy.file, &policy.name);
-            found.push(Finding::new(file, policy.place, Severity::Error, name, "spec.condition.type", &what));
+            found.push(CheckFinding::new(
+                file,
+                policy.place,
+                CheckSeverity::Error,
+                name,
+                "spec.condition.type",
+                &what,
+            ));
         }
     }
     found
 }
 
-/// A parent whose status is somebody else's.
-fn shadowed(policy: &Valid) -> Option<Finding> {
+/// Returns a finding if the parent's status belongs to another controller.
+fn shadow_finding(policy: &ValidPolicy) -> Option<CheckFinding> {
     let parent = &policy.compiled.parent;
-    belongs_to_others(&parent.group).then(|| {
-        let what =
-            format!("the status of {} belongs to others: judged in shadow only, never written", parent.kind);
-        Finding::new(&policy.file, policy.place, Severity::Warning, &policy.name, "spec.parent.group", &what)
+    is_status_owned_by_others(&parent.group).then(|| {
+        let what = format!(
+            "the status of {} belongs to another controller: evaluated in shadow mode only, never written",
+            parent.kind
+        );
+        CheckFinding::new(
+            &policy.file,
+            policy.place,
+            CheckSeverity::Warning,
+            &policy.name,
+            "spec.parent.group",
+            &what,
+        )
     })
 }
 
-fn fine(policy: &Valid, crds: &Crds) -> Finding {
-    let one = std::slice::from_ref(&policy.compiled);
-    let all = needs(one, crds);
-    let within = |group: &str| if group.is_empty() { String::new() } else { format!(".{group}") };
-    let each = |need: &Need| {
-        let group = within(&need.group);
-        need.resources.iter().map(|resource| format!("{resource}{group}")).collect::<Vec<_>>()
+fn valid_finding(policy: &ValidPolicy, crds: &CrdNames) -> CheckFinding {
+    let rights = policy_rights(&policy.compiled, crds);
+    let right = |rule: &RbacRule| {
+        rule.qualified_resources()
+            .map(|resource| format!("{} {resource}", rule.verbs.join(",")))
+            .collect::<Vec<_>>()
     };
-    let watches = all.iter().filter(|need| need.verbs.contains(&"watch")).flat_map(each).collect();
-    let right = |need: &Need| {
-        each(need).iter().map(|resource| format!("{} {resource}", need.verbs.join(","))).collect::<Vec<_>>()
-    };
-    let scripts = libraries(one).into_iter().map(|library| format!("get,list,watch configmap {library}"));
-    let own: Vec<Need> = records(one).into_iter().collect();
-    let needs = all.iter().chain(&own).flat_map(right).chain(scripts).collect();
+    let watches = rights.kinds.iter().filter(|rule| rule.verbs.contains(&"watch"));
+    let watches = watches.flat_map(RbacRule::qualified_resources).collect();
+    let scripts = rights.libraries.iter().map(|(library, _)| format!("get,list,watch configmap {library}"));
+    let needs = rights.kinds.iter().chain(&rights.home).flat_map(right).chain(scripts).collect();
     let kinds: Vec<&str> = policy.compiled.groups.iter().map(|g| g.kind.kind.as_str()).collect();
     let mode = if policy.compiled.shadow { "shadow" } else { "write" };
     let what = format!(
@@ -219,23 +245,30 @@ fn fine(policy: &Valid, crds: &Crds) -> Finding {
         kinds.join(", "),
         policy.compiled.condition
     );
-    Finding {
+    CheckFinding {
         watches,
         needs,
-        ..Finding::new(&policy.file, policy.place, Severity::Ok, &policy.name, "", &what)
+        ..CheckFinding::new(&policy.file, policy.place, CheckSeverity::Ok, &policy.name, "", &what)
     }
 }
 
-impl Finding {
-    fn new(file: &str, at: Place, severity: Severity, policy: &str, field: &str, message: &str) -> Finding {
-        Finding {
+impl CheckFinding {
+    fn new(
+        file: &str,
+        at: SourcePosition,
+        severity: CheckSeverity,
+        policy: &str,
+        field: &str,
+        message: &str,
+    ) -> CheckFinding {
+        CheckFinding {
             file: file.to_owned(),
             line: at.line,
             column: at.column,
             severity,
             policy: policy.to_owned(),
             field: field.to_owned(),
-            // One line, whatever an error of a library looks like.
+            // One line, also if the library's error message has several.
             message: message.split_whitespace().collect::<Vec<_>>().join(" "),
             watches: Vec::new(),
             needs: Vec::new(),
@@ -243,18 +276,19 @@ impl Finding {
     }
 }
 
-impl Finding {
-    fn line(&self) -> String {
-        format!("{self}\n")
+impl CheckFinding {
+    /// Names, fields and messages have text of the file in them, which may be anybody's.
+    fn to_line(&self) -> String {
+        format!("{}\n", sanitize_text(&self.to_string()))
     }
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for CheckFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let severity = match self.severity {
-            Severity::Ok => "ok",
-            Severity::Warning => "warning",
-            Severity::Error => "error",
+            CheckSeverity::Ok => "ok",
+            CheckSeverity::Warning => "warning",
+            CheckSeverity::Error => "error",
         };
         write!(f, "{}:{}:{}: {severity}: ", self.file, self.line, self.column)?;
         for part in [&self.policy, &self.field].into_iter().filter(|part| !part.is_empty()) {

@@ -1,51 +1,57 @@
-//! The cluster, and everybody in it but Rollcall: the operator, the controllers, the kubelet, and who looks at it.
+//! The demo's in-memory cluster, and every actor in it except Rollcall: operator, controllers, kubelet and readers.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, anyhow};
-use sandbox::store::{Refusal, Request};
-use sandbox::{Act, Fault, FaultHandle, Options, Server};
+use sandbox::store::{StoreRefusal, StoreRequest};
+use sandbox::{FaultAction, FaultHandle, InjectedFault, SandboxOptions, SandboxServer};
 use serde_json::Value;
 
-use super::cast::{self, NAMESPACE, Part};
+use super::fixtures::{self, DEMO_NAMESPACE, DemoObject};
 
-/// An API server in memory with the scenery in place.
-pub(super) struct Cluster {
-    server: Server,
+/// An in-memory API server with the demo's CRDs and policies installed.
+pub(super) struct DemoCluster {
+    server: SandboxServer,
     reader: kube::Client,
 }
 
-impl Cluster {
-    /// Starts one on a free port of loopback.
-    pub(super) async fn start() -> anyhow::Result<Cluster> {
-        let server = Server::start(Options::default()).await.context("failed to start the API server")?;
-        let reader = client(&server.url())?;
-        let cluster = Cluster { server, reader };
-        for object in cast::scenery()? {
-            cluster.create(object)?;
+impl DemoCluster {
+    /// Starts the server on a free loopback port.
+    pub(super) async fn start_server() -> anyhow::Result<DemoCluster> {
+        let server = SandboxServer::start(SandboxOptions::default())
+            .await
+            .context("failed to start the API server")?;
+        let reader = connect_client(&server.url())?;
+        let cluster = DemoCluster { server, reader };
+        for object in fixtures::setup_manifests()? {
+            cluster.create_object(object)?;
         }
         Ok(cluster)
     }
 
-    /// How everybody reaches it.
-    pub(super) fn kubectl(&self) -> String {
+    /// Returns the kubectl command line that reaches this server.
+    pub(super) fn kubectl_command(&self) -> String {
         format!("kubectl -s {}", self.server.addr())
     }
 
-    /// A client, over HTTP like everybody's.
-    pub(super) fn client(&self) -> anyhow::Result<kube::Client> {
-        client(&self.server.url())
+    /// Returns a client that talks to the server over HTTP.
+    pub(super) fn new_client(&self) -> anyhow::Result<kube::Client> {
+        connect_client(&self.server.url())
     }
 
-    /// The object as `kubectl get -o json` shows it: read over HTTP, now.
-    pub(super) async fn get(&self, part: Part) -> anyhow::Result<Value> {
-        self.find(part).await?.with_context(|| format!("{} {} does not exist", part.kind, part.name))
+    /// Returns the object as `kubectl get -o json` shows it, read over HTTP.
+    pub(super) async fn get_object(&self, part: DemoObject) -> anyhow::Result<Value> {
+        self.find_object(part).await?.with_context(|| format!("{} {} does not exist", part.kind, part.name))
     }
 
-    /// The same; `None` where the server answers that there is none.
-    pub(super) async fn find(&self, part: Part) -> anyhow::Result<Option<Value>> {
-        let Part { api, kind, name } = part;
-        let path = self.server.store().path(api, kind, NAMESPACE, name).map_err(|r| refused("find", &r))?;
+    /// Like [`DemoCluster::get_object`]; `None` if the server answers 404.
+    pub(super) async fn find_object(&self, part: DemoObject) -> anyhow::Result<Option<Value>> {
+        let DemoObject { api, kind, name } = part;
+        let path = self
+            .server
+            .lock_store()
+            .object_path(api, kind, DEMO_NAMESPACE, name)
+            .map_err(|r| refusal_error("find", &r))?;
         let request = http::Request::get(path).body(Vec::new())?;
         match self.reader.request(request).await {
             Ok(object) => Ok(Some(object)),
@@ -55,98 +61,108 @@ impl Cluster {
     }
 
     /// Milliseconds since the Unix epoch.
-    pub(super) fn now(&self) -> i64 {
+    pub(super) fn now_millis(&self) -> i64 {
         self.server.now()
     }
 
-    /// Creates an object, with its status if it has one.
-    pub(super) fn create(&self, object: Value) -> anyhow::Result<()> {
+    /// Creates an object, together with its status if it has one.
+    pub(super) fn create_object(&self, object: Value) -> anyhow::Result<()> {
         let what = format!("create {} {}", object["kind"], object["metadata"]["name"]);
-        let now = self.now();
-        self.server.store().create_with_status(now, object).map(drop).map_err(|r| refused(&what, &r))
+        let now = self.now_millis();
+        self.server
+            .lock_store()
+            .create_with_status(now, object)
+            .map(drop)
+            .map_err(|r| refusal_error(&what, &r))
     }
 
-    /// A merge patch.
-    pub(super) fn patch(&self, part: Part, patch: &Value) -> anyhow::Result<()> {
-        let (Part { api, kind, name }, now) = (part, self.now());
-        let done = self.server.store().patch(now, api, kind, NAMESPACE, name, patch);
-        done.map(drop).map_err(|r| refused(&format!("patch {kind} {name}"), &r))
+    /// Applies a merge patch to the object.
+    pub(super) fn patch_object(&self, part: DemoObject, patch: &Value) -> anyhow::Result<()> {
+        let (DemoObject { api, kind, name }, now) = (part, self.now_millis());
+        let done = self.server.lock_store().patch_object(now, api, kind, DEMO_NAMESPACE, name, patch);
+        done.map(drop).map_err(|r| refusal_error(&format!("patch {kind} {name}"), &r))
     }
 
-    /// Somebody holds it.
-    pub(super) fn hold(&self, part: Part, manager: &str, finalizer: &str) -> anyhow::Result<()> {
-        let (Part { api, kind, name }, now) = (part, self.now());
+    /// Adds a finalizer as another field manager.
+    pub(super) fn add_finalizer(
+        &self,
+        part: DemoObject,
+        manager: &str,
+        finalizer: &str,
+    ) -> anyhow::Result<()> {
+        let (DemoObject { api, kind, name }, now) = (part, self.now_millis());
         let patch = serde_json::json!({ "metadata": { "finalizers": [finalizer] } });
-        let mut store = self.server.store();
+        let mut store = self.server.lock_store();
         let path = store
-            .path(api, kind, NAMESPACE, name)
-            .map_err(|r| refused(&format!("hold {kind} {name}"), &r))?;
-        let request = Request::with("PATCH", &path, "application/merge-patch+json", &patch).by(manager);
-        let answer = store.handle(now, &request);
-        anyhow::ensure!(answer.is_success(), "failed to hold {kind} {name}: {}", answer.value());
+            .object_path(api, kind, DEMO_NAMESPACE, name)
+            .map_err(|r| refusal_error(&format!("hold {kind} {name}"), &r))?;
+        let request = StoreRequest::with_body("PATCH", &path, "application/merge-patch+json", &patch)
+            .with_user_agent(manager);
+        let answer = store.handle_request(now, &request);
+        anyhow::ensure!(answer.is_success(), "failed to hold {kind} {name}: {}", answer.body_value());
         Ok(())
     }
 
-    /// Its controller says this of it.
-    pub(super) fn status(&self, part: Part, status: &Value) -> anyhow::Result<()> {
-        let (Part { api, kind, name }, now) = (part, self.now());
+    /// Patches the object's status as its controller.
+    pub(super) fn patch_status(&self, part: DemoObject, status: &Value) -> anyhow::Result<()> {
+        let (DemoObject { api, kind, name }, now) = (part, self.now_millis());
         let patch = serde_json::json!({ "status": status });
-        let done = self.server.store().patch_status(now, api, kind, NAMESPACE, name, &patch);
-        done.map(drop).map_err(|r| refused(&format!("patch status of {kind} {name}"), &r))
+        let done = self.server.lock_store().patch_status(now, api, kind, DEMO_NAMESPACE, name, &patch);
+        done.map(drop).map_err(|r| refusal_error(&format!("patch status of {kind} {name}"), &r))
     }
 
-    /// Deletes it; what a finalizer holds stays and is marked.
-    pub(super) fn delete(&self, part: Part) -> anyhow::Result<()> {
-        let (Part { api, kind, name }, now) = (part, self.now());
-        let done = self.server.store().delete(now, api, kind, NAMESPACE, name);
-        done.map(drop).map_err(|r| refused(&format!("delete {kind} {name}"), &r))
+    /// Deletes the object; one with a finalizer is only marked for deletion.
+    pub(super) fn delete_object(&self, part: DemoObject) -> anyhow::Result<()> {
+        let (DemoObject { api, kind, name }, now) = (part, self.now_millis());
+        let done = self.server.lock_store().delete_object(now, api, kind, DEMO_NAMESPACE, name);
+        done.map(drop).map_err(|r| refusal_error(&format!("delete {kind} {name}"), &r))
     }
 
-    /// Its uid.
-    pub(super) fn uid(&self, part: Part) -> anyhow::Result<String> {
-        let found = self.server.store().get(part.api, part.kind, NAMESPACE, part.name);
+    /// Returns the object's uid.
+    pub(super) fn object_uid(&self, part: DemoObject) -> anyhow::Result<String> {
+        let found = self.server.lock_store().get(part.api, part.kind, DEMO_NAMESPACE, part.name);
         let uid = found.as_ref().and_then(|object| object["metadata"]["uid"].as_str());
         uid.map(str::to_owned).ok_or_else(|| anyhow!("{} {} does not exist", part.kind, part.name))
     }
 
-    /// How often somebody has written the status of this object over HTTP, which only Rollcall does.
-    pub(super) fn writes(&self, part: Part) -> usize {
+    /// Number of status writes to this object over HTTP; only Rollcall makes them.
+    pub(super) fn count_status_writes(&self, part: DemoObject) -> usize {
         let end = format!("/{}/status", part.name);
-        let requests = self.server.requests();
+        let requests = self.server.logged_requests();
         requests.iter().filter(|r| r.method == "PATCH" && r.path.ends_with(&end)).count()
     }
 
-    /// From now on, and until it is lifted, watches of this kind stay open and say nothing.
-    pub(super) fn silence(&self, group: &str, plural: &str) -> FaultHandle {
-        self.server.faults().add(Fault::new(Act::DropEvent).kind(group, plural))
+    /// Until the handle is dropped, watches of this kind stay open but deliver no event.
+    pub(super) fn silence_watch(&self, group: &str, plural: &str) -> FaultHandle {
+        self.server.faults().add(InjectedFault::new(FaultAction::DropEvent).on_kind(group, plural))
     }
 }
 
-/// What Rollcall's own listener says.
+/// Reads the metrics that Rollcall serves.
 #[derive(Clone)]
-pub(super) struct Meter(kube::Client);
+pub(super) struct MetricsReader(kube::Client);
 
-impl Meter {
-    /// Reads the metrics that are served there.
-    pub(super) fn at(addr: SocketAddr) -> anyhow::Result<Meter> {
-        // Who listens everywhere listens here.
+impl MetricsReader {
+    /// Returns a reader of the metrics served at this address.
+    pub(super) fn at_address(addr: SocketAddr) -> anyhow::Result<MetricsReader> {
+        // A listener on an unspecified address is reachable on loopback.
         let ip = if addr.ip().is_unspecified() { Ipv4Addr::LOCALHOST.into() } else { addr.ip() };
-        client(&format!("http://{}", SocketAddr::new(ip, addr.port()))).map(Meter)
+        connect_client(&format!("http://{}", SocketAddr::new(ip, addr.port()))).map(MetricsReader)
     }
 
-    /// A series, written as Prometheus writes it; `None` where there is none.
-    pub(super) async fn read(&self, series: &str) -> anyhow::Result<Option<f64>> {
+    /// Returns the value of a series, named as Prometheus writes it; `None` if it does not exist.
+    pub(super) async fn read_series(&self, series: &str) -> anyhow::Result<Option<f64>> {
         let request = http::Request::get("/metrics").body(Vec::new())?;
         let text = self.0.request_text(request).await.context("failed to get /metrics")?;
         Ok(text.lines().find_map(|line| line.strip_prefix(series)?.trim().parse().ok()))
     }
 }
 
-fn client(url: &str) -> anyhow::Result<kube::Client> {
+fn connect_client(url: &str) -> anyhow::Result<kube::Client> {
     let url = url.parse().context("failed to read a server's address")?;
-    watcher::client(kube::Config::new(url)).context("failed to make a client")
+    watcher::client_without_retries(kube::Config::new(url)).context("failed to make a client")
 }
 
-fn refused(what: &str, refusal: &Refusal) -> anyhow::Error {
+fn refusal_error(what: &str, refusal: &StoreRefusal) -> anyhow::Error {
     anyhow!("failed to {what}: {}", refusal.message())
 }

@@ -1,15 +1,16 @@
-//! `rollcall demo`: a cluster in memory, the real service over HTTP, and an operator that plays a story.
+//! `rollcall demo`: an in-memory cluster, the real service over HTTP, and an operator that plays a story.
 
-mod cast;
+mod answer_log;
 mod cluster;
+mod fixtures;
 mod listen;
 mod pace;
 mod peers;
-mod said;
 mod screen;
-mod show;
 mod stage;
 mod story;
+mod story_caption;
+mod story_output;
 mod transcript;
 mod tree;
 
@@ -20,121 +21,123 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use controller::args::{LeaseArgs, RunArgs};
-use controller::policies::{Source, parse_selector};
-use controller::{ServerClock, Service, Trees};
+use controller::args::{LeaseArgs, ListenerArgs, RunArgs};
+use controller::policies::PolicySource;
+use controller::{ControllerService, ServerClock, TreeSender};
+use policy::parse_selector;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::look::Look;
-use cluster::{Cluster, Meter};
-use pace::Pace;
-use said::Said;
-use show::{Caption, Show};
-use stage::{Stage, Unmet};
+use crate::terminal::TerminalCapabilities;
+use answer_log::DemoAnswer;
+use cluster::{DemoCluster, MetricsReader};
+use pace::StoryPace;
+use stage::{StoryStage, UnmetExpectation};
+use story_caption::StoryCaption;
+use story_output::StoryOutput;
 
-/// The pass, which the service makes every 30 s where nobody says otherwise.
-const RESYNC: Duration = Duration::from_secs(3);
-/// How long the service may take to finish what it began: nothing of this cluster will be missed.
-const DRAIN: Duration = Duration::from_secs(1);
-/// How much faster than real time `--once` plays.
-const ONCE: f64 = 4.0;
+/// Resync period in the demo; the service's default is 30 s.
+const DEMO_RESYNC_PERIOD: Duration = Duration::from_secs(3);
+/// Longest time the service may take to shut down. Nothing of this cluster is needed afterwards.
+const SERVICE_DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
+/// Speed of `--once`, as a multiple of real time.
+const ONCE_SPEED: f64 = 4.0;
 
 /// `rollcall demo`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DemoArgs {
-    /// Play the story to its end without pauses for readers, print what happened, and exit 0 only if every expectation
-    /// of the story held.
+    /// Play the story once without pauses for readers, print what happened, and exit 0 only if every expectation of the
+    /// story held.
     #[arg(long)]
     once: bool,
-    /// How fast: 2 is twice as fast, 0.5 half as fast, 0 leaves out every pause [default: 1; with --once 4].
+    /// Speed of the story: 2 is twice as fast, 0.5 half as fast, 0 leaves out every pause [default: 1; with --once 4].
     #[arg(long, value_name = "N", value_parser = pace::speed)]
     speed: Option<f64>,
-    /// Stay at each moment of the story until Enter is pressed (or a line comes through a pipe; where that ends, it goes on
-    /// by itself).
+    /// Stop at each step of the story until Enter is pressed or a line arrives on standard input; after end of input it
+    /// continues by itself.
     #[arg(long, conflicts_with = "once")]
     step: bool,
-    /// Address of the page, its API, /metrics, /livez, /readyz; where it is taken, a free port beside it [default: 127.0.0.1:8080; with
-    /// --once a free port].
+    /// Address of the page, its API, /metrics, /livez, /readyz; a free port if it is in use [default: 127.0.0.1:8080;
+    /// with --once a free port].
     #[arg(long, value_name = "ADDR")]
     listen: Option<SocketAddr>,
 }
 
-/// How the demo ended.
-enum Ending {
-    /// The story is over, and everything was as expected.
+/// Outcome of the demo.
+enum DemoEnding {
+    /// The story is over and every expectation held.
     Held,
-    /// Something was not as expected.
-    Unmet(Unmet),
-    /// Somebody had seen enough, or is gone.
+    /// An expectation was not met.
+    Unmet(UnmetExpectation),
+    /// The user interrupted it, or the terminal is gone.
     Interrupted,
-    /// Something does not work.
+    /// An error stopped it.
     Broken(anyhow::Error),
 }
 
-/// Plays.
-pub(crate) async fn run(args: DemoArgs) -> anyhow::Result<ExitCode> {
-    let look = Look::of_this_process(args.once);
-    let pace = Pace::new(args.speed.unwrap_or(if args.once { ONCE } else { 1.0 }), !args.once);
-    let (listener, listening) = listen::bind(args.listen, args.once).await?;
-    let meter = Meter::at(listener.local_addr()?)?;
-    let cluster = Arc::new(Cluster::start().await?);
+/// Plays the demo to its end.
+pub(crate) async fn play_demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
+    let look = TerminalCapabilities::detect_stdout(args.once);
+    let pace = StoryPace::new(args.speed.unwrap_or(if args.once { ONCE_SPEED } else { 1.0 }), !args.once);
+    let (listener, listening) = listen::bind_listener(args.listen, args.once).await?;
+    let meter = MetricsReader::at_address(listener.local_addr()?)?;
+    let cluster = Arc::new(DemoCluster::start_server().await?);
     let (trees_in, trees) = watch::channel(Arc::default());
     let stop = CancellationToken::new();
-    let mut service = serve(&cluster, listener, trees_in, stop.clone())?;
-    let said = Said::listen(cluster.client()?);
-    let listening = if args.step { format!("{listening} · Enter: on") } else { listening };
-    let before = Caption { listening, kubectl: cluster.kubectl(), ..Caption::default() };
+    let mut service = start_service(&cluster, listener, trees_in, stop.clone())?;
+    let said = DemoAnswer::watch_answers(cluster.new_client()?);
+    let listening = if args.step { format!("{listening} · Enter: continue") } else { listening };
+    let before = StoryCaption { listening, kubectl: cluster.kubectl_command(), ..StoryCaption::default() };
     let caption = watch::Sender::new(before.clone());
     let show = if look.live {
-        Show::Live(caption.clone())
+        StoryOutput::Live(caption.clone())
     } else {
-        say(&format!("{}\ncluster: {} get shops,databases", before.listening, before.kubectl));
-        Show::Lines(look)
+        print_stderr(&format!("{}\ncluster: {} get shops,databases", before.listening, before.kubectl));
+        StoryOutput::Lines(look)
     };
-    let mut stage = Stage::new(cluster.clone(), meter, said, trees.clone(), pace, show, before);
+    let mut stage = StoryStage::new(cluster.clone(), meter, said, trees.clone(), pace, show, before);
     if args.step {
-        stage.wait_for(keys());
+        stage.wait_for_keys(read_enter_keys());
     }
     let ending = tokio::select! {
-        ending = tell(stage, args.once) => ending,
-        ended = &mut service => Ending::Broken(why(ended)),
-        () = screen::run(look, caption.subscribe(), trees, &cluster), if look.live => Ending::Interrupted,
-        done = interrupted() => done.map_or_else(|error| Ending::Broken(error.into()), |()| Ending::Interrupted),
+        ending = run_story(stage, args.once) => ending,
+        ended = &mut service => DemoEnding::Broken(service_ended_error(ended)),
+        () = screen::run_screen(look, caption.subscribe(), trees, &cluster), if look.live => DemoEnding::Interrupted,
+        done = wait_for_interrupt() => done.map_or_else(|error| DemoEnding::Broken(error.into()), |()| DemoEnding::Interrupted),
     };
     let (over, scene, scenes) = {
         let caption = caption.borrow();
         (caption.over, caption.scene, caption.scenes)
     };
     stop.cancel();
-    // Whatever it has to say now, its cluster is gone in a moment.
-    _ = tokio::time::timeout(DRAIN, service).await;
+    // The service's result no longer matters: its cluster is about to be dropped.
+    _ = tokio::time::timeout(SERVICE_DRAIN_TIMEOUT, service).await;
     match ending {
-        Ending::Held => Ok(ExitCode::SUCCESS),
-        Ending::Interrupted if over || !args.once => {
+        DemoEnding::Held => Ok(ExitCode::SUCCESS),
+        DemoEnding::Interrupted if over || !args.once => {
             if look.live && !over {
-                // The picture is gone with the screen that it was on.
-                say(&format!(
+                // The alternate screen has been closed, and its content with it.
+                print_stderr(&format!(
                     "{scene} of {scenes} scenes seen; `rollcall demo --once` prints the whole story."
                 ));
             }
             Ok(ExitCode::SUCCESS)
         }
-        Ending::Interrupted => {
-            say("rollcall: interrupted before the story was over");
+        DemoEnding::Interrupted => {
+            print_stderr("rollcall: interrupted before the story was over");
             Ok(ExitCode::from(2))
         }
-        Ending::Broken(error) => Err(error),
-        Ending::Unmet(unmet) => {
-            say(&format!("rollcall: {unmet}"));
+        DemoEnding::Broken(error) => Err(error),
+        DemoEnding::Unmet(unmet) => {
+            print_stderr(&format!("rollcall: {unmet}"));
             Ok(ExitCode::FAILURE)
         }
     }
 }
 
-/// Lines that somebody types. Read on a thread of its own, which nobody waits for at the end.
-fn keys() -> mpsc::Receiver<()> {
+/// Delivers one item per line of standard input. Read on a thread of its own, which is not joined at the end.
+fn read_enter_keys() -> mpsc::Receiver<()> {
     let (pressed, keys) = mpsc::channel(1);
     std::thread::spawn(move || {
         for line in io::stdin().lines() {
@@ -146,50 +149,62 @@ fn keys() -> mpsc::Receiver<()> {
     keys
 }
 
-/// Words for people. Where nobody is left to read them there is nothing to do about it.
-fn say(text: &str) {
+/// Prints text to standard error. A failed write is ignored.
+fn print_stderr(text: &str) {
     _ = writeln!(io::stderr(), "{text}");
 }
 
-/// The story; without `--once` it does not end by itself.
-async fn tell(mut stage: Stage, once: bool) -> Ending {
-    match story::play(&mut stage).await.and_then(|()| stage.end(once)) {
-        Ok(()) if once => Ending::Held,
+/// Runs the story; without `--once` it keeps running after the last scene.
+async fn run_story(mut stage: StoryStage, once: bool) -> DemoEnding {
+    match story::play_story(&mut stage).await.and_then(|()| stage.end_story(once)) {
+        Ok(()) if once => DemoEnding::Held,
         Ok(()) => std::future::pending().await,
-        Err(error) => Ending::of(error),
+        Err(error) => DemoEnding::from_error(error),
     }
 }
 
-impl Ending {
-    fn of(error: anyhow::Error) -> Ending {
+impl DemoEnding {
+    fn from_error(error: anyhow::Error) -> DemoEnding {
         if error.downcast_ref::<io::Error>().is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) {
-            return Ending::Interrupted;
+            return DemoEnding::Interrupted;
         }
-        error.downcast::<Unmet>().map_or_else(Ending::Broken, Ending::Unmet)
+        error.downcast::<UnmetExpectation>().map_or_else(DemoEnding::Broken, DemoEnding::Unmet)
     }
 }
 
-type Running = JoinHandle<anyhow::Result<()>>;
+type ServiceTask = JoinHandle<anyhow::Result<()>>;
 
-/// The service as `rollcall run` runs it, with a shorter period.
-fn serve(
-    cluster: &Cluster,
+/// Starts the service as `rollcall run` does, with a shorter resync period.
+fn start_service(
+    cluster: &DemoCluster,
     listener: tokio::net::TcpListener,
-    trees: Trees,
+    trees: TreeSender,
     stop: CancellationToken,
-) -> anyhow::Result<Running> {
+) -> anyhow::Result<ServiceTask> {
     let args = RunArgs {
         listen: listener.local_addr()?,
-        resync: RESYNC,
+        // Nobody but this machine.
+        listener: ListenerArgs {
+            probe_listen: None,
+            max_connections: 1_024,
+            max_connections_per_address: 1_024,
+            metrics_auth: false,
+            token_audience: Vec::new(),
+            tls_cert_file: None,
+            tls_key_file: None,
+            tls_self_signed: false,
+        },
+        resync: DEMO_RESYNC_PERIOD,
         audit: Duration::from_mins(10),
         stuck_after: Duration::from_mins(10),
+        protected_kinds: Vec::new(),
         namespaces: Vec::new(),
         records_namespace: None,
         policy_selector: None,
         policies: None,
         resync_rate: 20,
         metrics_parents: 500,
-        // The played cluster has no Events.
+        // The demo cluster has no Events.
         events: false,
         history: None,
         history_flush: Duration::from_mins(1),
@@ -198,12 +213,14 @@ fn serve(
         log_format: None,
         log: String::new(),
     };
-    let source = Source::Cluster(parse_selector("")?);
-    let service = Service {
-        client: cluster.client()?,
-        clock: ServerClock::shared(),
+    let source = PolicySource::Cluster(parse_selector("")?);
+    let service = ControllerService {
+        client: cluster.new_client()?,
+        monitor: None,
+        clock: ServerClock::assume_local(),
         source,
         listener,
+        probes: None,
         lease: None,
         trees: Some(trees),
         args,
@@ -211,7 +228,7 @@ fn serve(
     Ok(tokio::spawn(service.run(stop)))
 }
 
-fn why(ended: Result<anyhow::Result<()>, tokio::task::JoinError>) -> anyhow::Error {
+fn service_ended_error(ended: Result<anyhow::Result<()>, tokio::task::JoinError>) -> anyhow::Error {
     let error = match ended {
         Ok(Ok(())) => anyhow::anyhow!("it returned"),
         Ok(Err(error)) => error,
@@ -220,8 +237,8 @@ fn why(ended: Result<anyhow::Result<()>, tokio::task::JoinError>) -> anyhow::Err
     error.context("the service ended")
 }
 
-/// Ctrl-C, a polite kill, or a terminal that was closed.
-async fn interrupted() -> io::Result<()> {
+/// Completes on Ctrl-C, SIGTERM or SIGHUP.
+async fn wait_for_interrupt() -> io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     let mut int = signal(SignalKind::interrupt())?;
     let mut term = signal(SignalKind::terminate())?;

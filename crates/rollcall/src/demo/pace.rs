@@ -1,43 +1,43 @@
-//! How long things take in the story, and how long a reader needs.
+//! Timing of the story: durations of its steps and pauses for readers.
 
 use std::time::Duration;
 
-/// What one new line on the screen takes to be read.
-const READING: Duration = Duration::from_millis(2_800);
-/// Slower than this nobody would sit through it.
-const SLOWEST: f64 = 0.05;
+/// Time to read one new line on the screen.
+const READING_TIME: Duration = Duration::from_millis(2_800);
+/// Lowest accepted speed.
+const MIN_SPEED: f64 = 0.05;
 
-/// How fast the story is played.
+/// Speed at which the story is played.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Pace {
+pub(super) struct StoryPace {
     speed: f64,
     readers: bool,
 }
 
-impl Pace {
-    /// Zero leaves out every pause. Without readers nobody waits for them.
+impl StoryPace {
+    /// Returns the pace for a speed. Zero leaves out every pause; without readers there are no reading pauses.
     pub(super) fn new(speed: f64, readers: bool) -> Self {
-        Pace { speed, readers }
+        StoryPace { speed, readers }
     }
 
-    /// What takes `span` in the story.
-    pub(super) fn takes(self, span: Duration) -> Duration {
+    /// Returns the real duration of `span` in the story.
+    pub(super) fn scale_duration(self, span: Duration) -> Duration {
         if self.speed == 0.0 { Duration::ZERO } else { span.div_f64(self.speed) }
     }
 
-    /// Time to read.
-    pub(super) fn reading(self) -> Duration {
-        if self.readers { self.takes(READING) } else { Duration::ZERO }
+    /// Returns the reading pause.
+    pub(super) fn reading_time(self) -> Duration {
+        if self.readers { self.scale_duration(READING_TIME) } else { Duration::ZERO }
     }
 }
 
-/// A speed as the command line has it.
+/// Parses `--speed`.
 pub(super) fn speed(text: &str) -> Result<f64, String> {
     let speed: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if speed == 0.0 || (speed.is_finite() && speed >= SLOWEST) {
+    if speed == 0.0 || (speed.is_finite() && speed >= MIN_SPEED) {
         Ok(speed.abs())
     } else {
-        Err(format!("0 for no pauses, else at least {SLOWEST}"))
+        Err(format!("0 for no pauses, else at least {MIN_SPEED}"))
     }
 }
 
@@ -58,9 +58,9 @@ mod tests {
     #[test]
     fn at_speed_zero_nothing_takes_any_time() {
         let second = Duration::from_secs(1);
-        assert_eq!(Pace::new(0.0, true).takes(second), Duration::ZERO);
-        assert_eq!(Pace::new(0.0, true).reading(), Duration::ZERO);
-        assert_eq!(Pace::new(4.0, false).takes(second), Duration::from_millis(250));
-        assert_eq!(Pace::new(1.0, false).reading(), Duration::ZERO);
+        assert_eq!(StoryPace::new(0.0, true).scale_duration(second), Duration::ZERO);
+        assert_eq!(StoryPace::new(0.0, true).reading_time(), Duration::ZERO);
+        assert_eq!(StoryPace::new(4.0, false).scale_duration(second), Duration::from_millis(250));
+        assert_eq!(StoryPace::new(1.0, false).reading_time(), Duration::ZERO);
     }
 }

@@ -1,20 +1,20 @@
-//! What others make of a parent that Rollcall does not write on: judged by their own rules, not by hearsay.
+//! The verdicts of other tools on a parent without Rollcall's conditions, computed by their own rules.
 
 use readiness::Time;
-use rules::Profile;
+use rules::PeerProfile;
 use serde_json::Value;
 
-/// The words of Argo CD and of kstatus on this object, as if what Rollcall wrote were not there.
-pub(super) fn without_rollcall(object: &Value, now: i64) -> String {
-    let bare = bare(object);
-    let say = |profile: Profile| profile.judge(&bare, None, Time(now)).status;
-    let argo = say(Profile::Argocd).unwrap_or("no health, so Healthy");
-    let kstatus = say(Profile::Kstatus).unwrap_or("Unknown");
+/// Returns the verdicts of Argo CD and kstatus on this object as if Rollcall had written nothing.
+pub(super) fn judge_without_rollcall(object: &Value, now: i64) -> String {
+    let bare = strip_conditions(object);
+    let say = |profile: PeerProfile| profile.judge_object(&bare, None, Time(now)).status;
+    let argo = say(PeerProfile::Argocd).unwrap_or("no health, so Healthy");
+    let kstatus = say(PeerProfile::Kstatus).unwrap_or("Unknown");
     format!("Argo CD: {argo} · kstatus: {kstatus}")
 }
 
-/// The object without what Rollcall wrote.
-fn bare(object: &Value) -> Value {
+/// Returns the object without Rollcall's conditions.
+fn strip_conditions(object: &Value) -> Value {
     let mut bare = object.clone();
     let ours = |entry: &Value| {
         ["Ready", "Reconciling", "Stalled"].iter().any(|kind| entry["type"].as_str() == Some(kind))
@@ -37,6 +37,6 @@ mod tests {
             "metadata": { "name": "books", "generation": 1 },
             "status": { "conditions": [{ "type": "Ready", "status": "False", "reason": "ChildrenFailed" }] },
         });
-        assert_eq!(without_rollcall(&shop, 0), "Argo CD: no health, so Healthy · kstatus: Current");
+        assert_eq!(judge_without_rollcall(&shop, 0), "Argo CD: no health, so Healthy · kstatus: Current");
     }
 }

@@ -1,103 +1,112 @@
-//! The story as lines of text: for `--once`, for a pipe, for a file.
+//! The story as lines of text: for `--once`, pipes and files.
 
 use std::io::Write;
 
-use controller::core::TreeNode;
+use rollcall_core::TreeNode;
 
-use super::show::{Caption, Check};
+use super::story_caption::{DemoCheck, StoryCaption};
 use super::tree;
-use crate::look::Look;
-use crate::text::{Line, Style, wrap};
+use crate::terminal::TerminalCapabilities;
+use crate::text::{StyledLine, TextStyle, wrap_text};
 
-/// Right for every terminal, and for a README.
-pub(super) const WIDTH: usize = 80;
-/// What leads in the lines between a title and a tree.
-const LABEL: usize = 12;
+/// Width of the transcript: fits every terminal and a README.
+pub(super) const TRANSCRIPT_WIDTH: usize = 80;
+/// Width of the labels between a title and a tree.
+const LABEL_WIDTH: usize = 12;
 
-/// The heading of a scene.
-pub(super) fn scene(caption: &Caption) -> Vec<Line> {
+/// Returns the heading of a scene.
+pub(super) fn scene_heading(caption: &StoryCaption) -> Vec<StyledLine> {
     let head = format!("{} of {} · {} ", caption.scene, caption.scenes, caption.title);
-    let rule = WIDTH.saturating_sub(head.chars().count() + 3);
+    let rule = TRANSCRIPT_WIDTH.saturating_sub(head.chars().count() + 3);
     vec![
-        Line::default(),
-        Line::new(Style::Dim, "── ").then(Style::Bold, head).then(Style::Dim, "─".repeat(rule)),
+        StyledLine::default(),
+        StyledLine::new(TextStyle::Dim, "── ")
+            .append_text(TextStyle::Bold, head)
+            .append_text(TextStyle::Dim, "─".repeat(rule)),
     ]
 }
 
-/// What happened, what it means, and how everything stands.
-pub(super) fn beat(caption: &Caption, trees: &[TreeNode], now: i64) -> Vec<Line> {
-    let mut out = vec![Line::default()];
-    out.extend(words(caption, WIDTH));
-    out.push(Line::default());
-    out.extend(tree::lines(trees, now, WIDTH));
+/// Returns the lines of a step: its description, its consequence and the tree.
+pub(super) fn beat_lines(caption: &StoryCaption, trees: &[TreeNode], now: i64) -> Vec<StyledLine> {
+    let mut out = vec![StyledLine::default()];
+    out.extend(caption_lines(caption, TRANSCRIPT_WIDTH));
+    out.push(StyledLine::default());
+    out.extend(tree::tree_lines(trees, now, TRANSCRIPT_WIDTH));
     out
 }
 
-/// Something that was looked at beside what the parent says.
-pub(super) fn checked(check: &Check, width: usize) -> Vec<Line> {
-    let (label, style) = if check.holds { ("checked", Style::Plain) } else { ("NOT SO", Style::Bad) };
-    labelled(label, style, &check.what, width, 3)
+/// Returns the lines of a check.
+pub(super) fn check_lines(check: &DemoCheck, width: usize) -> Vec<StyledLine> {
+    let (label, style) = if check.holds { ("checked", TextStyle::Plain) } else { ("NOT SO", TextStyle::Bad) };
+    labelled_lines(label, style, &check.what, width, 3)
 }
 
-/// What happens, what others say of it, and what the parent says.
-pub(super) fn words(caption: &Caption, width: usize) -> Vec<Line> {
-    let mut out = labelled("cluster", Style::Plain, caption.what, width, 2);
+/// Returns the lines of a caption: the step, the verdicts of other tools and the parent's conditions.
+pub(super) fn caption_lines(caption: &StoryCaption, width: usize) -> Vec<StyledLine> {
+    let mut out = labelled_lines("cluster", TextStyle::Plain, caption.what, width, 2);
     if !caption.others.is_empty() {
-        out.extend(labelled("without", Style::Dim, &caption.others, width, 1));
+        out.extend(labelled_lines("without", TextStyle::Dim, &caption.others, width, 1));
     }
-    out.extend(labelled("", Style::Dim, caption.moral, width, 2));
-    out.extend(answer(caption, width));
+    out.extend(labelled_lines("", TextStyle::Dim, caption.moral, width, 2));
+    out.extend(answer_lines(caption, width));
     out
 }
 
-fn answer(caption: &Caption, width: usize) -> Vec<Line> {
-    let said = &caption.said;
+fn answer_lines(caption: &StoryCaption, width: usize) -> Vec<StyledLine> {
+    let said = &caption.answer;
     if said.status.is_empty() {
         return Vec::new();
     }
-    let mut head = Line::new(Style::Dim, "rollcall")
-        .to(LABEL)
-        .then(Style::of(&said.status), format!("Ready={}", said.status))
-        .then(Style::Plain, format!(" {}", said.reason));
-    for beside in &said.beside {
-        head = head.then(Style::Plain, format!(" {beside}=True"));
+    let mut head = StyledLine::new(TextStyle::Dim, "rollcall")
+        .pad_to(LABEL_WIDTH)
+        .append_text(TextStyle::of_verdict(&said.status), format!("Ready={}", said.status))
+        .append_text(TextStyle::Plain, format!(" {}", said.reason));
+    for beside in &said.other_conditions {
+        head = head.append_text(TextStyle::Plain, format!(" {beside}=True"));
     }
     let mut out = vec![head];
-    out.extend(labelled("", Style::Plain, &said.message, width, 3));
+    out.extend(labelled_lines("", TextStyle::Plain, &said.message, width, 3));
     out
 }
 
-fn labelled(label: &str, style: Style, text: &str, width: usize, lines: usize) -> Vec<Line> {
-    let room = width.saturating_sub(LABEL);
+fn labelled_lines(label: &str, style: TextStyle, text: &str, width: usize, lines: usize) -> Vec<StyledLine> {
+    let room = width.saturating_sub(LABEL_WIDTH);
     let mut label = Some(label);
-    let wrapped = wrap(text, room, lines).into_iter();
+    let wrapped = wrap_text(text, room, lines).into_iter();
     wrapped
-        .map(|text| Line::new(Style::Dim, label.take().unwrap_or("")).to(LABEL).then(style, text))
+        .map(|text| {
+            StyledLine::new(TextStyle::Dim, label.take().unwrap_or(""))
+                .pad_to(LABEL_WIDTH)
+                .append_text(style, text)
+        })
         .collect()
 }
 
-/// How it ended.
-pub(super) fn end(caption: &Caption, stays: bool) -> Vec<Line> {
-    let mut out = scene(&Caption { title: "The end", ..caption.clone() });
-    out[1] = Line::new(Style::Dim, "─".repeat(WIDTH));
-    out.push(Line::new(Style::Good, verdict(caption)));
+/// Returns the lines of the ending.
+pub(super) fn ending_lines(caption: &StoryCaption, stays: bool) -> Vec<StyledLine> {
+    let mut out = scene_heading(&StoryCaption { title: "The end", ..caption.clone() });
+    out[1] = StyledLine::new(TextStyle::Dim, "─".repeat(TRANSCRIPT_WIDTH));
+    out.push(StyledLine::new(TextStyle::Good, verdict_line(caption)));
     if stays {
         let get = format!("The cluster stays up: {} get shops,databases", caption.kubectl);
-        out.extend([Line::new(Style::Plain, get), Line::new(Style::Plain, "Ctrl-C ends it.")]);
+        out.extend([
+            StyledLine::new(TextStyle::Plain, get),
+            StyledLine::new(TextStyle::Plain, "Press Ctrl-C to stop it."),
+        ]);
     }
     out
 }
 
-/// The last line of a story that went well.
-pub(super) fn verdict(caption: &Caption) -> String {
+/// Returns the last line of a successful story.
+pub(super) fn verdict_line(caption: &StoryCaption) -> String {
     format!("All {} expectations held.", caption.met)
 }
 
 /// Writes lines to standard output.
-pub(super) fn write(lines: &[Line], look: Look) -> std::io::Result<()> {
+pub(super) fn write_lines(lines: &[StyledLine], look: TerminalCapabilities) -> std::io::Result<()> {
     let mut text = String::new();
     for line in lines {
-        text.push_str(&line.fit(WIDTH, look.colour));
+        text.push_str(&line.fit_width(TRANSCRIPT_WIDTH, look.colour));
         text.push('\n');
     }
     let mut out = std::io::stdout().lock();
@@ -108,34 +117,34 @@ pub(super) fn write(lines: &[Line], look: Look) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::demo::said::Said;
+    use crate::demo::answer_log::DemoAnswer;
 
-    fn plain(lines: &[Line]) -> Vec<String> {
-        lines.iter().map(|line| line.fit(WIDTH, false)).collect()
+    fn plain(lines: &[StyledLine]) -> Vec<String> {
+        lines.iter().map(|line| line.fit_width(TRANSCRIPT_WIDTH, false)).collect()
     }
 
     #[test]
     fn a_beat_says_what_happens_what_others_say_and_what_the_parent_says() {
-        let said = Said {
+        let said = DemoAnswer {
             status: "False".to_owned(),
             reason: "ChildrenStuck".to_owned(),
             message: "1 of 3 not ready: PersistentVolumeClaim media stuck (finalizer example.org/backup)"
                 .to_owned(),
-            beside: vec!["Stalled".to_owned()],
+            other_conditions: vec!["Stalled".to_owned()],
         };
-        let caption = Caption {
-            what: "Nobody lets go.",
-            moral: "It would hang for ever.",
+        let caption = StoryCaption {
+            what: "The finalizer stays.",
+            moral: "It would hang forever.",
             others: "Argo CD: no health, so Healthy · kstatus: Current".to_owned(),
-            said,
-            ..Caption::default()
+            answer: said,
+            ..StoryCaption::default()
         };
         assert_eq!(
-            plain(&words(&caption, WIDTH)),
+            plain(&caption_lines(&caption, TRANSCRIPT_WIDTH)),
             [
-                "cluster     Nobody lets go.",
+                "cluster     The finalizer stays.",
                 "without     Argo CD: no health, so Healthy · kstatus: Current",
-                "            It would hang for ever.",
+                "            It would hang forever.",
                 "rollcall    Ready=False ChildrenStuck Stalled=True",
                 "            1 of 3 not ready: PersistentVolumeClaim media stuck (finalizer",
                 "            example.org/backup)",
@@ -145,9 +154,9 @@ mod tests {
 
     #[test]
     fn a_heading_fills_the_line() {
-        let caption = Caption { scene: 3, scenes: 9, title: "One is slow", ..Caption::default() };
-        let line = &plain(&scene(&caption))[1];
+        let caption = StoryCaption { scene: 3, scenes: 9, title: "One is slow", ..StoryCaption::default() };
+        let line = &plain(&scene_heading(&caption))[1];
         assert!(line.starts_with("── 3 of 9 · One is slow ──"), "{line}");
-        assert_eq!(line.chars().count(), WIDTH);
+        assert_eq!(line.chars().count(), TRANSCRIPT_WIDTH);
     }
 }

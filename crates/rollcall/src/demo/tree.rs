@@ -1,51 +1,54 @@
-//! The live tree as lines: who belongs to whom, how ready, why, and for how long.
+//! The live tree as lines: owners and children, verdicts, reasons and ages.
 
-use controller::core::TreeNode;
+use rollcall_core::TreeNode;
 
-use crate::forest::age;
-use crate::text::{Line, Style, cut};
+use crate::text::{StyledLine, TextStyle, truncate_text};
+use crate::tree_table::format_age;
 
-/// Where the verdict stands, and how wide reasons and ages are, on a line of 80.
-const VERDICT: usize = 32;
-const REASON: usize = VERDICT + 12;
+/// Column of the verdict, and widths of reasons and ages, on an 80-column line.
+const VERDICT_COLUMN: usize = 32;
+const REASON_COLUMN: usize = VERDICT_COLUMN + 12;
 const AGE: usize = 4;
 
-/// Every tree, at `now` (milliseconds since the Unix epoch), in lines of that width.
-pub(super) fn lines(trees: &[TreeNode], now: i64, width: usize) -> Vec<Line> {
+/// Returns the lines of all trees at `now` (milliseconds since the Unix epoch), in this width.
+pub(super) fn tree_lines(trees: &[TreeNode], now: i64, width: usize) -> Vec<StyledLine> {
     let mut out = Vec::new();
     for tree in trees {
-        node(tree, "", "", now, width, &mut out);
+        draw_node(tree, "", "", now, width, &mut out);
     }
     out
 }
 
-fn node(node: &TreeNode, before: &str, below: &str, now: i64, width: usize, out: &mut Vec<Line>) {
-    out.push(line(node, before, now, width));
+fn draw_node(node: &TreeNode, before: &str, below: &str, now: i64, width: usize, out: &mut Vec<StyledLine>) {
+    out.push(node_line(node, before, now, width));
     let last = node.children.len().saturating_sub(1);
     for (at, child) in node.children.iter().enumerate() {
         let (branch, rail) = if at == last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        self::node(child, &format!("{below}{branch}"), &format!("{below}{rail}"), now, width, out);
+        self::draw_node(child, &format!("{below}{branch}"), &format!("{below}{rail}"), now, width, out);
     }
 }
 
-fn line(node: &TreeNode, before: &str, now: i64, width: usize) -> Line {
+fn node_line(node: &TreeNode, before: &str, now: i64, width: usize) -> StyledLine {
     let optional = if node.role == "optional" { " (optional)" } else { "" };
-    let name = cut(&format!("{} {}{optional}", node.kind, node.name), VERDICT - 1 - before.chars().count());
-    let why = why(node);
-    let room = width.saturating_sub(REASON + AGE + 1);
-    Line::new(Style::Dim, before)
-        .then(Style::Plain, name)
-        .to(VERDICT)
-        .then(Style::of(node.verdict), node.verdict)
-        .to(REASON)
-        .then(Style::Plain, cut(why, room))
-        .to(width.saturating_sub(AGE))
-        .then(Style::Dim, format!("{:>AGE$}", age(now - node.since)))
+    let name = truncate_text(
+        &format!("{} {}{optional}", node.kind, node.name),
+        VERDICT_COLUMN - 1 - before.chars().count(),
+    );
+    let why = verdict_reason(node);
+    let room = width.saturating_sub(REASON_COLUMN + AGE + 1);
+    StyledLine::new(TextStyle::Dim, before)
+        .append_text(TextStyle::Plain, name)
+        .pad_to(VERDICT_COLUMN)
+        .append_text(TextStyle::of_verdict(node.verdict), node.verdict)
+        .pad_to(REASON_COLUMN)
+        .append_text(TextStyle::Plain, truncate_text(why, room))
+        .pad_to(width.saturating_sub(AGE))
+        .append_text(TextStyle::Dim, format!("{:>AGE$}", format_age(now - node.since)))
 }
 
-/// What is drawn beside a verdict.
-pub(super) fn why(node: &TreeNode) -> &str {
-    // A parent's whole message stands elsewhere; a leaf has only this line.
+/// Returns the text drawn beside a verdict.
+pub(super) fn verdict_reason(node: &TreeNode) -> &str {
+    // A parent's full message is shown elsewhere; a leaf has only this line.
     let why = if node.policy.is_empty() { &node.detail } else { &node.reason };
     if why == "ready" { "" } else { why }
 }
@@ -88,7 +91,8 @@ mod tests {
 
     #[test]
     fn a_tree_is_drawn_within_eighty_columns() {
-        let drawn: Vec<_> = lines(&[shop()], 4_500, 80).iter().map(|line| line.fit(80, false)).collect();
+        let drawn: Vec<_> =
+            tree_lines(&[shop()], 4_500, 80).iter().map(|line| line.fit_width(80, false)).collect();
         assert_eq!(
             drawn,
             [
@@ -105,14 +109,14 @@ mod tests {
     fn what_does_not_fit_is_cut() {
         let long = leaf("PersistentVolumeClaim", &"x".repeat(253), "Terminating", &"y".repeat(500));
         for width in [20, 60, 80, 200] {
-            let line = lines(std::slice::from_ref(&long), 0, width)[0].fit(width, false);
+            let line = tree_lines(std::slice::from_ref(&long), 0, width)[0].fit_width(width, false);
             assert!(line.chars().count() <= width, "{line}");
         }
     }
 
     #[test]
     fn ages_are_told_in_one_unit() {
-        let told = [-5, 0, 119_999, 120_000, 7_200_000, 200_000_000].map(age);
+        let told = [-5, 0, 119_999, 120_000, 7_200_000, 200_000_000].map(format_age);
         assert_eq!(told, ["0s", "0s", "119s", "2m", "2h", "2d"]);
     }
 }

@@ -1,36 +1,40 @@
-//! JSON: one value after the other, or a list of them; what stands before a fault is still handed on.
+//! Reads JSON: a sequence of values, or a list of values. Values before a syntax error are still delivered.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// What is wrong, and where.
+/// A JSON syntax error and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
-    /// The first value is 1.
+pub(super) struct JsonReadError {
+    /// Number of the value, from 1.
     pub(super) value: usize,
-    /// 1-based.
+    /// 1-based line.
     pub(super) line: usize,
     pub(super) what: String,
 }
 
-/// Hands each value of `text` to `each`, with its number, and the number of its element where the text is one list.
-pub(super) fn read<'a>(
+/// Calls `each` with each value of `text` and its number, and with the element's number if the text is one list.
+pub(super) fn read_values<'a>(
     text: &'a str,
     mut each: impl FnMut(usize, Option<usize>, &'a RawValue),
-) -> Result<(), Wrong> {
-    let wrong = |value, error: &serde_json::Error| Wrong { value, line: error.line(), what: words(error) };
+) -> Result<(), JsonReadError> {
+    let wrong = |value, error: &serde_json::Error| JsonReadError {
+        value,
+        line: error.line(),
+        what: error_text(error),
+    };
     if text.trim_start().starts_with('[') {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let list = Elements(|at, element| each(1, Some(at), element)).deserialize(&mut deserializer);
+        let list = ElementVisitor(|at, element| each(1, Some(at), element)).deserialize(&mut deserializer);
         return list.and_then(|()| deserializer.end()).map_err(|error| wrong(1, &error));
     }
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>().zip(1..);
     values.try_for_each(|(value, at)| {
         let value = value.map_err(|error| wrong(at, &error))?;
         if value.get().starts_with('[') {
-            elements(value, |element_at, element| each(at, Some(element_at), element));
+            for_each_element(value, |element_at, element| each(at, Some(element_at), element));
         } else {
             each(at, None, value);
         }
@@ -38,22 +42,22 @@ pub(super) fn read<'a>(
     })
 }
 
-/// Each element of a list; nothing where it is none. The first is 1.
-pub(super) fn elements<'a>(list: &'a RawValue, each: impl FnMut(usize, &'a RawValue)) {
+/// Calls `each` with the elements of a list, numbered from 1; not at all if the value is no list.
+pub(super) fn for_each_element<'a>(list: &'a RawValue, each: impl FnMut(usize, &'a RawValue)) {
     let mut deserializer = serde_json::Deserializer::from_str(list.get());
-    // It is known to be JSON.
-    let _ = Elements(each).deserialize(&mut deserializer);
+    // The text is known to be valid JSON.
+    let _ = ElementVisitor(each).deserialize(&mut deserializer);
 }
 
-/// The error without the place that serde_json puts behind it.
-fn words(error: &serde_json::Error) -> String {
+/// Returns the error's text without the position that serde_json appends.
+fn error_text(error: &serde_json::Error) -> String {
     let text = error.to_string();
     format!("not JSON: {}", text.split(" at line ").next().unwrap_or(&text))
 }
 
-struct Elements<F>(F);
+struct ElementVisitor<F>(F);
 
-impl<'de, F: FnMut(usize, &'de RawValue)> DeserializeSeed<'de> for Elements<F> {
+impl<'de, F: FnMut(usize, &'de RawValue)> DeserializeSeed<'de> for ElementVisitor<F> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -61,7 +65,7 @@ impl<'de, F: FnMut(usize, &'de RawValue)> DeserializeSeed<'de> for Elements<F> {
     }
 }
 
-impl<'de, F: FnMut(usize, &'de RawValue)> Visitor<'de> for Elements<F> {
+impl<'de, F: FnMut(usize, &'de RawValue)> Visitor<'de> for ElementVisitor<F> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -84,9 +88,9 @@ mod tests {
 
     type Seen = Vec<(usize, Option<usize>, String)>;
 
-    fn all(text: &str) -> (Seen, Result<(), Wrong>) {
+    fn all(text: &str) -> (Seen, Result<(), JsonReadError>) {
         let mut seen = Vec::new();
-        let done = read(text, |at, element, raw| seen.push((at, element, raw.get().to_owned())));
+        let done = read_values(text, |at, element, raw| seen.push((at, element, raw.get().to_owned())));
         (seen, done)
     }
 

@@ -1,7 +1,7 @@
-//! `rollcall eval`: judges manifests offline.
+//! `rollcall eval`: evaluates manifests offline.
 
+mod anomalies;
 mod input;
-mod inspect;
 mod json;
 mod judge;
 mod progress;
@@ -19,85 +19,89 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use controller::args::ClusterArgs;
-use readiness::{Limits, Time};
-use rules::{Profile, Rule, Spec};
+use readiness::{StuckLimits, Time};
+use rules::{CompiledRule, PeerProfile, RuleDefinition};
 use serde_json::value::RawValue;
-use watcher::wire::Child;
+use watcher::wire::ChildObject;
 
-use crate::forest;
-use crate::text::say;
-use input::{Found, Place};
-pub(crate) use input::{objects, title};
-use inspect::inspect;
-pub(crate) use judge::decode;
-use judge::{Answer, Judge};
-use progress::Progress;
-pub(crate) use report::Output;
-use report::Report;
-use rollup::World;
-pub(crate) use rollup::policies;
+use crate::text::print_error_line;
+use crate::tree_table;
+use anomalies::find_anomalies;
+use input::{ManifestItem, ManifestPosition};
+pub(crate) use input::{object_title, read_objects};
+pub(crate) use judge::decode_json;
+use judge::{ManifestJudge, ReadyAnswer};
+use progress::EvalProgress;
+use report::EvalReport;
+pub(crate) use report::OutputFormat;
+use rollup::ManifestRollup;
+pub(crate) use rollup::read_policies;
 
 /// `rollcall eval`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Exit codes: 0 every object is ready; 1 at least one is not; 2 none is known not to be ready, but something could not be read or evaluated, or there was nothing to judge."
+    after_help = "Exit codes: 0 every object is ready; 1 at least one is not; 2 none is known not to be ready, but something could not be read or evaluated, or there was no object."
 )]
 pub(crate) struct EvalArgs {
     /// Files or directories with objects, YAML or JSON; `-` is standard input.
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// Also the directories within directories.
+    /// Also read subdirectories.
     #[arg(short = 'R', long)]
     recursive: bool,
-    /// Whose rules judge: `native`, or also those of a peer, exactly as it has them: `kstatus`, `flux`, `argocd`.
+    /// Rules to evaluate by: `native`, or additionally those of a peer, reproduced exactly: `kstatus`, `flux`,
+    /// `argocd`.
     #[arg(long, default_value = "native", value_name = "NAME", value_parser = profile)]
-    profile: Choice,
-    /// Argo CD's health scripts: a directory with <group>/<Kind>/health.lua, a file with the ConfigMap argocd-cm, or
-    /// <namespace>/<name> of it in the cluster. Of several that know a kind the first is asked.
+    profile: ProfileChoice,
+    /// Argo CD health scripts: a directory with <group>/<Kind>/health.lua, a file with the ConfigMap argocd-cm, or
+    /// <namespace>/<name> of it in the cluster. The first source that has a script for a kind is used.
     #[arg(long, value_name = "DIR|FILE|CONFIGMAP")]
     rules: Vec<String>,
-    /// A rule in CEL for every object, as in Flux's healthCheckExprs: when it is ready.
+    /// CEL expression for every object, as in Flux's healthCheckExprs: true if it is ready.
     #[arg(long, value_name = "EXPRESSION", conflicts_with = "rules")]
     cel_current: Option<String>,
-    /// When it is on its way; asked first.
+    /// CEL expression: true if the object is in progress; evaluated first.
     #[arg(long, value_name = "EXPRESSION", requires = "cel_current")]
     cel_in_progress: Option<String>,
-    /// When it has failed; asked second.
+    /// CEL expression: true if the object has failed; evaluated second.
     #[arg(long, value_name = "EXPRESSION", requires = "cel_current")]
     cel_failed: Option<String>,
-    /// Roll the objects up by the ReadinessPolicies in this file: prints each parent with what belongs to it, and exits
-    /// by the parents.
+    /// Aggregate the objects by the ReadinessPolicies in this file: prints each parent with its children; the exit code
+    /// is that of the parents.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rules", "cel_current"])]
     policy: Vec<PathBuf>,
-    /// From when on something pending or terminating is stuck.
+    /// Time after which something pending or terminating is stuck.
     #[arg(long, default_value = "10m", value_parser = humantime::parse_duration, value_name = "DURATION")]
     stuck_after: Duration,
-    /// The moment to judge at, as in 2026-08-14T09:12:33Z; left out, now.
+    /// Time to evaluate at, such as 2026-08-14T09:12:33Z [default: now].
     #[arg(long, value_name = "TIME", value_parser = moment)]
     at: Option<Time>,
-    /// What is printed.
+    /// Output format.
     #[arg(short = 'o', long, value_enum, default_value_t, value_name = "FORMAT")]
-    output: Output,
+    output: OutputFormat,
 }
 
 impl EvalArgs {
-    fn cel(&self) -> anyhow::Result<Option<Rule>> {
+    fn compile_cel(&self) -> anyhow::Result<Option<CompiledRule>> {
         let Some(current) = &self.cel_current else { return Ok(None) };
         let (in_progress, failed) = (self.cel_in_progress.as_deref(), self.cel_failed.as_deref());
-        Ok(Some(Rule::compile(&Spec::Cel { current, in_progress, failed }).context("failed to compile CEL")?))
+        Ok(Some(
+            CompiledRule::compile(&RuleDefinition::Cel { current, in_progress, failed })
+                .context("failed to compile CEL")?,
+        ))
     }
 }
 
-/// A profile, or none.
+/// A peer profile, or none for `native`.
 #[derive(Clone, Copy, Debug)]
-struct Choice(Option<Profile>);
+struct ProfileChoice(Option<PeerProfile>);
 
-fn profile(word: &str) -> Result<Choice, String> {
+fn profile(word: &str) -> Result<ProfileChoice, String> {
     match word {
-        "native" => Ok(Choice(None)),
+        "native" => Ok(ProfileChoice(None)),
         word => word
             .parse()
-            .map(|p| Choice(Some(p)))
+            .map(|p| ProfileChoice(Some(p)))
             .map_err(|_| "one of native, kstatus, flux, argocd".to_owned()),
     }
 }
@@ -108,157 +112,159 @@ fn moment(text: &str) -> Result<Time, String> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "the moment enters here")]
-pub(crate) fn now() -> Time {
+pub(crate) fn current_time() -> Time {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
-/// Judges every object in every file.
-pub(crate) fn run(cluster: &ClusterArgs, args: &EvalArgs) -> anyhow::Result<ExitCode> {
-    let limits = Limits { pending: args.stuck_after, terminating: args.stuck_after };
-    let judge = Judge {
+/// Evaluates every object in every file.
+pub(crate) fn run_eval(cluster: &ClusterArgs, args: &EvalArgs) -> anyhow::Result<ExitCode> {
+    let limits = StuckLimits { pending: args.stuck_after, terminating: args.stuck_after };
+    let judge = ManifestJudge {
         profile: args.profile.0,
-        scripts: scripts::load(&args.rules, cluster)?,
-        cel: args.cel()?,
+        scripts: scripts::load_libraries(&args.rules, cluster)?,
+        cel: args.compile_cel()?,
         limits,
-        now: args.at.unwrap_or_else(now),
+        now: args.at.unwrap_or_else(current_time),
     };
     let policies = match args.policy.as_slice() {
         [] => None,
-        files => Some(rollup::policies(files, args.stuck_after)?),
+        files => Some(rollup::read_policies(files, args.stuck_after)?),
     };
-    let mut session = Session {
+    let mut session = EvalSession {
         judge,
-        world: policies.as_ref().map(|_| World::default()),
-        report: Report::new(args.output),
-        progress: Progress::default(),
-        tally: Tally::default(),
+        rollup: policies.as_ref().map(|_| ManifestRollup::default()),
+        report: EvalReport::new(args.output),
+        progress: EvalProgress::default(),
+        tally: EvalTally::default(),
         broken_pipe: false,
     };
     let mut files = Vec::new();
     for path in &args.files {
-        match input::files(path, args.recursive) {
+        match input::list_files(path, args.recursive) {
             Ok(found) => files.extend(found),
-            Err(error) => session.failed(path, &error),
+            Err(error) => session.report_read_failure(path, &error),
         }
     }
-    session.progress.expect(&files);
+    session.progress.expect_files(&files);
     for file in &files {
-        session.file(file);
+        session.judge_file(file);
     }
-    session.progress.clear();
-    if let (Some(world), Some(policies)) = (session.world.take(), policies) {
+    session.progress.clear_line();
+    if let (Some(world), Some(policies)) = (session.rollup.take(), policies) {
         let trees = world.roll_up(&policies, session.judge.now);
-        let code = forest::print(&trees, args.output, &|_| None)?;
-        // What could not be read might have belonged to somebody.
-        let unread = session.tally.open > 0 && code == ExitCode::SUCCESS;
+        let code = tree_table::print_trees(&trees, args.output, &|_| None)?;
+        // An unreadable object might have been the child of a parent.
+        let unread = session.tally.unevaluated > 0 && code == ExitCode::SUCCESS;
         return Ok(if unread { ExitCode::from(2) } else { code });
     }
-    if matches!(session.tally, Tally { ready: 0, not_ready: 0, open: 0 }) {
-        say("nothing was found that could be judged");
+    if matches!(session.tally, EvalTally { ready: 0, not_ready: 0, unevaluated: 0 }) {
+        print_error_line("found no object to evaluate");
     }
-    match session.report.end() {
+    match session.report.finish_report() {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error.into()),
         _ => {}
     }
-    Ok(session.tally.code())
+    Ok(session.tally.exit_code())
 }
 
-struct Session {
-    judge: Judge,
-    /// Where policies roll everything up.
-    world: Option<World>,
-    report: Report,
-    progress: Progress,
-    tally: Tally,
+struct EvalSession {
+    judge: ManifestJudge,
+    /// Aggregation state, with policies only.
+    rollup: Option<ManifestRollup>,
+    report: EvalReport,
+    progress: EvalProgress,
+    tally: EvalTally,
     broken_pipe: bool,
 }
 
-/// What became of all that was looked at.
+/// Counts of the evaluated objects by result.
 #[derive(Debug, Default)]
-struct Tally {
+struct EvalTally {
     ready: usize,
     not_ready: usize,
-    open: usize,
+    unevaluated: usize,
 }
 
-impl Tally {
-    fn code(&self) -> ExitCode {
+impl EvalTally {
+    fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
-            Tally { not_ready: 1.., .. } => 1,
-            Tally { open: 0, ready: 1.., .. } => 0,
+            EvalTally { not_ready: 1.., .. } => 1,
+            EvalTally { unevaluated: 0, ready: 1.., .. } => 0,
             _ => 2,
         })
     }
 }
 
-impl Session {
-    fn file(&mut self, path: &std::path::Path) {
-        let count = self.progress.read.clone();
-        if let Err(error) = input::read(path, &count, &mut |found| self.take(found)) {
-            self.failed(path, &error);
+impl EvalSession {
+    fn judge_file(&mut self, path: &std::path::Path) {
+        let count = self.progress.bytes_read.clone();
+        if let Err(error) = input::scan_file(path, &count, &mut |found| self.take_item(found)) {
+            self.report_read_failure(path, &error);
         }
     }
 
-    fn failed(&mut self, path: &std::path::Path, error: &io::Error) {
-        self.tally.open += 1;
-        self.say(&format!("failed to read {}: {error}", path.display()));
+    fn report_read_failure(&mut self, path: &std::path::Path, error: &io::Error) {
+        self.tally.unevaluated += 1;
+        self.print_line(&format!("failed to read {}: {error}", path.display()));
     }
 
-    fn take(&mut self, found: Found<'_>) {
+    fn take_item(&mut self, found: ManifestItem<'_>) {
         match found {
-            Found::Object { place, child, json } => self.object(place, *child, json),
-            Found::Odd { place, object, what } => self.complain(place, object.as_deref(), &what),
-            Found::Wrong { place, object, what } => {
-                self.tally.open += 1;
-                self.complain(place, object.as_deref(), &what);
+            ManifestItem::Object { place, child, json } => self.judge_object(place, *child, json),
+            ManifestItem::Suspicious { place, object, what } => {
+                self.report_problem(place, object.as_deref(), &what);
+            }
+            ManifestItem::Unreadable { place, object, what } => {
+                self.tally.unevaluated += 1;
+                self.report_problem(place, object.as_deref(), &what);
             }
         }
     }
 
-    fn object(&mut self, place: Place<'_>, child: Child, json: &RawValue) {
-        let findings = inspect(json.get());
+    fn judge_object(&mut self, place: ManifestPosition<'_>, child: ChildObject, json: &RawValue) {
+        let findings = find_anomalies(json.get());
         let (mut child, mut text) = (child, Cow::Borrowed(json.get()));
-        let name = title(&child.meta.kind, &child.meta.namespace, &child.meta.name);
-        for path in &findings.twice {
-            self.complain(place, Some(&name), &format!("the key {path} is there twice; the last one counts"));
+        let name = object_title(&child.meta.kind, &child.meta.namespace, &child.meta.name);
+        for path in &findings.duplicate_keys {
+            self.report_problem(place, Some(&name), &format!("duplicate key {path}; the last one counts"));
         }
-        for (path, digits) in &findings.long {
+        for (path, digits) in &findings.long_integers {
             let what = format!(
-                "{path}: {digits} is beyond 2^53; scripts, and peers that use floating point, see another number"
+                "{path}: {digits} is beyond 2^53; scripts, and peers that use floating point, read a rounded number"
             );
-            self.complain(place, Some(&name), &what);
+            self.report_problem(place, Some(&name), &what);
         }
-        if !findings.twice.is_empty()
-            && let Some(value) = judge::decode(&text)
+        if !findings.duplicate_keys.is_empty()
+            && let Some(value) = judge::decode_json(&text)
             && let Ok(once) = RawValue::from_string(value.to_string())
         {
-            child = Child::read(&once);
+            child = ChildObject::from_raw(&once);
             text = Cow::Owned(once.get().to_owned());
         }
-        if let Some(world) = &mut self.world {
-            return world.add(child, &text);
+        if let Some(world) = &mut self.rollup {
+            return world.add_object(child, &text);
         }
-        let judged = self.judge.judge(&child, &text, findings.depth);
+        let judged = self.judge.judge_object(&child, &text, findings.depth);
         match judged.answer {
-            Answer::Yes => self.tally.ready += 1,
-            Answer::No => self.tally.not_ready += 1,
-            Answer::Open => self.tally.open += 1,
-            Answer::None => {}
+            ReadyAnswer::Yes => self.tally.ready += 1,
+            ReadyAnswer::No => self.tally.not_ready += 1,
+            ReadyAnswer::Unevaluated => self.tally.unevaluated += 1,
+            ReadyAnswer::NoHealth => {}
         }
         if !self.broken_pipe {
-            self.broken_pipe = self.report.add(judged).is_err();
+            self.broken_pipe = self.report.add_verdict(judged).is_err();
         }
-        self.progress.step();
+        self.progress.count_object();
     }
 
-    fn complain(&mut self, place: Place<'_>, object: Option<&str>, what: &str) {
+    fn report_problem(&mut self, place: ManifestPosition<'_>, object: Option<&str>, what: &str) {
         let object = object.map(|object| format!("{object}: ")).unwrap_or_default();
-        self.say(&format!("{place}: {object}{what}"));
+        self.print_line(&format!("{place}: {object}{what}"));
     }
 
-    fn say(&mut self, line: &str) {
-        self.progress.clear();
-        say(line);
+    fn print_line(&mut self, line: &str) {
+        self.progress.clear_line();
+        print_error_line(line);
     }
 }

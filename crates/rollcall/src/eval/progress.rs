@@ -1,59 +1,63 @@
-//! How far it is, on a terminal, where it takes long enough to ask.
+//! Progress bar on a terminal, for long runs.
 
 use std::cell::Cell;
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-/// Fewer objects than this are over before anybody looks.
-const FROM: usize = 1_000;
-/// So many objects between two looks.
-const EVERY: usize = 500;
-/// So wide is the bar.
-const WIDTH: u64 = 30;
+/// Minimum number of objects before the bar is shown; fewer are done too quickly.
+const MIN_OBJECTS_SHOWN: usize = 1_000;
+/// Number of objects between two redraws.
+const OBJECTS_PER_REDRAW: usize = 500;
+/// Width of the bar.
+const BAR_WIDTH: u64 = 30;
 
 #[derive(Debug, Default)]
-pub(super) struct Progress {
+pub(super) struct EvalProgress {
     done: usize,
     shown: bool,
-    /// Bytes that were read, of how many. A file of JSON is read at once, standard input has no size: then objects
-    /// are counted and no bar is drawn.
-    pub(super) read: Rc<Cell<u64>>,
+    /// Number of bytes read so far, and in total. A JSON file is read at once and standard input has no size: objects
+    /// are then counted and no bar is drawn.
+    pub(super) bytes_read: Rc<Cell<u64>>,
     total: u64,
 }
 
-impl Progress {
-    /// All of these will be read.
-    pub(super) fn expect(&mut self, files: &[PathBuf]) {
+impl EvalProgress {
+    /// Adds the sizes of the files to be read.
+    pub(super) fn expect_files(&mut self, files: &[PathBuf]) {
         self.total = files.iter().filter_map(|file| Some(std::fs::metadata(file).ok()?.len())).sum();
     }
 
-    /// One more object is judged.
-    pub(super) fn step(&mut self) {
+    /// Counts one evaluated object.
+    pub(super) fn count_object(&mut self) {
         self.done += 1;
-        if self.done > FROM && self.done.is_multiple_of(EVERY) && io::stderr().is_terminal() {
+        if self.done > MIN_OBJECTS_SHOWN
+            && self.done.is_multiple_of(OBJECTS_PER_REDRAW)
+            && io::stderr().is_terminal()
+        {
             self.shown = true;
-            let bar = bar(self.read.get(), self.total);
+            let bar = render_bar(self.bytes_read.get(), self.total);
             let _ = write!(io::stderr(), "\r\x1b[K{bar}{} objects judged", self.done);
         }
     }
 
-    /// Gives the line back.
-    pub(super) fn clear(&mut self) {
+    /// Clears the line.
+    pub(super) fn clear_line(&mut self) {
         if std::mem::take(&mut self.shown) {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }
 }
 
-/// `[#####     ]  50 %  `, or nothing where that cannot be known.
-fn bar(read: u64, total: u64) -> String {
+/// Returns `[#####     ]  50 %  `, or an empty string if the total is unknown.
+fn render_bar(read: u64, total: u64) -> String {
     if read >= total {
         return String::new();
     }
-    let full = (read * WIDTH / total) as usize;
-    let empty = WIDTH as usize - full;
-    format!("[{}{}] {:>3} %  ", "#".repeat(full), " ".repeat(empty), read * 100 / total)
+    let cells = |count: u64| usize::try_from(count).unwrap_or(0);
+    let full = read * BAR_WIDTH / total;
+    let empty = BAR_WIDTH - full;
+    format!("[{}{}] {:>3} %  ", "#".repeat(cells(full)), " ".repeat(cells(empty)), read * 100 / total)
 }
 
 #[cfg(test)]
@@ -62,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_bar_shows_the_part_that_was_read_and_nothing_where_it_is_not_known() {
-        assert_eq!(bar(1, 2), format!("[{}{}]  50 %  ", "#".repeat(15), " ".repeat(15)));
-        assert_eq!((bar(0, 0).as_str(), bar(7, 7).as_str()), ("", ""));
+        assert_eq!(render_bar(1, 2), format!("[{}{}]  50 %  ", "#".repeat(15), " ".repeat(15)));
+        assert_eq!((render_bar(0, 0).as_str(), render_bar(7, 7).as_str()), ("", ""));
     }
 }

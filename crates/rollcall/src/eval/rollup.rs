@@ -1,24 +1,28 @@
-//! Policies over manifests: which parents there are, what belongs to them, and what they come to.
+//! Applies policies to manifests: finds parents and their children and evaluates the parents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::bail;
-use controller::core::TreeNode;
-use controller::offline::roll_up;
-use controller::policies::{Compiled, read_file};
+use policy::offline::roll_up;
+use policy::{CompiledPolicy, PolicySettings, read_file};
 use readiness::Time;
+use rollcall_core::TreeNode;
 use serde_json::value::RawValue;
-use watcher::Parent;
-use watcher::wire::{Child, Meta};
+use watcher::ParentObject;
+use watcher::wire::{ChildObject, WireMeta};
 
-/// Reads the policies of these files, each of which must be valid.
-pub(crate) fn policies(files: &[PathBuf], stuck_after: Duration) -> anyhow::Result<Vec<(String, Compiled)>> {
+/// Reads the policies of these files; all must be valid.
+pub(crate) fn read_policies(
+    files: &[PathBuf],
+    stuck_after: Duration,
+) -> anyhow::Result<Vec<(String, CompiledPolicy)>> {
+    let settings = PolicySettings::with_stuck_after(stuck_after);
     let mut all = Vec::new();
     for file in files {
         for found in read_file(file)? {
-            match found.compile(stuck_after) {
+            match found.compile_spec(&settings) {
                 Ok(compiled) => all.push((found.name, compiled)),
                 Err(why) => bail!("{}: policy {}: {why}", file.display(), found.name),
             }
@@ -33,44 +37,44 @@ pub(crate) fn policies(files: &[PathBuf], stuck_after: Duration) -> anyhow::Resu
     Ok(all)
 }
 
-/// Everything that was read, to be rolled up at the end.
+/// All objects that were read, to be aggregated at the end.
 #[derive(Debug, Default)]
-pub(super) struct World {
-    objects: Vec<Parent>,
+pub(super) struct ManifestRollup {
+    objects: Vec<ParentObject>,
 }
 
-impl World {
-    pub(super) fn add(&mut self, child: Child, json: &str) {
+impl ManifestRollup {
+    pub(super) fn add_object(&mut self, child: ChildObject, json: &str) {
         if let Ok(text) = RawValue::from_string(json.to_owned()) {
-            self.objects.push(Parent { child, text });
+            self.objects.push(ParentObject { child, text });
         }
     }
 
-    pub(super) fn roll_up(mut self, policies: &[(String, Compiled)], now: Time) -> Vec<TreeNode> {
-        self.identify();
+    pub(super) fn roll_up(mut self, policies: &[(String, CompiledPolicy)], now: Time) -> Vec<TreeNode> {
+        self.assign_uids();
         roll_up(policies, &self.objects.iter().collect::<Vec<_>>(), &BTreeSet::new(), now)
     }
 
-    /// Gives an identity to what was never in a cluster, and to the owners that name it.
-    fn identify(&mut self) {
+    /// Assigns uids to manifests that were never in a cluster, and to the ownerReferences that name them.
+    fn assign_uids(&mut self) {
         let mut named = BTreeMap::new();
         let mut known = BTreeSet::new();
         for object in &mut self.objects {
             let meta = &mut object.child.meta;
             if meta.uid.is_empty() {
-                meta.uid = uid(&meta.api_version, &meta.kind, &meta.namespace, &meta.name).into();
+                meta.uid = synthetic_uid(&meta.api_version, &meta.kind, &meta.namespace, &meta.name).into();
                 named.insert(
-                    key(&meta.api_version, &meta.kind, &meta.namespace, &meta.name),
+                    identity_key(&meta.api_version, &meta.kind, &meta.namespace, &meta.name),
                     meta.uid.clone(),
                 );
             }
             known.insert(meta.uid.clone());
         }
         for object in &mut self.objects {
-            let Meta { owners, namespace, .. } = &mut object.child.meta;
+            let WireMeta { owners, namespace, .. } = &mut object.child.meta;
             for owner in owners.iter_mut().filter(|owner| !known.contains(&owner.uid)) {
                 let named = |namespace: &str| {
-                    named.get(&key(&owner.api_version, &owner.kind, namespace, &owner.name))
+                    named.get(&identity_key(&owner.api_version, &owner.kind, namespace, &owner.name))
                 };
                 if let Some(uid) = named(namespace).or_else(|| named("")) {
                     owner.uid = uid.clone();
@@ -80,12 +84,12 @@ impl World {
     }
 }
 
-/// A version is no part of an identity.
-fn key(api_version: &str, kind: &str, namespace: &str, name: &str) -> [String; 4] {
+/// Returns the identity of an object, which excludes the API version.
+fn identity_key(api_version: &str, kind: &str, namespace: &str, name: &str) -> [String; 4] {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     [group, kind, namespace, name].map(str::to_owned)
 }
 
-fn uid(api_version: &str, kind: &str, namespace: &str, name: &str) -> String {
-    key(api_version, kind, namespace, name).join("/")
+fn synthetic_uid(api_version: &str, kind: &str, namespace: &str, name: &str) -> String {
+    identity_key(api_version, kind, namespace, name).join("/")
 }

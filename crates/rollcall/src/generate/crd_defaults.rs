@@ -1,4 +1,4 @@
-//! `rollcall crd-defaults`: the patch that makes the very first read of a parent true.
+//! `rollcall crd-defaults`: the patch with which a new parent does not look ready at its first read.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -6,72 +6,75 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
-use controller::policies::to_yaml;
+use policy::to_yaml;
 use serde_json::Value;
 
 use super::schema;
+use crate::text::print_error_line;
 use crate::{commands, eval};
 
 /// `rollcall crd-defaults`.
 #[derive(Args, Debug)]
 pub(crate) struct CrdDefaultsArgs {
-    /// Files with CustomResourceDefinitions; other objects in them are passed over.
+    /// Files with CustomResourceDefinitions; other objects in them are ignored.
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
-    /// What is printed.
-    #[arg(long, value_enum, default_value_t = Format::Kustomize, value_name = "FORMAT")]
-    format: Format,
+    /// Output format.
+    #[arg(long, value_enum, default_value_t = CrdDefaultsFormat::Kustomize, value_name = "FORMAT")]
+    format: CrdDefaultsFormat,
 }
 
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
+enum CrdDefaultsFormat {
     /// A kustomize component, for the repository that owns the CRDs.
     Kustomize,
-    /// One CRD's JSON Patch, for `kubectl patch crd NAME --type json --patch-file FILE`.
+    /// The JSON Patch of one CRD, for `kubectl patch crd NAME --type json --patch-file FILE`.
     Patch,
-    /// The CRDs themselves, patched.
+    /// The patched CRDs.
     Crd,
 }
 
-/// One CRD and what it lacks.
-struct Lack {
+/// A CRD and the defaults it lacks.
+struct MissingDefaults {
     crd: Value,
     name: String,
     ops: Vec<Value>,
 }
 
-pub(crate) fn run(args: &CrdDefaultsArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn print_crd_defaults(args: &CrdDefaultsArgs) -> anyhow::Result<ExitCode> {
     let mut crds = Vec::new();
     for file in &args.files {
-        crds.extend(eval::objects(file)?.into_iter().filter(|o| o["kind"] == "CustomResourceDefinition"));
+        crds.extend(
+            eval::read_objects(file)?.into_iter().filter(|o| o["kind"] == "CustomResourceDefinition"),
+        );
     }
-    ensure!(!crds.is_empty(), "there is no CustomResourceDefinition in what was given");
+    ensure!(!crds.is_empty(), "found no CustomResourceDefinition in the given files");
     let mut refused = false;
-    let lacks: Vec<Lack> = crds.into_iter().map(|crd| lack(crd, &mut refused)).collect();
+    let lacks: Vec<MissingDefaults> = crds.into_iter().map(|crd| find_missing(crd, &mut refused)).collect();
     if lacks.iter().all(|lack| lack.ops.is_empty()) && !refused {
-        eprintln!("rollcall: the defaults are there; nothing to do");
+        print_error_line("all defaults are already present; nothing to do");
     }
-    commands::print(&match args.format {
-        Format::Kustomize => component(&lacks),
-        Format::Patch => patch(&lacks)?,
-        Format::Crd => patched(lacks)?,
+    commands::print_stdout(&match args.format {
+        CrdDefaultsFormat::Kustomize => kustomize_component(&lacks),
+        CrdDefaultsFormat::Patch => single_patch(&lacks)?,
+        CrdDefaultsFormat::Crd => patched_crds(lacks)?,
     })?;
     Ok(ExitCode::from(u8::from(refused)))
 }
 
-fn lack(crd: Value, refused: &mut bool) -> Lack {
+fn find_missing(crd: Value, refused: &mut bool) -> MissingDefaults {
     let name = crd["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let mut refuse = |version: &str, why: &str| {
         *refused = true;
-        eprintln!("rollcall: {name}{version}: no default: {why}");
+        print_error_line(&format!("{name}{version}: no default: {why}"));
     };
     let mut ops = Vec::new();
     if crd["apiVersion"] != "apiextensions.k8s.io/v1" || crd["spec"]["preserveUnknownFields"] == true {
         refuse("", "it is not in the shape of apiextensions.k8s.io/v1 with a structural schema");
-        return Lack { crd, name, ops };
+        return MissingDefaults { crd, name, ops };
     }
     for (at, version) in crd["spec"]["versions"].as_array().into_iter().flatten().enumerate() {
-        match schema::missing(version, at) {
+        match schema::find_missing_defaults(version, at) {
             Ok(missing) => ops.extend(missing),
             Err(all) => {
                 let version = format!(" {}", version["name"].as_str().unwrap_or_default());
@@ -81,10 +84,10 @@ fn lack(crd: Value, refused: &mut bool) -> Lack {
             }
         }
     }
-    Lack { crd, name, ops }
+    MissingDefaults { crd, name, ops }
 }
 
-fn component(lacks: &[Lack]) -> String {
+fn kustomize_component(lacks: &[MissingDefaults]) -> String {
     let mut text = "\
 # The first read of a parent says that its children are pending. Made by `rollcall crd-defaults`; save it as
 # kustomization.yaml in a folder of its own and name that folder under `components`.
@@ -92,9 +95,9 @@ apiVersion: kustomize.config.k8s.io/v1alpha1
 kind: Component
 "
     .to_owned();
-    let needed: Vec<&Lack> = lacks.iter().filter(|lack| !lack.ops.is_empty()).collect();
+    let needed: Vec<&MissingDefaults> = lacks.iter().filter(|lack| !lack.ops.is_empty()).collect();
     text += if needed.is_empty() { "patches: []\n" } else { "patches:\n" };
-    for Lack { name, ops, .. } in needed {
+    for MissingDefaults { name, ops, .. } in needed {
         let _ = write!(
             text,
             "  - target:\n      group: apiextensions.k8s.io\n      version: v1\n      \
@@ -107,14 +110,14 @@ kind: Component
     text
 }
 
-fn patch(lacks: &[Lack]) -> anyhow::Result<String> {
+fn single_patch(lacks: &[MissingDefaults]) -> anyhow::Result<String> {
     let [lack] = lacks else { bail!("a JSON Patch is for one CRD, and there are {}", lacks.len()) };
     Ok(serde_json::to_string_pretty(&lack.ops)? + "\n")
 }
 
-fn patched(lacks: Vec<Lack>) -> anyhow::Result<String> {
+fn patched_crds(lacks: Vec<MissingDefaults>) -> anyhow::Result<String> {
     let mut text = String::new();
-    for Lack { mut crd, name, ops } in lacks {
+    for MissingDefaults { mut crd, name, ops } in lacks {
         let ops: json_patch::Patch = serde_json::from_value(Value::Array(ops))?;
         json_patch::patch(&mut crd, &ops).with_context(|| format!("failed to patch {name}"))?;
         let _ = writeln!(text, "---\n{}", to_yaml(&crd)?.trim_end());

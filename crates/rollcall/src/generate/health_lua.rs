@@ -1,4 +1,4 @@
-//! `rollcall health-lua`: the script by which Argo CD reads the condition of a policy's parents.
+//! `rollcall health-lua`: the Argo CD health script that reads the conditions of policies' parents.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -7,117 +7,122 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail, ensure};
 use clap::{Args, ValueEnum};
-use controller::policies::{Compiled, belongs_to_others};
+use policy::{CompiledPolicy, is_status_owned_by_others};
 
-use crate::commands::{self, ANY_LIMIT};
+use crate::commands::{self, OFFLINE_STUCK_AFTER};
 use crate::eval;
+use crate::text::print_error_line;
 
-/// The script after its first lines, which say what it is to look for.
-const BODY: &str = include_str!("health.lua");
+/// The script without its first lines, which declare the conditions to read.
+const SCRIPT_BODY: &str = include_str!("health.lua");
 
 /// `rollcall health-lua`.
 #[derive(Args, Debug)]
 pub(crate) struct HealthLuaArgs {
-    /// Files with ReadinessPolicies; left out, one script for any kind on which Rollcall writes `Ready`.
+    /// Files with ReadinessPolicies [default: none: one script for any kind on which Rollcall writes `Ready`].
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// What is printed or written; left out, `script` without policies and `configmap` with them.
+    /// Output format [default: `script` without policies, `configmap` with them].
     #[arg(long, value_enum, value_name = "FORMAT")]
-    format: Option<Format>,
-    /// For `directory`: where the folders are written to.
+    format: Option<HealthLuaFormat>,
+    /// For `directory`: folder to write to.
     #[arg(long, value_name = "FOLDER", required_if_eq("format", "directory"))]
     to: Option<PathBuf>,
-    /// Argo CD's namespace.
+    /// Namespace of Argo CD.
     #[arg(short, long, default_value = "argocd", value_name = "NAMESPACE")]
     namespace: String,
-    /// Degraded also while a child has failed that may yet recover, such as a crash loop. Argo CD ends the sync of
-    /// what is degraded.
+    /// Also report Degraded while a child has failed that may still recover, such as a crash loop. Argo CD ends the
+    /// sync of a degraded application.
     #[arg(long)]
     degraded_on_failed: bool,
 }
 
-/// How Argo CD is told.
+/// Output format for Argo CD's configuration.
 #[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
-    /// The script alone, on standard output.
+enum HealthLuaFormat {
+    /// Print the script alone to standard output.
     Script,
-    /// GROUP/KIND/health.lua, as Argo CD's own resource_customizations are laid out.
+    /// Write GROUP/KIND/health.lua, laid out as Argo CD's own resource_customizations.
     Directory,
-    /// A patch for argocd-cm: one key for each kind.
+    /// Print a patch for argocd-cm: one key per kind.
     Configmap,
-    /// The `ArgoCD` resource of the Argo CD operator, which overwrites argocd-cm.
+    /// Print the `ArgoCD` resource for the Argo CD operator, which overwrites argocd-cm.
     Operator,
 }
 
-/// One condition that may be found on a kind of parent.
+/// A condition that Rollcall may write on a kind of parent.
 #[derive(Debug, PartialEq, Eq)]
-struct Answer {
+struct ConditionAnswer {
     condition: String,
     fallback: Option<String>,
-    /// The policy applies to every parent of the kind: without its condition nothing is known.
+    /// The policy applies to every parent of the kind: without its condition the health is unknown.
     always: bool,
 }
 
-pub(crate) fn run(args: &HealthLuaArgs) -> anyhow::Result<ExitCode> {
+pub(crate) fn print_health_lua(args: &HealthLuaArgs) -> anyhow::Result<ExitCode> {
     if args.files.is_empty() {
-        let only_script = args.format.is_none_or(|format| format == Format::Script);
-        ensure!(only_script, "which kinds? Name files with their policies by -f");
-        let ready = Answer { condition: "Ready".to_owned(), fallback: None, always: true };
-        commands::print(&script(
+        let only_script = args.format.is_none_or(|format| format == HealthLuaFormat::Script);
+        ensure!(only_script, "this format needs policies: name files with -f");
+        let ready = ConditionAnswer { condition: "Ready".to_owned(), fallback: None, always: true };
+        commands::print_stdout(&render_script(
             "any kind on which Rollcall writes Ready",
             &[ready],
             args.degraded_on_failed,
         ))?;
         return Ok(ExitCode::SUCCESS);
     }
-    let kinds = kinds(&args.files)?;
+    let kinds = answers_by_kind(&args.files)?;
     if kinds.is_empty() {
-        eprintln!(
-            "rollcall: nothing is written on these parents, so there is nothing that Argo CD could read"
-        );
+        print_error_line("these policies write no condition, so there is nothing for Argo CD to read");
         return Ok(ExitCode::from(1));
     }
     let scripts: BTreeMap<_, _> = kinds
         .into_iter()
         .map(|((group, kind), answers)| {
-            let text = script(&format!("{kind}.{group}"), &answers, args.degraded_on_failed);
+            let text = render_script(&format!("{kind}.{group}"), &answers, args.degraded_on_failed);
             ((group, kind), text)
         })
         .collect();
-    match args.format.unwrap_or(Format::Configmap) {
-        Format::Script => {
+    match args.format.unwrap_or(HealthLuaFormat::Configmap) {
+        HealthLuaFormat::Script => {
             let mut texts = scripts.into_values();
             let (Some(text), None) = (texts.next(), texts.next()) else {
                 bail!("several kinds have a script each: choose another --format");
             };
-            commands::print(&text)?;
+            commands::print_stdout(&text)?;
         }
-        Format::Directory => write(&scripts, args.to.as_deref().context("--to is missing")?)?,
-        Format::Configmap => commands::print(&config_map(&scripts, &args.namespace))?,
-        Format::Operator => commands::print(&operator(&scripts, &args.namespace))?,
+        HealthLuaFormat::Directory => {
+            write_scripts(&scripts, args.to.as_deref().context("--to is missing")?)?;
+        }
+        HealthLuaFormat::Configmap => commands::print_stdout(&config_map(&scripts, &args.namespace))?,
+        HealthLuaFormat::Operator => commands::print_stdout(&operator_manifest(&scripts, &args.namespace))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The kinds on which these policies write, with what they write. Policies that write nothing are named.
-fn kinds(files: &[PathBuf]) -> anyhow::Result<BTreeMap<(String, String), Vec<Answer>>> {
-    let mut kinds: BTreeMap<_, Vec<Answer>> = BTreeMap::new();
-    for (name, policy) in eval::policies(files, ANY_LIMIT)? {
+/// Returns the kinds on which these policies write, with their conditions. Reports policies that write nothing.
+fn answers_by_kind(files: &[PathBuf]) -> anyhow::Result<BTreeMap<(String, String), Vec<ConditionAnswer>>> {
+    let mut kinds: BTreeMap<_, Vec<ConditionAnswer>> = BTreeMap::new();
+    for (name, policy) in eval::read_policies(files, OFFLINE_STUCK_AFTER)? {
         let (group, kind) = (&policy.parent.group, &policy.parent.kind);
         if policy.shadow {
-            let why = if belongs_to_others(group) { "such parents are" } else { "`mode: shadow` has them" };
-            eprintln!("rollcall: policy {name}: {why} only computed, nothing is written on them: no script");
+            let why = if is_status_owned_by_others(group) {
+                "Rollcall never writes to such parents"
+            } else {
+                "it is in `mode: shadow`"
+            };
+            print_error_line(&format!("policy {name}: no script, because {why}"));
             continue;
         }
         let plain =
             |text: &str, also: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || also.contains(c));
         ensure!(plain(group, ".-") && plain(kind, ""), "policy {name}: {kind}.{group} is not a kind");
-        add(kinds.entry((group.clone(), kind.clone())).or_default(), &policy);
+        add_answer(kinds.entry((group.clone(), kind.clone())).or_default(), &policy);
     }
     Ok(kinds)
 }
 
-fn add(answers: &mut Vec<Answer>, policy: &Compiled) {
+fn add_answer(answers: &mut Vec<ConditionAnswer>, policy: &CompiledPolicy) {
     let always = policy.selector.requirements.is_empty() && policy.namespace_selector.is_none();
     let (condition, fallback) = (&policy.condition, &policy.fallback);
     if let Some(same) = answers.iter_mut().find(|a| a.condition == *condition && a.fallback == *fallback) {
@@ -125,30 +130,30 @@ fn add(answers: &mut Vec<Answer>, policy: &Compiled) {
         return;
     }
     let (condition, fallback) = (condition.clone(), fallback.clone());
-    answers.push(Answer { condition, fallback, always });
+    answers.push(ConditionAnswer { condition, fallback, always });
 }
 
-fn script(what: &str, answers: &[Answer], degraded_on_failed: bool) -> String {
+fn render_script(what: &str, answers: &[ConditionAnswer], degraded_on_failed: bool) -> String {
     let mut text = format!(
         "-- Argo CD's health of {what}, by what Rollcall writes on it. Made by `rollcall health-lua`.\nlocal answers = {{\n"
     );
-    for Answer { condition, fallback, always } in answers {
-        let fallback = fallback.as_ref().map_or(String::new(), |f| format!(", fallback = {}", quoted(f)));
-        let _ = writeln!(text, "  {{ type = {}{fallback}, always = {always} }},", quoted(condition));
+    for ConditionAnswer { condition, fallback, always } in answers {
+        let fallback = fallback.as_ref().map_or(String::new(), |f| format!(", fallback = {}", quote_lua(f)));
+        let _ = writeln!(text, "  {{ type = {}{fallback}, always = {always} }},", quote_lua(condition));
     }
     let failing = if degraded_on_failed { "ChildrenFailed = true" } else { "" };
     let _ = write!(
         text,
         "}}\n-- Reasons that degrade whatever else is said.\nlocal failing = {{ {failing} }}\n\
          -- Beside Ready stands Stalled where it is for good; beside other types the reason has to tell.\n\
-         local terminal = {{ ChildrenFailed = true, ChildrenStuck = true, DeadlineExceeded = true, OperatorSilent = true }}\n\n\
-         {BODY}"
+         local terminal = {{ ChildrenFailed = true, ChildrenStuck = true, DeadlineExceeded = true, OperatorFailed = true, OperatorSilent = true }}\n\n\
+         {SCRIPT_BODY}"
     );
     text
 }
 
-/// A string of Lua, whatever is in it.
-fn quoted(text: &str) -> String {
+/// Returns a Lua string literal of any text.
+fn quote_lua(text: &str) -> String {
     let one = |byte: u8| match byte {
         b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => char::from(byte).to_string(),
         other => format!("\\{other:03}"),
@@ -156,45 +161,46 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.bytes().map(one).collect::<Vec<_>>().concat())
 }
 
-type Scripts = BTreeMap<(String, String), String>;
+type KindScripts = BTreeMap<(String, String), String>;
 
-fn write(scripts: &Scripts, root: &Path) -> anyhow::Result<()> {
+fn write_scripts(scripts: &KindScripts, root: &Path) -> anyhow::Result<()> {
     for ((group, kind), text) in scripts {
         let folder = root.join(group).join(kind);
         let file = folder.join("health.lua");
         std::fs::create_dir_all(&folder)
             .and_then(|()| std::fs::write(&file, text))
             .with_context(|| format!("failed to write {}", file.display()))?;
-        eprintln!("{}", file.display());
+        print_error_line(&file.display().to_string());
     }
     Ok(())
 }
 
-fn config_map(scripts: &Scripts, namespace: &str) -> String {
+fn config_map(scripts: &KindScripts, namespace: &str) -> String {
     let mut text = format!(
         "# kubectl patch configmap argocd-cm -n {namespace} --patch-file FILE\n\
          apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: argocd-cm\n  namespace: {namespace}\ndata:\n"
     );
     for ((group, kind), script) in scripts {
-        let _ = write!(text, "  resource.customizations.health.{group}_{kind}: |\n{}", indented(script, 4));
+        let _ =
+            write!(text, "  resource.customizations.health.{group}_{kind}: |\n{}", indent_lines(script, 4));
     }
     text
 }
 
-fn operator(scripts: &Scripts, namespace: &str) -> String {
+fn operator_manifest(scripts: &KindScripts, namespace: &str) -> String {
     let mut text = format!(
-        "# The list is one value to whoever merges: put these beside the checks that are there.\n\
+        "# A merge replaces the whole list: add these checks to the existing ones.\n\
          apiVersion: argoproj.io/v1beta1\nkind: ArgoCD\nmetadata:\n  name: argocd\n  namespace: {namespace}\n\
          spec:\n  resourceHealthChecks:\n"
     );
     for ((group, kind), script) in scripts {
-        let script = indented(script, 8);
+        let script = indent_lines(script, 8);
         let _ = write!(text, "    - group: {group}\n      kind: {kind}\n      check: |\n{script}");
     }
     text
 }
 
-fn indented(text: &str, by: usize) -> String {
+fn indent_lines(text: &str, by: usize) -> String {
     let line = |line: &str| if line.is_empty() { "\n".to_owned() } else { format!("{:by$}{line}\n", "") };
     text.lines().map(line).collect::<Vec<_>>().concat()
 }

@@ -1,9 +1,9 @@
-//! What others need so that they read what Rollcall writes: printed offline, applied by whoever owns it.
+//! Configuration with which other tools read Rollcall's conditions: printed offline, applied by its owner.
 
 mod crd_defaults;
 mod health_lua;
 mod schema;
 
-pub(crate) use crd_defaults::{CrdDefaultsArgs, run as crd_defaults};
-pub(crate) use health_lua::{HealthLuaArgs, run as health_lua};
-pub(crate) use schema::missing as missing_defaults;
+pub(crate) use crd_defaults::{CrdDefaultsArgs, print_crd_defaults as crd_defaults};
+pub(crate) use health_lua::{HealthLuaArgs, print_health_lua as health_lua};
+pub(crate) use schema::find_missing_defaults as missing_defaults;

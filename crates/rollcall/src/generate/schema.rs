@@ -1,29 +1,31 @@
-//! The defaults that one version of a CRD lacks, as operations of a JSON Patch: pure.
+//! Computes the defaults that one version of a CRD lacks, as JSON Patch operations. Pure.
 //!
-//! A reader that goes by kstatus calls an object without a status current. With these defaults the server itself says
-//! `Unknown/ChildrenPending` from the very first read on. They are nested: one default for the whole status would be
-//! gone as soon as an operator writes a status of its own.
+//! Readers that follow kstatus take an object without a status for current. With these defaults the API server itself
+//! returns `Unknown/ChildrenPending` from the first read on. They are nested: a single default for the whole status
+//! would be lost as soon as an operator writes a status of its own.
 
 use serde_json::{Map, Value, json};
 
-/// What Rollcall writes into an entry. A schema that drops one of these makes every write look undone.
-const FIELDS: [&str; 6] = ["type", "status", "reason", "message", "lastTransitionTime", "observedGeneration"];
+/// Fields of a condition that Rollcall writes. A schema that prunes one makes every write look reverted.
+const CONDITION_FIELDS: [&str; 6] =
+    ["type", "status", "reason", "message", "lastTransitionTime", "observedGeneration"];
 
-/// What is missing in the version at this place of the list: operations on the whole CRD, none where nothing is.
-/// Otherwise everything that stands in the way.
-pub(crate) fn missing(version: &Value, at: usize) -> Result<Vec<Value>, Vec<String>> {
-    let mut plan = Plan { at: format!("/spec/versions/{at}/schema/openAPIV3Schema"), ..Plan::default() };
+/// Returns the operations, on the whole CRD, that the version at this index lacks; empty if nothing is missing. Returns
+/// all obstacles as an error.
+pub(crate) fn find_missing_defaults(version: &Value, at: usize) -> Result<Vec<Value>, Vec<String>> {
+    let mut plan =
+        DefaultsPlan { at: format!("/spec/versions/{at}/schema/openAPIV3Schema"), ..DefaultsPlan::default() };
     if version["subresources"]["status"].is_null() {
-        plan.refuse(
+        plan.add_refusal(
             "it has no status subresource, so each write of the status makes a new generation: add `subresources: { status: {} }`",
         );
     }
-    plan.root(&version["schema"]["openAPIV3Schema"]);
+    plan.plan_root(&version["schema"]["openAPIV3Schema"]);
     if !plan.why.is_empty() {
         return Err(plan.why);
     }
     if !plan.ops.is_empty() {
-        // Lists are patched by place: whoever moved a version since is told.
+        // A JSON Patch addresses lists by index: the test fails if the versions have moved since.
         let name =
             json!({ "op": "test", "path": format!("/spec/versions/{at}/name"), "value": version["name"] });
         plan.ops.insert(0, name);
@@ -32,149 +34,154 @@ pub(crate) fn missing(version: &Value, at: usize) -> Result<Vec<Value>, Vec<Stri
 }
 
 #[derive(Default)]
-struct Plan {
+struct DefaultsPlan {
     at: String,
     ops: Vec<Value>,
     why: Vec<String>,
 }
 
-impl Plan {
-    fn refuse(&mut self, why: impl Into<String>) {
+impl DefaultsPlan {
+    fn add_refusal(&mut self, why: impl Into<String>) {
         self.why.push(why.into());
     }
 
-    fn add(&mut self, path: &str, value: &Value) {
+    fn add_operation(&mut self, path: &str, value: &Value) {
         self.ops.push(json!({ "op": "add", "path": format!("{}{path}", self.at), "value": value }));
     }
 
-    fn root(&mut self, root: &Value) {
+    fn plan_root(&mut self, root: &Value) {
         let status = &root["properties"]["status"];
         if status.is_null() && !is_open(root) {
-            return self
-                .refuse("its schema has no status, so the server drops what is written there: add one");
+            return self.add_refusal(
+                "its schema has no status, so the server prunes what is written there: declare one",
+            );
         }
         if root["properties"].is_null() {
-            self.add("/properties", &json!({}));
+            self.add_operation("/properties", &json!({}));
         }
         if status.is_null() {
             let status = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-            self.add("/properties/status", &status);
-            return self.status(&status);
+            self.add_operation("/properties/status", &status);
+            return self.plan_status(&status);
         }
-        self.status(status);
+        self.plan_status(status);
     }
 
-    fn status(&mut self, status: &Value) {
+    fn plan_status(&mut self, status: &Value) {
         let at = "/properties/status";
         match status["type"].as_str() {
             Some("object") => {}
-            None if is_open(status) => self.add(&format!("{at}/type"), &json!("object")),
-            _ => return self.refuse("its status is not an object"),
+            None if is_open(status) => self.add_operation(&format!("{at}/type"), &json!("object")),
+            _ => return self.add_refusal("its status is not an object"),
         }
         let properties = &status["properties"];
         if properties.is_null() {
-            self.add(&format!("{at}/properties"), &json!({}));
+            self.add_operation(&format!("{at}/properties"), &json!({}));
         }
-        for field in names(&status["required"]) {
+        for field in string_items(&status["required"]) {
             let ours = field == "conditions" || field == "observedGeneration";
             if !ours && properties[field]["default"].is_null() {
-                self.refuse(format!(
+                self.add_refusal(format!(
                     "its status requires `{field}`, so an object could not be created with a default status: \
                      make it optional or give it a default"
                 ));
             }
         }
-        self.generation(&properties["observedGeneration"]);
+        self.plan_generation(&properties["observedGeneration"]);
         let conditions = &properties["conditions"];
         match conditions["type"].as_str() {
-            Some("array") => self.conditions(status, conditions),
+            Some("array") => self.plan_conditions(status, conditions),
             None if conditions.is_null() && is_open(status) => {
                 let items = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
-                let default = [entry(FIELDS)];
+                let default = [default_condition(CONDITION_FIELDS)];
                 let list = json!({ "type": "array", "items": items, "default": default });
-                self.add(&format!("{at}/properties/conditions"), &list);
-                self.within(status);
+                self.add_operation(&format!("{at}/properties/conditions"), &list);
+                self.plan_status_default(status);
             }
             None if conditions.is_null() => {
-                self.refuse("its schema drops `status.conditions`, so Rollcall cannot write there: add them");
+                self.add_refusal(
+                    "its schema drops `status.conditions`, so Rollcall cannot write there: declare the list",
+                );
             }
-            _ => self.refuse("its `status.conditions` is not a list"),
+            _ => self.add_refusal("its `status.conditions` is not a list"),
         }
         if status["default"].is_null() {
-            self.add(&format!("{at}/default"), &json!({}));
+            self.add_operation(&format!("{at}/default"), &json!({}));
         } else if !status["default"].is_object() {
-            self.refuse("its status has a default that is not an object");
+            self.add_refusal("its status has a default that is not an object");
         }
     }
 
-    fn generation(&mut self, schema: &Value) {
+    fn plan_generation(&mut self, schema: &Value) {
         let at = "/properties/status/properties/observedGeneration";
         if schema.is_null() {
-            return self.add(at, &json!({ "type": "integer", "format": "int64", "default": 0 }));
+            return self.add_operation(at, &json!({ "type": "integer", "format": "int64", "default": 0 }));
         }
         if !matches!(schema["type"].as_str(), Some("integer" | "number")) {
-            return self.refuse(
-                "its `status.observedGeneration` is not a number, so nobody can compare it: make it one",
+            return self.add_refusal(
+                "its `status.observedGeneration` is not a number, so readers cannot compare it: declare it as an integer",
             );
         }
         if schema["minimum"].as_f64().is_some_and(|least| least > 0.0) {
-            return self.refuse(
-                "its `status.observedGeneration` may not be 0, which says that nothing was observed",
+            return self.add_refusal(
+                "its `status.observedGeneration` may not be 0, the value for a generation not observed yet",
             );
         }
         if schema["default"].is_null() {
-            self.add(&format!("{at}/default"), &json!(0));
+            self.add_operation(&format!("{at}/default"), &json!(0));
         }
     }
 
-    fn conditions(&mut self, status: &Value, conditions: &Value) {
+    fn plan_conditions(&mut self, status: &Value, conditions: &Value) {
         let (items, known) = (&conditions["items"], &conditions["items"]["properties"]);
-        for field in FIELDS.into_iter().filter(|field| known[field].is_null() && !is_open(items)) {
-            match lacking(field) {
-                // Older types of conditions have no generation, for example: a field more harms nobody.
+        for field in CONDITION_FIELDS.into_iter().filter(|field| known[field].is_null() && !is_open(items)) {
+            match condition_field_schema(field) {
+                // An extra field does no harm, and some older condition types lack fields such as the generation.
                 Some(schema) if known.is_object() => {
-                    self.add(
+                    self.add_operation(
                         &format!("/properties/status/properties/conditions/items/properties/{field}"),
                         &schema,
                     );
                 }
-                _ => self.refuse(format!("its conditions drop `{field}`, which Rollcall writes: add it")),
+                _ => {
+                    self.add_refusal(format!("its conditions drop `{field}`, which Rollcall writes: add it"));
+                }
             }
         }
-        for field in names(&items["required"]).filter(|field| !FIELDS.contains(field)) {
+        for field in string_items(&items["required"]).filter(|field| !CONDITION_FIELDS.contains(field)) {
             if known[field]["default"].is_null() {
-                self.refuse(format!("its conditions require `{field}`, which Rollcall does not write"));
+                self.add_refusal(format!("its conditions require `{field}`, which Rollcall does not write"));
             }
         }
-        let entry = entry(FIELDS);
+        let entry = default_condition(CONDITION_FIELDS);
         for field in ["type", "status", "reason"] {
             let allowed = known[field]["enum"].as_array();
             if allowed.is_some_and(|allowed| !allowed.contains(&entry[field])) {
-                self.refuse(format!("its conditions do not allow {} as `{field}`", entry[field]));
+                self.add_refusal(format!("its conditions do not allow {} as `{field}`", entry[field]));
             }
         }
         let at = "/properties/status/properties/conditions/default";
         match conditions["default"].as_array() {
-            None => self.add(at, &json!([entry])),
-            Some(list) => self.beside(list, at),
+            None => self.add_operation(at, &json!([entry])),
+            Some(list) => self.plan_ready_entry(list, at),
         }
-        self.within(status);
+        self.plan_status_default(status);
     }
 
-    /// A default of the whole status comes before those inside of it.
-    fn within(&mut self, status: &Value) {
+    /// A default of the whole status takes precedence over the defaults inside it.
+    fn plan_status_default(&mut self, status: &Value) {
         if let Some(list) = status["default"]["conditions"].as_array() {
-            self.beside(list, "/properties/status/default/conditions");
+            self.plan_ready_entry(list, "/properties/status/default/conditions");
         }
     }
 
-    fn beside(&mut self, list: &[Value], at: &str) {
-        let entry = entry(FIELDS);
+    fn plan_ready_entry(&mut self, list: &[Value], at: &str) {
+        let entry = default_condition(CONDITION_FIELDS);
         match list.iter().find(|held| held["type"] == "Ready") {
-            None => self.add(&format!("{at}/-"), &entry),
+            None => self.add_operation(&format!("{at}/-"), &entry),
             Some(held) if held["status"] == entry["status"] && held["reason"] == entry["reason"] => {}
-            Some(held) => self.refuse(format!(
-                "its default has a Ready of somebody else's ({}/{}): take it out",
+            Some(held) => self.add_refusal(format!(
+                "its default contains another controller's Ready condition ({}/{}): remove it",
                 held["status"].as_str().unwrap_or("no status"),
                 held["reason"].as_str().unwrap_or("no reason")
             )),
@@ -182,8 +189,8 @@ impl Plan {
     }
 }
 
-/// What the first read is to say; the time is that of nobody, as it was never written.
-fn entry(fields: [&str; 6]) -> Value {
+/// Returns the default condition. Its time is the epoch, as it has never been written.
+fn default_condition(fields: [&str; 6]) -> Value {
     let values = [
         json!("Ready"),
         json!("Unknown"),
@@ -196,8 +203,8 @@ fn entry(fields: [&str; 6]) -> Value {
     Value::Object(pairs.collect::<Map<_, _>>())
 }
 
-/// How a field of a condition is declared that may be missing; one without type and status is no condition.
-fn lacking(field: &str) -> Option<Value> {
+/// Returns the schema of a condition field that may be absent; `type` and `status` are required.
+fn condition_field_schema(field: &str) -> Option<Value> {
     match field {
         "type" | "status" => None,
         "observedGeneration" => Some(json!({ "type": "integer", "format": "int64" })),
@@ -210,6 +217,6 @@ fn is_open(schema: &Value) -> bool {
     schema["x-kubernetes-preserve-unknown-fields"] == true
 }
 
-fn names(list: &Value) -> impl Iterator<Item = &str> {
+fn string_items(list: &Value) -> impl Iterator<Item = &str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str)
 }

@@ -1,4 +1,4 @@
-//! The same objects, followed: what changes is told as it changes, so that nobody has to list again and again.
+//! Follows objects by list and watch, so that `--watch` and `wait` need no repeated lists.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,165 +6,185 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::{BoxStream, SelectAll};
 use tokio::time::{Instant, timeout, timeout_at};
-use watcher::wire::Child;
-use watcher::{ApiKind, Cause, Event, FollowOptions, Parent, Seed, Trouble, follow};
+use watcher::wire::ChildObject;
+use watcher::{
+    ApiFailureCause, ApiKind, FollowEvent, FollowFailure, FollowOptions, ParentObject, Seed, follow,
+};
 
-use super::gather::{Cluster, Place};
+use super::policy_cluster::{KindToRead, PolicyCluster};
 
-/// Changes that come together are looked at together.
-const QUIET: Duration = Duration::from_millis(150);
-/// But no later than this.
-const CAP: Duration = Duration::from_secs(1);
-/// Some verdicts change by the clock alone.
-const TICK: Duration = Duration::from_secs(5);
+/// Quiet period that coalesces changes.
+const COALESCE_QUIET_PERIOD: Duration = Duration::from_millis(150);
+/// Longest time changes are coalesced.
+const COALESCE_LIMIT: Duration = Duration::from_secs(1);
+/// Interval of re-evaluation: some verdicts change by the clock alone.
+const REEVALUATION_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Connections break and are made anew; only what lasts longer is worth a word.
-const BRIEF: Duration = Duration::from_secs(3);
+/// Outages up to this long are not reported: connections break and are reopened.
+const OUTAGE_GRACE_PERIOD: Duration = Duration::from_secs(3);
 
-/// Everything that a cluster's policies are about, kept up to date.
-pub(super) struct Following {
-    events: SelectAll<BoxStream<'static, (usize, Event<Parent>)>>,
-    kinds: Vec<Held>,
+/// Follows all kinds of a cluster's policies.
+pub(super) struct ClusterFollower {
+    events: SelectAll<BoxStream<'static, (usize, FollowEvent<ParentObject>)>>,
+    kinds: Vec<FollowedObjects>,
 }
 
 /// The objects of one kind, by UID.
-struct Held {
+struct FollowedObjects {
     api: ApiKind,
-    objects: BTreeMap<Box<str>, Parent>,
-    /// A list that is under way.
-    coming: Option<BTreeMap<Box<str>, Parent>>,
-    /// The first list is through, or there will be none.
-    through: bool,
-    /// Why nothing new is known of it, and since when.
-    trouble: Option<(Instant, Trouble)>,
+    objects: BTreeMap<Box<str>, ParentObject>,
+    /// A relist in progress.
+    pending_list: Option<BTreeMap<Box<str>, ParentObject>>,
+    /// The first list is complete or cannot be completed.
+    listed: bool,
+    /// The current list or watch error, with the time of its start.
+    trouble: Option<(Instant, FollowFailure)>,
 }
 
-impl Following {
-    pub(super) async fn new(cluster: &mut Cluster) -> Following {
-        // Many of these may run beside each other; they need not move in step.
+impl ClusterFollower {
+    pub(super) async fn new(cluster: &mut PolicyCluster) -> ClusterFollower {
+        // Several processes may run side by side; the seed keeps their retries from synchronising.
         let seed = Seed(u64::from(std::process::id()));
         let (mut events, mut kinds) = (SelectAll::new(), Vec::new());
-        for (at, Place { api, namespace, whole }) in cluster.places().await.into_iter().enumerate() {
+        for (at, KindToRead { api, namespace, whole }) in
+            cluster.kinds_to_read().await.into_iter().enumerate()
+        {
             let options = FollowOptions::new(seed);
             let (client, namespace) = (&cluster.client, namespace.as_deref());
             events.push(if whole {
-                follow::<Parent>(client, &api, namespace, options).map(move |event| (at, event)).boxed()
+                follow::<ParentObject>(client, &api, namespace, options).map(move |event| (at, event)).boxed()
             } else {
-                follow::<Child>(client, &api, namespace, options).map(move |event| (at, lean(event))).boxed()
+                follow::<ChildObject>(client, &api, namespace, options)
+                    .map(move |event| (at, without_text(event)))
+                    .boxed()
             });
-            kinds.push(Held { api, objects: BTreeMap::new(), coming: None, through: false, trouble: None });
+            kinds.push(FollowedObjects {
+                api,
+                objects: BTreeMap::new(),
+                pending_list: None,
+                listed: false,
+                trouble: None,
+            });
         }
-        Following { events, kinds }
+        ClusterFollower { events, kinds }
     }
 
-    /// Waits until something moved and everything was listed once; or for a while.
-    pub(super) async fn moved(&mut self, cluster: &mut Cluster) {
-        let tick = Instant::now() + TICK;
+    /// Waits until every kind was listed once and something changed, or until the re-evaluation interval has passed.
+    pub(super) async fn wait_for_change(&mut self, cluster: &mut PolicyCluster) {
+        let tick = Instant::now() + REEVALUATION_INTERVAL;
         let mut moved = false;
         loop {
-            let through = self.kinds.iter().all(|kind| kind.through);
+            let through = self.kinds.iter().all(|kind| kind.listed);
             if moved && through {
                 break;
             }
-            // While not everything was listed, an answer would be a guess.
+            // Before every kind was listed, an answer would be a guess.
             let next = self.events.next();
             let next = if through { timeout_at(tick, next).await } else { Ok(next.await) };
             match next {
-                Ok(Some((at, event))) => moved |= self.take(cluster, at, event),
+                Ok(Some((at, event))) => moved |= self.on_event(cluster, at, event),
                 Ok(None) => return tokio::time::sleep_until(tick).await,
                 Err(_) => return,
             }
         }
-        let cap = Instant::now() + CAP;
+        let cap = Instant::now() + COALESCE_LIMIT;
         while Instant::now() < cap
-            && let Ok(Some((at, event))) = timeout(QUIET, self.events.next()).await
+            && let Ok(Some((at, event))) = timeout(COALESCE_QUIET_PERIOD, self.events.next()).await
         {
-            self.take(cluster, at, event);
+            self.on_event(cluster, at, event);
         }
     }
 
-    /// Everything that is known.
-    pub(super) fn objects(&self) -> Vec<&Parent> {
+    /// Returns all known objects.
+    pub(super) fn known_objects(&self) -> Vec<&ParentObject> {
         self.kinds.iter().flat_map(|kind| kind.objects.values()).collect()
     }
 
-    /// Why what is known may be old, where that is so for longer than it takes to connect again.
-    pub(super) fn trouble(&self) -> Option<String> {
+    /// Returns the reason why the known state may be stale, if that lasts longer than a reconnect.
+    pub(super) fn trouble_text(&self) -> Option<String> {
         let mut lasting = self.kinds.iter().filter_map(|kind| kind.trouble.as_ref());
-        let (_, trouble) = lasting.find(|(since, _)| since.elapsed() >= BRIEF)?;
+        let (_, trouble) = lasting.find(|(since, _)| since.elapsed() >= OUTAGE_GRACE_PERIOD)?;
         Some(match trouble.cause {
-            Cause::Unauthorized => {
-                "the cluster does not accept these credentials any more (401); what is shown may be old"
+            ApiFailureCause::Unauthorized => {
+                "the cluster no longer accepts these credentials (401); the shown state may be stale"
                     .to_owned()
             }
-            _ => format!("the cluster does not answer ({}); what is shown may be old", trouble.detail),
+            _ => format!("the cluster does not respond ({}); the shown state may be stale", trouble.detail),
         })
     }
 
-    fn take(&mut self, cluster: &mut Cluster, at: usize, event: Event<Parent>) -> bool {
+    fn on_event(&mut self, cluster: &mut PolicyCluster, at: usize, event: FollowEvent<ParentObject>) -> bool {
         let Some(held) = self.kinds.get_mut(at) else { return false };
         match &event {
-            Event::Trouble(trouble) if speaks(trouble.cause) => {
+            FollowEvent::Failure(trouble) if is_worth_reporting(trouble.cause) => {
                 let since = held.trouble.take().map_or_else(Instant::now, |(since, _)| since);
                 held.trouble = Some((since, trouble.clone()));
             }
-            // A list that begins has not been answered yet.
-            Event::Trouble(_) | Event::Init => {}
+            // A list that begins has not succeeded yet.
+            FollowEvent::Failure(_) | FollowEvent::Init => {}
             _ => held.trouble = None,
         }
-        let typed = |object: Parent| object.typed(&held.api.api_version(), &held.api.kind);
+        let typed = |object: ParentObject| object.with_type_meta(&held.api.api_version(), &held.api.kind);
         match event {
-            Event::Init => held.coming = Some(BTreeMap::new()),
-            Event::InitApply(object) => {
+            FollowEvent::Init => held.pending_list = Some(BTreeMap::new()),
+            FollowEvent::InitApply(object) => {
                 let object = typed(object);
-                if let Some(coming) = &mut held.coming {
+                if let Some(coming) = &mut held.pending_list {
                     coming.insert(object.child.meta.uid.clone(), object);
                 }
             }
-            Event::InitDone => {
-                held.objects = held.coming.take().unwrap_or_default();
-                held.through = true;
-                cluster.show(&held.api);
+            FollowEvent::InitDone => {
+                held.objects = held.pending_list.take().unwrap_or_default();
+                held.listed = true;
+                cluster.show_kind(&held.api);
                 return true;
             }
-            Event::Apply(object) => {
+            FollowEvent::Apply(object) => {
                 let object = typed(object);
                 held.objects.insert(object.child.meta.uid.clone(), object);
                 return true;
             }
-            Event::Delete(object) => {
+            FollowEvent::Delete(object) => {
                 held.objects.remove(&object.child.meta.uid);
                 return true;
             }
-            Event::Trouble(trouble) if matches!(trouble.cause, Cause::Forbidden) && !held.through => {
-                cluster.hide(&held.api, "you may not list and watch it".to_owned());
-                held.through = true;
+            FollowEvent::Failure(trouble)
+                if matches!(trouble.cause, ApiFailureCause::Forbidden) && !held.listed =>
+            {
+                cluster.hide_kind(&held.api, "you may not list and watch it".to_owned());
+                held.listed = true;
                 return true;
             }
-            Event::Trouble(trouble) if matches!(trouble.cause, Cause::NotInstalled) => held.through = true,
-            Event::Trouble(_) | Event::Alive => {}
+            FollowEvent::Failure(trouble) if matches!(trouble.cause, ApiFailureCause::NotInstalled) => {
+                held.listed = true;
+            }
+            FollowEvent::Failure(_) | FollowEvent::Alive => {}
         }
         false
     }
 }
 
-/// Something that a person would want to know of while waiting.
-fn speaks(cause: Cause) -> bool {
+/// Returns `true` for an error that a waiting person wants to know of.
+fn is_worth_reporting(cause: ApiFailureCause) -> bool {
     matches!(
         cause,
-        Cause::Unauthorized | Cause::Connection | Cause::Stalled | Cause::ServerError | Cause::Throttled
+        ApiFailureCause::Unauthorized
+            | ApiFailureCause::Connection
+            | ApiFailureCause::Stalled
+            | ApiFailureCause::ServerError
+            | ApiFailureCause::Throttled
     )
 }
 
-/// The same without the text of the object.
-fn lean(event: Event<Child>) -> Event<Parent> {
+/// Converts an event and drops the object's text.
+fn without_text(event: FollowEvent<ChildObject>) -> FollowEvent<ParentObject> {
     match event {
-        Event::Init => Event::Init,
-        Event::InitApply(child) => Event::InitApply(Parent::lean(child)),
-        Event::InitDone => Event::InitDone,
-        Event::Apply(child) => Event::Apply(Parent::lean(child)),
-        Event::Delete(child) => Event::Delete(Parent::lean(child)),
-        Event::Alive => Event::Alive,
-        Event::Trouble(trouble) => Event::Trouble(trouble),
+        FollowEvent::Init => FollowEvent::Init,
+        FollowEvent::InitApply(child) => FollowEvent::InitApply(ParentObject::without_text(child)),
+        FollowEvent::InitDone => FollowEvent::InitDone,
+        FollowEvent::Apply(child) => FollowEvent::Apply(ParentObject::without_text(child)),
+        FollowEvent::Delete(child) => FollowEvent::Delete(ParentObject::without_text(child)),
+        FollowEvent::Alive => FollowEvent::Alive,
+        FollowEvent::Failure(trouble) => FollowEvent::Failure(trouble),
     }
 }

@@ -1,55 +1,41 @@
-//! A live cluster, read with the user's own rights and rolled up here: no service has to run for it.
+//! Commands on a live cluster: objects are read with the user's own rights and aggregated in this process; the service
+//! need not run.
 
 mod connect;
 mod doctor;
 mod explain;
 mod follow;
-mod gather;
 mod history;
 mod pick;
+mod policy_cluster;
+mod scope_args;
 mod since;
 mod survey;
 mod target;
 mod tree;
 mod wait;
 
-pub(crate) use connect::connect;
-pub(crate) use doctor::{DoctorArgs, doctor};
-pub(crate) use explain::{ExplainArgs, explain};
-pub(crate) use history::{HistoryArgs, history};
-pub(crate) use tree::{TreeArgs, tree};
-pub(crate) use wait::{WaitArgs, wait};
+pub(crate) use connect::connect_cluster;
+pub(crate) use doctor::{DoctorArgs, diagnose_cluster};
+pub(crate) use explain::{ExplainArgs, explain_targets};
+pub(crate) use history::{HistoryArgs, print_history};
+pub(crate) use tree::{TreeArgs, print_tree};
+pub(crate) use wait::{WaitArgs, wait_until_ready};
 
-use std::path::PathBuf;
-
-use clap::Args;
 use controller::args::ClusterArgs;
 
-use gather::Cluster;
-use target::Target;
+use policy_cluster::PolicyCluster;
+use scope_args::ScopeArgs;
+use target::ObjectTarget;
 
-/// What is looked at, and by which policies.
-#[derive(Args, Debug)]
-pub(crate) struct ScopeArgs {
-    /// Only this namespace (and what lives in none).
-    #[arg(short, long, value_name = "NAMESPACE", conflicts_with = "all_namespaces")]
-    namespace: Option<String>,
-    /// All namespaces.
-    #[arg(short = 'A', long)]
-    all_namespaces: bool,
-    /// Policies from these files instead of those in the cluster.
-    #[arg(short = 'f', long = "filename", value_name = "FILE")]
-    files: Vec<PathBuf>,
-}
-
-/// The cluster, and what of it is meant.
-async fn open(
+/// Connects to the cluster and resolves the targets.
+async fn open_cluster(
     cluster: &ClusterArgs,
     scope: &ScopeArgs,
     what: &[String],
-) -> anyhow::Result<(Cluster, Vec<Target>)> {
-    let (client, namespace) = connect(cluster).await?;
-    let targets = target::find(&client, what).await?;
-    let cluster = Cluster::new(client, scope, &namespace, &targets).await?;
+) -> anyhow::Result<(PolicyCluster, Vec<ObjectTarget>)> {
+    let (client, namespace) = connect_cluster(cluster).await?;
+    let targets = target::find_targets(&client, what).await?;
+    let cluster = PolicyCluster::new(client, scope, &namespace, &targets).await?;
     Ok((cluster, targets))
 }

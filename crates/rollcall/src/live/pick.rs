@@ -1,47 +1,48 @@
-//! From everything to what was asked for.
+//! Selects the requested nodes of the trees.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use controller::core::TreeNode;
-use readiness::{Since, Time};
-use watcher::Parent;
+use readiness::{Time, UnreadySince};
+use rollcall_core::TreeNode;
+use watcher::ParentObject;
 
-use super::gather::group;
-use super::since::since;
-use super::target::Target;
+use super::policy_cluster::api_group;
+use super::since::state_since;
+use super::target::ObjectTarget;
 
-/// The nodes that are meant, wherever they stand. A large tree is taken as it is, not copied.
-pub(super) fn pick(trees: Vec<TreeNode>, targets: &[Target]) -> Vec<TreeNode> {
-    let mut picked = Picked { targets, found: Vec::new(), known: BTreeSet::new() };
+/// Returns the target nodes at any depth. A large tree is moved, not copied.
+pub(super) fn pick_targets(trees: Vec<TreeNode>, targets: &[ObjectTarget]) -> Vec<TreeNode> {
+    let mut picked = TargetPicker { targets, found: Vec::new(), known: BTreeSet::new() };
     for tree in trees {
-        picked.take(tree);
+        picked.take_tree(tree);
     }
     picked.found
 }
 
-struct Picked<'t> {
-    targets: &'t [Target],
+struct TargetPicker<'t> {
+    targets: &'t [ObjectTarget],
     found: Vec<TreeNode>,
-    /// Kind, group, namespace and name of those that were found.
+    /// Kind, group, namespace and name of the nodes found.
     known: BTreeSet<[String; 4]>,
 }
 
-impl Picked<'_> {
-    fn take(&mut self, node: TreeNode) {
-        if self.targets.iter().any(|target| target.is(&node)) && self.is_new(&node) {
+impl TargetPicker<'_> {
+    fn take_tree(&mut self, node: TreeNode) {
+        if self.targets.iter().any(|target| target.matches_node(&node)) && self.is_new(&node) {
             let at = self.found.len();
             self.found.push(TreeNode::default());
             self.copy_below(&node);
             self.found[at] = node;
         } else {
-            node.children.into_iter().for_each(|child| self.take(child));
+            node.children.into_iter().for_each(|child| self.take_tree(child));
         }
     }
 
-    /// What stands below one that is shown is shown with it, unless it was asked for by its name.
+    /// Selects descendants of a selected node separately only if they were requested by name; the others are shown with
+    /// it.
     fn copy_below(&mut self, node: &TreeNode) {
         for child in &node.children {
-            let named = self.targets.iter().any(|target| target.name.is_some() && target.is(child));
+            let named = self.targets.iter().any(|target| target.name.is_some() && target.matches_node(child));
             if named && self.is_new(child) {
                 self.found.push(child.clone());
             }
@@ -50,54 +51,54 @@ impl Picked<'_> {
     }
 
     fn is_new(&mut self, node: &TreeNode) -> bool {
-        let (group, kind, namespace, name) = key(node);
+        let (group, kind, namespace, name) = node_key(node);
         self.known.insert([group, kind, namespace, name].map(str::to_owned))
     }
 }
 
-/// The targets that nothing was found for, as a person wrote them.
-pub(super) fn lacking(found: &[TreeNode], targets: &[Target]) -> Vec<String> {
-    let lacks = |target: &&Target| !found.iter().any(|node| target.is(node));
+/// Returns the targets that no object was found for, as the user wrote them.
+pub(super) fn missing_targets(found: &[TreeNode], targets: &[ObjectTarget]) -> Vec<String> {
+    let lacks = |target: &&ObjectTarget| !found.iter().any(|node| target.matches_node(node));
     targets.iter().filter(lacks).map(ToString::to_string).collect()
 }
 
-/// What tells two objects apart for a person: group, kind, namespace, name.
-pub(super) type Key<'a> = (&'a str, &'a str, &'a str, &'a str);
+/// Identity of an object for a person: group, kind, namespace, name.
+pub(super) type TreeNodeKey<'a> = (&'a str, &'a str, &'a str, &'a str);
 
-pub(super) fn key(node: &TreeNode) -> Key<'_> {
+pub(super) fn node_key(node: &TreeNode) -> TreeNodeKey<'_> {
     (&node.group, &node.kind, &node.namespace, &node.name)
 }
 
-/// What is known of the time of an object.
+/// Known times of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Moments {
+pub(super) struct NodeTimes {
     pub(super) created: Option<Time>,
-    pub(super) since: Option<Since>,
+    pub(super) since: Option<UnreadySince>,
 }
 
-/// Finds the object behind a node.
-pub(super) struct Index<'o>(BTreeMap<Key<'o>, &'o Parent>);
+/// Looks up the object of a node.
+pub(super) struct TreeObjectIndex<'o>(BTreeMap<TreeNodeKey<'o>, &'o ParentObject>);
 
-impl<'o> Index<'o> {
-    pub(super) fn new(objects: &[&'o Parent]) -> Index<'o> {
-        let key = |object: &'o Parent| {
+impl<'o> TreeObjectIndex<'o> {
+    pub(super) fn new(objects: &[&'o ParentObject]) -> TreeObjectIndex<'o> {
+        let key = |object: &'o ParentObject| {
             let meta = &object.child.meta;
-            ((group(object), &*meta.kind, &*meta.namespace, &*meta.name), object)
+            ((api_group(object), &*meta.kind, &*meta.namespace, &*meta.name), object)
         };
-        Index(objects.iter().map(|object| key(object)).collect())
+        TreeObjectIndex(objects.iter().map(|object| key(object)).collect())
     }
 
-    /// When it was created, and since when it has been as it is.
-    pub(super) fn moments(&self, node: &TreeNode) -> Moments {
+    /// Returns the object's creation time, and the time since which it has its current state.
+    pub(super) fn node_times(&self, node: &TreeNode) -> NodeTimes {
         let object = self.get(node);
-        Moments {
+        NodeTimes {
             created: object.and_then(|object| object.child.meta.created),
-            since: object.and_then(|object| since(object, node)),
+            since: object.and_then(|object| state_since(object, node)),
         }
     }
 
-    pub(super) fn get(&self, node: &TreeNode) -> Option<&'o Parent> {
-        let (group, kind, namespace, name) = key(node);
+    pub(super) fn get(&self, node: &TreeNode) -> Option<&'o ParentObject> {
+        let (group, kind, namespace, name) = node_key(node);
         self.0.get(&(group, kind, namespace, name)).copied()
     }
 }
@@ -111,28 +112,28 @@ mod tests {
         TreeNode { kind: kind.to_owned(), name: name.to_owned(), children, ..TreeNode::default() }
     }
 
-    fn target(kind: &str, group: &str, name: Option<&str>) -> Target {
+    fn target(kind: &str, group: &str, name: Option<&str>) -> ObjectTarget {
         let kind = KindName { group: group.to_owned(), kind: kind.to_owned() };
-        Target { kind, namespaced: true, name: name.map(str::to_owned) }
+        ObjectTarget { kind, namespaced: true, name: name.map(str::to_owned) }
     }
 
     #[test]
     fn an_object_is_found_wherever_it_stands() {
         let forest =
             || vec![node("Shop", "books", vec![node("Database", "db", vec![node("Pod", "a", vec![])])])];
-        assert_eq!(pick(forest(), &[target("Database", "", Some("db"))])[0].children.len(), 1);
-        assert!(pick(forest(), &[target("Database", "", Some("other"))]).is_empty());
-        assert!(pick(forest(), &[target("Database", "other.io", None)]).is_empty());
-        assert_eq!(pick(forest(), &[target("Shop", "", None)]).len(), 1);
+        assert_eq!(pick_targets(forest(), &[target("Database", "", Some("db"))])[0].children.len(), 1);
+        assert!(pick_targets(forest(), &[target("Database", "", Some("other"))]).is_empty());
+        assert!(pick_targets(forest(), &[target("Database", "other.io", None)]).is_empty());
+        assert_eq!(pick_targets(forest(), &[target("Shop", "", None)]).len(), 1);
         let both = [target("Shop", "", Some("books")), target("Database", "", Some("db"))];
-        assert_eq!(pick(forest(), &both).len(), 2, "one below the other");
-        assert_eq!(pick(forest(), &[target("Shop", "", None), target("Pod", "", None)]).len(), 1);
+        assert_eq!(pick_targets(forest(), &both).len(), 2, "one below the other");
+        assert_eq!(pick_targets(forest(), &[target("Shop", "", None), target("Pod", "", None)]).len(), 1);
     }
 
     #[test]
     fn what_was_not_found_is_named() {
         let found = [node("Shop", "books", vec![])];
         let targets = [target("Shop", "", Some("books")), target("Shop", "", Some("toys"))];
-        assert_eq!(lacking(&found, &targets), ["Shop toys"]);
+        assert_eq!(missing_targets(&found, &targets), ["Shop toys"]);
     }
 }

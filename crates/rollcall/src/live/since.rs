@@ -1,45 +1,54 @@
-//! Since when an object has been as it is, as far as it says so itself: nobody was looking before.
+//! Determines since when an object has its current state, as far as its own fields tell.
 
-use controller::core::TreeNode;
-use readiness::{Condition, Kind, Level, Limits, Moment, Since, Text, Truth, assess};
-use watcher::Parent;
+use readiness::{
+    BoundedText, ConditionFacts, Level, RuleKind, SinceSource, StuckLimits, TruthValue, UnreadySince, assess,
+};
+use rollcall_core::TreeNode;
+use watcher::ParentObject;
 
-use super::gather::group;
+use super::policy_cluster::api_group;
 
-/// The moment, and which of its fields tells it.
-pub(super) fn since(object: &Parent, node: &TreeNode) -> Option<Since> {
+/// Returns the time, and the field it comes from.
+pub(super) fn state_since(object: &ParentObject, node: &TreeNode) -> Option<UnreadySince> {
     let facts = &object.child.facts;
     let conditions = &facts.status.conditions;
     if !node.policy.is_empty() && facts.deleted.is_none() {
-        // A verdict of ours that the parent says already.
-        return conditions.iter().find(|c| *c.reason == *node.reason).and_then(turned);
+        // The parent's condition already has this reason.
+        return conditions.iter().find(|c| *c.reason == *node.reason).and_then(since_condition);
     }
-    told(object, node.verdict == "Ready")
+    since_from_facts(object, node.verdict == "Ready")
 }
 
-/// The same of one that is nobody's parent and that no rule of a policy judges.
-pub(super) fn of_leaf(object: &Parent) -> Option<Since> {
-    let kind = Kind::of(group(object), &object.child.meta.kind);
-    told(object, assess(kind, &object.child.facts, &Limits::default()).verdict.level == Level::Ready)
+/// Like [`state_since`], for a leaf that no policy rule evaluates.
+pub(super) fn leaf_since(object: &ParentObject) -> Option<UnreadySince> {
+    let kind = RuleKind::from_group_kind(api_group(object), &object.child.meta.kind);
+    since_from_facts(
+        object,
+        assess(kind, &object.child.facts, &StuckLimits::default()).verdict.level == Level::Ready,
+    )
 }
 
-fn told(object: &Parent, ready: bool) -> Option<Since> {
+fn since_from_facts(object: &ParentObject, ready: bool) -> Option<UnreadySince> {
     let facts = &object.child.facts;
-    let kind = Kind::of(group(object), &object.child.meta.kind);
-    let verdict = assess(kind, facts, &Limits::default()).verdict;
+    let kind = RuleKind::from_group_kind(api_group(object), &object.child.meta.kind);
+    let verdict = assess(kind, facts, &StuckLimits::default()).verdict;
     if !ready {
-        // A rule of a user may see it otherwise than its fields do; that it is being deleted is no matter of rules.
+        // A user's rule may disagree with the object's fields; deletion does not depend on rules.
         let agrees = verdict.level != Level::Ready || facts.deleted.is_some();
-        return agrees.then(|| readiness::since(kind, facts, &verdict)).flatten();
+        return agrees.then(|| readiness::unready_since(kind, facts, &verdict)).flatten();
     }
-    let says =
-        |c: &&Condition| matches!(&*c.name, "Ready" | "Available" | "Complete") && c.status == Truth::True;
-    let finished = facts.status.finished.map(|at| Since { at, from: Moment::End });
-    facts.status.conditions.iter().find(says).and_then(turned).or(finished)
+    let says = |c: &&ConditionFacts| {
+        matches!(&*c.name, "Ready" | "Available" | "Complete") && c.status == TruthValue::True
+    };
+    let finished = facts.status.finished.map(|at| UnreadySince { at, from: SinceSource::End });
+    facts.status.conditions.iter().find(says).and_then(since_condition).or(finished)
 }
 
-fn turned(condition: &Condition) -> Option<Since> {
-    Some(Since { at: condition.since?, from: Moment::Condition(Text::new(&condition.name)) })
+fn since_condition(condition: &ConditionFacts) -> Option<UnreadySince> {
+    Some(UnreadySince {
+        at: condition.since?,
+        from: SinceSource::Condition(BoundedText::new(&condition.name)),
+    })
 }
 
 #[cfg(test)]
@@ -47,14 +56,15 @@ mod tests {
     use super::*;
     use serde_json::value::RawValue;
     use serde_json::{Value, json};
-    use watcher::wire::Child;
+    use watcher::wire::ChildObject;
 
     fn told(kind: &str, metadata: &Value, status: &Value, node: &TreeNode) -> Option<String> {
         let api_version = if kind == "Pod" { "v1" } else { "apps/v1" };
         let value =
             json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata, "status": status });
         let text = RawValue::from_string(value.to_string()).unwrap();
-        since(&Parent { child: Child::read(&text), text }, node).map(|since| since.at.to_string())
+        state_since(&ParentObject { child: ChildObject::from_raw(&text), text }, node)
+            .map(|since| since.at.to_string())
     }
 
     #[test]

@@ -1,98 +1,114 @@
-//! Everything read once, page by page. What counts for its parent alone is judged as it comes and not kept: a tree of a
-//! hundred thousand objects is held as rows, not as objects.
+//! Reads everything once, page by page. A plain child is evaluated on arrival and not kept: a tree of a hundred
+//! thousand objects is held as rows, not as objects.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use controller::core::TreeNode;
-use controller::offline::World;
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
+use policy::offline::OfflineRollup;
 use readiness::Time;
-use watcher::wire::Child;
-use watcher::{ApiKind, LookError, Page, Parent, look_pages};
+use rollcall_core::TreeNode;
+use watcher::wire::ChildObject;
+use watcher::{ApiKind, LivePage, LiveReadError, ParentObject, stream_live_pages};
 
-use super::gather::{AT_ONCE, Cluster, Place, group, told};
-use super::pick::{Index, Key, Moments, key};
-use super::since::of_leaf;
+use super::pick::{NodeTimes, TreeNodeKey, TreeObjectIndex, node_key};
+use super::policy_cluster::{KindToRead, MAX_CONCURRENT_LISTS, PolicyCluster, api_group, read_error_text};
+use super::since::leaf_since;
 
-/// What was read.
-pub(super) struct Survey {
+/// Everything that was read.
+pub(super) struct ClusterSurvey {
     pub(super) trees: Vec<TreeNode>,
-    kept: Vec<Parent>,
-    /// Of those that were not kept, by a hash of their names.
-    passed: BTreeMap<u64, Moments>,
+    kept_objects: Vec<ParentObject>,
+    /// Times of objects that were not kept, by a hash of their names.
+    discarded_times: BTreeMap<u64, NodeTimes>,
     kinds: Vec<ApiKind>,
 }
 
-impl Cluster {
-    /// Reads everything once and rolls it up.
-    pub(super) async fn survey(&mut self, now: Time) -> Survey {
-        let mut survey =
-            Survey { trees: Vec::new(), kept: Vec::new(), passed: BTreeMap::new(), kinds: Vec::new() };
-        let mut world = World::new(&self.policies, now);
-        // What namespaces say chooses among what lives in them.
+impl PolicyCluster {
+    /// Reads everything once and aggregates it.
+    pub(super) async fn read_survey(&mut self, now: Time) -> ClusterSurvey {
+        let mut survey = ClusterSurvey {
+            trees: Vec::new(),
+            kept_objects: Vec::new(),
+            discarded_times: BTreeMap::new(),
+            kinds: Vec::new(),
+        };
+        let mut world = OfflineRollup::new(&self.policies, now);
+        // Namespaces first: their labels select among the objects in them.
         let (first, rest): (Vec<_>, Vec<_>) =
-            self.places().await.into_iter().partition(|place| is_namespace(&place.api));
+            self.kinds_to_read().await.into_iter().partition(|place| is_namespace(&place.api));
         for places in [first, rest] {
             survey.kinds.extend(places.iter().map(|place| place.api.clone()));
             let lists = places.into_iter().map(|place| {
-                let list = pages(&self.client, &place);
-                let keeps = place.whole || self.is_alone(&place.api);
+                let list = kind_pages(&self.client, &place);
+                let keeps = place.whole || self.is_standalone(&place.api);
                 list.map(move |page| (place.api.clone(), keeps, page)).boxed()
             });
-            let mut pages = stream::iter(lists.collect::<Vec<_>>()).flatten_unordered(AT_ONCE);
+            let mut pages = stream::iter(lists.collect::<Vec<_>>()).flatten_unordered(MAX_CONCURRENT_LISTS);
             while let Some((api, keeps, page)) = pages.next().await {
                 match page {
-                    Ok(page) => survey.take(&mut world, &api, keeps, page),
-                    Err(error) => self.hide(&api, told(&error)),
+                    Ok(page) => survey.take_page(&mut world, &api, keeps, page),
+                    Err(error) => self.hide_kind(&api, read_error_text(&error)),
                 }
             }
         }
-        survey.trees = self.finish(world.end(self.hidden()), &survey.kept.iter().collect::<Vec<_>>(), now);
+        survey.trees = self.complete_trees(
+            world.into_trees(self.hidden_kinds()),
+            &survey.kept_objects.iter().collect::<Vec<_>>(),
+            now,
+        );
         survey
     }
 }
 
-impl Survey {
-    fn take(&mut self, world: &mut World, api: &ApiKind, keeps: bool, page: Page<Parent>) {
-        let Page::Objects(objects) = page else {
+impl ClusterSurvey {
+    fn take_page(
+        &mut self,
+        world: &mut OfflineRollup,
+        api: &ApiKind,
+        keeps: bool,
+        page: LivePage<ParentObject>,
+    ) {
+        let LivePage::Objects(objects) = page else {
             let kind = (api.group.clone(), api.kind.clone());
-            self.kept.retain(|object| *object.child.meta.kind != *kind.1 || group(object) != kind.0);
-            return world.again(&kind);
+            self.kept_objects
+                .retain(|object| *object.child.meta.kind != *kind.1 || api_group(object) != kind.0);
+            return world.restart_kind(&kind);
         };
         for object in objects {
-            let object = object.typed(&api.api_version(), &api.kind);
+            let object = object.with_type_meta(&api.api_version(), &api.kind);
             if is_namespace(api) {
-                world.namespace(&object);
+                world.add_namespace(&object);
             }
-            world.take(&object);
+            world.add_object(&object);
             let meta = &object.child.meta;
             if keeps {
-                self.kept.push(object);
+                self.kept_objects.push(object);
             } else {
-                let moments = Moments { created: meta.created, since: of_leaf(&object) };
-                self.passed.insert(hash((group(&object), &meta.kind, &meta.namespace, &meta.name)), moments);
+                let moments = NodeTimes { created: meta.created, since: leaf_since(&object) };
+                self.discarded_times
+                    .insert(hash_key((api_group(&object), &meta.kind, &meta.namespace, &meta.name)), moments);
             }
         }
     }
 
-    /// What the objects that were kept say of the time, and what was noted of the others.
-    pub(super) fn moments(&self) -> impl Fn(&TreeNode) -> Moments + '_ {
-        let index = self.index();
-        move |node| match self.passed.get(&hash(key(node))) {
+    /// Returns the times of a node: from the object if it was kept, otherwise as noted when it was read.
+    pub(super) fn node_times(&self) -> impl Fn(&TreeNode) -> NodeTimes + '_ {
+        let index = self.object_index();
+        move |node| match self.discarded_times.get(&hash_key(node_key(node))) {
             Some(moments) => moments.clone(),
-            None => index.moments(node),
+            None => index.node_times(node),
         }
     }
 
-    /// The objects that were kept.
-    pub(super) fn index(&self) -> Index<'_> {
-        Index::new(&self.kept.iter().collect::<Vec<_>>())
+    /// Returns an index of the objects that were kept.
+    pub(super) fn object_index(&self) -> TreeObjectIndex<'_> {
+        TreeObjectIndex::new(&self.kept_objects.iter().collect::<Vec<_>>())
     }
 
-    /// The kind of a node.
-    pub(super) fn kind(&self, node: &TreeNode) -> Option<&ApiKind> {
+    /// Returns the kind of a node.
+    pub(super) fn find_kind(&self, node: &TreeNode) -> Option<&ApiKind> {
         self.kinds.iter().find(|api| api.group == node.group && api.kind == node.kind)
     }
 }
@@ -101,20 +117,25 @@ fn is_namespace(api: &ApiKind) -> bool {
     api.group.is_empty() && api.kind == "Namespace"
 }
 
-/// The pages of a kind.
-fn pages(client: &kube::Client, place: &Place) -> BoxStream<'static, Result<Page<Parent>, LookError>> {
-    let Place { api, namespace, whole } = place;
+/// Returns the pages of a kind.
+fn kind_pages(
+    client: &kube::Client,
+    place: &KindToRead,
+) -> BoxStream<'static, Result<LivePage<ParentObject>, LiveReadError>> {
+    let KindToRead { api, namespace, whole } = place;
     if *whole {
-        return look_pages::<Parent>(client, api, namespace.as_deref()).boxed();
+        return stream_live_pages::<ParentObject>(client, api, namespace.as_deref()).boxed();
     }
     let lean = |page| match page {
-        Page::Objects(objects) => Page::Objects(objects.into_iter().map(Parent::lean).collect()),
-        Page::Again => Page::Again,
+        LivePage::Objects(objects) => {
+            LivePage::Objects(objects.into_iter().map(ParentObject::without_text).collect())
+        }
+        LivePage::Restart => LivePage::Restart,
     };
-    look_pages::<Child>(client, api, namespace.as_deref()).map_ok(lean).boxed()
+    stream_live_pages::<ChildObject>(client, api, namespace.as_deref()).map_ok(lean).boxed()
 }
 
-fn hash(key: Key<'_>) -> u64 {
+fn hash_key(key: TreeNodeKey<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     key.hash(&mut hasher);
     hasher.finish()

@@ -1,37 +1,37 @@
-//! What a person calls an object: `database/orders`, `Database.example.com/orders`, `databases orders`.
+//! Parses object names given by a user: `database/orders`, `Database.example.com/orders`, `databases orders`.
 
 use std::fmt;
 
 use anyhow::{Context, bail};
-use controller::core::TreeNode;
 use kube::discovery::{Discovery, Scope};
+use rollcall_core::TreeNode;
 
-/// A kind as it was found in the cluster.
+/// A kind as API discovery returned it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KindName {
     pub(super) group: String,
     pub(super) kind: String,
 }
 
-/// One or all objects of a kind.
+/// One object of a kind, or all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
+pub(super) struct ObjectTarget {
     pub(super) kind: KindName,
-    /// Its objects live in namespaces.
+    /// `true` if the kind is namespaced.
     pub(super) namespaced: bool,
     pub(super) name: Option<String>,
 }
 
-impl Target {
-    /// This node is meant.
-    pub(super) fn is(&self, node: &TreeNode) -> bool {
+impl ObjectTarget {
+    /// Returns `true` if this node is the target.
+    pub(super) fn matches_node(&self, node: &TreeNode) -> bool {
         self.kind.kind == node.kind
             && self.kind.group == node.group
             && self.name.as_ref().is_none_or(|name| *name == node.name)
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for ObjectTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Some(name) => write!(f, "{} {name}", self.kind.kind),
@@ -41,7 +41,7 @@ impl fmt::Display for Target {
 }
 
 /// Splits `KIND/NAME…` or `KIND NAME…` into kinds and names, as kubectl does.
-pub(super) fn split(words: &[String]) -> anyhow::Result<Vec<(String, Option<String>)>> {
+pub(super) fn split_words(words: &[String]) -> anyhow::Result<Vec<(String, Option<String>)>> {
     if words.iter().any(|word| word.contains('/')) {
         let pair = |word: &String| match word.split_once('/') {
             Some((kind, name)) if !kind.is_empty() && !name.is_empty() => {
@@ -58,9 +58,12 @@ pub(super) fn split(words: &[String]) -> anyhow::Result<Vec<(String, Option<Stri
     })
 }
 
-/// Finds out which kinds are meant: by kind or plural, in any case, with the group behind a dot where it is not clear.
-pub(super) async fn find(client: &kube::Client, words: &[String]) -> anyhow::Result<Vec<Target>> {
-    let split = split(words)?;
+/// Resolves kinds by kind or plural name, in any case, with the group behind a dot if ambiguous.
+pub(super) async fn find_targets(
+    client: &kube::Client,
+    words: &[String],
+) -> anyhow::Result<Vec<ObjectTarget>> {
+    let split = split_words(words)?;
     if split.is_empty() {
         return Ok(Vec::new());
     }
@@ -70,33 +73,33 @@ pub(super) async fn find(client: &kube::Client, words: &[String]) -> anyhow::Res
         Err(_) => Discovery::new(client.clone())
             .run()
             .await
-            .context("failed to ask the cluster which kinds it serves")?,
+            .context("failed to discover the kinds that the cluster serves")?,
     };
     let mut known = Vec::new();
     for group in discovery.groups() {
         for (resource, capabilities) in group.recommended_resources() {
             let kind = KindName { group: resource.group.clone(), kind: resource.kind.clone() };
             let namespaced = capabilities.scope == Scope::Namespaced;
-            known.push(Known { plural: resource.plural.clone(), kind, namespaced });
+            known.push(DiscoveredKind { plural: resource.plural.clone(), kind, namespaced });
         }
     }
     let target = |(word, name): (String, Option<String>)| {
-        let Known { kind, namespaced, .. } = choose(&word, &known)?.clone();
-        Ok(Target { kind, namespaced, name })
+        let DiscoveredKind { kind, namespaced, .. } = choose_kind(&word, &known)?.clone();
+        Ok(ObjectTarget { kind, namespaced, name })
     };
     split.into_iter().map(target).collect()
 }
 
 /// A kind that the cluster serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Known {
+struct DiscoveredKind {
     plural: String,
     kind: KindName,
     namespaced: bool,
 }
 
-/// What kubectl calls the kinds of Kubernetes in short.
-const SHORT: [(&str, &str); 18] = [
+/// kubectl's short names of built-in kinds.
+const KIND_SHORT_NAMES: [(&str, &str); 18] = [
     ("cj", "cronjobs.batch"),
     ("cm", "configmaps"),
     ("crd", "customresourcedefinitions.apiextensions.k8s.io"),
@@ -117,16 +120,17 @@ const SHORT: [(&str, &str); 18] = [
     ("svc", "services"),
 ];
 
-/// The kind that a word means, among plurals and kinds that there are.
-fn choose<'k>(word: &str, known: &'k [Known]) -> anyhow::Result<&'k Known> {
-    let long = SHORT.iter().find(|(short, _)| word.eq_ignore_ascii_case(short)).map(|(_, long)| *long);
+/// Chooses the kind that a word names, among the known plurals and kinds.
+fn choose_kind<'k>(word: &str, known: &'k [DiscoveredKind]) -> anyhow::Result<&'k DiscoveredKind> {
+    let long =
+        KIND_SHORT_NAMES.iter().find(|(short, _)| word.eq_ignore_ascii_case(short)).map(|(_, long)| *long);
     let word = long.unwrap_or(word);
     let (name, group) = word.split_once('.').map_or((word, None), |(name, group)| (name, Some(group)));
-    let means = |Known { plural, kind, .. }: &&Known| {
+    let means = |DiscoveredKind { plural, kind, .. }: &&DiscoveredKind| {
         let named = name.eq_ignore_ascii_case(plural) || name.eq_ignore_ascii_case(&kind.kind);
         named && group.is_none_or(|group| group == kind.group)
     };
-    let mut found: Vec<&Known> = known.iter().filter(means).collect();
+    let mut found: Vec<&DiscoveredKind> = known.iter().filter(means).collect();
     found.dedup_by(|a, b| a.kind == b.kind);
     match found.as_slice() {
         [one] => Ok(one),
@@ -134,7 +138,7 @@ fn choose<'k>(word: &str, known: &'k [Known]) -> anyhow::Result<&'k Known> {
         many => {
             let names: Vec<String> =
                 many.iter().map(|known| format!("{}.{}", known.kind.kind, known.kind.group)).collect();
-            bail!("{word:?} could be {}: write which", names.join(" or "))
+            bail!("{word:?} is ambiguous: choose one of {}", names.join(" or "))
         }
     }
 }
@@ -143,8 +147,8 @@ fn choose<'k>(word: &str, known: &'k [Known]) -> anyhow::Result<&'k Known> {
 mod tests {
     use super::*;
 
-    fn known() -> Vec<Known> {
-        let kind = |plural: &str, group: &str, kind: &str| Known {
+    fn known() -> Vec<DiscoveredKind> {
+        let kind = |plural: &str, group: &str, kind: &str| DiscoveredKind {
             plural: plural.to_owned(),
             kind: KindName { group: group.to_owned(), kind: kind.to_owned() },
             namespaced: true,
@@ -161,7 +165,7 @@ mod tests {
     fn a_kind_is_known_by_its_kind_or_its_plural_in_any_case() {
         for word in ["Database", "databases", "DATABASE", "database.example.com"] {
             assert_eq!(
-                choose(word, &known()).map(|known| known.kind.group.clone()).ok().as_deref(),
+                choose_kind(word, &known()).map(|known| known.kind.group.clone()).ok().as_deref(),
                 Some("example.com"),
                 "{word}"
             );
@@ -171,23 +175,23 @@ mod tests {
     #[test]
     fn kinds_of_kubernetes_have_the_short_names_that_kubectl_has() {
         let known = known();
-        assert_eq!(choose("deploy", &known).map(|known| &*known.kind.kind).ok(), Some("Deployment"));
+        assert_eq!(choose_kind("deploy", &known).map(|known| &*known.kind.kind).ok(), Some("Deployment"));
     }
 
     #[test]
     fn what_could_be_two_is_asked_back_with_both() {
-        let error = choose("cluster", &known()).map(|_| ()).unwrap_err().to_string();
+        let error = choose_kind("cluster", &known()).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains("Cluster.a.io or Cluster.b.io"), "{error}");
         let chosen = known();
-        assert_eq!(choose("clusters.b.io", &chosen).map(|known| &*known.kind.group).ok(), Some("b.io"));
-        assert!(choose("nothing", &known()).is_err());
+        assert_eq!(choose_kind("clusters.b.io", &chosen).map(|known| &*known.kind.group).ok(), Some("b.io"));
+        assert!(choose_kind("nothing", &known()).is_err());
     }
 
     #[test]
     fn names_come_behind_a_slash_or_a_space() {
         let split = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-            split(&words).map(|all| {
+            split_words(&words).map(|all| {
                 all.into_iter().map(|(k, n)| format!("{k}:{}", n.unwrap_or_default())).collect::<Vec<_>>()
             })
         };

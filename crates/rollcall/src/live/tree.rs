@@ -1,171 +1,185 @@
-//! `rollcall tree`: parents and what belongs to them, with verdicts and reasons.
+//! `rollcall tree`: parents and their children, with verdicts and reasons.
 
 use std::process::ExitCode;
 
 use clap::Args;
 use controller::args::ClusterArgs;
-use controller::core::TreeNode;
 use readiness::Time;
+use rollcall_core::TreeNode;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
-use super::follow::Following;
-use super::gather::Cluster;
-use super::pick::{Index, Moments, lacking, pick};
-use super::target::Target;
-use super::{ScopeArgs, open};
-use crate::eval::{Output, now};
-use crate::forest;
-use crate::look::Look;
-use crate::text::{put, say};
+use super::follow::ClusterFollower;
+use super::open_cluster;
+use super::pick::{NodeTimes, TreeObjectIndex, missing_targets, pick_targets};
+use super::policy_cluster::PolicyCluster;
+use super::scope_args::ScopeArgs;
+use super::target::ObjectTarget;
+use crate::eval::{OutputFormat, current_time};
+use crate::terminal::TerminalCapabilities;
+use crate::text::{print_error_line, write_stdout};
+use crate::tree_table;
 
-/// From the top of the screen, and nothing of what was there before.
-const CLEAR: &str = "\x1b[H\x1b[2J\x1b[3J";
-/// Of the time, drawing a large tree takes at most one part of so many.
-const SHARE: u32 = 4;
+/// Moves to the top of the screen and clears it, scrollback included.
+const CLEAR_SCREEN: &str = "\x1b[H\x1b[2J\x1b[3J";
+/// Drawing a large tree takes at most one n-th of the time, with n this number.
+const DRAW_TIME_SHARE: u32 = 4;
 
 /// `rollcall tree`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Exit codes: 0 every parent that is shown is ready; 1 at least one is not; 2 there was none, or it could not be told. With --watch: of the last state."
+    after_help = "Exit codes: 0 every parent that is shown is ready; 1 at least one is not; 2 there was none, or it could not be read. With --watch: by the last state."
 )]
 pub(crate) struct TreeArgs {
-    /// A kind, or objects as KIND/NAME or KIND NAME; left out, every parent of every policy.
+    /// A kind, or objects as KIND/NAME or KIND NAME [default: every parent of every policy].
     #[arg(value_name = "KIND[/NAME]")]
     what: Vec<String>,
     #[command(flatten)]
     scope: ScopeArgs,
-    /// Stay, and show what changes: drawn anew on a terminal, elsewhere one tree after the other. Ends by Ctrl-C.
+    /// Keep running and show changes: redrawn on a terminal, otherwise one tree after the other. Ends with Ctrl-C.
     #[arg(short = 'w', long)]
     watch: bool,
-    /// No deeper than this.
+    /// Maximum depth to show.
     #[arg(long, value_name = "N")]
     depth: Option<usize>,
-    /// Of each object's children only the first so many: the worst.
+    /// Maximum number of children to show per object: the worst first.
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
-    /// What is printed.
+    /// Output format.
     #[arg(short = 'o', long, value_enum, default_value_t, value_name = "FORMAT")]
-    output: Output,
+    output: OutputFormat,
 }
 
-pub(crate) async fn tree(cluster: &ClusterArgs, args: &TreeArgs) -> anyhow::Result<ExitCode> {
-    let (mut cluster, targets) = open(cluster, &args.scope, &args.what).await?;
+pub(crate) async fn print_tree(cluster: &ClusterArgs, args: &TreeArgs) -> anyhow::Result<ExitCode> {
+    let (mut cluster, targets) = open_cluster(cluster, &args.scope, &args.what).await?;
     if args.watch {
-        return watch(&mut cluster, &targets, args).await;
+        return watch_tree(&mut cluster, &targets, args).await;
     }
-    let now = now();
-    let mut survey = cluster.survey(now).await;
-    cluster.complain();
+    let now = current_time();
+    let mut survey = cluster.read_survey(now).await;
+    cluster.report_unread();
     let trees = std::mem::take(&mut survey.trees);
-    let moments = survey.moments();
-    let shown = shown(trees, &targets, args, &moments);
-    for missing in lacking(&shown, &targets) {
-        say(&format!("there is no {missing}"));
+    let moments = survey.node_times();
+    let shown = select_trees(trees, &targets, args, &moments);
+    for missing in missing_targets(&shown, &targets) {
+        print_error_line(&format!("there is no {missing}"));
     }
-    forest::print(&shown, args.output, &|node| age(&moments(node), now))
+    tree_table::print_trees(&shown, args.output, &|node| node_age(&moments(node), now))
 }
 
-/// What was asked for, within bounds, and dated.
-fn shown(
+/// Selects the targets, prunes the trees and adds times.
+fn select_trees(
     trees: Vec<TreeNode>,
-    targets: &[Target],
+    targets: &[ObjectTarget],
     args: &TreeArgs,
-    moments: &dyn Fn(&TreeNode) -> Moments,
+    moments: &dyn Fn(&TreeNode) -> NodeTimes,
 ) -> Vec<TreeNode> {
-    let mut shown = if targets.is_empty() { trees } else { pick(trees, targets) };
+    let mut shown = if targets.is_empty() { trees } else { pick_targets(trees, targets) };
     for tree in &mut shown {
-        cut(tree, args.depth.unwrap_or(usize::MAX), args.limit);
-        date(tree, moments);
+        prune_tree(tree, args.depth.unwrap_or(usize::MAX), args.limit);
+        add_dates(tree, moments);
     }
     shown
 }
 
-/// When it was created, and now.
-fn age(moments: &Moments, now: Time) -> Option<(i64, i64)> {
+/// Returns the creation time and the current time.
+fn node_age(moments: &NodeTimes, now: Time) -> Option<(i64, i64)> {
     Some((moments.created?.0, now.0))
 }
 
-async fn watch(cluster: &mut Cluster, targets: &[Target], args: &TreeArgs) -> anyhow::Result<ExitCode> {
-    let live = Look::of_this_process(false).live && args.output == Output::Table;
-    let mut following = Following::new(cluster).await;
+async fn watch_tree(
+    cluster: &mut PolicyCluster,
+    targets: &[ObjectTarget],
+    args: &TreeArgs,
+) -> anyhow::Result<ExitCode> {
+    let live = TerminalCapabilities::detect_stdout(false).live && args.output == OutputFormat::Table;
+    let mut following = ClusterFollower::new(cluster).await;
     let (mut told, mut code, mut lost) = (None, 2, String::new());
     let mut resized = signal(SignalKind::window_change())?;
     loop {
         tokio::select! { biased;
             _ = tokio::signal::ctrl_c() => return Ok(ExitCode::from(code)),
-            // Before the first picture there is nothing to draw anew.
+            // Before the first drawing there is nothing to redraw.
             _ = resized.recv(), if told.is_some() => {}
-            () = following.moved(cluster) => {}
+            () = following.wait_for_change(cluster) => {}
         }
-        cluster.complain();
-        let (began, now) = (Instant::now(), now());
-        let objects = following.objects();
-        let index = Index::new(&objects);
-        let moments = |node: &TreeNode| index.moments(node);
-        let shown = shown(cluster.trees(&objects, now), targets, args, &moments);
-        code = forest::code(&shown);
-        // Ages tick on a terminal; a file is told what changed.
-        let undated = forest::text(&shown, args.output, &|_| None)?;
-        let trouble = following.trouble().map_or(String::new(), |trouble| {
-            let room = Look::width().unwrap_or(usize::MAX);
-            crate::text::wrap(&trouble, room, 3).join("\n") + "\n"
+        cluster.report_unread();
+        let (began, now) = (Instant::now(), current_time());
+        let objects = following.known_objects();
+        let index = TreeObjectIndex::new(&objects);
+        let moments = |node: &TreeNode| index.node_times(node);
+        let shown = select_trees(cluster.build_trees(&objects, now), targets, args, &moments);
+        code = tree_table::exit_code(&shown);
+        // Ages advance on a terminal only; a file receives changes.
+        let undated = tree_table::render_trees(&shown, args.output, &|_| None)?;
+        let trouble = following.trouble_text().map_or(String::new(), |trouble| {
+            let room = TerminalCapabilities::stdout_width().unwrap_or(usize::MAX);
+            crate::text::wrap_text(&trouble, room, 3).join("\n") + "\n"
         });
         if !live && trouble != lost {
-            say(if trouble.is_empty() { "the cluster answers again" } else { trouble.trim_end() });
+            print_error_line(if trouble.is_empty() {
+                "the cluster responds again"
+            } else {
+                trouble.trim_end()
+            });
         }
         lost.clone_from(&trouble);
         if live || told.as_ref() != Some(&undated) {
             let before = if live {
-                CLEAR
-            } else if told.is_some() && args.output == Output::Table {
+                CLEAR_SCREEN
+            } else if told.is_some() && args.output == OutputFormat::Table {
                 "\n"
             } else {
                 ""
             };
-            let text = forest::text(&shown, args.output, &|node| age(&moments(node), now))?;
-            let text = if live { within(&(trouble + &text), Look::height()) } else { text };
-            if !put(&(before.to_owned() + &text))? {
+            let text = tree_table::render_trees(&shown, args.output, &|node| node_age(&moments(node), now))?;
+            let text = if live {
+                fit_height(&(trouble + &text), TerminalCapabilities::stdout_height())
+            } else {
+                text
+            };
+            if !write_stdout(&(before.to_owned() + &text))? {
                 return Ok(ExitCode::from(code));
             }
         }
         told = Some(undated);
         tokio::select! { biased;
             _ = tokio::signal::ctrl_c() => return Ok(ExitCode::from(code)),
-            () = tokio::time::sleep(began.elapsed() * (SHARE - 1)) => {}
+            () = tokio::time::sleep(began.elapsed() * (DRAW_TIME_SHARE - 1)) => {}
         }
     }
 }
 
-/// As many lines as there is room for: of a tree, the worst come first.
-fn within(text: &str, height: Option<usize>) -> String {
+/// Returns as many lines as fit: the worst of a tree come first.
+fn fit_height(text: &str, height: Option<usize>) -> String {
     let (all, room) = (text.lines().count(), height.unwrap_or(usize::MAX).saturating_sub(1));
     if all <= room {
         return text.to_owned();
     }
     let shown = room.saturating_sub(1);
     let kept: String = text.split_inclusive('\n').take(shown).collect();
-    let more = format!("… {} more lines: --limit, --depth or a higher terminal", all - shown);
-    kept + &crate::text::cut(&more, Look::width().unwrap_or(usize::MAX)) + "\n"
+    let more = format!("… {} more lines: use --limit, --depth or a taller terminal", all - shown);
+    kept + &crate::text::truncate_text(&more, TerminalCapabilities::stdout_width().unwrap_or(usize::MAX))
+        + "\n"
 }
 
-/// Since when each has been as it is, and which field says so; 0 where nobody knows.
-fn date(node: &mut TreeNode, moments: &dyn Fn(&TreeNode) -> Moments) {
+/// Adds to each node the time since which it has its state, and the field it comes from; 0 if unknown.
+fn add_dates(node: &mut TreeNode, moments: &dyn Fn(&TreeNode) -> NodeTimes) {
     let since = moments(node).since;
     node.since_from = since.as_ref().map(|since| since.from.to_string()).unwrap_or_default();
     node.since = since.map_or(0, |since| since.at.0);
     for child in &mut node.children {
-        date(child, moments);
+        add_dates(child, moments);
     }
 }
 
-/// Leaves out what is too deep or too much, and counts it.
-fn cut(node: &mut TreeNode, depth: usize, limit: usize) {
+/// Prunes nodes beyond the depth or the limit and counts them.
+fn prune_tree(node: &mut TreeNode, depth: usize, limit: usize) {
     let keep = if depth == 0 { 0 } else { limit };
     node.more += node.children.len().saturating_sub(keep);
     node.children.truncate(keep);
     for child in &mut node.children {
-        cut(child, depth.saturating_sub(1), limit);
+        prune_tree(child, depth.saturating_sub(1), limit);
     }
 }
 
@@ -186,10 +200,10 @@ mod tests {
     #[test]
     fn what_is_left_out_is_counted() {
         let mut wide = node("Shop", "books", (0..5).map(|n| node("Pod", &n.to_string(), vec![])).collect());
-        cut(&mut wide, 9, 2);
+        prune_tree(&mut wide, 9, 2);
         assert_eq!((wide.children.len(), wide.more), (2, 3));
         let mut deep = node("A", "a", vec![node("B", "b", vec![node("C", "c", vec![])])]);
-        cut(&mut deep, 1, 9);
+        prune_tree(&mut deep, 1, 9);
         assert_eq!(deep.children[0].more, 1);
     }
 
@@ -197,8 +211,8 @@ mod tests {
     fn of_a_hundred_thousand_children_the_first_are_shown_and_the_rest_is_counted() {
         let pods = (0..100_000).map(|n| node("Pod", &format!("web-{n}"), vec![])).collect();
         let mut wide = node("Shop", "books", pods);
-        cut(&mut wide, usize::MAX, 100);
-        let text = forest::text(&[wide], Output::Table, &|_| None).unwrap();
+        prune_tree(&mut wide, usize::MAX, 100);
+        let text = tree_table::render_trees(&[wide], OutputFormat::Table, &|_| None).unwrap();
         assert_eq!(text.lines().count(), 103, "a heading, the parent, a hundred, and how many more");
         assert!(text.contains("and 99900 more"));
     }

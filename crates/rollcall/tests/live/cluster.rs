@@ -1,21 +1,21 @@
-//! A cluster in memory, with a Shop or more in it, and a kubeconfig that leads there.
+//! An in-memory cluster with at least one Shop, and a kubeconfig for it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use sandbox::{Options, Server};
+use sandbox::{SandboxOptions, SandboxServer};
 use serde_json::{Value, json};
 
 /// A running cluster.
 pub(crate) struct Cluster {
-    pub(crate) server: Server,
+    pub(crate) server: SandboxServer,
     folder: PathBuf,
 }
 
 impl Cluster {
-    /// One that knows Shops and Databases. The name tells its files from those of others.
+    /// Starts a cluster with the CRDs of Shop and Database. The name keeps its files apart from those of other tests.
     pub(crate) async fn start(name: &str) -> Cluster {
-        let server = Server::start(Options::default()).await.unwrap();
+        let server = SandboxServer::start(SandboxOptions::default()).await.unwrap();
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         std::fs::create_dir_all(&folder).unwrap();
         let cluster = Cluster { server, folder };
@@ -32,10 +32,10 @@ impl Cluster {
 
     pub(crate) fn create(&self, object: &Value) -> Value {
         let now = self.server.now();
-        (*self.server.store().create_with_status(now, object.clone()).unwrap()).clone()
+        (*self.server.lock_store().create_with_status(now, object.clone()).unwrap()).clone()
     }
 
-    /// An object below another.
+    /// Creates an object owned by another.
     pub(crate) fn below(&self, owner: &Value, object: Value) -> Value {
         self.create(&owned(owner, object))
     }
@@ -46,7 +46,7 @@ impl Cluster {
         file.display().to_string()
     }
 
-    /// A kubeconfig for a user of this cluster.
+    /// Writes a kubeconfig for a user of this cluster.
     pub(crate) fn kubeconfig(&self, name: &str, user: &Value) -> String {
         let text = json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "it",
@@ -57,14 +57,14 @@ impl Cluster {
         self.file(name, &text)
     }
 
-    /// The binary towards this cluster, with its policies; not yet started.
+    /// Returns a command that runs the binary against this cluster with its policies; not yet started.
     pub(crate) fn rollcall(&self, args: &[&str]) -> Command {
         let mut command = self.bare();
         command.args(args).arg("-f").arg(self.folder.join("policies.yaml"));
         command
     }
 
-    /// The same without a command and without policies.
+    /// Like [`Cluster::rollcall`], without a subcommand and without policies.
     pub(crate) fn bare(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
         command.arg("--kubeconfig").arg(self.folder.join("kubeconfig"));
@@ -73,13 +73,13 @@ impl Cluster {
         command
     }
 
-    /// Runs it to its end: exit code, standard output, standard error.
+    /// Runs the command to its end; returns exit code, standard output and standard error.
     pub(crate) async fn run(&self, args: &[&str]) -> (Option<i32>, String, String) {
         done(self.rollcall(args)).await
     }
 }
 
-/// Runs a command to its end, while the cluster answers.
+/// Runs a command to its end while the cluster keeps serving.
 pub(crate) async fn done(mut command: Command) -> (Option<i32>, String, String) {
     let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
     let Output { status, stdout, stderr } = output;
@@ -115,13 +115,13 @@ pub(crate) fn policy(kind: &str, group: &str, child: &str) -> Value {
     })
 }
 
-/// A custom resource whose operator has handled what it was given.
+/// Returns a custom resource whose operator has observed its generation.
 pub(crate) fn custom(kind: &str, name: &str) -> Value {
     json!({ "apiVersion": "example.com/v1", "kind": kind, "metadata": { "name": name },
         "status": { "observedGeneration": 1 } })
 }
 
-/// A pod that runs and is ready, or waits for a reason.
+/// Returns a pod that is running and ready, or waits for a reason.
 pub(crate) fn pod(name: &str, waits: Option<(&str, &str)>) -> Value {
     let ready = waits.is_none();
     let state = match waits {
@@ -146,7 +146,7 @@ pub(crate) fn pod(name: &str, waits: Option<(&str, &str)>) -> Value {
     })
 }
 
-/// The same object, owned by that one.
+/// Returns the object with an ownerReference to `owner`.
 pub(crate) fn owned(owner: &Value, mut object: Value) -> Value {
     let meta = &owner["metadata"];
     object["metadata"]["ownerReferences"] = json!([{

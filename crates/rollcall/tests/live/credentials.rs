@@ -1,5 +1,5 @@
-//! Kubeconfigs that lead nowhere: what is wrong is named, with the way out, and the exit code is 2. What only a real API
-//! server can refuse is refused by one: `tests/tests/real_server/credentials.rs`.
+//! Unusable kubeconfigs: the error names the problem and the remedy, and the exit code is 2. Refusals that need a real
+//! API server are tested in `tests/tests/real_server/credentials.rs`.
 
 use std::net::TcpListener;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::cluster::{Cluster, done};
 
-/// What each command that goes to a cluster says with this kubeconfig: one line.
+/// Returns the one-line error that every cluster command prints with this kubeconfig.
 async fn told(cluster: &Cluster, kubeconfig: &str, more: &[&str]) -> String {
     let mut said = Vec::new();
     for args in [
@@ -23,7 +23,7 @@ async fn told(cluster: &Cluster, kubeconfig: &str, more: &[&str]) -> String {
         command.args(args).args(["--kubeconfig", kubeconfig]).args(more);
         let (code, out, err) = done(command).await;
         assert_eq!((code, &*out), (Some(2), ""), "{args:?}: {err}");
-        // `release` logs as the service does.
+        // `release` logs like the service.
         assert!(args == ["release"] || err.lines().count() == 1, "{args:?}: {err}");
         said.push(err.lines().last().unwrap().to_owned());
     }
@@ -58,10 +58,10 @@ async fn a_plugin_that_is_missing_or_fails_is_named_and_its_output_is_not_shown(
     let file = cluster.kubeconfig("failing", &plugin("sh", &script));
     let said = told(&cluster, &file, &[]).await;
     assert!(said.contains("from sh, which failed with exit status: 7 (session expired)"), "{said}");
-    assert!(said.contains("log in anew") && !said.contains("secret"), "{said}");
+    assert!(said.contains("log in again") && !said.contains("secret"), "{said}");
     let file = cluster.kubeconfig("silent", &plugin("echo", &json!(["what?"])));
     let said = told(&cluster, &file, &[]).await;
-    assert!(said.contains("from echo, which gave none that can be used"), "{said}");
+    assert!(said.contains("from echo, which provided no usable ones"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,13 +73,13 @@ async fn a_server_that_does_not_answer_is_named_by_its_address() {
     std::fs::write(&file, text.replace(&cluster.server.url(), &format!("http://{closed}"))).unwrap();
     let said = told(&cluster, &file, &[]).await;
     assert!(said.contains(&format!("failed to reach the API server at http://{closed}: ")), "{said}");
-    assert!(said.contains("onnection refused") && said.contains("is the cluster up"), "{said}");
+    assert!(said.contains("onnection refused") && said.contains("check that the cluster is up"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_says_nothing_is_waited_for_no_longer_than_was_asked() {
     let cluster = Cluster::start("mute").await;
-    // It takes connections and never says a word.
+    // A server that accepts connections but never answers.
     let mute = TcpListener::bind("127.0.0.1:0").unwrap();
     let file = cluster.kubeconfig("mute", &json!({ "token": "t" }));
     let text = std::fs::read_to_string(&file).unwrap();
@@ -88,5 +88,5 @@ async fn a_server_that_says_nothing_is_waited_for_no_longer_than_was_asked() {
     let mut command = cluster.bare();
     command.args(["wait", "shop/books", "--timeout", "300ms", "--kubeconfig", &file]);
     let (code, out, err) = done(command).await;
-    assert_eq!((code, &*out), (Some(124), "the cluster has not answered: waited too long\n"), "{err}");
+    assert_eq!((code, &*out), (Some(124), "the cluster has not responded: waited too long\n"), "{err}");
 }

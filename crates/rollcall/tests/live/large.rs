@@ -1,4 +1,4 @@
-//! A tree that no person reads to its end.
+//! A tree too large for a person to read.
 
 use std::process::{Command, Stdio};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::cluster::{Cluster, custom, done, pod};
 
-/// So many databases share the pods.
+/// Number of databases that share the pods.
 const DATABASES: usize = 10;
 
 fn pods() -> usize {
@@ -14,7 +14,7 @@ fn pods() -> usize {
     if full { 100_000 } else { 3_000 }
 }
 
-/// A Shop with its databases, and many pods below them, the last of which does not start.
+/// Returns a Shop with its databases and many pods below them, the last of which does not start.
 async fn shop(name: &str, pods: usize) -> Cluster {
     let cluster = Cluster::start(name).await;
     let shop = cluster.create(&custom("Shop", "books"));
@@ -27,7 +27,7 @@ async fn shop(name: &str, pods: usize) -> Cluster {
     cluster
 }
 
-/// Runs it as a child of Python, which tells its processor time in seconds and its peak in KiB.
+/// Runs the command as a child of Python, which reports its CPU time in seconds and its peak memory in KiB.
 async fn measured(cluster: &Cluster, args: &[&str]) -> (Option<i32>, String, f64, u64) {
     const SCRIPT: &str = "import resource, subprocess, sys\n\
         code = subprocess.call(sys.argv[1:])\n\
@@ -71,9 +71,10 @@ async fn a_large_tree_shows_the_worst_counts_the_rest_and_stays_within_bounds() 
     within(pods, peak, cpu);
 }
 
-/// A row for each, not an object: measured 0.9 KiB; an object has 4. And time by their number.
+/// Checks memory for one row per object, not one object: measured 0.9 KiB per row; an object has 4. CPU time is bounded
+/// per object, too.
 fn within(pods: usize, peak: u64, cpu: f64) {
     let bound = 64 * 1024 + 2 * pods as u64;
     assert!(peak < bound, "{peak} KiB at its peak, of at most {bound}");
-    assert!(cpu < 2.0 + pods as f64 * 0.0004, "{cpu} s for {pods}");
+    assert!(cpu < 2.0 + f64::from(u32::try_from(pods).unwrap()) * 0.0004, "{cpu} s for {pods}");
 }

@@ -1,5 +1,5 @@
-//! What looks at a live cluster, as its user runs it: over a cluster in memory, with the terminals, the sizes and the
-//! credentials that are hard to come by elsewhere.
+//! Commands on a live cluster, run as a user does: against an in-memory cluster, with terminals, sizes and credentials
+//! that are hard to set up elsewhere.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 

@@ -8,7 +8,7 @@ use super::terminal::Terminal;
 /// Columns of a small terminal.
 const NARROW: u16 = 40;
 
-/// A Shop with Events about it, one of which has much to say.
+/// Returns a Shop with Events about it, one of which has a long message.
 async fn shop(name: &str) -> Cluster {
     let cluster = Cluster::start(name).await;
     let shop = cluster.create(&custom("Shop", "books"));
@@ -35,7 +35,8 @@ async fn shop(name: &str) -> Cluster {
     cluster
 }
 
-/// What a command prints on a small terminal, line by line, as it is read there; and all that was sent to it.
+/// Returns the output of a command on a small terminal, line by line as displayed, and everything that was sent to the
+/// terminal.
 async fn printed(
     cluster: &Cluster,
     args: &[&str],
@@ -47,7 +48,7 @@ async fn printed(
     terminal.end().await;
     let sent = terminal.sent();
     let lines = sent.lines().map(without_colour);
-    // What is said on standard error is broken by the terminal, as is a command.
+    // The terminal wraps standard error and commands.
     let lines: Vec<String> = lines.filter(|line| !line.starts_with("rollcall: ")).collect();
     for line in &lines {
         assert!(line.chars().count() <= usize::from(NARROW), "{line:?} of {args:?}");
@@ -64,10 +65,10 @@ fn without_colour(line: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_doctor_keeps_to_a_small_terminal_and_loses_no_word() {
     let cluster = shop("narrow-doctor").await;
-    let (lines, sent) = printed(&cluster, &["doctor"], &[], "looked at").await;
+    let (lines, sent) = printed(&cluster, &["doctor"], &[], "policies checked").await;
     let (_, wide, _) = cluster.run(&["doctor"]).await;
     assert!(wide.lines().any(|line| line.len() > 80), "it has much to say: {wide}");
-    // The same words, only elsewhere; the name of an object may be cut, and says so.
+    // The same words, in other places; an object's name may be truncated, with a mark.
     let told: Vec<&str> = lines.iter().flat_map(|line| line.split_whitespace()).collect();
     let missing = wide.lines().filter(|line| line.starts_with(' ')).flat_map(str::split_whitespace);
     let missing: Vec<&str> = missing.filter(|word| word.len() <= 31 && !told.contains(word)).collect();
@@ -102,7 +103,7 @@ async fn a_history_keeps_to_a_small_terminal_and_still_says_what_and_why() {
 async fn without_colours_there_are_none() {
     let cluster = shop("narrow-plain").await;
     for env in [("NO_COLOR", "1"), ("TERM", "dumb")] {
-        let (_, sent) = printed(&cluster, &["doctor"], &[env], "looked at").await;
+        let (_, sent) = printed(&cluster, &["doctor"], &[env], "policies checked").await;
         assert!(!sent.contains('\u{1b}'), "{env:?}: {sent:?}");
         let mut command = cluster.bare();
         command.args(["history", "shop/books"]);

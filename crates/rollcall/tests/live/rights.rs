@@ -1,6 +1,6 @@
-//! What may not be read is named, and the rest is told.
+//! Forbidden reads are named, and everything else is shown.
 
-use sandbox::{Act, Fault, Verb};
+use sandbox::{FaultAction, InjectedFault, RequestVerb};
 
 use super::cluster::{Cluster, custom, pod};
 
@@ -15,13 +15,16 @@ async fn an_explanation_goes_as_far_as_the_rights_go() {
     assert!(out.contains("values    ") && out.contains("logs pod/web-0 -c main --previous"), "{out}");
     assert!(!out.contains("not read  "), "{out}");
 
-    cluster.server.faults().add(Fault::new(Act::Forbid).kind("", "events"));
+    cluster.server.faults().add(InjectedFault::new(FaultAction::Forbid).on_kind("", "events"));
     let (code, out, _) = cluster.run(&["explain", "shop/books"]).await;
     assert!(code == Some(1) && out.contains("values    "), "{out}");
     assert!(out.contains("not read  Events: you may not read"), "{out}");
 
-    // Whoever may list and not get sees which and why, and not what lies in it.
-    cluster.server.faults().add(Fault::new(Act::Forbid).kind("", "pods").on(Verb::Get));
+    // A user who may list but not get pods sees the unready pod and the reason, but not its content.
+    cluster
+        .server
+        .faults()
+        .add(InjectedFault::new(FaultAction::Forbid).on_kind("", "pods").on_verb(RequestVerb::Get));
     let (code, out, _) = cluster.run(&["explain", "shop/books"]).await;
     assert!(code == Some(1) && out.contains("1. Pod default/web-0  Failed  ContainerWaiting"), "{out}");
     assert!(out.contains("not read  Pod web-0: ") && !out.contains("values    "), "{out}");

@@ -1,4 +1,4 @@
-//! A pseudo-terminal, and what a person sees in it.
+//! A pseudo-terminal and the screen that a person would see in it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -14,11 +14,11 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// A terminal that does not become this process's own.
+/// Open flag: the terminal does not become this process's controlling terminal.
 const NO_CTTY: i32 = 0o400;
-/// Far longer than anything takes.
+/// Longest time to wait; far longer than anything takes.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often the process is looked at: nothing wakes whoever waits for its end with a deadline.
+/// Poll interval: the standard library has no wait for a process with a deadline.
 const AGAIN: Duration = Duration::from_millis(20);
 const ROWS: u16 = 24;
 
@@ -27,19 +27,19 @@ pub(crate) struct Terminal {
     child: Child,
     master: OwnedFd,
     seen: Arc<Mutex<Seen>>,
-    /// Something more was sent to it.
+    /// Notified when more output has arrived.
     more: watch::Receiver<()>,
 }
 
 struct Seen {
     screen: vt100::Parser,
-    /// Everything, as it came.
+    /// All output so far.
     bytes: Vec<u8>,
 }
 
 impl Terminal {
-    /// Starts a program in a terminal of so many columns, as a shell would: the terminal is its own, Ctrl-C and a new size
-    /// are signals to it.
+    /// Starts a program in a terminal of this width, as a shell would: the terminal is its controlling terminal, and
+    /// Ctrl-C and resizing send it signals.
     pub(crate) fn start(program: &Command, columns: u16, env: &[(&str, &str)]) -> Terminal {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&master).unwrap();
@@ -59,7 +59,7 @@ impl Terminal {
         let (mut output, told) = (File::from(master.try_clone().unwrap()), seen.clone());
         std::thread::spawn(move || {
             let mut buffer = [0; 4096];
-            // Once the last program is gone, a read from its terminal fails.
+            // Reading from a terminal fails once its last program has exited.
             while let Ok(read @ 1..) = output.read(&mut buffer) {
                 let mut seen = told.lock().unwrap();
                 seen.screen.process(&buffer[..read]);
@@ -71,13 +71,13 @@ impl Terminal {
         Terminal { child, master, seen, more }
     }
 
-    /// Another size, as when a window is dragged.
+    /// Resizes the terminal, as when a window is dragged.
     pub(crate) fn resize(&self, columns: u16) {
         self.seen.lock().unwrap().screen.screen_mut().set_size(some(ROWS), some(columns));
         resize(&self.master, columns);
     }
 
-    /// The rows that are not empty, as they stand there now.
+    /// Returns the rows that are currently not empty.
     pub(crate) fn rows(&self) -> Vec<String> {
         let seen = self.seen.lock().unwrap();
         let screen = seen.screen.screen();
@@ -89,25 +89,25 @@ impl Terminal {
             .collect()
     }
 
-    /// No row runs over into the next.
+    /// Returns `true` if no row wraps into the next.
     pub(crate) fn is_unbroken(&self) -> bool {
         let seen = self.seen.lock().unwrap();
         (0..ROWS).all(|row| !seen.screen.screen().row_wrapped(row))
     }
 
-    /// All that was ever sent to it.
+    /// Returns all output so far.
     pub(crate) fn sent(&self) -> String {
         String::from_utf8_lossy(&self.seen.lock().unwrap().bytes).into_owned()
     }
 
-    /// Waits until what is seen is so; what is seen then.
+    /// Waits until the rows satisfy `is` and returns them.
     pub(crate) async fn until(&self, what: &str, is: impl Fn(&[String]) -> bool) -> Vec<String> {
         let mut more = self.more.clone();
         let seen = async {
             loop {
                 more.mark_unchanged();
                 let rows = self.rows();
-                // Nothing more comes once the program is gone.
+                // No more output arrives once the program has exited.
                 if is(&rows) || more.changed().await.is_err() {
                     return self.rows();
                 }
@@ -118,12 +118,12 @@ impl Terminal {
         rows
     }
 
-    /// Types.
+    /// Types these keys.
     pub(crate) fn types(&self, keys: &str) {
         File::from(self.master.as_fd().try_clone_to_owned().unwrap()).write_all(keys.as_bytes()).unwrap();
     }
 
-    /// How it ended.
+    /// Returns the exit status.
     pub(crate) async fn end(&mut self) -> ExitStatus {
         let ended = async {
             loop {

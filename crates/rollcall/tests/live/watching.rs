@@ -3,13 +3,13 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
-use sandbox::{Act, Fault};
+use sandbox::{FaultAction, InjectedFault};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, custom, pod};
 use super::terminal::Terminal;
 
-/// A Shop with a database of which one pod crash-loops.
+/// Returns a Shop with a database one of whose pods crash-loops.
 async fn shop(name: &str) -> Cluster {
     let cluster = Cluster::start(name).await;
     let shop = cluster.create(&custom("Shop", "books"));
@@ -22,12 +22,12 @@ async fn shop(name: &str) -> Cluster {
     cluster
 }
 
-/// The pod becomes what another would be.
+/// Replaces the pod's status by that of another.
 fn turn(cluster: &Cluster, into: &Value) {
     let now = cluster.server.now();
     let name = into["metadata"]["name"].as_str().unwrap();
     let status = json!({ "status": into["status"] });
-    cluster.server.store().patch_status(now, "v1", "Pod", "default", name, &status).unwrap();
+    cluster.server.lock_store().patch_status(now, "v1", "Pod", "default", name, &status).unwrap();
 }
 
 fn heal(cluster: &Cluster) {
@@ -46,7 +46,7 @@ async fn a_watched_tree_is_drawn_anew_in_its_place_and_to_the_size_of_the_termin
     assert!(has(&narrow, &["Shop default/books", "Failed"]), "{narrow:#?}");
     assert!(!has(&narrow, &["Pod", "waiting:"]), "the reason is below: {narrow:#?}");
     assert!(terminal.is_unbroken(), "{narrow:#?}");
-    // Nothing in the cluster moves: it is the terminal that asks.
+    // Nothing changes in the cluster: the resize alone causes a redraw.
     terminal.resize(100);
     let wide = terminal.until("the reason beside", |rows| has(rows, &["Pod", "waiting: CrashLoop"])).await;
     assert_eq!(wide.len(), 4, "{wide:#?}");
@@ -62,7 +62,7 @@ async fn a_watched_tree_is_drawn_anew_in_its_place_and_to_the_size_of_the_termin
 #[tokio::test(flavor = "multi_thread")]
 async fn a_watched_tree_that_is_higher_than_the_terminal_shows_its_top() {
     let cluster = shop("high").await;
-    let database = cluster.server.store().get("example.com/v1", "Database", "default", "db").unwrap();
+    let database = cluster.server.lock_store().get("example.com/v1", "Database", "default", "db").unwrap();
     for n in 10..60 {
         cluster.below(&database, pod(&format!("web-{n}"), None));
     }
@@ -70,7 +70,7 @@ async fn a_watched_tree_that_is_higher_than_the_terminal_shows_its_top() {
     let rows = terminal.until("the last line", |rows| has(rows, &["more lines"])).await;
     assert!(rows[0].starts_with("Shop default/books"), "{rows:#?}");
     assert!(rows[2].contains("web-1") && rows[2].contains("CrashLoop"), "the worst: {rows:#?}");
-    assert_eq!(rows.last().unwrap(), "… 32 more lines: --limit, --depth or a higher terminal");
+    assert_eq!(rows.last().unwrap(), "… 32 more lines: use --limit, --depth or a taller terminal");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,7 +104,7 @@ async fn waiting_shows_the_root_cause_on_one_line_that_leaves_nothing_behind() {
     assert!(rows.len() == 1, "over the line before: {rows:#?}");
     heal(&cluster);
     assert_eq!(terminal.end().await.code(), Some(0));
-    let rows = terminal.until("the end", |rows| has(rows, &["ready"])).await;
+    let rows = terminal.until("the end", |rows| has(rows, &["Shop books: ready"])).await;
     assert_eq!(rows, ["Shop books: ready"]);
 }
 
@@ -118,7 +118,7 @@ async fn names_and_messages_are_text_on_every_terminal() {
         { "type": "Ready", "status": "False", "reason": message, "message": message },
     ]);
     cluster.below(&shop, database);
-    // Without a policy for Databases, their own word counts.
+    // Without a policy for Databases, their own conditions count.
     let policies = cluster.file("shops.yaml", &super::cluster::policy("Shop", "example.com", "Database"));
     for args in [&["tree", "shop/books", "--watch"][..], &["wait", "shop/books", "--timeout", "1m"]] {
         let mut command = cluster.bare();
@@ -140,7 +140,7 @@ async fn whoever_has_seen_enough_ends_it_without_a_word() {
     let mut first = String::new();
     BufReader::new(watching.stdout.take().unwrap()).read_line(&mut first).unwrap();
     assert!(first.starts_with("OBJECT"), "{first}");
-    // The reader is gone; the next change tells.
+    // The reader has closed the pipe; the next change shows that.
     heal(&cluster);
     let ended = tokio::task::spawn_blocking(move || watching.wait_with_output().unwrap()).await.unwrap();
     assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
@@ -151,7 +151,7 @@ async fn whoever_has_seen_enough_ends_it_without_a_word() {
     let mut said = String::new();
     BufReader::new(waiting.stderr.take().unwrap()).read_line(&mut said).unwrap();
     assert!(said.contains("CrashLoopBackOff"), "{said}");
-    // Nobody listens to its progress any more; it is waited for its end.
+    // Standard error has been closed; the command still waits for the end.
     turn(&cluster, &pod("web-1", Some(("ImagePullBackOff", ""))));
     heal(&cluster);
     let ended = tokio::task::spawn_blocking(move || waiting.wait_with_output().unwrap()).await.unwrap();
@@ -180,9 +180,9 @@ async fn a_cluster_that_goes_away_is_named_and_comes_back() {
     let mut wait = Terminal::start(&cluster.rollcall(&["wait", "shop/books", "--timeout", "2m"]), 100, &[]);
     tree.until("the tree", |rows| has(rows, &["Shop", "Failed"])).await;
     wait.until("the cause", |rows| has(rows, &["Shop books failed"])).await;
-    cluster.server.faults().add(Fault::new(Act::Answer(401, None)));
+    cluster.server.faults().add(InjectedFault::new(FaultAction::Answer(401, None)));
     cluster.server.end_watches();
-    let words = "the cluster does not accept these credentials any more (401)";
+    let words = "the cluster no longer accepts these credentials (401)";
     let rows = tree.until("the trouble", |rows| has(rows, &[words])).await;
     assert!(
         rows[0].starts_with(words) && has(&rows, &["Shop", "Failed"]),
@@ -192,7 +192,7 @@ async fn a_cluster_that_goes_away_is_named_and_comes_back() {
     cluster.server.faults().clear();
     heal(&cluster);
     assert_eq!(wait.end().await.code(), Some(0));
-    // Each kind comes back in its own time, and the last one takes the words away.
+    // Each kind reconnects in its own time, and the last one clears the error.
     tree.until("all well", |rows| has(rows, &["Shop", "Ready"]) && !has(rows, &["401"])).await;
 }
 
@@ -202,7 +202,7 @@ async fn many_are_waited_for_at_once_and_one_that_has_failed_for_good_ends_it() 
     let args = ["wait", "shop/books", "shop/toys", "--for", "ready", "--timeout", "2m"];
     let mut terminal = Terminal::start(&cluster.rollcall(&args), 100, &[]);
     terminal.until("both", |rows| has(rows, &["0 of 2 ready; Shop books failed"])).await;
-    // One that is still to come is waited for.
+    // An object that does not exist yet is waited for.
     let toys = cluster.create(&custom("Shop", "toys"));
     let database = cluster.below(&toys, custom("Database", "toys-db"));
     cluster.below(&database, pod("toys-0", None));

@@ -1,4 +1,4 @@
-// Judges NDJSON objects with the built-in rules of a newer gitops-engine than the one of tests/control-plane/argocd.
+// Evaluates NDJSON objects with the built-in rules of a newer gitops-engine than the one of tests/control-plane/argocd.
 //
 // In:  {"object": {...}}
 // Out: {"status", "message", "error"}; status null for "no health", error true where Go returned one.

@@ -1,4 +1,4 @@
-// Judges NDJSON objects with the real kstatus and the real Flux code: the other half of the differential tests.
+// Evaluates NDJSON objects with the real kstatus and the real Flux code: the other half of the differential tests.
 //
 // In:  {"object": {...}} or {"object": {...}, "cel": {"current": "...", "inProgress": "...", "failed": "..."}}
 // Out: {"kstatus": {"status", "message"}, "flux": {...}, "cel": {...}}; status Unknown where the code returns an error.

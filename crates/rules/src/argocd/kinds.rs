@@ -1,71 +1,72 @@
-//! Kinds that do not run Pods themselves.
+//! Health of kinds that do not run Pods themselves.
 
 use serde_json::Value;
 
-use super::{DEGRADED, HEALTHY, PROGRESSING, UNKNOWN, health, list, text};
-use crate::PeerVerdict;
-use crate::json::{self, Gvk};
+use super::go_values::{list_at, text_at};
+use super::health::{DEGRADED, HEALTHY, PROGRESSING, UNKNOWN, peer_verdict};
+use crate::json::{self, ObjectGvk};
+use crate::peer_verdict::PeerVerdict;
 
-pub(super) fn service(object: &Value) -> PeerVerdict {
-    if text(object, &["spec", "type"]) == "LoadBalancer" {
-        return ingress(object);
+pub(super) fn judge_service(object: &Value) -> PeerVerdict {
+    if text_at(object, &["spec", "type"]) == "LoadBalancer" {
+        return judge_ingress(object);
     }
-    health(HEALTHY, "")
+    peer_verdict(HEALTHY, "")
 }
 
-/// Healthy once a load balancer has an address for it.
-pub(super) fn ingress(object: &Value) -> PeerVerdict {
-    let given = !list(object, &["status", "loadBalancer", "ingress"]).is_empty();
-    health(if given { HEALTHY } else { PROGRESSING }, "")
+/// Healthy once a load balancer has assigned it an address.
+pub(super) fn judge_ingress(object: &Value) -> PeerVerdict {
+    let given = !list_at(object, &["status", "loadBalancer", "ingress"]).is_empty();
+    peer_verdict(if given { HEALTHY } else { PROGRESSING }, "")
 }
 
-pub(super) fn claim(object: &Value) -> PeerVerdict {
-    let status = match text(object, &["status", "phase"]) {
+pub(super) fn judge_volume_claim(object: &Value) -> PeerVerdict {
+    let status = match text_at(object, &["status", "phase"]) {
         "Lost" => DEGRADED,
         "Pending" => PROGRESSING,
         "Bound" => HEALTHY,
         _ => UNKNOWN,
     };
-    health(status, "")
+    peer_verdict(status, "")
 }
 
-pub(super) fn api_service(object: &Value) -> PeerVerdict {
+pub(super) fn judge_api_service(object: &Value) -> PeerVerdict {
     let available =
-        list(object, &["status", "conditions"]).iter().find(|c| text(c, &["type"]) == "Available");
-    let Some(available) = available else { return health(PROGRESSING, "Waiting to be processed") };
-    let status = if text(available, &["status"]) == "True" { HEALTHY } else { PROGRESSING };
-    health(status, format!("{}: {}", text(available, &["reason"]), text(available, &["message"])))
+        list_at(object, &["status", "conditions"]).iter().find(|c| text_at(c, &["type"]) == "Available");
+    let Some(available) = available else { return peer_verdict(PROGRESSING, "Waiting to be processed") };
+    let status = if text_at(available, &["status"]) == "True" { HEALTHY } else { PROGRESSING };
+    peer_verdict(status, format!("{}: {}", text_at(available, &["reason"]), text_at(available, &["message"])))
 }
 
-pub(super) fn workflow(object: &Value) -> PeerVerdict {
-    let status = match text(object, &["status", "phase"]) {
+pub(super) fn judge_workflow(object: &Value) -> PeerVerdict {
+    let status = match text_at(object, &["status", "phase"]) {
         "" | "Pending" | "Running" => PROGRESSING,
         "Succeeded" => HEALTHY,
         "Failed" | "Error" => DEGRADED,
         _ => UNKNOWN,
     };
-    health(status, text(object, &["status", "message"]))
+    peer_verdict(status, text_at(object, &["status", "message"]))
 }
 
-/// In version 1 of the API the conditions are JSON in an annotation.
-pub(super) fn autoscaler(object: &Value) -> PeerVerdict {
-    if Gvk::of(object).version != "v1" {
-        return autoscaling(list(object, &["status", "conditions"]));
+/// Reads the conditions, which version 1 of the API keeps as JSON in an annotation.
+pub(super) fn judge_autoscaler(object: &Value) -> PeerVerdict {
+    if ObjectGvk::of_object(object).version != "v1" {
+        return judge_scaling_conditions(list_at(object, &["status", "conditions"]));
     }
     let annotation = ["metadata", "annotations", "autoscaling.alpha.kubernetes.io/conditions"];
-    // A null there is an empty string to Go, and that is no JSON.
-    let annotation = match json::field(object, &annotation) {
+    // Go reads a null there as an empty string, which is not JSON.
+    let annotation = match json::field_at(object, &annotation) {
         Ok(Some(text)) => text.as_str().unwrap_or(""),
-        _ => return autoscaling(&[]),
+        _ => return judge_scaling_conditions(&[]),
     };
-    match serde_json::from_str(annotation).map(conditions) {
-        Ok(Some(conditions)) => autoscaling(&conditions),
-        _ => health(UNKNOWN, "failed to convert the annotation with the conditions"),
+    match serde_json::from_str(annotation).map(normalize_conditions) {
+        Ok(Some(conditions)) => judge_scaling_conditions(&conditions),
+        _ => peer_verdict(UNKNOWN, "failed to convert the annotation with the conditions"),
     }
 }
 
-/// The annotation's entries with their keys in lower case, as Go matches keys in any case; `None` where a type is wrong.
-fn conditions(annotation: Value) -> Option<Vec<Value>> {
+/// Returns the annotation's entries with lower-case keys, as Go matches keys in any case; `None` if a type is wrong.
+fn normalize_conditions(annotation: Value) -> Option<Vec<Value>> {
     let entries = match annotation {
         Value::Null => return Some(Vec::new()),
         Value::Array(entries) => entries,
@@ -86,10 +87,10 @@ fn conditions(annotation: Value) -> Option<Vec<Value>> {
     entries.into_iter().map(lower).collect()
 }
 
-fn autoscaling(conditions: &[Value]) -> PeerVerdict {
+fn judge_scaling_conditions(conditions: &[Value]) -> PeerVerdict {
     let degraded = |c: &&Value| {
         matches!(
-            (text(c, &["type"]), text(c, &["reason"])),
+            (text_at(c, &["type"]), text_at(c, &["reason"])),
             ("AbleToScale", "FailedGetScale" | "FailedUpdateScale")
                 | (
                     "ScalingActive",
@@ -103,58 +104,63 @@ fn autoscaling(conditions: &[Value]) -> PeerVerdict {
         )
     };
     let healthy = |c: &&Value| {
-        matches!(text(c, &["type"]), "AbleToScale" | "ScalingLimited") && text(c, &["status"]) == "True"
+        matches!(text_at(c, &["type"]), "AbleToScale" | "ScalingLimited") && text_at(c, &["status"]) == "True"
     };
     if let Some(condition) = conditions.iter().find(degraded) {
-        return health(DEGRADED, text(condition, &["message"]));
+        return peer_verdict(DEGRADED, text_at(condition, &["message"]));
     }
     match conditions.iter().find(healthy) {
-        Some(condition) => health(HEALTHY, text(condition, &["message"])),
-        None => health(PROGRESSING, "Waiting to Autoscale"),
+        Some(condition) => peer_verdict(HEALTHY, text_at(condition, &["message"])),
+        None => peer_verdict(PROGRESSING, "Waiting to Autoscale"),
     }
 }
 
-/// Where the script that ships with Argo CD would fail on a missing field.
-fn script_fails(what: &str) -> PeerVerdict {
-    health(UNKNOWN, format!("{what} is missing"))
+/// Returns the verdict for a missing field on which the script shipped with Argo CD would fail.
+fn script_failure(what: &str) -> PeerVerdict {
+    peer_verdict(UNKNOWN, format!("{what} is missing"))
 }
 
-pub(super) fn cron_job(object: &Value) -> PeerVerdict {
-    if json::field(object, &["spec", "suspend"]) == Ok(Some(&Value::Bool(true))) {
-        return health(HEALTHY, "CronJob is Suspended");
+pub(super) fn judge_cron_job(object: &Value) -> PeerVerdict {
+    if json::field_at(object, &["spec", "suspend"]) == Ok(Some(&Value::Bool(true))) {
+        return peer_verdict(HEALTHY, "CronJob is Suspended");
     }
     if !object.get("spec").is_some_and(Value::is_object) {
-        return script_fails("spec");
+        return script_failure("spec");
     }
     if !object.get("status").is_some_and(Value::is_object) {
-        return health(PROGRESSING, "Waiting for CronJob");
+        return peer_verdict(PROGRESSING, "Waiting for CronJob");
     }
-    let (scheduled, succeeded) =
-        (text(object, &["status", "lastScheduleTime"]), text(object, &["status", "lastSuccessfulTime"]));
+    let (scheduled, succeeded) = (
+        text_at(object, &["status", "lastScheduleTime"]),
+        text_at(object, &["status", "lastSuccessfulTime"]),
+    );
     if scheduled.is_empty() {
-        return health(HEALTHY, "CronJob has not been scheduled yet");
+        return peer_verdict(HEALTHY, "CronJob has not been scheduled yet");
     }
     if succeeded.is_empty() {
-        return health(HEALTHY, "The CronJob never completed successfully. It may not be healthy");
+        return peer_verdict(HEALTHY, "The CronJob never completed successfully. It may not be healthy");
     }
-    if !list(object, &["status", "active"]).is_empty() {
-        return health(HEALTHY, "The job is running. Its last execution may not have been successful");
+    if !list_at(object, &["status", "active"]).is_empty() {
+        return peer_verdict(HEALTHY, "The job is running. Its last execution may not have been successful");
     }
     // Both are written by the same controller in the same format, so the order of the text is the order in time.
     if succeeded < scheduled {
-        return health(DEGRADED, "CronJob has not completed its last execution successfully");
+        return peer_verdict(DEGRADED, "CronJob has not completed its last execution successfully");
     }
-    health(HEALTHY, "CronJob has completed its last execution successfully")
+    peer_verdict(HEALTHY, "CronJob has completed its last execution successfully")
 }
 
-pub(super) fn disruption_budget(object: &Value) -> PeerVerdict {
-    let mut said = health(PROGRESSING, "Waiting for status");
-    for condition in list(object, &["status", "conditions"]) {
-        let Ok(Some(Value::String(reason))) = json::field(condition, &["reason"]) else {
-            return script_fails("the reason of a condition");
+pub(super) fn judge_disruption_budget(object: &Value) -> PeerVerdict {
+    let mut said = peer_verdict(PROGRESSING, "Waiting for status");
+    for condition in list_at(object, &["status", "conditions"]) {
+        let Ok(Some(Value::String(reason))) = json::field_at(condition, &["reason"]) else {
+            return script_failure("the reason of a condition");
         };
-        let failed = text(condition, &["status"]) == "False" && reason != "InsufficientPods";
-        said = health(if failed { DEGRADED } else { HEALTHY }, format!("PodDisruptionBudget has {reason}"));
+        let failed = text_at(condition, &["status"]) == "False" && reason != "InsufficientPods";
+        said = peer_verdict(
+            if failed { DEGRADED } else { HEALTHY },
+            format!("PodDisruptionBudget has {reason}"),
+        );
         if failed {
             break;
         }
@@ -162,40 +168,44 @@ pub(super) fn disruption_budget(object: &Value) -> PeerVerdict {
     said
 }
 
-pub(super) fn definition(object: &Value) -> PeerVerdict {
+pub(super) fn judge_definition(object: &Value) -> PeerVerdict {
     if !object.get("metadata").is_some_and(Value::is_object)
         || !object.get("status").is_some_and(Value::is_object)
     {
-        return script_fails("metadata or status");
+        return script_failure("metadata or status");
     }
-    let conditions = list(object, &["status", "conditions"]);
+    let conditions = list_at(object, &["status", "conditions"]);
     if conditions.is_empty() {
-        return health(PROGRESSING, "Status conditions not found");
+        return peer_verdict(PROGRESSING, "Status conditions not found");
     }
     let mut established = false;
     for condition in conditions {
-        let message = text(condition, &["message"]);
-        match (text(condition, &["type"]), text(condition, &["status"]), text(condition, &["reason"])) {
+        let message = text_at(condition, &["message"]);
+        match (
+            text_at(condition, &["type"]),
+            text_at(condition, &["status"]),
+            text_at(condition, &["reason"]),
+        ) {
             ("Terminating", "True", _) => {
-                return health(PROGRESSING, format!("CRD is terminating: {message}"));
+                return peer_verdict(PROGRESSING, format!("CRD is terminating: {message}"));
             }
             ("NamesAccepted", "False", _) => {
-                return health(DEGRADED, format!("CRD names have not been accepted: {message}"));
+                return peer_verdict(DEGRADED, format!("CRD names have not been accepted: {message}"));
             }
             ("NonStructuralSchema", "True", _) => {
-                return health(DEGRADED, format!("Schema violations found: {message}"));
+                return peer_verdict(DEGRADED, format!("Schema violations found: {message}"));
             }
             ("Established", "True", _) => established = true,
             ("Established", _, "InvalidCABundle") => {
-                return health(DEGRADED, format!("CRD is not established: {message}"));
+                return peer_verdict(DEGRADED, format!("CRD is not established: {message}"));
             }
-            ("Established", _, "Installing") => return health(PROGRESSING, "CRD is being installed"),
+            ("Established", _, "Installing") => return peer_verdict(PROGRESSING, "CRD is being installed"),
             _ => {}
         }
     }
     if established {
-        health(HEALTHY, "CRD is healthy")
+        peer_verdict(HEALTHY, "CRD is healthy")
     } else {
-        health(PROGRESSING, "CRD is not established")
+        peer_verdict(PROGRESSING, "CRD is not established")
     }
 }

@@ -1,22 +1,25 @@
-//! Kinds with a rule of their own that is not about replicas.
+//! Kinds with a rule of their own that does not count replicas.
 
 use std::time::Duration;
 
 use readiness::Time;
 use serde_json::Value;
 
-use super::{CURRENT, Computed, FAILED, IN_PROGRESS, Said, Unreadable, any, conditions, current};
+use super::conditions::{has_condition, read_conditions};
+use super::status::{
+    CURRENT, FAILED, IN_PROGRESS, KstatusError, KstatusMessage, KstatusResult, current_status,
+};
 use crate::json::{self, WrongType};
 use crate::rfc3339;
 
-/// How long a Pod may be unschedulable before that counts as failed.
+/// Time a Pod may be unschedulable before it counts as failed.
 const SCHEDULE_WINDOW: Duration = Duration::from_secs(15);
 
-fn in_progress(message: &str) -> Said {
+fn in_progress(message: &str) -> KstatusMessage {
     (IN_PROGRESS, message.to_owned())
 }
 
-pub(super) fn service(object: &Value) -> Said {
+pub(super) fn judge_service(object: &Value) -> KstatusMessage {
     let balanced = json::string_or(object, &["spec", "type"], "ClusterIP") == "LoadBalancer";
     if balanced && json::string_or(object, &["spec", "clusterIP"], "").is_empty() {
         return (IN_PROGRESS, "a LoadBalancer without spec.clusterIP".to_owned());
@@ -24,52 +27,53 @@ pub(super) fn service(object: &Value) -> Said {
     (CURRENT, "nothing to wait for".to_owned())
 }
 
-pub(super) fn claim(object: &Value) -> Said {
+pub(super) fn judge_volume_claim(object: &Value) -> KstatusMessage {
     match json::string_or(object, &["status", "phase"], "unknown") {
         "Bound" => (CURRENT, "bound".to_owned()),
         phase => (IN_PROGRESS, format!("phase is {phase}")),
     }
 }
 
-pub(super) fn pod(object: &Value, now: Time) -> Computed {
-    let conditions = conditions(object)?;
-    let unscheduled = |c: &&super::Condition| c.kind == "PodScheduled" && c.status == "False";
+pub(super) fn judge_pod(object: &Value, now: Time) -> KstatusResult {
+    let conditions = read_conditions(object)?;
+    let unscheduled =
+        |c: &&super::conditions::KstatusCondition| c.kind == "PodScheduled" && c.status == "False";
     Ok(match json::string_or(object, &["status", "phase"], "") {
-        "Succeeded" => current("completed"),
-        "Failed" => current("completed, but failed"),
-        "Running" if any(&conditions, "Ready", "True") => current("Ready is True"),
-        "Running" => match crash_looping(object)?.as_slice() {
+        "Succeeded" => current_status("completed"),
+        "Failed" => current_status("completed, but failed"),
+        "Running" if has_condition(&conditions, "Ready", "True") => current_status("Ready is True"),
+        "Running" => match crash_looping_containers(object)?.as_slice() {
             [] => in_progress("running, not ready"),
             names => (FAILED, format!("in a crash loop: {}", names.join(","))),
         },
         "Pending" => match conditions.iter().find(unscheduled) {
             Some(c) if c.reason != "Unschedulable" => in_progress("pending"),
-            Some(_) if old_enough(object, now) => (FAILED, "unschedulable".to_owned()),
+            Some(_) if is_schedule_overdue(object, now) => (FAILED, "unschedulable".to_owned()),
             Some(_) => in_progress("not scheduled yet"),
             None => in_progress("pending"),
         },
         "" => in_progress("no phase yet"),
-        phase => return Err(Unreadable::Phase(phase.to_owned())),
+        phase => return Err(KstatusError::Phase(phase.to_owned())),
     })
 }
 
-/// An object that does not say when it was created is old.
-fn old_enough(object: &Value, now: Time) -> bool {
-    rfc3339::parse(json::string_or(object, &["metadata", "creationTimestamp"], ""))
+/// Returns `true` if the Pod is older than the scheduling window; one without a creation time is.
+fn is_schedule_overdue(object: &Value, now: Time) -> bool {
+    rfc3339::parse_time(json::string_or(object, &["metadata", "creationTimestamp"], ""))
         .is_none_or(|created| created + SCHEDULE_WINDOW <= now)
 }
 
-/// Main containers only. Where kstatus would panic on a type, this is an error.
-fn crash_looping(object: &Value) -> Result<Vec<&str>, WrongType> {
+/// Returns the crash-looping main containers. An error where kstatus would panic on a type.
+fn crash_looping_containers(object: &Value) -> Result<Vec<&str>, WrongType> {
     const PATH: [&str; 2] = ["status", "containerStatuses"];
-    let statuses = match json::field(object, &PATH)? {
+    let statuses = match json::field_at(object, &PATH)? {
         None => return Ok(Vec::new()),
         Some(Value::Array(statuses)) => statuses,
-        Some(_) => return Err(WrongType::at(&PATH, "a list")),
+        Some(_) => return Err(WrongType::at_path(&PATH, "a list")),
     };
     let mut names = Vec::new();
     for status in statuses {
-        if let Some((name, reason)) = waiting(status)?
+        if let Some((name, reason)) = waiting_reason(status)?
             && reason == "CrashLoopBackOff"
         {
             names.push(name);
@@ -78,12 +82,12 @@ fn crash_looping(object: &Value) -> Result<Vec<&str>, WrongType> {
     Ok(names)
 }
 
-/// Name of a container and why it waits. Each step must have its type as soon as its key is there.
-fn waiting(status: &Value) -> Result<Option<(&str, &str)>, WrongType> {
+/// Returns a container's name and waiting reason. Each step must have its type as soon as its key is present.
+fn waiting_reason(status: &Value) -> Result<Option<(&str, &str)>, WrongType> {
     let step = |value: &'_ Value| {
-        value.is_object().then_some(()).ok_or(WrongType::at(&["containerStatuses"], "a map"))
+        value.is_object().then_some(()).ok_or(WrongType::at_path(&["containerStatuses"], "a map"))
     };
-    let text = |value: &'static str| WrongType::at(&["containerStatuses", value], "a string");
+    let text = |value: &'static str| WrongType::at_path(&["containerStatuses", value], "a string");
     step(status)?;
     let Some(name) = status.get("name") else { return Ok(None) };
     let name = name.as_str().ok_or_else(|| text("name"))?;
@@ -95,25 +99,26 @@ fn waiting(status: &Value) -> Result<Option<(&str, &str)>, WrongType> {
     Ok(Some((name, reason.as_str().ok_or_else(|| text("reason"))?)))
 }
 
-pub(super) fn definition(object: &Value) -> Computed {
-    for condition in conditions(object)? {
+pub(super) fn judge_definition(object: &Value) -> KstatusResult {
+    for condition in read_conditions(object)? {
         match (condition.kind, condition.status) {
             ("NamesAccepted", "False") => return Ok((FAILED, condition.message.to_owned())),
             ("Established", "False") if condition.reason != "Installing" => {
                 return Ok((FAILED, condition.message.to_owned()));
             }
-            ("Established", "True") => return Ok(current("Established is True")),
+            ("Established", "True") => return Ok(current_status("Established is True")),
             _ => {}
         }
     }
     Ok(in_progress("being installed"))
 }
 
-/// Complete or Failed, whichever comes first in the list; kstatus also lets a suspended Job pass there.
-fn finished(object: &Value, suspended_passes: bool) -> Result<Option<Said>, WrongType> {
+/// Returns the status of the first Complete or Failed condition in the list; kstatus also lets a suspended Job pass
+/// there.
+fn finished_status(object: &Value, suspended_passes: bool) -> Result<Option<KstatusMessage>, WrongType> {
     let suspended =
-        suspended_passes && json::field(object, &["spec", "suspend"]) == Ok(Some(&Value::Bool(true)));
-    for condition in conditions(object)? {
+        suspended_passes && json::field_at(object, &["spec", "suspend"]) == Ok(Some(&Value::Bool(true)));
+    for condition in read_conditions(object)? {
         match (condition.kind, condition.status) {
             ("Complete", "True") => return Ok(Some((CURRENT, "Complete is True".to_owned()))),
             ("Failed", "True") => return Ok(Some((FAILED, "Failed is True".to_owned()))),
@@ -124,27 +129,27 @@ fn finished(object: &Value, suspended_passes: bool) -> Result<Option<Said>, Wron
     Ok(None)
 }
 
-fn started(object: &Value) -> bool {
+fn has_started(object: &Value) -> bool {
     !json::string_or(object, &["status", "startTime"], "").is_empty()
 }
 
-/// A Job that runs counts as there: its effect is not awaited.
-pub(super) fn job(object: &Value) -> Computed {
-    Ok(match finished(object, true)? {
+/// A running Job is current: its completion is not awaited.
+pub(super) fn judge_job(object: &Value) -> KstatusResult {
+    Ok(match finished_status(object, true)? {
         Some(end) => end,
-        None if started(object) => current("running"),
+        None if has_started(object) => current_status("running"),
         None => in_progress("not started"),
     })
 }
 
-/// Flux waits for a Job's end, and lets a suspended one pass before anything else.
-pub(super) fn flux_job(object: &Value) -> Computed {
-    if json::field(object, &["spec", "suspend"]) == Ok(Some(&Value::Bool(true))) {
-        return Ok(current("suspended"));
+/// Flux waits for a Job's completion, and lets a suspended one pass before anything else.
+pub(super) fn judge_flux_job(object: &Value) -> KstatusResult {
+    if json::field_at(object, &["spec", "suspend"]) == Ok(Some(&Value::Bool(true))) {
+        return Ok(current_status("suspended"));
     }
-    Ok(match finished(object, false)? {
+    Ok(match finished_status(object, false)? {
         Some(end) => end,
-        None if started(object) => in_progress("running"),
+        None if has_started(object) => in_progress("running"),
         None => in_progress("not started"),
     })
 }

@@ -1,12 +1,19 @@
-//! Scripts that mean harm, each with what it must get: stopped in time, or an answer, but never more.
+//! Hostile scripts, each with its required outcome: stopped in time, or answered within the bounds.
 
+use readiness::Time;
+use rollcall_cel::ObjectJson;
 use serde_json::json;
 
 use super::*;
-use crate::cost::{MOST, cost};
+use crate::cost::{MAX_ATTACK_MILLIS, measure_cost};
 
-/// A hostile call's name, its source, and whether it ends by itself.
-const ATTACKS: [(&str, &str, bool); 38] = [
+mod leaks;
+mod libraries;
+mod objects;
+mod sources;
+
+/// Name and source of a hostile call, and `true` if it terminates by itself.
+const ATTACKS: [(&str, &str, bool); 58] = [
     ("endless loop", "while true do end", false),
     ("endless repeat", "repeat until false", false),
     ("endless recursion", "local function f() return f() end f()", false),
@@ -68,6 +75,78 @@ const ATTACKS: [(&str, &str, bool); 38] = [
         "local t = {} local u = t for i = 1, 1e4 do u.n = {} u = u.n end t.status = 'Healthy' return t",
         false,
     ),
+    ("date of a giant", "return {status = 'Healthy', message = os.date(('%c'):rep(2^20))}", false),
+    ("date again and again", "while true do os.date(('%c'):rep(512)) end", false),
+    ("date of a table", "return {status = 'Healthy', message = os.date('*t', 1e300).year .. ''}", true),
+    (
+        "time of long texts",
+        "local y = ('0'):rep(2^20) while true do os.time({year = y, month = y, day = y}) end",
+        false,
+    ),
+    (
+        "concat of many",
+        "local t = {} for i = 1, 9e4 do t[i] = 'x' end while true do table.concat(t, ('x'):rep(64)) end",
+        false,
+    ),
+    (
+        "concat of long ones",
+        "local s, t = ('x'):rep(2^20), {} for i = 1, 64 do t[i] = s end return table.concat(t)",
+        false,
+    ),
+    (
+        "format of long texts",
+        "local s = ('x'):rep(2^20) while true do string.format('%s%s%s', s, s, s) end",
+        false,
+    ),
+    ("format of many", "return string.format(('%99.99f'):rep(2^17), 1)", true),
+    (
+        "format of all that fit",
+        "local t = {} for i = 1, 200 do t[i] = 1e308 end while true do string.format(('%.99f'):rep(200), unpack(t)) end",
+        false,
+    ),
+    ("rep with a long separator", "local s = ('x'):rep(2^20) while true do s:rep(7, s) end", false),
+    ("gsub with a long text for each", "return (('a'):rep(2^20)):gsub('a', ('x'):rep(2^20))", false),
+    (
+        "gsub with captures for each",
+        "local s = ('a'):rep(2^12) while true do s = s:gsub('(a)', '%1%1%1%1%1%1%1%1') end",
+        false,
+    ),
+    (
+        "gsub with a table",
+        "local t = setmetatable({}, {__index = function(_, k) return k .. k end}) local s = 'ab' while true do s = s:gsub('.', t) end",
+        false,
+    ),
+    (
+        "sort of long texts",
+        "local s, t = ('x'):rep(2^12), {} for i = 1, 1500 do t[i] = s .. (i * 7919 % 1500) end while true do table.sort(t) end",
+        false,
+    ),
+    (
+        "sort that contradicts itself",
+        "local t = {} for i = 1, 4e4 do t[i] = i end while true do table.sort(t, function(a, b) return a ~= b end) end",
+        false,
+    ),
+    ("insert at the front", "local t = {} while true do table.insert(t, 1, 1) end", false),
+    (
+        "remove at the front",
+        "local t = {} for i = 1, 8e4 do t[i] = i end while true do table.remove(t, 1) t[#t + 1] = 1 end",
+        false,
+    ),
+    (
+        "lower of a long text",
+        "local s = ('X'):rep(2^21) while true do s:lower():upper():reverse() end",
+        false,
+    ),
+    (
+        "number of a long text",
+        "local s = ('0'):rep(2^21) while true do tonumber(s) tonumber(s, 16) end",
+        false,
+    ),
+    (
+        "bytes of a long text",
+        "local s = ('0'):rep(2^21) while true do pcall(string.byte, s, 1, -1) end",
+        false,
+    ),
     ("a message without end", "return {status = 'Healthy', message = ('x'):rep(2^18)}", false),
 ];
 
@@ -75,22 +154,23 @@ const ATTACKS: [(&str, &str, bool); 38] = [
 fn every_attack_is_stopped_or_ends_and_spoils_nothing() {
     let object = json!({"kind": "X", "status": {"phase": "Up"}});
     let innocent =
-        Script::compile("test", "return {status = 'Healthy', message = obj.status.phase}", true).unwrap();
+        HealthScript::compile("test", "return {status = 'Healthy', message = obj.status.phase}", true)
+            .unwrap();
     let mut others = Vec::new();
     for (name, source, ends) in &ATTACKS {
-        let attack = Script::compile(name, source, true).unwrap();
-        let (outcome, took) = cost(|| attack.judge(Object::Tree(&object), Time(0)));
+        let attack = HealthScript::compile(name, source, true).unwrap();
+        let (outcome, took) = measure_cost(|| attack.judge_object(ObjectJson::Tree(&object), Time(0)));
         let said = outcome.verdict.message.chars().take(60).collect::<String>();
         println!("{name:32} {took:>9.3} ms  {said}");
-        // What ends by itself may be stopped before, on a machine that is slow.
+        // A script that terminates by itself may still be stopped on a slow machine.
         if outcome.limit.is_none() && !ends {
             others.push(format!("{name}: {said}"));
         }
-        if took > MOST {
+        if took > MAX_ATTACK_MILLIS {
             others.push(format!("{name} cost {took} ms"));
         }
         assert!(outcome.limit.is_none() || outcome.verdict.status == Some("Unknown"), "{name}");
-        let after = innocent.judge(Object::Tree(&object), Time(0));
+        let after = innocent.judge_object(ObjectJson::Tree(&object), Time(0));
         assert_eq!(after.verdict.message, "Up", "after {name}");
     }
     assert!(others.is_empty(), "{others:#?}");

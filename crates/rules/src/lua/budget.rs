@@ -1,89 +1,120 @@
-//! What one call of a script may cost.
+//! Budget of one script call.
 
 use std::cell::Cell;
-use std::fmt;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// The bound that a call ran into.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Limit {
-    /// More loop turns and calls than any rule needs.
-    Steps,
-    /// Longer than a rule may run.
-    Time,
-    /// More memory than a rule may hold.
-    Memory,
-    /// Calls within calls, deeper than the stack.
-    Depth,
-    /// A pattern, a text or a result too large to work on.
-    Size,
-}
+use rollcall_cel::CostLimit;
 
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Limit::Steps => "it took too many steps",
-            Limit::Time => "it ran for too long",
-            Limit::Memory => "it used too much memory",
-            Limit::Depth => "it called itself too deeply",
-            Limit::Size => "it worked on too large a text",
-        })
-    }
-}
+/// Maximum number of loop iterations and calls; scripts of Argo CD's library need some hundreds.
+const MAX_SCRIPT_STEPS: u32 = 100_000;
 
-/// Turns and calls; scripts of Argo CD's library need some hundreds.
-const STEPS: u32 = 100_000;
+/// Maximum cost of reading the object: a step per value and per 64 bytes of text. The largest object that a server
+/// stores needs about half of it. It bounds the memory too, as a value of Lua has some 64 bytes.
+const MAX_READ_STEPS: usize = 200_000;
 
-/// Half of what a hostile call may cost: the other half is for the one native call that a check may have to wait for.
-const TIME: Duration = Duration::from_millis(5);
+/// Last resort for reading: Lua's table of strings has no secret in its hash, so that keys can be chosen that collide.
+const MAX_READ_TIME: Duration = Duration::from_millis(if cfg!(debug_assertions) { 10_000 } else { 250 });
 
-/// The account of the call that is running. Shared with the functions that a script calls.
+/// Half of the cost allowed to a hostile call: the other half is for the one native call that a check may have to wait
+/// for.
+const MAX_SCRIPT_TIME: Duration = Duration::from_millis(5);
+
+/// Counters of the running call, shared with the functions that a script calls.
 #[derive(Clone, Default)]
-pub(super) struct Budget(Rc<Account>);
+pub(super) struct ScriptBudget(Rc<BudgetAccount>);
 
 #[derive(Default)]
-struct Account {
+struct BudgetAccount {
     steps: Cell<u32>,
+    /// Steps spent on reading the object.
+    read_steps: Cell<usize>,
+    /// Time spent on reading the object, before the reading that is under way.
+    read_time: Cell<Duration>,
+    /// Since when the object is being read.
+    reading: Cell<Option<Instant>>,
     deadline: Cell<Option<Instant>>,
-    spent: Cell<Option<Limit>>,
+    spent: Cell<Option<CostLimit>>,
 }
 
-impl Budget {
+impl ScriptBudget {
+    /// Opens the budget of one evaluation, before anything is read of its object.
     pub(super) fn open(&self) {
         self.0.steps.set(0);
+        self.0.read_steps.set(0);
+        self.0.read_time.set(Duration::ZERO);
         self.0.spent.set(None);
-        self.0.deadline.set(Some(clock() + TIME));
-    }
-
-    /// Closes the account: no bound holds for what the machine does by itself.
-    pub(super) fn close(&self) {
         self.0.deadline.set(None);
     }
 
-    /// One step. Once a bound is reached every further step fails too, so that a script cannot catch it and go on.
-    pub(super) fn step(&self) -> Result<(), Limit> {
+    /// Starts the script itself.
+    pub(super) fn start_call(&self) {
+        self.0.deadline.set(Some(read_clock() + MAX_SCRIPT_TIME));
+    }
+
+    /// Reads some of the object within its own bounds. What that takes is not taken from the script's time.
+    pub(super) fn while_reading<T>(&self, read: impl FnOnce() -> T) -> T {
+        let started = read_clock();
+        self.0.reading.set(Some(started));
+        let done = read();
+        self.0.reading.set(None);
+        let took = read_clock() - started;
+        self.0.read_time.set(self.0.read_time.get() + took);
+        self.0.deadline.set(self.0.deadline.get().map(|deadline| deadline + took));
+        done
+    }
+
+    /// Charges a value of the object with this many bytes of text.
+    pub(super) fn charge_read(&self, bytes: usize) -> Result<(), CostLimit> {
+        if let Some(limit) = self.0.spent.get() {
+            return Err(limit);
+        }
+        let before = self.0.read_steps.get();
+        let after = before + 1 + bytes / 64;
+        self.0.read_steps.set(after);
+        if after > MAX_READ_STEPS {
+            return Err(self.record_limit(CostLimit::Size));
+        }
+        if before / 256 != after / 256
+            && let Some(started) = self.0.reading.get()
+            && read_clock() - started + self.0.read_time.get() > MAX_READ_TIME
+        {
+            // No small number of steps, by which a thread that was descheduled is known.
+            self.0.steps.set(MAX_SCRIPT_STEPS);
+            return Err(self.record_limit(CostLimit::Time));
+        }
+        Ok(())
+    }
+
+    /// Ends the call: no limit applies to the interpreter's own work.
+    pub(super) fn end_call(&self) {
+        self.0.deadline.set(None);
+    }
+
+    /// Charges one step. Once a limit is reached every further step fails too, so that a script cannot catch the error
+    /// and continue.
+    pub(super) fn charge_step(&self) -> Result<(), CostLimit> {
         let Some(deadline) = self.0.deadline.get() else { return Ok(()) };
         let steps = self.0.steps.get() + 1;
         self.0.steps.set(steps);
         match self.0.spent.get() {
             Some(limit) => Err(limit),
-            None if steps > STEPS => Err(self.spend(Limit::Steps)),
-            None if clock() > deadline => Err(self.spend(Limit::Time)),
+            None if steps > MAX_SCRIPT_STEPS => Err(self.record_limit(CostLimit::Steps)),
+            None if read_clock() > deadline => Err(self.record_limit(CostLimit::Time)),
             None => Ok(()),
         }
     }
 
-    pub(super) fn spend(&self, limit: Limit) -> Limit {
+    pub(super) fn record_limit(&self, limit: CostLimit) -> CostLimit {
         self.0.spent.set(Some(self.0.spent.get().unwrap_or(limit)));
         limit
     }
 
-    pub(super) fn spent(&self) -> Option<Limit> {
+    pub(super) fn spent_limit(&self) -> Option<CostLimit> {
         self.0.spent.get()
     }
 
-    pub(super) fn steps(&self) -> u32 {
+    pub(super) fn steps_taken(&self) -> u32 {
         self.0.steps.get()
     }
 }
@@ -92,6 +123,6 @@ impl Budget {
     clippy::disallowed_methods,
     reason = "how long a call may take is a bound on effort, no part of a verdict"
 )]
-fn clock() -> Instant {
+fn read_clock() -> Instant {
     Instant::now()
 }

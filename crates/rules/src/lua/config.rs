@@ -1,25 +1,25 @@
-//! Scripts in Argo CD's ConfigMap `argocd-cm`: one key a kind, and the older block of YAML that allows wildcards.
+//! Scripts in Argo CD's ConfigMap `argocd-cm`: one key per kind, and the older YAML block that allows wildcards.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-/// One kind's entry, whichever form it came in.
+/// The entry of one kind, in either form.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct CustomizationEntry {
     #[serde(rename = "health.lua", default)]
     pub(super) script: Option<String>,
     #[serde(rename = "health.lua.useOpenLibs", default)]
     pub(super) open: Option<bool>,
 }
 
-/// Why Argo CD would not take this ConfigMap, and neither do we: it refuses it as a whole.
+/// Error for a ConfigMap that Argo CD would refuse; like Argo CD, we refuse it as a whole.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    /// Neither `<group>_<Kind>` nor `<Kind>`.
+pub enum ArgocdConfigError {
+    /// A key that is neither `<group>_<Kind>` nor `<Kind>`.
     #[error("the key {0} does not end in <group>_<Kind> or <Kind>")]
     Key(String),
-    /// A third part of the key that is not known.
+    /// A key with an unknown third part.
     #[error("the key {key} has the unknown type {kind}")]
     Kind {
         /// The key.
@@ -30,49 +30,72 @@ pub enum ConfigError {
     /// `useOpenLibs` is not a boolean.
     #[error("the value of {0} is not a boolean")]
     Boolean(String),
-    /// The block is no map of kinds.
+    /// The block is not a map of kinds.
     #[error("failed to read resource.customizations: {0}")]
     Block(String),
 }
 
-const BLOCK: &str = "resource.customizations";
+const CUSTOMIZATIONS_KEY: &str = "resource.customizations";
 
-/// The entries by `group/Kind`, or `Kind` where there is no group.
-pub(super) fn entries(data: &BTreeMap<String, String>) -> Result<BTreeMap<String, Entry>, ConfigError> {
-    let mut all = match data.get(BLOCK) {
-        Some(block) if !block.trim().is_empty() => {
-            serde_norway::from_str(block).map_err(|error| ConfigError::Block(error.to_string()))?
+/// Most brackets of a block that may be open at once. The YAML parser looks at each of them again for every word. The
+/// brackets in scripts are counted too: nearly all of them are closed again.
+const MAX_OPEN_BRACKETS: usize = 1000;
+
+/// Returns the entries by `group/Kind`, or `Kind` for the core group.
+pub(super) fn read_customizations(
+    data: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, CustomizationEntry>, ArgocdConfigError> {
+    let mut all = match data.get(CUSTOMIZATIONS_KEY) {
+        Some(block) if has_too_many_brackets(block) => {
+            let words = format!("more than {MAX_OPEN_BRACKETS} brackets are open at once");
+            return Err(ArgocdConfigError::Block(words));
         }
-        _ => BTreeMap::<String, Entry>::new(),
+        Some(block) if !block.trim().is_empty() => {
+            serde_norway::from_str(block).map_err(|error| ArgocdConfigError::Block(error.to_string()))?
+        }
+        _ => BTreeMap::<String, CustomizationEntry>::new(),
     };
-    for (key, value) in data.iter().filter(|(key, _)| key.starts_with(BLOCK)) {
+    for (key, value) in data.iter().filter(|(key, _)| key.starts_with(CUSTOMIZATIONS_KEY)) {
         let parts: Vec<_> = key.splitn(4, '.').collect();
         let [_, _, kind, target] = parts.as_slice() else { continue };
         let entry = all.entry(override_key(key, target)?).or_default();
         match *kind {
             "health" => entry.script = Some(value.clone()),
             "useOpenLibs" => {
-                entry.open = Some(boolean(value).ok_or_else(|| ConfigError::Boolean(key.clone()))?);
+                entry.open =
+                    Some(parse_go_bool(value).ok_or_else(|| ArgocdConfigError::Boolean(key.clone()))?);
             }
             "actions" | "ignoreDifferences" | "ignoreResourceUpdates" | "knownTypeFields" => {}
-            other => return Err(ConfigError::Kind { key: key.clone(), kind: other.to_owned() }),
+            other => return Err(ArgocdConfigError::Kind { key: key.clone(), kind: other.to_owned() }),
         }
     }
     Ok(all)
 }
 
-fn override_key(key: &str, target: &str) -> Result<String, ConfigError> {
+fn has_too_many_brackets(block: &str) -> bool {
+    let mut open = 0_usize;
+    block.bytes().any(|byte| {
+        match byte {
+            b'[' | b'{' => open += 1,
+            b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        open > MAX_OPEN_BRACKETS
+    })
+}
+
+fn override_key(key: &str, target: &str) -> Result<String, ArgocdConfigError> {
     match target.split('_').collect::<Vec<_>>().as_slice() {
         ["all"] => Ok("*/*".to_owned()),
-        [""] => Err(ConfigError::Key(key.to_owned())),
+        [""] => Err(ArgocdConfigError::Key(key.to_owned())),
         [kind] => Ok((*kind).to_owned()),
         [group, kind] => Ok(format!("{group}/{kind}")),
-        _ => Err(ConfigError::Key(key.to_owned())),
+        _ => Err(ArgocdConfigError::Key(key.to_owned())),
     }
 }
 
-/// What Go takes for a boolean.
-fn boolean(text: &str) -> Option<bool> {
+/// Parses a boolean as Go does.
+fn parse_go_bool(text: &str) -> Option<bool> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(false),

@@ -1,51 +1,73 @@
-//! Argo CD's Lua (5.1 with `goto`) written as Luau, which has no `goto` but a `continue`.
+//! Translates Argo CD's Lua (5.1 with `goto`) to Luau, which has no `goto` but a `continue`.
 //!
-//! A `goto` to a label at the end of a loop's body is a `continue` of that loop; from inner loops it leaves them one by
-//! one, with a flag saying where to. Any other `goto` has no counterpart and is refused with its line. Beside that,
-//! every `return` notes its line, so that a person can be told which one decided. Lines stay where they are.
+//! A `goto` to a label at the end of a loop's body becomes a `continue` of that loop; from inner loops it leaves them
+//! one by one, with a flag that names the target. Any other `goto` has no counterpart and is refused with its line. In
+//! addition, every `return` records its line, so that the deciding line can be shown. Line numbers are preserved.
 
-use super::tokens::{Kind, Token, tokens};
+use super::tokens::{LuaToken, TokenKind, scan_tokens};
 
-/// The global a script's returns write their line to.
-pub(super) const LINE: &str = "__line";
+/// The global to which a script's returns write their line.
+pub(super) const LINE_GLOBAL: &str = "__line";
 
-/// A `goto` that cannot be bridged.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Unbridged {
-    pub(super) line: u32,
-    pub(super) label: String,
+/// Most blocks in each other; Lua's own limit.
+const MAX_BLOCK_DEPTH: usize = 200;
+
+/// Most gotos, and most labels. Each goto may have to leave as many loops as there may be blocks in each other.
+const MAX_JUMPS: usize = 500;
+
+/// A script that cannot be translated.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Untranslatable {
+    #[error("goto {label} does not continue a loop")]
+    Goto { line: u32, label: String },
+    #[error("more than {MAX_BLOCK_DEPTH} blocks in each other")]
+    TooDeep { line: u32 },
+    #[error("more than {MAX_JUMPS} labels or gotos")]
+    TooManyJumps { line: u32 },
+}
+
+impl Untranslatable {
+    pub(super) fn line(&self) -> u32 {
+        match self {
+            Untranslatable::Goto { line, .. }
+            | Untranslatable::TooDeep { line }
+            | Untranslatable::TooManyJumps { line } => *line,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Block {
+enum BlockKind {
     Function,
     Loop,
     Plain,
 }
 
-/// A block: the one it is in, where its last keyword stands, and the labels that end its body.
+/// A block: its enclosing block, its last keyword, and the labels at the end of its body.
 #[derive(Debug)]
-struct Frame<'a> {
-    block: Block,
+struct BlockFrame<'a> {
+    block: BlockKind,
     parent: usize,
     closed: usize,
     labels: Vec<&'a str>,
+    /// Number of blocks around it.
+    depth: usize,
 }
 
-struct Goto<'a> {
+struct GotoStatement<'a> {
     frame: usize,
     label: &'a str,
     /// Indices of its two tokens.
     at: (usize, usize),
 }
 
-/// `source` in Luau.
-pub(super) fn bridge(source: &str) -> Result<String, Unbridged> {
-    let tokens = tokens(source);
-    let mut outline = Outline::new(&tokens);
-    let mut edits = outline.read();
+/// Returns `source` translated to Luau.
+pub(super) fn translate_to_luau(source: &str) -> Result<String, Untranslatable> {
+    let tokens = scan_tokens(source);
+    let mut outline = BlockOutline::new(&tokens);
+    let mut edits = outline.read_blocks()?;
     for goto in &outline.gotos {
-        outline.resolve(goto, &mut edits)?;
+        outline.resolve_goto(goto, &mut edits)?;
     }
     edits.sort_by_key(|edit| edit.0);
     let mut out = String::with_capacity(source.len() + 64);
@@ -59,30 +81,39 @@ pub(super) fn bridge(source: &str) -> Result<String, Unbridged> {
     Ok(out)
 }
 
-/// Replace the bytes from the first to the second by the text.
-type Edit = (usize, usize, String);
+/// Replaces the bytes from the first offset to the second by the text.
+type SourceEdit = (usize, usize, String);
 
-struct Outline<'t, 'a> {
-    tokens: &'t [Token<'a>],
-    frames: Vec<Frame<'a>>,
-    gotos: Vec<Goto<'a>>,
+struct BlockOutline<'t, 'a> {
+    tokens: &'t [LuaToken<'a>],
+    frames: Vec<BlockFrame<'a>>,
+    gotos: Vec<GotoStatement<'a>>,
+    labels: usize,
+    /// By token, the next one that is neither a semicolon nor part of a label.
+    busy: Vec<usize>,
 }
 
-impl<'t, 'a> Outline<'t, 'a> {
-    fn new(tokens: &'t [Token<'a>]) -> Self {
-        let chunk = Frame { block: Block::Function, parent: 0, closed: tokens.len(), labels: Vec::new() };
-        Outline { tokens, frames: vec![chunk], gotos: Vec::new() }
+impl<'t, 'a> BlockOutline<'t, 'a> {
+    fn new(tokens: &'t [LuaToken<'a>]) -> Self {
+        let chunk = BlockFrame {
+            block: BlockKind::Function,
+            parent: 0,
+            closed: tokens.len(),
+            labels: Vec::new(),
+            depth: 0,
+        };
+        BlockOutline { tokens, frames: vec![chunk], gotos: Vec::new(), labels: 0, busy: next_busy(tokens) }
     }
 
-    fn word(&self, at: usize) -> Option<&'a str> {
+    fn word_at(&self, at: usize) -> Option<&'a str> {
         match self.tokens.get(at)?.kind {
-            Kind::Word(word) if at == 0 || self.tokens[at - 1].kind != Kind::Access => Some(word),
+            TokenKind::Word(word) if at == 0 || self.tokens[at - 1].kind != TokenKind::Access => Some(word),
             _ => None,
         }
     }
 
-    /// Finds blocks, labels and gotos; returns the edits that depend on none of them.
-    fn read(&mut self) -> Vec<Edit> {
+    /// Finds blocks, labels and gotos; returns the edits that do not depend on them.
+    fn read_blocks(&mut self) -> Result<Vec<SourceEdit>, Untranslatable> {
         let mut edits = Vec::new();
         let mut open = 0;
         // `while` and `for` open their block at the `do` that belongs to them.
@@ -90,28 +121,38 @@ impl<'t, 'a> Outline<'t, 'a> {
         let mut at = 0;
         while at < self.tokens.len() {
             let token = self.tokens[at];
-            match self.word(at) {
+            if self.frames[open].depth > MAX_BLOCK_DEPTH {
+                return Err(Untranslatable::TooDeep { line: token.line });
+            }
+            if self.gotos.len().max(self.labels) > MAX_JUMPS {
+                return Err(Untranslatable::TooManyJumps { line: token.line });
+            }
+            match self.word_at(at) {
                 Some("while" | "for") => awaits_do = true,
                 Some("do") => {
-                    open = self.open(if awaits_do { Block::Loop } else { Block::Plain }, open);
+                    open = self.open_block(if awaits_do { BlockKind::Loop } else { BlockKind::Plain }, open);
                     awaits_do = false;
                 }
-                Some("repeat") => open = self.open(Block::Loop, open),
-                Some("function") => open = self.open(Block::Function, open),
-                Some("if") => open = self.open(Block::Plain, open),
+                Some("repeat") => open = self.open_block(BlockKind::Loop, open),
+                Some("function") => open = self.open_block(BlockKind::Function, open),
+                Some("if") => open = self.open_block(BlockKind::Plain, open),
                 Some("end" | "until") => {
                     self.frames[open].closed = at;
                     open = self.frames[open].parent;
                 }
-                Some("return") => edits.push((token.start, token.start, format!("{LINE}={};", token.line))),
+                Some("return") => {
+                    edits.push((token.start, token.start, format!("{LINE_GLOBAL}={};", token.line)));
+                }
                 Some("goto") => {
-                    if let Some(label) = self.word(at + 1) {
-                        self.gotos.push(Goto { frame: open, label, at: (at, at + 1) });
+                    if let Some(label) = self.word_at(at + 1) {
+                        self.gotos.push(GotoStatement { frame: open, label, at: (at, at + 1) });
                         at += 1;
                     }
                 }
-                _ if token.kind == Kind::Colons => {
-                    if let (Some(label), Some(Kind::Colons)) = (self.word(at + 1), self.kind(at + 2)) {
+                _ if token.kind == TokenKind::Colons => {
+                    if let (Some(label), Some(TokenKind::Colons)) =
+                        (self.word_at(at + 1), self.kind_at(at + 2))
+                    {
                         edits.push((token.start, self.tokens[at + 2].end, String::new()));
                         self.note_label(label, open, at + 3);
                         at += 2;
@@ -121,63 +162,63 @@ impl<'t, 'a> Outline<'t, 'a> {
             }
             at += 1;
         }
-        edits
+        Ok(edits)
     }
 
-    fn kind(&self, at: usize) -> Option<Kind<'a>> {
+    fn kind_at(&self, at: usize) -> Option<TokenKind<'a>> {
         self.tokens.get(at).map(|token| token.kind)
     }
 
-    fn open(&mut self, block: Block, parent: usize) -> usize {
-        self.frames.push(Frame { block, parent, closed: self.tokens.len(), labels: Vec::new() });
+    fn open_block(&mut self, block: BlockKind, parent: usize) -> usize {
+        let (closed, depth) = (self.tokens.len(), self.frames[parent].depth + 1);
+        self.frames.push(BlockFrame { block, parent, closed, labels: Vec::new(), depth });
         self.frames.len() - 1
     }
 
-    /// Keeps a label if nothing but labels and semicolons stands between it and the end of its block.
+    /// Keeps a label if only labels and semicolons follow it in its block.
     fn note_label(&mut self, label: &'a str, frame: usize, behind: usize) {
-        if matches!(self.word(self.skip_idle(behind)), Some("end" | "until")) {
+        self.labels += 1;
+        if matches!(self.word_at(self.skip_idle(behind)), Some("end" | "until")) {
             self.frames[frame].labels.push(label);
         }
     }
 
-    /// The next token that is neither a semicolon nor part of a label.
-    fn skip_idle(&self, mut at: usize) -> usize {
-        loop {
-            match self.kind(at) {
-                Some(Kind::Semicolon) => at += 1,
-                Some(Kind::Colons) => at += 3,
-                _ => return at,
-            }
-        }
+    /// Returns the next token that is neither a semicolon nor part of a label.
+    fn skip_idle(&self, at: usize) -> usize {
+        self.busy.get(at).copied().unwrap_or(at)
     }
 
-    /// Whether the end of this block is the end of a loop's body: nothing follows it, nor the blocks around it.
-    fn ends_a_loop(&self, mut frame: usize) -> bool {
-        while self.frames[frame].block == Block::Plain {
+    /// Returns `true` if the end of this block is the end of a loop's body: nothing follows it in the enclosing blocks.
+    fn ends_loop(&self, mut frame: usize) -> bool {
+        while self.frames[frame].block == BlockKind::Plain {
             let parent = self.frames[frame].parent;
             if self.skip_idle(self.frames[frame].closed + 1) != self.frames[parent].closed {
                 return false;
             }
             frame = parent;
         }
-        self.frames[frame].block == Block::Loop
+        self.frames[frame].block == BlockKind::Loop
     }
 
-    fn resolve(&self, goto: &Goto<'a>, edits: &mut Vec<Edit>) -> Result<(), Unbridged> {
+    fn resolve_goto(
+        &self,
+        goto: &GotoStatement<'a>,
+        edits: &mut Vec<SourceEdit>,
+    ) -> Result<(), Untranslatable> {
         let (first, last) = (self.tokens[goto.at.0], self.tokens[goto.at.1]);
-        let refused = || Unbridged { line: first.line, label: goto.label.to_owned() };
+        let refused = || Untranslatable::Goto { line: first.line, label: goto.label.to_owned() };
         let mut crossed = Vec::new();
         let mut at = goto.frame;
         loop {
             let frame = &self.frames[at];
             let here = frame.labels.contains(&goto.label);
             match frame.block {
-                Block::Loop if here => break,
-                Block::Loop => crossed.push(at),
-                Block::Plain if here && self.ends_a_loop(at) => break,
-                Block::Plain if here => return Err(refused()),
-                Block::Plain => {}
-                Block::Function => return Err(refused()),
+                BlockKind::Loop if here => break,
+                BlockKind::Loop => crossed.push(at),
+                BlockKind::Plain if here && self.ends_loop(at) => break,
+                BlockKind::Plain if here => return Err(refused()),
+                BlockKind::Plain => {}
+                BlockKind::Function => return Err(refused()),
             }
             at = frame.parent;
         }
@@ -187,17 +228,31 @@ impl<'t, 'a> Outline<'t, 'a> {
         for (depth, inner) in crossed.iter().enumerate() {
             let outermost = depth + 1 == crossed.len();
             let next = if outermost { format!("{flag}=nil continue") } else { "break".to_owned() };
-            let behind = self.behind(*inner).ok_or_else(refused)?;
+            let behind = self.end_of_loop(*inner).ok_or_else(refused)?;
             edits.push((behind, behind, format!(" if {flag} then {next} end ")));
         }
         Ok(())
     }
 
-    /// The place behind a loop. A `repeat` ends with an expression, whose end only a parser knows.
-    fn behind(&self, frame: usize) -> Option<usize> {
+    /// Returns the index behind a loop. A `repeat` ends with an expression, whose end only a parser can find.
+    fn end_of_loop(&self, frame: usize) -> Option<usize> {
         let closed = self.frames[frame].closed;
-        (self.word(closed) == Some("end")).then(|| self.tokens[closed].end)
+        (self.word_at(closed) == Some("end")).then(|| self.tokens[closed].end)
     }
+}
+
+/// Returns, by token, the next one that is neither a semicolon nor part of a label.
+fn next_busy(tokens: &[LuaToken<'_>]) -> Vec<usize> {
+    let mut busy = vec![0; tokens.len()];
+    for (at, token) in tokens.iter().enumerate().rev() {
+        let behind = match token.kind {
+            TokenKind::Semicolon => at + 1,
+            TokenKind::Colons => at + 3,
+            _ => at,
+        };
+        busy[at] = if behind == at { at } else { busy.get(behind).copied().unwrap_or(behind) };
+    }
+    busy
 }
 
 #[cfg(test)]
@@ -205,7 +260,7 @@ mod tests {
     use super::*;
 
     fn plain(source: &str) -> String {
-        bridge(source).unwrap()
+        translate_to_luau(source).unwrap()
     }
 
     #[test]
@@ -236,7 +291,7 @@ mod tests {
         let bridged = "for a in b do if c then if d then do continue end end e()  end; end";
         assert_eq!(plain(source), bridged);
         let follows = "for a in b do if c then goto continue ::continue:: end e() end";
-        assert!(bridge(follows).is_err());
+        assert!(translate_to_luau(follows).is_err());
     }
 
     #[test]
@@ -254,7 +309,7 @@ mod tests {
             "do\n\ngoto out end y() ::out:: z()",
             "for i=1,2 do\n::a::\ngoto a end",
         ] {
-            assert_eq!(bridge(source).unwrap_err().line, 3, "{source}");
+            assert_eq!(translate_to_luau(source).unwrap_err().line(), 3, "{source}");
         }
     }
 

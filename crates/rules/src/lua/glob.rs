@@ -1,23 +1,76 @@
-//! Patterns over `group/Kind`: `*`, `?`, `[a-z]`, `{a,b}` and `\`.
+//! Patterns over `group/Kind`: `*`, `?`, `[a-z]`, `{a,b}` and `\`. Compiled once, when their library is read.
 
-/// Whether `text` matches `pattern`. With `segments` only `**` crosses a slash.
-pub(super) fn matches(pattern: &str, text: &str, segments: bool) -> bool {
-    alternatives(pattern).iter().any(|pattern| {
-        let pattern: Vec<char> = pattern.chars().collect();
+/// Longest pattern, in bytes. The longest name of a kind has 317.
+const MAX_PATTERN_BYTES: usize = 512;
+
+/// Most pairs of braces in a pattern, nested or not.
+const MAX_BRACES: usize = 16;
+
+/// Most patterns that the braces of one pattern may stand for.
+const MAX_ALTERNATIVES: usize = 64;
+
+/// A pattern, its braces expanded. Patterns come from a ConfigMap: they are bounded, and nothing here recurses.
+#[derive(Debug)]
+pub(super) struct GlobPattern {
+    alternatives: Vec<Vec<char>>,
+    /// `true` if only `**` crosses a slash.
+    segments: bool,
+}
+
+/// A pattern beyond the bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum GlobError {
+    #[error("the pattern is longer than {MAX_PATTERN_BYTES} bytes")]
+    Length,
+    #[error("the pattern has more than {MAX_BRACES} pairs of braces")]
+    Braces,
+    #[error("the pattern stands for more than {MAX_ALTERNATIVES} patterns")]
+    Alternatives,
+}
+
+impl GlobPattern {
+    pub(super) fn compile(pattern: &str, segments: bool) -> Result<GlobPattern, GlobError> {
+        if pattern.len() > MAX_PATTERN_BYTES {
+            return Err(GlobError::Length);
+        }
+        if pattern.matches('{').count() > MAX_BRACES {
+            return Err(GlobError::Braces);
+        }
+        let alternatives = expand_braces(pattern)?.iter().map(|one| one.chars().collect()).collect();
+        Ok(GlobPattern { alternatives, segments })
+    }
+
+    /// Number of patterns that it stands for.
+    pub(super) fn count_alternatives(&self) -> usize {
+        self.alternatives.len()
+    }
+
+    pub(super) fn matches_text(&self, text: &str) -> bool {
         let text: Vec<char> = text.chars().collect();
-        walk(&pattern, &text, segments)
-    })
+        self.alternatives.iter().any(|pattern| match_pattern(pattern, &text, self.segments))
+    }
 }
 
-/// The pattern without braces, once for every way through them; at most so many that nobody can make it explode.
-fn alternatives(pattern: &str) -> Vec<String> {
-    let Some((open, close)) = braces(pattern) else { return vec![pattern.to_owned()] };
-    let (head, body, tail) = (&pattern[..open], &pattern[open + 1..close], &pattern[close + 1..]);
-    let choices = split(body);
-    choices.into_iter().flat_map(|choice| alternatives(&format!("{head}{choice}{tail}"))).take(64).collect()
+/// Expands the braces to one pattern per alternative.
+fn expand_braces(pattern: &str) -> Result<Vec<String>, GlobError> {
+    let (mut braced, mut plain) = (vec![pattern.to_owned()], Vec::new());
+    while let Some(pattern) = braced.pop() {
+        match find_braces(&pattern) {
+            None => plain.push(pattern),
+            Some((open, close)) => {
+                let (head, tail) = (&pattern[..open], &pattern[close + 1..]);
+                let choices = split_choices(&pattern[open + 1..close]);
+                braced.extend(choices.into_iter().map(|choice| format!("{head}{choice}{tail}")));
+            }
+        }
+        if braced.len() + plain.len() > MAX_ALTERNATIVES {
+            return Err(GlobError::Alternatives);
+        }
+    }
+    Ok(plain)
 }
 
-fn braces(pattern: &str) -> Option<(usize, usize)> {
+fn find_braces(pattern: &str) -> Option<(usize, usize)> {
     let open = pattern.find('{')?;
     let mut depth = 0;
     for (at, c) in pattern.char_indices().skip_while(|(at, _)| *at < open) {
@@ -31,7 +84,7 @@ fn braces(pattern: &str) -> Option<(usize, usize)> {
     None
 }
 
-fn split(body: &str) -> Vec<&str> {
+fn split_choices(body: &str) -> Vec<&str> {
     let mut depth = 0;
     body.split(|c| {
         match c {
@@ -44,9 +97,9 @@ fn split(body: &str) -> Vec<&str> {
     .collect()
 }
 
-fn walk(pattern: &[char], text: &[char], segments: bool) -> bool {
+fn match_pattern(pattern: &[char], text: &[char], segments: bool) -> bool {
     let (mut p, mut t) = (0, 0);
-    // Where the last star stood and how far it has reached, and the same for the last one that may cross a slash.
+    // Positions of the last star and of its match so far, and the same for the last star that may cross a slash.
     let (mut star, mut wide) = (None, None);
     loop {
         let matched = match pattern.get(p) {
@@ -58,7 +111,7 @@ fn walk(pattern: &[char], text: &[char], segments: bool) -> bool {
                 continue;
             }
             None => t == text.len(),
-            Some(_) => text.get(t).is_some_and(|c| match one(&pattern[p..], *c, segments) {
+            Some(_) => text.get(t).is_some_and(|c| match match_one(&pattern[p..], *c, segments) {
                 Some(used) => {
                     p += used;
                     true
@@ -90,8 +143,8 @@ fn walk(pattern: &[char], text: &[char], segments: bool) -> bool {
     }
 }
 
-/// How much of the pattern one character uses up.
-fn one(pattern: &[char], c: char, segments: bool) -> Option<usize> {
+/// Matches one character; returns the number of pattern characters it consumes.
+fn match_one(pattern: &[char], c: char, segments: bool) -> Option<usize> {
     match pattern[0] {
         '?' => (!segments || c != '/').then_some(1),
         '\\' if pattern.len() > 1 => (pattern[1] == c).then_some(2),
@@ -145,7 +198,8 @@ mod tests {
             ("apps/Deploymen", "apps/Deployment", false, false),
             ("a*a*a*a*a*b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac", false, false),
         ] {
-            assert_eq!(matches(pattern, text, segments), wanted, "{pattern} {text}");
+            let matched = GlobPattern::compile(pattern, segments).unwrap().matches_text(text);
+            assert_eq!(matched, wanted, "{pattern} {text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The machine that runs scripts: one per thread and kind of library access, each call in a world of its own.
+//! The interpreter that runs scripts: one per thread and set of libraries, with separate globals for each call.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -7,90 +7,105 @@ use memchr::memmem;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, LuaString, MultiValue, StdLib, Table, Value, VmState};
 use readiness::Time;
+use rollcall_cel::{CostLimit, ObjectJson};
 use rustc_hash::FxHashMap;
 use serde::de::DeserializeSeed;
 
-use super::budget::{Budget, Limit};
-use super::dialect::LINE;
-use super::object::{Fields, IntoLua};
-use super::result::{self, Unusable};
-use super::{Object, Outcome, Script, clock};
-use crate::PeerVerdict;
+use super::budget::ScriptBudget;
+use super::clock;
+use super::dialect::LINE_GLOBAL;
+use super::error_text::without_values;
+use super::object::{LazyFields, LuaValueSeed, unreadable};
+use super::outcome::ScriptOutcome;
+use super::result::{self, UnusableResult};
+use super::script::HealthScript;
+use crate::peer_verdict::PeerVerdict;
 
-/// Beside what the object itself needs.
-const MEMORY: usize = 8 << 20;
+/// Memory limit of a call, in addition to the object's own size.
+const MAX_SCRIPT_MEMORY: usize = 8 << 20;
 
-/// Scripts that one machine keeps loaded; a machine that has seen more begins anew.
-const SCRIPTS: usize = 1024;
+/// Maximum number of scripts that one interpreter keeps loaded; beyond it the interpreter is recreated.
+const MAX_LOADED_SCRIPTS: usize = 1024;
 
-pub(super) struct Machine {
+pub(super) struct LuaMachine {
     lua: Lua,
     functions: FxHashMap<u64, Function>,
-    /// Metatable of each call's globals: what is not set there is looked up in the read-only base.
-    behind: Table,
-    /// Metatable of an object whose fields are read on first touch.
-    lazy: Table,
-    native: Native,
+    /// Metatable of each call's globals: names that are not set there are looked up in the read-only base.
+    globals_metatable: Table,
+    /// Metatable of an object whose fields are read on first access.
+    lazy_metatable: Table,
+    native: NativeState,
 }
 
-/// What the functions that a script calls share with the machine.
+/// State shared by the interpreter and the native functions that a script calls.
 #[derive(Clone, Default)]
-struct Native {
-    budget: Budget,
-    fields: Rc<Fields>,
+struct NativeState {
+    budget: ScriptBudget,
+    fields: Rc<LazyFields>,
     now: Rc<Cell<Time>>,
 }
 
-/// How a call ended that did not end with a value.
-pub(super) enum Failed {
-    /// The script's own error.
+/// Failure of a call without a value.
+pub(super) enum ScriptFailure {
+    /// An error raised by the script.
     Error(String),
-    Limit(Limit),
+    Limit(CostLimit),
 }
 
 thread_local! {
-    static MACHINES: [RefCell<Option<Machine>>; 2] = const { [RefCell::new(None), RefCell::new(None)] };
+    static MACHINES: [RefCell<Option<LuaMachine>>; 2] = const { [RefCell::new(None), RefCell::new(None)] };
 }
 
-/// Runs `script` over `object` on this thread's machine.
-pub(super) fn run(script: &Script, object: Object<'_>, now: Time) -> Outcome {
-    MACHINES.with(|machines| {
-        let mut slot = machines[usize::from(script.open)].borrow_mut();
-        let mut outcome = attempt(&mut slot, script, object, now);
-        // A call that lost its time after a few steps was not slow: the thread was.
-        if outcome.limit == Some(Limit::Time) && outcome.steps < 100 {
-            outcome = attempt(&mut slot, script, object, now);
-        }
-        outcome
-    })
+impl HealthScript {
+    /// Evaluates `object` at `now` on this thread's interpreter. Bounded in time and memory.
+    pub fn judge_object(&self, object: ObjectJson<'_>, now: Time) -> ScriptOutcome {
+        MACHINES.with(|machines| {
+            let mut slot = machines[usize::from(self.open)].borrow_mut();
+            let mut outcome = attempt_call(&mut slot, self, object, now);
+            // A call that ran out of time after a few steps was not slow: its thread was descheduled.
+            if outcome.limit == Some(CostLimit::Time) && outcome.steps < 100 {
+                outcome = attempt_call(&mut slot, self, object, now);
+            }
+            outcome
+        })
+    }
 }
 
-fn attempt(slot: &mut Option<Machine>, script: &Script, object: Object<'_>, now: Time) -> Outcome {
-    if slot.as_ref().is_some_and(|machine| machine.functions.len() >= SCRIPTS) {
+fn attempt_call(
+    slot: &mut Option<LuaMachine>,
+    script: &HealthScript,
+    object: ObjectJson<'_>,
+    now: Time,
+) -> ScriptOutcome {
+    if slot.as_ref().is_some_and(|machine| machine.functions.len() >= MAX_LOADED_SCRIPTS) {
         *slot = None;
     }
     let machine = match slot {
         Some(machine) => machine,
-        None => match Machine::new(script.open) {
+        None => match LuaMachine::new(script.open) {
             Ok(machine) => slot.insert(machine),
-            Err(error) => return Outcome::failed(Failed::Error(format!("failed to start Lua: {error}"))),
+            Err(error) => {
+                return ScriptOutcome::from_failure(ScriptFailure::Error(format!(
+                    "failed to start Lua: {error}"
+                )));
+            }
         },
     };
-    let outcome = machine.judge(script, object, now);
+    let outcome = machine.judge_object(script, object, now);
     if outcome.limit.is_some() {
-        // What a script left behind that had to be stopped is not worth cleaning up.
+        // After a stopped script the interpreter is dropped instead of cleaned up.
         *slot = None;
     }
     outcome
 }
 
-impl Machine {
-    fn new(open: bool) -> mlua::Result<Machine> {
+impl LuaMachine {
+    fn new(open: bool) -> mlua::Result<LuaMachine> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH | StdLib::COROUTINE;
         let lua = Lua::new_with(libraries, LuaOptions::new().catch_rust_panics(false))?;
-        let native = Native::default();
+        let native = NativeState::default();
         let prelude = lua.load(include_str!("prelude.luau")).set_name("=prelude").into_function()?;
-        let base: Table = prelude.call(native.functions(&lua, open)?)?;
+        let base: Table = prelude.call(native.prelude_functions(&lua, open)?)?;
         let strings = match base.raw_get::<Option<Table>>("string")? {
             Some(library) => {
                 let meta = lua.create_table_from([("__index", library)])?;
@@ -101,60 +116,75 @@ impl Machine {
         };
         lua.set_type_metatable::<LuaString>(strings);
         let behind = lua.create_table_from([("__index", base)])?;
-        let lazy = native.lazy(&lua)?;
+        let lazy = native.create_lazy_metatable(&lua)?;
         let budget = native.budget.clone();
-        lua.set_interrupt(move |_| match budget.step() {
+        lua.set_interrupt(move |_| match budget.charge_step() {
             Ok(()) => Ok(VmState::Continue),
             Err(limit) => Err(mlua::Error::runtime(limit)),
         });
-        Ok(Machine { lua, functions: FxHashMap::default(), behind, lazy, native })
+        Ok(LuaMachine {
+            lua,
+            functions: FxHashMap::default(),
+            globals_metatable: behind,
+            lazy_metatable: lazy,
+            native,
+        })
     }
 
-    fn judge(&mut self, script: &Script, object: Object<'_>, now: Time) -> Outcome {
+    fn judge_object(&mut self, script: &HealthScript, object: ObjectJson<'_>, now: Time) -> ScriptOutcome {
         self.native.now.set(now);
-        let called = self.call(script, object);
-        self.native.budget.close();
+        let called = self.call_script(script, object);
+        self.native.budget.end_call();
         self.native.fields.clear();
-        let (steps, spent) = (self.native.budget.steps(), self.native.budget.spent());
+        let (steps, spent) = (self.native.budget.steps_taken(), self.native.budget.spent_limit());
         let (verdict, line) = match (spent, called) {
-            (Some(limit), _) => (Err(Failed::Limit(limit)), None),
-            (None, Ok((returned, line))) => (result::verdict(returned).map_err(Failed::from), line),
-            (None, Err(mlua::Error::MemoryError(_))) => (Err(Failed::Limit(Limit::Memory)), None),
-            (None, Err(error)) => (Err(Failed::of(&error)), None),
+            (Some(limit), _) => (Err(ScriptFailure::Limit(limit)), None),
+            (None, Ok((returned, line))) => {
+                (result::read_verdict(returned).map_err(ScriptFailure::from), line)
+            }
+            (None, Err(mlua::Error::MemoryError(_))) => (Err(ScriptFailure::Limit(CostLimit::Memory)), None),
+            (None, Err(error)) => (Err(ScriptFailure::from_lua_error(&error, script)), None),
         };
         match verdict {
-            Ok(verdict) => Outcome { verdict, line, limit: None, failed: false, steps },
-            Err(failed) => Outcome { steps, ..Outcome::failed(failed) },
+            Ok(verdict) => ScriptOutcome { verdict, line, limit: None, failed: false, steps },
+            Err(failed) => ScriptOutcome { steps, ..ScriptOutcome::from_failure(failed) },
         }
     }
 
-    fn call(&mut self, script: &Script, object: Object<'_>) -> mlua::Result<(Option<Value>, Option<u32>)> {
-        // Room for this object, on top of what the machine holds anyway; garbage of former calls goes first.
+    fn call_script(
+        &mut self,
+        script: &HealthScript,
+        object: ObjectJson<'_>,
+    ) -> mlua::Result<(Option<Value>, Option<u32>)> {
+        // Sets a limit for this object on top of the interpreter's own memory; garbage of former calls is collected
+        // first.
         self.lua.set_memory_limit(0)?;
-        if self.lua.used_memory() > MEMORY {
+        if self.lua.used_memory() > MAX_SCRIPT_MEMORY {
             self.lua.gc_collect()?;
         }
-        let function = self.load(script)?;
+        self.native.budget.open();
+        let function = self.load_script(script)?;
         let globals = self.lua.create_table_with_capacity(0, 8)?;
-        globals.set_metatable(Some(self.behind.clone()))?;
+        globals.set_metatable(Some(self.globals_metatable.clone()))?;
         globals.raw_set("_G", &globals)?;
         globals.raw_set("actionParams", self.lua.create_table()?)?;
-        globals.raw_set("obj", self.object(object)?)?;
+        let object_value = self.native.budget.while_reading(|| self.object_value(object))?;
+        globals.raw_set("obj", object_value)?;
         function.set_environment(globals.clone())?;
-        self.lua.set_memory_limit(self.lua.used_memory() + MEMORY + 8 * object.size())?;
-        self.native.budget.open();
+        self.lua.set_memory_limit(self.lua.used_memory() + MAX_SCRIPT_MEMORY + 8 * object.text_size())?;
+        self.native.budget.start_call();
         let mut returned: MultiValue = function.call(())?;
         let last = returned.pop_back();
-        self.native.budget.close();
+        self.native.budget.end_call();
         if let Some(Value::Table(table)) = &last
-            && table.metatable().as_ref() == Some(&self.lazy)
+            && table.metatable().as_ref() == Some(&self.lazy_metatable)
         {
-            self.native.fields.take_all(&self.lua, table)?;
+            self.native.fields.take_all_fields(&self.lua, &self.native.budget, table)?;
         }
-        Ok((last, globals.raw_get::<Option<u32>>(LINE)?))
+        Ok((last, globals.raw_get::<Option<u32>>(LINE_GLOBAL)?))
     }
 
-    fn load(&mut self, script: &Script) -> mlua::Result<Function> {
+    fn load_script(&mut self, script: &HealthScript) -> mlua::Result<Function> {
         if let Some(function) = self.functions.get(&script.id) {
             return Ok(function.clone());
         }
@@ -164,35 +194,39 @@ impl Machine {
         Ok(function)
     }
 
-    fn object(&self, object: Object<'_>) -> mlua::Result<Value> {
+    fn object_value(&self, object: ObjectJson<'_>) -> mlua::Result<Value> {
         match object {
-            Object::Tree(tree) => IntoLua::new(&self.lua).deserialize(tree).map_err(mlua::Error::external),
-            Object::Text(json) => {
-                self.native.fields.set(json).map_err(mlua::Error::external)?;
+            ObjectJson::Tree(tree) => {
+                let seed = LuaValueSeed::new(&self.lua, &self.native.budget);
+                seed.deserialize(tree).map_err(|error| unreadable(&error))
+            }
+            ObjectJson::Text(json) => {
+                self.native.fields.set_object(json, &self.native.budget)?;
                 let table = self.lua.create_table_with_capacity(0, 8)?;
-                table.set_metatable(Some(self.lazy.clone()))?;
+                table.set_metatable(Some(self.lazy_metatable.clone()))?;
                 Ok(Value::Table(table))
             }
         }
     }
 }
 
-impl Native {
-    /// A field is read when a script first asks for it. Setting one that was not read makes the old one vanish.
-    fn lazy(&self, lua: &Lua) -> mlua::Result<Table> {
-        let fields = Rc::clone(&self.fields);
+impl NativeState {
+    /// Creates a metatable that reads a field when a script first accesses it. Setting a field that was not read
+    /// discards the old value.
+    fn create_lazy_metatable(&self, lua: &Lua) -> mlua::Result<Table> {
+        let (fields, budget) = (Rc::clone(&self.fields), self.budget.clone());
         let index = lua.create_function(move |lua, (object, key): (Table, Value)| {
             let Value::String(name) = &key else { return Ok(Value::Nil) };
-            let value = fields.take(lua, &name.as_bytes())?;
+            let value = fields.take_field(lua, &budget, &name.as_bytes())?;
             if !value.is_nil() {
                 object.raw_set(key, &value)?;
             }
             Ok(value)
         })?;
-        let fields = Rc::clone(&self.fields);
+        let (fields, budget) = (Rc::clone(&self.fields), self.budget.clone());
         let set = lua.create_function(move |lua, (object, key, value): (Table, Value, Value)| {
             if let Value::String(name) = &key {
-                fields.take(lua, &name.as_bytes())?;
+                fields.take_field(lua, &budget, &name.as_bytes())?;
             }
             object.raw_set(key, value)
         })?;
@@ -203,62 +237,69 @@ impl Native {
         Ok(lazy)
     }
 
-    /// What the prelude builds on.
-    fn functions(&self, lua: &Lua, open: bool) -> mlua::Result<Table> {
+    /// Returns the native functions that the prelude uses.
+    fn prelude_functions(&self, lua: &Lua, open: bool) -> mlua::Result<Table> {
         let table = lua.create_table()?;
         table.raw_set("globals", lua.globals())?;
         table.raw_set("open", open)?;
         let budget = self.budget.clone();
         table.raw_set(
             "too_much",
-            lua.create_function(move |_, ()| Err::<(), _>(mlua::Error::runtime(budget.spend(Limit::Size))))?,
+            lua.create_function(move |_, ()| {
+                Err::<(), _>(mlua::Error::runtime(budget.record_limit(CostLimit::Size)))
+            })?,
         )?;
-        let fields = Rc::clone(&self.fields);
+        let (fields, budget) = (Rc::clone(&self.fields), self.budget.clone());
         table.raw_set(
             "whole",
             lua.create_function(move |lua, object: Table| {
                 object.set_metatable(None)?;
-                fields.take_all(lua, &object)
+                fields.take_all_fields(lua, &budget, &object)
             })?,
         )?;
-        table.raw_set("find", lua.create_function(|_, args| Ok(find(&args)))?)?;
-        table.raw_set("number", lua.create_function(|_, number: f64| Ok(number_text(number)))?)?;
+        table.raw_set("find", lua.create_function(|_, args| Ok(find_plain(&args)))?)?;
+        table.raw_set("number", lua.create_function(|_, number: f64| Ok(format_number(number)))?)?;
         let now = Rc::clone(&self.now);
         table.raw_set(
             "time",
-            lua.create_function(move |_, fields: Option<Table>| clock::time(now.get(), fields.as_ref()))?,
+            lua.create_function(move |_, fields: Option<Table>| clock::os_time(now.get(), fields.as_ref()))?,
         )?;
-        let now = Rc::clone(&self.now);
+        let (now, budget) = (Rc::clone(&self.now), self.budget.clone());
         table.raw_set(
             "date",
             lua.create_function(move |lua, (format, at): (Option<String>, Option<f64>)| {
-                clock::date(lua, now.get(), format.as_deref(), at)
+                if format.as_ref().is_some_and(|format| format.len() > clock::MAX_DATE_FORMAT_BYTES) {
+                    return Err(mlua::Error::runtime(budget.record_limit(CostLimit::Size)));
+                }
+                clock::os_date(lua, now.get(), format.as_deref(), at)
             })?,
         )?;
         Ok(table)
     }
 }
 
-/// `string.find` of a plain text in time that grows with the sum of both lengths, not with their product.
-fn find((text, part, init): &(LuaString, LuaString, Option<i64>)) -> (Option<usize>, Option<usize>) {
+/// Implements plain `string.find` in time proportional to the sum of both lengths, not to their product.
+fn find_plain((text, part, init): &(LuaString, LuaString, Option<i64>)) -> (Option<usize>, Option<usize>) {
     let (text, part) = (text.as_bytes(), part.as_bytes());
-    let length = text.len() as i64;
+    let length = i64::try_from(text.len()).unwrap_or(i64::MAX);
     let start = match init.unwrap_or(1) {
         init if init < 0 => (length + init).max(0),
         init => (init - 1).max(0),
     };
-    let Some(rest) = text.get(start as usize..) else { return (None, None) };
+    let start = usize::try_from(start).unwrap_or(usize::MAX);
+    let Some(rest) = text.get(start..) else { return (None, None) };
     match memmem::find(rest, &part) {
         Some(at) => {
-            let first = start as usize + at + 1;
+            let first = start + at + 1;
             (Some(first), Some(first + part.len() - 1))
         }
         None => (None, None),
     }
 }
 
-/// A number as gopher-lua prints it: integers in full, fractions as Go's `%v`.
-fn number_text(number: f64) -> String {
+/// Formats a number as gopher-lua does: integers in full, fractions as Go's `%v`.
+#[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
+fn format_number(number: f64) -> String {
     const INTEGERS: std::ops::Range<f64> = -9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0;
     if number.is_nan() {
         return "NaN".to_owned();
@@ -278,39 +319,46 @@ fn number_text(number: f64) -> String {
     }
 }
 
-/// An error's own line, without the stack below it.
-fn words(error: &mlua::Error) -> String {
+/// Returns an error's own line, without the stack trace.
+fn error_text(error: &mlua::Error) -> String {
+    let mut error = error;
+    while let mlua::Error::CallbackError { cause, .. } = error {
+        error = cause;
+    }
     let text = match error {
         mlua::Error::RuntimeError(text) => text.clone(),
-        mlua::Error::CallbackError { cause, .. } => return words(cause),
         other => other.to_string(),
     };
     text.split("\nstack traceback:").next().unwrap_or_default().to_owned()
 }
 
-impl Failed {
-    fn of(error: &mlua::Error) -> Failed {
-        let words = words(error);
-        if words.ends_with("stack overflow") { Failed::Limit(Limit::Depth) } else { Failed::Error(words) }
-    }
-}
-
-impl From<Unusable> for Failed {
-    fn from(unusable: Unusable) -> Failed {
-        match unusable {
-            Unusable::Malformed(text) => Failed::Error(text),
-            Unusable::Limit(limit) => Failed::Limit(limit),
+impl ScriptFailure {
+    fn from_lua_error(error: &mlua::Error, script: &HealthScript) -> ScriptFailure {
+        let words = error_text(error);
+        if words.ends_with("stack overflow") {
+            ScriptFailure::Limit(CostLimit::Depth)
+        } else {
+            ScriptFailure::Error(without_values(&words, &script.name, &script.source))
         }
     }
 }
 
-impl Outcome {
-    fn failed(failed: Failed) -> Outcome {
+impl From<UnusableResult> for ScriptFailure {
+    fn from(unusable: UnusableResult) -> ScriptFailure {
+        match unusable {
+            UnusableResult::Malformed(text) => ScriptFailure::Error(text),
+            UnusableResult::Limit(limit) => ScriptFailure::Limit(limit),
+        }
+    }
+}
+
+impl ScriptOutcome {
+    fn from_failure(failed: ScriptFailure) -> ScriptOutcome {
         let (limit, message) = match failed {
-            Failed::Error(message) => (None, message),
-            Failed::Limit(limit) => (Some(limit), format!("the script was stopped: {limit}")),
+            ScriptFailure::Error(message) => (None, message),
+            ScriptFailure::Limit(limit) => (Some(limit), format!("the script was stopped: {limit}")),
         };
         let verdict = PeerVerdict { status: Some("Unknown"), message };
-        Outcome { verdict, line: None, limit, failed: true, steps: 0 }
+        ScriptOutcome { verdict, line: None, limit, failed: true, steps: 0 }
     }
 }

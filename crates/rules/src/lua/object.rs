@@ -1,4 +1,4 @@
-//! JSON as Lua values, the way Argo CD hands it to a script: null is nil, and a null in a list is left out.
+//! Converts JSON to Lua values as Argo CD does: null is nil, and a null in a list is left out.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -6,42 +6,54 @@ use std::ops::Range;
 
 use mlua::{Lua, Table, Value};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::error::Category;
 use serde_json::value::RawValue;
 
-use crate::key::Key;
+use rollcall_cel::JsonKey;
 
-/// Deeper than any object that means something, and shallow enough for the stack of any thread.
-const DEPTH: u16 = 300;
+use super::budget::ScriptBudget;
 
-/// Reads one JSON value into Lua.
+/// Maximum nesting depth: more than any real object, and shallow enough for the stack of any thread.
+const MAX_OBJECT_DEPTH: u16 = 300;
+
+const TOO_DEEP_MESSAGE: &str = "nested too deeply";
+
+/// Deserializes one JSON value into Lua.
 #[derive(Clone, Copy)]
-pub(super) struct IntoLua<'l> {
+pub(super) struct LuaValueSeed<'l> {
     lua: &'l Lua,
+    budget: &'l ScriptBudget,
     depth: u16,
 }
 
-impl<'l> IntoLua<'l> {
-    pub(super) fn new(lua: &'l Lua) -> Self {
-        IntoLua { lua, depth: 0 }
+impl<'l> LuaValueSeed<'l> {
+    pub(super) fn new(lua: &'l Lua, budget: &'l ScriptBudget) -> Self {
+        LuaValueSeed { lua, budget, depth: 0 }
     }
 
-    fn deeper<E: Error>(self) -> Result<Self, E> {
-        if self.depth == DEPTH {
-            return Err(E::custom(format!("nested deeper than {DEPTH} levels")));
+    fn charge<E: Error>(self, bytes: usize) -> Result<(), E> {
+        // The words do not matter: the budget knows the limit.
+        self.budget.charge_read(bytes).map_err(E::custom)
+    }
+
+    fn nested_seed<E: Error>(self) -> Result<Self, E> {
+        if self.depth == MAX_OBJECT_DEPTH {
+            return Err(E::custom(TOO_DEEP_MESSAGE));
         }
-        Ok(IntoLua { depth: self.depth + 1, ..self })
+        Ok(LuaValueSeed { depth: self.depth + 1, ..self })
     }
 }
 
-impl<'de> DeserializeSeed<'de> for IntoLua<'_> {
+impl<'de> DeserializeSeed<'de> for LuaValueSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Value, D::Error> {
+        self.charge(0)?;
         json.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for IntoLua<'_> {
+impl<'de> Visitor<'de> for LuaValueSeed<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -52,10 +64,12 @@ impl<'de> Visitor<'de> for IntoLua<'_> {
         Ok(Value::Boolean(value))
     }
 
+    #[expect(clippy::cast_precision_loss, reason = "a number of Lua is a double")]
     fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
         Ok(Value::Number(value as f64))
     }
 
+    #[expect(clippy::cast_precision_loss, reason = "a number of Lua is a double")]
     fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
         Ok(Value::Number(value as f64))
     }
@@ -69,15 +83,14 @@ impl<'de> Visitor<'de> for IntoLua<'_> {
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
+        self.charge(value.len())?;
         self.lua.create_string(value).map(Value::String).map_err(E::custom)
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let inner = self.deeper()?;
-        let list = self
-            .lua
-            .create_table_with_capacity(items.size_hint().unwrap_or(0), 0)
-            .map_err(A::Error::custom)?;
+        let inner = self.nested_seed()?;
+        let list =
+            self.lua.create_table_with_capacity(capacity(items.size_hint()), 0).map_err(A::Error::custom)?;
         let mut at = 0;
         while let Some(item) = items.next_element_seed(inner)? {
             if !item.is_nil() {
@@ -89,12 +102,11 @@ impl<'de> Visitor<'de> for IntoLua<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Value, A::Error> {
-        let inner = self.deeper()?;
-        let map = self
-            .lua
-            .create_table_with_capacity(0, fields.size_hint().unwrap_or(0))
-            .map_err(A::Error::custom)?;
-        while let Some(key) = fields.next_key_seed(Key)? {
+        let inner = self.nested_seed()?;
+        let map =
+            self.lua.create_table_with_capacity(0, capacity(fields.size_hint())).map_err(A::Error::custom)?;
+        while let Some(key) = fields.next_key_seed(JsonKey)? {
+            self.charge(key.len())?;
             let value = fields.next_value_seed(inner)?;
             map.raw_set(&*key, value).map_err(A::Error::custom)?;
         }
@@ -102,71 +114,111 @@ impl<'de> Visitor<'de> for IntoLua<'_> {
     }
 }
 
-/// The top level of the object that is being judged: its text and, by name, where each field lies in it.
-#[derive(Default)]
-pub(super) struct Fields {
-    text: RefCell<String>,
-    ranges: RefCell<Vec<(String, Range<usize>)>>,
+/// Room for a list or map of a known size; no more than is charged for a little later.
+fn capacity(hint: Option<usize>) -> usize {
+    hint.unwrap_or(0).min(1024)
 }
 
-impl Fields {
-    /// Takes a new object. Nothing but its top level is read.
-    pub(super) fn set(&self, json: &str) -> Result<(), serde_json::Error> {
-        let mut ranges = self.ranges.borrow_mut();
-        ranges.clear();
+/// One field of the object's top level.
+struct LazyField {
+    name: Box<str>,
+    /// Its place in the text; `None` once it was read.
+    range: Option<Range<usize>>,
+}
+
+/// The top level of the evaluated object: its text and the range of each field in it.
+#[derive(Default)]
+pub(super) struct LazyFields {
+    text: RefCell<String>,
+    /// Sorted by name: a search tree or a table without a secret in its hash would be as good, and a list that is
+    /// walked for each field would not be.
+    fields: RefCell<Vec<LazyField>>,
+}
+
+impl LazyFields {
+    /// Sets a new object. Only its top level is scanned.
+    pub(super) fn set_object(&self, json: &str, budget: &ScriptBudget) -> mlua::Result<()> {
+        let mut fields = self.fields.borrow_mut();
+        fields.clear();
         let mut text = self.text.borrow_mut();
         text.clear();
+        budget.charge_read(json.len()).map_err(mlua::Error::runtime)?;
         text.push_str(json);
         serde_json::Deserializer::from_str(&text)
-            .deserialize_map(TopLevel { text: &text, ranges: &mut ranges })
+            .deserialize_map(FieldRangeVisitor { text: &text, fields: &mut fields, budget })
+            .map_err(|error| unreadable(&error))?;
+        // The last of duplicate keys wins.
+        fields.reverse();
+        fields.sort_by(|a, b| a.name.cmp(&b.name));
+        fields.dedup_by(|earlier, last| earlier.name == last.name);
+        Ok(())
     }
 
-    /// Gives the field away; a second time it is not there. A null is not there either.
-    pub(super) fn take(&self, lua: &Lua, name: &[u8]) -> mlua::Result<Value> {
+    /// Removes and returns a field; nil on a second call, and for a null.
+    pub(super) fn take_field(&self, lua: &Lua, budget: &ScriptBudget, name: &[u8]) -> mlua::Result<Value> {
         let range = {
-            let mut ranges = self.ranges.borrow_mut();
-            let Some(at) = ranges.iter().position(|(key, _)| key.as_bytes() == name) else {
-                return Ok(Value::Nil);
-            };
-            ranges.swap_remove(at).1
+            let mut fields = self.fields.borrow_mut();
+            let found = fields.binary_search_by(|field| field.name.as_bytes().cmp(name));
+            found.ok().and_then(|at| fields[at].range.take())
         };
-        self.read(lua, range)
+        range.map_or(Ok(Value::Nil), |range| self.read_range(lua, budget, range))
     }
 
-    /// Moves every field that nobody touched yet into `object`.
-    pub(super) fn take_all(&self, lua: &Lua, object: &Table) -> mlua::Result<()> {
-        for (name, range) in self.ranges.take() {
-            object.raw_set(name, self.read(lua, range)?)?;
+    /// Moves every field that was not accessed yet into `object`.
+    pub(super) fn take_all_fields(
+        &self,
+        lua: &Lua,
+        budget: &ScriptBudget,
+        object: &Table,
+    ) -> mlua::Result<()> {
+        for LazyField { name, range } in self.fields.take() {
+            if let Some(range) = range {
+                object.raw_set(&*name, self.read_range(lua, budget, range)?)?;
+            }
         }
         Ok(())
     }
 
-    /// Drops the object. Large buffers are not kept for small ones.
+    /// Drops the object and its oversized buffers.
     pub(super) fn clear(&self) {
-        self.ranges.borrow_mut().clear();
+        let mut fields = self.fields.borrow_mut();
+        fields.clear();
+        fields.shrink_to(64);
         let mut text = self.text.borrow_mut();
         text.clear();
         text.shrink_to(64 * 1024);
     }
 
-    fn read(&self, lua: &Lua, range: Range<usize>) -> mlua::Result<Value> {
+    fn read_range(&self, lua: &Lua, budget: &ScriptBudget, range: Range<usize>) -> mlua::Result<Value> {
         let text = self.text.borrow();
         let mut json = serde_json::Deserializer::from_str(&text[range]);
         json.disable_recursion_limit();
-        // The object's own size bounds this, and without a limit the machine need not guard every single allocation.
+        // The budget of reading bounds this, and without a limit the interpreter need not check every allocation.
         let limit = lua.set_memory_limit(0)?;
-        let value = IntoLua::new(lua).deserialize(&mut json).map_err(mlua::Error::external);
+        let value = budget.while_reading(|| LuaValueSeed::new(lua, budget).deserialize(&mut json));
         lua.set_memory_limit(limit)?;
-        value
+        value.map_err(|error| unreadable(&error))
     }
 }
 
-struct TopLevel<'a> {
-    text: &'a str,
-    ranges: &'a mut Vec<(String, Range<usize>)>,
+/// An object that cannot be read. The parser's own words may quote what it found.
+pub(super) fn unreadable(error: &serde_json::Error) -> mlua::Error {
+    mlua::Error::runtime(match error.classify() {
+        Category::Data if error.to_string().starts_with(TOO_DEEP_MESSAGE) => {
+            format!("the object is {TOO_DEEP_MESSAGE}")
+        }
+        Category::Data => "the object is no map".to_owned(),
+        _ => format!("the object is no JSON at line {} column {}", error.line(), error.column()),
+    })
 }
 
-impl<'de> Visitor<'de> for TopLevel<'de> {
+struct FieldRangeVisitor<'a> {
+    text: &'a str,
+    fields: &'a mut Vec<LazyField>,
+    budget: &'a ScriptBudget,
+}
+
+impl<'de> Visitor<'de> for FieldRangeVisitor<'de> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -174,15 +226,11 @@ impl<'de> Visitor<'de> for TopLevel<'de> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<(), A::Error> {
-        while let Some(key) = fields.next_key::<String>()? {
+        while let Some(key) = fields.next_key_seed(JsonKey)? {
+            self.budget.charge_read(key.len()).map_err(A::Error::custom)?;
             let value: &RawValue = fields.next_value()?;
             let start = value.get().as_ptr().addr() - self.text.as_ptr().addr();
-            let range = start..start + value.get().len();
-            // Of a key that is there twice the last one counts, as everywhere.
-            match self.ranges.iter_mut().find(|(known, _)| *known == key) {
-                Some(known) => known.1 = range,
-                None => self.ranges.push((key, range)),
-            }
+            self.fields.push(LazyField { name: key.into(), range: Some(start..start + value.get().len()) });
         }
         Ok(())
     }

@@ -1,11 +1,13 @@
-use serde_json::json;
+use readiness::Time;
+use rollcall_cel::ObjectJson;
+use serde_json::{Value, json};
 
 use super::*;
 
 const NOW: Time = Time(1_709_209_845_000);
 
-fn run(source: &str, open: bool, object: &Value) -> Outcome {
-    Script::compile("test", source, open).expect("compiles").judge(Object::Tree(object), NOW)
+fn run(source: &str, open: bool, object: &Value) -> ScriptOutcome {
+    HealthScript::compile("test", source, open).expect("compiles").judge_object(ObjectJson::Tree(object), NOW)
 }
 
 fn said(source: &str) -> (Option<&'static str>, String) {
@@ -154,13 +156,13 @@ fn an_object_read_on_touch_looks_like_one_read_whole() {
             "Bx",
         ),
     ] {
-        let script = Script::compile("test", source, true).unwrap();
-        assert_eq!(script.judge(Object::Text(text), NOW).verdict.message, expected, "{source}");
+        let script = HealthScript::compile("test", source, true).unwrap();
+        assert_eq!(script.judge_object(ObjectJson::Text(text), NOW).verdict.message, expected, "{source}");
         let tree: Value = serde_json::from_str(text).unwrap();
-        assert_eq!(script.judge(Object::Tree(&tree), NOW).verdict.message, expected, "{source}");
+        assert_eq!(script.judge_object(ObjectJson::Tree(&tree), NOW).verdict.message, expected, "{source}");
     }
-    let itself = Script::compile("test", "return obj", true).unwrap();
-    let healthy = itself.judge(Object::Text(r#"{"status": "Healthy", "message": "me"}"#), NOW);
+    let itself = HealthScript::compile("test", "return obj", true).unwrap();
+    let healthy = itself.judge_object(ObjectJson::Text(r#"{"status": "Healthy", "message": "me"}"#), NOW);
     assert_eq!((healthy.verdict.status, healthy.verdict.message.as_str()), (Some("Healthy"), "me"));
 }
 
@@ -175,9 +177,10 @@ fn the_line_that_decided_is_told() {
 
 #[test]
 fn a_syntax_error_has_its_line() {
-    let error = Script::compile("argocd-cm Database", "local x = 1\nif x then", true).unwrap_err();
+    let error = HealthScript::compile("argocd-cm Database", "local x = 1\nif x then", true).unwrap_err();
     assert_eq!((error.line, error.name.as_str()), (2, "argocd-cm Database"));
-    let error = Script::compile("x", "while true do\n  goto out\nend\nprint()\n::out::", true).unwrap_err();
+    let error =
+        HealthScript::compile("x", "while true do\n  goto out\nend\nprint()\n::out::", true).unwrap_err();
     assert_eq!(error.to_string(), "x:2: goto out does not continue a loop");
 }
 
@@ -202,15 +205,16 @@ fn no_call_sees_what_another_left_behind() {
 #[test]
 fn threads_judge_beside_each_other() {
     let script =
-        Script::compile("test", "return {status = 'Healthy', message = obj.metadata.name}", true).unwrap();
+        HealthScript::compile("test", "return {status = 'Healthy', message = obj.metadata.name}", true)
+            .unwrap();
     std::thread::scope(|scope| {
         for name in ["a", "b", "c", "d"] {
             let script = &script;
             scope.spawn(move || {
                 let text = format!(r#"{{"metadata": {{"name": "{name}"}}}}"#);
                 for _ in 0..200 {
-                    let said = script.judge(Object::Text(&text), NOW).verdict.message;
-                    // A busy machine may take its time away; never what belongs to another.
+                    let said = script.judge_object(ObjectJson::Text(&text), NOW).verdict.message;
+                    // On a busy machine a call may run out of time, but it never sees another call's data.
                     assert!(said == name || said.contains("it ran for too long"), "{name}: {said}");
                 }
             });
@@ -223,8 +227,10 @@ fn a_deeply_nested_object_is_judged_by_what_is_not_nested() {
     let deep = format!("{}1{}", "[".repeat(5000), "]".repeat(5000));
     let text = format!(r#"{{"status": {{"phase": "Up"}}, "spec": {deep}}}"#);
     let touches_not =
-        Script::compile("test", "return {status = 'Healthy', message = obj.status.phase}", true).unwrap();
-    assert_eq!(touches_not.judge(Object::Text(&text), NOW).verdict.message, "Up");
-    let touches = Script::compile("test", "return {status = 'Healthy', message = #obj.spec}", true).unwrap();
-    assert_eq!(touches.judge(Object::Text(&text), NOW).verdict.status, Some("Unknown"));
+        HealthScript::compile("test", "return {status = 'Healthy', message = obj.status.phase}", true)
+            .unwrap();
+    assert_eq!(touches_not.judge_object(ObjectJson::Text(&text), NOW).verdict.message, "Up");
+    let touches =
+        HealthScript::compile("test", "return {status = 'Healthy', message = #obj.spec}", true).unwrap();
+    assert_eq!(touches.judge_object(ObjectJson::Text(&text), NOW).verdict.status, Some("Unknown"));
 }

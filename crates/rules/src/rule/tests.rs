@@ -6,17 +6,22 @@ use super::*;
 
 const NOW: Time = Time(1_709_209_845_000);
 
-/// Level, token, words and branch.
-fn shown(rule: &Rule, object: &Value) -> (Level, String, String, String) {
+/// Returns level, token, message and branch.
+fn shown(rule: &CompiledRule, object: &Value) -> (Level, String, String, String) {
     let text = object.to_string();
-    let judged = rule.judge(Object::Text(&text), NOW);
-    assert_eq!(judged, rule.judge(Object::Tree(object), NOW), "{text}");
+    let judged = rule.judge_object(ObjectJson::Text(&text), NOW);
+    assert_eq!(judged, rule.judge_object(ObjectJson::Tree(object), NOW), "{text}");
     let verdict = judged.assessment.verdict;
-    (verdict.level, verdict.reason.token().to_owned(), verdict.reason.to_string(), judged.branch.to_string())
+    (
+        verdict.level,
+        verdict.reason.as_token().to_owned(),
+        verdict.reason.to_string(),
+        judged.branch.to_string(),
+    )
 }
 
-fn cel(current: &str) -> Rule {
-    Rule::compile(&Spec::Cel {
+fn cel(current: &str) -> CompiledRule {
+    CompiledRule::compile(&RuleDefinition::Cel {
         current,
         in_progress: Some("status.p == 'Going'"),
         failed: Some("status.p == 'Bad'"),
@@ -24,8 +29,8 @@ fn cel(current: &str) -> Rule {
     .unwrap()
 }
 
-fn lua(source: &str) -> Rule {
-    Rule::compile(&Spec::Lua { name: "health.lua", source }).unwrap()
+fn lua(source: &str) -> CompiledRule {
+    CompiledRule::compile(&RuleDefinition::Lua { name: "health.lua", source }).unwrap()
 }
 
 fn says(level: Level, token: &str, words: &str, branch: &str) -> (Level, String, String, String) {
@@ -54,7 +59,7 @@ fn cel_says_what_flux_would_say_and_which_expression_decided() {
             says(
                 Level::Progressing,
                 "StaleGeneration",
-                "its controller has not seen its newest generation",
+                "its controller has not observed its current generation",
                 "status.observedGeneration is 2, metadata.generation is 3",
             ),
         ),
@@ -85,7 +90,9 @@ fn a_result_that_is_no_boolean_is_unknown() {
 #[test]
 fn kro_waits_for_what_is_not_there_yet() {
     let expressions = ["${db.status.ready}", "${db.status.replicas > 2}"];
-    let rule = Rule::compile(&Spec::ReadyWhen { expressions: &expressions, id: Some("db") }).unwrap();
+    let rule =
+        CompiledRule::compile(&RuleDefinition::ReadyWhen { expressions: &expressions, id: Some("db") })
+            .unwrap();
     for (object, level, branch) in [
         (json!({"status": {"ready": true, "replicas": 3}}), Level::Ready, "all of readyWhen are true"),
         (json!({"status": {"ready": true, "replicas": 1}}), Level::Progressing, "readyWhen[1] is not true"),
@@ -132,12 +139,12 @@ fn a_limit_is_unknown_in_either_language() {
 
 #[test]
 fn a_peer_is_asked_for_the_whole_object() {
-    let rule = Rule::compile(&Spec::Profile(Profile::Kstatus)).unwrap();
+    let rule = CompiledRule::compile(&RuleDefinition::Profile(PeerProfile::Kstatus)).unwrap();
     let object = json!({"apiVersion": "example.com/v1", "kind": "X", "metadata": {"generation": 2},
         "status": {"observedGeneration": 1}});
     let (level, token, _, branch) = shown(&rule, &object);
     assert_eq!((level, token.as_str(), branch.as_str()), (Level::Progressing, "InProgress", "kstatus"));
-    let argo = Rule::compile(&Spec::Profile(Profile::Argocd)).unwrap();
+    let argo = CompiledRule::compile(&RuleDefinition::Profile(PeerProfile::Argocd)).unwrap();
     assert_eq!(shown(&argo, &object).1, "NoSignal");
 }
 
@@ -149,8 +156,8 @@ fn a_library_answers_by_kind_and_says_where_it_has_no_answer() {
     ]
     .map(|(key, value)| (key.to_owned(), value.to_owned()))
     .into();
-    let scripts = Arc::new(Library::from_config_map(&data).unwrap());
-    let rule = Rule::compile(&Spec::Library { name: "argocd-cm", scripts }).unwrap();
+    let scripts = Arc::new(ScriptLibrary::from_config_map(&data).unwrap());
+    let rule = CompiledRule::compile(&RuleDefinition::Library { name: "argocd-cm", scripts }).unwrap();
     let of = |kind: &str| shown(&rule, &json!({"apiVersion": "example.com/v1", "kind": kind}));
     assert_eq!(of("Db"), says(Level::Ready, "Healthy", "Db", "argocd-cm example.com/Db line 1"));
     assert_eq!(
@@ -159,7 +166,7 @@ fn a_library_answers_by_kind_and_says_where_it_has_no_answer() {
     );
     assert_eq!(of("Broken").1, "RuleFailed");
     let twice = r#"{"kind": "Other", "apiVersion": "example.com/v1", "kind": "Db", "metadata": null}"#;
-    assert_eq!(rule.judge(Object::Text(twice), NOW).assessment.verdict.level, Level::Ready);
+    assert_eq!(rule.judge_object(ObjectJson::Text(twice), NOW).assessment.verdict.level, Level::Ready);
     assert_eq!(shown(&rule, &json!({"apiVersion": null, "kind": 5})).1, "RuleFailed");
 }
 
@@ -167,36 +174,38 @@ fn a_library_answers_by_kind_and_says_where_it_has_no_answer() {
 fn a_rule_that_is_wrong_says_which_part_and_where() {
     for (spec, error) in [
         (
-            Spec::Cel { current: "true", in_progress: Some("tru"), failed: None },
+            RuleDefinition::Cel { current: "true", in_progress: Some("tru"), failed: None },
             "inProgress:1:1: undeclared reference to 'tru'",
         ),
         (
-            Spec::ReadyWhen { expressions: &["true", "\n 1"], id: None },
+            RuleDefinition::ReadyWhen { expressions: &["true", "\n 1"], id: None },
             "readyWhen[1]:2:2: the expression yields 'int', not 'bool'",
         ),
-        (Spec::Lua { name: "db.lua", source: "\nreturn {" }, "db.lua:2:1: "),
+        (RuleDefinition::Lua { name: "db.lua", source: "\nreturn {" }, "db.lua:2:1: "),
     ] {
-        let found = Rule::compile(&spec).unwrap_err();
+        let found = CompiledRule::compile(&spec).unwrap_err();
         assert!(found.to_string().starts_with(error), "{found}");
-        assert_eq!(found.verdict().reason.token(), "RuleFailed");
+        assert_eq!(found.to_verdict().reason.as_token(), "RuleFailed");
     }
     let long = "x".repeat(100_000);
-    let error = Rule::compile(&Spec::Cel { current: &long, in_progress: None, failed: None }).unwrap_err();
-    assert_eq!(error.verdict().reason.token(), "RuleLimit");
+    let error =
+        CompiledRule::compile(&RuleDefinition::Cel { current: &long, in_progress: None, failed: None })
+            .unwrap_err();
+    assert_eq!(error.to_verdict().reason.as_token(), "RuleLimit");
 }
 
 #[test]
 fn a_rule_tells_which_fields_it_reads() {
-    assert_eq!(cel("spec.a == status.p").fields(), Some(vec!["metadata", "spec", "status"]));
-    assert_eq!(cel("size(self) > 1").fields(), None);
-    assert_eq!(lua("return nil").fields(), None);
+    assert_eq!(cel("spec.a == status.p").referenced_fields(), Some(vec!["metadata", "spec", "status"]));
+    assert_eq!(cel("size(self) > 1").referenced_fields(), None);
+    assert_eq!(lua("return nil").referenced_fields(), None);
 }
 
 #[test]
 fn what_is_no_object_is_unknown() {
     let rule = cel("true");
     for text in ["", "null", "[]", "{\"status\": ", "5", "{\"status\": {\"p\": \"\\ud800\"}}"] {
-        let verdict = rule.judge(Object::Text(text), NOW).assessment.verdict;
-        assert_eq!((verdict.level, verdict.reason.token()), (Level::Unknown, "RuleFailed"), "{text}");
+        let verdict = rule.judge_object(ObjectJson::Text(text), NOW).assessment.verdict;
+        assert_eq!((verdict.level, verdict.reason.as_token()), (Level::Unknown, "RuleFailed"), "{text}");
     }
 }

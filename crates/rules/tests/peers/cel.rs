@@ -5,20 +5,20 @@
 use std::collections::BTreeMap;
 
 use readiness::Level;
-use rules::cel::ReadyWhen;
-use rules::{Object, Rule, Spec};
+use rollcall_cel::{ObjectJson, ReadyWhen};
+use rules::{CompiledRule, RuleDefinition};
 use serde_json::{Value, json};
 
 use crate::mutate::Dice;
 use crate::{NOW, expressions, mutants, oracle, samples};
 
-/// A word for what came of it: `true`, `false`, `error`, or `refused` before any object was there.
+/// Returns the result as a word: `true`, `false`, `error`, or `refused` at compile time.
 fn ours(source: &str, object: &Value) -> (String, String) {
     let rule = match ReadyWhen::compile(&[source], None) {
         Ok(rule) => rule,
         Err((_, error)) => return ("refused".to_owned(), error.to_string()),
     };
-    match rule.judge(Object::Text(&object.to_string())) {
+    match rule.find_unmet(ObjectJson::Text(&object.to_string())) {
         Ok(none) => (none.is_none().to_string(), String::new()),
         Err((_, error)) if error.message.contains("yields") => ("error".to_owned(), "type".to_owned()),
         Err((_, error)) => ("error".to_owned(), error.message),
@@ -34,18 +34,19 @@ fn theirs(answer: &Value) -> (String, String) {
     }
 }
 
-/// What is found before an object is there, Flux finds when one comes: there it is an error, or it was absorbed.
+/// Returns `true` if both results agree. Errors that we find at compile time, Flux finds at run time: there it is an
+/// error, or it was absorbed.
 fn same(source: &str, ours: &(String, String), theirs: &(String, String)) -> bool {
     let checked = ours.0 == "refused" && ours.1.contains("found no matching overload")
         || ours.1.contains("field selection")
-        || ours.1.contains("cannot be walked")
+        || ours.1.contains("cannot be iterated")
         || ours.1.contains("no type of a key")
         || ours.1.contains("not 'bool'")
         || ours.1.contains("is not optional");
-    // The order of Go's maps is random, so that what depends on it has no one answer.
+    // The order of Go's maps is random, so results that depend on it vary.
     let by_luck = source.contains("sort") && theirs.0 == "error" || source.contains("isSorted");
-    // Kubernetes' own types cannot be compared with others, and take such an error in a list for equality: the
-    // specification has them unequal.
+    // Kubernetes' own types cannot be compared with others, and such an error in a list counts as equality: by the
+    // specification they are unequal.
     let opaque = ["semver(", "quantity(", "ip(", "cidr(", "url("].iter().any(|made| source.contains(made));
     let unequal = opaque && (theirs.1 == "no such overload" || source.contains([']', '}']));
     ours.0 == theirs.0 || checked || by_luck || unequal
@@ -75,7 +76,7 @@ fn expressions_yield_what_cel_go_yields() {
     assert_eq!(differences, 0);
 }
 
-/// One expression a line, each at the end of something.
+/// One expression per line, each at a boundary.
 const EDGES: &str = include_str!("edges.txt");
 
 #[test]
@@ -88,7 +89,7 @@ fn edges_are_where_cel_go_has_them() {
     let mut differences = 0;
     for (source, answer) in EDGES.lines().zip(&answers) {
         let (our, their) = (ours(source, &object), theirs(answer));
-        // Refused before is an error before.
+        // A compile-time refusal here is a run-time error there.
         let refused = our.0 == "refused" && their.0 == "error";
         if our.0 != their.0 && !refused {
             differences += 1;
@@ -138,16 +139,20 @@ fn health_checks_say_what_flux_says() {
         json!({"object": object, "cel": exprs})
     });
     let answers = oracle::ask(&path, lines.collect());
-    let rules: Vec<Rule> = RULES
+    let rules: Vec<CompiledRule> = RULES
         .iter()
         .map(|(in_progress, failed, current)| {
-            Rule::compile(&Spec::Cel { current, in_progress: *in_progress, failed: *failed })
-                .expect("compiles")
+            CompiledRule::compile(&RuleDefinition::Cel {
+                current,
+                in_progress: *in_progress,
+                failed: *failed,
+            })
+            .expect("compiles")
         })
         .collect();
     let (mut counts, mut differences): (BTreeMap<String, u32>, u32) = (BTreeMap::new(), 0);
     for (at, (object, answer)) in objects.iter().zip(&answers).enumerate() {
-        let judged = rules[at % rules.len()].judge(Object::Tree(object), NOW);
+        let judged = rules[at % rules.len()].judge_object(ObjectJson::Tree(object), NOW);
         let our = match judged.assessment.verdict.level {
             Level::Ready => "Current",
             Level::Progressing => "InProgress",

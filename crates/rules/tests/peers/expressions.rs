@@ -1,8 +1,8 @@
-//! Expressions by the dice: most of them sound, some of them of the wrong type.
+//! Random expressions: most of them valid, some of the wrong type.
 
 use crate::mutate::Dice;
 
-/// What an expression is meant to yield.
+/// The intended type of an expression.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Bool,
@@ -36,8 +36,9 @@ const KINDS: [Kind; 13] = [
     Kind::Url,
 ];
 
-/// `B` a boolean, `N` a number, `T` a text, `L` a list, `M` a map, `O` an optional, `D` a moment, `S` a span, `Q` a quantity,
-/// `V` a version, `I` an address, `C` a network, `U` a URL, `X` anything, `F` a field, `E` with a variable `e` around it.
+/// Letters in a shape: `B` a boolean, `N` a number, `T` a text, `L` a list, `M` a map, `O` an optional, `D` a
+/// timestamp, `S` a duration, `Q` a quantity, `V` a version, `I` an address, `C` a network, `U` a URL, `X` anything,
+/// `F` a field, `E` with a variable `e` around it.
 const SHAPES: [(Kind, &str); 13] = [
     (
         Kind::Bool,
@@ -137,7 +138,7 @@ const FIELDS: [&str; 14] = [
     "data.key",
 ];
 
-/// A boolean expression.
+/// Returns a boolean expression.
 pub(crate) fn expression(dice: &mut Dice) -> String {
     let mut out = String::new();
     write(dice, &mut out, Kind::Bool, 4);
@@ -145,7 +146,7 @@ pub(crate) fn expression(dice: &mut Dice) -> String {
 }
 
 fn write(dice: &mut Dice, out: &mut String, kind: Kind, depth: u8) {
-    // Now and then something else than was asked for.
+    // Occasionally another type than the intended one.
     let kind = if dice.below(60) == 0 { *dice.pick(&KINDS) } else { kind };
     let Some((_, shapes)) = SHAPES.iter().find(|(of, _)| *of == kind) else { return };
     let shapes: Vec<&str> = shapes.split(';').map(str::trim).collect();
@@ -159,7 +160,7 @@ fn write(dice: &mut Dice, out: &mut String, kind: Kind, depth: u8) {
     let (mut quoted, mut before) = (false, ' ');
     for c in shape.chars() {
         quoted ^= c == '\'';
-        // A letter that is part of a word is no place to be filled.
+        // A letter inside a word is not a placeholder.
         let alone = !quoted && !before.is_ascii_alphanumeric() && before != '_';
         let wanted = match c {
             'B' => Some(Kind::Bool),

@@ -1,8 +1,8 @@
-//! Each profile against its peer's real code, over objects gone wrong in every way.
+//! Compares each profile with its peer's real code, over mutated objects.
 //!
 //! `ROLLCALL_KSTATUS_ORACLE`, `ROLLCALL_ENGINE_ORACLE` and `ROLLCALL_ARGOCD_ORACLE` name the binaries built from
-//! `oracle/` and `tests/control-plane/argocd`, `ROLLCALL_ARGO_LIBRARY` the `resource_customizations` of the version that the last one is built from;
-//! `ROLLCALL_MUTANTS` says how many objects (20,000 where it says nothing).
+//! `oracle/` and `tests/control-plane/argocd`, `ROLLCALL_ARGO_LIBRARY` the `resource_customizations` of the version
+//! that the last one is built from; `ROLLCALL_MUTANTS` is the number of objects (default 20,000).
 
 #![expect(clippy::print_stdout, reason = "how many were compared, and why not, is the result of these tests")]
 
@@ -16,12 +16,12 @@ use std::fs;
 use std::path::Path;
 
 use readiness::Time;
-use rules::Profile;
-use rules::lua::Library;
+use rules::PeerProfile;
+use rules::lua::ScriptLibrary;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Between the creation dates that the mutations know, so that both sides agree on every Pod's age.
+/// A time between the creation dates that the mutations use, so that both sides agree on every Pod's age.
 const NOW: Time = Time(1_800_000_000_000);
 
 fn mutants(seed: u64, samples: &[Value]) -> Vec<Value> {
@@ -52,11 +52,11 @@ fn compare<T: PartialEq + std::fmt::Debug>(
 
 fn status_of(answer: &Value, peer: &str) -> Option<String> {
     let status = answer[peer]["status"].as_str()?;
-    // Where the real code would take its process down, we say that we do not know.
+    // Input on which the real code would panic is Unknown here.
     Some(if status == "Panic" { "Unknown" } else { status }.to_owned())
 }
 
-/// The released kstatus does not yet know a suspended Job; what we reproduce does.
+/// Returns `true` for a suspended Job, which the released kstatus does not support; the version reproduced here does.
 fn suspended_job(object: &Value) -> bool {
     let suspended = |c: &Value| c["type"] == "Suspended" && c["status"] == "True";
     object["kind"] == "Job"
@@ -69,16 +69,17 @@ fn kstatus_and_flux_say_what_their_code_says() {
     let Some(path) = oracle::named("ROLLCALL_KSTATUS_ORACLE") else { return };
     let objects = mutants(1, &samples::all());
     let answers = oracle::ask(&path, oracle::objects(&objects));
-    let ours =
-        |profile: Profile| move |object: &Value| profile.judge(object, None, NOW).status.map(str::to_owned);
-    compare(&objects, &answers, ours(Profile::Flux), |_, answer| status_of(answer, "flux"));
-    compare(&objects, &answers, ours(Profile::Kstatus), |object, answer| {
-        let known = ours(Profile::Kstatus)(object);
+    let ours = |profile: PeerProfile| {
+        move |object: &Value| profile.judge_object(object, None, NOW).status.map(str::to_owned)
+    };
+    compare(&objects, &answers, ours(PeerProfile::Flux), |_, answer| status_of(answer, "flux"));
+    compare(&objects, &answers, ours(PeerProfile::Kstatus), |object, answer| {
+        let known = ours(PeerProfile::Kstatus)(object);
         if suspended_job(object) { known } else { status_of(answer, "kstatus") }
     });
 }
 
-/// Kinds whose rule ships with Argo CD as a script, which the engine alone does not have.
+/// Returns `true` for kinds whose rule ships with Argo CD as a script, which the engine alone does not have.
 fn scripted(object: &Value) -> bool {
     ["CronJob", "PodDisruptionBudget", "CustomResourceDefinition"].iter().any(|kind| object["kind"] == *kind)
 }
@@ -101,7 +102,7 @@ fn argocd_says_what_its_engine_says() {
         &objects,
         &answers,
         |object| {
-            let said = Profile::Argocd.judge(object, None, NOW);
+            let said = PeerProfile::Argocd.judge_object(object, None, NOW);
             let message = if erroneous.contains(&object.to_string()) { String::new() } else { said.message };
             (said.status.map(str::to_owned), message)
         },
@@ -127,7 +128,7 @@ fn yaml_files(folder: &Path, found: &mut Vec<Value>) {
     }
 }
 
-/// The object as if nobody had deleted it: then a live Argo CD asks the script too.
+/// Returns the object without its deletion: a live Argo CD then runs the script too.
 fn alive(mut object: Value) -> Value {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("deletionTimestamp");
@@ -139,25 +140,25 @@ fn alive(mut object: Value) -> Value {
 fn scripts_say_in_luau_what_they_say_in_argo_cd() {
     let Some(path) = oracle::named("ROLLCALL_ARGOCD_ORACLE") else { return };
     let Some(folder) = oracle::named("ROLLCALL_ARGO_LIBRARY") else { return };
-    let library = Library::from_directory(Path::new(&folder)).expect("a readable library");
+    let library = ScriptLibrary::from_directory(Path::new(&folder)).expect("a readable library");
     let mut samples = Vec::new();
     yaml_files(Path::new(&folder), &mut samples);
-    // A number that no double holds prints differently where a script joins it to a text: see the module `lua`.
+    // A number beyond the range of a double prints differently if a script joins it to a string: see the module `lua`.
     let holds_monster = |object: &Value| object.to_string().contains(&u64::MAX.to_string());
-    let scripted = |object: &Value| !holds_monster(object) && library.judge(object, NOW).is_some();
+    let scripted = |object: &Value| !holds_monster(object) && library.judge_object(object, NOW).is_some();
     let objects: Vec<_> = mutants(3, &samples).into_iter().map(alive).filter(scripted).collect();
     let answers = oracle::ask(&path, oracle::objects(&objects));
     println!("{} of them are errors in Go", answers.iter().filter(|a| a["error"] == true).count());
     let same = |object: &Value, answer: &Value| {
-        let ours = library.judge(object, NOW).expect("scripted").verdict;
-        // The text of an error is Go's there and Luau's here.
+        let ours = library.judge_object(object, NOW).expect("scripted").verdict;
+        // Error texts are Go's there and Luau's here.
         answer["status"] == ours.status.unwrap_or("")
             && (answer["error"] == true || answer["message"] == *ours.message)
     };
     let differ = |(object, answer): &(&Value, &Value)| !same(object, answer);
     let first: Vec<Value> =
         objects.iter().zip(&answers).filter(differ).map(|(object, _)| object.clone()).collect();
-    // A script that walks a map answers in Argo CD by the luck of an order that changes: one of its answers is ours.
+    // A script that walks a map depends in Argo CD on a random order: one of its answers must be ours.
     let again: Vec<Value> = first.iter().flat_map(|object| vec![object.clone(); 64]).collect();
     let luck = oracle::ask(&path, oracle::objects(&again));
     let wrong: Vec<_> = first
@@ -167,7 +168,7 @@ fn scripts_say_in_luau_what_they_say_in_argo_cd() {
         .collect();
     println!("{} objects, {} by luck, {} differences", objects.len(), first.len() - wrong.len(), wrong.len());
     for (object, answers) in wrong.iter().take(5) {
-        println!("ours {:?}\ntheirs {}\n{object}\n", library.judge(object, NOW), answers[0]);
+        println!("ours {:?}\ntheirs {}\n{object}\n", library.judge_object(object, NOW), answers[0]);
     }
     assert!(wrong.is_empty());
 }

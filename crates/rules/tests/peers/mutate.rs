@@ -1,4 +1,4 @@
-//! Objects gone wrong: seeded mutations of the samples, most of them small, some of them absurd.
+//! Seeded mutations of the sample objects, most of them small, some of them extreme.
 
 use serde_json::{Map, Value, json};
 
@@ -15,7 +15,7 @@ impl Dice {
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) as usize % limit
+        usize::try_from((z ^ (z >> 31)) % limit as u64).expect("below a usize")
     }
 
     pub(crate) fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
@@ -23,7 +23,7 @@ impl Dice {
     }
 }
 
-/// `count` objects, each a sample with up to six mutations.
+/// Returns `count` objects, each a sample with up to six mutations.
 pub(crate) fn mutants(seed: u64, count: usize, samples: &[Value]) -> Vec<Value> {
     let mut dice = Dice::new(seed);
     (0..count)
@@ -132,7 +132,7 @@ fn condition(dice: &mut Dice) -> Value {
     condition
 }
 
-/// Walks to a random place and changes what is there: another value, another number, gone, or doubled.
+/// Descends to a random position and mutates the value there: another value, another number, removed, or duplicated.
 fn descend(dice: &mut Dice, value: &mut Value, depth: usize) {
     match value {
         Value::Object(map) if depth > 0 && !map.is_empty() => {

@@ -1,11 +1,11 @@
-//! A peer's real code as a process: objects in, its answers out.
+//! Runs a peer's real code as a process: objects in, its answers out.
 
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
-/// The built oracle that this variable names; without it the test says so and has nothing to compare with.
+/// Returns the oracle binary that this variable names; without it the test prints so and compares nothing.
 pub(crate) fn named(variable: &str) -> Option<String> {
     let path = std::env::var(variable).ok();
     if path.is_none() {
@@ -14,7 +14,7 @@ pub(crate) fn named(variable: &str) -> Option<String> {
     path
 }
 
-/// Sends all lines and returns as many answers.
+/// Sends all lines and returns one answer for each.
 pub(crate) fn ask(path: &str, lines: Vec<Value>) -> Vec<Value> {
     let count = lines.len();
     let mut child =
@@ -34,7 +34,7 @@ pub(crate) fn ask(path: &str, lines: Vec<Value>) -> Vec<Value> {
     answers
 }
 
-/// Each object as the oracles read it.
+/// Returns each object in the oracles' input format.
 pub(crate) fn objects(objects: &[Value]) -> Vec<Value> {
     objects.iter().map(|object| json!({"object": object})).collect()
 }

@@ -217,7 +217,7 @@ fn custom() -> Vec<Value> {
     ]
 }
 
-/// All of them.
+/// Returns all samples.
 pub(crate) fn all() -> Vec<Value> {
     [workloads(), jobs(), pods(), others(), custom()].concat()
 }

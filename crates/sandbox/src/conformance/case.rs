@@ -1,34 +1,35 @@
-//! Cases as they are written down.
+//! The JSON format of conformance cases.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// One behaviour, in a sentence, with the steps that show it.
+/// One behaviour of the API, named by a sentence, with the steps that verify it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Case {
+pub struct ConformanceCase {
     /// The behaviour.
     pub name: String,
-    /// What shows it.
-    pub steps: Vec<Step>,
+    /// Steps that verify the behaviour, in order.
+    pub steps: Vec<CaseStep>,
 }
 
 /// One step: a request (`do`), the opening of a watch (`watch`) or the reading of its lines (`events`).
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
-    /// Method and path; `{ns}` is the case's namespace, `{maps}` and the like are collections, other names were saved.
+pub struct CaseStep {
+    /// Method and path. `{ns}` is the case's namespace, `{maps}` and the like are collections, other names are saved
+    /// values.
     #[serde(rename = "do")]
     pub request: Option<String>,
-    /// The object to send, short: `name` goes into metadata, apiVersion and kind come from the path.
+    /// Object to send, in short form: `name` goes into the metadata; apiVersion and kind come from the path.
     pub object: Option<Value>,
-    /// The JSON to send as it is.
+    /// JSON body to send as it is.
     pub body: Option<Value>,
-    /// Makes what is sent larger by this many bytes, in its spec.
+    /// Number of bytes by which the object's spec is padded.
     pub fill: Option<usize>,
-    /// The bytes to send as they are.
+    /// Raw body to send as it is.
     pub text: Option<String>,
     /// The content type: `json` (default), `merge`, `patch`, `strategic`, or any other in full.
     #[serde(rename = "type")]
@@ -37,28 +38,31 @@ pub struct Step {
     pub accept: Option<String>,
     /// The `User-Agent` header.
     pub agent: Option<String>,
-    /// The HTTP status it has to answer; by default any success.
+    /// Expected HTTP status. Defaults to any success.
     pub status: Option<u16>,
-    /// What its body has to hold, by JSON pointer.
+    /// Expected values in the response body, by JSON pointer.
     #[serde(default)]
     pub expect: BTreeMap<String, Value>,
-    /// Values to keep for later steps: name, JSON pointer.
+    /// Values to save for later steps: name to JSON pointer.
     #[serde(default)]
     pub save: BTreeMap<String, String>,
-    /// Whether the resourceVersion of the object moved.
+    /// Expectation that the object's resourceVersion changed (`true`) or stayed the same (`false`).
     pub moved: Option<bool>,
-    /// Repeat it until it holds: what controllers do takes a moment on a real server.
+    /// Repeats the step until it holds: the controllers of a real server take a moment.
     #[serde(default)]
     pub eventually: bool,
     /// Opens a watch on this path (with its query).
     pub watch: Option<String>,
-    /// The lines that the open watch has to tell next: type and name, `BOOKMARK`, `ERROR 410`, `END`.
+    /// Lines that the open watch must send next: type and name, `BOOKMARK`, `ERROR 410`, `END`.
     pub events: Option<Vec<String>>,
 }
 
-/// The cases of one file; a file that does not parse is one case that says so.
-pub(super) fn parse(text: &str) -> Vec<Case> {
+/// Parses the cases of one file. A file that does not parse becomes one case that fails with the parse error.
+pub(super) fn parse_cases(text: &str) -> Vec<ConformanceCase> {
     serde_json::from_str(text).unwrap_or_else(|error| {
-        vec![Case { name: format!("a file of cases parses: {error}"), steps: vec![Step::default()] }]
+        vec![ConformanceCase {
+            name: format!("a file of cases parses: {error}"),
+            steps: vec![CaseStep::default()],
+        }]
     })
 }

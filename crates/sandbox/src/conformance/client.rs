@@ -1,4 +1,4 @@
-//! The smallest client that both servers understand: HTTP/1.1, plain or TLS, a bearer token.
+//! A minimal client for both servers: HTTP/1.1, plain or TLS, with a bearer token.
 
 use std::io;
 use std::sync::Arc;
@@ -16,23 +16,23 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// How long a server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Longest time a server may take to answer a request. 60 s.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where a server is, and how to talk to it.
+/// Address of a server, with the credentials to reach it.
 #[derive(Clone, Debug, Default)]
-pub struct Endpoint {
+pub struct ServerEndpoint {
     /// `http://HOST:PORT` or `https://HOST:PORT`.
     pub url: String,
     /// Sent as `Authorization: Bearer`.
     pub token: Option<String>,
-    /// The PEM certificates that a TLS server is trusted by.
+    /// PEM certificates of the authorities that a TLS server is verified against.
     pub ca: Option<Vec<u8>>,
 }
 
-/// What is sent.
+/// A request to send.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Sent {
+pub(super) struct SentRequest {
     pub(super) method: String,
     pub(super) target: String,
     pub(super) content_type: Option<String>,
@@ -41,25 +41,26 @@ pub(super) struct Sent {
     pub(super) body: Vec<u8>,
 }
 
-impl Endpoint {
+impl ServerEndpoint {
     async fn connect(&self) -> io::Result<SendRequest<Full<Bytes>>> {
         let (tls, address) = match self.url.split_once("://") {
             Some(("https", address)) => (true, address),
             Some(("http", address)) => (false, address),
-            _ => return Err(io::Error::other(format!("no server address: {}", self.url))),
+            _ => return Err(io::Error::other(format!("not an http:// or https:// URL: {}", self.url))),
         };
         let socket = TcpStream::connect(address).await?;
         socket.set_nodelay(true)?;
         if tls {
             let host = address.rsplit_once(':').map_or(address, |(host, _)| host).to_owned();
             let name = ServerName::try_from(host).map_err(io::Error::other)?;
-            over(TlsConnector::from(Arc::new(self.trust()?)).connect(name, socket).await?).await
+            handshake_over(TlsConnector::from(Arc::new(self.tls_config()?)).connect(name, socket).await?)
+                .await
         } else {
-            over(socket).await
+            handshake_over(socket).await
         }
     }
 
-    fn trust(&self) -> io::Result<ClientConfig> {
+    fn tls_config(&self) -> io::Result<ClientConfig> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(self.ca.as_deref().unwrap_or_default()) {
             roots.add(certificate.map_err(io::Error::other)?).map_err(io::Error::other)?;
@@ -67,8 +68,8 @@ impl Endpoint {
         Ok(ClientConfig::builder().with_root_certificates(roots).with_no_client_auth())
     }
 
-    /// Sends a request on a connection of its own and returns the answer before its body.
-    pub(super) async fn open(&self, sent: &Sent) -> io::Result<hyper::Response<Incoming>> {
+    /// Sends a request on a connection of its own and returns the response before its body is read.
+    pub(super) async fn open_response(&self, sent: &SentRequest) -> io::Result<hyper::Response<Incoming>> {
         let mut connection = self.connect().await?;
         let host = self.url.split_once("://").map_or("", |(_, host)| host);
         let mut request =
@@ -86,25 +87,25 @@ impl Endpoint {
             }
         }
         let request = request.body(Full::new(Bytes::from(sent.body.clone()))).map_err(io::Error::other)?;
-        let answer = tokio::time::timeout(PATIENCE, connection.send_request(request)).await?;
+        let answer = tokio::time::timeout(ANSWER_TIMEOUT, connection.send_request(request)).await?;
         answer.map_err(io::Error::other)
     }
 
-    /// Sends a request and reads the whole answer.
-    pub(super) async fn send(&self, sent: &Sent) -> io::Result<(u16, Bytes)> {
-        let response = self.open(sent).await?;
+    /// Sends a request and reads the whole response.
+    pub(super) async fn send_request(&self, sent: &SentRequest) -> io::Result<(u16, Bytes)> {
+        let response = self.open_response(sent).await?;
         let status = response.status().as_u16();
-        let body = tokio::time::timeout(PATIENCE, response.into_body().collect()).await?;
+        let body = tokio::time::timeout(ANSWER_TIMEOUT, response.into_body().collect()).await?;
         Ok((status, body.map_err(io::Error::other)?.to_bytes()))
     }
 }
 
-async fn over<T>(stream: T) -> io::Result<SendRequest<Full<Bytes>>>
+async fn handshake_over<T>(stream: T) -> io::Result<SendRequest<Full<Bytes>>>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let (sender, connection) = handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-    // It ends with its last request; what goes wrong is seen there.
+    // The task ends with the connection's last request; an error shows up in that request.
     tokio::spawn(connection);
     Ok(sender)
 }

@@ -1,12 +1,12 @@
-//! The custom resources that cases use, and the words that paths are written with.
+//! The custom resources that the cases use, and the placeholders of paths.
 
 use serde_json::{Value, json};
 
 /// The API group of the custom resources.
-pub(super) const GROUP: &str = "conformance.rollcall.dev";
+pub(super) const FIXTURE_GROUP: &str = "conformance.rollcall.dev";
 
-/// Collections by the word for them: where they are, what apiVersion and kind their objects have.
-const COLLECTIONS: [(&str, &str, &str, &str); 22] = [
+/// Collections by placeholder: path, and apiVersion and kind of the objects.
+const FIXTURE_COLLECTIONS: [(&str, &str, &str, &str); 22] = [
     ("maps", "/apis/conformance.rollcall.dev/v1/namespaces/{ns}/maps", "conformance.rollcall.dev/v1", "Map"),
     (
         "atoms",
@@ -66,16 +66,16 @@ const COLLECTIONS: [(&str, &str, &str, &str); 22] = [
     ),
 ];
 
-/// The words for collections, with their paths.
-pub(super) fn words() -> impl Iterator<Item = (&'static str, &'static str)> {
-    COLLECTIONS.iter().map(|(word, path, ..)| (*word, *path))
+/// Placeholders of collections, with their paths.
+pub(super) fn collection_words() -> impl Iterator<Item = (&'static str, &'static str)> {
+    FIXTURE_COLLECTIONS.iter().map(|(word, path, ..)| (*word, *path))
 }
 
-/// A whole object from its short form, for the collection that a request names.
-pub(super) fn object(request: &str, short: &Value) -> Value {
+/// Expands the short form of an object for the collection that a request names.
+pub(super) fn expand_object(request: &str, short: &Value) -> Value {
     let word =
         request.split_once('{').and_then(|(_, rest)| rest.split_once('}')).map_or("", |(word, _)| word);
-    let found = COLLECTIONS.iter().find(|(name, ..)| *name == word);
+    let found = FIXTURE_COLLECTIONS.iter().find(|(name, ..)| *name == word);
     let mut object = short.clone();
     let name = object.as_object_mut().and_then(|fields| fields.remove("name"));
     if let Some(name) = name {
@@ -88,8 +88,8 @@ pub(super) fn object(request: &str, short: &Value) -> Value {
     object
 }
 
-/// The definitions to install before the first case.
-pub(super) fn definitions() -> Vec<Value> {
+/// CustomResourceDefinitions to install before the first case.
+pub(super) fn fixture_definitions() -> Vec<Value> {
     let condition = json!({
         "type": "object", "required": ["type", "status"],
         "properties": {
@@ -108,23 +108,47 @@ pub(super) fn definitions() -> Vec<Value> {
     defaulted["default"] = json!({});
     defaulted["properties"]["observedGeneration"]["default"] = json!(0);
     vec![
-        definition("maps", "Map", true, &["v1"], &json!({"spec": spec(), "status": status(&keyed)})),
-        definition("atoms", "Atom", true, &["v1"], &json!({"spec": loose, "status": status(&atomic)})),
-        definition("plains", "Plain", false, &["v1"], &json!({"spec": loose, "status": loose})),
-        definition(
+        fixture_definition(
+            "maps",
+            "Map",
+            true,
+            &["v1"],
+            &json!({"spec": fixture_spec(), "status": status(&keyed)}),
+        ),
+        fixture_definition(
+            "atoms",
+            "Atom",
+            true,
+            &["v1"],
+            &json!({"spec": loose, "status": status(&atomic)}),
+        ),
+        fixture_definition("plains", "Plain", false, &["v1"], &json!({"spec": loose, "status": loose})),
+        fixture_definition(
             "prunes",
             "Prune",
             true,
             &["v1"],
-            &json!({"spec": spec(), "status": {"type": "object", "properties": {"phase": {"type": "string"}}}}),
+            &json!({"spec": fixture_spec(), "status": {"type": "object", "properties": {"phase": {"type": "string"}}}}),
         ),
-        definition("defaults", "Default", true, &["v1"], &json!({"spec": spec(), "status": defaulted})),
-        definition("twins", "Twin", true, &["v1", "v1alpha1"], &json!({"spec": loose, "status": loose})),
-        definition("wides", "Wide", true, &["v1"], &json!({"spec": loose, "status": loose})),
+        fixture_definition(
+            "defaults",
+            "Default",
+            true,
+            &["v1"],
+            &json!({"spec": fixture_spec(), "status": defaulted}),
+        ),
+        fixture_definition(
+            "twins",
+            "Twin",
+            true,
+            &["v1", "v1alpha1"],
+            &json!({"spec": loose, "status": loose}),
+        ),
+        fixture_definition("wides", "Wide", true, &["v1"], &json!({"spec": loose, "status": loose})),
     ]
 }
 
-fn spec() -> Value {
+fn fixture_spec() -> Value {
     json!({
         "type": "object",
         "properties": {
@@ -141,7 +165,13 @@ fn spec() -> Value {
     })
 }
 
-fn definition(plural: &str, kind: &str, status: bool, versions: &[&str], properties: &Value) -> Value {
+fn fixture_definition(
+    plural: &str,
+    kind: &str,
+    status: bool,
+    versions: &[&str],
+    properties: &Value,
+) -> Value {
     let versions: Vec<Value> = versions
         .iter()
         .enumerate()
@@ -152,9 +182,9 @@ fn definition(plural: &str, kind: &str, status: bool, versions: &[&str], propert
         })
         .collect();
     json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": format!("{plural}.{GROUP}")},
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": format!("{plural}.{FIXTURE_GROUP}")},
         "spec": {
-            "group": GROUP, "scope": if plural == "wides" { "Cluster" } else { "Namespaced" },
+            "group": FIXTURE_GROUP, "scope": if plural == "wides" { "Cluster" } else { "Namespaced" },
             "names": {"plural": plural, "kind": kind, "shortNames": [format!("c{}", &plural[..2])]}, "versions": versions,
         },
     })

@@ -1,11 +1,11 @@
-//! Whether an answer holds, and where two servers' answers differ.
+//! Assertions about one answer, and the formatting of values for failures.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// What of an answer does not hold, in words.
-pub(super) fn unmet(
+/// Returns the expectations that an answer does not meet, as text.
+pub(super) fn unmet_expectations(
     body: &Value,
     expect: &BTreeMap<String, Value>,
     saved: &BTreeMap<String, String>,
@@ -13,17 +13,18 @@ pub(super) fn unmet(
     let mut failures = Vec::new();
     for (pointer, wanted) in expect {
         let found = body.pointer(pointer);
-        if !holds(found, wanted, saved) {
-            let found = found.map_or_else(|| "nothing".into(), short);
+        if !expectation_holds(found, wanted, saved) {
+            let found = found.map_or_else(|| "nothing".into(), shorten_json);
             failures.push(format!("{pointer} should be {wanted}, is {found}"));
         }
     }
     failures
 }
 
-/// A value is itself, or `{"$present": bool}`, `{"$contains": text}`, `{"$starts": text}`, `{"$size": n}`, `{"$saved": name}`,
-/// `{"$unlike": name}`, `{"$names": [names of the items]}`, `{"$holds": part of an object}`, `{"$any": [values]}`.
-fn holds(found: Option<&Value>, wanted: &Value, saved: &BTreeMap<String, String>) -> bool {
+/// Returns `true` if a value matches an expectation: the value itself, or `{"$present": bool}`, `{"$contains": text}`,
+/// `{"$starts": text}`, `{"$size": n}`, `{"$saved": name}`, `{"$unlike": name}`, `{"$names": [names of the items]}`,
+/// `{"$holds": part of an object}`, `{"$any": [values]}`.
+fn expectation_holds(found: Option<&Value>, wanted: &Value, saved: &BTreeMap<String, String>) -> bool {
     let Some((how, what)) = wanted
         .as_object()
         .filter(|map| map.len() == 1)
@@ -38,11 +39,11 @@ fn holds(found: Option<&Value>, wanted: &Value, saved: &BTreeMap<String, String>
         "$present" => found.is_some_and(|found| !found.is_null()) == (*what == json!(true)),
         "$contains" => text().contains(what.as_str().unwrap_or("\0")),
         "$starts" => text().starts_with(what.as_str().unwrap_or("\0")),
-        "$size" => size(found) == what.as_u64(),
-        "$saved" => named() == Some(&plain(found)),
-        "$unlike" => named() != Some(&plain(found)),
-        "$names" => names(found) == *what,
-        "$holds" => found.is_some_and(|found| part(found, what)),
+        "$size" => value_size(found) == what.as_u64(),
+        "$saved" => named() == Some(&plain_text(found)),
+        "$unlike" => named() != Some(&plain_text(found)),
+        "$names" => item_names(found) == *what,
+        "$holds" => found.is_some_and(|found| contains_part(found, what)),
         "$any" => what
             .as_array()
             .is_some_and(|values| values.iter().any(|value| found.unwrap_or(&Value::Null) == value)),
@@ -50,7 +51,7 @@ fn holds(found: Option<&Value>, wanted: &Value, saved: &BTreeMap<String, String>
     }
 }
 
-fn size(found: Option<&Value>) -> Option<u64> {
+fn value_size(found: Option<&Value>) -> Option<u64> {
     match found? {
         Value::Array(list) => Some(list.len() as u64),
         Value::Object(map) => Some(map.len() as u64),
@@ -58,20 +59,20 @@ fn size(found: Option<&Value>) -> Option<u64> {
     }
 }
 
-/// Whether everything in `part` is in `whole`.
-fn part(whole: &Value, wanted: &Value) -> bool {
+/// Returns `true` if `whole` contains everything in `part`.
+fn contains_part(whole: &Value, wanted: &Value) -> bool {
     match (whole, wanted) {
-        (Value::Object(whole), Value::Object(wanted)) => {
-            wanted.iter().all(|(key, wanted)| whole.get(key).is_some_and(|whole| part(whole, wanted)))
-        }
+        (Value::Object(whole), Value::Object(wanted)) => wanted
+            .iter()
+            .all(|(key, wanted)| whole.get(key).is_some_and(|whole| contains_part(whole, wanted))),
         (Value::Array(whole), Value::Array(wanted)) => {
-            wanted.iter().all(|wanted| whole.iter().any(|whole| part(whole, wanted)))
+            wanted.iter().all(|wanted| whole.iter().any(|whole| contains_part(whole, wanted)))
         }
         _ => whole == wanted,
     }
 }
 
-fn names(list: Option<&Value>) -> Value {
+fn item_names(list: Option<&Value>) -> Value {
     list.and_then(Value::as_array)
         .into_iter()
         .flatten()
@@ -79,8 +80,8 @@ fn names(list: Option<&Value>) -> Value {
         .collect()
 }
 
-/// A value as it is put into later requests.
-pub(super) fn plain(value: Option<&Value>) -> String {
+/// Formats a value for use in later requests.
+pub(super) fn plain_text(value: Option<&Value>) -> String {
     match value {
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
@@ -88,7 +89,7 @@ pub(super) fn plain(value: Option<&Value>) -> String {
     }
 }
 
-pub(super) fn short(value: &Value) -> String {
+pub(super) fn shorten_json(value: &Value) -> String {
     let text = value.to_string();
     if text.len() <= 300 { text } else { format!("{}…", text.chars().take(300).collect::<String>()) }
 }
@@ -116,7 +117,7 @@ mod tests {
         ];
         for (pointer, holds, fails) in cases {
             let told = |wanted: &Value| {
-                unmet(&body, &BTreeMap::from([(pointer.to_owned(), wanted.clone())]), &saved)
+                unmet_expectations(&body, &BTreeMap::from([(pointer.to_owned(), wanted.clone())]), &saved)
             };
             assert!(told(&holds).is_empty(), "{pointer} {holds}: {:?}", told(&holds));
             assert_eq!(told(&fails).len(), 1, "{pointer} {fails}");

@@ -1,4 +1,4 @@
-//! Reading what a watch tells.
+//! Reading the lines of a watch.
 
 use std::io;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::Value;
 
-/// How long the next line of a watch may take.
-const NEXT_LINE: Duration = Duration::from_secs(10);
+/// Longest time until the next line of a watch must arrive. 10 s.
+const NEXT_LINE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A line in the words of cases.
-pub(super) fn told(line: &Value) -> String {
+/// Formats a watch event as cases write it.
+pub(super) fn describe_line(line: &Value) -> String {
     let kind = line["type"].as_str().unwrap_or_default();
     match kind {
         "ERROR" => format!("ERROR {}", line["object"]["code"]),
@@ -22,25 +22,25 @@ pub(super) fn told(line: &Value) -> String {
     }
 }
 
-/// The lines of an open watch.
-pub(super) struct Lines {
+/// Reader of the lines of an open watch.
+pub(super) struct WatchLineReader {
     body: Incoming,
     unread: Vec<u8>,
 }
 
-impl Lines {
-    pub(super) fn of(body: Incoming) -> Lines {
-        Lines { body, unread: Vec::new() }
+impl WatchLineReader {
+    pub(super) fn from_body(body: Incoming) -> WatchLineReader {
+        WatchLineReader { body, unread: Vec::new() }
     }
 
-    /// The next line; an error when the watch ended or nothing came.
-    pub(super) async fn line(&mut self) -> io::Result<Value> {
+    /// Returns the next line; an error if the watch ended or nothing arrived in time.
+    pub(super) async fn next_line(&mut self) -> io::Result<Value> {
         loop {
             if let Some(at) = self.unread.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.unread.drain(..=at).collect();
                 return serde_json::from_slice(&line).map_err(io::Error::other);
             }
-            let frame = tokio::time::timeout(NEXT_LINE, self.body.frame()).await?;
+            let frame = tokio::time::timeout(NEXT_LINE_TIMEOUT, self.body.frame()).await?;
             let frame = frame.ok_or(io::ErrorKind::UnexpectedEof)?.map_err(io::Error::other)?;
             self.unread.extend(frame.into_data().unwrap_or_default());
         }

@@ -1,7 +1,8 @@
-//! What the sandbox and a real control plane have to agree on, as data, and the runner that asks either of them.
+//! The behaviours that the sandbox shares with a real control plane, as data, and the runner that verifies them on
+//! either.
 //!
-//! A case is a list of steps: requests with what they have to answer, watches with what they have to tell. Each case
-//! runs in a namespace of its own; the custom resources it uses are installed once per run.
+//! A case is a list of steps: requests with their expected answers, and watches with their expected events. Each case
+//! runs in a namespace of its own; the custom resources that the cases use are installed once per run.
 
 mod case;
 mod client;
@@ -13,14 +14,14 @@ mod run;
 
 use std::io;
 
-pub use case::{Case, Step};
-pub use client::Endpoint;
-pub use differ::{Difference, differences};
-pub use run::{Exchange, Outcome};
+pub use case::{CaseStep, ConformanceCase};
+pub use client::ServerEndpoint;
+pub use differ::{AnswerDifference, find_differences};
+pub use run::{CaseExchange, CaseOutcome};
 
 /// All cases, in the order of their files.
-pub fn cases() -> Vec<Case> {
-    const FILES: [&str; 15] = [
+pub fn all_cases() -> Vec<ConformanceCase> {
+    const CASE_FILES: [&str; 15] = [
         include_str!("cases/create.json"),
         include_str!("cases/read.json"),
         include_str!("cases/update.json"),
@@ -37,18 +38,18 @@ pub fn cases() -> Vec<Case> {
         include_str!("cases/discovery.json"),
         include_str!("cases/builtin.json"),
     ];
-    FILES.iter().flat_map(|text| case::parse(text)).collect()
+    CASE_FILES.iter().flat_map(|text| case::parse_cases(text)).collect()
 }
 
-/// Runs cases against a server, one after the other. An error means that the server could not be prepared; a case that
-/// does not hold is an [`Outcome`] with failures.
-pub async fn run(endpoint: &Endpoint, cases: &[Case]) -> io::Result<Vec<Outcome>> {
-    run::all(endpoint, cases).await
+/// Runs cases against a server, several at a time. An error means that the server could not be prepared; a case that
+/// fails is a [`CaseOutcome`] with failures.
+pub async fn run_cases(endpoint: &ServerEndpoint, cases: &[ConformanceCase]) -> io::Result<Vec<CaseOutcome>> {
+    run::run_all(endpoint, cases).await
 }
 
-/// Runs every case against a server and returns what did not hold, one line per failure: empty is agreement.
-pub async fn check(endpoint: &Endpoint) -> io::Result<Vec<String>> {
-    let outcomes = run(endpoint, &cases()).await?;
+/// Runs every case against a server and returns one line per failure; none means full agreement.
+pub async fn check_server(endpoint: &ServerEndpoint) -> io::Result<Vec<String>> {
+    let outcomes = run_cases(endpoint, &all_cases()).await?;
     let lines = outcomes.into_iter().flat_map(|outcome| {
         let name = outcome.name;
         outcome.failures.into_iter().map(move |failure| format!("{name}: {failure}"))

@@ -1,4 +1,4 @@
-//! Asking a server.
+//! Running cases against a server.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,93 +8,97 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::case::{Case, Step};
-use super::client::{Endpoint, Sent};
+use super::case::{CaseStep, ConformanceCase};
+use super::client::{SentRequest, ServerEndpoint};
 use super::fixture;
-use super::judge::{plain, unmet};
-use super::lines::{Lines, told};
-use crate::store::json::parse;
+use super::judge::{plain_text, unmet_expectations};
+use super::lines::{WatchLineReader, describe_line};
+use crate::store::json::parse_json;
 
-/// How long a step that holds eventually may take, and how often it is asked again.
-const EVENTUALLY: Duration = Duration::from_secs(20);
-const AGAIN: Duration = Duration::from_millis(100);
+/// Longest time until a step marked `eventually` must hold, and the interval between its attempts.
+const EVENTUALLY_TIMEOUT: Duration = Duration::from_secs(20);
+const EVENTUALLY_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What came of a case.
+/// Result of one case.
 #[derive(Clone, Debug)]
-pub struct Outcome {
-    /// Which case.
+pub struct CaseOutcome {
+    /// Name of the case.
     pub name: String,
-    /// What did not hold; empty when all did.
+    /// Failed expectations; empty if the case passed.
     pub failures: Vec<String>,
-    /// What was asked and answered, watches included.
-    pub exchanges: Vec<Exchange>,
+    /// Requests and responses of the case, watches included.
+    pub exchanges: Vec<CaseExchange>,
 }
 
-/// One request and its answer.
+/// One request and its response.
 #[derive(Clone, Debug)]
-pub struct Exchange {
-    /// Method and path, as the case has them.
+pub struct CaseExchange {
+    /// Method and path, as written in the case.
     pub request: String,
     /// The HTTP status; 0 for the lines of a watch.
     pub status: u16,
-    /// The body, with the names of what was saved for its values; for the lines of a watch, a list of them.
+    /// The body, with saved values replaced by their names; for a watch, the list of its lines.
     pub body: Value,
 }
 
-/// How many cases run side by side: they wait more than they work.
-const LANES: usize = 8;
+/// Number of cases that run concurrently: they wait more than they work.
+const CASE_LANES: usize = 8;
 
-/// Prepares a server and runs all cases, each in a namespace that the server names, so that a server can be asked
-/// any number of times.
-pub(super) async fn all(endpoint: &Endpoint, cases: &[Case]) -> io::Result<Vec<Outcome>> {
-    prepare(endpoint).await?;
+/// Prepares a server and runs all cases, each in a namespace with a generated name, so that the same server can be
+/// tested any number of times.
+pub(super) async fn run_all(
+    endpoint: &ServerEndpoint,
+    cases: &[ConformanceCase],
+) -> io::Result<Vec<CaseOutcome>> {
+    prepare_server(endpoint).await?;
     let mut lanes = JoinSet::new();
-    for lane in 0..LANES {
-        let mine: Vec<(usize, Case)> = cases.iter().cloned().enumerate().skip(lane).step_by(LANES).collect();
+    for lane in 0..CASE_LANES {
+        let mine: Vec<(usize, ConformanceCase)> =
+            cases.iter().cloned().enumerate().skip(lane).step_by(CASE_LANES).collect();
         let endpoint = endpoint.clone();
         lanes.spawn(async move {
             let mut outcomes = Vec::new();
             for (at, case) in mine {
-                outcomes.push((at, one(&endpoint, &case).await));
+                outcomes.push((at, run_case(&endpoint, &case).await));
             }
             outcomes
         });
     }
-    let mut outcomes: Vec<(usize, Outcome)> = lanes.join_all().await.into_iter().flatten().collect();
+    let mut outcomes: Vec<(usize, CaseOutcome)> = lanes.join_all().await.into_iter().flatten().collect();
     outcomes.sort_by_key(|(at, _)| *at);
     Ok(outcomes.into_iter().map(|(_, outcome)| outcome).collect())
 }
 
-async fn one(endpoint: &Endpoint, case: &Case) -> Outcome {
+async fn run_case(endpoint: &ServerEndpoint, case: &ConformanceCase) -> CaseOutcome {
     let token = endpoint.token.clone().unwrap_or_else(|| "anybody".into());
     let saved = BTreeMap::from([("token".to_owned(), token)]);
-    let mut running = Running { endpoint, saved, watch: None, exchanges: Vec::new() };
+    let mut running = CaseRun { endpoint, saved, watch: None, exchanges: Vec::new() };
     let mut failures = Vec::new();
-    if let Err(error) = running.all(case, &mut failures).await {
-        failures.push(format!("the server went away: {error}"));
+    if let Err(error) = running.run_steps(case, &mut failures).await {
+        failures.push(format!("lost the connection to the server: {error}"));
     }
-    let Running { saved, mut exchanges, .. } = running;
+    let CaseRun { saved, mut exchanges, .. } = running;
     for exchange in &mut exchanges {
-        in_words(&mut exchange.body, &saved);
+        replace_saved_values(&mut exchange.body, &saved);
     }
-    Outcome { name: case.name.clone(), failures, exchanges }
+    CaseOutcome { name: case.name.clone(), failures, exchanges }
 }
 
-/// Puts the names of what was saved in the place of its values, so that the answers of two servers can be compared.
-fn in_words(body: &mut Value, saved: &BTreeMap<String, String>) {
-    // What is shorter may stand anywhere by chance.
+/// Replaces saved values by their names, so that the answers of two servers can be compared.
+fn replace_saved_values(body: &mut Value, saved: &BTreeMap<String, String>) {
+    // Shorter values may occur elsewhere by chance.
     let replaced = |text: &str| {
         let long = saved.iter().filter(|(_, value)| value.len() >= 8);
         long.fold(text.to_owned(), |text, (name, value)| text.replace(value, &format!("{{{name}}}")))
     };
     match body {
         Value::String(text) => *text = replaced(text),
-        Value::Array(items) => items.iter_mut().for_each(|item| in_words(item, saved)),
+        Value::Array(items) => items.iter_mut().for_each(|item| replace_saved_values(item, saved)),
         Value::Object(fields) => {
             *fields = std::mem::take(fields)
                 .into_iter()
                 .map(|(name, mut value)| {
-                    in_words(&mut value, saved);
+                    replace_saved_values(&mut value, saved);
                     (replaced(&name), value)
                 })
                 .collect();
@@ -103,95 +107,100 @@ fn in_words(body: &mut Value, saved: &BTreeMap<String, String>) {
     }
 }
 
-async fn prepare(endpoint: &Endpoint) -> io::Result<()> {
-    for definition in fixture::definitions() {
+async fn prepare_server(endpoint: &ServerEndpoint) -> io::Result<()> {
+    for definition in fixture::fixture_definitions() {
         let target = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        let (status, body) = endpoint.send(&json_request("POST", target, &definition)).await?;
+        let (status, body) = endpoint.send_request(&json_request("POST", target, &definition)).await?;
         if status != 201 && status != 409 {
             return Err(io::Error::other(format!(
-                "a definition was not taken: {status} {}",
+                "failed to install a CustomResourceDefinition: {status} {}",
                 String::from_utf8_lossy(&body)
             )));
         }
         let plural = definition["spec"]["names"]["plural"].as_str().unwrap_or_default();
-        let served = json_request("GET", &format!("/apis/{}/v1/{plural}", fixture::GROUP), &Value::Null);
-        let mut left = EVENTUALLY;
-        while endpoint.send(&served).await?.0 != 200 {
+        let served =
+            json_request("GET", &format!("/apis/{}/v1/{plural}", fixture::FIXTURE_GROUP), &Value::Null);
+        let mut left = EVENTUALLY_TIMEOUT;
+        while endpoint.send_request(&served).await?.0 != 200 {
             left = left
-                .checked_sub(AGAIN)
-                .ok_or_else(|| io::Error::other(format!("{plural} was never served")))?;
-            tokio::time::sleep(AGAIN).await;
+                .checked_sub(EVENTUALLY_INTERVAL)
+                .ok_or_else(|| io::Error::other(format!("{plural} is not served")))?;
+            tokio::time::sleep(EVENTUALLY_INTERVAL).await;
         }
     }
     Ok(())
 }
 
-fn json_request(method: &str, target: &str, body: &Value) -> Sent {
+fn json_request(method: &str, target: &str, body: &Value) -> SentRequest {
     let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
-    Sent {
+    SentRequest {
         method: method.into(),
         target: target.into(),
         content_type: Some("application/json".into()),
         body,
-        ..Sent::default()
+        ..SentRequest::default()
     }
 }
 
-struct Running<'a> {
-    endpoint: &'a Endpoint,
+struct CaseRun<'a> {
+    endpoint: &'a ServerEndpoint,
     saved: BTreeMap<String, String>,
-    watch: Option<(String, Lines)>,
-    exchanges: Vec<Exchange>,
+    watch: Option<(String, WatchLineReader)>,
+    exchanges: Vec<CaseExchange>,
 }
 
-impl Running<'_> {
-    async fn all(&mut self, case: &Case, failures: &mut Vec<String>) -> io::Result<()> {
+impl CaseRun<'_> {
+    async fn run_steps(&mut self, case: &ConformanceCase, failures: &mut Vec<String>) -> io::Result<()> {
         let target = "/api/v1/namespaces";
         let namespace =
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "conformance-"}});
-        let (status, body) = self.endpoint.send(&json_request("POST", target, &namespace)).await?;
+        let (status, body) = self.endpoint.send_request(&json_request("POST", target, &namespace)).await?;
         if status != 201 {
-            failures.push(format!("a namespace was not made: {status} {}", String::from_utf8_lossy(&body)));
+            failures
+                .push(format!("failed to create a namespace: {status} {}", String::from_utf8_lossy(&body)));
             return Ok(());
         }
-        let body = parse(&body).map_err(io::Error::other)?;
-        self.saved.insert("ns".into(), plain(body.pointer("/metadata/name")));
+        let body = parse_json(&body).map_err(io::Error::other)?;
+        self.saved.insert("ns".into(), plain_text(body.pointer("/metadata/name")));
         for (at, step) in case.steps.iter().enumerate() {
             let exchanged = self.exchanges.len();
-            let mut found = self.attempt(step).await?;
-            let mut left = EVENTUALLY;
+            let mut found = self.attempt_step(step).await?;
+            let mut left = EVENTUALLY_TIMEOUT;
             while step.eventually && !found.is_empty() && !left.is_zero() {
-                tokio::time::sleep(AGAIN).await;
-                left = left.saturating_sub(AGAIN);
+                tokio::time::sleep(EVENTUALLY_INTERVAL).await;
+                left = left.saturating_sub(EVENTUALLY_INTERVAL);
                 self.exchanges.truncate(exchanged);
-                found = self.attempt(step).await?;
+                found = self.attempt_step(step).await?;
             }
             failures.extend(found.into_iter().map(|failure| format!("step {}: {failure}", at + 1)));
         }
         Ok(())
     }
 
-    /// A real server that takes up a changed definition may drop a request to its kind without an answer.
-    async fn attempt(&mut self, step: &Step) -> io::Result<Vec<String>> {
-        match self.step(step).await {
-            Err(error) if step.eventually => Ok(vec![format!("no answer: {error}")]),
+    /// Runs a step once. For a step marked `eventually`, a lost connection is a failure to retry: a real server may
+    /// drop requests to a kind while it takes up a changed definition.
+    async fn attempt_step(&mut self, step: &CaseStep) -> io::Result<Vec<String>> {
+        match self.run_step(step).await {
+            Err(error) if step.eventually => Ok(vec![format!("no response: {error}")]),
             done => done,
         }
     }
 
-    async fn step(&mut self, step: &Step) -> io::Result<Vec<String>> {
+    async fn run_step(&mut self, step: &CaseStep) -> io::Result<Vec<String>> {
         if let Some(target) = &step.watch {
-            return self.open(target, step).await;
+            return self.open_watch(target, step).await;
         }
         if let Some(wanted) = &step.events {
-            return self.read(wanted, step).await;
+            return self.read_events(wanted, step).await;
         }
-        let Some(request) = &step.request else { return Ok(vec!["a step without anything to do".into()]) };
-        let sent = self.sent(request, step);
-        let before = self.version(&sent, step).await?;
-        let (status, body) = self.endpoint.send(&sent).await?;
-        let body = parse(&body).unwrap_or_else(|_| json!(String::from_utf8_lossy(&body)));
-        let after = self.version(&sent, step).await?;
+        let Some(request) = &step.request else {
+            return Ok(vec!["the step has no request, watch or events".into()]);
+        };
+        let sent = self.build_request(request, step);
+        let before = self.object_version(&sent, step).await?;
+        let (status, body) = self.endpoint.send_request(&sent).await?;
+        let body = parse_json(&body).unwrap_or_else(|_| json!(String::from_utf8_lossy(&body)));
+        let after = self.object_version(&sent, step).await?;
         let mut failures = Vec::new();
         if step.status.map_or(!(200..300).contains(&status), |wanted| wanted != status) {
             let wanted = step.status.map_or_else(|| "a success".into(), |wanted| wanted.to_string());
@@ -203,27 +212,27 @@ impl Running<'_> {
                 if moved { "" } else { "not " }
             ));
         }
-        failures.extend(unmet(&body, &step.expect, &self.saved));
+        failures.extend(unmet_expectations(&body, &step.expect, &self.saved));
         for (name, pointer) in &step.save {
-            self.saved.insert(name.clone(), plain(body.pointer(pointer)));
+            self.saved.insert(name.clone(), plain_text(body.pointer(pointer)));
         }
-        self.exchanges.push(Exchange { request: request.clone(), status, body });
+        self.exchanges.push(CaseExchange { request: request.clone(), status, body });
         Ok(failures)
     }
 
-    /// The resourceVersion of the object that a request is about, where the step asks for it.
-    async fn version(&self, sent: &Sent, step: &Step) -> io::Result<Option<String>> {
+    /// Returns the resourceVersion of the object that a request addresses, if the step asserts on it.
+    async fn object_version(&self, sent: &SentRequest, step: &CaseStep) -> io::Result<Option<String>> {
         if step.moved.is_none() {
             return Ok(None);
         }
         let path = sent.target.split('?').next().unwrap_or_default();
         let path = path.strip_suffix("/status").unwrap_or(path);
-        let (_, body) = self.endpoint.send(&json_request("GET", path, &Value::Null)).await?;
+        let (_, body) = self.endpoint.send_request(&json_request("GET", path, &Value::Null)).await?;
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        Ok(Some(plain(body.pointer("/metadata/resourceVersion"))))
+        Ok(Some(plain_text(body.pointer("/metadata/resourceVersion"))))
     }
 
-    fn sent(&self, request: &str, step: &Step) -> Sent {
+    fn build_request(&self, request: &str, step: &CaseStep) -> SentRequest {
         let (method, target) = request.split_once(' ').unwrap_or(("GET", request));
         let filled = |mut body: Value| {
             if let Some(size) = step.fill {
@@ -232,7 +241,7 @@ impl Running<'_> {
             Some(body.to_string())
         };
         let body = match (&step.object, &step.body, &step.text) {
-            (Some(short), ..) => filled(fixture::object(request, short)),
+            (Some(short), ..) => filled(fixture::expand_object(request, short)),
             (_, Some(body), _) => filled(body.clone()),
             (.., text) => text.clone(),
         };
@@ -243,20 +252,20 @@ impl Running<'_> {
             Some("strategic") => "application/strategic-merge-patch+json",
             Some(other) => other,
         };
-        Sent {
+        SentRequest {
             method: method.into(),
-            target: self.filled(target),
+            target: self.fill_placeholders(target),
             content_type: body.is_some().then(|| content_type.into()),
             accept: step.accept.clone(),
             agent: step.agent.clone(),
-            body: body.map(|body| self.filled(&body).into_bytes()).unwrap_or_default(),
+            body: body.map(|body| self.fill_placeholders(&body).into_bytes()).unwrap_or_default(),
         }
     }
 
-    /// With the words for collections and for what was saved put in.
-    fn filled(&self, text: &str) -> String {
+    /// Replaces the placeholders of collections and of saved values.
+    fn fill_placeholders(&self, text: &str) -> String {
         let mut text = text.to_owned();
-        for (word, path) in fixture::words() {
+        for (word, path) in fixture::collection_words() {
             text = text.replace(&format!("{{{word}}}"), path);
         }
         for (name, value) in &self.saved {
@@ -265,10 +274,12 @@ impl Running<'_> {
         text
     }
 
-    async fn open(&mut self, target: &str, step: &Step) -> io::Result<Vec<String>> {
-        let sent =
-            Sent { accept: step.accept.clone(), ..json_request("GET", &self.filled(target), &Value::Null) };
-        let response = self.endpoint.open(&sent).await?;
+    async fn open_watch(&mut self, target: &str, step: &CaseStep) -> io::Result<Vec<String>> {
+        let sent = SentRequest {
+            accept: step.accept.clone(),
+            ..json_request("GET", &self.fill_placeholders(target), &Value::Null)
+        };
+        let response = self.endpoint.open_response(&sent).await?;
         let status = response.status().as_u16();
         let wanted = step.status.unwrap_or(200);
         let mut failures = Vec::new();
@@ -276,35 +287,41 @@ impl Running<'_> {
             failures.push(format!("watch {target} should answer {wanted}, answers {status}"));
         }
         if status == 200 {
-            self.watch = Some((target.to_owned(), Lines::of(response.into_body())));
+            self.watch = Some((target.to_owned(), WatchLineReader::from_body(response.into_body())));
             return Ok(failures);
         }
         let body = response.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        failures.extend(unmet(&body, &step.expect, &self.saved));
-        self.exchanges.push(Exchange { request: format!("WATCH {target}"), status, body });
+        failures.extend(unmet_expectations(&body, &step.expect, &self.saved));
+        self.exchanges.push(CaseExchange { request: format!("WATCH {target}"), status, body });
         Ok(failures)
     }
 
-    async fn read(&mut self, wanted: &[String], step: &Step) -> io::Result<Vec<String>> {
+    async fn read_events(&mut self, wanted: &[String], step: &CaseStep) -> io::Result<Vec<String>> {
         let Some((target, watch)) = &mut self.watch else { return Ok(vec!["no watch is open".into()]) };
         let target = target.clone();
         let mut lines = Vec::new();
         for _ in wanted {
-            lines.push(watch.line().await.unwrap_or_else(|error| json!({"type": format!("END ({error})")})));
+            lines.push(
+                watch.next_line().await.unwrap_or_else(|error| json!({"type": format!("END ({error})")})),
+            );
         }
-        let told: Vec<String> = lines.iter().map(told).collect();
-        let wanted: Vec<String> = wanted.iter().map(|line| self.filled(line)).collect();
+        let told: Vec<String> = lines.iter().map(describe_line).collect();
+        let wanted: Vec<String> = wanted.iter().map(|line| self.fill_placeholders(line)).collect();
         let mut failures = Vec::new();
         if told.iter().zip(&wanted).any(|(told, wanted)| !told.starts_with(wanted.as_str())) {
-            failures.push(format!("the watch should tell {wanted:?}, tells {told:?}"));
+            failures.push(format!("the watch should send {wanted:?}, sent {told:?}"));
         }
         let body = Value::Array(lines);
-        failures.extend(unmet(&body, &step.expect, &self.saved));
+        failures.extend(unmet_expectations(&body, &step.expect, &self.saved));
         for (name, pointer) in &step.save {
-            self.saved.insert(name.clone(), plain(body.pointer(pointer)));
+            self.saved.insert(name.clone(), plain_text(body.pointer(pointer)));
         }
-        self.exchanges.push(Exchange { request: format!("events of {target} {wanted:?}"), status: 0, body });
+        self.exchanges.push(CaseExchange {
+            request: format!("events of {target} {wanted:?}"),
+            status: 0,
+            body,
+        });
         Ok(failures)
     }
 }

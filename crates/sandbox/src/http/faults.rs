@@ -1,4 +1,4 @@
-//! Faults on purpose: which requests or events they hit, and what happens then.
+//! Fault injection: the requests and events that a fault hits, and its effect.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,16 +6,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::address::{Address, Verb};
+use super::request_info::{RequestInfo, RequestVerb};
 use crate::store::WatchLine;
 
-/// What happens instead of, or around, the right answer.
+/// Effect of a fault, instead of or around the regular response.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Act {
-    /// Answers this HTTP status with a `Status` object and, where given, `Retry-After` in seconds. A reader of this
-    /// for 429 "initializing", 410, 500, 503.
+pub enum FaultAction {
+    /// Answers this HTTP status with a `Status` object and, if given, `Retry-After` in seconds. Used for 429
+    /// "initializing", 410, 500 and 503.
     Answer(u16, Option<u32>),
-    /// Answers 403 as RBAC does: the permission is revoked for as long as the fault stands.
+    /// Answers 403 as RBAC does: the permission is revoked while the fault is armed.
     Forbid,
     /// Answers 200 with these bytes.
     AnswerRaw(Vec<u8>),
@@ -23,61 +23,67 @@ pub enum Act {
     Stall,
     /// Closes the connection without an answer.
     Drop,
-    /// Does what was asked, then answers this status.
+    /// Performs the request, then answers this status.
     CommitThenAnswer(u16),
-    /// Does what was asked, then closes the connection.
+    /// Performs the request, then closes the connection.
     CommitThenDrop,
-    /// The watch cache of this server stays at this revision while the fault stands: watches, and reads that name a
-    /// resourceVersion. Reads that name none are consistent and see everything, as Kubernetes promises.
+    /// Freezes the watch cache of this server at this revision while the fault is armed: it affects watches, and reads
+    /// that name a resourceVersion. Reads without a resourceVersion are consistent and see everything, as Kubernetes
+    /// promises.
     LagAt(u64),
-    /// Puts these bytes among the items of a list, as its first.
+    /// Inserts these bytes as the first item of a list.
     RawItem(Vec<u8>),
-    /// The watch opens and ends at once.
+    /// Opens the watch and ends it at once.
     EndWatch,
-    /// The watch opens, tells an ERROR event with this code, and ends.
+    /// Opens the watch, sends an ERROR event with this code, and ends it.
     ErrorEvent(u16),
-    /// After this many lines the next is cut in its middle and the connection closed.
+    /// Sends this many lines, then half of the next, then closes the connection.
     CutAfter(u32),
-    /// After this many lines the socket stays open and says nothing more.
+    /// Sends this many lines, then nothing more; the socket stays open.
     StallAfter(u32),
-    /// This line comes first, newline included or not, as it pleases.
+    /// Sends these bytes as the first line; the newline is part of them, if there is to be one.
     RawLine(Vec<u8>),
-    /// The event is never told.
+    /// Drops the event.
     DropEvent,
-    /// The event, and what follows it, comes this much later.
+    /// Delays the event, and all that follow it, by this much.
     DelayEvent(Duration),
-    /// The event is told twice.
+    /// Sends the event twice.
     DuplicateEvent,
-    /// The event is told after the one that follows it.
+    /// Sends the event after the one that follows it.
     SwapEvent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum FaultStage {
     Request,
-    /// Once per watch, when it opens.
+    /// Checked once per watch, as it opens.
     Opening,
-    /// Once per line of a watch.
+    /// Checked once per line of a watch.
     Line,
 }
 
-impl Act {
-    fn stage(&self) -> Stage {
+impl FaultAction {
+    fn stage(&self) -> FaultStage {
         match self {
-            Act::EndWatch | Act::ErrorEvent(_) | Act::CutAfter(_) | Act::StallAfter(_) | Act::RawLine(_) => {
-                Stage::Opening
-            }
-            Act::DropEvent | Act::DelayEvent(_) | Act::DuplicateEvent | Act::SwapEvent => Stage::Line,
-            _ => Stage::Request,
+            FaultAction::EndWatch
+            | FaultAction::ErrorEvent(_)
+            | FaultAction::CutAfter(_)
+            | FaultAction::StallAfter(_)
+            | FaultAction::RawLine(_) => FaultStage::Opening,
+            FaultAction::DropEvent
+            | FaultAction::DelayEvent(_)
+            | FaultAction::DuplicateEvent
+            | FaultAction::SwapEvent => FaultStage::Line,
+            _ => FaultStage::Request,
         }
     }
 }
 
-/// Which requests (or events of watches) are hit, and how.
+/// A scripted fault: the requests (or watch events) that it hits, and its effect.
 #[derive(Clone, Debug)]
-pub struct Fault {
-    act: Act,
-    verb: Option<Verb>,
+pub struct InjectedFault {
+    action: FaultAction,
+    verb: Option<RequestVerb>,
     kind: Option<(String, String)>,
     name: Option<String>,
     subresource: Option<String>,
@@ -85,54 +91,62 @@ pub struct Fault {
     times: Option<u32>,
 }
 
-impl Fault {
-    /// Hits everything, every time, until narrowed down.
-    pub fn new(act: Act) -> Fault {
-        Fault { act, verb: None, kind: None, name: None, subresource: None, skip: 0, times: None }
+impl InjectedFault {
+    /// Returns a fault that hits every request, every time, until it is narrowed down.
+    pub fn new(act: FaultAction) -> InjectedFault {
+        InjectedFault {
+            action: act,
+            verb: None,
+            kind: None,
+            name: None,
+            subresource: None,
+            skip: 0,
+            times: None,
+        }
     }
 
-    /// Only this verb. What happens within watches needs none.
-    pub fn on(mut self, verb: Verb) -> Fault {
+    /// Hits only this verb. Effects on the lines of a watch need none.
+    pub fn on_verb(mut self, verb: RequestVerb) -> InjectedFault {
         self.verb = Some(verb);
         self
     }
 
-    /// Only this kind, by group (empty for the core) and plural.
-    pub fn kind(mut self, group: &str, plural: &str) -> Fault {
+    /// Hits only this kind, by group (empty for the core group) and plural.
+    pub fn on_kind(mut self, group: &str, plural: &str) -> InjectedFault {
         self.kind = Some((group.into(), plural.into()));
         self
     }
 
-    /// Only the object of this name: in the path of the request, or of the event.
-    pub fn name(mut self, name: &str) -> Fault {
+    /// Hits only the object of this name: in the path of the request, or in the event.
+    pub fn on_name(mut self, name: &str) -> InjectedFault {
         self.name = Some(name.into());
         self
     }
 
-    /// Only this subresource; empty for the main resource.
-    pub fn subresource(mut self, subresource: &str) -> Fault {
+    /// Hits only this subresource; empty for the main resource.
+    pub fn on_subresource(mut self, subresource: &str) -> InjectedFault {
         self.subresource = Some(subresource.into());
         self
     }
 
-    /// Lets the first `n` matches pass.
-    pub fn skip(mut self, n: u32) -> Fault {
+    /// Skips the first `n` matches.
+    pub fn skip_first(mut self, n: u32) -> InjectedFault {
         self.skip = n;
         self
     }
 
-    /// At most `n` times.
-    pub fn times(mut self, n: u32) -> Fault {
+    /// Fires at most `n` times.
+    pub fn at_most(mut self, n: u32) -> InjectedFault {
         self.times = Some(n);
         self
     }
 
-    /// Just the next match.
-    pub fn once(self) -> Fault {
-        self.times(1)
+    /// Fires only for the next match.
+    pub fn once(self) -> InjectedFault {
+        self.at_most(1)
     }
 
-    fn matches(&self, address: &Address, name: &str) -> bool {
+    fn matches(&self, address: &RequestInfo, name: &str) -> bool {
         self.verb.is_none_or(|verb| verb == address.verb)
             && self
                 .kind
@@ -144,95 +158,101 @@ impl Fault {
 }
 
 #[derive(Debug)]
-struct Armed {
-    fault: Fault,
+struct ArmedFault {
+    fault: InjectedFault,
     seen: AtomicU32,
     fired: Arc<AtomicU32>,
 }
 
-/// The faults that stand now.
+/// The armed faults of a server.
 #[derive(Clone, Debug, Default)]
-pub struct Faults(Arc<Mutex<Vec<Armed>>>);
+pub struct FaultInjector(Arc<Mutex<Vec<ArmedFault>>>);
 
-/// A fault that was scripted: counts how often it fired, and takes it back.
+/// Handle of a scripted fault: counts how often it fired, and removes it.
 #[derive(Clone, Debug)]
 pub struct FaultHandle {
-    faults: Faults,
+    faults: FaultInjector,
     fired: Arc<AtomicU32>,
 }
 
 impl FaultHandle {
-    /// How often it fired.
-    pub fn fired(&self) -> u32 {
+    /// Number of times the fault fired.
+    pub fn fired_count(&self) -> u32 {
         self.fired.load(Ordering::SeqCst)
     }
 
-    /// Takes the fault back.
+    /// Removes the fault.
     pub fn lift(&self) {
-        self.faults.with(|armed| armed.retain(|armed| !Arc::ptr_eq(&armed.fired, &self.fired)));
+        self.faults.with_armed(|armed| armed.retain(|armed| !Arc::ptr_eq(&armed.fired, &self.fired)));
     }
 }
 
-impl Faults {
-    /// Scripts a fault. Of several that match, the one scripted first fires.
-    pub fn add(&self, fault: Fault) -> FaultHandle {
+impl FaultInjector {
+    /// Arms a fault. Of several that match, the one armed first fires.
+    pub fn add(&self, fault: InjectedFault) -> FaultHandle {
         let fired = Arc::new(AtomicU32::new(0));
-        self.with(|armed| armed.push(Armed { fault, seen: AtomicU32::new(0), fired: fired.clone() }));
+        self.with_armed(|armed| {
+            armed.push(ArmedFault { fault, seen: AtomicU32::new(0), fired: fired.clone() });
+        });
         FaultHandle { faults: self.clone(), fired }
     }
 
-    /// Takes all faults back.
+    /// Removes all faults.
     pub fn clear(&self) {
-        self.with(Vec::clear);
+        self.with_armed(Vec::clear);
     }
 
-    fn with<T>(&self, edit: impl FnOnce(&mut Vec<Armed>) -> T) -> T {
+    fn with_armed<T>(&self, edit: impl FnOnce(&mut Vec<ArmedFault>) -> T) -> T {
         edit(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The act that hits this request now.
-    pub(super) fn on_request(&self, address: &Address) -> Option<Act> {
-        self.take(Stage::Request, address, &address.name)
+    /// Returns the effect that hits this request, if any.
+    pub(super) fn on_request(&self, address: &RequestInfo) -> Option<FaultAction> {
+        self.take_action(FaultStage::Request, address, &address.name)
     }
 
-    /// The act that hits this watch as it opens.
-    pub(super) fn on_opening(&self, address: &Address) -> Option<Act> {
-        self.take(Stage::Opening, address, &address.name)
+    /// Returns the effect that hits this watch as it opens, if any.
+    pub(super) fn on_opening(&self, address: &RequestInfo) -> Option<FaultAction> {
+        self.take_action(FaultStage::Opening, address, &address.name)
     }
 
-    /// The act that hits this line of a watch.
-    pub(super) fn on_line(&self, address: &Address, line: &WatchLine) -> Option<Act> {
-        self.take(Stage::Line, address, line.object["metadata"]["name"].as_str().unwrap_or_default())
+    /// Returns the effect that hits this line of a watch, if any.
+    pub(super) fn on_line(&self, address: &RequestInfo, line: &WatchLine) -> Option<FaultAction> {
+        self.take_action(
+            FaultStage::Line,
+            address,
+            line.object["metadata"]["name"].as_str().unwrap_or_default(),
+        )
     }
 
-    /// The revision beyond which a watch of this kind does not see, while a lag stands.
-    pub(super) fn lag(&self, address: &Address) -> Option<u64> {
-        self.with(|armed| {
+    /// Returns the newest revision that a watch of this kind sees while a lag is armed.
+    pub(super) fn lag_revision(&self, address: &RequestInfo) -> Option<u64> {
+        self.with_armed(|armed| {
             let lags = armed.iter().filter(|armed| armed.fault.matches(address, &address.name));
-            lags.filter_map(
-                |armed| if let Act::LagAt(revision) = armed.fault.act { Some(revision) } else { None },
-            )
+            lags.filter_map(|armed| {
+                if let FaultAction::LagAt(revision) = armed.fault.action { Some(revision) } else { None }
+            })
             .min()
         })
     }
 
-    fn take(&self, stage: Stage, address: &Address, name: &str) -> Option<Act> {
-        self.with(|armed| {
+    fn take_action(&self, stage: FaultStage, address: &RequestInfo, name: &str) -> Option<FaultAction> {
+        self.with_armed(|armed| {
             let armed = armed.iter().find(|armed| {
-                let Armed { fault, seen, fired } = armed;
-                fault.act.stage() == stage
+                let ArmedFault { fault, seen, fired } = armed;
+                fault.action.stage() == stage
                     && fault.matches(address, name)
                     && fault.times.is_none_or(|times| fired.load(Ordering::SeqCst) < times)
                     && seen.fetch_add(1, Ordering::SeqCst) >= fault.skip
             })?;
             armed.fired.fetch_add(1, Ordering::SeqCst);
-            Some(armed.fault.act.clone())
+            Some(armed.fault.action.clone())
         })
     }
 }
 
-/// The `Status` that goes with an injected code.
-pub(super) fn status(code: u16, retry_after: Option<u32>) -> Value {
+/// The `Status` object of an injected code.
+pub(super) fn injected_status(code: u16, retry_after: Option<u32>) -> Value {
     let (reason, message) = match code {
         410 => ("Expired", "too old resource version: 1 (2)"),
         429 => ("TooManyRequests", "storage is (re)initializing"),
@@ -254,9 +274,9 @@ pub(super) fn status(code: u16, retry_after: Option<u32>) -> Value {
     status
 }
 
-/// What RBAC says to somebody who may not.
-pub(super) fn forbidden(address: &Address) -> Value {
-    let Address { verb, group, plural, namespace, name, .. } = address;
+/// The `Status` with which RBAC refuses a request.
+pub(super) fn forbidden_status(address: &RequestInfo) -> Value {
+    let RequestInfo { verb, group, plural, namespace, name, .. } = address;
     let resource = if group.is_empty() { plural.clone() } else { format!("{plural}.{group}") };
     let subject = if name.is_empty() { resource } else { format!("{resource} {name:?}") };
     let scope = if namespace.is_empty() {

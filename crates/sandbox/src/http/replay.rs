@@ -1,4 +1,4 @@
-//! Recorded answers at wire speed: bytes that were rendered before, so that a benchmark measures its client alone.
+//! Serves recorded answers at wire speed: bytes rendered in advance, so that a benchmark measures its client alone.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -7,30 +7,29 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::serve::{Body, whole};
-use super::stream;
+use super::response::{ResponseBody, chunked_response, whole_response};
 
-/// How much of a watch is sent at a time.
-const CHUNK: usize = 128 * 1024;
+/// Bytes of a watch that are sent at a time.
+const WATCH_CHUNK_BYTES: usize = 128 * 1024;
 
-/// What to serve: for each path its list pages and its watch lines.
+/// Recorded answers: the list pages and watch lines of each path.
 #[derive(Clone, Debug, Default)]
-pub struct Replay {
+pub struct ReplayScript {
     lists: BTreeMap<String, Vec<Bytes>>,
     watches: BTreeMap<String, Bytes>,
     others: BTreeMap<String, Bytes>,
 }
 
-impl Replay {
-    /// A list under this path, `/api/v1/pods` say: items as JSON, paged. Page `n` goes by the continue token `n`.
-    pub fn list(
+impl ReplayScript {
+    /// Adds a list under this path, for example `/api/v1/pods`: items as JSON, paged. The continue token of page `n` is
+    /// `n`.
+    pub fn with_list(
         mut self,
         path: &str,
         api_version: &str,
@@ -38,7 +37,7 @@ impl Replay {
         revision: u64,
         items: &[Vec<u8>],
         page: usize,
-    ) -> Replay {
+    ) -> ReplayScript {
         let chunks: Vec<&[Vec<u8>]> = items.chunks(page.max(1)).collect();
         let count = chunks.len().max(1);
         let rendered = (0..count).map(|at| {
@@ -55,26 +54,26 @@ impl Replay {
         self
     }
 
-    /// The lines of a watch on this path, each with its newline.
-    pub fn watch(mut self, path: &str, lines: impl IntoIterator<Item = Vec<u8>>) -> Replay {
+    /// Adds the lines of a watch on this path, each with its newline.
+    pub fn with_watch(mut self, path: &str, lines: impl IntoIterator<Item = Vec<u8>>) -> ReplayScript {
         let lines: Vec<u8> = lines.into_iter().flatten().collect();
         self.watches.insert(path.into(), lines.into());
         self
     }
 
-    /// Any other answer, for discovery.
-    pub fn answer(mut self, path: &str, body: impl Into<Bytes>) -> Replay {
+    /// Adds any other answer, for discovery.
+    pub fn with_answer(mut self, path: &str, body: impl Into<Bytes>) -> ReplayScript {
         self.others.insert(path.into(), body.into());
         self
     }
 
-    fn page(&self, path: &str, query: &str) -> Option<&Bytes> {
+    fn list_page(&self, path: &str, query: &str) -> Option<&Bytes> {
         let token = query.split('&').find_map(|pair| pair.strip_prefix("continue=")).unwrap_or_default();
         self.lists.get(path)?.get(token.parse::<usize>().unwrap_or(0))
     }
 }
 
-/// Serves a [`Replay`]. Watches open at once and tell their lines when released; then they stay open.
+/// Serves a [`ReplayScript`]. Watches open at once, send their lines when released, and then stay open.
 pub struct ReplayServer {
     addr: SocketAddr,
     released: watch::Sender<bool>,
@@ -82,22 +81,23 @@ pub struct ReplayServer {
 }
 
 impl ReplayServer {
-    /// Starts on a free port of loopback.
-    pub async fn start(replay: Replay) -> io::Result<ReplayServer> {
+    /// Starts on a free loopback port.
+    pub async fn start(replay: ReplayScript) -> io::Result<ReplayServer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let addr = listener.local_addr()?;
         let released = watch::Sender::new(false);
-        let accepting = tokio::spawn(accept(listener, Arc::new(replay), released.clone())).abort_handle();
+        let accepting =
+            tokio::spawn(accept_connections(listener, Arc::new(replay), released.clone())).abort_handle();
         Ok(ReplayServer { addr, released, accepting })
     }
 
-    /// Its address as clients want it.
+    /// Base URL for clients.
     pub fn url(&self) -> String {
         format!("http://{}", self.addr)
     }
 
-    /// Lets the watches, open or still to be opened, tell their lines.
-    pub fn release(&self) {
+    /// Lets the watches, open or still to be opened, send their lines.
+    pub fn release_watches(&self) {
         self.released.send_replace(true);
     }
 }
@@ -108,12 +108,12 @@ impl Drop for ReplayServer {
     }
 }
 
-async fn accept(listener: TcpListener, replay: Arc<Replay>, released: watch::Sender<bool>) {
+async fn accept_connections(listener: TcpListener, replay: Arc<ReplayScript>, released: watch::Sender<bool>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
             Ok((socket, _)) = listener.accept() => {
-                connections.spawn(connection(socket, replay.clone(), released.subscribe()));
+                connections.spawn(serve_connection(socket, replay.clone(), released.subscribe()));
             }
             Some(_) = connections.join_next() => {}
             else => {}
@@ -121,43 +121,46 @@ async fn accept(listener: TcpListener, replay: Arc<Replay>, released: watch::Sen
     }
 }
 
-async fn connection(socket: TcpStream, replay: Arc<Replay>, released: watch::Receiver<bool>) {
-    // Where it cannot be set, it is only slower.
+async fn serve_connection(socket: TcpStream, replay: Arc<ReplayScript>, released: watch::Receiver<bool>) {
+    // If the option cannot be set, the server is only slower.
     let _ = socket.set_nodelay(true);
     let service = hyper::service::service_fn(|request| {
-        let response = answer(&replay, &released, &request);
+        let response = answer_request(&replay, &released, &request);
         async move { Ok::<_, Infallible>(response) }
     });
-    // A client that went away is no error of the server's.
+    // A disconnected client is not an error of the server.
     let _ = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(socket), service).await;
 }
 
-fn answer(
-    replay: &Arc<Replay>,
+fn answer_request(
+    replay: &Arc<ReplayScript>,
     released: &watch::Receiver<bool>,
     request: &hyper::Request<Incoming>,
-) -> hyper::Response<Body> {
+) -> hyper::Response<ResponseBody> {
     const JSON: &[(&str, &str)] = &[("content-type", "application/json")];
     let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
     if query.split('&').any(|pair| matches!(pair, "watch=1" | "watch=true" | "watch")) {
         let lines = replay.watches.get(path).cloned().unwrap_or_default();
-        return tell(lines, released.clone());
+        return stream_watch_lines(lines, released.clone());
     }
-    let body = replay.page(path, query).or_else(|| replay.others.get(path));
+    let body = replay.list_page(path, query).or_else(|| replay.others.get(path));
     match body {
-        Some(body) => whole(200, JSON, body.clone()),
-        None => whole(404, &[], "404 page not found\n"),
+        Some(body) => whole_response(200, JSON, body.clone()),
+        None => whole_response(404, &[], "404 page not found\n"),
     }
 }
 
-fn tell(mut lines: Bytes, mut released: watch::Receiver<bool>) -> hyper::Response<Body> {
-    let (sender, response) = stream::chunked();
+fn stream_watch_lines(
+    mut lines: Bytes,
+    mut released: watch::Receiver<bool>,
+) -> hyper::Response<ResponseBody> {
+    let (sender, response) = chunked_response();
     tokio::spawn(async move {
         if released.wait_for(|released| *released).await.is_err() {
             return;
         }
         while !lines.is_empty() {
-            let chunk = lines.split_to(lines.len().min(CHUNK));
+            let chunk = lines.split_to(lines.len().min(WATCH_CHUNK_BYTES));
             if sender.send(Ok(chunk)).await.is_err() {
                 return;
             }
@@ -165,9 +168,4 @@ fn tell(mut lines: Bytes, mut released: watch::Receiver<bool>) -> hyper::Respons
         sender.closed().await;
     });
     response
-}
-
-/// An answer with nothing in it: what is left where a header was no header.
-pub(super) fn empty() -> hyper::Response<Body> {
-    hyper::Response::new(Empty::new().map_err(|never: Infallible| match never {}).boxed_unsync())
 }

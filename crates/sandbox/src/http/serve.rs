@@ -1,100 +1,106 @@
-//! One request: decoded, logged, hit by a fault or answered by the store.
+//! Handling of one request: it is decoded, logged, and answered by a fault or by the store.
 
-use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, USER_AGENT};
 use serde_json::Value;
 
-use super::address::{Address, Verb};
-use super::faults::{self, Act};
-use super::log::Logged;
-use super::stream::{self, Lines};
-use super::{Shared, replay};
-use crate::store::{Request, Response};
+use super::faults::{self, FaultAction};
+use super::request_info::{RequestInfo, RequestVerb};
+use super::request_log::LoggedRequest;
+use super::response::{ResponseBody, whole_response};
+use super::server_state::ServerState;
+use super::stream::{self, WatchStream};
+use crate::store::{StoreRequest, StoreResponse};
 
-/// The body of an answer: whole, or a stream.
-pub(super) type Body = http_body_util::combinators::UnsyncBoxBody<Bytes, io::Error>;
+/// Longest request body that is read. More than any object the store accepts, so that the store itself can refuse a
+/// body as too large.
+const MAX_REQUEST_BODY_BYTES: usize = 8 * 1024 * 1024;
 
-/// More than any object the store takes, so that it can say itself that a body is too large.
-const MOST_READ: usize = 8 * 1024 * 1024;
-
-/// Answers; an error closes the connection without an answer.
-pub(super) async fn answer(
-    shared: Arc<Shared>,
+/// Answers a request; an error closes the connection without a response.
+pub(super) async fn answer_request(
+    shared: Arc<ServerState>,
     request: hyper::Request<Incoming>,
-) -> io::Result<hyper::Response<Body>> {
-    let Some(mut request) = read(request).await? else {
-        return Ok(whole(413, &[], faults::status(413, None).to_string().into_bytes()));
+) -> io::Result<hyper::Response<ResponseBody>> {
+    let Some(mut request) = read_request(request).await? else {
+        return Ok(whole_response(413, &[], faults::injected_status(413, None).to_string().into_bytes()));
     };
-    let address = Address::of(&request);
+    let address = RequestInfo::from_request(&request);
     let act = shared.faults.on_request(&address);
-    let log = |status: u16| shared.log.add(logged(&request, address.verb, status));
+    let log = |status: u16| shared.log.add(log_entry(&request, address.verb, status));
     match act {
-        Some(Act::Answer(status, retry_after)) => {
+        Some(FaultAction::Answer(status, retry_after)) => {
             log(status);
             let retry_after = retry_after.map(|seconds| ("retry-after", seconds.to_string()));
-            return Ok(json(
+            return Ok(json_response(
                 status,
                 retry_after.as_slice(),
-                &faults::status(status, retry_after.as_ref().and_then(|(_, text)| text.parse().ok())),
+                &faults::injected_status(
+                    status,
+                    retry_after.as_ref().and_then(|(_, text)| text.parse().ok()),
+                ),
             ));
         }
-        Some(Act::Forbid) => {
+        Some(FaultAction::Forbid) => {
             log(403);
-            return Ok(json(403, &[], &faults::forbidden(&address)));
+            return Ok(json_response(403, &[], &faults::forbidden_status(&address)));
         }
-        Some(Act::AnswerRaw(bytes)) => {
+        Some(FaultAction::AnswerRaw(bytes)) => {
             log(200);
-            return Ok(whole(200, &[JSON], bytes));
+            return Ok(whole_response(200, &[JSON_CONTENT_TYPE], bytes));
         }
-        Some(Act::Stall) => {
+        Some(FaultAction::Stall) => {
             log(0);
             return std::future::pending().await;
         }
-        Some(Act::Drop) => {
+        Some(FaultAction::Drop) => {
             log(0);
             return Err(io::ErrorKind::ConnectionReset.into());
         }
         _ => {}
     }
-    request.as_of = shared.faults.lag(&address);
-    if address.verb == Verb::Watch {
-        return Ok(watch(&shared, &request, address));
+    request.as_of = shared.faults.lag_revision(&address);
+    if address.verb == RequestVerb::Watch {
+        return Ok(open_watch_stream(&shared, &request, address));
     }
-    let response = shared.lock().handle((shared.clock)(), &request);
+    let response = shared.lock_store().handle_request((shared.clock)(), &request);
     let (status, response) = match act {
-        Some(Act::CommitThenAnswer(status)) => (status, Ok(json(status, &[], &faults::status(status, None)))),
-        Some(Act::CommitThenDrop) => (0, Err(io::ErrorKind::ConnectionReset.into())),
-        Some(Act::RawItem(item)) => (response.status, Ok(with_item(response, &item))),
-        _ => (response.status, Ok(plain(response))),
+        Some(FaultAction::CommitThenAnswer(status)) => {
+            (status, Ok(json_response(status, &[], &faults::injected_status(status, None))))
+        }
+        Some(FaultAction::CommitThenDrop) => (0, Err(io::ErrorKind::ConnectionReset.into())),
+        Some(FaultAction::RawItem(item)) => (response.status, Ok(with_first_item(response, &item))),
+        _ => (response.status, Ok(to_http_response(response))),
     };
-    shared.log.add(logged(&request, address.verb, status));
+    shared.log.add(log_entry(&request, address.verb, status));
     response
 }
 
-fn watch(shared: &Arc<Shared>, request: &Request, address: Address) -> hyper::Response<Body> {
+fn open_watch_stream(
+    shared: &Arc<ServerState>,
+    request: &StoreRequest,
+    address: RequestInfo,
+) -> hyper::Response<ResponseBody> {
     let now = (shared.clock)();
-    let opened = shared.lock().open_watch(now, request);
-    let status = opened.as_ref().map_or_else(crate::store::Refusal::code, |_| 200);
-    shared.log.add(logged(request, address.verb, status));
+    let opened = shared.lock_store().open_watch(now, request);
+    let status = opened.as_ref().map_or_else(crate::store::StoreRefusal::code, |_| 200);
+    shared.log.add(log_entry(request, address.verb, status));
     match opened {
         Ok(cursor) => {
             let act = shared.faults.on_opening(&address);
-            stream::response(Lines { shared: shared.clone(), cursor, address, act })
+            stream::watch_response(WatchStream { shared: shared.clone(), cursor, address, action: act })
         }
-        Err(refusal) => plain(refusal.into()),
+        Err(refusal) => to_http_response(refusal.into()),
     }
 }
 
-/// Reads the request; `None` where its body is larger than anything legal.
-async fn read(request: hyper::Request<Incoming>) -> io::Result<Option<Request>> {
+/// Reads the request; `None` if its body is longer than any legal one.
+async fn read_request(request: hyper::Request<Incoming>) -> io::Result<Option<StoreRequest>> {
     let (parts, body) = request.into_parts();
-    let body = match Limited::new(body, MOST_READ).collect().await {
+    let body = match Limited::new(body, MAX_REQUEST_BODY_BYTES).collect().await {
         Ok(body) => body.to_bytes(),
         Err(error) if error.is::<LengthLimitError>() => return Ok(None),
         Err(error) => return Err(io::Error::other(error)),
@@ -103,10 +109,10 @@ async fn read(request: hyper::Request<Incoming>) -> io::Result<Option<Request>> 
         |name: HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let query = parts.uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
     let query = query.map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-    Ok(Some(Request {
+    Ok(Some(StoreRequest {
         method: parts.method.to_string(),
-        path: decoded(parts.uri.path(), false),
-        query: query.map(|(key, value)| (decoded(key, true), decoded(value, true))).collect(),
+        path: percent_decode(parts.uri.path(), false),
+        query: query.map(|(key, value)| (percent_decode(key, true), percent_decode(value, true))).collect(),
         content_type: header(CONTENT_TYPE),
         accept: header(ACCEPT),
         user_agent: header(USER_AGENT),
@@ -115,8 +121,8 @@ async fn read(request: hyper::Request<Incoming>) -> io::Result<Option<Request>> 
     }))
 }
 
-/// Percent-decoded; in a query `+` is a space.
-fn decoded(text: &str, query: bool) -> String {
+/// Percent-decodes a text; in a query `+` is a space.
+fn percent_decode(text: &str, query: bool) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
@@ -140,8 +146,8 @@ fn decoded(text: &str, query: bool) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn logged(request: &Request, verb: Verb, status: u16) -> Logged {
-    Logged {
+fn log_entry(request: &StoreRequest, verb: RequestVerb, status: u16) -> LoggedRequest {
+    LoggedRequest {
         method: request.method.clone(),
         path: request.path.clone(),
         query: request.query.clone(),
@@ -151,10 +157,10 @@ fn logged(request: &Request, verb: Verb, status: u16) -> Logged {
     }
 }
 
-const JSON: (&str, &str) = ("content-type", "application/json");
+const JSON_CONTENT_TYPE: (&str, &str) = ("content-type", "application/json");
 
-/// A list with bytes of somebody's choice as its first item.
-fn with_item(mut response: Response, item: &[u8]) -> hyper::Response<Body> {
+/// Inserts the given bytes into a list as its first item.
+fn with_first_item(mut response: StoreResponse, item: &[u8]) -> hyper::Response<ResponseBody> {
     let mark = b"\"items\":[";
     if let Some(at) = response.body.windows(mark.len()).position(|window| window == mark) {
         let at = at + mark.len();
@@ -165,26 +171,17 @@ fn with_item(mut response: Response, item: &[u8]) -> hyper::Response<Body> {
         }
         response.body.splice(at..at, item);
     }
-    plain(response)
+    to_http_response(response)
 }
 
-fn json(status: u16, headers: &[(&str, String)], body: &Value) -> hyper::Response<Body> {
-    let mut all = vec![JSON];
+fn json_response(status: u16, headers: &[(&str, String)], body: &Value) -> hyper::Response<ResponseBody> {
+    let mut all = vec![JSON_CONTENT_TYPE];
     all.extend(headers.iter().map(|(name, value)| (*name, value.as_str())));
-    whole(status, &all, body.to_string().into_bytes())
+    whole_response(status, &all, body.to_string().into_bytes())
 }
 
-fn plain(response: Response) -> hyper::Response<Body> {
+fn to_http_response(response: StoreResponse) -> hyper::Response<ResponseBody> {
     let headers: Vec<(&str, &str)> =
         response.headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    whole(response.status, &headers, response.body)
-}
-
-pub(super) fn whole(status: u16, headers: &[(&str, &str)], body: impl Into<Bytes>) -> hyper::Response<Body> {
-    let body = Full::new(body.into()).map_err(|never: Infallible| match never {}).boxed_unsync();
-    let mut response = hyper::Response::builder().status(status);
-    for (name, value) in headers {
-        response = response.header(*name, *value);
-    }
-    response.body(body).unwrap_or_else(|_| replay::empty())
+    whole_response(response.status, &headers, response.body)
 }

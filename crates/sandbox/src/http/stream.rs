@@ -1,104 +1,75 @@
-//! The body of a watch: lines as they happen, and what faults make of them.
+//! The body of a watch: lines as the changes happen, subject to faults.
 
 use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::BodyExt;
-use hyper::body::{Body as _, Frame};
 use tokio::sync::mpsc;
 
-use super::Shared;
-use super::address::Address;
-use super::faults::{self, Act};
-use super::replay;
-use super::serve::Body;
-use crate::store::{Cursor, WatchLine};
+use super::faults::{self, FaultAction};
+use super::request_info::RequestInfo;
+use super::response::{ResponseBody, chunked_response};
+use super::server_state::ServerState;
+use crate::store::{WatchCursor, WatchLine};
 
-/// How many lines are taken under one lock.
-const BATCH: usize = 256;
+/// Largest number of lines taken under one lock.
+const MAX_LINES_PER_LOCK: usize = 256;
 
-/// So that the half of a line that was sent is on the wire before the connection is torn down.
-const BEFORE_CUT: Duration = Duration::from_millis(20);
+/// Delay before a connection is torn down, so that the half of a line that was sent reaches the wire first.
+const CUT_FLUSH_DELAY: Duration = Duration::from_millis(20);
 
-/// A watch that was opened, and the fault it opened with.
-pub(super) struct Lines {
-    pub(super) shared: Arc<Shared>,
-    pub(super) cursor: Cursor,
-    pub(super) address: Address,
-    pub(super) act: Option<Act>,
+/// An open watch, and the fault it opened with.
+pub(super) struct WatchStream {
+    pub(super) shared: Arc<ServerState>,
+    pub(super) cursor: WatchCursor,
+    pub(super) address: RequestInfo,
+    pub(super) action: Option<FaultAction>,
 }
 
-/// Chunks from a task: what it sends is the body, an error tears the connection down.
-pub(super) struct Chunks(mpsc::Receiver<io::Result<Bytes>>);
-
-impl hyper::body::Body for Chunks {
-    type Data = Bytes;
-    type Error = io::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
-        self.0.poll_recv(context).map(|chunk| chunk.map(|chunk| chunk.map(Frame::data)))
-    }
-}
-
-/// A chunked answer of 200, and where to send its chunks.
-pub(super) fn chunked() -> (mpsc::Sender<io::Result<Bytes>>, hyper::Response<Body>) {
-    let (sender, receiver) = mpsc::channel(16);
-    let body = Chunks(receiver);
-    debug_assert!(!body.is_end_stream());
-    let response =
-        hyper::Response::builder().header("content-type", "application/json").body(body.boxed_unsync());
-    (sender, response.unwrap_or_else(|_| replay::empty()))
-}
-
-pub(super) fn response(lines: Lines) -> hyper::Response<Body> {
-    let (sender, response) = chunked();
-    // It ends with its connection: then sending fails, or `closed` resolves.
-    tokio::spawn(Sending { sender, lines, sent: 0, held: None }.run());
+pub(super) fn watch_response(lines: WatchStream) -> hyper::Response<ResponseBody> {
+    let (sender, response) = chunked_response();
+    // The task ends with its connection: then sending fails, or `closed` resolves.
+    tokio::spawn(WatchSender { sender, lines, sent: 0, held: None }.run());
     response
 }
 
-/// The reader is gone, or a fault ended the stream.
-struct Over;
+/// The client has disconnected, or a fault ended the stream.
+struct StreamOver;
 
-struct Sending {
+struct WatchSender {
     sender: mpsc::Sender<io::Result<Bytes>>,
-    lines: Lines,
+    lines: WatchStream,
     sent: u32,
-    /// An event that waits for its successor.
+    /// A swapped event that is held back until the next one is sent.
     held: Option<WatchLine>,
 }
 
-impl Sending {
+impl WatchSender {
     async fn run(mut self) {
-        let _ = self.tell().await;
+        let _ = self.send_lines().await;
     }
 
-    async fn tell(&mut self) -> Result<(), Over> {
-        match self.lines.act.clone() {
-            Some(Act::EndWatch) => return Err(Over),
-            Some(Act::ErrorEvent(code)) => {
-                let line = format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", faults::status(code, None));
-                self.send(line.into_bytes()).await?;
-                return Err(Over);
+    async fn send_lines(&mut self) -> Result<(), StreamOver> {
+        match self.lines.action.clone() {
+            Some(FaultAction::EndWatch) => return Err(StreamOver),
+            Some(FaultAction::ErrorEvent(code)) => {
+                let line =
+                    format!("{{\"type\":\"ERROR\",\"object\":{}}}\n", faults::injected_status(code, None));
+                self.send_bytes(line.into_bytes()).await?;
+                return Err(StreamOver);
             }
-            Some(Act::RawLine(bytes)) => self.send(bytes).await?,
+            Some(FaultAction::RawLine(bytes)) => self.send_bytes(bytes).await?,
             _ => {}
         }
         let mut revision = self.lines.shared.cluster.revision.subscribe();
         let mut epoch = self.lines.shared.epoch.subscribe();
         loop {
             revision.borrow_and_update();
-            let batch = self.batch();
-            let full = batch.len() == BATCH;
-            self.tell_batch(batch).await?;
-            if self.lines.cursor.ended() {
+            let batch = self.take_batch();
+            let full = batch.len() == MAX_LINES_PER_LOCK;
+            self.send_batch(batch).await?;
+            if self.lines.cursor.has_ended() {
                 return Ok(());
             }
             if full {
@@ -107,65 +78,66 @@ impl Sending {
             tokio::select! {
                 _ = revision.changed() => {}
                 _ = epoch.changed() => return Ok(()),
-                () = self.sender.closed() => return Err(Over),
-                () = tokio::time::sleep(self.until_wake()) => {}
+                () = self.sender.closed() => return Err(StreamOver),
+                () = tokio::time::sleep(self.time_until_wake()) => {}
             }
         }
     }
 
-    /// Until a bookmark or the end is due; looked at every second, because the clock need not be the system's.
-    fn until_wake(&self) -> Duration {
-        let wake = self.lines.cursor.wake().map_or(1_000, |wake| wake - (self.lines.shared.clock)());
-        Duration::from_millis(wake.clamp(1, 1_000) as u64)
+    /// Time until a bookmark or the end of the watch is due. At most one second, because the clock need not be the
+    /// system's.
+    fn time_until_wake(&self) -> Duration {
+        let wake = self.lines.cursor.wake_at().map_or(1_000, |wake| wake - (self.lines.shared.clock)());
+        Duration::from_millis(wake.clamp(1, 1_000).unsigned_abs())
     }
 
-    fn batch(&mut self) -> Vec<WatchLine> {
-        let Lines { shared, cursor, address, .. } = &mut self.lines;
-        let limit = shared.faults.lag(address).unwrap_or(u64::MAX);
+    fn take_batch(&mut self) -> Vec<WatchLine> {
+        let WatchStream { shared, cursor, address, .. } = &mut self.lines;
+        let limit = shared.faults.lag_revision(address).unwrap_or(u64::MAX);
         let now = (shared.clock)();
-        let store = shared.lock();
-        std::iter::from_fn(|| store.next_until(now, cursor, limit)).take(BATCH).collect()
+        let store = shared.lock_store();
+        std::iter::from_fn(|| store.next_line_until(now, cursor, limit)).take(MAX_LINES_PER_LOCK).collect()
     }
 
-    async fn tell_batch(&mut self, batch: Vec<WatchLine>) -> Result<(), Over> {
+    async fn send_batch(&mut self, batch: Vec<WatchLine>) -> Result<(), StreamOver> {
         let mut out = Vec::new();
         for line in batch {
             match self.lines.shared.faults.on_line(&self.lines.address, &line) {
-                Some(Act::DropEvent) => continue,
-                Some(Act::SwapEvent) if self.held.is_none() => {
+                Some(FaultAction::DropEvent) => continue,
+                Some(FaultAction::SwapEvent) if self.held.is_none() => {
                     self.held = Some(line);
                     continue;
                 }
-                Some(Act::DuplicateEvent) => self.put(&mut out, &line).await?,
-                Some(Act::DelayEvent(by)) => {
-                    self.send(std::mem::take(&mut out)).await?;
+                Some(FaultAction::DuplicateEvent) => self.push_line(&mut out, &line).await?,
+                Some(FaultAction::DelayEvent(by)) => {
+                    self.send_bytes(std::mem::take(&mut out)).await?;
                     tokio::time::sleep(by).await;
                 }
                 _ => {}
             }
-            self.put(&mut out, &line).await?;
+            self.push_line(&mut out, &line).await?;
             if let Some(held) = self.held.take() {
-                self.put(&mut out, &held).await?;
+                self.push_line(&mut out, &held).await?;
             }
         }
-        self.send(out).await
+        self.send_bytes(out).await
     }
 
-    /// Adds a line to what is sent next, unless the stream is to break here.
-    async fn put(&mut self, out: &mut Vec<u8>, line: &WatchLine) -> Result<(), Over> {
+    /// Appends a line to the bytes sent next, unless a fault breaks the stream here.
+    async fn push_line(&mut self, out: &mut Vec<u8>, line: &WatchLine) -> Result<(), StreamOver> {
         let bytes = line.to_bytes();
-        match self.lines.act {
-            Some(Act::CutAfter(lines)) if self.sent >= lines => {
+        match self.lines.action {
+            Some(FaultAction::CutAfter(lines)) if self.sent >= lines => {
                 out.extend_from_slice(&bytes[..bytes.len() / 2]);
-                self.send(std::mem::take(out)).await?;
-                tokio::time::sleep(BEFORE_CUT).await;
+                self.send_bytes(std::mem::take(out)).await?;
+                tokio::time::sleep(CUT_FLUSH_DELAY).await;
                 let _ = self.sender.send(Err(io::ErrorKind::ConnectionReset.into())).await;
-                Err(Over)
+                Err(StreamOver)
             }
-            Some(Act::StallAfter(lines)) if self.sent >= lines => {
-                self.send(std::mem::take(out)).await?;
+            Some(FaultAction::StallAfter(lines)) if self.sent >= lines => {
+                self.send_bytes(std::mem::take(out)).await?;
                 self.sender.closed().await;
-                Err(Over)
+                Err(StreamOver)
             }
             _ => {
                 out.extend_from_slice(&bytes);
@@ -175,10 +147,10 @@ impl Sending {
         }
     }
 
-    async fn send(&mut self, bytes: Vec<u8>) -> Result<(), Over> {
+    async fn send_bytes(&mut self, bytes: Vec<u8>) -> Result<(), StreamOver> {
         if bytes.is_empty() {
             return Ok(());
         }
-        self.sender.send(Ok(bytes.into())).await.map_err(|_| Over)
+        self.sender.send(Ok(bytes.into())).await.map_err(|_| StreamOver)
     }
 }

@@ -1,11 +1,11 @@
-//! The kinds that are there from the start.
+//! The built-in kinds.
 
-use super::kind::{Kind, Traits};
+use super::kind::{KindTraits, SandboxKind, StorageId};
 
-/// `group/version kind plural shortnames flags`; `-` is none. Flags: `N` namespaced, `S` status subresource,
-/// `G` generation, `B` blind PUT, `C` PUT creates, `D` DELETE answers the object, `P` graceful, `O` orphans its
-/// dependents by default, `R` review, `A` category `all`.
-const TABLE: &str = "
+/// Table of built-in kinds: `group/version kind plural shortnames flags`; `-` is none. Flags: `N` namespaced, `S`
+/// status subresource, `G` generation, `B` PUT without resourceVersion, `C` PUT creates, `D` DELETE answers the object,
+/// `P` deleted with a grace period, `O` orphans its dependents by default, `R` review, `A` category `all`.
+const BUILTIN_KIND_TABLE: &str = "
 v1 Binding bindings - NR
 v1 ConfigMap configmaps cm NB
 v1 Endpoints endpoints ep NBC
@@ -57,18 +57,24 @@ authorization.k8s.io/v1 SelfSubjectRulesReview selfsubjectrulesreviews - R
 authorization.k8s.io/v1 SubjectAccessReview subjectaccessreviews - R
 ";
 
-/// The built-in kinds, those that share a storage (Events, the two versions of an autoscaler) under one id.
-pub(super) fn kinds() -> Vec<Kind> {
-    let mut kinds: Vec<Kind> = Vec::new();
-    for line in TABLE.lines().filter(|line| !line.is_empty()) {
+/// Returns the storage id that follows those of this number of kinds.
+pub(super) fn next_storage(kinds: usize) -> StorageId {
+    StorageId::try_from(kinds).expect("invariant: the built-in kinds are few")
+}
+
+/// Returns the built-in kinds. Kinds that share a storage (Events, the two versions of HorizontalPodAutoscaler) have
+/// the same id.
+pub(super) fn builtin_kinds() -> Vec<SandboxKind> {
+    let mut kinds: Vec<SandboxKind> = Vec::new();
+    for line in BUILTIN_KIND_TABLE.lines().filter(|line| !line.is_empty()) {
         let [api_version, kind, plural, short, flags] = line.split(' ').collect::<Vec<_>>()[..] else {
             continue;
         };
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let twin =
             kinds.iter().find(|other| other.plural == plural && (other.group == group || plural == "events"));
-        let storage = twin.map_or(kinds.len() as u32, |twin| twin.storage);
-        kinds.push(Kind {
+        let storage = twin.map_or_else(|| next_storage(kinds.len()), |twin| twin.storage);
+        kinds.push(SandboxKind {
             storage,
             group: group.into(),
             version: version.into(),
@@ -80,7 +86,7 @@ pub(super) fn kinds() -> Vec<Kind> {
             categories: if flags.contains('A') { vec!["all".into()] } else { Vec::new() },
             namespaced: flags.contains('N'),
             status: flags.contains('S'),
-            traits: traits(flags),
+            traits: parse_traits(flags),
             schema: None,
             columns: Vec::new(),
         });
@@ -88,9 +94,9 @@ pub(super) fn kinds() -> Vec<Kind> {
     kinds
 }
 
-fn traits(flags: &str) -> Traits {
+fn parse_traits(flags: &str) -> KindTraits {
     let has = |flag| flags.contains(flag);
-    Traits {
+    KindTraits {
         custom: false,
         generation: has('G'),
         blind_put: has('B'),
@@ -108,12 +114,12 @@ mod tests {
 
     #[test]
     fn every_line_of_the_table_is_a_kind() {
-        assert_eq!(kinds().len(), TABLE.lines().filter(|line| !line.is_empty()).count());
+        assert_eq!(builtin_kinds().len(), BUILTIN_KIND_TABLE.lines().filter(|line| !line.is_empty()).count());
     }
 
     #[test]
     fn both_event_apis_are_one_storage() {
-        let events: Vec<_> = kinds().into_iter().filter(|kind| kind.plural == "events").collect();
+        let events: Vec<_> = builtin_kinds().into_iter().filter(|kind| kind.plural == "events").collect();
         assert_eq!(events.len(), 2);
         assert_eq!(events[0].storage, events[1].storage);
     }

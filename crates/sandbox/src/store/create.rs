@@ -1,78 +1,90 @@
-//! POST on a collection.
+//! Creation: POST on a collection.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::kind::Kind;
-use super::managed::{self, Write};
-use super::message::{Millis, Request, Response};
+use super::kind::SandboxKind;
+use super::managed_fields::{self, ObjectWrite};
+use super::message::{EpochMillis, StoreRequest, StoreResponse};
 use super::meta::{self, meta_mut};
-use super::refusal::{Cause, Refusal};
-use super::route::Target;
-use super::{Store, decode, defaults, limits, prune, validate, view};
+use super::refusal::{StatusCause, StoreRefusal};
+use super::route::RequestTarget;
+use super::{SandboxStore, decode, defaults, limits, prune, response_form, validate};
 
-/// What generated names are made of: no vowels, so no words.
-const LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+/// Letters of generated names: no vowels, so that no words result.
+const GENERATED_NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-impl Store {
+impl SandboxStore {
     pub(super) fn create_request(
         &mut self,
-        now: Millis,
-        target: &Target,
-        request: &Request,
-    ) -> Result<Response, Refusal> {
+        now: EpochMillis,
+        target: &RequestTarget,
+        request: &StoreRequest,
+    ) -> Result<StoreResponse, StoreRefusal> {
         if target.kind.namespaced && target.namespace.is_none() {
-            return Err(Refusal::not_allowed());
+            return Err(StoreRefusal::method_not_allowed());
         }
-        let object = decode::object(&target.kind, request)?;
-        let write = Write::new(now, &target.kind, request);
-        let created = self.admit(&write, target.namespace(), object)?;
-        Ok(Response::json(201, &view::one(request, &target.kind.render(&created))))
+        let object = decode::decode_object(&target.kind, request)?;
+        let write = ObjectWrite::new(now, &target.kind, request);
+        let created = self.admit_object(&write, target.namespace(), object)?;
+        Ok(StoreResponse::json(
+            201,
+            &response_form::render_one(request, &target.kind.render_version(&created)),
+        ))
     }
 
-    /// Takes an object in: names it, fills it, checks it, and keeps it.
-    pub(super) fn admit(
+    /// Admits a new object: names, defaults, validates and stores it.
+    pub(super) fn admit_object(
         &mut self,
-        write: &Write,
+        write: &ObjectWrite,
         namespace: &str,
         mut object: Value,
-    ) -> Result<Arc<Value>, Refusal> {
+    ) -> Result<Arc<Value>, StoreRefusal> {
         let kind = &write.kind;
-        self.place(kind, namespace, &mut object)?;
-        self.name(kind, &mut object)?;
-        if !meta::text(&object, "resourceVersion").is_empty() {
-            return Err(Refusal::new(500, "", "resourceVersion should not be set on objects to be created"));
+        self.set_object_namespace(kind, namespace, &mut object)?;
+        self.set_object_name(kind, &mut object)?;
+        if !meta::text_field(&object, "resourceVersion").is_empty() {
+            return Err(StoreRefusal::new(
+                500,
+                "",
+                "resourceVersion should not be set on objects to be created",
+            ));
         }
         self.fresh_metadata(write, &mut object);
-        prune::object(kind, &mut object);
+        prune::prune_object(kind, &mut object);
         if kind.status
             && let Some(fields) = object.as_object_mut()
         {
             fields.remove("status");
         }
-        defaults::fill(kind, &mut object, true);
-        managed::update(write, &json!({}), &mut object);
-        defaults::allocate(kind, &mut object, Some(self.draw()));
-        validate::object(kind, &object)?;
-        validate::custom_definition(kind, &object)?;
-        limits::event(kind, &object)?;
-        limits::size(&object)?;
+        defaults::fill_defaults(kind, &mut object, true);
+        managed_fields::update_managed_fields(write, &json!({}), &mut object);
+        defaults::allocate_fields(kind, &mut object, Some(self.draw_number()));
+        validate::check_object(kind, &object)?;
+        validate::check_custom_definition(kind, &object)?;
+        limits::check_event_namespace(kind, &object)?;
+        limits::check_size(&object)?;
         let (name, key) =
-            (meta::name(&object).to_owned(), kind.key(meta::namespace(&object), meta::name(&object)));
-        if self.object(kind.storage, &key).is_some() {
-            return Err(Refusal::already_exists(&kind.group, &kind.plural, &name));
+            (meta::name(&object).to_owned(), kind.storage_key(meta::namespace(&object), meta::name(&object)));
+        if self.stored_object(kind.storage, &key).is_some() {
+            return Err(StoreRefusal::already_exists(&kind.group, &kind.plural, &name));
         }
-        if write.dry {
+        if write.dry_run {
             return Ok(Arc::new(object));
         }
-        let created = self.commit(write.now, kind, object);
+        let created = self.commit_object(write.now, kind, object);
         self.after_write(write.now, kind, &created);
         Ok(created)
     }
 
-    /// The namespace of the path wins, has to agree with the body, and has to exist.
-    fn place(&self, kind: &Kind, namespace: &str, object: &mut Value) -> Result<(), Refusal> {
+    /// Sets the namespace from the path. The body must agree with it, and the namespace must exist.
+    fn set_object_namespace(
+        &self,
+        kind: &SandboxKind,
+        namespace: &str,
+        object: &mut Value,
+    ) -> Result<(), StoreRefusal> {
         let said = meta::namespace(object).to_owned();
         if !kind.namespaced {
             meta_mut(object).remove("namespace");
@@ -81,33 +93,34 @@ impl Store {
         if !said.is_empty() && said != namespace {
             let message =
                 "the namespace of the provided object does not match the namespace sent on the request";
-            return Err(Refusal::bad_request(message));
+            return Err(StoreRefusal::bad_request(message));
         }
         meta_mut(object).insert("namespace".into(), json!(namespace));
-        self.open_namespace(kind, namespace, meta::name(object))
+        self.check_namespace_open(kind, namespace, meta::name(object))
     }
 
-    fn name(&mut self, kind: &Kind, object: &mut Value) -> Result<(), Refusal> {
-        let prefix = meta::text(object, "generateName").to_owned();
+    fn set_object_name(&mut self, kind: &SandboxKind, object: &mut Value) -> Result<(), StoreRefusal> {
+        let prefix = meta::text_field(object, "generateName").to_owned();
         if meta::name(object).is_empty() {
             if prefix.is_empty() {
-                let cause = Cause::required("metadata.name", "name or generateName is required");
-                return Err(Refusal::invalid(&kind.group, &kind.kind, "", vec![cause]));
+                let cause = StatusCause::required("metadata.name", "name or generateName is required");
+                return Err(StoreRefusal::invalid(&kind.group, &kind.kind, "", vec![cause]));
             }
-            let mut number = self.draw();
+            let mut number = self.draw_number();
             let prefix: String = prefix.chars().take(58).collect();
             let mut name = prefix;
             for _ in 0..5 {
-                name.push(char::from(LETTERS[(number % LETTERS.len() as u64) as usize]));
-                number /= LETTERS.len() as u64;
+                let at = usize::try_from(number % GENERATED_NAME_LETTERS.len() as u64).unwrap_or(0);
+                name.push(char::from(GENERATED_NAME_LETTERS[at]));
+                number /= GENERATED_NAME_LETTERS.len() as u64;
             }
             meta_mut(object).insert("name".into(), json!(name));
         }
         Ok(())
     }
 
-    /// What the server alone decides.
-    fn fresh_metadata(&mut self, write: &Write, object: &mut Value) {
+    /// Sets the metadata that the server alone decides.
+    fn fresh_metadata(&mut self, write: &ObjectWrite, object: &mut Value) {
         let uid = self.new_uid();
         let meta = meta_mut(object);
         for field in
@@ -116,7 +129,7 @@ impl Store {
             meta.remove(field);
         }
         meta.insert("uid".into(), json!(uid));
-        meta.insert("creationTimestamp".into(), json!(meta::time(write.now)));
+        meta.insert("creationTimestamp".into(), json!(meta::format_time(write.now)));
         if write.kind.traits.generation || write.kind.traits.custom {
             meta.insert("generation".into(), json!(1));
         }

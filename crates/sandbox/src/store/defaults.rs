@@ -1,26 +1,25 @@
-//! What the server fills in.
+//! Defaulting of objects.
 
 use serde_json::{Value, json};
 
-use super::kind::Kind;
-use super::meta::{self, lacking};
-use super::template;
+use super::kind::SandboxKind;
+use super::meta::{self, fill_missing};
+use super::pod_defaults;
 
-/// Fills in what the object leaves out: a custom resource by its schema, a built-in kind by the few defaults that a
-/// reader of its readiness would miss.
-pub(super) fn fill(kind: &Kind, object: &mut Value, fresh: bool) {
+/// Applies defaults: to a custom resource those of its schema, to a built-in kind the few that affect its readiness.
+pub(super) fn fill_defaults(kind: &SandboxKind, object: &mut Value, fresh: bool) {
     match &kind.schema {
-        Some(schema) => by_schema(object, &schema.0),
+        Some(schema) => fill_schema_defaults(object, &schema.0),
         None if kind.traits.custom => {}
-        None => builtin(kind, object, fresh),
+        None => fill_builtin_defaults(kind, object, fresh),
     }
 }
 
-fn by_schema(value: &mut Value, schema: &Value) {
+fn fill_schema_defaults(value: &mut Value, schema: &Value) {
     match value {
         Value::Object(map) => {
             for (name, property) in schema["properties"].as_object().into_iter().flatten() {
-                // A null that the schema does not allow counts as left out.
+                // A null that the schema does not allow counts as missing.
                 if map.get(name).is_some_and(Value::is_null) && property["nullable"] != true {
                     map.remove(name);
                 }
@@ -30,7 +29,7 @@ fn by_schema(value: &mut Value, schema: &Value) {
                     map.insert(name.clone(), default.clone());
                 }
                 if let Some(child) = map.get_mut(name) {
-                    by_schema(child, property);
+                    fill_schema_defaults(child, property);
                 }
             }
             let others = &schema["additionalProperties"];
@@ -38,38 +37,40 @@ fn by_schema(value: &mut Value, schema: &Value) {
                 let known = &schema["properties"];
                 map.iter_mut()
                     .filter(|(name, _)| known[name.as_str()].is_null())
-                    .for_each(|(_, child)| by_schema(child, others));
+                    .for_each(|(_, child)| fill_schema_defaults(child, others));
             }
         }
         Value::Array(list) if schema["items"].is_object() => {
             for item in list {
-                by_schema(item, &schema["items"]);
+                fill_schema_defaults(item, &schema["items"]);
             }
         }
         _ => {}
     }
 }
 
-fn builtin(kind: &Kind, object: &mut Value, fresh: bool) {
+fn fill_builtin_defaults(kind: &SandboxKind, object: &mut Value, fresh: bool) {
     let known = (kind.group.as_str(), kind.plural.as_str());
-    let spec = spec_of(known);
+    let spec = spec_defaults(known);
     if !spec.is_null() {
-        lacking(object, &json!({ "spec": spec }));
+        fill_missing(object, &json!({ "spec": spec }));
     }
-    template::fill(known, object);
+    pod_defaults::fill_pod_defaults(known, object);
     match known {
-        ("batch", "jobs") => job(object),
-        ("", "services") => service(object),
-        // The label of a generated name comes later: nobody gave it.
-        ("", "namespaces") if meta::text(object, "generateName").is_empty() => name_label(object),
-        ("apiextensions.k8s.io", "customresourcedefinitions") => super::crd::complete(object),
-        ("", "secrets") => lacking(object, &json!({"type": "Opaque"})),
+        ("batch", "jobs") => fill_job(object),
+        ("", "services") => fill_service(object),
+        // The label of a generated name is added later: no client set it.
+        ("", "namespaces") if meta::text_field(object, "generateName").is_empty() => name_label(object),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => {
+            super::definition::complete_definition(object);
+        }
+        ("", "secrets") => fill_missing(object, &json!({"type": "Opaque"})),
         _ => {}
     }
     if fresh {
-        let mut status = status_of(known);
+        let mut status = initial_status(known);
         if kind.plural == "customresourcedefinitions" {
-            status["storedVersions"] = json!(super::crd::stored(object));
+            status["storedVersions"] = json!(super::definition::storage_versions(object));
         }
         if !status.is_null() {
             object["status"] = status;
@@ -77,33 +78,37 @@ fn builtin(kind: &Kind, object: &mut Value, fresh: bool) {
     }
 }
 
-/// What the server hands out after it has noted who wrote what: addresses, priorities, and what is there but empty.
-pub(super) fn allocate(kind: &Kind, object: &mut Value, number: Option<u64>) {
+/// Sets the fields that the server allocates after it has recorded field ownership: addresses, priorities, and fields
+/// that are present but empty.
+pub(super) fn allocate_fields(kind: &SandboxKind, object: &mut Value, number: Option<u64>) {
     if kind.traits.custom {
         return;
     }
     match (kind.group.as_str(), kind.plural.as_str()) {
-        ("", "services") => address(object, number),
-        ("batch", "jobs") if number.is_some() => job_labels(object),
+        ("", "services") => allocate_cluster_ip(object, number),
+        ("batch", "jobs") if number.is_some() => fill_job_labels(object),
         ("", "pods") => {
-            lacking(object, &json!({"spec": {"preemptionPolicy": "PreemptLowerPriority", "priority": 0}}));
+            fill_missing(
+                object,
+                &json!({"spec": {"preemptionPolicy": "PreemptLowerPriority", "priority": 0}}),
+            );
         }
         ("", "namespaces") => {
             name_label(object);
-            lacking(object, &json!({"spec": {"finalizers": ["kubernetes"]}}));
+            fill_missing(object, &json!({"spec": {"finalizers": ["kubernetes"]}}));
         }
-        ("coordination.k8s.io", "leases") => lacking(object, &json!({"spec": {}})),
-        (group, "events") => super::events::complete(object, group),
+        ("coordination.k8s.io", "leases") => fill_missing(object, &json!({"spec": {}})),
+        (group, "events") => super::events::complete_event(object, group),
         _ => {}
     }
 }
 
 fn name_label(namespace: &mut Value) {
     let label = json!({"kubernetes.io/metadata.name": meta::name(namespace)});
-    lacking(namespace, &json!({"metadata": {"labels": label}}));
+    fill_missing(namespace, &json!({"metadata": {"labels": label}}));
 }
 
-fn spec_of(kind: (&str, &str)) -> Value {
+fn spec_defaults(kind: (&str, &str)) -> Value {
     match kind {
         ("apps", "deployments") => json!({
             "replicas": 1, "progressDeadlineSeconds": 600, "revisionHistoryLimit": 10,
@@ -130,8 +135,8 @@ fn spec_of(kind: (&str, &str)) -> Value {
     }
 }
 
-/// The status a fresh object of a built-in kind starts with.
-fn status_of(kind: (&str, &str)) -> Value {
+/// Initial status of a new object of a built-in kind.
+fn initial_status(kind: (&str, &str)) -> Value {
     match kind {
         ("apps", "deployments") | ("batch", "jobs" | "cronjobs") | ("", "nodes") => json!({}),
         ("apps", "statefulsets") => json!({"replicas": 0, "availableReplicas": 0}),
@@ -154,7 +159,7 @@ fn status_of(kind: (&str, &str)) -> Value {
     }
 }
 
-fn job(object: &mut Value) {
+fn fill_job(object: &mut Value) {
     let queue = object["spec"]["completions"].is_null() && !object["spec"]["parallelism"].is_null();
     let mut spec = json!({
         "parallelism": 1, "backoffLimit": 6, "completionMode": "NonIndexed", "suspend": false,
@@ -163,11 +168,11 @@ fn job(object: &mut Value) {
     if !queue {
         spec["completions"] = json!(1);
     }
-    lacking(object, &json!({ "spec": spec }));
+    fill_missing(object, &json!({ "spec": spec }));
 }
 
-/// By what a Job knows its pods.
-fn job_labels(object: &mut Value) {
+/// Sets the labels and selector by which a Job finds its pods.
+fn fill_job_labels(object: &mut Value) {
     if object["spec"]["manualSelector"] == true {
         return;
     }
@@ -177,36 +182,39 @@ fn job_labels(object: &mut Value) {
         "controller-uid": uid, "job-name": name,
     });
     let selector = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
-    lacking(object, &json!({"spec": {"selector": selector, "template": {"metadata": {"labels": labels}}}}));
-    // A Job without labels takes those of its pods.
+    fill_missing(
+        object,
+        &json!({"spec": {"selector": selector, "template": {"metadata": {"labels": labels}}}}),
+    );
+    // A Job without labels takes those of its pod template.
     let labels = object["spec"]["template"]["metadata"]["labels"].clone();
     if object["metadata"]["labels"].as_object().is_none_or(serde_json::Map::is_empty) {
         meta::meta_mut(object).insert("labels".into(), labels);
     }
 }
 
-fn service(object: &mut Value) {
-    lacking(
+fn fill_service(object: &mut Value) {
+    fill_missing(
         object,
         &json!({"spec": {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"}}),
     );
-    template::lacking_in_items(object, "/spec/ports", &json!({"protocol": "TCP"}));
+    pod_defaults::fill_missing_in_items(object, "/spec/ports", &json!({"protocol": "TCP"}));
     let ports = object.pointer_mut("/spec/ports").and_then(Value::as_array_mut);
     for port in ports.into_iter().flatten() {
         let number = port["port"].clone();
-        lacking(port, &json!({ "targetPort": number }));
+        fill_missing(port, &json!({ "targetPort": number }));
     }
 }
 
-fn address(object: &mut Value, number: Option<u64>) {
-    lacking(object, &json!({"spec": {"ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"]}}));
+fn allocate_cluster_ip(object: &mut Value, number: Option<u64>) {
+    fill_missing(object, &json!({"spec": {"ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"]}}));
     if let Some(number) = number
         && object["spec"]["type"] != "ExternalName"
     {
         let address =
             format!("10.{}.{}.{}", number >> 8 & 0xff, number >> 16 & 0xff, 1 + (number >> 24) % 254);
-        lacking(object, &json!({"spec": {"clusterIP": address}}));
+        fill_missing(object, &json!({"spec": {"clusterIP": address}}));
         let address = object["spec"]["clusterIP"].clone();
-        lacking(object, &json!({"spec": {"clusterIPs": [address]}}));
+        fill_missing(object, &json!({"spec": {"clusterIPs": [address]}}));
     }
 }

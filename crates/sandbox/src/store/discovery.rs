@@ -1,15 +1,15 @@
-//! What is served, as clients ask for it: group by group, or all at once.
+//! Discovery: per group, and aggregated.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::kind::Kind;
-use super::message::{Request, Response};
-use super::refusal::Refusal;
-use super::registry::Registry;
+use super::kind::SandboxKind;
+use super::message::{StoreRequest, StoreResponse};
+use super::refusal::StoreRefusal;
+use super::registry::KindRegistry;
 
-pub(super) fn version() -> Value {
+pub(super) fn version_info() -> Value {
     json!({
         "major": "1", "minor": "36", "emulationMajor": "1", "emulationMinor": "36",
         "minCompatibilityMajor": "1", "minCompatibilityMinor": "35",
@@ -18,7 +18,11 @@ pub(super) fn version() -> Value {
     })
 }
 
-pub(super) fn answer(registry: &Registry, request: &Request, parts: &[&str]) -> Result<Response, Refusal> {
+pub(super) fn answer_discovery(
+    registry: &KindRegistry,
+    request: &StoreRequest,
+    parts: &[&str],
+) -> Result<StoreResponse, StoreRefusal> {
     let aggregated = request.accept.as_deref().is_some_and(|accept| {
         accept.split(',').next().is_some_and(|first| {
             first.contains("APIGroupDiscoveryList")
@@ -26,34 +30,34 @@ pub(super) fn answer(registry: &Registry, request: &Request, parts: &[&str]) -> 
         })
     });
     let body = match parts {
-        ["api"] if aggregated => return Ok(all_at_once(registry, true)),
-        ["apis"] if aggregated => return Ok(all_at_once(registry, false)),
+        ["api"] if aggregated => return Ok(aggregated_discovery(registry, true)),
+        ["apis"] if aggregated => return Ok(aggregated_discovery(registry, false)),
         ["api"] => json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
         ["apis"] => {
-            let groups: Vec<Value> = groups(registry)
+            let groups: Vec<Value> = list_groups(registry)
                 .into_iter()
                 .filter(|group| !group.is_empty())
-                .filter_map(|group| one_group(registry, &group))
+                .filter_map(|group| describe_group(registry, &group))
                 .collect();
             json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups})
         }
         ["apis", group] => {
-            let mut found = one_group(registry, group).ok_or_else(Refusal::no_such_path)?;
+            let mut found = describe_group(registry, group).ok_or_else(StoreRefusal::no_such_path)?;
             found["kind"] = json!("APIGroup");
             found["apiVersion"] = json!("v1");
             found
         }
-        ["api", version] => resources(registry, "", version)?,
-        ["apis", group, version] => resources(registry, group, version)?,
-        _ => return Err(Refusal::no_such_path()),
+        ["api", version] => resource_list(registry, "", version)?,
+        ["apis", group, version] => resource_list(registry, group, version)?,
+        _ => return Err(StoreRefusal::no_such_path()),
     };
-    Ok(Response::json(200, &body))
+    Ok(StoreResponse::json(200, &body))
 }
 
-/// Groups in the order in which they came.
-fn groups(registry: &Registry) -> Vec<String> {
+/// Returns the groups in the order of their registration.
+fn list_groups(registry: &KindRegistry) -> Vec<String> {
     let mut seen: Vec<String> = Vec::new();
-    for kind in registry.all() {
+    for kind in registry.all_kinds() {
         if !seen.contains(&kind.group) {
             seen.push(kind.group.clone());
         }
@@ -61,20 +65,20 @@ fn groups(registry: &Registry) -> Vec<String> {
     seen
 }
 
-/// Versions of a group, the preferred one first.
-fn versions(registry: &Registry, group: &str) -> Vec<String> {
+/// Returns the versions of a group, the preferred one first.
+fn list_versions(registry: &KindRegistry, group: &str) -> Vec<String> {
     let mut versions: Vec<String> = Vec::new();
-    for kind in registry.all().filter(|kind| kind.group == group) {
+    for kind in registry.all_kinds().filter(|kind| kind.group == group) {
         if !versions.contains(&kind.version) {
             versions.push(kind.version.clone());
         }
     }
-    versions.sort_by_key(|version| std::cmp::Reverse(super::crd::priority(version)));
+    versions.sort_by_key(|version| std::cmp::Reverse(super::definition::version_priority(version)));
     versions
 }
 
-fn one_group(registry: &Registry, group: &str) -> Option<Value> {
-    let versions: Vec<Value> = versions(registry, group)
+fn describe_group(registry: &KindRegistry, group: &str) -> Option<Value> {
+    let versions: Vec<Value> = list_versions(registry, group)
         .into_iter()
         .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
         .collect();
@@ -82,11 +86,15 @@ fn one_group(registry: &Registry, group: &str) -> Option<Value> {
     Some(json!({"name": group, "versions": versions, "preferredVersion": preferred}))
 }
 
-fn of<'a>(registry: &'a Registry, group: &'a str, version: &'a str) -> impl Iterator<Item = &'a Arc<Kind>> {
-    registry.all().filter(move |kind| kind.group == group && kind.version == version)
+fn kinds_of_version<'a>(
+    registry: &'a KindRegistry,
+    group: &'a str,
+    version: &'a str,
+) -> impl Iterator<Item = &'a Arc<SandboxKind>> {
+    registry.all_kinds().filter(move |kind| kind.group == group && kind.version == version)
 }
 
-fn verbs(kind: &Kind) -> Value {
+fn kind_verbs(kind: &SandboxKind) -> Value {
     if kind.traits.review {
         return json!(["create"]);
     }
@@ -99,11 +107,11 @@ fn verbs(kind: &Kind) -> Value {
     json!(["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"])
 }
 
-fn resources(registry: &Registry, group: &str, version: &str) -> Result<Value, Refusal> {
+fn resource_list(registry: &KindRegistry, group: &str, version: &str) -> Result<Value, StoreRefusal> {
     let mut list = Vec::new();
-    for kind in of(registry, group, version) {
+    for kind in kinds_of_version(registry, group, version) {
         let mut entry = json!({
-            "name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced, "kind": kind.kind, "verbs": verbs(kind),
+            "name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced, "kind": kind.kind, "verbs": kind_verbs(kind),
         });
         if !kind.short_names.is_empty() {
             entry["shortNames"] = json!(kind.short_names);
@@ -119,27 +127,28 @@ fn resources(registry: &Registry, group: &str, version: &str) -> Result<Value, R
     }
     if list.is_empty() {
         let known = registry.group_exists(group) && !registry.is_custom(group);
-        return Err(if known { Refusal::no_such_resource() } else { Refusal::no_such_path() });
+        return Err(if known { StoreRefusal::no_such_resource() } else { StoreRefusal::no_such_path() });
     }
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
     let mut body = json!({"kind": "APIResourceList", "groupVersion": api_version, "resources": list});
-    // The core group's does not say it.
+    // The core group's list has no apiVersion.
     if !group.is_empty() {
         body["apiVersion"] = json!("v1");
     }
     Ok(body)
 }
 
-fn all_at_once(registry: &Registry, core: bool) -> Response {
-    let items: Vec<Value> = groups(registry)
+fn aggregated_discovery(registry: &KindRegistry, core: bool) -> StoreResponse {
+    let items: Vec<Value> = list_groups(registry)
         .into_iter()
         .filter(|group| group.is_empty() == core)
         .map(|group| {
-            let versions: Vec<Value> = versions(registry, &group)
+            let versions: Vec<Value> = list_versions(registry, &group)
                 .into_iter()
                 .map(|version| {
-                    let resources: Vec<Value> =
-                        of(registry, &group, &version).map(|kind| described(kind)).collect();
+                    let resources: Vec<Value> = kinds_of_version(registry, &group, &version)
+                        .map(|kind| describe_kind(kind))
+                        .collect();
                     json!({"version": version, "resources": resources, "freshness": "Current"})
                 })
                 .collect();
@@ -148,19 +157,19 @@ fn all_at_once(registry: &Registry, core: bool) -> Response {
         })
         .collect();
     let body = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items});
-    let mut response = Response::json(200, &body);
+    let mut response = StoreResponse::json(200, &body);
     response.headers[0].1 = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList".into();
     response
 }
 
-fn described(kind: &Kind) -> Value {
-    // The real server leaves out what a built-in kind shares with its group and version.
+fn describe_kind(kind: &SandboxKind) -> Value {
+    // The real server omits fields that a built-in kind shares with its group and version.
     let (group, version) =
         if kind.traits.custom { (kind.group.as_str(), kind.version.as_str()) } else { ("", "") };
     let response_kind = json!({"group": group, "version": version, "kind": kind.kind});
     let mut entry = json!({
         "resource": kind.plural, "responseKind": response_kind, "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
-        "singularResource": kind.singular, "verbs": verbs(kind),
+        "singularResource": kind.singular, "verbs": kind_verbs(kind),
     });
     if !kind.short_names.is_empty() {
         entry["shortNames"] = json!(kind.short_names);

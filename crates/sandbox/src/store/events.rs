@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use super::meta::lacking;
+use super::meta::fill_missing;
 
-/// Core name, then the name in `events.k8s.io`.
-const NAMES: [(&str, &str); 7] = [
+/// Field names in the core group and in `events.k8s.io`.
+const EVENT_FIELD_NAMES: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
     ("source", "deprecatedSource"),
@@ -15,29 +15,29 @@ const NAMES: [(&str, &str); 7] = [
     ("reportingComponent", "reportingController"),
 ];
 
-/// Renames the fields to those of `group`.
-pub(super) fn convert(event: &mut Value, group: &str) {
+/// Renames the fields of an Event to those of `group`.
+pub(super) fn convert_event(event: &mut Value, group: &str) {
     let Some(fields) = event.as_object_mut() else { return };
-    for (core, events) in NAMES {
+    for (core, events) in EVENT_FIELD_NAMES {
         let (from, to) = if group.is_empty() { (events, core) } else { (core, events) };
         if let Some(value) = fields.remove(from) {
             fields.insert(to.into(), value);
         }
     }
-    complete(event, group);
+    complete_event(event, group);
 }
 
-/// Writes out what is left empty, as far as this group writes it out.
-pub(super) fn complete(event: &mut Value, group: &str) {
+/// Writes the empty fields that this group writes explicitly.
+pub(super) fn complete_event(event: &mut Value, group: &str) {
     if group.is_empty() {
         let core = json!({
             "source": {}, "firstTimestamp": null, "lastTimestamp": null, "eventTime": null,
             "reportingComponent": "", "reportingInstance": "",
         });
-        lacking(event, &core);
+        fill_missing(event, &core);
         return;
     }
-    lacking(
+    fill_missing(
         event,
         &json!({"eventTime": null, "deprecatedSource": {}, "deprecatedFirstTimestamp": null, "deprecatedLastTimestamp": null}),
     );

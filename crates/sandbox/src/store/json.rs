@@ -1,16 +1,16 @@
-//! Bytes to JSON and back, for objects nested deeper than serde_json's own limit.
+//! Parsing and writing of JSON, for objects nested deeper than serde_json's own limit.
 
 use serde::de::Deserialize;
 use serde_json::Value;
 
-/// How deep an object may be nested. The real server takes 10,000 levels; this is what two megabytes of stack bear in
-/// an unoptimised build.
-const DEEPEST: usize = 500;
+/// Largest nesting depth of an object. The real server accepts 10,000 levels; 500 is the most that two megabytes of
+/// stack bear in an unoptimised build.
+const MAX_JSON_DEPTH: usize = 500;
 
-/// Parses one JSON document; the error says what is wrong in words.
-pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
+/// Parses one JSON document; the error is a message.
+pub(crate) fn parse_json(bytes: &[u8]) -> Result<Value, String> {
     let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
-    if depth(bytes) > DEEPEST {
+    if nesting_depth(bytes) > MAX_JSON_DEPTH {
         return Err("exceeded max depth".into());
     }
     let mut input = serde_json::Deserializer::from_str(text);
@@ -20,8 +20,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Value, String> {
     Ok(value)
 }
 
-/// The deepest nesting of brackets outside strings.
-fn depth(bytes: &[u8]) -> usize {
+/// Returns the deepest nesting of brackets outside strings.
+fn nesting_depth(bytes: &[u8]) -> usize {
     let (mut now, mut most, mut quoted, mut escaped) = (0_usize, 0, false, false);
     for byte in bytes {
         match byte {
@@ -50,21 +50,21 @@ mod tests {
 
     #[test]
     fn two_hundred_levels_survive_the_round_trip() {
-        let value = parse(&nested(200)).unwrap();
+        let value = parse_json(&nested(200)).unwrap();
         assert_eq!(value.to_string().into_bytes(), nested(200));
     }
 
     #[test]
     fn the_deepest_object_fits_on_a_test_threads_stack() {
-        let copy = parse(&nested(DEEPEST)).unwrap().clone();
-        assert_eq!(copy.to_string().into_bytes(), nested(DEEPEST));
-        assert_eq!(parse(&nested(DEEPEST + 1)), Err("exceeded max depth".into()));
+        let copy = parse_json(&nested(MAX_JSON_DEPTH)).unwrap().clone();
+        assert_eq!(copy.to_string().into_bytes(), nested(MAX_JSON_DEPTH));
+        assert_eq!(parse_json(&nested(MAX_JSON_DEPTH + 1)), Err("exceeded max depth".into()));
     }
 
     #[test]
     fn what_is_no_json_says_so() {
         for bad in [&b"{bad"[..], b"", b"{} {}", b"{\"a\":\xff}"] {
-            assert!(parse(bad).is_err(), "{bad:?}");
+            assert!(parse_json(bad).is_err(), "{bad:?}");
         }
     }
 }

@@ -1,90 +1,93 @@
-//! JSON Patch (RFC 6902) as the real server applies it, which is not always as the RFC has it: an absent member reads
-//! as null, so a `test` against null holds for it, and a `replace` of it adds it.
+//! JSON Patch (RFC 6902) as the real server applies it. It deviates from the RFC: an absent member reads as null, so a
+//! `test` against null holds for it, and a `replace` of it adds it.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::literal;
+use super::server_json;
 
-/// Why a patch does not apply. The real server keeps it to itself; it is here for people who debug tests.
-pub(crate) type Misfit = String;
+/// Reason why a patch does not apply. The real server does not report it; it is here for debugging tests.
+pub(crate) type PatchMisfit = String;
 
-/// One operation, and the text of its value: a `test` compares that.
+/// One operation, and the source text of its value: a `test` compares texts.
 #[derive(Debug)]
-pub(crate) struct Operation {
+pub(crate) struct PatchOperation {
     fields: Value,
     text: Option<String>,
 }
 
-/// The operations of a patch that is a list of objects.
-pub(crate) fn parse(body: &[u8], patch: &Value) -> Option<Vec<Operation>> {
+/// Parses a patch that is a list of operations.
+pub(crate) fn parse_operations(body: &[u8], patch: &Value) -> Option<Vec<PatchOperation>> {
     let texts: Vec<BTreeMap<String, &RawValue>> = serde_json::from_slice(body).ok()?;
-    let operations = patch.as_array()?.iter().zip(texts).map(|(fields, texts)| Operation {
+    let operations = patch.as_array()?.iter().zip(texts).map(|(fields, texts)| PatchOperation {
         fields: fields.clone(),
         text: texts.get("value").map(|text| text.get().to_owned()),
     });
     Some(operations.collect())
 }
 
-/// Applies all operations or fails at the first that does not fit; a caller that failed throws `document` away.
-pub(crate) fn apply(document: &mut Value, operations: &[Operation]) -> Result<(), Misfit> {
-    operations.iter().try_for_each(|operation| one(document, operation))
+/// Applies all operations, or fails at the first that does not apply; after an error the caller discards `document`.
+pub(crate) fn apply_operations(
+    document: &mut Value,
+    operations: &[PatchOperation],
+) -> Result<(), PatchMisfit> {
+    operations.iter().try_for_each(|operation| apply_operation(document, operation))
 }
 
-fn one(document: &mut Value, operation: &Operation) -> Result<(), Misfit> {
+fn apply_operation(document: &mut Value, operation: &PatchOperation) -> Result<(), PatchMisfit> {
     let fields = &operation.fields;
     let text = |field: &str| fields[field].as_str().ok_or_else(|| format!("an operation without {field}"));
     let (what, path) = (text("op")?, text("path")?);
     let value = || fields["value"].clone();
     match what {
-        "test" if path.is_empty() => held(operation.says(document), path),
+        "test" if path.is_empty() => check_test(operation.value_equals(document), path),
         "test" => {
-            let place = parent(document, path)?;
-            held(operation.says(place.read()?.unwrap_or(&Value::Null)), path)
+            let place = find_location(document, path)?;
+            check_test(operation.value_equals(place.read_value()?.unwrap_or(&Value::Null)), path)
         }
         "replace" if path.is_empty() => {
             *document = value();
             Ok(())
         }
-        "add" => parent(document, path)?.add(value()),
-        "replace" => parent(document, path)?.replace(value()),
-        "remove" => parent(document, path)?.remove().map(drop),
+        "add" => find_location(document, path)?.add_value(value()),
+        "replace" => find_location(document, path)?.replace_value(value()),
+        "remove" => find_location(document, path)?.remove_value().map(drop),
         "move" => {
-            let moved = parent(document, text("from")?)?.remove()?;
-            parent(document, path)?.add(moved)
+            let moved = find_location(document, text("from")?)?.remove_value()?;
+            find_location(document, path)?.add_value(moved)
         }
         "copy" => {
             let from = text("from")?;
-            let copied = parent(document, from)?
-                .read()?
+            let copied = find_location(document, from)?
+                .read_value()?
                 .cloned()
                 .ok_or_else(|| format!("copy of a missing {from}"))?;
-            parent(document, path)?.add(copied)
+            find_location(document, path)?.add_value(copied)
         }
         _ => Err(format!("unexpected operation {what}")),
     }
 }
 
-impl Operation {
-    fn says(&self, value: &Value) -> bool {
-        literal::says(self.text.as_deref().unwrap_or("null"), value)
+impl PatchOperation {
+    fn value_equals(&self, value: &Value) -> bool {
+        server_json::text_equals_value(self.text.as_deref().unwrap_or("null"), value)
     }
 }
 
-fn held(holds: bool, path: &str) -> Result<(), Misfit> {
+fn check_test(holds: bool, path: &str) -> Result<(), PatchMisfit> {
     if holds { Ok(()) } else { Err(format!("testing value {path} failed")) }
 }
 
-/// A place inside a document: the container and the key within it.
-struct Place<'a> {
+/// A location inside a document: the container and the key within it.
+struct PatchLocation<'a> {
     container: &'a mut Value,
     key: String,
 }
 
-/// The container that holds the last part of `path`, which itself need not exist.
-fn parent<'a>(document: &'a mut Value, path: &str) -> Result<Place<'a>, Misfit> {
+/// Finds the container of the last part of `path`; that part itself need not exist.
+fn find_location<'a>(document: &'a mut Value, path: &str) -> Result<PatchLocation<'a>, PatchMisfit> {
     let missing = || format!("missing path: {path}");
     let mut parts = path.split('/').map(|part| part.replace("~1", "/").replace("~0", "~"));
     if parts.next().is_none_or(|root| !root.is_empty()) {
@@ -96,34 +99,35 @@ fn parent<'a>(document: &'a mut Value, path: &str) -> Result<Place<'a>, Misfit> 
     for part in way {
         container = match container {
             Value::Object(map) => map.get_mut(part),
-            Value::Array(list) => index(part, list.len()).and_then(|at| list.get_mut(at)),
+            Value::Array(list) => list_index(part, list.len()).and_then(|at| list.get_mut(at)),
             _ => None,
         }
         .ok_or_else(missing)?;
     }
     if container.is_object() || container.is_array() {
-        Ok(Place { container, key: key.clone() })
+        Ok(PatchLocation { container, key: key.clone() })
     } else {
         Err(missing())
     }
 }
 
-/// A list index; negative ones count from the end.
-fn index(key: &str, length: usize) -> Option<usize> {
+/// Parses a list index; negative ones count from the end.
+fn list_index(key: &str, length: usize) -> Option<usize> {
     let at: i64 = key.parse().ok()?;
-    if at < 0 { usize::try_from(length as i64 + at).ok() } else { usize::try_from(at).ok() }
+    let distance = usize::try_from(at.unsigned_abs()).ok()?;
+    if at < 0 { length.checked_sub(distance) } else { Some(distance) }
 }
 
-impl Place<'_> {
-    fn wrong_index(&self) -> Misfit {
+impl PatchLocation<'_> {
+    fn wrong_index(&self) -> PatchMisfit {
         format!("unable to access invalid index: {}", self.key)
     }
 
-    fn read(&self) -> Result<Option<&Value>, Misfit> {
+    fn read_value(&self) -> Result<Option<&Value>, PatchMisfit> {
         match &*self.container {
             Value::Object(map) => Ok(map.get(&self.key)),
             Value::Array(list) => {
-                let at = index(&self.key, list.len())
+                let at = list_index(&self.key, list.len())
                     .filter(|at| *at < list.len())
                     .ok_or_else(|| self.wrong_index())?;
                 Ok(Some(&list[at]))
@@ -132,7 +136,7 @@ impl Place<'_> {
         }
     }
 
-    fn add(self, value: Value) -> Result<(), Misfit> {
+    fn add_value(self, value: Value) -> Result<(), PatchMisfit> {
         let wrong = self.wrong_index();
         match self.container {
             Value::Object(map) => {
@@ -140,7 +144,7 @@ impl Place<'_> {
             }
             Value::Array(list) if self.key == "-" => list.push(value),
             Value::Array(list) => {
-                let at = index(&self.key, list.len() + 1).filter(|at| *at <= list.len()).ok_or(wrong)?;
+                let at = list_index(&self.key, list.len() + 1).filter(|at| *at <= list.len()).ok_or(wrong)?;
                 list.insert(at, value);
             }
             _ => {}
@@ -148,14 +152,14 @@ impl Place<'_> {
         Ok(())
     }
 
-    fn replace(self, value: Value) -> Result<(), Misfit> {
+    fn replace_value(self, value: Value) -> Result<(), PatchMisfit> {
         let wrong = self.wrong_index();
         match self.container {
             Value::Object(map) => {
                 map.insert(self.key, value);
             }
             Value::Array(list) => {
-                let at = index(&self.key, list.len()).filter(|at| *at < list.len()).ok_or(wrong)?;
+                let at = list_index(&self.key, list.len()).filter(|at| *at < list.len()).ok_or(wrong)?;
                 list[at] = value;
             }
             _ => {}
@@ -163,14 +167,14 @@ impl Place<'_> {
         Ok(())
     }
 
-    fn remove(self) -> Result<Value, Misfit> {
+    fn remove_value(self) -> Result<Value, PatchMisfit> {
         let wrong = self.wrong_index();
         match self.container {
             Value::Object(map) => {
                 map.remove(&self.key).ok_or_else(|| format!("unable to remove nonexistent key: {}", self.key))
             }
             Value::Array(list) => {
-                let at = index(&self.key, list.len()).filter(|at| *at < list.len()).ok_or(wrong)?;
+                let at = list_index(&self.key, list.len()).filter(|at| *at < list.len()).ok_or(wrong)?;
                 Ok(list.remove(at))
             }
             _ => Err(wrong),
@@ -186,8 +190,8 @@ mod tests {
 
     fn after(patch: &Value) -> Option<Value> {
         let mut document = json!({"a": {"b": 1}, "list": [1, 2], "nil": null, "x/y": 1});
-        let operations = parse(patch.to_string().as_bytes(), patch).unwrap();
-        apply(&mut document, &operations).ok().map(|()| document)
+        let operations = parse_operations(patch.to_string().as_bytes(), patch).unwrap();
+        apply_operations(&mut document, &operations).ok().map(|()| document)
     }
 
     #[test]

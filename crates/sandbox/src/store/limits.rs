@@ -1,20 +1,21 @@
-//! What a cluster cannot hold, whatever an object says.
+//! Limits that apply to objects of every kind.
 
 use std::io;
 
 use serde_json::{Value, json};
 
-use super::kind::Kind;
+use super::kind::SandboxKind;
 use super::meta;
-use super::refusal::{Cause, Refusal};
+use super::refusal::{StatusCause, StoreRefusal};
 
-/// How much etcd takes in one request.
-const ETCD: usize = 1_572_864;
+/// Largest request that etcd accepts. 1.5 MiB.
+const MAX_ETCD_REQUEST_BYTES: usize = 1_572_864;
 
-/// Refuses what etcd would. Measured to the byte only where it may be too much.
-pub(super) fn size(object: &Value) -> Result<(), Refusal> {
-    struct Count(usize);
-    impl io::Write for Count {
+/// Refuses objects that etcd would refuse as too large. The exact size is only measured if the estimate does not rule
+/// it out.
+pub(super) fn check_size(object: &Value) -> Result<(), StoreRefusal> {
+    struct ByteCounter(usize);
+    impl io::Write for ByteCounter {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0 += bytes.len();
             Ok(bytes.len())
@@ -23,28 +24,30 @@ pub(super) fn size(object: &Value) -> Result<(), Refusal> {
             Ok(())
         }
     }
-    if weight(object) < ETCD / 8 {
+    if estimate_size(object) < MAX_ETCD_REQUEST_BYTES / 8 {
         return Ok(());
     }
-    let mut count = Count(0);
-    if serde_json::to_writer(&mut count, object).is_err() || count.0 > ETCD {
-        return Err(Refusal::new(500, "", "etcdserver: request is too large"));
+    let mut count = ByteCounter(0);
+    if serde_json::to_writer(&mut count, object).is_err() || count.0 > MAX_ETCD_REQUEST_BYTES {
+        return Err(StoreRefusal::new(500, "", "etcdserver: request is too large"));
     }
     Ok(())
 }
 
-/// About as many bytes as the texts of an object have, and at least an eighth of those it is written with.
-fn weight(value: &Value) -> usize {
+/// Estimates an object's size by the length of its strings: at least an eighth of its serialized size.
+fn estimate_size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(|item| 2 + weight(item)).sum(),
-        Value::Object(fields) => fields.iter().map(|(name, value)| 4 + name.len() + weight(value)).sum(),
+        Value::Array(items) => items.iter().map(|item| 2 + estimate_size(item)).sum(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| 4 + name.len() + estimate_size(value)).sum()
+        }
         _ => 4,
     }
 }
 
-/// An Event lies beside the object it is about; one about a cluster-scoped object in `default`.
-pub(super) fn event(kind: &Kind, event: &Value) -> Result<(), Refusal> {
+/// Checks an Event's namespace: that of the object it is about, or `default` for a cluster-scoped one.
+pub(super) fn check_event_namespace(kind: &SandboxKind, event: &Value) -> Result<(), StoreRefusal> {
     if kind.plural != "events" || kind.traits.custom {
         return Ok(());
     }
@@ -54,6 +57,7 @@ pub(super) fn event(kind: &Kind, event: &Value) -> Result<(), Refusal> {
     if beside == meta::namespace(event) {
         return Ok(());
     }
-    let cause = Cause::invalid("involvedObject.namespace", &json!(about), "does not match event.namespace");
-    Err(Refusal::invalid(&kind.group, &kind.kind, meta::name(event), vec![cause]))
+    let cause =
+        StatusCause::invalid("involvedObject.namespace", &json!(about), "does not match event.namespace");
+    Err(StoreRefusal::invalid(&kind.group, &kind.kind, meta::name(event), vec![cause]))
 }

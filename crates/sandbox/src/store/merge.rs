@@ -1,12 +1,12 @@
-//! Merge patches: RFC 7386, and the strategic kind as far as lists with well-known keys go.
+//! Merge patches: RFC 7386, and strategic merge as far as it concerns lists with well-known keys.
 
 use serde_json::{Map, Value, json};
 
-use super::kind::Kind;
-use super::schema::{Items, Shape};
+use super::kind::SandboxKind;
+use super::schema::{SchemaListType, SchemaShape};
 
 /// Merges `patch` into `target`: null removes, maps merge, everything else replaces.
-pub(super) fn merge(target: &mut Value, patch: &Value) {
+pub(super) fn merge_patch(target: &mut Value, patch: &Value) {
     let Some(patch) = patch.as_object() else {
         *target = patch.clone();
         return;
@@ -19,17 +19,17 @@ pub(super) fn merge(target: &mut Value, patch: &Value) {
         if value.is_null() {
             map.remove(name);
         } else {
-            merge(map.entry(name.clone()).or_insert(Value::Null), value);
+            merge_patch(map.entry(name.clone()).or_insert(Value::Null), value);
         }
     }
 }
 
-/// The same for built-in kinds, whose keyed lists merge item by item.
-pub(super) fn strategic(kind: &Kind, target: &mut Value, patch: &Value) {
-    strategic_value(target, patch, Shape::of(kind));
+/// Strategic merge for built-in kinds, whose keyed lists merge item by item.
+pub(super) fn strategic_merge_patch(kind: &SandboxKind, target: &mut Value, patch: &Value) {
+    strategic_value(target, patch, SchemaShape::of_kind(kind));
 }
 
-fn strategic_value(target: &mut Value, patch: &Value, shape: Shape<'_>) {
+fn strategic_value(target: &mut Value, patch: &Value, shape: SchemaShape<'_>) {
     match patch {
         Value::Object(patch) => strategic_map(target, patch, shape),
         Value::Array(patch) if target.is_array() => strategic_list(target, patch, shape),
@@ -41,7 +41,7 @@ fn strategic_value(target: &mut Value, patch: &Value, shape: Shape<'_>) {
     }
 }
 
-fn strategic_map(target: &mut Value, patch: &Map<String, Value>, shape: Shape<'_>) {
+fn strategic_map(target: &mut Value, patch: &Map<String, Value>, shape: SchemaShape<'_>) {
     if !target.is_object() || patch.get("$patch").is_some_and(|how| how == "replace") {
         *target = json!({});
     }
@@ -55,24 +55,24 @@ fn strategic_map(target: &mut Value, patch: &Map<String, Value>, shape: Shape<'_
         } else if let (true, Some(kept)) = (name == "$retainKeys", value.as_array()) {
             map.retain(|name, _| kept.iter().any(|kept| kept == name));
         } else if name.starts_with('$') {
-            // `$setElementOrder` only orders what is merged anyway.
+            // `$setElementOrder` only orders items that are merged anyway.
         } else if value.is_null() {
             map.remove(name);
         } else {
-            strategic_value(map.entry(name.clone()).or_insert(Value::Null), value, shape.field(name));
+            strategic_value(map.entry(name.clone()).or_insert(Value::Null), value, shape.field_shape(name));
         }
     }
 }
 
-fn strategic_list(target: &mut Value, patch: &[Value], shape: Shape<'_>) {
+fn strategic_list(target: &mut Value, patch: &[Value], shape: SchemaShape<'_>) {
     let Some(list) = target.as_array_mut() else { return };
-    match shape.items() {
-        Items::Atomic => *list = patch.to_vec(),
-        Items::Set => {
+    match shape.list_type() {
+        SchemaListType::Atomic => *list = patch.to_vec(),
+        SchemaListType::Set => {
             let fresh: Vec<Value> = patch.iter().filter(|item| !list.contains(item)).cloned().collect();
             list.extend(fresh);
         }
-        Items::Map(keys) => {
+        SchemaListType::Map(keys) => {
             if patch.iter().any(|item| item["$patch"] == "replace") {
                 *list = patch.iter().filter(|item| item["$patch"].is_null()).cloned().collect();
                 return;
@@ -83,7 +83,7 @@ fn strategic_list(target: &mut Value, patch: &[Value], shape: Shape<'_>) {
                 if item["$patch"] == "delete" {
                     list.retain(|other| !same(other));
                 } else if let Some(found) = list.iter_mut().find(|other| same(other)) {
-                    strategic_value(found, item, shape.item());
+                    strategic_value(found, item, shape.item_shape());
                 } else {
                     list.push(item.clone());
                 }
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn null_removes_and_lists_are_replaced() {
         let mut object = json!({"a": {"b": 1, "c": 2}, "list": [1, 2]});
-        merge(&mut object, &json!({"a": {"b": null, "d": {"e": null, "f": 1}}, "list": [3]}));
+        merge_patch(&mut object, &json!({"a": {"b": null, "d": {"e": null, "f": 1}}, "list": [3]}));
         assert_eq!(object, json!({"a": {"c": 2, "d": {"f": 1}}, "list": [3]}));
     }
 
@@ -107,7 +107,7 @@ mod tests {
     fn keyed_lists_merge_item_by_item() {
         let mut target = json!([{"name": "a", "image": "1"}, {"name": "b"}]);
         let patch = json!([{"name": "a", "image": "2"}, {"name": "b", "$patch": "delete"}, {"name": "c"}]);
-        strategic_value(&mut target, &patch, Shape::Builtin("containers"));
+        strategic_value(&mut target, &patch, SchemaShape::Builtin("containers"));
         assert_eq!(target, json!([{"name": "a", "image": "2"}, {"name": "c"}]));
     }
 }

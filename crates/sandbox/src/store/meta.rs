@@ -1,10 +1,10 @@
-//! Reading and writing `metadata`, and times as the API writes them.
+//! Access to `metadata`, and times in the API's format.
 
 use serde_json::{Map, Value, json};
 
-use super::message::Millis;
+use super::message::EpochMillis;
 
-/// The metadata of an object; made where it is missing or no map.
+/// Returns the metadata of an object; creates it if it is missing or not a map.
 pub(crate) fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
     if !object.is_object() {
         *object = json!({});
@@ -16,25 +16,25 @@ pub(crate) fn meta_mut(object: &mut Value) -> &mut Map<String, Value> {
     meta.as_object_mut().expect("invariant: just made a map")
 }
 
-/// A string of the metadata; empty where there is none.
-pub(crate) fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+/// Returns a string field of the metadata; empty if it is missing.
+pub(crate) fn text_field<'a>(object: &'a Value, field: &str) -> &'a str {
     object["metadata"][field].as_str().unwrap_or_default()
 }
 
 pub(crate) fn name(object: &Value) -> &str {
-    text(object, "name")
+    text_field(object, "name")
 }
 
 pub(crate) fn namespace(object: &Value) -> &str {
-    text(object, "namespace")
+    text_field(object, "namespace")
 }
 
 pub(crate) fn uid(object: &Value) -> &str {
-    text(object, "uid")
+    text_field(object, "uid")
 }
 
-pub(crate) fn revision(object: &Value) -> u64 {
-    text(object, "resourceVersion").parse().unwrap_or(0)
+pub(crate) fn resource_version(object: &Value) -> u64 {
+    text_field(object, "resourceVersion").parse().unwrap_or(0)
 }
 
 pub(crate) fn generation(object: &Value) -> i64 {
@@ -46,7 +46,7 @@ pub(crate) fn is_deleting(object: &Value) -> bool {
 }
 
 pub(crate) fn finalizers(object: &Value) -> Vec<&str> {
-    strings(&object["metadata"]["finalizers"])
+    list_strings(&object["metadata"]["finalizers"])
 }
 
 pub(crate) fn has_finalizer(object: &Value, finalizer: &str) -> bool {
@@ -70,35 +70,35 @@ pub(crate) fn remove_finalizer(object: &mut Value, finalizer: &str) {
     }
 }
 
-pub(crate) fn owners(object: &Value) -> &[Value] {
+pub(crate) fn owner_references(object: &Value) -> &[Value] {
     object["metadata"]["ownerReferences"].as_array().map_or(&[], Vec::as_slice)
 }
 
-pub(crate) fn strings(list: &Value) -> Vec<&str> {
+pub(crate) fn list_strings(list: &Value) -> Vec<&str> {
     list.as_array().map(|list| list.iter().filter_map(Value::as_str).collect()).unwrap_or_default()
 }
 
-/// `2026-11-21T08:00:00Z`.
-pub(crate) fn time(at: Millis) -> String {
+/// Formats a time: `2026-11-21T08:00:00Z`.
+pub(crate) fn format_time(at: EpochMillis) -> String {
     let seconds = jiff::Timestamp::from_second(at.div_euclid(1000)).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     seconds.to_string()
 }
 
-/// Adds to `value` what it lacks of `defaults`, map by map.
-pub(crate) fn lacking(value: &mut Value, defaults: &Value) {
+/// Merges `defaults` into `value`: adds missing fields, map by map.
+pub(crate) fn fill_missing(value: &mut Value, defaults: &Value) {
     let (Value::Object(map), Some(defaults)) = (value, defaults.as_object()) else { return };
     for (name, default) in defaults {
         match map.get_mut(name) {
             Some(Value::Null) | None => {
                 map.insert(name.clone(), default.clone());
             }
-            Some(child) => lacking(child, default),
+            Some(child) => fill_missing(child, default),
         }
     }
 }
 
-/// Removes what is null or empty in metadata, as the real server does not write it.
-pub(crate) fn tidy(object: &mut Value) {
+/// Removes null and empty metadata fields, which the real server does not write.
+pub(crate) fn remove_empty_fields(object: &mut Value) {
     let meta = meta_mut(object);
     meta.retain(|_, value| match value {
         Value::Null => false,

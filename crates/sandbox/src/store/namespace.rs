@@ -1,18 +1,25 @@
-//! Namespaces: what may be created in them, and how they are emptied.
+//! Namespaces: admission of objects into them, and deletion of their contents.
 
 use serde_json::{Value, json};
 
-use super::kind::{Kind, StorageId};
-use super::message::Millis;
-use super::refusal::Refusal;
-use super::{Store, meta};
+use super::kind::{SandboxKind, StorageId};
+use super::message::EpochMillis;
+use super::refusal::StoreRefusal;
+use super::{SandboxStore, meta};
 
-impl Store {
-    /// Refuses to create in a namespace that is not there or on its way out.
-    pub(super) fn open_namespace(&self, kind: &Kind, namespace: &str, name: &str) -> Result<(), Refusal> {
-        let found =
-            self.registry.find("", "v1", "namespaces").and_then(|kind| self.object(kind.storage, namespace));
-        let Some(found) = found else { return Err(Refusal::not_found("", "namespaces", namespace)) };
+impl SandboxStore {
+    /// Refuses to create an object in a namespace that does not exist or is being deleted.
+    pub(super) fn check_namespace_open(
+        &self,
+        kind: &SandboxKind,
+        namespace: &str,
+        name: &str,
+    ) -> Result<(), StoreRefusal> {
+        let found = self
+            .registry
+            .find_kind("", "v1", "namespaces")
+            .and_then(|kind| self.stored_object(kind.storage, namespace));
+        let Some(found) = found else { return Err(StoreRefusal::not_found("", "namespaces", namespace)) };
         if !meta::is_deleting(found) {
             return Ok(());
         }
@@ -26,34 +33,34 @@ impl Store {
         if !kind.group.is_empty() {
             details["group"] = json!(kind.group);
         }
-        Err(Refusal::forbidden(message, details))
+        Err(StoreRefusal::forbidden(message, details))
     }
 
-    /// Deletes the content of a namespace that is being deleted; once it is empty, the namespace.
-    pub(super) fn empty_namespace(&mut self, now: Millis, name: &str) {
-        let Some(kind) = self.registry.find("", "v1", "namespaces").cloned() else { return };
+    /// Deletes the contents of a namespace that is being deleted; removes the namespace once it is empty.
+    pub(super) fn empty_namespace(&mut self, now: EpochMillis, name: &str) {
+        let Some(kind) = self.registry.find_kind("", "v1", "namespaces").cloned() else { return };
         let deleting = |object: &std::sync::Arc<Value>| meta::is_deleting(object);
-        if self.object(kind.storage, name).is_none_or(|object| !deleting(object)) {
+        if self.stored_object(kind.storage, name).is_none_or(|object| !deleting(object)) {
             return;
         }
         let prefix = format!("{name}/");
-        let namespaced: Vec<StorageId> = self.shelves.keys().copied().collect();
+        let namespaced: Vec<StorageId> = self.kind_stores.keys().copied().collect();
         let namespaced: Vec<StorageId> = namespaced
             .into_iter()
-            .filter(|id| self.registry.of(*id).is_some_and(|kind| kind.namespaced))
+            .filter(|id| self.registry.by_storage(*id).is_some_and(|kind| kind.namespaced))
             .collect();
         for storage in &namespaced {
             self.delete_all(now, *storage, &prefix);
         }
         let holds = |storage: &StorageId| {
             let from =
-                self.shelves.get(storage).and_then(|shelf| shelf.objects.range(prefix.clone()..).next());
+                self.kind_stores.get(storage).and_then(|shelf| shelf.objects.range(prefix.clone()..).next());
             from.is_some_and(|(key, _)| key.starts_with(&prefix))
         };
         if !namespaced.iter().any(holds) {
-            let Some(object) = self.object(kind.storage, name).cloned() else { return };
+            let Some(object) = self.stored_object(kind.storage, name).cloned() else { return };
             if meta::finalizers(&object).is_empty() {
-                self.erase(now, kind.storage, name);
+                self.erase_object(now, kind.storage, name);
             }
         }
     }

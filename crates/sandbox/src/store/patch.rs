@@ -1,107 +1,114 @@
-//! PATCH.
+//! PATCH requests.
 
 use serde_json::Value;
 
-use super::decode::{self, Unread};
-use super::kind::Kind;
-use super::managed::Write;
-use super::message::{Millis, Request, Response};
+use super::decode::{self, UnreadBody};
+use super::kind::SandboxKind;
+use super::managed_fields::ObjectWrite;
+use super::message::{EpochMillis, StoreRequest, StoreResponse};
 use super::meta;
-use super::refusal::{Cause, Refusal};
-use super::route::Target;
-use super::{Store, json_patch, merge, view};
+use super::refusal::{StatusCause, StoreRefusal};
+use super::route::RequestTarget;
+use super::{SandboxStore, json_patch, merge, response_form};
 
-/// How many operations one JSON patch may hold.
-const MOST_OPERATIONS: usize = 10_000;
+/// Largest number of operations in one JSON patch.
+const MAX_PATCH_OPERATIONS: usize = 10_000;
 
-impl Store {
+impl SandboxStore {
     pub(super) fn patch_request(
         &mut self,
-        now: Millis,
-        target: &Target,
-        request: &Request,
-    ) -> Result<Response, Refusal> {
+        now: EpochMillis,
+        target: &RequestTarget,
+        request: &StoreRequest,
+    ) -> Result<StoreResponse, StoreRefusal> {
         let kind = &target.kind;
-        let how = Way::of(kind, request)?;
-        let key = kind.key(target.namespace(), target.name.as_deref().unwrap_or_default());
-        let old = self.object(kind.storage, &key).cloned().ok_or_else(|| target.not_found())?;
-        let patch = decode::body(request).map_err(|why| match why {
-            Unread::TooLarge(refusal) => refusal,
-            Unread::NoJson(why) => Refusal::bad_request(format!("error decoding patch: {why}")),
+        let how = PatchType::from_request(kind, request)?;
+        let key = kind.storage_key(target.namespace(), target.name.as_deref().unwrap_or_default());
+        let old = self.stored_object(kind.storage, &key).cloned().ok_or_else(|| target.not_found())?;
+        let patch = decode::decode_body(request).map_err(|why| match why {
+            UnreadBody::TooLarge(refusal) => refusal,
+            UnreadBody::NoJson(why) => StoreRefusal::bad_request(format!("error decoding patch: {why}")),
         })?;
-        let mut new = how.apply(kind, (*kind.render(&old)).clone(), &patch, &request.body)?;
-        decode::claims(kind, &mut new)?;
-        decode::well_formed(kind, &new).map_err(|why| unreadable(&why))?;
-        renamed(target, &new)?;
-        let write = Write { sub: target.sub, ..Write::new(now, kind, request) };
-        let updated = self.replace(&write, &old, new)?;
-        Ok(Response::json(200, &view::one(request, &kind.render(&updated))))
+        let mut new = how.apply_patch(kind, (*kind.render_version(&old)).clone(), &patch, &request.body)?;
+        decode::check_type_meta(kind, &mut new)?;
+        decode::check_field_types(kind, &new).map_err(|why| unreadable_patch(&why))?;
+        check_same_name(target, &new)?;
+        let write = ObjectWrite { subresource: target.subresource, ..ObjectWrite::new(now, kind, request) };
+        let updated = self.replace_object(&write, &old, new)?;
+        Ok(StoreResponse::json(200, &response_form::render_one(request, &kind.render_version(&updated))))
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum PatchType {
     Json,
     Merge,
     Strategic,
 }
 
-impl Way {
-    fn of(kind: &Kind, request: &Request) -> Result<Way, Refusal> {
+impl PatchType {
+    fn from_request(kind: &SandboxKind, request: &StoreRequest) -> Result<PatchType, StoreRefusal> {
         match decode::media_type(request) {
-            "application/json-patch+json" => Ok(Way::Json),
-            "application/merge-patch+json" => Ok(Way::Merge),
-            "application/strategic-merge-patch+json" if !kind.traits.custom => Ok(Way::Strategic),
+            "application/json-patch+json" => Ok(PatchType::Json),
+            "application/merge-patch+json" => Ok(PatchType::Merge),
+            "application/strategic-merge-patch+json" if !kind.traits.custom => Ok(PatchType::Strategic),
             "application/apply-patch+yaml" | "application/apply-patch+cbor" => {
-                Err(Refusal::not_implemented("server-side apply"))
+                Err(StoreRefusal::not_implemented("server-side apply"))
             }
-            "application/strategic-merge-patch+json" => Err(Refusal::unsupported_media_type(
+            "application/strategic-merge-patch+json" => Err(StoreRefusal::unsupported_media_type(
                 "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
             )),
-            _ if kind.traits.custom => Err(Refusal::unsupported_media_type(
+            _ if kind.traits.custom => Err(StoreRefusal::unsupported_media_type(
                 "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
             )),
-            _ => Err(Refusal::unknown_patch()),
+            _ => Err(StoreRefusal::unknown_patch()),
         }
     }
 
-    fn apply(self, kind: &Kind, mut object: Value, patch: &Value, body: &[u8]) -> Result<Value, Refusal> {
+    fn apply_patch(
+        self,
+        kind: &SandboxKind,
+        mut object: Value,
+        patch: &Value,
+        body: &[u8],
+    ) -> Result<Value, StoreRefusal> {
         match self {
-            Way::Json => {
-                let operations = json_patch::parse(body, patch).ok_or_else(|| Refusal::bad_request("error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"))?;
-                if operations.len() > MOST_OPERATIONS {
-                    return Err(Refusal::too_large(format!(
-                        "The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
+            PatchType::Json => {
+                let operations = json_patch::parse_operations(body, patch).ok_or_else(|| StoreRefusal::bad_request("error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"))?;
+                if operations.len() > MAX_PATCH_OPERATIONS {
+                    return Err(StoreRefusal::too_large(format!(
+                        "The allowed maximum operations in a JSON patch is {MAX_PATCH_OPERATIONS}, got {}",
                         operations.len()
                     )));
                 }
-                json_patch::apply(&mut object, &operations).map_err(|_| Refusal::patch_failed())?;
+                json_patch::apply_operations(&mut object, &operations)
+                    .map_err(|_| StoreRefusal::patch_failed())?;
             }
-            Way::Merge | Way::Strategic if !patch.is_object() => {
-                return Err(Refusal::bad_request(
+            PatchType::Merge | PatchType::Strategic if !patch.is_object() => {
+                return Err(StoreRefusal::bad_request(
                     "error decoding patch: json: cannot unmarshal into Go value of type map[string]interface {}",
                 ));
             }
-            Way::Merge => merge::merge(&mut object, patch),
-            Way::Strategic => merge::strategic(kind, &mut object, patch),
+            PatchType::Merge => merge::merge_patch(&mut object, patch),
+            PatchType::Strategic => merge::strategic_merge_patch(kind, &mut object, patch),
         }
         Ok(object)
     }
 }
 
-fn unreadable(why: &Refusal) -> Refusal {
-    let cause = Cause {
+fn unreadable_patch(why: &StoreRefusal) -> StoreRefusal {
+    let cause = StatusCause {
         reason: "FieldValueInvalid",
         message: format!("Invalid value: {}", why.message()),
         field: "patch".into(),
     };
-    Refusal::invalid("", "", "", vec![cause])
+    StoreRefusal::invalid("", "", "", vec![cause])
 }
 
-fn renamed(target: &Target, new: &Value) -> Result<(), Refusal> {
+fn check_same_name(target: &RequestTarget, new: &Value) -> Result<(), StoreRefusal> {
     let (is, said) = (target.name.as_deref().unwrap_or_default(), meta::name(new));
     if is != said {
-        return Err(Refusal::bad_request(format!(
+        return Err(StoreRefusal::bad_request(format!(
             "the name of the object ({said}) does not match the name on the URL ({is})"
         )));
     }

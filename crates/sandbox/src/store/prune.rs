@@ -1,16 +1,16 @@
-//! Pruning: fields that a structural schema does not know are dropped, unless it says to keep them.
+//! Pruning: removal of fields that a structural schema does not specify, unless it preserves unknown fields.
 
 use serde_json::Value;
 
-use super::kind::Kind;
+use super::kind::SandboxKind;
 
-/// Drops from a custom resource what its schema does not know.
-pub(super) fn object(kind: &Kind, object: &mut Value) {
+/// Removes the fields of a custom resource that its schema does not specify.
+pub(super) fn prune_object(kind: &SandboxKind, object: &mut Value) {
     let Some(schema) = &kind.schema else { return };
-    prune(object, &schema.0, true);
+    prune_value(object, &schema.0, true);
 }
 
-fn prune(value: &mut Value, schema: &Value, resource: bool) {
+fn prune_value(value: &mut Value, schema: &Value, resource: bool) {
     match value {
         Value::Object(map) => {
             let keep = schema["x-kubernetes-preserve-unknown-fields"] == true
@@ -24,13 +24,13 @@ fn prune(value: &mut Value, schema: &Value, resource: bool) {
             for (name, child) in map.iter_mut() {
                 let below = if known[name].is_null() { others } else { &known[name] };
                 if below.is_object() && !(embedded && name == "metadata") {
-                    prune(child, below, false);
+                    prune_value(child, below, false);
                 }
             }
         }
         Value::Array(list) if schema["items"].is_object() => {
             for item in list {
-                prune(item, &schema["items"], false);
+                prune_value(item, &schema["items"], false);
             }
         }
         _ => {}

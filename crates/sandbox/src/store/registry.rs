@@ -1,68 +1,68 @@
-//! Which kinds are served now.
+//! Registry of the kinds that are served now.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::builtin;
-use super::kind::{Kind, StorageId};
+use super::kind::{SandboxKind, StorageId};
 
 /// Every served version of every kind.
 #[derive(Debug)]
-pub(crate) struct Registry {
-    kinds: Vec<Arc<Kind>>,
-    /// Storage ids of what CRDs added, by CRD name.
+pub(crate) struct KindRegistry {
+    kinds: Vec<Arc<SandboxKind>>,
+    /// Storage ids of custom kinds, by CRD name.
     custom: BTreeMap<String, StorageId>,
     next: StorageId,
 }
 
-impl Registry {
-    pub(crate) fn new() -> Registry {
-        let kinds: Vec<Arc<Kind>> = builtin::kinds().into_iter().map(Arc::new).collect();
-        let next = kinds.len() as u32;
-        Registry { kinds, custom: BTreeMap::new(), next }
+impl KindRegistry {
+    pub(crate) fn new() -> KindRegistry {
+        let kinds: Vec<Arc<SandboxKind>> = builtin::builtin_kinds().into_iter().map(Arc::new).collect();
+        let next = builtin::next_storage(kinds.len());
+        KindRegistry { kinds, custom: BTreeMap::new(), next }
     }
 
-    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<Kind>> {
+    pub(crate) fn all_kinds(&self) -> impl Iterator<Item = &Arc<SandboxKind>> {
         self.kinds.iter()
     }
 
-    pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Kind>> {
+    pub(crate) fn find_kind(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<SandboxKind>> {
         self.kinds.iter().find(|kind| kind.group == group && kind.version == version && kind.plural == plural)
     }
 
-    /// By what an object says it is.
-    pub(crate) fn by_object(&self, api_version: &str, kind: &str) -> Option<&Arc<Kind>> {
+    /// Finds a kind by an object's apiVersion and kind.
+    pub(crate) fn by_object(&self, api_version: &str, kind: &str) -> Option<&Arc<SandboxKind>> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         self.kinds
             .iter()
             .find(|served| served.group == group && served.version == version && served.kind == kind)
     }
 
-    /// Some version of the kind of this group, as an owner reference names it.
-    pub(crate) fn by_group_kind(&self, group: &str, kind: &str) -> Option<&Arc<Kind>> {
+    /// Finds any version of the kind of this group, as an owner reference names it.
+    pub(crate) fn by_group_kind(&self, group: &str, kind: &str) -> Option<&Arc<SandboxKind>> {
         self.kinds.iter().find(|served| served.group == group && served.kind == kind)
     }
 
-    /// The version an object is kept in: any, because versions differ by name only.
-    pub(crate) fn of(&self, storage: StorageId) -> Option<&Arc<Kind>> {
+    /// Finds any version of the kind of a storage; versions differ by name only.
+    pub(crate) fn by_storage(&self, storage: StorageId) -> Option<&Arc<SandboxKind>> {
         self.kinds.iter().find(|kind| kind.storage == storage)
     }
 
-    pub(crate) fn served(&self, storage: StorageId) -> bool {
-        self.of(storage).is_some()
+    pub(crate) fn is_served(&self, storage: StorageId) -> bool {
+        self.by_storage(storage).is_some()
     }
 
     pub(crate) fn group_exists(&self, group: &str) -> bool {
         self.kinds.iter().any(|kind| kind.group == group)
     }
 
-    /// Whether the group holds custom kinds only: unknown paths in it are nobody's.
+    /// Returns `true` if the group holds custom kinds only: unknown paths in it then belong to no API.
     pub(crate) fn is_custom(&self, group: &str) -> bool {
         self.kinds.iter().filter(|kind| kind.group == group).all(|kind| kind.traits.custom)
     }
 
-    /// Serves what a CRD describes, in place of what it described before.
-    pub(crate) fn install(&mut self, crd: &str, mut kinds: Vec<Kind>) -> StorageId {
+    /// Serves the kinds that a CRD defines, replacing its earlier ones.
+    pub(crate) fn install_kinds(&mut self, crd: &str, mut kinds: Vec<SandboxKind>) -> StorageId {
         let storage = *self.custom.entry(crd.to_owned()).or_insert_with(|| {
             self.next += 1;
             self.next
@@ -75,15 +75,15 @@ impl Registry {
         storage
     }
 
-    /// Stops serving what a CRD described.
-    pub(crate) fn remove(&mut self, crd: &str) -> Option<StorageId> {
+    /// Stops serving the kinds that a CRD defines.
+    pub(crate) fn remove_kinds(&mut self, crd: &str) -> Option<StorageId> {
         let storage = self.custom.remove(crd)?;
         self.kinds.retain(|kind| kind.storage != storage);
         Some(storage)
     }
 
-    /// The storage of the kind that this CRD describes.
-    pub(crate) fn custom(&self, crd: &str) -> Option<StorageId> {
+    /// Returns the storage of the kind that this CRD defines.
+    pub(crate) fn custom_storage(&self, crd: &str) -> Option<StorageId> {
         self.custom.get(crd).copied()
     }
 }

@@ -1,23 +1,26 @@
-//! Reviews: answered at once, kept nowhere. The sandbox knows no users: every token is somebody, and everybody may do
-//! everything (what may not be done is a fault to be scripted).
+//! Reviews: answered at once, never stored. The sandbox has no users: every token authenticates, and every access is
+//! allowed. Refusals are scripted as faults.
 
 use serde_json::{Value, json};
 
 use super::decode;
-use super::message::{Request, Response};
-use super::refusal::Refusal;
-use super::route::Target;
+use super::message::{StoreRequest, StoreResponse};
+use super::refusal::StoreRefusal;
+use super::route::RequestTarget;
 
-pub(super) fn answer(target: &Target, request: &Request) -> Result<Response, Refusal> {
+pub(super) fn answer_review(
+    target: &RequestTarget,
+    request: &StoreRequest,
+) -> Result<StoreResponse, StoreRefusal> {
     if request.method != "POST" || target.name.is_some() {
-        return Err(Refusal::not_allowed());
+        return Err(StoreRefusal::method_not_allowed());
     }
-    let mut review = decode::object(&target.kind, request)?;
+    let mut review = decode::decode_object(&target.kind, request)?;
     review["status"] = match target.kind.kind.as_str() {
         "TokenReview" if review["spec"]["token"].as_str().is_none_or(str::is_empty) => {
-            return Err(Refusal::bad_request("token is required for TokenReview in authentication"));
+            return Err(StoreRefusal::bad_request("token is required for TokenReview in authentication"));
         }
-        "TokenReview" => token(&review["spec"]),
+        "TokenReview" => token_review_status(&review["spec"]),
         "SelfSubjectReview" => json!({"userInfo": {"username": "sandbox", "groups": ["system:masters"]}}),
         "SelfSubjectRulesReview" => {
             let all = json!(["*"]);
@@ -26,12 +29,12 @@ pub(super) fn answer(target: &Target, request: &Request) -> Result<Response, Ref
         "SubjectAccessReview" | "SelfSubjectAccessReview" | "LocalSubjectAccessReview" => {
             json!({"allowed": true})
         }
-        other => return Err(Refusal::not_implemented(other)),
+        other => return Err(StoreRefusal::not_implemented(other)),
     };
-    Ok(Response::json(201, &review))
+    Ok(StoreResponse::json(201, &review))
 }
 
-fn token(spec: &Value) -> Value {
+fn token_review_status(spec: &Value) -> Value {
     let user = json!({"username": spec["token"], "groups": ["system:authenticated"]});
     let mut status = json!({"authenticated": true, "user": user});
     if spec["audiences"].is_array() {

@@ -1,79 +1,87 @@
-//! From a path to what it addresses.
+//! Routing: parses the target of a path.
 
 use std::sync::Arc;
 
 use super::discovery;
-use super::kind::Kind;
-use super::message::{Request, Response};
+use super::kind::SandboxKind;
+use super::message::{StoreRequest, StoreResponse};
 use super::openapi;
-use super::refusal::Refusal;
-use super::registry::Registry;
+use super::refusal::StoreRefusal;
+use super::registry::KindRegistry;
 
-/// What a path leads to.
-pub(super) enum Route {
-    /// Something that needs no object: discovery, health, version.
-    Answer(Response),
-    Resource(Target),
+/// Target of a path.
+pub(super) enum RequestRoute {
+    /// An answer that needs no object: discovery, health, version.
+    Answer(StoreResponse),
+    Resource(RequestTarget),
 }
 
 /// An object, or a collection of them, or a subresource.
 #[derive(Clone, Debug)]
-pub(super) struct Target {
-    pub(super) kind: Arc<Kind>,
+pub(super) struct RequestTarget {
+    pub(super) kind: Arc<SandboxKind>,
     pub(super) namespace: Option<String>,
     pub(super) name: Option<String>,
-    pub(super) sub: Option<Sub>,
+    pub(super) subresource: Option<SubresourceKind>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sub {
+pub(super) enum SubresourceKind {
     Status,
-    /// Of Namespaces: a write there may change `spec.finalizers`.
+    /// Subresource of Namespaces: a write to it may change `spec.finalizers`.
     Finalize,
 }
 
-impl Target {
-    /// The namespace; empty for the whole cluster.
+impl RequestTarget {
+    /// Namespace of the target; empty for the whole cluster.
     pub(super) fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or_default()
     }
 
-    pub(super) fn not_found(&self) -> Refusal {
-        Refusal::not_found(&self.kind.group, &self.kind.plural, self.name.as_deref().unwrap_or_default())
+    pub(super) fn not_found(&self) -> StoreRefusal {
+        StoreRefusal::not_found(&self.kind.group, &self.kind.plural, self.name.as_deref().unwrap_or_default())
     }
 
-    pub(super) fn described(&self) -> String {
+    pub(super) fn describe_request(&self) -> String {
         format!("this request on {}/{}", self.kind.plural, self.name.as_deref().unwrap_or_default())
     }
 }
 
-pub(super) fn route(registry: &Registry, request: &Request) -> Result<Route, Refusal> {
+pub(super) fn route_request(
+    registry: &KindRegistry,
+    request: &StoreRequest,
+) -> Result<RequestRoute, StoreRefusal> {
     let parts: Vec<&str> = request.path.split('/').filter(|part| !part.is_empty()).collect();
     match &parts[..] {
         ["api" | "apis"] | ["api", "v1"] | ["apis", _] | ["apis", _, _] => {
-            discovery::answer(registry, request, &parts).map(Route::Answer)
+            discovery::answer_discovery(registry, request, &parts).map(RequestRoute::Answer)
         }
-        ["api", version, rest @ ..] => resource(registry, "", version, rest),
-        ["apis", group, version, rest @ ..] => resource(registry, group, version, rest),
-        ["healthz" | "livez" | "readyz", ..] => Ok(Route::Answer(Response::text(200, "ok"))),
-        ["version"] => Ok(Route::Answer(Response::json(200, &discovery::version()))),
-        ["openapi", "v3", rest @ ..] => openapi::answer(registry, rest).map(Route::Answer),
-        _ => Err(Refusal::no_such_path()),
+        ["api", version, rest @ ..] => route_resource(registry, "", version, rest),
+        ["apis", group, version, rest @ ..] => route_resource(registry, group, version, rest),
+        ["healthz" | "livez" | "readyz", ..] => Ok(RequestRoute::Answer(StoreResponse::text(200, "ok"))),
+        ["version"] => Ok(RequestRoute::Answer(StoreResponse::json(200, &discovery::version_info()))),
+        ["openapi", "v3", rest @ ..] => openapi::answer_openapi(registry, rest).map(RequestRoute::Answer),
+        _ => Err(StoreRefusal::no_such_path()),
     }
 }
 
-fn resource(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> Result<Route, Refusal> {
+fn route_resource(
+    registry: &KindRegistry,
+    group: &str,
+    version: &str,
+    rest: &[&str],
+) -> Result<RequestRoute, StoreRefusal> {
     let unknown = || {
         if registry.group_exists(group) && !registry.is_custom(group) {
-            Refusal::no_such_resource()
+            StoreRefusal::no_such_resource()
         } else {
-            Refusal::no_such_path()
+            StoreRefusal::no_such_path()
         }
     };
     let (namespace, plural, name, sub) = match rest {
         ["namespaces", name, sub @ ("status" | "finalize")] => (None, "namespaces", Some(*name), Some(*sub)),
         ["namespaces", namespace, plural, more @ ..]
-            if !more.is_empty() || registry.find(group, version, plural).is_some() =>
+            if !more.is_empty() || registry.find_kind(group, version, plural).is_some() =>
         {
             (Some(*namespace), *plural, more.first().copied(), more.get(1).copied())
         }
@@ -82,21 +90,29 @@ fn resource(registry: &Registry, group: &str, version: &str, rest: &[&str]) -> R
         }
         _ => return Err(unknown()),
     };
-    let kind = registry.find(group, version, plural).ok_or_else(unknown)?;
+    let kind = registry.find_kind(group, version, plural).ok_or_else(unknown)?;
     if kind.namespaced && namespace.is_none() && name.is_some() || !kind.namespaced && namespace.is_some() {
         return Err(unknown());
     }
-    let sub = subresource(kind, name, sub)?;
-    let target =
-        Target { kind: kind.clone(), namespace: namespace.map(Into::into), name: name.map(Into::into), sub };
-    Ok(Route::Resource(target))
+    let sub = parse_subresource(kind, name, sub)?;
+    let target = RequestTarget {
+        kind: kind.clone(),
+        namespace: namespace.map(Into::into),
+        name: name.map(Into::into),
+        subresource: sub,
+    };
+    Ok(RequestRoute::Resource(target))
 }
 
-fn subresource(kind: &Kind, name: Option<&str>, sub: Option<&str>) -> Result<Option<Sub>, Refusal> {
+fn parse_subresource(
+    kind: &SandboxKind,
+    name: Option<&str>,
+    sub: Option<&str>,
+) -> Result<Option<SubresourceKind>, StoreRefusal> {
     match sub {
         None => Ok(None),
-        Some("status") if kind.status => Ok(Some(Sub::Status)),
-        Some("finalize") if kind.plural == "namespaces" => Ok(Some(Sub::Finalize)),
+        Some("status") if kind.status => Ok(Some(SubresourceKind::Status)),
+        Some("finalize") if kind.plural == "namespaces" => Ok(Some(SubresourceKind::Finalize)),
         Some(
             known @ ("scale"
             | "log"
@@ -109,10 +125,10 @@ fn subresource(kind: &Kind, name: Option<&str>, sub: Option<&str>) -> Result<Opt
             | "resize"
             | "attach"
             | "portforward"),
-        ) if !kind.traits.custom => Err(Refusal::not_implemented(&format!("{}/{known}", kind.plural))),
+        ) if !kind.traits.custom => Err(StoreRefusal::not_implemented(&format!("{}/{known}", kind.plural))),
         Some(_) if kind.traits.custom => {
-            Err(Refusal::not_found(&kind.group, &kind.plural, name.unwrap_or_default()))
+            Err(StoreRefusal::not_found(&kind.group, &kind.plural, name.unwrap_or_default()))
         }
-        Some(_) => Err(Refusal::no_such_resource()),
+        Some(_) => Err(StoreRefusal::no_such_resource()),
     }
 }

@@ -1,40 +1,36 @@
-//! What is known of the shape of objects: structural schemas of custom resources, and of the built-in kinds as much as
-//! field ownership and strategic merging need.
+//! The structure of objects: structural schemas of custom resources, and of built-in kinds as much as field ownership
+//! and strategic merging need.
 
 use serde_json::Value;
 
-use super::kind::Kind;
+use super::kind::SandboxKind;
 
-/// A structural schema, read where it stands.
+/// List type: the identity of a list's items.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Schema(pub(crate) Value);
-
-/// How the items of a list are told apart.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Items<'a> {
-    /// They are not: the list is one value.
+pub(crate) enum SchemaListType<'a> {
+    /// Items have no identity: the list is one value.
     Atomic,
-    /// By themselves.
+    /// Items are identified by their value.
     Set,
-    /// By these fields.
+    /// Items are identified by these fields.
     Map(Vec<&'a str>),
 }
 
-/// The shape of one place inside an object.
+/// The schema of one location inside an object.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Shape<'a> {
-    /// As a structural schema says it.
+pub(crate) enum SchemaShape<'a> {
+    /// Given by a structural schema.
     Custom(&'a Value),
-    /// Of a built-in kind, by the name of the field.
+    /// A field of a built-in kind, by its name.
     Builtin(&'a str),
-    /// An item of such a list.
+    /// An item of such a field.
     BuiltinItem(&'a str),
-    /// Nothing is known: maps are granular, lists atomic.
+    /// Unknown: maps are granular, lists atomic.
     Unknown,
 }
 
-/// Lists of built-in kinds that are maps, by field name.
-const MAPS: [(&str, &[&str]); 15] = [
+/// Lists of built-in kinds that are keyed (`listType: map`), by field name, with their keys.
+const BUILTIN_KEYED_LISTS: [(&str, &[&str]); 15] = [
     ("conditions", &["type"]),
     ("ownerReferences", &["uid"]),
     ("containers", &["name"]),
@@ -52,8 +48,8 @@ const MAPS: [(&str, &[&str]); 15] = [
     ("ports", &["port", "containerPort", "protocol"]),
 ];
 
-/// Maps of built-in kinds that are one value, by field name.
-const ATOMIC: [&str; 9] = [
+/// Maps of built-in kinds that are atomic, by field name.
+const BUILTIN_ATOMIC_MAPS: [&str; 9] = [
     "selector",
     "nodeSelector",
     "labelSelector",
@@ -65,8 +61,8 @@ const ATOMIC: [&str; 9] = [
     "configMapKeyRef",
 ];
 
-/// Structs and lists of built-in kinds that are always there, so that nobody owns their mere presence.
-const STRUCTS: [&str; 10] = [
+/// Structs and lists of built-in kinds that are always present, so that their mere presence has no owner.
+const BUILTIN_STRUCTS: [&str; 10] = [
     "containers",
     "metadata",
     "spec",
@@ -79,68 +75,72 @@ const STRUCTS: [&str; 10] = [
     "resources",
 ];
 
-impl<'a> Shape<'a> {
-    /// The shape of a whole object.
-    pub(crate) fn of(kind: &'a Kind) -> Shape<'a> {
+impl<'a> SchemaShape<'a> {
+    /// Returns the schema of a whole object.
+    pub(crate) fn of_kind(kind: &'a SandboxKind) -> SchemaShape<'a> {
         match &kind.schema {
-            Some(schema) => Shape::Custom(&schema.0),
-            None if kind.traits.custom => Shape::Unknown,
-            None => Shape::Builtin(""),
+            Some(schema) => SchemaShape::Custom(&schema.0),
+            None if kind.traits.custom => SchemaShape::Unknown,
+            None => SchemaShape::Builtin(""),
         }
     }
 
-    /// The shape of a member.
-    pub(crate) fn field(self, name: &'a str) -> Shape<'a> {
+    /// Returns the schema of a field.
+    pub(crate) fn field_shape(self, name: &'a str) -> SchemaShape<'a> {
         match self {
             // `metadata` is typed in every kind.
-            Shape::Custom(_) | Shape::Unknown if name == "metadata" => Shape::Builtin(name),
-            Shape::Custom(schema) => match schema["properties"].get(name) {
-                Some(property) => Shape::Custom(property),
+            SchemaShape::Custom(_) | SchemaShape::Unknown if name == "metadata" => SchemaShape::Builtin(name),
+            SchemaShape::Custom(schema) => match schema["properties"].get(name) {
+                Some(property) => SchemaShape::Custom(property),
                 None if schema["additionalProperties"].is_object() => {
-                    Shape::Custom(&schema["additionalProperties"])
+                    SchemaShape::Custom(&schema["additionalProperties"])
                 }
-                None => Shape::Unknown,
+                None => SchemaShape::Unknown,
             },
-            Shape::Builtin(_) | Shape::BuiltinItem(_) => Shape::Builtin(name),
-            Shape::Unknown => Shape::Unknown,
+            SchemaShape::Builtin(_) | SchemaShape::BuiltinItem(_) => SchemaShape::Builtin(name),
+            SchemaShape::Unknown => SchemaShape::Unknown,
         }
     }
 
-    /// The shape of an item.
-    pub(crate) fn item(self) -> Shape<'a> {
+    /// Returns the schema of a list item.
+    pub(crate) fn item_shape(self) -> SchemaShape<'a> {
         match self {
-            Shape::Custom(schema) if schema["items"].is_object() => Shape::Custom(&schema["items"]),
-            Shape::Builtin(name) => Shape::BuiltinItem(name),
-            _ => Shape::Unknown,
+            SchemaShape::Custom(schema) if schema["items"].is_object() => {
+                SchemaShape::Custom(&schema["items"])
+            }
+            SchemaShape::Builtin(name) => SchemaShape::BuiltinItem(name),
+            _ => SchemaShape::Unknown,
         }
     }
 
-    pub(crate) fn items(self) -> Items<'a> {
+    pub(crate) fn list_type(self) -> SchemaListType<'a> {
         match self {
-            Shape::Custom(schema) => match schema["x-kubernetes-list-type"].as_str() {
-                Some("map") => Items::Map(super::meta::strings(&schema["x-kubernetes-list-map-keys"])),
-                Some("set") => Items::Set,
-                _ => Items::Atomic,
+            SchemaShape::Custom(schema) => match schema["x-kubernetes-list-type"].as_str() {
+                Some("map") => {
+                    SchemaListType::Map(super::meta::list_strings(&schema["x-kubernetes-list-map-keys"]))
+                }
+                Some("set") => SchemaListType::Set,
+                _ => SchemaListType::Atomic,
             },
-            Shape::Builtin("finalizers") => Items::Set,
-            Shape::Builtin(name) => MAPS
+            SchemaShape::Builtin("finalizers") => SchemaListType::Set,
+            SchemaShape::Builtin(name) => BUILTIN_KEYED_LISTS
                 .iter()
                 .find(|(field, _)| *field == name)
-                .map_or(Items::Atomic, |(_, keys)| Items::Map(keys.to_vec())),
-            Shape::BuiltinItem(_) | Shape::Unknown => Items::Atomic,
+                .map_or(SchemaListType::Atomic, |(_, keys)| SchemaListType::Map(keys.to_vec())),
+            SchemaShape::BuiltinItem(_) | SchemaShape::Unknown => SchemaListType::Atomic,
         }
     }
 
     pub(crate) fn is_atomic_map(self) -> bool {
         match self {
-            Shape::Custom(schema) => schema["x-kubernetes-map-type"] == "atomic",
-            Shape::Builtin(name) => ATOMIC.contains(&name),
-            Shape::BuiltinItem(list) => list == "ownerReferences",
-            Shape::Unknown => false,
+            SchemaShape::Custom(schema) => schema["x-kubernetes-map-type"] == "atomic",
+            SchemaShape::Builtin(name) => BUILTIN_ATOMIC_MAPS.contains(&name),
+            SchemaShape::BuiltinItem(list) => list == "ownerReferences",
+            SchemaShape::Unknown => false,
         }
     }
 
     pub(crate) fn is_struct(self) -> bool {
-        matches!(self, Shape::Builtin(name) if STRUCTS.contains(&name) || name.is_empty())
+        matches!(self, SchemaShape::Builtin(name) if BUILTIN_STRUCTS.contains(&name) || name.is_empty())
     }
 }

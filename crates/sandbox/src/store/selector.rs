@@ -2,27 +2,27 @@
 
 use serde_json::Value;
 
-use super::kind::Kind;
-use super::message::Request;
-use super::refusal::Refusal;
+use super::kind::SandboxKind;
+use super::message::StoreRequest;
+use super::refusal::StoreRefusal;
 
-/// What a list or a watch is narrowed to.
+/// Selection of a list or a watch.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Selector {
-    labels: Vec<Requirement>,
+pub(crate) struct ListSelector {
+    labels: Vec<SelectorTerm>,
     fields: Vec<(String, String, bool)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Requirement {
+enum SelectorTerm {
     In(String, Vec<String>),
     NotIn(String, Vec<String>),
     Exists(String),
     Absent(String),
 }
 
-/// Fields that can be selected by, beside name and namespace.
-const FIELDS: [(&str, &[&str]); 6] = [
+/// Selectable fields besides name and namespace.
+const SELECTABLE_FIELDS: [(&str, &[&str]); 6] = [
     (
         "pods",
         &[
@@ -62,18 +62,23 @@ const FIELDS: [(&str, &[&str]); 6] = [
     ("jobs", &["status.successful"]),
 ];
 
-impl Selector {
-    pub(super) fn of(kind: &Kind, request: &Request) -> Result<Selector, Refusal> {
-        let labels =
-            request.param("labelSelector").map_or(Ok(Vec::new()), labels).map_err(Refusal::bad_request)?;
+impl ListSelector {
+    pub(super) fn from_request(
+        kind: &SandboxKind,
+        request: &StoreRequest,
+    ) -> Result<ListSelector, StoreRefusal> {
+        let labels = request
+            .query_param("labelSelector")
+            .map_or(Ok(Vec::new()), parse_label_selector)
+            .map_err(StoreRefusal::bad_request)?;
         let fields = request
-            .param("fieldSelector")
-            .map_or(Ok(Vec::new()), |text| fields(kind, text))
-            .map_err(Refusal::bad_request)?;
-        Ok(Selector { labels, fields })
+            .query_param("fieldSelector")
+            .map_or(Ok(Vec::new()), |text| parse_field_selector(kind, text))
+            .map_err(StoreRefusal::bad_request)?;
+        Ok(ListSelector { labels, fields })
     }
 
-    pub(super) fn only_name(mut self, name: &str) -> Selector {
+    pub(super) fn only_name(mut self, name: &str) -> ListSelector {
         self.fields.push(("metadata.name".into(), name.into(), true));
         self
     }
@@ -85,27 +90,27 @@ impl Selector {
     pub(super) fn matches(&self, object: &Value) -> bool {
         let labels = &object["metadata"]["labels"];
         self.labels.iter().all(|requirement| requirement.holds(labels))
-            && self.fields.iter().all(|(path, value, equal)| (field(object, path) == *value) == *equal)
+            && self.fields.iter().all(|(path, value, equal)| (field_value(object, path) == *value) == *equal)
     }
 }
 
-impl Requirement {
+impl SelectorTerm {
     fn holds(&self, labels: &Value) -> bool {
         let has = |key: &str| labels[key].as_str();
         match self {
-            Requirement::In(key, values) => {
+            SelectorTerm::In(key, values) => {
                 has(key).is_some_and(|value| values.iter().any(|wanted| wanted == value))
             }
-            Requirement::NotIn(key, values) => {
+            SelectorTerm::NotIn(key, values) => {
                 has(key).is_none_or(|value| values.iter().all(|barred| barred != value))
             }
-            Requirement::Exists(key) => has(key).is_some(),
-            Requirement::Absent(key) => has(key).is_none(),
+            SelectorTerm::Exists(key) => has(key).is_some(),
+            SelectorTerm::Absent(key) => has(key).is_none(),
         }
     }
 }
 
-fn field(object: &Value, path: &str) -> String {
+fn field_value(object: &Value, path: &str) -> String {
     match path.split('.').fold(object, |value, part| &value[part]) {
         Value::String(text) => text.clone(),
         Value::Null if path == "spec.unschedulable" || path == "spec.hostNetwork" => "false".into(),
@@ -114,8 +119,8 @@ fn field(object: &Value, path: &str) -> String {
     }
 }
 
-fn fields(kind: &Kind, text: &str) -> Result<Vec<(String, String, bool)>, String> {
-    let own = FIELDS
+fn parse_field_selector(kind: &SandboxKind, text: &str) -> Result<Vec<(String, String, bool)>, String> {
+    let own = SELECTABLE_FIELDS
         .iter()
         .find(|(plural, _)| *plural == kind.plural && !kind.traits.custom)
         .map_or(&[][..], |(_, fields)| *fields);
@@ -139,8 +144,8 @@ fn fields(kind: &Kind, text: &str) -> Result<Vec<(String, String, bool)>, String
     Ok(found)
 }
 
-/// Splits at commas outside parentheses and reads each term.
-fn labels(text: &str) -> Result<Vec<Requirement>, String> {
+/// Parses a label selector: splits it at commas outside parentheses and parses each term.
+fn parse_label_selector(text: &str) -> Result<Vec<SelectorTerm>, String> {
     let mut depth = 0;
     let terms = text.split(|c| {
         depth += i32::from(c == '(') - i32::from(c == ')');
@@ -149,11 +154,11 @@ fn labels(text: &str) -> Result<Vec<Requirement>, String> {
     terms
         .map(str::trim)
         .filter(|term| !term.is_empty())
-        .map(|term| requirement(term).ok_or_else(|| format!("unable to parse requirement: {term}")))
+        .map(|term| parse_label_term(term).ok_or_else(|| format!("unable to parse requirement: {term}")))
         .collect()
 }
 
-fn requirement(term: &str) -> Option<Requirement> {
+fn parse_label_term(term: &str) -> Option<SelectorTerm> {
     let key = |text: &str| {
         let text = text.trim();
         let legal = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c));
@@ -167,20 +172,20 @@ fn requirement(term: &str) -> Option<Requirement> {
         let values: Vec<String> = values.split(',').map(value).collect::<Option<_>>()?;
         let name = name.trim();
         return if let Some(name) = name.strip_suffix(" notin") {
-            Some(Requirement::NotIn(key(name)?, values))
+            Some(SelectorTerm::NotIn(key(name)?, values))
         } else {
-            Some(Requirement::In(key(name.strip_suffix(" in")?)?, values))
+            Some(SelectorTerm::In(key(name.strip_suffix(" in")?)?, values))
         };
     }
     if let Some((name, text)) = term.split_once("!=") {
-        return Some(Requirement::NotIn(key(name)?, vec![value(text)?]));
+        return Some(SelectorTerm::NotIn(key(name)?, vec![value(text)?]));
     }
     if let Some((name, text)) = term.split_once("==").or_else(|| term.split_once('=')) {
-        return Some(Requirement::In(key(name)?, vec![value(text)?]));
+        return Some(SelectorTerm::In(key(name)?, vec![value(text)?]));
     }
     match term.strip_prefix('!') {
-        Some(name) => Some(Requirement::Absent(key(name)?)),
-        None => Some(Requirement::Exists(key(term)?)),
+        Some(name) => Some(SelectorTerm::Absent(key(name)?)),
+        None => Some(SelectorTerm::Exists(key(term)?)),
     }
 }
 
@@ -193,8 +198,9 @@ mod tests {
     #[test]
     fn every_form_of_label_selector_is_understood() {
         let object = json!({"metadata": {"labels": {"a": "1", "b/c": ""}}});
-        let holds =
-            |text: &str| Selector { labels: labels(text).unwrap(), fields: Vec::new() }.matches(&object);
+        let holds = |text: &str| {
+            ListSelector { labels: parse_label_selector(text).unwrap(), fields: Vec::new() }.matches(&object)
+        };
         for yes in [
             "a",
             "a=1",
@@ -215,7 +221,7 @@ mod tests {
             assert!(!holds(no), "{no}");
         }
         for bad in ["a==b==c", "a in 1", "a in (1", "=", "a b"] {
-            assert!(labels(bad).is_err(), "{bad}");
+            assert!(parse_label_selector(bad).is_err(), "{bad}");
         }
     }
 }

@@ -1,39 +1,39 @@
-//! PUT, and what every update goes through.
+//! PUT, and the steps shared by all updates.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::kind::Kind;
-use super::managed::{self, Write};
-use super::message::{Millis, Request, Response};
+use super::kind::SandboxKind;
+use super::managed_fields::{self, ObjectWrite};
+use super::message::{EpochMillis, StoreRequest, StoreResponse};
 use super::meta::{self, meta_mut};
-use super::refusal::{Cause, Refusal};
-use super::route::{Sub, Target};
-use super::{Store, decode, defaults, limits, prune, validate, view};
+use super::refusal::{StatusCause, StoreRefusal};
+use super::route::{RequestTarget, SubresourceKind};
+use super::{SandboxStore, decode, defaults, limits, prune, response_form, validate};
 
-impl Store {
+impl SandboxStore {
     pub(super) fn put_request(
         &mut self,
-        now: Millis,
-        target: &Target,
-        request: &Request,
-    ) -> Result<Response, Refusal> {
+        now: EpochMillis,
+        target: &RequestTarget,
+        request: &StoreRequest,
+    ) -> Result<StoreResponse, StoreRefusal> {
         let kind = &target.kind;
-        let mut object = decode::object(kind, request)?;
+        let mut object = decode::decode_object(kind, request)?;
         let name = target.name.as_deref().unwrap_or_default();
         let said = meta::name(&object).to_owned();
         if said.is_empty() && kind.traits.custom {
-            return Err(Refusal::bad_request("name must be provided"));
+            return Err(StoreRefusal::bad_request("name must be provided"));
         }
         if !said.is_empty() && said != name {
-            return Err(Refusal::bad_request(format!(
+            return Err(StoreRefusal::bad_request(format!(
                 "the name of the object ({said}) does not match the name on the URL ({name})"
             )));
         }
         let space = meta::namespace(&object).to_owned();
         if !space.is_empty() && space != target.namespace() {
-            return Err(Refusal::bad_request(
+            return Err(StoreRefusal::bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request",
             ));
         }
@@ -42,113 +42,117 @@ impl Store {
         if kind.namespaced {
             meta.insert("namespace".into(), json!(target.namespace()));
         }
-        let write = Write { sub: target.sub, ..Write::new(now, kind, request) };
-        let key = kind.key(target.namespace(), name);
-        let Some(old) = self.object(kind.storage, &key).cloned() else {
-            if kind.traits.create_on_put && target.sub.is_none() && meta::uid(&object).is_empty() {
+        let write = ObjectWrite { subresource: target.subresource, ..ObjectWrite::new(now, kind, request) };
+        let key = kind.storage_key(target.namespace(), name);
+        let Some(old) = self.stored_object(kind.storage, &key).cloned() else {
+            if kind.traits.create_on_put && target.subresource.is_none() && meta::uid(&object).is_empty() {
                 meta_mut(&mut object).remove("resourceVersion");
-                let created = self.admit(&write, target.namespace(), object)?;
-                return Ok(Response::json(201, &view::one(request, &kind.render(&created))));
+                let created = self.admit_object(&write, target.namespace(), object)?;
+                return Ok(StoreResponse::json(
+                    201,
+                    &response_form::render_one(request, &kind.render_version(&created)),
+                ));
             }
             return Err(target.not_found());
         };
-        versioned(kind, name, &object)?;
-        same_uid(kind, &old, &object)?;
-        let updated = self.replace(&write, &old, object)?;
-        Ok(Response::json(200, &view::one(request, &kind.render(&updated))))
+        require_version(kind, name, &object)?;
+        check_same_uid(kind, &old, &object)?;
+        let updated = self.replace_object(&write, &old, object)?;
+        Ok(StoreResponse::json(200, &response_form::render_one(request, &kind.render_version(&updated))))
     }
 
-    /// Puts `new` in the place of `old`, as far as this write may change it.
-    pub(super) fn replace(
+    /// Replaces `old` by `new`, as far as this write may change it.
+    pub(super) fn replace_object(
         &mut self,
-        write: &Write,
+        write: &ObjectWrite,
         old: &Arc<Value>,
         mut new: Value,
-    ) -> Result<Arc<Value>, Refusal> {
+    ) -> Result<Arc<Value>, StoreRefusal> {
         let kind = &write.kind;
-        let old = &kind.render(old);
+        let old = &kind.render_version(old);
         let name = meta::name(old).to_owned();
-        precondition(kind, old, &new)?;
-        if !(write.sub == Some(Sub::Status) && kind.traits.custom) {
-            immutable_uid(kind, old, &new)?;
+        check_version(kind, old, &new)?;
+        if !(write.subresource == Some(SubresourceKind::Status) && kind.traits.custom) {
+            check_uid_unchanged(kind, old, &new)?;
         }
-        prune::object(kind, &mut new);
+        prune::prune_object(kind, &mut new);
         keep_identity(old, &mut new);
         keep_other_half(write, old, &mut new);
-        defaults::fill(kind, &mut new, false);
-        managed::update(write, old, &mut new);
-        defaults::allocate(kind, &mut new, None);
+        defaults::fill_defaults(kind, &mut new, false);
+        managed_fields::update_managed_fields(write, old, &mut new);
+        defaults::allocate_fields(kind, &mut new, None);
         bump_generation(kind, old, &mut new);
-        validate::finalizers_only_go(kind, old, &new)?;
-        validate::object(kind, &new)?;
-        limits::size(&new)?;
-        meta::tidy(&mut new);
-        meta_mut(&mut new).insert("resourceVersion".into(), json!(meta::text(old, "resourceVersion")));
+        validate::check_no_new_finalizers(kind, old, &new)?;
+        validate::check_object(kind, &new)?;
+        limits::check_size(&new)?;
+        meta::remove_empty_fields(&mut new);
+        meta_mut(&mut new).insert("resourceVersion".into(), json!(meta::text_field(old, "resourceVersion")));
         if new == **old {
             return Ok(old.clone());
         }
-        if write.dry {
+        if write.dry_run {
             return Ok(Arc::new(new));
         }
-        let key = kind.key(meta::namespace(old), &name);
+        let key = kind.storage_key(meta::namespace(old), &name);
         if last_finalizer_went(kind, &new) {
-            self.erase(write.now, kind.storage, &key);
+            self.erase_object(write.now, kind.storage, &key);
             return Ok(Arc::new(new));
         }
-        let written = self.commit(write.now, kind, new);
+        let written = self.commit_object(write.now, kind, new);
         self.after_write(write.now, kind, &written);
         Ok(written)
     }
 }
 
-fn last_finalizer_went(kind: &Kind, new: &Value) -> bool {
+fn last_finalizer_went(kind: &SandboxKind, new: &Value) -> bool {
     let grace = new["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
     let held = kind.plural == "namespaces"
         && new["spec"]["finalizers"].as_array().is_some_and(|list| !list.is_empty());
     meta::is_deleting(new) && meta::finalizers(new).is_empty() && grace == 0 && !held
 }
 
-/// A custom resource is never replaced blindly.
-fn versioned(kind: &Kind, name: &str, object: &Value) -> Result<(), Refusal> {
-    let said = meta::text(object, "resourceVersion");
+/// Requires a resourceVersion for custom resources: they are never replaced unconditionally.
+fn require_version(kind: &SandboxKind, name: &str, object: &Value) -> Result<(), StoreRefusal> {
+    let said = meta::text_field(object, "resourceVersion");
     if !said.is_empty() && said != "0" || kind.traits.blind_put {
         return Ok(());
     }
-    let cause = Cause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
-    Err(Refusal::invalid(&kind.group, &kind.plural, name, vec![cause]))
+    let cause =
+        StatusCause::invalid("metadata.resourceVersion", &json!(0), "must be specified for an update");
+    Err(StoreRefusal::invalid(&kind.group, &kind.plural, name, vec![cause]))
 }
 
-/// What the writer says to have read has to be what is there.
-fn precondition(kind: &Kind, old: &Value, new: &Value) -> Result<(), Refusal> {
+/// Checks the writer's resourceVersion against the stored one.
+fn check_version(kind: &SandboxKind, old: &Value, new: &Value) -> Result<(), StoreRefusal> {
     let name = meta::name(old);
-    let said = meta::text(new, "resourceVersion");
-    if !said.is_empty() && said != "0" && said != meta::text(old, "resourceVersion") {
+    let said = meta::text_field(new, "resourceVersion");
+    if !said.is_empty() && said != "0" && said != meta::text_field(old, "resourceVersion") {
         let why =
             "the object has been modified; please apply your changes to the latest version and try again";
-        return Err(Refusal::conflict(&kind.group, &kind.plural, name, why));
+        return Err(StoreRefusal::conflict(&kind.group, &kind.plural, name, why));
     }
     Ok(())
 }
 
-/// A PUT that names a uid means that object and no other.
-fn same_uid(kind: &Kind, old: &Value, new: &Value) -> Result<(), Refusal> {
+/// Checks the UID of a PUT: if it names one, it must be that of the stored object.
+fn check_same_uid(kind: &SandboxKind, old: &Value, new: &Value) -> Result<(), StoreRefusal> {
     let (said, is) = (meta::uid(new), meta::uid(old));
     if said.is_empty() || said == is {
         return Ok(());
     }
     let why = format!("Precondition failed: UID in precondition: {said}, UID in object meta: {is}");
-    Err(Refusal::conflict(&kind.group, &kind.plural, meta::name(old), &why))
+    Err(StoreRefusal::conflict(&kind.group, &kind.plural, meta::name(old), &why))
 }
 
-/// A patch that names another uid tries to change it.
-fn immutable_uid(kind: &Kind, old: &Value, new: &Value) -> Result<(), Refusal> {
+/// Refuses a patch that changes the UID.
+fn check_uid_unchanged(kind: &SandboxKind, old: &Value, new: &Value) -> Result<(), StoreRefusal> {
     let said = meta::uid(new);
     if said.is_empty() || said == meta::uid(old) {
         return Ok(());
     }
-    // The real server checks metadata twice, and says twice what is wrong with it.
-    let cause = Cause::invalid("metadata.uid", &json!(said), "field is immutable");
-    Err(Refusal::invalid(&kind.group, &kind.kind, meta::name(old), vec![cause.clone(), cause]))
+    // The real server validates metadata twice and reports each error twice.
+    let cause = StatusCause::invalid("metadata.uid", &json!(said), "field is immutable");
+    Err(StoreRefusal::invalid(&kind.group, &kind.kind, meta::name(old), vec![cause.clone(), cause]))
 }
 
 fn keep_identity(old: &Value, new: &mut Value) {
@@ -171,35 +175,36 @@ fn keep_identity(old: &Value, new: &mut Value) {
     }
 }
 
-/// A write to the main resource leaves status alone, a write to status everything else.
-fn keep_other_half(write: &Write, old: &Value, new: &mut Value) {
+/// Keeps the part that this write must not change: a write to the main resource keeps the status, a write to the status
+/// keeps everything else.
+fn keep_other_half(write: &ObjectWrite, old: &Value, new: &mut Value) {
     let kind = &write.kind;
-    match write.sub {
-        None if kind.status => put(new, "status", &old["status"]),
-        Some(Sub::Status) if kind.traits.custom => {
+    match write.subresource {
+        None if kind.status => set_field(new, "status", &old["status"]),
+        Some(SubresourceKind::Status) if kind.traits.custom => {
             let (status, managed) = (new["status"].take(), new["metadata"]["managedFields"].take());
             *new = old.clone();
-            put(new, "status", &status);
-            put(&mut new["metadata"], "managedFields", &managed);
+            set_field(new, "status", &status);
+            set_field(&mut new["metadata"], "managedFields", &managed);
         }
-        Some(Sub::Status) => {
-            put(new, "spec", &old["spec"]);
+        Some(SubresourceKind::Status) => {
+            set_field(new, "spec", &old["spec"]);
             let labels = old["metadata"]["labels"].clone();
-            put(&mut new["metadata"], "labels", &labels);
+            set_field(&mut new["metadata"], "labels", &labels);
         }
-        Some(Sub::Finalize) => {
+        Some(SubresourceKind::Finalize) => {
             let finalizers = new["spec"]["finalizers"].take();
             *new = old.clone();
-            put(&mut new["spec"], "finalizers", &finalizers);
+            set_field(&mut new["spec"], "finalizers", &finalizers);
         }
         None => {}
     }
-    if kind.plural == "namespaces" && !kind.traits.custom && write.sub.is_none() {
-        put(new, "spec", &old["spec"]);
+    if kind.plural == "namespaces" && !kind.traits.custom && write.subresource.is_none() {
+        set_field(new, "spec", &old["spec"]);
     }
 }
 
-fn put(object: &mut Value, field: &str, value: &Value) {
+fn set_field(object: &mut Value, field: &str, value: &Value) {
     let Some(fields) = object.as_object_mut() else { return };
     match value {
         Value::Null => fields.remove(field),
@@ -207,7 +212,7 @@ fn put(object: &mut Value, field: &str, value: &Value) {
     };
 }
 
-fn bump_generation(kind: &Kind, old: &Value, new: &mut Value) {
+fn bump_generation(kind: &SandboxKind, old: &Value, new: &mut Value) {
     if !(kind.traits.custom || kind.traits.generation) {
         return;
     }
@@ -219,7 +224,7 @@ fn bump_generation(kind: &Kind, old: &Value, new: &mut Value) {
             .map(|(field, value)| (field.clone(), value.clone()))
             .collect()
     };
-    // A Deployment's annotations go on to its ReplicaSets, so they count.
+    // A Deployment's annotations are copied to its ReplicaSets, so they count.
     let annotated =
         kind.plural == "deployments" && old["metadata"]["annotations"] != new["metadata"]["annotations"];
     if annotated || essence(old) != essence(new) {

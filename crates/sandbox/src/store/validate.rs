@@ -1,16 +1,16 @@
-//! What the server does not take.
+//! Validation of objects and request options.
 
 use serde_json::{Value, json};
 
-use super::kind::Kind;
-use super::message::Request;
+use super::kind::SandboxKind;
+use super::message::StoreRequest;
 use super::meta;
-use super::refusal::{Cause, Refusal};
-use super::schema::{Items, Shape};
+use super::refusal::{StatusCause, StoreRefusal};
+use super::schema::{SchemaListType, SchemaShape};
 
-/// Checks who a write says to come from.
-pub(super) fn field_manager(request: &Request) -> Result<(), Refusal> {
-    let Some(manager) = request.param("fieldManager").filter(|_| request.method != "GET") else {
+/// Validates the field manager.
+pub(super) fn check_field_manager(request: &StoreRequest) -> Result<(), StoreRefusal> {
+    let Some(manager) = request.query_param("fieldManager").filter(|_| request.method != "GET") else {
         return Ok(());
     };
     let options = match request.method.as_str() {
@@ -21,51 +21,51 @@ pub(super) fn field_manager(request: &Request) -> Result<(), Refusal> {
     };
     let cause = if manager.len() > 128 {
         let message = "Too long: may not be more than 128 bytes".into();
-        Cause { reason: "FieldValueTooLong", message, field: "fieldManager".into() }
+        StatusCause { reason: "FieldValueTooLong", message, field: "fieldManager".into() }
     } else if manager.chars().any(char::is_control) {
-        Cause::invalid("fieldManager", &json!(manager), "should contain only printable characters")
+        StatusCause::invalid("fieldManager", &json!(manager), "should contain only printable characters")
     } else {
         return Ok(());
     };
-    Err(Refusal::invalid("meta.k8s.io", options, "", vec![cause]))
+    Err(StoreRefusal::invalid("meta.k8s.io", options, "", vec![cause]))
 }
 
-/// Checks a whole object as it would be kept.
-pub(super) fn object(kind: &Kind, object: &Value) -> Result<(), Refusal> {
+/// Validates a whole object as it would be stored.
+pub(super) fn check_object(kind: &SandboxKind, object: &Value) -> Result<(), StoreRefusal> {
     let mut causes = Vec::new();
-    name(kind, object, &mut causes);
-    owners(object, &mut causes);
-    // Of custom resources the real server only warns.
+    check_name(kind, object, &mut causes);
+    check_owners(object, &mut causes);
+    // For custom resources the real server only warns.
     if !kind.traits.custom {
-        finalizers(object, &mut causes);
+        check_finalizers(object, &mut causes);
     }
     if let Some(schema) = &kind.schema {
         for (field, value) in object.as_object().into_iter().flatten() {
             if let Some(property) = schema.0["properties"].get(field).filter(|_| field != "metadata") {
-                against(value, property, field, &mut causes);
+                check_schema(value, property, field, &mut causes);
             }
         }
-        required(object, &schema.0, "", &mut causes);
+        check_required(object, &schema.0, "", &mut causes);
     }
-    refuse(kind, object, causes)
+    refuse_causes(kind, object, causes)
 }
 
-fn refuse(kind: &Kind, object: &Value, causes: Vec<Cause>) -> Result<(), Refusal> {
+fn refuse_causes(kind: &SandboxKind, object: &Value, causes: Vec<StatusCause>) -> Result<(), StoreRefusal> {
     if causes.is_empty() {
         Ok(())
     } else {
-        Err(Refusal::invalid(&kind.group, &kind.kind, meta::name(object), causes))
+        Err(StoreRefusal::invalid(&kind.group, &kind.kind, meta::name(object), causes))
     }
 }
 
-fn name(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
+fn check_name(kind: &SandboxKind, object: &Value, causes: &mut Vec<StatusCause>) {
     const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
     let name = meta::name(object);
     let loose = ["rbac.authorization.k8s.io", "apiregistration.k8s.io"].contains(&kind.group.as_str());
     let legal =
         if loose { !name.contains(['/', '%']) && name != "." && name != ".." } else { is_subdomain(name) };
     if !legal {
-        causes.push(Cause::invalid("metadata.name", &json!(name), SUBDOMAIN));
+        causes.push(StatusCause::invalid("metadata.name", &json!(name), SUBDOMAIN));
     }
 }
 
@@ -77,8 +77,8 @@ fn is_subdomain(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(label)
 }
 
-fn owners(object: &Value, causes: &mut Vec<Cause>) {
-    for owner in meta::owners(object) {
+fn check_owners(object: &Value, causes: &mut Vec<StatusCause>) {
+    for owner in meta::owner_references(object) {
         for (field, lower) in [("apiVersion", "version"), ("kind", "kind"), ("name", "name"), ("uid", "uid")]
         {
             let text = owner[field].as_str().unwrap_or_default();
@@ -88,14 +88,19 @@ fn owners(object: &Value, causes: &mut Vec<Cause>) {
                 } else {
                     "must not be empty".into()
                 };
-                causes.push(Cause::invalid(format!("metadata.ownerReferences.{field}"), &json!(text), &why));
+                causes.push(StatusCause::invalid(
+                    format!("metadata.ownerReferences.{field}"),
+                    &json!(text),
+                    &why,
+                ));
             }
         }
     }
-    let controllers = meta::owners(object).iter().filter(|owner| owner["controller"] == true).count();
+    let controllers =
+        meta::owner_references(object).iter().filter(|owner| owner["controller"] == true).count();
     if controllers > 1 {
         let why = "Only one reference can have Controller set to true.";
-        causes.push(Cause {
+        causes.push(StatusCause {
             reason: "FieldValueInvalid",
             message: format!("Invalid value: {why}"),
             field: "metadata.ownerReferences".into(),
@@ -103,18 +108,22 @@ fn owners(object: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-fn finalizers(object: &Value, causes: &mut Vec<Cause>) {
+fn check_finalizers(object: &Value, causes: &mut Vec<StatusCause>) {
     for (at, finalizer) in meta::finalizers(object).into_iter().enumerate() {
         let standard = ["foregroundDeletion", "orphan", "kubernetes"].contains(&finalizer);
         if !standard && !finalizer.contains('/') {
             let why = "name is neither a standard finalizer name nor is it fully qualified";
-            causes.push(Cause::invalid(format!("metadata.finalizers[{at}]"), &json!(finalizer), why));
+            causes.push(StatusCause::invalid(format!("metadata.finalizers[{at}]"), &json!(finalizer), why));
         }
     }
 }
 
-/// While an object is being deleted its finalizers may go, none may come.
-pub(super) fn finalizers_only_go(kind: &Kind, old: &Value, new: &Value) -> Result<(), Refusal> {
+/// Refuses new finalizers on an object that is being deleted; they may only be removed.
+pub(super) fn check_no_new_finalizers(
+    kind: &SandboxKind,
+    old: &Value,
+    new: &Value,
+) -> Result<(), StoreRefusal> {
     let had = meta::finalizers(old);
     let come: Vec<&str> =
         meta::finalizers(new).into_iter().filter(|finalizer| !had.contains(finalizer)).collect();
@@ -126,12 +135,12 @@ pub(super) fn finalizers_only_go(kind: &Kind, old: &Value, new: &Value) -> Resul
         "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
         listed.join(", ")
     );
-    let cause = Cause::forbidden("metadata.finalizers", &why);
-    refuse(kind, old, vec![cause.clone(), cause])
+    let cause = StatusCause::forbidden("metadata.finalizers", &why);
+    refuse_causes(kind, old, vec![cause.clone(), cause])
 }
 
-/// The few rules for definitions of custom resources that tests run into.
-pub(super) fn custom_definition(kind: &Kind, object: &Value) -> Result<(), Refusal> {
+/// Validates a CustomResourceDefinition, as far as tests need it.
+pub(super) fn check_custom_definition(kind: &SandboxKind, object: &Value) -> Result<(), StoreRefusal> {
     if kind.plural != "customresourcedefinitions" || kind.traits.custom {
         return Ok(());
     }
@@ -140,7 +149,7 @@ pub(super) fn custom_definition(kind: &Kind, object: &Value) -> Result<(), Refus
     let expected = format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"]));
     let mut causes = Vec::new();
     if meta::name(object) != expected {
-        causes.push(Cause::invalid(
+        causes.push(StatusCause::invalid(
             "metadata.name",
             &json!(meta::name(object)),
             "must be spec.names.plural+\".\"+spec.group",
@@ -148,7 +157,7 @@ pub(super) fn custom_definition(kind: &Kind, object: &Value) -> Result<(), Refus
     }
     let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
-        causes.push(Cause::invalid(
+        causes.push(StatusCause::invalid(
             "spec.versions",
             &json!(versions.len()),
             "must have exactly one version marked as storage version",
@@ -156,16 +165,16 @@ pub(super) fn custom_definition(kind: &Kind, object: &Value) -> Result<(), Refus
     }
     for (at, version) in versions.iter().enumerate() {
         if version["schema"]["openAPIV3Schema"].is_null() {
-            causes.push(Cause::required(
+            causes.push(StatusCause::required(
                 format!("spec.versions[{at}].schema.openAPIV3Schema"),
                 "schemas are required",
             ));
         }
     }
-    refuse(kind, object, causes)
+    refuse_causes(kind, object, causes)
 }
 
-fn against(value: &Value, schema: &Value, path: &str, causes: &mut Vec<Cause>) {
+fn check_schema(value: &Value, schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
     if value.is_null() && schema["nullable"] == true {
         return;
     }
@@ -173,47 +182,47 @@ fn against(value: &Value, schema: &Value, path: &str, causes: &mut Vec<Cause>) {
         let wanted = schema["type"].as_str().unwrap_or("integer,string");
         let message =
             format!("Invalid value: \"{wrong}\": {path} in body must be of type {wanted}: \"{wrong}\"");
-        causes.push(Cause { reason: "FieldValueTypeInvalid", message, field: path.into() });
+        causes.push(StatusCause { reason: "FieldValueTypeInvalid", message, field: path.into() });
         if (wrong, wanted) == ("number", "integer") {
             let message = format!(
                 "Invalid value: \"\": Checked value must be of type integer (default format) in {path}"
             );
-            causes.push(Cause { reason: "FieldValueInvalid", message, field: "<nil>".into() });
+            causes.push(StatusCause { reason: "FieldValueInvalid", message, field: "<nil>".into() });
         }
         return;
     }
     if let Some(wrong) = wrong_format(value, schema) {
         let format = schema["format"].as_str().unwrap_or_default();
         let message = format!("Invalid value: {wrong:?}: {path} in body must be of type {format}: {wrong:?}");
-        causes.push(Cause { reason: "FieldValueTypeInvalid", message, field: path.into() });
+        causes.push(StatusCause { reason: "FieldValueTypeInvalid", message, field: path.into() });
     }
-    bounds(value, schema, path, causes);
+    check_bounds(value, schema, path, causes);
     match value {
         Value::Object(map) => {
-            required(value, schema, path, causes);
+            check_required(value, schema, path, causes);
             for (name, child) in map {
                 let property = &schema["properties"][name.as_str()];
                 let below = if property.is_null() { &schema["additionalProperties"] } else { property };
                 if below.is_object() {
-                    against(child, below, &format!("{path}.{name}"), causes);
+                    check_schema(child, below, &format!("{path}.{name}"), causes);
                 }
             }
         }
         Value::Array(list) => {
-            duplicates(list, schema, path, causes);
+            check_duplicates(list, schema, path, causes);
             for (at, item) in list.iter().enumerate().filter(|_| schema["items"].is_object()) {
-                against(item, &schema["items"], &format!("{path}[{at}]"), causes);
+                check_schema(item, &schema["items"], &format!("{path}[{at}]"), causes);
             }
         }
         _ => {}
     }
 }
 
-fn required(value: &Value, schema: &Value, path: &str, causes: &mut Vec<Cause>) {
-    for field in meta::strings(&schema["required"]) {
+fn check_required(value: &Value, schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+    for field in meta::list_strings(&schema["required"]) {
         if value.get(field).is_none() {
             let at = if path.is_empty() { field.to_owned() } else { format!("{path}.{field}") };
-            causes.push(Cause::required(at, ""));
+            causes.push(StatusCause::required(at, ""));
         }
     }
 }
@@ -242,23 +251,23 @@ fn wrong_type(value: &Value, schema: &Value) -> Option<&'static str> {
     }
 }
 
-/// Of the formats only that of conditions' times is checked.
+/// Checks the only supported format, that of conditions' times.
 fn wrong_format<'a>(value: &'a Value, schema: &Value) -> Option<&'a str> {
     let text = value.as_str().filter(|_| schema["format"] == "date-time")?;
     text.parse::<jiff::Timestamp>().is_err().then_some(text)
 }
 
-fn bounds(value: &Value, schema: &Value, path: &str, causes: &mut Vec<Cause>) {
+fn check_bounds(value: &Value, schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
     if let Some(allowed) = schema["enum"].as_array()
         && !allowed.contains(value)
     {
         let listed: Vec<String> = allowed.iter().map(Value::to_string).collect();
         let message = format!("Unsupported value: {value}: supported values: {}", listed.join(", "));
-        causes.push(Cause { reason: "FieldValueNotSupported", message, field: path.into() });
+        causes.push(StatusCause { reason: "FieldValueNotSupported", message, field: path.into() });
     }
     let mut limit = |holds: bool, what: String| {
         if !holds {
-            causes.push(Cause::invalid(path, value, &format!("{path} in body should {what}")));
+            causes.push(StatusCause::invalid(path, value, &format!("{path} in body should {what}")));
         }
     };
     if let Some(number) = value.as_f64() {
@@ -281,15 +290,17 @@ fn bounds(value: &Value, schema: &Value, path: &str, causes: &mut Vec<Cause>) {
             Value::String(_) => ("FieldValueTooLong", format!("Too long: may not be more than {most} bytes")),
             _ => ("FieldValueTooMany", format!("Too many: {size}: must have at most {most} items")),
         };
-        causes.push(Cause { reason, message, field: path.into() });
+        causes.push(StatusCause { reason, message, field: path.into() });
     }
 }
 
-fn duplicates(list: &[Value], schema: &Value, path: &str, causes: &mut Vec<Cause>) {
-    let identity = |item: &Value| match Shape::Custom(schema).items() {
-        Items::Atomic => None,
-        Items::Set => Some(item.clone()),
-        Items::Map(keys) => Some(keys.iter().map(|key| ((*key).to_owned(), item[*key].clone())).collect()),
+fn check_duplicates(list: &[Value], schema: &Value, path: &str, causes: &mut Vec<StatusCause>) {
+    let identity = |item: &Value| match SchemaShape::Custom(schema).list_type() {
+        SchemaListType::Atomic => None,
+        SchemaListType::Set => Some(item.clone()),
+        SchemaListType::Map(keys) => {
+            Some(keys.iter().map(|key| ((*key).to_owned(), item[*key].clone())).collect())
+        }
     };
     let identities: Vec<Option<Value>> = list.iter().map(identity).collect();
     for (at, identity) in identities.iter().enumerate() {
@@ -297,7 +308,11 @@ fn duplicates(list: &[Value], schema: &Value, path: &str, causes: &mut Vec<Cause
             && identities[..at].iter().flatten().any(|other| other == identity)
         {
             let message = format!("Duplicate value: {identity}");
-            causes.push(Cause { reason: "FieldValueDuplicate", message, field: format!("{path}[{at}]") });
+            causes.push(StatusCause {
+                reason: "FieldValueDuplicate",
+                message,
+                field: format!("{path}[{at}]"),
+            });
         }
     }
 }

@@ -1,21 +1,21 @@
-//! The smallest client that shows what is on the wire, broken answers included.
+//! A minimal client that shows the bytes on the wire, broken answers included.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use std::io;
 use std::time::Duration;
 
-use sandbox::Server;
+use sandbox::SandboxServer;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// How long a test waits for what has to come.
+/// Longest time that a test waits for an expected answer. 20 s.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long a test listens for what must not come.
+/// Time that a test listens for lines that must not arrive. 300 ms.
 pub(crate) const SILENCE: Duration = Duration::from_millis(300);
 
-/// An answer as it was received.
+/// A response as received.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -23,13 +23,13 @@ pub(crate) struct Answer {
     pub(crate) body: Value,
 }
 
-/// A connection and what was read of it.
+/// A connection and its bytes received but not yet read.
 pub(crate) struct Wire {
     socket: TcpStream,
     unread: Vec<u8>,
 }
 
-/// Sends a request; `body` as JSON, patches by the content type that goes with their form.
+/// Sends a request with `body` as JSON: an array in a PATCH is sent as a JSON patch, an object as a merge patch.
 pub(crate) async fn ask(url: &str, method: &str, target: &str, body: &Value) -> io::Result<Answer> {
     tokio::time::timeout(PATIENCE, async {
         let mut wire = Wire::send(url, method, target, body).await?;
@@ -42,13 +42,13 @@ pub(crate) async fn ask(url: &str, method: &str, target: &str, body: &Value) -> 
     .await?
 }
 
-/// An answer that has to come.
-pub(crate) async fn get(server: &Server, target: &str) -> Answer {
+/// GETs a path; the answer must arrive.
+pub(crate) async fn get(server: &SandboxServer, target: &str) -> Answer {
     ask(&server.url(), "GET", target, &Value::Null).await.unwrap()
 }
 
 /// Opens a watch.
-pub(crate) async fn watch(server: &Server, target: &str) -> Wire {
+pub(crate) async fn watch(server: &SandboxServer, target: &str) -> Wire {
     Wire::open(&server.url(), target).await
 }
 
@@ -95,7 +95,7 @@ impl Wire {
         }
     }
 
-    /// The next chunk of the body; nothing after the last.
+    /// Returns the next chunk of the body; `None` after the last.
     async fn chunk(&mut self) -> io::Result<Option<Vec<u8>>> {
         loop {
             if let Some(end) = self.unread.windows(2).position(|bytes| bytes == b"\r\n") {
@@ -111,7 +111,7 @@ impl Wire {
         }
     }
 
-    /// All that comes until the body ends, or the connection.
+    /// Returns the rest of the body until the body or the connection ends, and the error that ended it.
     pub(crate) async fn rest(&mut self) -> (String, io::Result<()>) {
         let mut text = Vec::new();
         let read = tokio::time::timeout(PATIENCE, async {
@@ -127,7 +127,8 @@ impl Wire {
         (String::from_utf8_lossy(&text).into_owned(), ended)
     }
 
-    /// The next `count` lines, each as its type and the name of its object. What one chunk holds is told at once.
+    /// Returns the next `count` lines, each as its type and the name of its object. All lines of one chunk are returned
+    /// together.
     pub(crate) async fn tells(&mut self, count: usize) -> Vec<String> {
         let mut told = Vec::new();
         while told.len() < count {
@@ -139,7 +140,7 @@ impl Wire {
         told
     }
 
-    /// The next `count` bytes of the body.
+    /// Returns the next `count` bytes of the body.
     pub(crate) async fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut read = Vec::new();
         while read.len() < count {
@@ -149,7 +150,7 @@ impl Wire {
         read
     }
 
-    /// Whether nothing comes, although the connection stands.
+    /// Returns `true` if nothing arrives within [`SILENCE`] although the connection is open.
     pub(crate) async fn is_silent(&mut self) -> bool {
         tokio::time::timeout(SILENCE, self.chunk()).await.is_err()
     }

@@ -1,4 +1,4 @@
-//! A response's body that cannot stall for ever and that is always text.
+//! A response body that cannot stall forever and is always valid UTF-8.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,103 +10,137 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use super::utf8::Sanitiser;
-use super::{BoxError, Shared, Stalled};
-use crate::event::{Cause, Trouble};
+use super::errors::{BoxError, ResponseStalled};
+use super::guard_state::GuardState;
+use super::utf8::Utf8Sanitiser;
+use crate::connection::is_discarded;
+use crate::event::{ApiFailureCause, FollowFailure};
 
-/// A server that says something says so at most this often: a heartbeat need not be louder.
-const BEAT: Duration = Duration::from_secs(1);
+/// Shortest interval between heartbeat signals.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What the body of a response is, and so how long it may be silent.
+/// Kind of a response body, which sets how long it may be silent.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Span {
-    /// It is a page of a list and should come in one go: silence for this long is an error.
+pub(super) enum GuardedBodyKind {
+    /// A page of a list, which should arrive without pauses: silence for this long is an error.
     Page(Duration),
-    /// It says why there is none.
+    /// An error response.
     Refusal(Duration),
-    /// It is a watch: it may be silent, but the server should end it itself before this has passed.
+    /// A watch: it may be silent, but the server should end it before this time has passed. That it was opened
+    /// is no sign of life: servers and what stands before them break watches as they open them.
     Watch(Duration),
 }
 
-/// The body of a response, guarded.
-pub(crate) struct Guarded {
+/// A guarded response body.
+pub(crate) struct GuardedBody {
     inner: kube::client::Body,
-    sanitiser: Sanitiser,
-    shared: Arc<Shared>,
-    span: Span,
+    sanitiser: Utf8Sanitiser,
+    shared: Arc<GuardState>,
+    span: GuardedBodyKind,
     sleep: Pin<Box<Sleep>>,
     opened: Instant,
     beat: Instant,
+    /// Something came.
+    spoke: bool,
+    /// It is a watch that has stood for long enough to be a sign of life.
+    stood: bool,
     over: bool,
 }
 
-impl Guarded {
-    pub(super) fn new(inner: kube::client::Body, shared: Arc<Shared>, span: Span) -> Self {
+impl GuardedBody {
+    pub(super) fn new(inner: kube::client::Body, shared: Arc<GuardState>, span: GuardedBodyKind) -> Self {
         let now = Instant::now();
-        let (Span::Page(limit) | Span::Refusal(limit) | Span::Watch(limit)) = span;
-        Guarded {
+        let limit = match span {
+            GuardedBodyKind::Page(limit) | GuardedBodyKind::Refusal(limit) => limit,
+            GuardedBodyKind::Watch(limit) => limit.min(shared.limits.brief),
+        };
+        GuardedBody {
             inner,
-            sanitiser: Sanitiser::default(),
+            sanitiser: Utf8Sanitiser::default(),
             shared,
             span,
             sleep: Box::pin(sleep_until(now + limit)),
             opened: now,
             beat: now,
+            spoke: false,
+            stood: false,
             over: false,
         }
     }
 
-    fn data(&mut self, chunk: Bytes) -> Bytes {
+    fn on_data(&mut self, chunk: Bytes) -> Bytes {
         let now = Instant::now();
+        self.spoke = true;
         match self.span {
-            Span::Page(limit) | Span::Refusal(limit) => self.sleep.as_mut().reset(now + limit),
-            Span::Watch(_) if now.duration_since(self.beat) >= BEAT => {
-                self.beat = now;
-                self.shared.alive();
+            GuardedBodyKind::Page(limit) | GuardedBodyKind::Refusal(limit) => {
+                self.sleep.as_mut().reset(now + limit);
             }
-            Span::Watch(_) => {}
+            GuardedBodyKind::Watch(_) if now.duration_since(self.beat) >= HEARTBEAT_INTERVAL => {
+                self.beat = now;
+                self.shared.signal_alive();
+            }
+            GuardedBodyKind::Watch(_) => {}
         }
-        self.sanitiser.chunk(chunk)
+        self.sanitiser.sanitise_chunk(chunk)
     }
 
-    /// Nothing came for too long.
-    fn stalled(&mut self) -> Option<Result<Frame<Bytes>, BoxError>> {
+    /// Handles a body that was silent for too long.
+    fn on_stall(&mut self) -> Option<Result<Frame<Bytes>, BoxError>> {
         self.over = true;
         match self.span {
-            Span::Page(limit) | Span::Refusal(limit) => Some(Err(self.broke(Box::new(Stalled(limit))))),
-            Span::Watch(limit) => {
-                let detail = format!("a watch stood for {limit:?} and was not ended by the server");
-                self.shared.say(Trouble { cause: Cause::Stalled, detail });
+            GuardedBodyKind::Page(limit) | GuardedBodyKind::Refusal(limit) => {
+                Some(Err(self.on_broken(Box::new(ResponseStalled(limit)))))
+            }
+            GuardedBodyKind::Watch(limit) => {
+                if !self.spoke {
+                    self.shared.unproven();
+                }
+                let detail = format!("the server did not end a watch within {limit:?}");
+                self.shared.signal_failure(FollowFailure { cause: ApiFailureCause::Stalled, detail });
                 None
             }
         }
     }
 
-    /// The server ended it: a page is read, or a watch is over.
-    fn ended(&mut self) {
-        self.over = true;
-        let lived = self.opened.elapsed();
+    /// Nothing ended it for so long: a watch stands, or it is given up like all else.
+    #[expect(clippy::option_option, reason = "whether there is an answer, and an answer that may be the end")]
+    fn timed_out(&mut self) -> Option<Option<Result<Frame<Bytes>, BoxError>>> {
         match self.span {
-            Span::Page(_) => self.shared.alive(),
-            Span::Watch(_) if self.shared.brief(lived) => {
-                let detail = format!("a watch ended {lived:?} after it was opened");
-                self.shared.say(Trouble { cause: Cause::EndedAtOnce, detail });
+            GuardedBodyKind::Watch(limit) if !self.stood => {
+                self.stood = true;
+                self.shared.signal_alive();
+                self.sleep.as_mut().reset(self.opened + limit);
+                None
             }
-            Span::Watch(_) | Span::Refusal(_) => {}
+            _ => Some(self.on_stall()),
         }
     }
 
-    /// A page that breaks off is a failure like one that never came; a watch is judged by how long it stood.
-    fn broke(&mut self, error: BoxError) -> BoxError {
+    /// Handles the end of the body: a page is complete, or a watch is over.
+    fn on_end(&mut self) {
         self.over = true;
-        if matches!(self.span, Span::Page(_)) {
-            self.shared.failed();
+        let lived = self.opened.elapsed();
+        match self.span {
+            GuardedBodyKind::Watch(_) if self.shared.is_brief(lived) => {
+                let detail = format!("a watch ended {lived:?} after it was opened");
+                self.shared.signal_failure(FollowFailure { cause: ApiFailureCause::EndedAtOnce, detail });
+            }
+            GuardedBodyKind::Page(_) | GuardedBodyKind::Watch(_) => self.shared.signal_alive(),
+            GuardedBodyKind::Refusal(_) => {}
+        }
+    }
+
+    /// Handles a broken body. A broken page counts as a failed request; a watch counts by its duration.
+    fn on_broken(&mut self, error: BoxError) -> BoxError {
+        self.over = true;
+        if matches!(self.span, GuardedBodyKind::Page(_)) {
+            self.shared.note_failure();
         }
         error
     }
 }
 
-impl Body for Guarded {
+impl Body for GuardedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -119,25 +153,38 @@ impl Body for Guarded {
         }
         match Pin::new(&mut self.inner).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => Poll::Ready(Some(Ok(match frame.into_data() {
-                Ok(chunk) => Frame::data(self.data(chunk)),
+                Ok(chunk) => Frame::data(self.on_data(chunk)),
                 Err(other) => other,
             }))),
-            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(self.broke(error.into())))),
+            // A watch goes on from its place over a new connection: to whom it belongs, that is no failure.
+            Poll::Ready(Some(Err(error)))
+                if matches!(self.span, GuardedBodyKind::Watch(_)) && is_discarded(&error) =>
+            {
+                self.over = true;
+                Poll::Ready(None)
+            }
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(self.on_broken(error.into())))),
             Poll::Ready(None) => {
-                self.ended();
-                let rest = self.sanitiser.end();
+                self.on_end();
+                let rest = self.sanitiser.flush_carried();
                 Poll::Ready((!rest.is_empty()).then(|| Ok(Frame::data(rest))))
             }
-            Poll::Pending if self.sleep.as_mut().poll(cx).is_ready() => Poll::Ready(self.stalled()),
-            Poll::Pending => Poll::Pending,
+            Poll::Pending => {
+                while self.sleep.as_mut().poll(cx).is_ready() {
+                    if let Some(end) = self.timed_out() {
+                        return Poll::Ready(end);
+                    }
+                }
+                Poll::Pending
+            }
         }
     }
 }
 
-impl Drop for Guarded {
+impl Drop for GuardedBody {
     fn drop(&mut self) {
-        if matches!(self.span, Span::Watch(_)) {
-            self.shared.watch_over(self.opened.elapsed());
+        if matches!(self.span, GuardedBodyKind::Watch(_)) {
+            self.shared.on_watch_ended(self.opened.elapsed());
         }
     }
 }

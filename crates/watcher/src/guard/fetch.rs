@@ -1,4 +1,4 @@
-//! One request, one whole answer, within a deadline.
+//! One request and its complete response, within a deadline.
 
 use std::time::Duration;
 
@@ -9,38 +9,42 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use tokio::time::timeout;
 
-use super::{BoxError, Stalled};
+use super::errors::{BoxError, ResponseStalled};
 
-/// How long an answer, or the next part of it, may take.
-const READ: Duration = Duration::from_secs(30);
+/// Longest time for a response, or for its next part.
+const FETCH_READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What came back.
-pub(crate) struct Fetch {
+/// A complete response.
+pub(crate) struct FetchedResponse {
     pub(crate) status: StatusCode,
-    pub(crate) come_back: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
     pub(crate) body: Bytes,
 }
 
-/// Gets `target`, whatever its status, and reads it whole.
-pub(crate) async fn fetch(client: &kube::Client, target: &str, accept: &str) -> Result<Fetch, BoxError> {
+/// Requests `target` and reads the complete response, whatever its status.
+pub(crate) async fn fetch_response(
+    client: &kube::Client,
+    target: &str,
+    accept: &str,
+) -> Result<FetchedResponse, BoxError> {
     let request = Request::get(target).header(ACCEPT, accept).body(Body::empty())?;
-    let response = timely(client.send(request)).await??;
-    let (status, come_back) = (response.status(), come_back(response.headers()));
+    let response = with_read_timeout(client.send(request)).await??;
+    let (status, come_back) = (response.status(), parse_retry_after(response.headers()));
     let mut body = response.into_body();
     let mut whole = BytesMut::new();
-    while let Some(frame) = timely(body.frame()).await? {
+    while let Some(frame) = with_read_timeout(body.frame()).await? {
         if let Ok(data) = frame?.into_data() {
             whole.extend_from_slice(&data);
         }
     }
-    Ok(Fetch { status, come_back, body: whole.freeze() })
+    Ok(FetchedResponse { status, retry_after: come_back, body: whole.freeze() })
 }
 
-async fn timely<T>(what: impl Future<Output = T>) -> Result<T, Stalled> {
-    timeout(READ, what).await.map_err(|_| Stalled(READ))
+async fn with_read_timeout<T>(what: impl Future<Output = T>) -> Result<T, ResponseStalled> {
+    timeout(FETCH_READ_TIMEOUT, what).await.map_err(|_| ResponseStalled(FETCH_READ_TIMEOUT))
 }
 
-/// When the server would like to be asked again. Kubernetes says so in seconds, never as a date.
-pub(crate) fn come_back(headers: &HeaderMap) -> Option<Duration> {
+/// Parses `Retry-After`. Kubernetes sends seconds, never a date.
+pub(crate) fn parse_retry_after(headers: &HeaderMap) -> Option<Duration> {
     headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }

@@ -1,203 +1,102 @@
-//! What stands between kube and the server: pace, deadlines, clean text.
+//! The guard between kube and the server: pacing, deadlines, valid UTF-8.
 //!
-//! kube-runtime's `watcher` reopens a watch as fast as it ends, waits 290 s for a silent socket, and loses a whole list or
-//! watch to one byte that is not UTF-8. None of that can be set, but all of it passes through the HTTP service below it,
-//! so that is where it is held.
+//! kube-runtime's `watcher` reopens a watch as fast as it ends, waits 290 s for a silent socket, and loses a whole list
+//! or watch to one byte that is not UTF-8. None of that can be configured, but all of it passes through the HTTP
+//! service below it, so the guard is placed there.
 
 mod body;
+mod errors;
 mod fetch;
-mod pace;
+mod guard_state;
+mod pacer;
 mod request;
 pub(crate) mod utf8;
 
-use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use kube::client::{Body, ClientBuilder, DynBody};
-use timer::Seed;
+use kube::client::Body;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use tower_service::Service;
 
-use crate::event::Trouble;
-use body::{Guarded, Span};
-pub(crate) use fetch::{Fetch, fetch};
-pub(crate) use pace::Pace;
+use body::{GuardedBody, GuardedBodyKind};
+pub(crate) use errors::{BlindWatch, BoxError, ResponseStalled};
+pub(crate) use fetch::{FetchedResponse, fetch_response};
+pub(crate) use guard_state::{GuardLimits, GuardSignal, GuardState};
+pub(crate) use pacer::RequestPacer;
 pub(crate) use request::UNKNOWN_VERSION;
 
-pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
-
-/// A client without kube's hidden retries: who asks decides when to ask again.
-///
-/// [`follow`](crate::follow()) and [`look`](crate::look()) bring their own deadlines and pace, so any client serves them; with
-/// another one kube would answer a 429 itself, up to fifteen times and for up to 1,000 s, and nobody would hear of it.
-pub fn client(config: kube::Config) -> Result<kube::Client, kube::Error> {
-    Ok(unhurried(config)?.build())
-}
-
-/// A client that is not finished, or why there is none.
-type Unfinished<S> = Result<ClientBuilder<S>, kube::Error>;
-
-/// What [`client`](client()) is made of, for whoever puts a layer around it.
-pub(crate) fn unhurried(
-    mut config: kube::Config,
-) -> Unfinished<
-    impl Service<Request<Body>, Response = Response<Box<DynBody>>, Error = BoxError, Future: Send>
-    + Send
-    + 'static,
-> {
-    config.default_retry = false;
-    ClientBuilder::try_from(config)
-}
-
-/// Nothing came for this long although it should have.
-#[derive(Debug, thiserror::Error)]
-#[error("nothing came for {0:?}")]
-pub(crate) struct Stalled(pub(crate) Duration);
-
-/// How long one follow waits for what.
-#[derive(Clone, Debug)]
-pub(crate) struct Limits {
-    /// How long a watch may stand; each is given a length from within by the seed.
-    pub(crate) watch: Range<Duration>,
-    /// How long after that the server may take to end it.
-    pub(crate) grace: Duration,
-    /// How long a response, or the next part of a list, may take.
-    pub(crate) read: Duration,
-    /// A watch shorter than this has failed.
-    pub(crate) brief: Duration,
-    /// Where the lengths of watches come from.
-    pub(crate) seed: Seed,
-}
-
-/// What the guard has to say beside what the responses say.
-#[derive(Debug)]
-pub(crate) enum Signal {
-    /// The server answered.
-    Alive,
-    /// Something is wrong that kube would not mention.
-    Trouble(Trouble),
-}
-
-/// What the requests of one follow have in common. The guard writes it, and the follow where it knows better.
-pub(crate) struct Shared {
-    limits: Limits,
-    pace: Mutex<Pace>,
-    place: Mutex<request::Place>,
-    signals: mpsc::Sender<Signal>,
-}
-
-impl Shared {
-    /// A full channel loses a signal: who does not listen needs no heartbeat.
-    fn signal(&self, signal: Signal) {
-        let _ = self.signals.try_send(signal);
-    }
-
-    fn alive(&self) {
-        self.signal(Signal::Alive);
-    }
-
-    fn say(&self, trouble: Trouble) {
-        self.signal(Signal::Trouble(trouble));
-    }
-
-    fn brief(&self, lived: Duration) -> bool {
-        lived < self.limits.brief
-    }
-
-    fn pace(&self) -> MutexGuard<'_, Pace> {
-        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn watch_over(&self, lived: Duration) {
-        self.pace().ended(Instant::now(), lived);
-    }
-
-    /// What was asked for did not come, or not whole.
-    pub(crate) fn failed(&self) {
-        self.pace().failed(Instant::now(), None);
-    }
-
-    /// See [`Pace::stood`].
-    pub(crate) fn stood(&self) -> u64 {
-        self.pace().stood()
-    }
-
-    /// See [`Pace::doubt`].
-    pub(crate) fn doubt(&self) {
-        self.pace().doubt(Instant::now());
-    }
-}
-
-/// The HTTP service of one follow.
+/// The guarded HTTP service of one follow.
 #[derive(Clone)]
-pub(crate) struct Guard {
+pub(crate) struct RequestGuard {
     client: kube::Client,
-    shared: Arc<Shared>,
+    shared: Arc<GuardState>,
 }
 
-impl Guard {
-    /// A client that is guarded, and what it shares with who uses it.
-    pub(crate) fn client(
+impl RequestGuard {
+    /// Creates a guarded client and the state that it shares with its user.
+    pub(crate) fn wrap_client(
         inner: &kube::Client,
-        limits: Limits,
-        pace: Pace,
-    ) -> (kube::Client, Arc<Shared>, mpsc::Receiver<Signal>) {
+        limits: GuardLimits,
+        pace: RequestPacer,
+    ) -> (kube::Client, Arc<GuardState>, mpsc::Receiver<GuardSignal>) {
         let (signals, heard) = mpsc::channel(16);
-        let shared = Arc::new(Shared { limits, pace: Mutex::new(pace), place: Mutex::default(), signals });
-        let guard = Guard { client: inner.clone(), shared: shared.clone() };
+        let shared =
+            Arc::new(GuardState { limits, pace: Mutex::new(pace), place: Mutex::default(), signals });
+        let guard = RequestGuard { client: inner.clone(), shared: shared.clone() };
         (kube::Client::new(guard, inner.default_namespace()), shared, heard)
     }
 
-    async fn pass(self, request: Request<Body>) -> Result<Response<Guarded>, BoxError> {
-        let not_before = self.shared.pace().not_before();
+    async fn send_guarded(self, request: Request<Body>) -> Result<Response<GuardedBody>, BoxError> {
+        let not_before = self.shared.lock_pacer().not_before();
         if let Some(at) = not_before {
             sleep_until(at).await;
         }
-        let (request, span) = self.prepared(request)?;
+        let (request, span) = self.prepare_request(request)?;
         let read = self.shared.limits.read;
         let response = match timeout(read, self.client.send(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
-                self.shared.failed();
+                self.shared.note_failure();
                 return Err(error.into());
             }
             Err(_) => {
-                self.shared.failed();
-                return Err(Box::new(Stalled(read)));
+                self.shared.note_failure();
+                return Err(Box::new(ResponseStalled(read)));
             }
         };
         let span = if response.status().is_success() {
             span
         } else {
-            self.shared.pace().failed(Instant::now(), fetch::come_back(response.headers()));
-            Span::Refusal(read)
+            self.shared
+                .lock_pacer()
+                .record_failure(Instant::now(), fetch::parse_retry_after(response.headers()));
+            GuardedBodyKind::Refusal(read)
         };
-        if matches!(span, Span::Watch(_)) {
-            self.shared.alive();
-        }
-        Ok(response.map(|body| Guarded::new(body, self.shared.clone(), span)))
+        Ok(response.map(|body| GuardedBody::new(body, self.shared.clone(), span)))
     }
 
-    fn prepared(&self, request: Request<Body>) -> Result<(Request<Body>, Span), BoxError> {
+    fn prepare_request(&self, request: Request<Body>) -> Result<(Request<Body>, GuardedBodyKind), BoxError> {
         let limits = &self.shared.limits;
         if !request::is_watch(request.uri()) {
-            return Ok((request, Span::Page(limits.read)));
+            return Ok((request, GuardedBodyKind::Page(limits.read)));
+        }
+        if self.shared.lock_pacer().is_blind(Instant::now(), limits.blind) {
+            return Err(Box::new(BlindWatch));
         }
         let mut place = self.shared.place.lock().unwrap_or_else(PoisonError::into_inner);
-        let (uri, length) = place.watch(request.uri(), &limits.watch, limits.seed)?;
+        let (uri, length) = place.rewrite_watch(request.uri(), &limits.watch, limits.seed)?;
         let (mut parts, body) = request.into_parts();
         parts.uri = uri;
-        Ok((Request::from_parts(parts, body), Span::Watch(length + limits.grace)))
+        Ok((Request::from_parts(parts, body), GuardedBodyKind::Watch(length + limits.grace)))
     }
 }
 
-impl Service<Request<Body>> for Guard {
-    type Response = Response<Guarded>;
+impl Service<Request<Body>> for RequestGuard {
+    type Response = Response<GuardedBody>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
 
@@ -206,6 +105,6 @@ impl Service<Request<Body>> for Guard {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        Box::pin(self.clone().pass(request))
+        Box::pin(self.clone().send_guarded(request))
     }
 }

@@ -1,41 +1,41 @@
-//! Bytes that are not UTF-8 are replaced before anything reads them: one of them would otherwise end a whole watch.
+//! Replacement of bytes that are not UTF-8 before decoding: one of them would otherwise end a whole watch.
 
 use bytes::{Bytes, BytesMut};
 
-/// Makes a stream of chunks valid UTF-8, also where a character is cut by the end of a chunk.
+/// Turns a stream of chunks into valid UTF-8, also if a chunk ends within a character.
 #[derive(Debug, Default)]
-pub(crate) struct Sanitiser {
-    /// The start of a character whose rest is in the next chunk; at most 3 bytes.
+pub(crate) struct Utf8Sanitiser {
+    /// Start of a character whose rest is in the next chunk; at most 3 bytes.
     carried: BytesMut,
 }
 
-impl Sanitiser {
-    /// The chunk as text; borrowed from it, not copied, where it is text already.
-    pub(crate) fn chunk(&mut self, chunk: Bytes) -> Bytes {
+impl Utf8Sanitiser {
+    /// Returns the chunk as valid UTF-8, without copying if it already is.
+    pub(crate) fn sanitise_chunk(&mut self, chunk: Bytes) -> Bytes {
         if self.carried.is_empty() {
-            return self.cut(chunk);
+            return self.split_incomplete(chunk);
         }
         let mut joined = std::mem::take(&mut self.carried);
         joined.extend_from_slice(&chunk);
-        self.cut(joined.freeze())
+        self.split_incomplete(joined.freeze())
     }
 
-    /// What is left at the end: a character that never came whole.
-    pub(crate) fn end(&mut self) -> Bytes {
-        lossy(&std::mem::take(&mut self.carried))
+    /// Returns the rest at the end of the stream: an incomplete character.
+    pub(crate) fn flush_carried(&mut self) -> Bytes {
+        to_lossy_text(&std::mem::take(&mut self.carried))
     }
 
-    fn cut(&mut self, chunk: Bytes) -> Bytes {
+    fn split_incomplete(&mut self, chunk: Bytes) -> Bytes {
         let Err(error) = std::str::from_utf8(&chunk) else { return chunk };
-        let whole = chunk.len() - unfinished(&chunk, error);
+        let whole = chunk.len() - incomplete_len(&chunk, error);
         self.carried.extend_from_slice(&chunk[whole..]);
         let text = chunk.slice(..whole);
-        if std::str::from_utf8(&text).is_ok() { text } else { lossy(&text) }
+        if std::str::from_utf8(&text).is_ok() { text } else { to_lossy_text(&text) }
     }
 }
 
-/// How many bytes at the end are the start of a character that may go on in the next chunk.
-fn unfinished(chunk: &[u8], first: std::str::Utf8Error) -> usize {
+/// Returns the number of bytes at the end that begin a character which the next chunk may complete.
+fn incomplete_len(chunk: &[u8], first: std::str::Utf8Error) -> usize {
     let mut at = 0;
     let mut error = first;
     loop {
@@ -48,8 +48,8 @@ fn unfinished(chunk: &[u8], first: std::str::Utf8Error) -> usize {
     }
 }
 
-/// The same as text, with U+FFFD for what is none.
-pub(crate) fn lossy(bytes: &[u8]) -> Bytes {
+/// Returns the bytes as text, with U+FFFD for invalid ones.
+pub(crate) fn to_lossy_text(bytes: &[u8]) -> Bytes {
     Bytes::from(String::from_utf8_lossy(bytes).into_owned())
 }
 
@@ -58,12 +58,12 @@ mod tests {
     use super::*;
 
     fn sanitised(chunks: &[&[u8]]) -> String {
-        let mut sanitiser = Sanitiser::default();
+        let mut sanitiser = Utf8Sanitiser::default();
         let mut out: Vec<u8> = Vec::new();
         for chunk in chunks {
-            out.extend_from_slice(&sanitiser.chunk(Bytes::copy_from_slice(chunk)));
+            out.extend_from_slice(&sanitiser.sanitise_chunk(Bytes::copy_from_slice(chunk)));
         }
-        out.extend_from_slice(&sanitiser.end());
+        out.extend_from_slice(&sanitiser.flush_carried());
         String::from_utf8(out).unwrap()
     }
 

@@ -1,4 +1,5 @@
-//! Why a kind is watched: which of its objects count for whom, and what is read from those that are parents.
+//! The interest in a kind: the policies under which its objects are children or parents, and the fields read from
+//! parents.
 
 mod references;
 mod selector;
@@ -8,87 +9,98 @@ use std::fmt;
 use std::sync::Arc;
 
 use aggregator::{KindId, PolicyId};
-use readiness::{Kind, Limits};
-use rules::Rule;
-use rules::cel::Count;
+use readiness::{RuleKind, StuckLimits};
+use rollcall_cel::CountExpression;
+use rules::CompiledRule;
 
-pub use references::{Reference, References, ReferencesError};
-pub use selector::{Requirement, Selector};
-pub use template::{Template, TemplateError};
+pub use references::{ChildReference, ReferencePath, ReferencePathError};
+pub use selector::{LabelMatchTerm, LabelMatcher};
+pub use template::{ParentTemplate, ParentTemplateError};
 
-/// Everything the reflector needs to know about one kind.
-#[derive(Clone, Debug)]
+use crate::status::{OwnTypes, written_types};
+
+/// Everything that the reflector needs to know about one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interest {
     /// The kind.
     pub id: KindId,
-    /// Which table of rules judges it.
-    pub judge: Kind,
-    /// Through what its objects are judged; at least one, the first is the native one of the first policy.
-    pub lenses: Vec<Lens>,
-    /// Under which policies its objects are children.
+    /// Built-in rules that assess it.
+    pub judge: RuleKind,
+    /// Rules that assess its objects; at least one. The first is the built-in rule of the first policy.
+    pub assessment_rules: Vec<AssessmentRule>,
+    /// Policies under which its objects are children.
     pub child: Vec<ChildRule>,
-    /// Under which policies its objects are parents.
+    /// Policies under which its objects are parents.
     pub parent: Vec<ParentRule>,
-    /// Where the volumes that its objects claim count for whoever owns these: policy and group.
+    /// Policy and group in which the volume claims of its objects count for the objects' owners.
     pub claims: Vec<(PolicyId, u8)>,
-    /// A policy is gone: entries of ours that no policy calls for are taken away.
-    pub release: bool,
-    /// `metadata.generation` moves with the spec alone: the kind has a status subresource.
+    /// Types of conditions that policies wrote which are gone or changed: such entries of ours are taken away.
+    pub release: Vec<Box<str>>,
+    /// `metadata.generation` changes with the spec alone: the kind has a status subresource.
     pub counted: bool,
 }
 
 impl Interest {
-    /// A kind that nobody has a use for yet.
-    pub fn of(id: KindId, group: &str, kind: &str) -> Interest {
+    /// Creates the interest in a kind that no policy uses yet.
+    pub fn for_kind(id: KindId, group: &str, kind: &str) -> Interest {
         Interest {
             id,
-            judge: Kind::of(group, kind),
-            lenses: Vec::new(),
+            judge: RuleKind::from_group_kind(group, kind),
+            assessment_rules: Vec::new(),
             child: Vec::new(),
             parent: Vec::new(),
             claims: Vec::new(),
-            release: false,
+            release: Vec::new(),
             counted: true,
         }
     }
 
-    /// The children of this group are also found by being claimed.
-    pub fn claim(&mut self, policy: PolicyId, group: u8) {
+    /// Types of conditions that policies write on its objects, or did.
+    pub fn own_types(&self) -> OwnTypes<'_> {
+        let written = self.parent.iter().flat_map(|r| written_types(&r.condition, r.fallback.as_deref()));
+        OwnTypes::of(written.chain(self.release.iter().map(|kind| &**kind)))
+    }
+
+    /// Adds a group whose children are also found as volume claims.
+    pub fn add_claim_rule(&mut self, policy: PolicyId, group: u8) {
         let by_owner = self.child.iter().find(|rule| (rule.policy, rule.group) == (policy, group));
-        let claimed = by_owner.map(|rule| ChildRule { find: Find::Claims, ..rule.clone() });
+        let claimed = by_owner.map(|rule| ChildRule { find: FindChildrenBy::Claims, ..rule.clone() });
         self.child.extend(claimed);
     }
 
-    /// Its objects are kept whole until they are judged: some may be parents, or a rule reads all of them.
+    /// Returns `true` if its objects are kept whole until they are assessed: some may be parents, or a custom rule
+    /// reads all of them.
     pub fn reads_whole(&self) -> bool {
-        !self.parent.is_empty() || self.release || self.lenses.iter().any(|lens| lens.rule.is_some())
+        !self.parent.is_empty()
+            || !self.release.is_empty()
+            || self.assessment_rules.iter().any(|lens| lens.rule.is_some())
     }
 
-    /// How some of its objects ended is remembered.
-    pub fn remembers(&self) -> bool {
-        self.child.iter().any(|rule| rule.after != After::Forget)
+    /// Returns `true` if the outcomes of some of its objects are remembered.
+    pub fn remembers_outcomes(&self) -> bool {
+        self.child.iter().any(|rule| rule.retention != OutcomeRetention::Forget)
     }
 }
 
-/// One way of judging: a rule with its limits.
+/// One way to assess an object: a rule with its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lens {
-    /// From when on pending or terminating is stuck.
-    pub limits: Limits,
-    /// A policy's own rule; without one, the native rules.
+pub struct AssessmentRule {
+    /// Limits after which a pending or terminating object is stuck.
+    pub limits: StuckLimits,
+    /// Custom rule of the policy; `None` for the built-in rules.
     pub rule: Option<UserRule>,
-    /// How an object ended counts even while it is being deleted, until that takes too long.
-    pub remembers: bool,
+    /// The outcome of an object counts even while it is being deleted, until the deletion is stuck.
+    pub remembers_outcome: bool,
 }
 
-/// A rule that a policy brings. Two are equal where they were compiled from the same text.
+/// A custom rule of a policy. Two are equal if they were compiled from the same text.
 #[derive(Clone)]
 pub struct UserRule {
-    /// The rule.
-    pub rule: Arc<Rule>,
-    /// What it was compiled from.
+    /// The compiled rule.
+    pub rule: Arc<CompiledRule>,
+    /// Source text.
     pub source: Arc<str>,
-    /// `apiVersion` and `kind` of the objects: in lists of built-in kinds they do not say it themselves.
+    /// `apiVersion` and `kind` of the objects, which items in lists of built-in kinds lack.
     pub of: (Box<str>, Box<str>),
 }
 
@@ -106,103 +118,104 @@ impl fmt::Debug for UserRule {
     }
 }
 
-/// Objects of this kind are children under a policy.
-#[derive(Clone, Debug)]
+/// Makes the objects of this kind children under a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildRule {
     /// The policy.
     pub policy: PolicyId,
-    /// Which of its `children`.
+    /// Index of the group in the policy's `children`.
     pub group: u8,
-    /// Which of [`Interest::lenses`] judges them.
-    pub lens: u8,
-    /// How they are found.
-    pub find: Find,
-    /// These do not count.
-    pub ignore: Option<Selector>,
-    /// What becomes of how one ended when it is gone.
-    pub after: After,
+    /// Index into [`Interest::assessment_rules`].
+    pub rule_index: u16,
+    /// Relation by which the children are found.
+    pub find: FindChildrenBy,
+    /// Selector of objects that do not count.
+    pub ignore: Option<LabelMatcher>,
+    /// Retention of the outcome of a deleted child.
+    pub retention: OutcomeRetention,
 }
 
-/// What becomes of how a child ended when it is gone.
+/// Retention of the outcome of a deleted child.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum After {
-    /// It does not count.
+pub enum OutcomeRetention {
+    /// The outcome is not retained.
     #[default]
     Forget,
-    /// It counts until another run of the same takes its place.
+    /// The outcome counts until another run of the same name replaces it.
     Remember,
-    /// It counts for the generation of the parent that it was first seen under.
+    /// The outcome counts for the generation of the parent under which the child was first observed.
     RememberGeneration,
 }
 
-/// How children are found.
+/// Relation by which children are found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Find {
-    /// By an ownerReference to this group and kind.
+pub enum FindChildrenBy {
+    /// Owner reference to this group and kind.
     Owner {
         /// API group of the parent.
         group: Box<str>,
         /// Kind of the parent.
         kind: Box<str>,
     },
-    /// By the values of these labels, in the namespaces that the parent names. Operators copy labels from a parent to what
-    /// it owns: one that is owned by some parent of this kind counts for that one alone.
+    /// Values of these labels, in the namespaces that the parent names. Operators copy labels from a parent to the
+    /// objects it owns: an object that is owned by a parent of this kind counts for that parent alone.
     Labels {
         /// Keys, in the order in which parents render their values.
         keys: Vec<Box<str>>,
         /// API group and kind of the parent.
         of: (Box<str>, Box<str>),
     },
-    /// By name, as the parent refers to it.
+    /// Name in a reference of the parent.
     References,
-    /// By name, as a StatefulSet of the parent claims it: volume claims have no ownerReference.
+    /// Name of a volume claim of the parent's StatefulSet: volume claims have no owner reference.
     Claims,
 }
 
-/// Objects of this kind are parents under a policy.
-#[derive(Clone, Debug)]
+/// Makes the objects of this kind parents under a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParentRule {
     /// The policy.
     pub policy: PolicyId,
-    /// Only parents with such labels.
-    pub selector: Selector,
-    /// Only parents in namespaces with such labels.
-    pub namespace_selector: Option<Selector>,
-    /// Only parents in these namespaces; empty for all.
+    /// Label selector of the parents.
+    pub selector: LabelMatcher,
+    /// Label selector of the parents' namespaces.
+    pub namespace_selector: Option<LabelMatcher>,
+    /// Namespaces of the parents; empty for all.
     pub namespaces: Vec<Box<str>>,
-    /// The condition that is written.
+    /// Condition type to write.
     pub condition: Box<str>,
-    /// Where the condition is somebody else's: this one instead.
+    /// Condition type to use instead if another client owns `condition`.
     pub fallback: Option<Box<str>>,
-    /// Take the condition even where it is somebody else's.
+    /// Write the condition even if another client owns it.
     pub takeover: bool,
-    /// What to do about `status.observedGeneration`.
-    pub observed_generation: ObservedGeneration,
-    /// What it means that an operator has left no mark of Kopf's.
-    pub marks: Marks,
-    /// Groups found by labels: values (in the order of the child rule's keys) and namespaces.
+    /// Rule for `status.observedGeneration`.
+    pub observed_generation: ObservedGenerationRule,
+    /// Meaning of a missing Kopf mark.
+    pub kopf_marks: KopfMarkRule,
+    /// Groups found by labels: values, in the order of the child rule's keys, and namespaces.
     pub labels: Vec<LabelRule>,
     /// Groups that expect children by name.
-    pub names: Vec<(u8, Vec<Template>)>,
+    pub names: Vec<(u8, Vec<ParentTemplate>)>,
     /// Groups found by references.
     pub references: Vec<ReferenceRule>,
-    /// Groups that expect as many children as a policy computes from the parent.
+    /// Groups whose minimum number of children is computed from the parent.
     pub counts: Vec<CountRule>,
 }
 
 impl ParentRule {
-    /// All objects of a kind, which are told about children by their owner alone, in `Ready`.
-    pub fn of(policy: PolicyId) -> ParentRule {
+    /// Creates a rule for all objects of a kind, with children found by owner reference alone and the condition
+    /// `Ready`.
+    pub fn for_policy(policy: PolicyId) -> ParentRule {
         ParentRule {
             policy,
-            selector: Selector::default(),
+            selector: LabelMatcher::default(),
             namespace_selector: None,
             namespaces: Vec::new(),
             condition: "Ready".into(),
             fallback: None,
             takeover: false,
-            observed_generation: ObservedGeneration::Auto,
-            marks: Marks::Learned,
+            observed_generation: ObservedGenerationRule::Auto,
+            kopf_marks: KopfMarkRule::Learned,
             labels: Vec::new(),
             names: Vec::new(),
             references: Vec::new(),
@@ -211,27 +224,35 @@ impl ParentRule {
     }
 }
 
-/// What a parent refers to, for one group.
-#[derive(Clone, Debug)]
+/// References of a parent, for one group.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReferenceRule {
-    /// Which of the policy's `children`.
+    /// Index of the group in the policy's `children`.
     pub group: u8,
-    /// Where the references are.
-    pub path: References,
-    /// API group and kind of those that are meant.
+    /// Path to the references.
+    pub path: ReferencePath,
+    /// API group and kind of the referenced objects.
     pub of: (Box<str>, Box<str>),
 }
 
-/// How many children a group of this parent expects, at least.
+/// Expression for the minimum number of children of a group.
 #[derive(Clone)]
 pub struct CountRule {
-    /// Which of the policy's `children`.
+    /// Index of the group in the policy's `children`.
     pub group: u8,
     /// The expression.
-    pub count: Arc<Count>,
-    /// What it was compiled from.
+    pub count: Arc<CountExpression>,
+    /// Source text.
     pub source: Arc<str>,
 }
+
+impl PartialEq for CountRule {
+    fn eq(&self, other: &Self) -> bool {
+        self.group == other.group && self.source == other.source
+    }
+}
+
+impl Eq for CountRule {}
 
 impl fmt::Debug for CountRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -239,37 +260,37 @@ impl fmt::Debug for CountRule {
     }
 }
 
-/// What a parent selects by labels, for one group.
-#[derive(Clone, Debug)]
+/// Label selection of a parent, for one group.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LabelRule {
-    /// Which of the policy's `children`.
+    /// Index of the group in the policy's `children`.
     pub group: u8,
-    /// The values.
-    pub values: Vec<Template>,
-    /// In these namespaces; empty for the parent's own.
-    pub namespaces: Vec<Template>,
+    /// Templates of the label values.
+    pub values: Vec<ParentTemplate>,
+    /// Templates of the namespaces; empty for the parent's own.
+    pub namespaces: Vec<ParentTemplate>,
 }
 
-/// What it means that a parent carries no mark of a Kopf operator's.
+/// Meaning of a parent without the mark of a Kopf operator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Marks {
-    /// Where another parent of the policy in the same namespace has one, that this one was not handled yet; else nothing.
+pub enum KopfMarkRule {
+    /// Not handled yet, if another parent of the policy in the same namespace has a mark; otherwise no meaning.
     #[default]
     Learned,
-    /// That it was not handled yet.
+    /// Not handled yet.
     Expected,
-    /// Nothing.
+    /// No meaning.
     Optional,
 }
 
-/// When `status.observedGeneration` is kept by us.
+/// Rule for writing `status.observedGeneration`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ObservedGeneration {
-    /// Where a default of the schema supplies it and nobody else owns it.
+pub enum ObservedGenerationRule {
+    /// Written if a default of the schema supplies it and no other client owns it.
     #[default]
     Auto,
-    /// Always.
+    /// Always written.
     Write,
-    /// Never.
+    /// Never written.
     Never,
 }

@@ -1,125 +1,129 @@
-//! `spec.resourceRefs[*]`: where in a parent its children are named.
+//! Reference paths such as `spec.resourceRefs[*]`: fields of a parent that name its children.
 
 use std::fmt;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::status::raw;
+use crate::status::raw_json;
 
-/// More references than this in one parent are a mistake, or an attack.
-const MOST: usize = 10_000;
+/// Largest number of references read from one parent; more are a mistake or an attack.
+const MAX_PARENT_REFERENCES: usize = 10_000;
 
-/// A path to references in the parent.
+/// A path to the references in a parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct References {
+pub struct ReferencePath {
     text: Box<str>,
-    steps: Vec<Step>,
+    steps: Vec<ReferencePathStep>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Step {
+enum ReferencePathStep {
     Member(Box<str>),
     Each,
     At(usize),
 }
 
-/// One reference, as Kubernetes' own and Crossplane's are written.
+/// One reference, in the format of Kubernetes or of Crossplane.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Reference {
-    /// `apiVersion`; some references have `apiGroup` instead, some neither.
+pub struct ChildReference {
+    /// `apiVersion`; some references have `apiGroup` instead, some have neither.
     pub api_version: Option<String>,
     /// `apiGroup`.
     pub api_group: Option<String>,
-    /// `kind`; where it is left out, that of the policy is meant.
+    /// `kind`; the policy's kind if absent.
     pub kind: Option<String>,
     /// `namespace`.
     pub namespace: Option<String>,
-    /// `name`; a reference without one refers to nothing yet.
+    /// `name`; a reference without a name refers to nothing yet.
     pub name: Option<String>,
 }
 
-/// Why a path is none, or leads to something else.
+/// An invalid path, or a path that does not lead to references.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReferencesError {
-    /// Not a path.
+pub enum ReferencePathError {
+    /// The text is not a path.
     NotAPath(String),
-    /// What is there is not a reference.
+    /// The value at the path is not a reference.
     NotAReference(String),
-    /// More than are taken.
+    /// There are more references than allowed.
     TooMany(String),
 }
 
-impl fmt::Display for ReferencesError {
+impl fmt::Display for ReferencePathError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            ReferencesError::NotAPath(text) => {
+            ReferencePathError::NotAPath(text) => {
                 write!(f, "{text:?} is not a path: write spec.resourceRefs[*], spec.claimRef, spec.parts[0]")
             }
-            ReferencesError::NotAReference(path) => {
-                write!(f, "{path} of the parent leads to something that is no reference with a name")
+            ReferencePathError::NotAReference(path) => {
+                write!(f, "{path} of the parent does not lead to references with a name")
             }
-            ReferencesError::TooMany(path) => {
-                write!(f, "{path} of the parent has more than {MOST} references")
+            ReferencePathError::TooMany(path) => {
+                write!(f, "{path} of the parent has more than {MAX_PARENT_REFERENCES} references")
             }
         }
     }
 }
 
-impl std::error::Error for ReferencesError {}
+impl std::error::Error for ReferencePathError {}
 
-impl References {
-    /// Reads a path: members by dots, `[*]` for each element of a list, `[0]` for one.
-    pub fn parse(text: &str) -> Result<References, ReferencesError> {
-        let wrong = || ReferencesError::NotAPath(text.to_owned());
+impl ReferencePath {
+    /// Parses a path: members separated by dots, `[*]` for each element of a list, `[0]` for one.
+    pub fn parse(text: &str) -> Result<ReferencePath, ReferencePathError> {
+        let wrong = || ReferencePathError::NotAPath(text.to_owned());
         let mut steps = Vec::new();
         for part in text.strip_prefix("parent.").unwrap_or(text).split('.') {
             let (name, mut rest) = part.find('[').map_or((part, ""), |at| part.split_at(at));
             if name.is_empty() || name.contains(']') {
                 return Err(wrong());
             }
-            steps.push(Step::Member(name.into()));
+            steps.push(ReferencePathStep::Member(name.into()));
             while !rest.is_empty() {
                 let (inside, after) =
                     rest.strip_prefix('[').and_then(|r| r.split_once(']')).ok_or_else(wrong)?;
                 steps.push(match inside {
-                    "*" => Step::Each,
-                    number => Step::At(number.parse().map_err(|_| wrong())?),
+                    "*" => ReferencePathStep::Each,
+                    number => ReferencePathStep::At(number.parse().map_err(|_| wrong())?),
                 });
                 rest = after;
             }
         }
-        Ok(References { text: text.into(), steps })
+        Ok(ReferencePath { text: text.into(), steps })
     }
 
-    /// The references of this parent; none where nothing is at the end of the path.
-    pub fn read(&self, parent: &RawValue) -> Result<Vec<Reference>, ReferencesError> {
-        let other = || ReferencesError::NotAReference(self.text.to_string());
+    /// Reads the references of a parent; none if the path leads to nothing.
+    pub fn read_references(&self, parent: &RawValue) -> Result<Vec<ChildReference>, ReferencePathError> {
+        let other = || ReferencePathError::NotAReference(self.text.to_string());
         let mut at = vec![parent];
         for step in &self.steps {
             let mut next = Vec::new();
-            for value in at.into_iter().filter(|value| !raw::is_null(value)) {
+            for value in at.into_iter().filter(|value| !raw_json::is_null(value)) {
                 match step {
-                    Step::Member(_) if !value.get().starts_with('{') => return Err(other()),
-                    Step::Member(name) => next.extend(raw::member(value, name)),
-                    Step::Each => next.append(&mut raw::elements(value).ok_or_else(other)?),
-                    Step::At(index) => next.extend(raw::elements(value).ok_or_else(other)?.get(*index)),
+                    ReferencePathStep::Member(_) if !value.get().starts_with('{') => return Err(other()),
+                    ReferencePathStep::Member(name) => next.extend(raw_json::get_member(value, name)),
+                    ReferencePathStep::Each => {
+                        next.append(&mut raw_json::list_elements(value).ok_or_else(other)?);
+                    }
+                    ReferencePathStep::At(index) => {
+                        next.extend(raw_json::list_elements(value).ok_or_else(other)?.get(*index));
+                    }
                 }
             }
             at = next;
-            if at.len() > MOST {
-                return Err(ReferencesError::TooMany(self.text.to_string()));
+            if at.len() > MAX_PARENT_REFERENCES {
+                return Err(ReferencePathError::TooMany(self.text.to_string()));
             }
         }
         let read = |value: &RawValue| serde_json::from_str(value.get()).map_err(|_| other());
-        at.into_iter().filter(|value| !raw::is_null(value)).map(read).collect()
+        at.into_iter().filter(|value| !raw_json::is_null(value)).map(read).collect()
     }
 }
 
-impl Reference {
-    /// Does it mean an object of this group and kind?
-    pub(crate) fn means(&self, group: &str, kind: &str) -> bool {
+impl ChildReference {
+    /// Returns `true` if the reference is to an object of this group and kind.
+    pub(crate) fn refers_to(&self, group: &str, kind: &str) -> bool {
         let own = self.api_group.as_deref().or_else(|| {
             let version = self.api_version.as_deref()?;
             Some(version.split_once('/').map_or("", |(group, _)| group))
@@ -132,9 +136,9 @@ impl Reference {
 mod tests {
     use super::*;
 
-    fn read(path: &str, parent: &str) -> Result<Vec<String>, ReferencesError> {
+    fn read(path: &str, parent: &str) -> Result<Vec<String>, ReferencePathError> {
         let parent = RawValue::from_string(parent.to_owned()).unwrap();
-        let references = References::parse(path)?.read(&parent)?;
+        let references = ReferencePath::parse(path)?.read_references(&parent)?;
         Ok(references.into_iter().filter_map(|reference| reference.name).collect())
     }
 
@@ -167,16 +171,16 @@ mod tests {
             assert!(error.to_string().contains(path), "{error}");
         }
         for path in ["", "spec..x", "spec.a[", "spec.a[x]", "[*]", "spec.a]"] {
-            assert!(References::parse(path).is_err(), "{path}");
+            assert!(ReferencePath::parse(path).is_err(), "{path}");
         }
     }
 
     #[test]
     fn a_reference_means_what_it_does_not_deny() {
-        let reference: Reference =
+        let reference: ChildReference =
             serde_json::from_str(r#"{"apiVersion":"apps/v1","kind":"Deployment","name":"x"}"#).unwrap();
-        assert!(reference.means("apps", "Deployment"));
-        assert!(!reference.means("apps", "StatefulSet") && !reference.means("", "Deployment"));
-        assert!(Reference::default().means("apps", "Deployment"));
+        assert!(reference.refers_to("apps", "Deployment"));
+        assert!(!reference.refers_to("apps", "StatefulSet") && !reference.refers_to("", "Deployment"));
+        assert!(ChildReference::default().refers_to("apps", "Deployment"));
     }
 }

@@ -1,42 +1,42 @@
-//! Label selectors, as the API has them.
+//! Label selectors, as defined by the API.
 
 /// `matchLabels` and `matchExpressions`, all of which must hold. The empty selector matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selector {
-    /// What must hold.
-    pub requirements: Vec<Requirement>,
+pub struct LabelMatcher {
+    /// Terms that must all match.
+    pub requirements: Vec<LabelMatchTerm>,
 }
 
-/// One requirement on one label.
+/// One term on one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Requirement {
-    /// The label is there with one of these values.
+pub enum LabelMatchTerm {
+    /// The label has one of these values.
     In(Box<str>, Vec<Box<str>>),
-    /// The label is not there, or has none of these values.
+    /// The label is absent or has none of these values.
     NotIn(Box<str>, Vec<Box<str>>),
-    /// The label is there.
+    /// The label exists.
     Exists(Box<str>),
-    /// The label is not there.
+    /// The label does not exist.
     DoesNotExist(Box<str>),
 }
 
-/// The value of a label.
-pub(crate) fn value<'a>(labels: &'a [(Box<str>, Box<str>)], key: &str) -> Option<&'a str> {
+/// Returns the value of a label.
+pub(crate) fn label_value<'a>(labels: &'a [(Box<str>, Box<str>)], key: &str) -> Option<&'a str> {
     labels.iter().find(|(k, _)| **k == *key).map(|(_, v)| &**v)
 }
 
-impl Selector {
-    /// Does it match an object with these labels?
+impl LabelMatcher {
+    /// Returns `true` if the selector matches these labels.
     pub fn matches(&self, labels: &[(Box<str>, Box<str>)]) -> bool {
         self.requirements.iter().all(|requirement| match requirement {
-            Requirement::In(key, values) => {
-                value(labels, key).is_some_and(|v| values.iter().any(|w| **w == *v))
+            LabelMatchTerm::In(key, values) => {
+                label_value(labels, key).is_some_and(|v| values.iter().any(|w| **w == *v))
             }
-            Requirement::NotIn(key, values) => {
-                value(labels, key).is_none_or(|v| values.iter().all(|w| **w != *v))
+            LabelMatchTerm::NotIn(key, values) => {
+                label_value(labels, key).is_none_or(|v| values.iter().all(|w| **w != *v))
             }
-            Requirement::Exists(key) => value(labels, key).is_some(),
-            Requirement::DoesNotExist(key) => value(labels, key).is_none(),
+            LabelMatchTerm::Exists(key) => label_value(labels, key).is_some(),
+            LabelMatchTerm::DoesNotExist(key) => label_value(labels, key).is_none(),
         })
     }
 }
@@ -51,19 +51,19 @@ mod tests {
 
     #[test]
     fn the_empty_selector_matches_everything() {
-        assert!(Selector::default().matches(&[]));
-        assert!(Selector::default().matches(&labels("a=b")));
+        assert!(LabelMatcher::default().matches(&[]));
+        assert!(LabelMatcher::default().matches(&labels("a=b")));
     }
 
     #[test]
     fn every_requirement_must_hold() {
         let values = |v: &str| v.split(',').map(Into::into).collect();
-        let s = Selector {
+        let s = LabelMatcher {
             requirements: vec![
-                Requirement::In("tier".into(), values("gold,silver")),
-                Requirement::NotIn("env".into(), values("dev")),
-                Requirement::Exists("team".into()),
-                Requirement::DoesNotExist("skip".into()),
+                LabelMatchTerm::In("tier".into(), values("gold,silver")),
+                LabelMatchTerm::NotIn("env".into(), values("dev")),
+                LabelMatchTerm::Exists("team".into()),
+                LabelMatchTerm::DoesNotExist("skip".into()),
             ],
         };
         for (given, expected) in [

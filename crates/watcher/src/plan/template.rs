@@ -1,59 +1,59 @@
-//! `{parent.metadata.name}`: text with fields of the parent in it.
+//! Templates such as `{parent.metadata.name}`: text with fields of the parent.
 
 use std::fmt;
 
 use serde_json::value::RawValue;
 
-use crate::status::raw;
+use crate::status::raw_json;
 
 /// Text with references to fields of the parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Template {
-    parts: Vec<Part>,
+pub struct ParentTemplate {
+    parts: Vec<TemplatePart>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     Text(Box<str>),
     Field(Vec<Box<str>>),
 }
 
-/// Why a template is not one, or cannot be rendered for a parent.
+/// An invalid template, or one that cannot be rendered for a parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum TemplateError {
-    /// A brace is not closed, or closed without having been opened.
+pub enum ParentTemplateError {
+    /// A brace is not closed, or closed without being opened.
     Unbalanced(String),
-    /// A reference does not begin with `parent.`, or has an empty part.
+    /// A reference does not begin with `parent.`, or has an empty segment.
     NotAField(String),
-    /// The parent has no such field, or it is not a string, number or boolean.
+    /// The parent does not have this field, or it is not a string, number or boolean.
     NoSuchField(String),
 }
 
-impl fmt::Display for TemplateError {
+impl fmt::Display for ParentTemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TemplateError::Unbalanced(text) => write!(f, "unbalanced braces in {text:?}"),
-            TemplateError::NotAField(text) => {
+            ParentTemplateError::Unbalanced(text) => write!(f, "unbalanced braces in {text:?}"),
+            ParentTemplateError::NotAField(text) => {
                 write!(
                     f,
                     "{text:?} is not a field of the parent: write {{parent.metadata.name}}, {{parent.spec.…}}"
                 )
             }
-            TemplateError::NoSuchField(path) => {
-                write!(f, "the parent has no field {path} that can be put into text")
+            ParentTemplateError::NoSuchField(path) => {
+                write!(f, "the parent has no field {path} that is a string, number or boolean")
             }
         }
     }
 }
 
-impl std::error::Error for TemplateError {}
+impl std::error::Error for ParentTemplateError {}
 
-impl Template {
-    /// Reads a template.
-    pub fn parse(text: &str) -> Result<Template, TemplateError> {
+impl ParentTemplate {
+    /// Parses a template.
+    pub fn parse(text: &str) -> Result<ParentTemplate, ParentTemplateError> {
         let (mut parts, mut rest) = (Vec::new(), text);
         while let Some(open) = rest.find(['{', '}']) {
-            let unbalanced = || TemplateError::Unbalanced(text.to_owned());
+            let unbalanced = || ParentTemplateError::Unbalanced(text.to_owned());
             let (before, after) = rest.split_at(open);
             if after.starts_with('}') {
                 return Err(unbalanced());
@@ -61,26 +61,34 @@ impl Template {
             let close = after.find('}').ok_or_else(unbalanced)?;
             let field = &after[1..close];
             if !before.is_empty() {
-                parts.push(Part::Text(before.into()));
+                parts.push(TemplatePart::Text(before.into()));
             }
-            parts.push(Part::Field(path(field)?));
+            parts.push(TemplatePart::Field(parse_field_path(field)?));
             rest = &after[close + 1..];
         }
         if !rest.is_empty() {
-            parts.push(Part::Text(rest.into()));
+            parts.push(TemplatePart::Text(rest.into()));
         }
-        Ok(Template { parts })
+        Ok(ParentTemplate { parts })
     }
 
-    /// The text for this parent.
-    pub fn render(&self, parent: &RawValue) -> Result<String, TemplateError> {
+    /// The top-level fields of the parent that it reads.
+    pub fn root_fields(&self) -> impl Iterator<Item = &str> {
+        self.parts.iter().filter_map(|part| match part {
+            TemplatePart::Text(_) => None,
+            TemplatePart::Field(path) => path.first().map(|root| &**root),
+        })
+    }
+
+    /// Renders the template for this parent.
+    pub fn render(&self, parent: &RawValue) -> Result<String, ParentTemplateError> {
         let mut out = String::new();
         for part in &self.parts {
             match part {
-                Part::Text(text) => out.push_str(text),
-                Part::Field(path) => {
-                    let value = raw::at(parent, path).and_then(raw::scalar);
-                    let missing = || TemplateError::NoSuchField(format!("parent.{}", path.join(".")));
+                TemplatePart::Text(text) => out.push_str(text),
+                TemplatePart::Field(path) => {
+                    let value = raw_json::get_path(parent, path).and_then(raw_json::scalar_text);
+                    let missing = || ParentTemplateError::NoSuchField(format!("parent.{}", path.join(".")));
                     out.push_str(&value.ok_or_else(missing)?);
                 }
             }
@@ -89,8 +97,8 @@ impl Template {
     }
 }
 
-fn path(field: &str) -> Result<Vec<Box<str>>, TemplateError> {
-    let not_a_field = || TemplateError::NotAField(field.to_owned());
+fn parse_field_path(field: &str) -> Result<Vec<Box<str>>, ParentTemplateError> {
+    let not_a_field = || ParentTemplateError::NotAField(field.to_owned());
     let path = field.trim().strip_prefix("parent.").ok_or_else(not_a_field)?;
     let segments: Vec<Box<str>> = path.split('.').map(Into::into).collect();
     if segments.iter().any(|s| s.is_empty()) { Err(not_a_field()) } else { Ok(segments) }
@@ -100,9 +108,9 @@ fn path(field: &str) -> Result<Vec<Box<str>>, TemplateError> {
 mod tests {
     use super::*;
 
-    fn render(template: &str, parent: &str) -> Result<String, TemplateError> {
+    fn render(template: &str, parent: &str) -> Result<String, ParentTemplateError> {
         let raw = RawValue::from_string(parent.to_owned()).unwrap();
-        Template::parse(template)?.render(&raw)
+        ParentTemplate::parse(template)?.render(&raw)
     }
 
     #[test]
@@ -123,7 +131,7 @@ mod tests {
     #[test]
     fn bad_templates_are_refused() {
         for bad in ["{", "}", "{name}", "{parent.}", "{parent..x}", "a{parent.x"] {
-            assert!(Template::parse(bad).is_err(), "{bad}");
+            assert!(ParentTemplate::parse(bad).is_err(), "{bad}");
         }
     }
 }

@@ -1,54 +1,68 @@
-//! Judging an object at the door, by the native rules or by a policy's own.
+//! Assessment of an object on ingest, by the built-in rules or by a policy's custom rule.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
-use readiness::{Assessment, Reason, Time};
-use rules::Object;
+use readiness::{Assessment, Reason};
+use rollcall_cel::ObjectJson;
 use serde_json::value::RawValue;
 
 use super::Reflector;
-use super::door::unknown;
-use crate::parent::with_type;
-use crate::plan::{Interest, Lens, UserRule};
-use crate::wire::Child;
+use super::ingest::unknown_assessment;
+use super::rule_breaker::RuleBreaker;
+use crate::parent::text_with_type;
+use crate::plan::{AssessmentRule, Interest, UserRule};
+use crate::wire::ChildObject;
 
 impl Reflector {
-    /// One bad object never takes the others with it.
-    pub(super) fn assess(
+    /// Assesses one object; a panic is confined to this object.
+    pub(super) fn assess_child(
         &self,
         interest: &Interest,
-        child: &Child,
+        child: &ChildObject,
         object: Option<&RawValue>,
-        lens: &Lens,
+        (lens, breaker): (&AssessmentRule, Option<&RuleBreaker>),
     ) -> Assessment {
         let judged = catch_unwind(AssertUnwindSafe(|| match &lens.rule {
-            None if lens.remembers => ended(interest, child, lens)
+            None if lens.remembers_outcome => deleted_outcome(interest, child, lens)
                 .unwrap_or_else(|| readiness::assess(interest.judge, &child.facts, &lens.limits)),
             None => readiness::assess(interest.judge, &child.facts, &lens.limits),
-            Some(rule) => readiness::before_rules(interest.judge, &child.facts, &lens.limits)
-                .unwrap_or_else(|| self.ask(rule, child, object)),
+            Some(rule) => readiness::assess_before_rules(interest.judge, &child.facts, &lens.limits)
+                .unwrap_or_else(|| self.run_user_rule((rule, breaker), child, object)),
         }));
-        judged.unwrap_or_else(|_| unknown(Reason::RuleCrashed))
+        judged.unwrap_or_else(|_| unknown_assessment(Reason::RuleCrashed))
     }
 
-    fn ask(&self, rule: &UserRule, child: &Child, object: Option<&RawValue>) -> Assessment {
-        let Some(object) = object else { return unknown(Reason::RuleChanged) };
+    fn run_user_rule(
+        &self,
+        (rule, breaker): (&UserRule, Option<&RuleBreaker>),
+        child: &ChildObject,
+        object: Option<&RawValue>,
+    ) -> Assessment {
+        let Some(object) = object else { return unknown_assessment(Reason::RuleChanged) };
+        let (uid, now) = (&*child.meta.uid, self.now());
+        if breaker.is_some_and(|breaker| !breaker.admits(uid, now)) {
+            return unknown_assessment(Reason::RuleTooSlow);
+        }
         let (api_version, kind) = &rule.of;
-        let text = with_type(object.get(), child, api_version, kind);
-        let now = Time(self.now.load(Ordering::Relaxed));
-        let (judged, took) = rules::timed(|| rule.rule.judge(Object::Text(&text), now));
+        let text = text_with_type(object.get(), child, api_version, kind);
+        let (judged, took) = rules::measure_time(|| rule.rule.judge_object(ObjectJson::Text(&text), now));
         let took = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
-        self.asked.0.fetch_add(1, Ordering::Relaxed);
-        self.asked.1.fetch_add(took, Ordering::Relaxed);
+        self.user_rule_calls.0.fetch_add(1, Ordering::Relaxed);
+        self.user_rule_calls.1.fetch_add(took, Ordering::Relaxed);
+        let overran = matches!(judged.assessment.verdict.reason, Reason::RuleLimit(_));
+        if breaker.is_some_and(|breaker| breaker.record(uid, now, overran)) {
+            // The same answer as while it waits: an object that is tried again and again does not change its parent.
+            return unknown_assessment(Reason::RuleTooSlow);
+        }
         judged.assessment
     }
 }
 
-/// How one has ended that is being deleted: that counts, unless it does not get away.
-fn ended(interest: &Interest, child: &Child, lens: &Lens) -> Option<Assessment> {
+/// Outcome of a finished object that is being deleted. Counts until its deletion is stuck.
+fn deleted_outcome(interest: &Interest, child: &ChildObject, lens: &AssessmentRule) -> Option<Assessment> {
     child.facts.deleted?;
-    let verdict = readiness::outcome(interest.judge, &child.facts)?;
+    let verdict = readiness::final_outcome(interest.judge, &child.facts)?;
     let deletion = readiness::assess(interest.judge, &child.facts, &lens.limits);
     Some(Assessment { verdict, then: deletion.then })
 }

@@ -1,4 +1,4 @@
-//! Which objects moved: a set that coalesces, so no change is ever dropped and no watch ever waits.
+//! The set of changed objects: it coalesces, so no change is dropped and no watch has to wait.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -6,17 +6,17 @@ use std::sync::{Mutex, PoisonError};
 use aggregator::ObjectId;
 use rustc_hash::FxHashSet;
 
-/// Room that an empty set keeps: a first list fills it with everything there is, and never again.
-const KEPT: usize = 1_024;
+/// Capacity that an empty set keeps. The first list fills the set with every object, which never happens again.
+const KEPT_DIRTY_CAPACITY: usize = 1_024;
 
-/// The dirty set, in the order in which objects first moved.
+/// The dirty set, in the order in which the objects first changed.
 #[derive(Debug, Default)]
-pub(super) struct Dirty {
+pub(super) struct DirtySet {
     inner: Mutex<(VecDeque<ObjectId>, FxHashSet<ObjectId>)>,
 }
 
-impl Dirty {
-    /// `true` where the set was empty before.
+impl DirtySet {
+    /// Adds an object; returns `true` if the set was empty.
     pub(super) fn insert(&self, id: ObjectId) -> bool {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let was_empty = inner.0.is_empty();
@@ -26,13 +26,13 @@ impl Dirty {
         was_empty
     }
 
-    pub(super) fn take(&self, most: usize) -> Vec<ObjectId> {
+    pub(super) fn take_up_to(&self, most: usize) -> Vec<ObjectId> {
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
         let taken: Vec<_> = (0..most).map_while(|_| inner.0.pop_front()).collect();
         for id in &taken {
             inner.1.remove(id);
         }
-        if inner.0.is_empty() && inner.0.capacity() > KEPT {
+        if inner.0.is_empty() && inner.0.capacity() > KEPT_DIRTY_CAPACITY {
             *inner = Default::default();
         }
         taken

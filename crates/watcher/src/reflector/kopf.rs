@@ -1,7 +1,9 @@
-//! What a Kopf operator leaves on its objects: what it handled last, and how far its handlers are. Both are only read.
+//! State that a Kopf operator stores on its objects: the last handled configuration and the progress of its handlers.
+//! Both are only read.
 //!
-//! Kopf keeps them as annotations under its own prefix or one of the operator's, or in `status.kopf`. A cycle's handlers
-//! note their progress one by one; once all of them are done, their notes go and the handled configuration is noted.
+//! Kopf stores them in annotations under its own prefix or one of the operator's, or in `status.kopf`. Each handler of
+//! a cycle records its progress; once all of them are done, the records are removed and the handled configuration is
+//! stored.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,79 +11,130 @@ use std::fmt::Write;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::status::raw;
+use crate::status::raw_json;
 
-/// What was handled last.
-const MARK: &str = "last-handled-configuration";
-/// Marks a prefix as one of Kopf's.
-const MARKER: &str = "kopf-managed";
-/// A note of nothing.
-const TOUCH: &str = "touch-dummy";
-/// The default prefix.
-const PREFIX: &str = "kopf.zalando.org";
-/// A note longer than this is not read. The server takes no more of all annotations together.
-const LONGEST: usize = 256 * 1_024;
-/// So much of a handler's message is quoted.
-const QUOTED: usize = 200;
-/// So many handlers are named.
-const NAMED: usize = 2;
+/// Annotation with the last handled configuration: Kopf's mark.
+const LAST_HANDLED_KEY: &str = "last-handled-configuration";
+/// Annotation that identifies a prefix as Kopf's.
+const KOPF_MANAGED_KEY: &str = "kopf-managed";
+/// Annotation in which `rollcall_kopf.py` keeps how the handlers of a generation ended.
+const LAST_OUTCOME_KEY: &str = "last-outcome";
+/// Annotation that Kopf writes only to trigger an event; it carries no state.
+const TOUCH_DUMMY_KEY: &str = "touch-dummy";
+/// Default prefix.
+const DEFAULT_KOPF_PREFIX: &str = "kopf.zalando.org";
+/// Longest progress record that is read. The server accepts no more for all annotations together.
+const MAX_PROGRESS_BYTES: usize = 256 * 1_024;
+/// Longest quoted part of a handler's message, in characters.
+const MAX_QUOTED_CHARS: usize = 200;
+/// Largest number of handlers that are named.
+const MAX_NAMED_HANDLERS: usize = 2;
 
-/// What Kopf says of one object.
+/// Kopf's state on one object.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Kopf {
-    /// It has handled the current spec; `None` where nothing tells that it handles the object at all.
+pub(super) struct KopfState {
+    /// The operator has handled the current spec; `None` if nothing shows that it handles the object at all.
     pub(super) handled: Option<bool>,
-    /// There is a mark, whatever it says.
+    /// The object has a mark, whatever its content.
     pub(super) marked: bool,
-    /// What holds it up, in words.
+    /// How the handlers of the current generation ended, or are about to, where anything shows it.
+    pub(super) outcome: Option<KopfOutcome>,
+    /// Handlers that hold it up, as text.
     pub(super) progress: Option<Box<str>>,
 }
 
-/// What one operator has left: under a prefix among the annotations, or in `status.kopf`.
+/// How the handlers of a generation ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum KopfOutcome {
+    /// All of them succeeded.
+    Succeeded,
+    /// One failed for good, and another is still tried.
+    Failing,
+    /// One failed for good, and none is tried any more.
+    GivenUp,
+}
+
+/// State of one operator: under a prefix among the annotations, or in `status.kopf`.
 #[derive(Default)]
-struct Left<'o> {
+struct KopfStorage<'o> {
     mark: Option<&'o RawValue>,
-    notes: Vec<(String, Option<Note>)>,
-    /// As it is told: where its notes are.
+    notes: Vec<(String, Option<HandlerProgress>)>,
+    /// Kept outcome, where it can be read.
+    outcome: Option<KeptOutcome>,
+    /// Location of the state, as shown to people.
     place: String,
 }
 
-/// Reads an object. Where Kopf cannot read its own notes, it has not handled the object, and neither has it where one of
-/// several operators has not.
-pub(super) fn read(object: &RawValue) -> Kopf {
-    let left: Vec<Left<'_>> = in_annotations(object).into_iter().chain(in_status(object)).collect();
-    let marks: Vec<(&Left<'_>, Option<bool>)> =
+impl KopfStorage<'_> {
+    /// Returns `true` if a record beside the mark of what was handled says something about that.
+    fn is_telling(&self, object: &RawValue, name: &str, note: Option<&HandlerProgress>) -> bool {
+        let kept = self.outcome.as_ref().filter(|kept| kept.is_about(object));
+        let is_tried_again = kept.is_some_and(|kept| kept.failed.contains_key(name));
+        note.is_some_and(|note| note.changes && (note.failed || is_tried_again))
+    }
+}
+
+/// Reads an object. It counts as not handled if Kopf cannot read its own records, or if one of several operators has
+/// not handled it.
+pub(super) fn read_kopf_state(object: &RawValue) -> KopfState {
+    let left: Vec<KopfStorage<'_>> =
+        storages_in_annotations(object).into_iter().chain(storage_in_status(object)).collect();
+    let marks: Vec<(&KopfStorage<'_>, Option<bool>)> =
         left.iter().filter_map(|l| Some((l, is_handled(object, l.mark?)))).collect();
     let some_handled = marks.iter().any(|(_, handled)| *handled == Some(true));
     let (mut notes, mut broken) = (BTreeMap::new(), Vec::new());
     for (of, _) in marks.iter().filter(|(_, handled)| handled.is_none()) {
-        broken.push(format!("{}{MARK} cannot be read", of.place));
+        broken.push(format!("{}{LAST_HANDLED_KEY} cannot be read", of.place));
     }
     for of in &left {
-        // Whatever is still noted of what was handled.
-        if marks.iter().any(|(marked, handled)| *handled == Some(true) && marked.place == of.place) {
-            continue;
-        }
+        let is_left_over =
+            marks.iter().any(|(marked, handled)| *handled == Some(true) && marked.place == of.place);
         for (name, note) in &of.notes {
             match note {
-                // The notes may be in another place than the mark.
+                // Records of a configuration that was handled: what they say of a failure stands, and so does one of a
+                // handler that failed and is tried again.
+                note if is_left_over && !of.is_telling(object, name, note.as_ref()) => {}
+                // The records may be stored in another place than the mark.
                 Some(note) if note.resumes && some_handled => {}
                 Some(note) => _ = notes.insert(name.clone(), note.clone()),
                 None => broken.push(format!("{}{name} cannot be read", of.place)),
             }
         }
     }
-    // Under way for the first time: there is no mark yet, and the operator has not handled it all the same.
+    let outcomes = left.iter().filter_map(|of| of.outcome.as_ref());
+    let kept: Vec<&KeptOutcome> = outcomes.filter(|kept| kept.is_about(object)).collect();
+    for (name, message) in kept.iter().flat_map(|kept| &kept.failed) {
+        // One that is tried again has a record of its own.
+        notes.entry(name.clone()).or_insert_with(|| HandlerProgress::failed_with(message));
+    }
+    let outcome = find_outcome(&notes, kept.len(), marks.len());
+    // The first cycle is in progress: there is no mark yet, and the operator has not handled the object.
     let unhandled = !notes.is_empty() || !broken.is_empty() || marks.iter().any(|(_, h)| *h != Some(true));
     let handled = if unhandled { Some(false) } else { some_handled.then_some(true) };
-    Kopf { handled, marked: !marks.is_empty(), progress: words(&notes, broken) }
+    KopfState { handled, marked: !marks.is_empty(), outcome, progress: render_progress(&notes, broken) }
 }
 
-fn in_annotations(object: &RawValue) -> Vec<Left<'_>> {
-    let annotations = raw::at(object, &["metadata", "annotations"]).map(raw::members).unwrap_or_default();
-    let mut left = BTreeMap::<&str, Left<'_>>::new();
+/// How the handlers of the current generation ended, by their records, to which those that were `kept` are added. Each of
+/// several operators must have kept one for all of them to have succeeded.
+fn find_outcome(
+    notes: &BTreeMap<String, HandlerProgress>,
+    kept: usize,
+    operators: usize,
+) -> Option<KopfOutcome> {
+    if notes.values().any(|note| note.failed) {
+        let is_tried = notes.values().any(|note| !note.failed && !note.done);
+        return Some(if is_tried { KopfOutcome::Failing } else { KopfOutcome::GivenUp });
+    }
+    (kept > 0 && kept >= operators && notes.is_empty()).then_some(KopfOutcome::Succeeded)
+}
+
+fn storages_in_annotations(object: &RawValue) -> Vec<KopfStorage<'_>> {
+    let annotations = raw_json::get_path(object, &["metadata", "annotations"])
+        .map(raw_json::all_members)
+        .unwrap_or_default();
+    let mut left = BTreeMap::<&str, KopfStorage<'_>>::new();
     for (prefix, name) in annotations.keys().filter_map(|key| key.split_once('/')) {
-        if prefix == PREFIX || matches!(name, MARK | MARKER) {
+        if prefix == DEFAULT_KOPF_PREFIX || matches!(name, LAST_HANDLED_KEY | KOPF_MANAGED_KEY) {
             left.entry(prefix).or_default().place = format!("annotation {prefix}/");
         }
     }
@@ -89,13 +142,14 @@ fn in_annotations(object: &RawValue) -> Vec<Left<'_>> {
         let Some((prefix, name)) = key.split_once('/') else { continue };
         let Some(of) = left.get_mut(prefix) else { continue };
         match name {
-            MARK => of.mark = Some(value),
-            MARKER | TOUCH => {}
+            LAST_HANDLED_KEY => of.mark = Some(value),
+            KOPF_MANAGED_KEY | TOUCH_DUMMY_KEY => {}
+            LAST_OUTCOME_KEY => of.outcome = parse_outcome(value),
             _ => {
-                let text = Some(value).filter(|value| value.get().len() <= LONGEST);
-                let note = text.and_then(|value| note(&raw::string(value)?));
-                // Under a prefix of the operator's own there may be anything.
-                if note.is_some() || prefix == PREFIX {
+                let text = Some(value).filter(|value| value.get().len() <= MAX_PROGRESS_BYTES);
+                let note = text.and_then(|value| parse_handler_progress(&raw_json::string_value(value)?));
+                // A prefix of the operator's own may contain unrelated annotations.
+                if note.is_some() || prefix == DEFAULT_KOPF_PREFIX {
                     of.notes.push((name.to_owned(), note));
                 }
             }
@@ -104,47 +158,90 @@ fn in_annotations(object: &RawValue) -> Vec<Left<'_>> {
     left.into_values().collect()
 }
 
-fn in_status(object: &RawValue) -> Option<Left<'_>> {
-    let status = raw::at(object, &["status", "kopf"])?;
-    let progress = raw::member(status, "progress").map(raw::members).unwrap_or_default();
-    let text = |value: &RawValue| (value.get().len() <= LONGEST).then(|| note(value.get())).flatten();
+fn storage_in_status(object: &RawValue) -> Option<KopfStorage<'_>> {
+    let status = raw_json::get_path(object, &["status", "kopf"])?;
+    let progress = raw_json::get_member(status, "progress").map(raw_json::all_members).unwrap_or_default();
+    let text = |value: &RawValue| {
+        (value.get().len() <= MAX_PROGRESS_BYTES).then(|| parse_handler_progress(value.get())).flatten()
+    };
     let notes = progress.iter().map(|(name, value)| (name.clone().into_owned(), text(value))).collect();
-    Some(Left { mark: raw::member(status, MARK), notes, place: "status.kopf.".to_owned() })
+    Some(KopfStorage {
+        mark: raw_json::get_member(status, LAST_HANDLED_KEY),
+        notes,
+        outcome: None,
+        place: "status.kopf.".to_owned(),
+    })
 }
 
-/// Equal specs mean handled; `None` where it cannot be read.
+/// Returns `true` if the marked spec equals the current one; `None` if the mark cannot be read.
 fn is_handled(object: &RawValue, mark: &RawValue) -> Option<bool> {
-    let essence: Value = serde_json::from_str(&raw::string(mark)?).ok()?;
-    let spec = match raw::member(object, "spec") {
+    let essence: Value = serde_json::from_str(&raw_json::string_value(mark)?).ok()?;
+    let spec = match raw_json::get_member(object, "spec") {
         Some(spec) => serde_json::from_str(spec.get()).ok()?,
         None => Value::Null,
     };
     essence.is_object().then(|| essence.get("spec").unwrap_or(&Value::Null) == &spec)
 }
 
-/// One handler's progress.
+/// Progress record of one handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Note {
+struct HandlerProgress {
     failed: bool,
     done: bool,
-    /// It is about an object that was handled before the operator was started anew.
+    /// The handler resumes after a restart of the operator, for an object that was handled before.
     resumes: bool,
+    /// The handler is one of changes: of a creation or an update.
+    changes: bool,
     message: String,
 }
 
-/// A handler's note, by the two fields that each of them has.
-fn note(text: &str) -> Option<Note> {
+impl HandlerProgress {
+    fn failed_with(message: &str) -> HandlerProgress {
+        let message = quote_line(message);
+        HandlerProgress { failed: true, done: false, resumes: false, changes: true, message }
+    }
+}
+
+/// What was kept of how the handlers of a generation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct KeptOutcome {
+    generation: i64,
+    /// Handlers that failed for good, with their messages.
+    failed: BTreeMap<String, String>,
+}
+
+impl KeptOutcome {
+    fn is_about(&self, object: &RawValue) -> bool {
+        let generation =
+            raw_json::get_path(object, &["metadata", "generation"]).and_then(raw_json::integer_value);
+        generation == Some(self.generation)
+    }
+}
+
+/// Parses a kept outcome; one that cannot be read says nothing.
+fn parse_outcome(value: &RawValue) -> Option<KeptOutcome> {
+    let text = Some(value).filter(|value| value.get().len() <= MAX_PROGRESS_BYTES)?;
+    let kept: Value = serde_json::from_str(&raw_json::string_value(text)?).ok()?;
+    let failed = kept.get("failed")?.as_object()?.iter();
+    let failed =
+        failed.map(|(name, message)| (name.clone(), message.as_str().unwrap_or_default().to_owned()));
+    Some(KeptOutcome { generation: kept.get("generation")?.as_i64()?, failed: failed.collect() })
+}
+
+/// Parses a progress record, identified by the two fields that every record has.
+fn parse_handler_progress(text: &str) -> Option<HandlerProgress> {
     let note: Value = serde_json::from_str(text).ok()?;
-    (note.get("started")?.is_string() && note.get("retries").is_some()).then(|| Note {
+    (note.get("started")?.is_string() && note.get("retries").is_some()).then(|| HandlerProgress {
         failed: note["failure"] == true,
         done: note["success"] == true,
         resumes: note["purpose"] == "resume",
-        message: quoted(note["message"].as_str().unwrap_or_default()),
+        changes: note["purpose"] == "create" || note["purpose"] == "update",
+        message: quote_line(note["message"].as_str().unwrap_or_default()),
     })
 }
 
-/// One line of bounded length.
-fn quoted(message: &str) -> String {
+/// Returns the message on one line of bounded length.
+fn quote_line(message: &str) -> String {
     let words = message.split_whitespace();
     let mut line = String::new();
     for word in words {
@@ -152,7 +249,7 @@ fn quoted(message: &str) -> String {
             line.push(' ');
         }
         line.push_str(word);
-        if let Some((end, _)) = line.char_indices().nth(QUOTED) {
+        if let Some((end, _)) = line.char_indices().nth(MAX_QUOTED_CHARS) {
             line.truncate(end);
             line.push('…');
             break;
@@ -161,17 +258,18 @@ fn quoted(message: &str) -> String {
     line
 }
 
-/// Those that failed or are tried again, first by name; never how often, which would be another word each time.
-fn words(notes: &BTreeMap<String, Note>, broken: Vec<String>) -> Option<Box<str>> {
+/// Renders the handlers that failed or are retried, the first by name. The number of retries is left out, because it
+/// would change the text each time.
+fn render_progress(notes: &BTreeMap<String, HandlerProgress>, broken: Vec<String>) -> Option<Box<str>> {
     let held = notes.iter().filter(|(_, note)| !note.done && (note.failed || !note.message.is_empty()));
     let held = held.map(|(name, note)| {
         let verb = if note.failed { "failed" } else { "is retrying" };
         let because = if note.message.is_empty() { String::new() } else { format!(": {}", note.message) };
         format!("handler {name} {verb}{because}")
     });
-    let held: Vec<String> = broken.into_iter().map(|text| quoted(&text)).chain(held).collect();
-    let more = held.len().saturating_sub(NAMED);
-    let mut text = held.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    let held: Vec<String> = broken.into_iter().map(|text| quote_line(&text)).chain(held).collect();
+    let more = held.len().saturating_sub(MAX_NAMED_HANDLERS);
+    let mut text = held.iter().take(MAX_NAMED_HANDLERS).cloned().collect::<Vec<_>>().join(", ");
     if more > 0 {
         _ = write!(text, " and {more} more");
     }
@@ -185,7 +283,7 @@ mod tests {
 
     fn says(annotations: &Value, status: &Value) -> (Option<bool>, Option<String>) {
         let object = json!({"metadata": {"annotations": annotations}, "spec": {"size": 1}, "status": {"kopf": status}});
-        let read = read(&RawValue::from_string(object.to_string()).unwrap());
+        let read = read_kopf_state(&RawValue::from_string(object.to_string()).unwrap());
         (read.handled, read.progress.map(String::from))
     }
 
@@ -241,6 +339,50 @@ mod tests {
         assert_eq!(says(&notes, &json!({})), (Some(false), Some(said.to_owned())));
     }
 
+    fn outcome(annotations: &Value, status: &Value) -> (Option<KopfOutcome>, Option<String>) {
+        let metadata = json!({"generation": 2, "annotations": annotations});
+        let object = json!({"metadata": metadata, "spec": {"size": 1}, "status": {"kopf": status}});
+        let read = read_kopf_state(&RawValue::from_string(object.to_string()).unwrap());
+        (read.outcome, read.progress.map(String::from))
+    }
+
+    #[test]
+    fn how_handlers_ended_is_known_by_their_records_while_these_stand() {
+        use KopfOutcome::{Failing, GivenUp};
+        let mut failed = progress(2, "no such image");
+        failed["failure"] = json!(true);
+        let (tried, says) = (progress(1, ""), Some("handler a failed: no such image".to_owned()));
+        let both = json!({"kopf.zalando.org/a": failed.to_string(), "kopf.zalando.org/b": tried.to_string()});
+        assert_eq!(outcome(&both, &json!({})), (Some(Failing), says.clone()));
+        let alone = json!({"kopf.zalando.org/a": failed.to_string()});
+        assert_eq!(outcome(&alone, &json!({})), (Some(GivenUp), says.clone()));
+        // Left over in the status, beside the mark that Kopf stored all the same.
+        let left =
+            json!({"progress": {"a": failed}, "last-handled-configuration": "{\"spec\":{\"size\":1}}\n"});
+        assert_eq!(outcome(&json!({}), &left), (Some(GivenUp), says));
+        assert_eq!(outcome(&json!({"kopf.zalando.org/b": tried.to_string()}), &json!({})).0, None);
+    }
+
+    #[test]
+    fn how_handlers_ended_is_known_by_what_was_kept_of_this_generation() {
+        use KopfOutcome::{GivenUp, Succeeded};
+        let mark = "{\"spec\":{\"size\":1}}\n";
+        let kept =
+            |generation: i64, failed: Value| json!({"generation": generation, "failed": failed}).to_string();
+        let object = |kept: String| json!({"kopf.zalando.org/last-handled-configuration": mark, "kopf.zalando.org/last-outcome": kept});
+        let failed = json!({"set_up": "no such\n image"});
+        let says = Some("handler set_up failed: no such image".to_owned());
+        assert_eq!(outcome(&object(kept(2, failed.clone())), &json!({})), (Some(GivenUp), says));
+        assert_eq!(outcome(&object(kept(2, json!({}))), &json!({})), (Some(Succeeded), None));
+        for other in [kept(1, failed.clone()), "not json".to_owned(), "{}".to_owned()] {
+            assert_eq!(outcome(&object(other.clone()), &json!({})), (None, None), "{other}");
+        }
+        // It is tried again.
+        let mut again = object(kept(2, failed));
+        again["kopf.zalando.org/set_up"] = json!(progress(1, "").to_string());
+        assert_eq!(outcome(&again, &json!({})), (None, None));
+    }
+
     #[test]
     fn what_is_handled_is_handled_whatever_is_still_noted() {
         let noted = json!({"kopf.zalando.org/last-handled-configuration": "{\"spec\":{\"size\":1}}\n",
@@ -281,7 +423,7 @@ mod tests {
             assert_eq!(handled, Some(false));
             assert!(said.unwrap_or_default().chars().count() < 250);
         }
-        let beyond = progress(1, &"x".repeat(LONGEST)).to_string();
+        let beyond = progress(1, &"x".repeat(MAX_PROGRESS_BYTES)).to_string();
         let (handled, said) = says(&json!({}), &json!({"progress": {"create_fn": beyond}}));
         assert_eq!((handled, said.as_deref()), (Some(false), Some("status.kopf.create_fn cannot be read")));
     }
@@ -303,7 +445,7 @@ mod tests {
             says(&trying, &json!({})),
             (Some(false), Some("handler create_fn is retrying: busy".to_owned()))
         );
-        // Of one that was started anew, which keeps its notes in another place than its mark.
+        // Record of a handler that resumes; such records are stored in another place than the mark.
         let mut resuming = progress(3, "cannot resume");
         resuming["purpose"] = json!("resume");
         assert_eq!(says(&both(1, 1), &json!({"progress": {"f": resuming}})), (Some(true), None));

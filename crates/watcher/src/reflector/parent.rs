@@ -1,197 +1,243 @@
-//! What is kept of an object that is a parent.
+//! Data kept about an object that is a parent.
 
 use std::hash::Hasher;
 
-use aggregator::{AnswerView, Evidence, ParentView, PolicyId, SelectorId, Told};
-use rules::Object;
+use aggregator::{AnswerView, HandledEvidence, ParentView, PolicyId, SelectorId, WrittenAnswer};
+use rollcall_cel::ObjectJson;
 use rustc_hash::FxHasher;
 use serde_json::value::RawValue;
 
-use super::kopf::{self, Kopf};
-use super::selectors::{Selectors, name_hash};
-use crate::plan::{CountRule, Interest, ObservedGeneration, ParentRule, ReferenceRule, Template};
+use super::generation_practice::{
+    GenerationPractice, SeenPractice, concludes, keeps_generation, kept_generation,
+};
+use super::kopf::{self, KopfState};
+use super::kopf_outcomes::{SeenFailure, judge_outcome};
+use super::selector_interner::{SelectorInterner, name_hash};
+use crate::plan::{CountRule, Interest, ParentRule, ParentTemplate, ReferenceRule};
 use crate::status::time;
-use crate::status::{Entry, ParentStatus, digest, raw};
-use crate::wire::Meta;
+use crate::status::{ConditionEntry, ParentStatus, conditions_digest, raw_json};
+use crate::wire::WireMeta;
 
 /// A parent, as the renderer and the writer need it.
 #[derive(Clone, Debug)]
 pub struct ParentRow {
-    /// `metadata.uid`, whole: the guard of every write.
+    /// `metadata.uid` in full: the precondition of every write.
     pub uid: Box<str>,
     /// `metadata.generation`; `None` where the object has none.
     pub generation: Option<i64>,
-    /// What its status says.
+    /// Parsed status.
     pub status: ParentStatus,
-    /// What the engine is told.
+    /// View passed to the engine.
     pub view: ParentView,
-    /// By policy: what is written for it here.
+    /// Write targets, one per policy.
     pub targets: Vec<AnswerTarget>,
-    /// What holds its operator up, where that says so.
+    /// Handlers that hold up the operator, as far as it reports them.
     pub progress: Option<Box<str>>,
-    /// It carries a mark of a Kopf operator's, whatever that says.
-    pub(super) marked: bool,
-    /// Condition types that were ours here and kept being overwritten.
-    pub(super) given_up: Box<[Box<str>]>,
+    /// The operator's failure to handle the current generation, where it was seen.
+    pub(super) failure: Option<SeenFailure>,
+    /// The operator is waited for because it keeps `status.observedGeneration` elsewhere, or may.
+    pub awaits_generation: bool,
+    /// What the operator's `status.observedGeneration`, and its absence, say of this parent.
+    pub(super) practice: GenerationPractice,
+    /// What other parents of its kind carry says something about this one.
+    pub(super) concludes_from_others: bool,
+    /// The parent carries the mark of a Kopf operator, whatever its content.
+    pub(super) has_kopf_mark: bool,
+    /// Condition types of Rollcall's on this parent that kept being overwritten.
+    pub(super) overwritten_types: Box<[Box<str>]>,
 }
 
-/// What was known of a parent, and of others of its policies, before it is read again.
+/// Previous state of a parent, and knowledge from other parents of its policies, used when it is read again.
 #[derive(Debug, Default)]
-pub(super) struct Before {
-    /// An operator that handles it leaves a mark.
+pub(super) struct PreviousParentState {
+    /// The operator leaves a mark on parents that it has handled.
     pub(super) expects_mark: bool,
-    /// Which generation our entries were last seen to be about.
-    pub(super) about: Vec<(PolicyId, u64)>,
-    pub(super) given_up: Box<[Box<str>]>,
+    /// The operator writes `status.observedGeneration` on parents that it has handled.
+    pub(super) expects_generation: bool,
+    /// Generations that the conditions were last observed to be about.
+    pub(super) observed_generations: Vec<(PolicyId, u64)>,
+    pub(super) overwritten_types: Box<[Box<str>]>,
+    pub(super) failure: Option<SeenFailure>,
+    /// Condition types for which the fallback may stand there without having been overwritten: it stood there before, or
+    /// another client owned the type.
+    pub(super) left_types: Vec<Box<str>>,
 }
 
-/// Where one policy's answer goes on one parent.
+/// Target of one policy's answer on one parent.
 #[derive(Clone, Debug)]
 pub struct AnswerTarget {
     /// The policy.
     pub policy: aggregator::PolicyId,
-    /// The condition type; `None` where it is somebody else's and there is no fallback.
+    /// Condition type; `None` if another client owns it and there is no fallback.
     pub condition: Option<Box<str>>,
-    /// Whose it is, where it is somebody else's.
+    /// Owner of the condition type, if another client owns it.
     pub owner: Option<Box<str>>,
-    /// Whether that says True.
-    pub theirs: Option<bool>,
-    /// Names expected, as rendered, by group.
+    /// Status True in the owner's condition.
+    pub owner_says_true: Option<bool>,
+    /// Rendered expected names, by group.
     pub names: Vec<(u8, Box<str>)>,
-    /// How many are expected, at least, by group, where the policy computes it from the parent.
+    /// Minimum number of children by group, if the policy computes it from the parent.
     pub counts: Box<[(u8, u32)]>,
-    /// Why what the policy says of its children cannot be found out for this parent.
+    /// Reason why a template or expression of the policy could not be evaluated for this parent.
     pub unrendered: Option<Box<str>>,
-    /// `status.observedGeneration` is kept by us here.
+    /// Rollcall writes `status.observedGeneration` here.
     pub keeps_generation: bool,
 }
 
-/// Reads a parent; `sent` is what was last sent where the server drops the generation from it.
-pub(super) fn read(
-    meta: &Meta,
+/// Reads a parent; `sent` is the last write, for servers that drop the generation from it.
+pub(super) fn read_parent_row(
+    meta: &WireMeta,
     object: &RawValue,
     interest: &Interest,
     rules: &[&ParentRule],
-    selectors: &mut Selectors,
-    before: Before,
-    sent: &[Entry],
+    selectors: &mut SelectorInterner,
+    before: &PreviousParentState,
+    sent: &[ConditionEntry],
 ) -> ParentRow {
-    let takeover: Vec<&str> = rules.iter().filter(|r| r.takeover).map(|r| &*r.condition).collect();
-    let mut status = ParentStatus::read(object, &takeover);
-    status.recall(sent);
+    let taken = rules.iter().filter(|r| r.takeover).map(|r| &*r.condition);
+    let mut status = ParentStatus::read(object, &interest.own_types().taking(taken));
+    status.restore_generations(sent);
     let counted = (meta.generation > 0).then_some(meta.generation);
-    let generation = if interest.counted { meta.generation as u64 } else { spec_hash(object) };
-    let kopf = kopf::read(object);
+    let number = u64::try_from(meta.generation).unwrap_or(0);
+    let generation = if interest.counted { number } else { spec_hash(object) };
+    let kopf = kopf::read_kopf_state(object);
+    let overwritten_types = find_overwritten_types(&status, rules, before);
+    let said = handled_evidence(meta, &kopf, &status, interest.counted);
+    let said = if said == HandledEvidence::Silent && !kopf.marked && before.expects_mark {
+        HandledEvidence::Unmarked
+    } else {
+        said
+    };
+    let failure = SeenFailure::find(&kopf, meta.generation, before.failure.as_ref(), &status);
+    let said = judge_outcome(said, &kopf, failure.is_some(), &status, rules);
+    let practice = GenerationPractice::of(&status, rules, interest.counted, said, before.expects_generation);
+    let evidence = practice.evidence(&status, meta.generation, said);
     let mut row = ParentRow {
         uid: meta.uid.clone(),
         generation: counted,
         view: ParentView {
             generation,
-            evidence: match evidence(meta, &kopf, &status, interest.counted) {
-                Evidence::Silent if !kopf.marked && before.expects_mark => Evidence::Unmarked,
-                evidence => evidence,
-            },
+            evidence,
             deleting: meta.deleted.is_some(),
-            digest: digest(status.ours.iter().map(|o| &o.entry), kept_generation(&status, rules)),
+            digest: conditions_digest(
+                status.ours.iter().map(|o| &o.entry),
+                kept_generation(&status, rules, practice),
+            ),
             answers: Vec::with_capacity(rules.len()),
         },
         status,
         targets: Vec::with_capacity(rules.len()),
-        progress: kopf.progress,
-        marked: kopf.marked,
-        given_up: before.given_up,
+        progress: kopf.progress.or_else(|| failure.as_ref()?.handlers.clone()),
+        failure,
+        awaits_generation: evidence == HandledEvidence::Unmarked && said == HandledEvidence::Silent,
+        practice,
+        concludes_from_others: concludes(rules),
+        has_kopf_mark: kopf.marked,
+        overwritten_types,
     };
     for rule in rules {
-        let (view, target) = answer(meta, object, rule, &row, interest.counted, selectors, &before.about);
+        let (view, target) =
+            build_answer(meta, object, rule, &row, interest.counted, selectors, &before.observed_generations);
         row.view.answers.push(view);
         row.targets.push(target);
     }
     row
 }
 
-/// `status.observedGeneration` as it stands, where it is ours to keep.
-fn kept_generation(status: &ParentStatus, rules: &[&ParentRule]) -> Option<i64> {
-    rules.iter().any(|r| keeps_generation(status, r)).then_some(status.observed_generation).flatten()
+/// Returns the condition types of the policies with a fallback that are known to keep being overwritten. Where the
+/// fallback stands alone and nothing else explains it, an earlier process, or the replica that leads, has given the type
+/// up: to take it back would only begin the fight again.
+fn find_overwritten_types(
+    status: &ParentStatus,
+    rules: &[&ParentRule],
+    before: &PreviousParentState,
+) -> Box<[Box<str>]> {
+    let is_overwritten = |rule: &&&ParentRule| {
+        let Some(fallback) = &rule.fallback else { return false };
+        let vacant = !status.is_foreign(&rule.condition) && status.our_entry(&rule.condition).is_none();
+        let stands_in = vacant && status.our_entry(fallback).is_some();
+        before.overwritten_types.contains(&rule.condition)
+            || (stands_in && !before.left_types.contains(&rule.condition))
+    };
+    rules.iter().filter(is_overwritten).map(|rule| rule.condition.clone()).collect()
 }
 
-fn keeps_generation(status: &ParentStatus, rule: &ParentRule) -> bool {
-    match rule.observed_generation {
-        ObservedGeneration::Never => false,
-        ObservedGeneration::Write => !status.generation_is_foreign,
-        ObservedGeneration::Auto => &*rule.condition == "Ready" && status.generation_is_ours,
-    }
-}
-
-fn answer(
-    meta: &Meta,
+fn build_answer(
+    meta: &WireMeta,
     object: &RawValue,
     rule: &ParentRule,
     row: &ParentRow,
     counted: bool,
-    selectors: &mut Selectors,
+    selectors: &mut SelectorInterner,
     before: &[(PolicyId, u64)],
 ) -> (AnswerView, AnswerTarget) {
     let foreign = row.status.is_foreign(&rule.condition);
     let condition = match &rule.fallback {
         Some(fallback)
-            if (foreign || row.given_up.contains(&rule.condition)) && !row.status.is_foreign(fallback) =>
+            if (foreign || row.overwritten_types.contains(&rule.condition))
+                && !row.status.is_foreign(fallback) =>
         {
             Some(fallback)
         }
         _ => Some(&rule.condition).filter(|_| !foreign),
     };
-    let ours = condition.and_then(|c| row.status.ours(c));
+    let ours = condition.and_then(|c| row.status.our_entry(c));
     let about = ours.and_then(|o| o.entry.observed_generation).and_then(|observed| {
         if Some(observed) == row.generation {
             return Some(row.view.generation);
         }
-        // Where status writes of others move the generation too, what was said about this spec still is.
+        // If status writes also increment the generation, earlier conditions about the same spec remain valid.
         let (_, known) = before.iter().find(|(policy, _)| *policy == rule.policy && !counted)?;
         Some(*known).filter(|about| *about == row.view.generation)
     });
     let told = ours.and_then(|o| {
-        let since = time::parse(&o.entry.last_transition_time).unwrap_or_default();
-        let stalled = row.status.ours("Stalled").is_some_and(|s| s.entry.is_true());
-        Some(Told { reason: o.entry.reason()?, since, stalled })
+        let since = time::parse_rfc3339(&o.entry.last_transition_time).unwrap_or_default();
+        let stalled = row.status.our_entry("Stalled").is_some_and(|s| s.entry.is_true());
+        Some(WrittenAnswer {
+            reason: o.entry.parent_reason()?,
+            status: o.entry.condition_status(),
+            since,
+            stalled,
+        })
     });
     let theirs = row.status.foreign.iter().find(|(kind, ..)| *kind == rule.condition);
     let owner = theirs.map(|(_, owner, _)| owner.clone());
     let mut view = AnswerView {
         policy: rule.policy,
-        told,
-        about,
-        owned: condition.is_none(),
+        written: told,
+        about_generation: about,
+        owned_by_other: condition.is_none(),
         selects: Vec::new(),
         expects: Vec::new(),
         counts: Box::default(),
-        unrendered: false,
+        template_failed: false,
     };
     let mut target = AnswerTarget {
         policy: rule.policy,
         condition: condition.cloned(),
         owner,
-        theirs: theirs.map(|(_, _, is_true)| *is_true),
+        owner_says_true: theirs.map(|(_, _, is_true)| *is_true),
         names: Vec::new(),
         counts: Box::default(),
         unrendered: None,
-        keeps_generation: keeps_generation(&row.status, rule),
+        keeps_generation: keeps_generation(&row.status, rule, row.practice),
     };
-    if let Err(error) = render(meta, object, rule, selectors, &mut view, &mut target) {
+    if let Err(error) = render_target(meta, object, rule, selectors, &mut view, &mut target) {
         target.unrendered = Some(error.into());
-        view.unrendered = true;
+        view.template_failed = true;
     }
     (view, target)
 }
 
-fn render(
-    meta: &Meta,
+fn render_target(
+    meta: &WireMeta,
     object: &RawValue,
     rule: &ParentRule,
-    selectors: &mut Selectors,
+    selectors: &mut SelectorInterner,
     view: &mut AnswerView,
     target: &mut AnswerTarget,
 ) -> Result<(), String> {
-    let text = |t: &Template| t.render(object).map_err(|error| error.to_string());
+    let text = |t: &ParentTemplate| t.render(object).map_err(|error| error.to_string());
     for labels in &rule.labels {
         let values: Vec<String> = labels.values.iter().map(text).collect::<Result<_, _>>()?;
         if let Some(value) = values.iter().find(|value| !is_label_value(value)) {
@@ -203,30 +249,33 @@ fn render(
             namespaces = labels.namespaces.iter().map(text).collect::<Result<_, _>>()?;
         }
         for namespace in namespaces {
-            // What nobody of its kind owns, and what it owns itself.
+            // Objects without an owner of the kind, and objects that the parent owns.
             for owner in ["", &meta.uid] {
                 let values = values.iter().map(String::as_str).chain([owner]);
-                let selector: SelectorId = selectors.id(rule.policy, labels.group, &namespace, values);
+                let selector: SelectorId =
+                    selectors.intern_selection(rule.policy, labels.group, &namespace, values);
                 view.selects.push(selector);
             }
         }
     }
     for (group, names) in &rule.names {
         for name in names {
-            expect(*group, &text(name)?, view, target);
+            expect_name(*group, &text(name)?, view, target);
         }
     }
     for references in &rule.references {
-        refer(meta, object, rule.policy, references, selectors, (view, target))?;
+        render_references(meta, object, rule.policy, references, selectors, (view, target))?;
     }
     if !rule.counts.is_empty() {
-        target.counts = rule.counts.iter().map(|rule| count(rule, object)).collect::<Result<_, _>>()?;
+        target.counts =
+            rule.counts.iter().map(|rule| compute_count(rule, object)).collect::<Result<_, _>>()?;
         view.counts.clone_from(&target.counts);
     }
     Ok(())
 }
 
-/// As the API server has it: at most 63 letters, digits, `-`, `_` and `.`, and neither end one of the last three.
+/// Returns `true` if the API server accepts the label value: at most 63 letters, digits, `-`, `_` and `.`, with a
+/// letter or digit at both ends.
 fn is_label_value(value: &str) -> bool {
     let inner = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let outer = |c: char| c.is_ascii_alphanumeric();
@@ -234,44 +283,44 @@ fn is_label_value(value: &str) -> bool {
     value.is_empty() || (value.len() <= 63 && framed && value.chars().all(inner))
 }
 
-fn expect(group: u8, name: &str, view: &mut AnswerView, target: &mut AnswerTarget) {
+fn expect_name(group: u8, name: &str, view: &mut AnswerView, target: &mut AnswerTarget) {
     view.expects.push((group, name_hash(name)));
     target.names.push((group, name.into()));
 }
 
-/// What a parent refers to is both selected and expected. A reference can be forged: it does not leave the parent's
-/// namespace, unless the parent has none.
-fn refer(
-    meta: &Meta,
+/// Renders the references of a parent, which are both selected and expected. A reference can be forged, so it never
+/// leaves the parent's namespace, unless the parent is cluster-scoped.
+fn render_references(
+    meta: &WireMeta,
     object: &RawValue,
     policy: PolicyId,
     rule: &ReferenceRule,
-    selectors: &mut Selectors,
+    selectors: &mut SelectorInterner,
     (view, target): (&mut AnswerView, &mut AnswerTarget),
 ) -> Result<(), String> {
     let (group, kind) = &rule.of;
-    let references = rule.path.read(object).map_err(|error| error.to_string())?;
-    for reference in references.iter().filter(|reference| reference.means(group, kind)) {
+    let references = rule.path.read_references(object).map_err(|error| error.to_string())?;
+    for reference in references.iter().filter(|reference| reference.refers_to(group, kind)) {
         let Some(name) = reference.name.as_deref().filter(|name| !name.is_empty()) else { continue };
         let namespace = match &*meta.namespace {
             "" => reference.namespace.as_deref().unwrap_or_default(),
             own if reference.namespace.as_deref().is_none_or(|namespace| namespace == own) => own,
             own => return Err(format!("it refers to {kind} {name} outside of its namespace {own}")),
         };
-        view.selects.push(selectors.id(policy, rule.group, namespace, std::iter::once(name)));
-        expect(rule.group, name, view, target);
+        view.selects.push(selectors.intern_selection(policy, rule.group, namespace, std::iter::once(name)));
+        expect_name(rule.group, name, view, target);
     }
     Ok(())
 }
 
-fn count(rule: &CountRule, object: &RawValue) -> Result<(u8, u32), String> {
-    let count = rule.count.judge(Object::Text(object.get()));
+fn compute_count(rule: &CountRule, object: &RawValue) -> Result<(u8, u32), String> {
+    let count = rule.count.evaluate_count(ObjectJson::Text(object.get()));
     count.map(|count| (rule.group, count)).map_err(|error| format!("expect.cel: {error}"))
 }
 
-/// A hash of the object without metadata and status: the generation where the server counts status writes too.
+/// Hash of the object without metadata and status, used as the generation if the server also counts status writes.
 fn spec_hash(object: &RawValue) -> u64 {
-    let members = raw::members(object);
+    let members = raw_json::all_members(object);
     let mut keys: Vec<_> = members.keys().collect();
     keys.sort_unstable();
     let mut hash = FxHasher::default();
@@ -282,8 +331,13 @@ fn spec_hash(object: &RawValue) -> u64 {
     hash.finish()
 }
 
-/// What the operator left behind that says whether it has handled the current spec.
-fn evidence(meta: &Meta, kopf: &Kopf, status: &ParentStatus, counted: bool) -> Evidence {
+/// Returns the operator's evidence that it has handled the current spec.
+fn handled_evidence(
+    meta: &WireMeta,
+    kopf: &KopfState,
+    status: &ParentStatus,
+    counted: bool,
+) -> HandledEvidence {
     let mut marks = Vec::new();
     if counted {
         let own = status.observed_generation.filter(|_| status.generation_is_foreign);
@@ -291,39 +345,82 @@ fn evidence(meta: &Meta, kopf: &Kopf, status: &ParentStatus, counted: bool) -> E
     }
     marks.extend(kopf.handled);
     match marks.as_slice() {
-        [] => Evidence::Silent,
-        marks if marks.contains(&false) => Evidence::NotYet,
-        _ => Evidence::Handled,
+        [] => HandledEvidence::Silent,
+        marks if marks.contains(&false) => HandledEvidence::NotYet,
+        _ => HandledEvidence::Handled,
     }
 }
 
 impl ParentRow {
-    pub(super) fn before(&self) -> Before {
-        let about = self.view.answers.iter().filter_map(|a| Some((a.policy, a.about?))).collect();
-        Before { about, given_up: self.given_up.clone(), expects_mark: false }
+    pub(super) fn to_previous_state(&self, rules: &[&ParentRule]) -> PreviousParentState {
+        let is_left = |rule: &&&ParentRule| {
+            let fallback = rule.fallback.as_deref();
+            self.status.is_foreign(&rule.condition)
+                || fallback.is_some_and(|fallback| self.status.our_entry(fallback).is_some())
+        };
+        let about = self.view.answers.iter().filter_map(|a| Some((a.policy, a.about_generation?))).collect();
+        PreviousParentState {
+            observed_generations: about,
+            overwritten_types: self.overwritten_types.clone(),
+            failure: self.failure.clone(),
+            left_types: rules.iter().filter(is_left).map(|rule| rule.condition.clone()).collect(),
+            expects_mark: false,
+            expects_generation: false,
+        }
     }
 
-    /// Nothing says whether it was handled, neither a mark nor anything else.
-    pub(super) fn is_silent(&self) -> bool {
-        self.view.evidence == Evidence::Silent && !self.marked
+    /// What it tells of its operator's use of `status.observedGeneration`; `counted` if generations are.
+    pub(super) fn seen_practice(&self, counted: bool) -> SeenPractice {
+        match () {
+            () if counted && self.status.generation_is_foreign => SeenPractice::Keeps,
+            () if self.is_unaware_of_practice() => SeenPractice::Unaware,
+            () => SeenPractice::Nothing,
+        }
     }
 
-    /// What it is told by now is given up, where a policy names another type to tell it by.
-    pub(super) fn give_up(&mut self) {
-        let (given_up, targets) = (std::mem::take(&mut self.given_up), &self.targets);
+    /// It was read before it was known that the operator of its kind keeps `status.observedGeneration`, and would have to know.
+    fn is_unaware_of_practice(&self) -> bool {
+        let may_keep = matches!(self.practice, GenerationPractice::MayKeep | GenerationPractice::Unseen);
+        may_keep && self.concludes_from_others
+    }
+
+    /// Its operator keeps `status.observedGeneration`: its silence is no answer any more, and the field is left to it. Returns
+    /// `true` if that changes anything.
+    pub(super) fn await_generation(&mut self) -> bool {
+        if !self.is_unaware_of_practice() {
+            return false;
+        }
+        self.practice = GenerationPractice::Keeps;
+        self.view.evidence = HandledEvidence::Unmarked;
+        self.awaits_generation = true;
+        for target in &mut self.targets {
+            target.keeps_generation = false;
+        }
+        self.view.digest = conditions_digest(self.status.ours.iter().map(|held| &held.entry), None);
+        true
+    }
+
+    /// Returns `true` if nothing shows whether the parent was handled, neither a mark nor anything else.
+    pub(super) fn has_no_evidence(&self) -> bool {
+        self.view.evidence == HandledEvidence::Silent && !self.has_kopf_mark
+    }
+
+    /// Switches to the fallback condition type, for policies that have one.
+    pub(super) fn use_fallback_type(&mut self) {
+        let (given_up, targets) = (std::mem::take(&mut self.overwritten_types), &self.targets);
         let mut types: Vec<Box<str>> = given_up.into_vec();
         for condition in targets.iter().filter_map(|target| target.condition.as_ref()) {
             if !types.contains(condition) {
                 types.push(condition.clone());
             }
         }
-        self.given_up = types.into();
+        self.overwritten_types = types.into();
     }
 
-    /// Where its answers go is the same.
-    pub(super) fn targets_equal(&self, other: &ParentRow) -> bool {
+    /// Returns `true` if the write targets are equal.
+    pub(super) fn has_equal_targets(&self, other: &ParentRow) -> bool {
         let key = |t: &AnswerTarget| {
-            let whose = (t.condition.clone(), t.owner.clone(), t.theirs);
+            let whose = (t.condition.clone(), t.owner.clone(), t.owner_says_true);
             (whose, t.names.clone(), t.counts.clone(), t.unrendered.clone())
         };
         self.targets.iter().map(key).eq(other.targets.iter().map(key))

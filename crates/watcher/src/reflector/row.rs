@@ -1,141 +1,147 @@
-//! One row: what is known of one object.
+//! One row: everything known about one object.
 
-use aggregator::{KindId, Link, PolicyId, SelectorId};
-use readiness::{Assessment, Level, Since, Time};
+use aggregator::{ChildLink, KindId, PolicyId, SelectorId};
+use readiness::{Assessment, Level, Time, UnreadySince};
 
-use super::memory::Remembered;
+use super::memory::RememberedLinks;
 use super::parent::ParentRow;
-use super::refined::Refined;
+use super::refinement::RefinedCause;
 
 /// One object that a parent owns or selects, or that is a parent.
 #[derive(Clone, Debug)]
-pub struct Row {
+pub struct ObjectRow {
     /// Its kind.
     pub kind: KindId,
-    /// A fingerprint of its finalizers.
+    /// Fingerprint of its finalizers.
     pub(super) finalizers: u16,
     /// Its name.
     pub name: Box<str>,
     /// Its namespace; empty for cluster-scoped objects.
-    pub namespace: Namespace,
-    /// Its version: nothing older is ever applied.
+    pub namespace: NamespaceName,
+    /// Its resourceVersion: an older one is never applied.
     pub version: u64,
-    /// `metadata.generation`, its low bits.
+    /// `metadata.generation`; `u32::MAX` if it is larger.
     pub generation: u32,
-    /// When it was created, in seconds.
+    /// Creation time in seconds.
     pub(super) created: u32,
-    /// Which of its kind's lists last had it.
+    /// Number of the list of its kind that last contained it.
     pub(super) epoch: u32,
-    /// Its native verdict (or, with several lenses, the first).
+    /// Its verdict by the built-in rules or, with several rules, by the first.
     pub assessment: Assessment,
-    /// What few rows have, behind a thin pointer.
-    pub(super) aside: Option<Box<Aside>>,
-    /// For whom it counts.
-    pub(super) links: Links,
-    /// What it is as a parent.
+    /// Data that few rows have, behind a thin pointer.
+    pub(super) extras: Option<Box<RowExtras>>,
+    /// Links to the parents for which it counts.
+    pub(super) links: RowLinks,
+    /// Its data as a parent.
     pub parent: Option<Box<ParentRow>>,
 }
 
-/// What few rows have.
+/// Data that few rows have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Aside {
-    /// Verdicts through further lenses.
-    pub(super) beside: Vec<Assessment>,
-    /// What was found below it, and the verdicts as they are without that; both through all lenses.
-    pub(super) refined: Option<(Vec<Option<Refined>>, Vec<Assessment>)>,
-    /// By what those that it counts for select, because it claims volumes.
-    pub(super) lends: Box<[(PolicyId, SelectorId)]>,
-    /// It is gone: this is what is remembered of it.
-    pub(super) remembered: Option<Remembered>,
-    /// Since when it has not been ready, through each lens; none at all where it is ready through all.
-    pub(super) since: Vec<Option<Since>>,
+pub(super) struct RowExtras {
+    /// Verdicts of further rules.
+    pub(super) further_assessments: Vec<Assessment>,
+    /// Causes found below it, and its verdicts without them, both by rule index.
+    pub(super) refined: Option<(Vec<Option<RefinedCause>>, Vec<Assessment>)>,
+    /// Selectors lent to its owners because it claims volumes.
+    pub(super) lent_selectors: Box<[(PolicyId, SelectorId)]>,
+    /// The object is gone; these are its remembered links.
+    pub(super) remembered: Option<RememberedLinks>,
+    /// Time since which it has not been ready, by rule index; empty if it is ready under all rules.
+    pub(super) since: Vec<Option<UnreadySince>>,
 }
 
-impl Aside {
-    /// Nothing of it where nothing is in it.
-    pub(super) fn boxed(self) -> Option<Box<Aside>> {
-        (self != Aside::default()).then(|| Box::new(self))
+impl RowExtras {
+    /// Boxes the data; `None` if all of it is empty.
+    pub(super) fn into_boxed(self) -> Option<Box<RowExtras>> {
+        (self != RowExtras::default()).then(|| Box::new(self))
     }
 }
 
-/// A namespace name, shared by all rows that are in it; half as wide as an `Arc<str>`.
-pub type Namespace = arcstr::ArcStr;
+/// A namespace name, shared by all rows in the namespace; half as wide as an `Arc<str>`.
+pub type NamespaceName = arcstr::ArcStr;
 
-/// None or one inline, more behind a thin pointer.
+/// Links with up to one inline, more behind a thin pointer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) enum Links {
+pub(super) enum RowLinks {
     #[default]
     None,
-    One(Link),
-    Many(Box<Box<[Link]>>),
+    One(ChildLink),
+    Many(Box<Box<[ChildLink]>>),
 }
 
-impl Links {
-    pub(super) fn of(links: Vec<Link>) -> Links {
+// What is rarer than one link lies behind a pointer, so that a row is no wider for it.
+const _: () = assert!(size_of::<RowLinks>() == 16);
+
+impl RowLinks {
+    pub(super) fn from_vec(links: Vec<ChildLink>) -> RowLinks {
         match links.as_slice() {
-            [] => Links::None,
-            [one] => Links::One(*one),
-            _ => Links::Many(Box::new(links.into())),
+            [] => RowLinks::None,
+            [one] => RowLinks::One(*one),
+            _ => RowLinks::Many(Box::new(links.into())),
         }
     }
 
-    pub(super) fn as_slice(&self) -> &[Link] {
+    pub(super) fn as_slice(&self) -> &[ChildLink] {
         match self {
-            Links::None => &[],
-            Links::One(one) => std::slice::from_ref(one),
-            Links::Many(many) => many,
+            RowLinks::None => &[],
+            RowLinks::One(one) => std::slice::from_ref(one),
+            RowLinks::Many(many) => many,
         }
     }
 }
 
-impl Row {
-    /// When it was created.
-    pub fn created(&self) -> Time {
+impl ObjectRow {
+    /// Returns the creation time.
+    pub fn created_at(&self) -> Time {
         Time(i64::from(self.created) * 1_000)
     }
 
-    /// It is gone, and its outcome is remembered.
+    /// Returns `true` if the object is gone and its outcome is remembered.
     pub fn is_remembered(&self) -> bool {
-        self.remembered().is_some()
+        self.remembered_links().is_some()
     }
 
-    pub(super) fn remembered(&self) -> Option<&Remembered> {
-        self.aside.as_ref()?.remembered.as_ref()
+    pub(super) fn remembered_links(&self) -> Option<&RememberedLinks> {
+        self.extras.as_ref()?.remembered.as_ref()
     }
 
-    /// Its verdict through a lens.
-    pub fn through(&self, lens: u8) -> &Assessment {
-        match (lens, &self.aside) {
+    /// Returns the verdict for a rule index.
+    pub fn assessment_for(&self, lens: u16) -> &Assessment {
+        match (lens, &self.extras) {
             (0, _) | (_, None) => &self.assessment,
-            (lens, Some(aside)) => aside.beside.get(usize::from(lens) - 1).unwrap_or(&self.assessment),
+            (lens, Some(aside)) => {
+                aside.further_assessments.get(usize::from(lens) - 1).unwrap_or(&self.assessment)
+            }
         }
     }
 
-    /// Since when it has not been ready through a lens; `None` where it is, or where the loop has not looked yet.
-    pub fn since(&self, lens: u8) -> Option<&Since> {
-        self.kept_since(lens).filter(|since| since.at != super::since::OPEN)
+    /// Returns since when the object has not been ready under a rule; `None` if it is ready or the loop has not dated
+    /// it yet.
+    pub fn unready_since(&self, lens: u16) -> Option<&UnreadySince> {
+        self.stored_since(usize::from(lens)).filter(|since| since.at != super::unready_since::SINCE_NOT_DATED)
     }
 
-    pub(super) fn kept_since(&self, lens: u8) -> Option<&Since> {
-        self.aside.as_ref()?.since.get(usize::from(lens))?.as_ref()
+    pub(super) fn stored_since(&self, lens: usize) -> Option<&UnreadySince> {
+        self.extras.as_ref()?.since.get(lens)?.as_ref()
     }
 
-    /// It counts for somebody, and through some lens it is not ready or may become so by itself.
+    /// Returns `true` if the object counts for a parent and is not ready, or may become so with time, under some rule.
     pub(super) fn is_unready(&self) -> bool {
-        !self.links.as_slice().is_empty() && self.assessments().any(unready)
+        !self.links.as_slice().is_empty() && self.all_assessments().any(is_or_becomes_unready)
     }
 
-    pub(super) fn assessments(&self) -> impl Iterator<Item = &Assessment> {
-        std::iter::once(&self.assessment).chain(self.aside.iter().flat_map(|a| &a.beside))
+    pub(super) fn all_assessments(&self) -> impl Iterator<Item = &Assessment> {
+        std::iter::once(&self.assessment).chain(self.extras.iter().flat_map(|a| &a.further_assessments))
     }
 
-    /// The next moment at which any of its verdicts changes by itself, after `now`.
-    pub(super) fn recheck(&self, now: Time) -> Option<Time> {
-        self.assessments().filter_map(|a| a.then.as_ref().map(|t| t.0)).filter(|at| *at > now).min()
+    /// Returns the next moment after `now` at which any of its verdicts changes with time.
+    pub(super) fn next_recheck(&self, now: Time) -> Option<Time> {
+        self.all_assessments().filter_map(|a| a.then.as_ref().map(|t| t.0)).filter(|at| *at > now).min()
     }
 }
 
-/// It is not ready, or may become so by itself.
-pub(super) fn unready(assessment: &Assessment) -> bool {
+/// Returns `true` if the verdict is not ready, or may become so with time.
+pub(super) fn is_or_becomes_unready(assessment: &Assessment) -> bool {
     assessment.verdict.level != Level::Ready || assessment.then.is_some()
 }

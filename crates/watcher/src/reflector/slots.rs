@@ -1,67 +1,69 @@
-//! Rows by small integers, in chunks: no doubling, no moving.
+//! Rows indexed by small integers, in chunks that are neither doubled nor moved.
 
 use std::sync::Mutex;
 
 use aggregator::ObjectId;
 
-use super::row::Row;
+use super::row::ObjectRow;
 
-/// How many shards; a power of two. A watch of one kind rarely waits for another.
-const SHARDS: u32 = 16;
-const CHUNK: usize = 256;
+/// Number of shards; a power of two. The watch of one kind rarely waits for another.
+const SLOT_SHARDS: u32 = 16;
+const SLOTS_PER_CHUNK: usize = 256;
 
-/// A place for an object: it may be known by name of uid alone, as somebody's owner.
+/// Slot of an object, which may be known by its uid alone, as an owner.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
-    pub(super) row: Option<Row>,
-    pub(super) uid: Uid,
-    /// How many links of others refer to it.
+pub(super) struct RowSlot {
+    pub(super) row: Option<ObjectRow>,
+    pub(super) uid: UidKey,
+    /// Number of links of other objects that refer to it.
     pub(super) refs: u32,
-    /// Where those that refer to it live, as far as they agree ([`MIXED`] where they do not); a namespaced owner lives
-    /// there too. [`TAKEN`] where the place is.
+    /// Namespace of the objects that refer to it, as far as they agree ([`HOME_MIXED_BIT`] if they do not); a
+    /// namespaced owner lives there too. [`HOME_TAKEN_BIT`] if the slot is taken.
     home: u32,
 }
 
-const TAKEN: u32 = 1 << 31;
-const MIXED: u32 = 1 << 30;
+const HOME_TAKEN_BIT: u32 = 1 << 31;
+const HOME_MIXED_BIT: u32 = 1 << 30;
 
-impl Slot {
-    /// An object in this namespace refers to it as its owner.
-    pub(super) fn refer(&mut self, namespace: &str) {
+impl RowSlot {
+    /// Adds a reference from an object in this namespace, as its owner.
+    pub(super) fn add_reference(&mut self, namespace: &str) {
         if self.refs > 0 && !self.is_home(namespace) {
-            self.home |= MIXED;
+            self.home |= HOME_MIXED_BIT;
         }
         if self.refs == 0 {
-            self.home = TAKEN | home(namespace);
+            self.home = HOME_TAKEN_BIT | hash_home(namespace);
         }
         self.refs += 1;
     }
 
     fn is_home(&self, namespace: &str) -> bool {
-        self.home & !TAKEN == home(namespace)
+        self.home & !HOME_TAKEN_BIT == hash_home(namespace)
     }
 
     fn is_taken(&self) -> bool {
-        self.home & TAKEN != 0
+        self.home & HOME_TAKEN_BIT != 0
     }
 
-    /// Do some that refer to it live elsewhere? An owner without a namespace may own anything anywhere.
-    pub(super) fn expects_other_than(&self, namespace: &str) -> bool {
+    /// Returns `true` if some objects that refer to it live in another namespace. A cluster-scoped owner may own
+    /// objects in any namespace.
+    pub(super) fn has_references_outside(&self, namespace: &str) -> bool {
         self.refs > 0 && !namespace.is_empty() && !self.is_home(namespace)
     }
 }
 
-/// A namespace in 30 bits: enough to see that two differ, which is worth a closer look.
-fn home(namespace: &str) -> u32 {
-    super::selectors::name_hash(namespace) as u32 & !(TAKEN | MIXED)
+/// Hash of a namespace in 30 bits: enough to detect that two differ, which is then checked exactly.
+#[expect(clippy::cast_possible_truncation, reason = "any bits of a hash will do")]
+fn hash_home(namespace: &str) -> u32 {
+    super::selector_interner::name_hash(namespace) as u32 & !(HOME_TAKEN_BIT | HOME_MIXED_BIT)
 }
 
-/// A uid as 128 bits: exact for a UUID, a hash for anything else. Not two `u64`: those would be aligned to 8.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Uid([u32; 4]);
+/// A uid as 128 bits: exact for a UUID, a hash for anything else. Not two `u64`, which would be aligned to 8.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct UidKey([u32; 4]);
 
-impl Uid {
-    pub(super) fn of(text: &str) -> Uid {
+impl UidKey {
+    pub(super) fn from_text(text: &str) -> UidKey {
         let mut bits: u128 = 0;
         let mut digits = 0;
         for byte in text.bytes().filter(|b| *b != b'-') {
@@ -70,81 +72,83 @@ impl Uid {
                     bits = (bits << 4) | u128::from(digit);
                     digits += 1;
                 }
-                _ => return Uid::hashed(text),
+                _ => return UidKey::from_hash_of(text),
             }
         }
-        if digits == 32 && text.len() == 36 { Uid::from_bits(bits) } else { Uid::hashed(text) }
+        if digits == 32 && text.len() == 36 { UidKey::from_bits(bits) } else { UidKey::from_hash_of(text) }
     }
 
-    fn hashed(text: &str) -> Uid {
+    fn from_hash_of(text: &str) -> UidKey {
         use std::hash::Hasher;
         let half = |seed: u64| {
             let mut hash = rustc_hash::FxHasher::default();
             hash.write_u64(seed);
             hash.write(text.as_bytes());
-            timer::Seed(seed).number(hash.finish())
+            timer::Seed(seed).number_for(hash.finish())
         };
-        Uid::from_bits(u128::from(half(1)) << 64 | u128::from(half(2)))
+        UidKey::from_bits(u128::from(half(1)) << 64 | u128::from(half(2)))
     }
 
-    fn from_bits(bits: u128) -> Uid {
-        Uid([(bits >> 96) as u32, (bits >> 64) as u32, (bits >> 32) as u32, bits as u32])
+    #[expect(clippy::cast_possible_truncation, reason = "the four parts hold all bits")]
+    fn from_bits(bits: u128) -> UidKey {
+        UidKey([(bits >> 96) as u32, (bits >> 64) as u32, (bits >> 32) as u32, bits as u32])
     }
 }
 
 #[derive(Debug, Default)]
-struct Shard {
-    chunks: Vec<Box<[Slot]>>,
+struct SlotShard {
+    chunks: Vec<Box<[RowSlot]>>,
     free: Vec<u32>,
     used: u32,
 }
 
 /// All slots.
 #[derive(Debug)]
-pub(super) struct Slots {
-    shards: Vec<Mutex<Shard>>,
+pub(super) struct SlotTable {
+    shards: Vec<Mutex<SlotShard>>,
 }
 
-impl Default for Slots {
+impl Default for SlotTable {
     fn default() -> Self {
-        Slots { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+        SlotTable { shards: (0..SLOT_SHARDS).map(|_| Mutex::default()).collect() }
     }
 }
 
-impl Slots {
-    fn shard(&self, shard: u32) -> std::sync::MutexGuard<'_, Shard> {
+impl SlotTable {
+    fn lock_shard(&self, shard: u32) -> std::sync::MutexGuard<'_, SlotShard> {
         self.shards[shard as usize].lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Takes a slot for `uid`.
-    pub(super) fn take(&self, uid: Uid) -> ObjectId {
-        let shard_number = uid.0[3] % SHARDS;
-        let mut shard = self.shard(shard_number);
+    pub(super) fn take_slot(&self, uid: UidKey) -> ObjectId {
+        let shard_number = uid.0[3] % SLOT_SHARDS;
+        let mut shard = self.lock_shard(shard_number);
         let at = shard.free.pop().unwrap_or_else(|| {
             shard.used += 1;
             shard.used - 1
         });
-        if at as usize / CHUNK >= shard.chunks.len() {
-            shard.chunks.push((0..CHUNK).map(|_| Slot::default()).collect());
+        if at as usize / SLOTS_PER_CHUNK >= shard.chunks.len() {
+            shard.chunks.push((0..SLOTS_PER_CHUNK).map(|_| RowSlot::default()).collect());
         }
-        let slot = &mut shard.chunks[at as usize / CHUNK][at as usize % CHUNK];
-        *slot = Slot { uid, home: TAKEN, ..Slot::default() };
-        ObjectId(at * SHARDS + shard_number)
+        let slot = &mut shard.chunks[at as usize / SLOTS_PER_CHUNK][at as usize % SLOTS_PER_CHUNK];
+        *slot = RowSlot { uid, home: HOME_TAKEN_BIT, ..RowSlot::default() };
+        ObjectId(at * SLOT_SHARDS + shard_number)
     }
 
-    /// Looks at a slot under its shard's lock; `None` where it was never taken.
-    pub(super) fn with<R>(&self, id: ObjectId, f: impl FnOnce(&mut Slot) -> R) -> Option<R> {
-        let mut shard = self.shard(id.0 % SHARDS);
-        let at = (id.0 / SHARDS) as usize;
-        let slot = shard.chunks.get_mut(at / CHUNK)?.get_mut(at % CHUNK)?;
+    /// Runs `f` on a slot under its shard's lock; `None` if the slot was never taken.
+    pub(super) fn with_slot<R>(&self, id: ObjectId, f: impl FnOnce(&mut RowSlot) -> R) -> Option<R> {
+        let mut shard = self.lock_shard(id.0 % SLOT_SHARDS);
+        let at = (id.0 / SLOT_SHARDS) as usize;
+        let slot = shard.chunks.get_mut(at / SLOTS_PER_CHUNK)?.get_mut(at % SLOTS_PER_CHUNK)?;
         slot.is_taken().then(|| f(slot))
     }
 
-    /// Gives a slot back if nothing is in it and nobody refers to it.
-    pub(super) fn give_back(&self, id: ObjectId) -> Option<Uid> {
-        let mut shard = self.shard(id.0 % SHARDS);
-        let at = id.0 / SHARDS;
-        let slot = shard.chunks.get_mut(at as usize / CHUNK)?.get_mut(at as usize % CHUNK)?;
+    /// Frees a slot if it is empty and has no references.
+    pub(super) fn give_back_slot(&self, id: ObjectId) -> Option<UidKey> {
+        let mut shard = self.lock_shard(id.0 % SLOT_SHARDS);
+        let at = id.0 / SLOT_SHARDS;
+        let slot =
+            shard.chunks.get_mut(at as usize / SLOTS_PER_CHUNK)?.get_mut(at as usize % SLOTS_PER_CHUNK)?;
         if !slot.is_taken() || slot.row.is_some() || slot.refs > 0 {
             return None;
         }
@@ -155,12 +159,12 @@ impl Slots {
     }
 
     /// Every taken slot, shard by shard.
-    pub(super) fn each(&self, mut f: impl FnMut(ObjectId, &mut Slot)) {
-        for number in 0..SHARDS {
-            let mut shard = self.shard(number);
-            for (chunk, slots) in shard.chunks.iter_mut().enumerate() {
-                for (at, slot) in slots.iter_mut().enumerate().filter(|(_, s)| s.is_taken()) {
-                    f(ObjectId((chunk * CHUNK + at) as u32 * SHARDS + number), slot);
+    pub(super) fn for_each_slot(&self, mut f: impl FnMut(ObjectId, &mut RowSlot)) {
+        for number in 0..SLOT_SHARDS {
+            let mut shard = self.lock_shard(number);
+            for (first, slots) in (0..=u32::MAX).step_by(SLOTS_PER_CHUNK).zip(&mut shard.chunks) {
+                for (at, slot) in (first..=u32::MAX).zip(slots.iter_mut()).filter(|(_, s)| s.is_taken()) {
+                    f(ObjectId(at * SLOT_SHARDS + number), slot);
                 }
             }
         }

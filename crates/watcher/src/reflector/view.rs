@@ -1,28 +1,34 @@
-//! An object as the engine is shown it.
+//! Views of objects for the engine.
 
-use aggregator::{Link, ObjectId, Target, View};
-use readiness::rollup::Weight;
+use aggregator::{ChildLink, LinkTarget, ObjectId, ObjectView};
+use readiness::rollup::ChildWeight;
 use readiness::{Time, Verdict};
 
-use super::{Reflector, selectors};
+use super::{Reflector, selector_interner};
 
 impl Reflector {
-    /// Shows an object as it stands at `now`; `None` where it is gone.
-    pub fn view<R>(&self, id: ObjectId, now: Time, show: impl FnOnce(Option<&View<'_>>) -> R) -> R {
+    /// Passes the view of an object at `now` to `show`; `None` if the object is gone.
+    pub fn with_view<R>(
+        &self,
+        id: ObjectId,
+        now: Time,
+        show: impl FnOnce(Option<&ObjectView<'_>>) -> R,
+    ) -> R {
         let links = self.counted_links(id);
         let mut show = Some(show);
-        let shown = self.slots.with(id, |slot| {
+        let shown = self.slots.with_slot(id, |slot| {
             let row = slot.row.as_ref()?;
-            let weights: Vec<Weight> = row.assessments().map(|a| weight(a.at(now))).collect();
-            let view = View {
+            let weights: Vec<ChildWeight> =
+                row.all_assessments().map(|a| verdict_weight(a.verdict_at(now))).collect();
+            let view = ObjectView {
                 kind: row.kind,
                 weights: &weights,
                 generation: row.generation,
-                created: row.created(),
-                name: selectors::name_hash(&row.name),
+                created: row.created_at(),
+                name: selector_interner::name_hash(&row.name),
                 links: &links,
-                recheck: row.recheck(now),
-                lends: row.aside.as_ref().map_or(&[], |aside| &aside.lends),
+                recheck: row.next_recheck(now),
+                lent_selectors: row.extras.as_ref().map_or(&[], |aside| &aside.lent_selectors),
                 parent: row.parent.as_ref().map(|p| &p.view),
             };
             Some(show.take()?(Some(&view)))
@@ -34,39 +40,41 @@ impl Reflector {
         }
     }
 
-    /// Its links, without those to owners in another namespace and to other generations of theirs.
-    fn counted_links(&self, id: ObjectId) -> Vec<Link> {
-        let read = self.read(id, |row| {
-            let only = row.remembered().map(|remembered| remembered.only.clone()).unwrap_or_default();
+    /// Returns its links, without those to owners in another namespace or to other generations of a parent.
+    fn counted_links(&self, id: ObjectId) -> Vec<ChildLink> {
+        let read = self.read_row(id, |row| {
+            let only = row.remembered_links().map(|remembered| remembered.only.clone()).unwrap_or_default();
             (row.links.as_slice().to_vec(), row.namespace.clone(), only)
         });
         let Some((mut links, namespace, only)) = read else { return Vec::new() };
-        links.retain(|link| only.is_empty() || !self.is_outdated(*link, &only));
+        links.retain(|link| only.is_empty() || !self.is_outdated_link(*link, &only));
         links.retain(|link| match link.target() {
-            Target::Object(owner) => !self.is_stranger(owner, &namespace),
-            Target::Selector(_) => true,
+            LinkTarget::Object(owner) => !self.is_cross_namespace(owner, &namespace),
+            LinkTarget::Selector(_) => true,
         });
         links
     }
 
-    /// Objects whose owner lives in another namespace, which therefore count for nobody: name and owner's name.
-    pub fn strangers(&self, most: usize) -> Vec<(String, String)> {
+    /// Returns objects whose owner lives in another namespace and that therefore count for no parent: name and owner's
+    /// name.
+    pub fn cross_namespace_children(&self, most: usize) -> Vec<(String, String)> {
         let mut refers = Vec::new();
-        self.each(|_, row| {
+        self.for_each_row(|_, row| {
             for link in row.links.as_slice() {
-                if let Target::Object(owner) = link.target() {
+                if let LinkTarget::Object(owner) = link.target() {
                     refers.push((format!("{}/{}", row.namespace, row.name), row.namespace.clone(), owner));
                 }
             }
         });
-        let strange = refers.into_iter().filter(|(_, namespace, owner)| self.is_stranger(*owner, namespace));
+        let strange =
+            refers.into_iter().filter(|(_, namespace, owner)| self.is_cross_namespace(*owner, namespace));
         let named = strange.filter_map(|(child, _, owner)| {
-            Some((child, self.read(owner, |row| format!("{}/{}", row.namespace, row.name))?))
+            Some((child, self.read_row(owner, |row| format!("{}/{}", row.namespace, row.name))?))
         });
         named.take(most).collect()
     }
 }
 
-fn weight(verdict: &Verdict) -> Weight {
-    Weight { level: verdict.level, terminal: verdict.terminal() }
+fn verdict_weight(verdict: &Verdict) -> ChildWeight {
+    ChildWeight { level: verdict.level, terminal: verdict.is_terminal() }
 }

@@ -1,11 +1,13 @@
-//! Our own entries in a parent's status: what they say, how they are recognised, and the one way of writing them.
+//! Rollcall's conditions in a parent's status: parsing, ownership, and the only way of writing them.
 
 mod entry;
+mod own;
+mod parent_status;
 mod patch;
-pub mod raw;
-mod read;
+pub mod raw_json;
 pub mod time;
 
-pub use entry::{Entry, MANAGER, Wanted, digest};
-pub use patch::{Guarded, guarded_patch, patch_body};
-pub use read::{ListShape, Owned, ParentStatus};
+pub use entry::{ConditionEntry, FIELD_MANAGER, WantedConditions, conditions_digest};
+pub use own::{BEING_DELETED, FAILED_TO_HANDLE, NOT_HANDLED, NOT_IN_TIME, OwnTypes, written_types};
+pub use parent_status::{ListShape, OwnedCondition, ParentStatus};
+pub use patch::{PatchGuard, guarded_patch, patch_body};

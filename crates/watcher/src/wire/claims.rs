@@ -1,40 +1,44 @@
-//! What a StatefulSet makes volume claims of.
+//! Volume claims of a StatefulSet, from its claim templates.
 
-use super::cursor::Cursor;
+use super::cursor::JsonCursor;
 
-/// So many claims of one StatefulSet are known by name: enough for a thousand pods, and not for an attack.
-const MOST: usize = 10_000;
+/// Largest number of claim names of one StatefulSet: enough for a thousand pods, and a bound against attacks.
+const MAX_CLAIM_NAMES: usize = 10_000;
 
-/// The claims that a StatefulSet has made by its templates, one of each for every pod: TEMPLATE-NAME-ORDINAL. They have no
-/// ownerReference unless it says so.
+/// The claims that a StatefulSet creates from its templates, one of each for every pod: TEMPLATE-NAME-ORDINAL. They
+/// have no owner reference unless the StatefulSet requests it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Claims {
+pub struct VolumeClaims {
     templates: Vec<Box<str>>,
     start: u64,
 }
 
-impl Claims {
-    /// The names of those that belong to its pods now: `replicas` of them, from `spec.ordinals.start` on. What it had
-    /// before it was scaled down stays behind, and is not among them.
-    pub fn names(&self, set: &str, replicas: Option<i64>) -> impl Iterator<Item = String> {
+impl VolumeClaims {
+    /// Returns the names of the claims of the current pods: `replicas` of them, from `spec.ordinals.start` on. Claims
+    /// left over from before a scale-down are not included.
+    pub fn claim_names(&self, set: &str, replicas: Option<i64>) -> impl Iterator<Item = String> {
         let pods = u64::try_from(replicas.unwrap_or(1)).unwrap_or(0);
         let ordinals = self.start..self.start.saturating_add(pods);
         let of = move |ordinal: u64| self.templates.iter().map(move |t| format!("{t}-{set}-{ordinal}"));
-        ordinals.flat_map(of).take(MOST)
+        ordinals.flat_map(of).take(MAX_CLAIM_NAMES)
     }
 }
 
-/// `true` where this field of `spec` is read here.
-pub(super) fn field(key: &str, value: &mut Cursor<'_>, claims: &mut Option<Box<Claims>>) -> bool {
+/// Reads a field of `spec`; returns `true` if it belongs to the claims.
+pub(super) fn read_claim_field(
+    key: &str,
+    value: &mut JsonCursor<'_>,
+    claims: &mut Option<Box<VolumeClaims>>,
+) -> bool {
     match key {
         "volumeClaimTemplates" => {
             let templates = &mut claims.get_or_insert_default().templates;
-            value.elements(|template| {
-                template.members(|key, value| {
+            value.each_element(|template| {
+                template.each_member(|key, value| {
                     if key == "metadata" {
-                        value.members(|key, value| {
+                        value.each_member(|key, value| {
                             if key == "name" {
-                                templates.push(value.boxed());
+                                templates.push(value.read_boxed());
                             }
                         });
                     }
@@ -42,9 +46,9 @@ pub(super) fn field(key: &str, value: &mut Cursor<'_>, claims: &mut Option<Box<C
             });
         }
         "ordinals" => {
-            value.members(|key, value| {
+            value.each_member(|key, value| {
                 if key == "start" {
-                    let start = value.integer().and_then(|start| u64::try_from(start).ok());
+                    let start = value.read_integer().and_then(|start| u64::try_from(start).ok());
                     claims.get_or_insert_default().start = start.unwrap_or(0);
                 }
             });
@@ -54,8 +58,8 @@ pub(super) fn field(key: &str, value: &mut Cursor<'_>, claims: &mut Option<Box<C
     true
 }
 
-/// TEMPLATE-NAME-ORDINAL: might a claim of this name be one of a StatefulSet's?
-pub fn may_be_claimed(name: &str) -> bool {
+/// Returns `true` if a claim of this name might belong to a StatefulSet: TEMPLATE-NAME-ORDINAL.
+pub fn may_be_claim_name(name: &str) -> bool {
     name.rsplit_once('-').is_some_and(|(of, ordinal)| {
         of.contains('-') && !ordinal.is_empty() && ordinal.bytes().all(|b| b.is_ascii_digit())
     })
@@ -66,12 +70,12 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::*;
-    use crate::wire::Child;
+    use crate::wire::ChildObject;
 
     fn names(set: &str, spec: &str) -> Vec<String> {
         let text = format!(r#"{{"metadata":{{"name":"{set}"}},"spec":{spec}}}"#);
-        let child = Child::read(&RawValue::from_string(text).unwrap());
-        child.claims.iter().flat_map(|c| c.names(set, child.facts.spec.replicas)).collect()
+        let child = ChildObject::from_raw(&RawValue::from_string(text).unwrap());
+        child.claims.iter().flat_map(|c| c.claim_names(set, child.facts.spec.replicas)).collect()
     }
 
     #[test]
@@ -96,14 +100,14 @@ mod tests {
             assert_eq!(names("db", &spec), Vec::<String>::new(), "{spec}");
         }
         let endless = format!(r#"{{"replicas":2147483647,"volumeClaimTemplates":{one}}}"#);
-        assert_eq!(names("db", &endless).len(), MOST);
+        assert_eq!(names("db", &endless).len(), MAX_CLAIM_NAMES);
     }
 
     #[test]
     fn only_a_name_with_an_ordinal_may_be_claimed() {
         let some = ["data-db-0", "data-my-db-12"];
         let none = ["data", "data-0", "data-db", "data-db-", "data-db-x1", "-0", ""];
-        assert!(some.iter().all(|name| may_be_claimed(name)));
-        assert!(!none.iter().any(|name| may_be_claimed(name)));
+        assert!(some.iter().all(|name| may_be_claim_name(name)));
+        assert!(!none.iter().any(|name| may_be_claim_name(name)));
     }
 }

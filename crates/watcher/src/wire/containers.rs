@@ -1,21 +1,24 @@
 //! `containerStatuses` and `initContainerStatuses` of a pod.
 
-use readiness::{Container, Containers, Exit};
+use readiness::{ContainerExit, PodContainers, UnreadyContainer};
 
-use super::cursor::Cursor;
+use super::cursor::JsonCursor;
 
-/// So many containers with trouble are kept.
-const KEPT: usize = 32;
+/// Largest number of containers with problems that is kept.
+const MAX_TROUBLED_CONTAINERS: usize = 32;
 
-pub(super) fn read(list: &mut Cursor<'_>, init: bool, containers: &mut Containers) {
+pub(super) fn read_container_statuses(list: &mut JsonCursor<'_>, init: bool, containers: &mut PodContainers) {
     let mut troubled = Vec::new();
-    list.elements(|element| {
-        let (container, ready) = container(element, init);
+    list.each_element(|element| {
+        let (container, ready) = read_container_status(element, init);
         if !init {
             containers.all += 1;
             containers.ready += u32::from(ready);
         }
-        if !ready && troubled.len() < KEPT && (container.waiting.is_some() || container.ended.is_some()) {
+        if !ready
+            && troubled.len() < MAX_TROUBLED_CONTAINERS
+            && (container.waiting.is_some() || container.ended.is_some())
+        {
             troubled.push(container);
         }
     });
@@ -27,35 +30,35 @@ pub(super) fn read(list: &mut Cursor<'_>, init: bool, containers: &mut Container
     }
 }
 
-fn container(object: &mut Cursor<'_>, init: bool) -> (Container, bool) {
-    let mut container = Container { init, ..Container::default() };
+fn read_container_status(object: &mut JsonCursor<'_>, init: bool) -> (UnreadyContainer, bool) {
+    let mut container = UnreadyContainer { init, ..UnreadyContainer::default() };
     let (mut ready, mut before) = (false, None);
-    object.members(|key, value| match key {
-        "name" => container.name = value.boxed(),
-        "ready" => ready = value.flag() == Some(true),
-        "state" => (container.waiting, container.ended) = state(value),
-        "lastState" => before = state(value).1,
+    object.each_member(|key, value| match key {
+        "name" => container.name = value.read_boxed(),
+        "ready" => ready = value.read_flag() == Some(true),
+        "state" => (container.waiting, container.ended) = read_container_state(value),
+        "lastState" => before = read_container_state(value).1,
         _ => {}
     });
     container.ended = container.ended.or(before);
     (container, ready)
 }
 
-fn state(object: &mut Cursor<'_>) -> (Option<Box<str>>, Option<Exit>) {
+fn read_container_state(object: &mut JsonCursor<'_>) -> (Option<Box<str>>, Option<ContainerExit>) {
     let (mut waiting, mut ended) = (None, None);
-    object.members(|key, value| match key {
+    object.each_member(|key, value| match key {
         "waiting" => {
-            value.members(|key, value| {
+            value.each_member(|key, value| {
                 if key == "reason" {
-                    waiting = value.string().filter(|text| !text.is_empty()).map(Into::into);
+                    waiting = value.read_string().filter(|text| !text.is_empty()).map(Into::into);
                 }
             });
         }
         "terminated" => {
-            let mut exit = Exit::default();
-            let there = value.members(|key, value| match key {
-                "exitCode" => exit.code = value.integer().unwrap_or(0),
-                "reason" => exit.reason = value.boxed(),
+            let mut exit = ContainerExit::default();
+            let there = value.each_member(|key, value| match key {
+                "exitCode" => exit.code = value.read_integer().unwrap_or(0),
+                "reason" => exit.reason = value.read_boxed(),
                 _ => {}
             });
             ended = there.then_some(exit);

@@ -1,26 +1,26 @@
-//! A walk over JSON text that is known to be valid, and that cannot fail: what is not of the type asked for is absent.
+//! A cursor over JSON text that is known to be valid. It cannot fail: a value of another type than requested is absent.
 //!
-//! Every reader takes exactly one value off the text, whatever it is. Nothing recurses.
+//! Every reader consumes exactly one value, whatever it is. Nothing recurses.
 
 use std::borrow::Cow;
 
-use readiness::{Time, Truth};
+use readiness::{Time, TruthValue};
 
-use super::moment;
+use super::rfc3339;
 
-/// A place in a JSON text, in front of a value.
+/// A position in a JSON text, in front of a value.
 #[derive(Clone, Debug)]
-pub(super) struct Cursor<'a> {
+pub(super) struct JsonCursor<'a> {
     text: &'a str,
     at: usize,
 }
 
-impl<'a> Cursor<'a> {
+impl<'a> JsonCursor<'a> {
     pub(super) fn new(text: &'a str) -> Self {
-        Cursor { text, at: 0 }
+        JsonCursor { text, at: 0 }
     }
 
-    /// The first byte of the value; 0 at the end of the text.
+    /// Returns the first byte of the value; 0 at the end of the text.
     pub(super) fn peek(&mut self) -> u8 {
         let bytes = self.text.as_bytes();
         while let Some(b' ' | b'\n' | b'\t' | b'\r') = bytes.get(self.at) {
@@ -29,11 +29,12 @@ impl<'a> Cursor<'a> {
         bytes.get(self.at).copied().unwrap_or(0)
     }
 
-    /// Each member of an object; false where it is none. What the callback leaves untouched is skipped.
-    pub(super) fn members(&mut self, mut each: impl FnMut(&str, &mut Self)) -> bool {
-        self.walk(b'{', b'}', |cursor| {
+    /// Calls back for each member of an object; returns `false` if the value is not an object. Values that the callback
+    /// leaves are skipped.
+    pub(super) fn each_member(&mut self, mut each: impl FnMut(&str, &mut Self)) -> bool {
+        self.walk_items(b'{', b'}', |cursor| {
             let (key, escaped) = cursor.raw_string();
-            let key = if escaped { unescaped(key) } else { Cow::Borrowed(key) };
+            let key = if escaped { unescape_text(key) } else { Cow::Borrowed(key) };
             if cursor.peek() == b':' {
                 cursor.at += 1;
                 cursor.peek();
@@ -41,25 +42,26 @@ impl<'a> Cursor<'a> {
             let before = cursor.at;
             each(&key, cursor);
             if cursor.at == before {
-                cursor.skip();
+                cursor.skip_value();
             }
         })
     }
 
-    /// Each element of a list; false where it is none. What the callback leaves untouched is skipped.
-    pub(super) fn elements(&mut self, mut each: impl FnMut(&mut Self)) -> bool {
-        self.walk(b'[', b']', |cursor| {
+    /// Calls back for each element of a list; returns `false` if the value is not a list. Values that the callback
+    /// leaves are skipped.
+    pub(super) fn each_element(&mut self, mut each: impl FnMut(&mut Self)) -> bool {
+        self.walk_items(b'[', b']', |cursor| {
             let before = cursor.at;
             each(cursor);
             if cursor.at == before {
-                cursor.skip();
+                cursor.skip_value();
             }
         })
     }
 
-    fn walk(&mut self, open: u8, close: u8, mut one: impl FnMut(&mut Self)) -> bool {
+    fn walk_items(&mut self, open: u8, close: u8, mut one: impl FnMut(&mut Self)) -> bool {
         if self.peek() != open {
-            self.skip();
+            self.skip_value();
             return false;
         }
         self.at += 1;
@@ -74,15 +76,15 @@ impl<'a> Cursor<'a> {
                 _ => {
                     let before = self.at;
                     one(self);
-                    // Text that is not JSON after all must not hold us here.
+                    // Text that is not valid JSON after all must not cause an endless loop.
                     self.at += usize::from(self.at == before);
                 }
             }
         }
     }
 
-    /// Passes over one value.
-    pub(super) fn skip(&mut self) {
+    /// Skips one value.
+    pub(super) fn skip_value(&mut self) {
         let bytes = self.text.as_bytes();
         match self.peek() {
             b'"' => self.at = (end_of_string(bytes, self.at + 1).0 + 1).min(bytes.len()),
@@ -115,7 +117,7 @@ impl<'a> Cursor<'a> {
         self.at = at.min(bytes.len());
     }
 
-    /// What is between the quotes, and whether there are escapes in it.
+    /// Returns the text between the quotes, and whether it contains escapes.
     fn raw_string(&mut self) -> (&'a str, bool) {
         let bytes = self.text.as_bytes();
         if self.peek() != b'"' {
@@ -128,20 +130,20 @@ impl<'a> Cursor<'a> {
         (self.text.get(start..end).unwrap_or(""), escaped)
     }
 
-    /// A text.
-    pub(super) fn string(&mut self) -> Option<Cow<'a, str>> {
+    /// Reads a string.
+    pub(super) fn read_string(&mut self) -> Option<Cow<'a, str>> {
         if self.peek() != b'"' {
-            self.skip();
+            self.skip_value();
             return None;
         }
         let (raw, escaped) = self.raw_string();
-        Some(if escaped { unescaped(raw) } else { Cow::Borrowed(raw) })
+        Some(if escaped { unescape_text(raw) } else { Cow::Borrowed(raw) })
     }
 
-    /// The beginning of a text, at most so many bytes.
-    pub(super) fn beginning(&mut self, limit: usize) -> Option<Cow<'a, str>> {
+    /// Reads the beginning of a string, at most `limit` bytes.
+    pub(super) fn read_prefix(&mut self, limit: usize) -> Option<Cow<'a, str>> {
         if self.peek() != b'"' {
-            self.skip();
+            self.skip_value();
             return None;
         }
         let (raw, escaped) = self.raw_string();
@@ -149,27 +151,27 @@ impl<'a> Cursor<'a> {
             return Some(Cow::Borrowed(&raw[..raw.floor_char_boundary(limit)]));
         }
         // An escape takes at most six times the bytes of its character.
-        let mut text = unescaped(&raw[..raw.floor_char_boundary(limit.saturating_mul(6))]).into_owned();
+        let mut text = unescape_text(&raw[..raw.floor_char_boundary(limit.saturating_mul(6))]).into_owned();
         text.truncate(text.floor_char_boundary(limit));
         Some(Cow::Owned(text))
     }
 
-    /// A text of its own; empty where it is none.
-    pub(super) fn boxed(&mut self) -> Box<str> {
-        self.string().map_or_else(Box::default, Into::into)
+    /// Reads a string into a box; empty if the value is not a string.
+    pub(super) fn read_boxed(&mut self) -> Box<str> {
+        self.read_string().map_or_else(Box::default, Into::into)
     }
 
-    /// An integer, also one that is written as a text or with a fraction of zero.
-    pub(super) fn integer(&mut self) -> Option<i64> {
+    /// Reads an integer, also one written as a string or with a fraction of zero.
+    pub(super) fn read_integer(&mut self) -> Option<i64> {
         let text = match self.peek() {
-            b'"' => self.string()?,
+            b'"' => self.read_string()?,
             b'-' | b'0'..=b'9' => {
                 let start = self.at;
-                self.skip();
+                self.skip_value();
                 Cow::Borrowed(self.text.get(start..self.at)?)
             }
             _ => {
-                self.skip();
+                self.skip_value();
                 return None;
             }
         };
@@ -177,46 +179,45 @@ impl<'a> Cursor<'a> {
         whole.parse().ok()
     }
 
-    /// A boolean, also one that is written as a text.
-    pub(super) fn truth(&mut self) -> Truth {
+    /// Reads a truth value, also one written as a string.
+    pub(super) fn read_truth(&mut self) -> TruthValue {
         match self.peek() {
             b't' | b'f' => {
-                let truth = Truth::from(self.peek() == b't');
-                self.skip();
+                let truth = TruthValue::from(self.peek() == b't');
+                self.skip_value();
                 truth
             }
-            b'"' => self.string().map_or(Truth::Absent, |text| Truth::of(text.trim())),
+            b'"' => self.read_string().map_or(TruthValue::Absent, |text| TruthValue::from_text(text.trim())),
             _ => {
-                self.skip();
-                Truth::Absent
+                self.skip_value();
+                TruthValue::Absent
             }
         }
     }
 
-    /// A boolean; `None` where it is neither true nor false.
-    pub(super) fn flag(&mut self) -> Option<bool> {
-        match self.truth() {
-            Truth::True => Some(true),
-            Truth::False => Some(false),
-            Truth::Unknown | Truth::Absent => None,
+    /// Reads a boolean; `None` if the value is neither true nor false.
+    pub(super) fn read_flag(&mut self) -> Option<bool> {
+        match self.read_truth() {
+            TruthValue::True => Some(true),
+            TruthValue::False => Some(false),
+            TruthValue::Unknown | TruthValue::Absent => None,
         }
     }
 
-    /// A moment as RFC 3339 has it.
-    pub(super) fn time(&mut self) -> Option<Time> {
-        moment::parse(&self.string()?)
+    /// Reads an RFC 3339 timestamp.
+    pub(super) fn read_time(&mut self) -> Option<Time> {
+        rfc3339::parse_rfc3339(&self.read_string()?)
     }
 }
 
-/// The position of the closing quote of a string whose inside starts at `at`. Eight bytes at a time: most of an object is
-/// strings, and most of those are passed over.
-/// And whether there are escapes in it.
+/// Returns the position of the closing quote of a string whose content starts at `at`, and whether the string contains
+/// escapes. Eight bytes at a time: most of an object is strings, and most of those are skipped.
 #[inline]
 fn end_of_string(bytes: &[u8], mut at: usize) -> (usize, bool) {
     let mut escaped = false;
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
         let word = u64::from_le_bytes(*chunk);
-        let found = has(word, b'"') | has(word, b'\\');
+        let found = matching_bytes(word, b'"') | matching_bytes(word, b'\\');
         if found == 0 {
             at += 8;
             continue;
@@ -241,15 +242,15 @@ fn end_of_string(bytes: &[u8], mut at: usize) -> (usize, bool) {
     (at, escaped)
 }
 
-/// The highest bit of each byte of `word` that is `byte`; above the first, of some others too.
-const fn has(word: u64, byte: u8) -> u64 {
+/// Returns the highest bit of each byte of `word` that equals `byte`; above the first match, also of some others.
+const fn matching_bytes(word: u64, byte: u8) -> u64 {
     const ONES: u64 = u64::MAX / 255;
     let zero_where_equal = word ^ (ONES * byte as u64);
     zero_where_equal.wrapping_sub(ONES) & !zero_where_equal & (ONES << 7)
 }
 
-/// Escapes as characters; half a surrogate pair becomes the replacement character.
-fn unescaped(raw: &str) -> Cow<'_, str> {
+/// Unescapes a string; half a surrogate pair becomes the replacement character.
+fn unescape_text(raw: &str) -> Cow<'_, str> {
     let mut text = String::with_capacity(raw.len());
     let mut rest = raw;
     while let Some(at) = rest.find('\\') {
@@ -264,7 +265,7 @@ fn unescaped(raw: &str) -> Cow<'_, str> {
             'b' => text.push('\u{8}'),
             'f' => text.push('\u{c}'),
             'u' => {
-                let (character, after) = unicode(rest);
+                let (character, after) = read_unicode_escape(rest);
                 text.push(character);
                 rest = after;
             }
@@ -275,8 +276,8 @@ fn unescaped(raw: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// The character of the four hexadecimal digits, or of two times four with `\u` between them.
-fn unicode(text: &str) -> (char, &str) {
+/// Reads the character of four hexadecimal digits, or of two times four with `\u` between them.
+fn read_unicode_escape(text: &str) -> (char, &str) {
     let unit = |text: &str| text.get(..4).and_then(|hex| u16::from_str_radix(hex, 16).ok());
     let Some(first) = unit(text) else { return (char::REPLACEMENT_CHARACTER, text) };
     let after = &text[4..];
@@ -310,7 +311,7 @@ mod tests {
 
     #[test]
     fn strings_are_read_whatever_is_in_them() {
-        let read = |json| Cursor::new(json).string().map(Cow::into_owned);
+        let read = |json| JsonCursor::new(json).read_string().map(Cow::into_owned);
         assert_eq!(read(r#""plain""#).as_deref(), Some("plain"));
         assert_eq!(read(r#""a\"b\\c\n\u00e4\ud83d\ude00""#).as_deref(), Some("a\"b\\c\nä😀"));
         assert_eq!(read(r#""\ud83d alone""#).as_deref(), Some("\u{fffd} alone"));
@@ -320,13 +321,13 @@ mod tests {
 
     #[test]
     fn a_long_text_is_cut_between_characters() {
-        assert_eq!(Cursor::new(r#""ääää""#).beginning(3).as_deref(), Some("ä"));
-        assert_eq!(Cursor::new(r#""\u00e4\u00e4\n""#).beginning(3).as_deref(), Some("ä"));
+        assert_eq!(JsonCursor::new(r#""ääää""#).read_prefix(3).as_deref(), Some("ä"));
+        assert_eq!(JsonCursor::new(r#""\u00e4\u00e4\n""#).read_prefix(3).as_deref(), Some("ä"));
     }
 
     #[test]
     fn numbers_may_be_texts() {
-        let read = |json| Cursor::new(json).integer();
+        let read = |json| JsonCursor::new(json).read_integer();
         assert_eq!(read("-12"), Some(-12));
         assert_eq!(read("\"3\""), Some(3));
         assert_eq!(read("3.0"), Some(3));
@@ -340,10 +341,10 @@ mod tests {
         let json = r#" { "a" : { "x": [1, {"y": "}]"}] } , "b" : "\"}" , "c" : 7 } "#;
         let mut seen = Vec::new();
         let mut number = None;
-        Cursor::new(json).members(|key, value| {
+        JsonCursor::new(json).each_member(|key, value| {
             seen.push(key.to_owned());
             if key == "c" {
-                number = value.integer();
+                number = value.read_integer();
             }
         });
         assert_eq!((seen.concat(), number), ("abc".to_owned(), Some(7)));
@@ -354,12 +355,12 @@ mod tests {
         for json in
             ["{", "{\"a\"", "{\"a\":", "[1,", "[[[", "{\"a\":\"", "{a:1}", "\"\\", "\"\\u12", "}{", ""]
         {
-            let mut cursor = Cursor::new(json);
-            cursor.members(|_, value| {
-                value.elements(|_| {});
+            let mut cursor = JsonCursor::new(json);
+            cursor.each_member(|_, value| {
+                value.each_element(|_| {});
             });
-            Cursor::new(json).elements(Cursor::skip);
-            _ = Cursor::new(json).string();
+            JsonCursor::new(json).each_element(JsonCursor::skip_value);
+            _ = JsonCursor::new(json).read_string();
         }
     }
 }

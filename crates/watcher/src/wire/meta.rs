@@ -1,70 +1,70 @@
 //! `metadata`.
 
-use readiness::Status;
+use readiness::{Facts, StatusFacts};
 
-use super::cursor::Cursor;
-use super::{Child, OwnerRef, conditions};
+use super::conditions;
+use super::cursor::JsonCursor;
+use super::wire_meta::{OwnerRef, WireMeta};
 
-/// Annotations that say a volume is being made, or on which node it will be used.
-const PROVISIONING: [&str; 3] = [
+/// Annotations that say a volume is being provisioned, or name the node that will use it.
+const PROVISIONING_ANNOTATIONS: [&str; 3] = [
     "volume.kubernetes.io/selected-node",
     "volume.kubernetes.io/storage-provisioner",
     "volume.beta.kubernetes.io/storage-provisioner",
 ];
-/// Where version 1 of the autoscaler keeps its conditions, as a text.
-const AUTOSCALER: &str = "autoscaling.alpha.kubernetes.io/conditions";
-/// Annotations that say that an object comes and goes with a deployment, or is not to be judged.
-const KEPT: [&str; 4] = [
+/// Annotation in which version 1 of the autoscaler keeps its conditions, as JSON text.
+const AUTOSCALER_CONDITIONS_ANNOTATION: &str = "autoscaling.alpha.kubernetes.io/conditions";
+/// Annotations that tie an object to a deployment, or exclude it from evaluation.
+const KEPT_ANNOTATIONS: [&str; 4] = [
     "argocd.argoproj.io/hook",
     "argocd.argoproj.io/hook-delete-policy",
     "helm.sh/hook",
     "helm.sh/hook-delete-policy",
 ];
 
-pub(super) const UNREAD: [&str; 0] = [];
+pub(super) const UNREAD_META_FIELDS: [&str; 0] = [];
 
-pub(super) fn field(key: &str, value: &mut Cursor<'_>, child: &mut Child) {
-    let meta = &mut child.meta;
+pub(super) fn read_meta_field(key: &str, value: &mut JsonCursor<'_>, meta: &mut WireMeta, facts: &mut Facts) {
     match key {
-        "name" => meta.name = value.boxed(),
-        "generateName" => meta.generate_name = value.boxed(),
-        "namespace" => meta.namespace = value.boxed(),
-        "uid" => meta.uid = value.boxed(),
+        "name" => meta.name = value.read_boxed(),
+        "generateName" => meta.generate_name = value.read_boxed(),
+        "namespace" => meta.namespace = value.read_boxed(),
+        "uid" => meta.uid = value.read_boxed(),
         "resourceVersion" => {
-            meta.resource_version = value.string().and_then(|text| text.parse().ok()).unwrap_or(0);
+            meta.resource_version = value.read_string().and_then(|text| text.parse().ok()).unwrap_or(0);
         }
         "generation" => {
-            child.facts.generation = value.integer();
-            meta.generation = child.facts.generation.unwrap_or(0);
+            facts.generation = value.read_integer();
+            meta.generation = facts.generation.unwrap_or(0);
         }
-        "creationTimestamp" => meta.created = value.time(),
-        "deletionTimestamp" => meta.deleted = value.time(),
+        "creationTimestamp" => meta.created = value.read_time(),
+        "deletionTimestamp" => meta.deleted = value.read_time(),
         "ownerReferences" => {
-            value.elements(|owner| meta.owners.push(self::owner(owner)));
+            value.each_element(|owner| meta.owners.push(self::read_owner_reference(owner)));
         }
         "labels" => {
-            value.members(|key, value| meta.labels.push((key.into(), value.boxed())));
+            value.each_member(|key, value| meta.labels.push((key.into(), value.read_boxed())));
         }
         "finalizers" => {
-            value.elements(|name| meta.finalizers.extend(name.string().map(Into::into)));
+            value.each_element(|name| meta.finalizers.extend(name.read_string().map(Into::into)));
         }
-        "annotations" => annotations(value, child),
-        // The API server writes them behind the finalizers; of most objects nothing of them is read.
+        "annotations" => read_annotations(value, meta, facts),
+        // The API server writes them after the finalizers; of most objects nothing of them is read.
         "managedFields" if !meta.finalizers.is_empty() => {
-            value.elements(|entry| setters(entry, &mut meta.setters));
+            value.each_element(|entry| read_finalizer_setters(entry, &mut meta.setters));
         }
         _ => {}
     }
 }
 
-/// Who has set which finalizers, from one entry of `managedFields`.
-fn setters(entry: &mut Cursor<'_>, setters: &mut Vec<(Box<str>, Box<str>)>) {
+/// Reads the managers of finalizers from one entry of `managedFields`.
+fn read_finalizer_setters(entry: &mut JsonCursor<'_>, setters: &mut Vec<(Box<str>, Box<str>)>) {
     let (mut manager, mut names) = (None, Vec::new());
-    entry.members(|key, value| match key {
-        "manager" => manager = value.string(),
-        "fieldsV1" => within(value, "f:metadata", |metadata| {
-            within(metadata, "f:finalizers", |finalizers| {
-                finalizers.members(|key, _| {
+    entry.each_member(|key, value| match key {
+        "manager" => manager = value.read_string(),
+        "fieldsV1" => each_member_named(value, "f:metadata", |metadata| {
+            each_member_named(metadata, "f:finalizers", |finalizers| {
+                finalizers.each_member(|key, _| {
                     let name = key.strip_prefix("v:\"").and_then(|key| key.strip_suffix('"'));
                     names.extend(name.map(Box::<str>::from));
                 });
@@ -77,38 +77,42 @@ fn setters(entry: &mut Cursor<'_>, setters: &mut Vec<(Box<str>, Box<str>)>) {
     }
 }
 
-fn within(object: &mut Cursor<'_>, name: &str, mut each: impl FnMut(&mut Cursor<'_>)) {
-    object.members(|key, value| {
+fn each_member_named(object: &mut JsonCursor<'_>, name: &str, mut each: impl FnMut(&mut JsonCursor<'_>)) {
+    object.each_member(|key, value| {
         if key == name {
             each(value);
         }
     });
 }
 
-fn owner(reference: &mut Cursor<'_>) -> OwnerRef {
+fn read_owner_reference(reference: &mut JsonCursor<'_>) -> OwnerRef {
     let mut owner = OwnerRef::default();
-    reference.members(|key, value| match key {
-        "apiVersion" => owner.api_version = value.boxed(),
-        "kind" => owner.kind = value.boxed(),
-        "name" => owner.name = value.boxed(),
-        "uid" => owner.uid = value.boxed(),
-        "controller" => owner.controller = value.flag() == Some(true),
+    reference.each_member(|key, value| match key {
+        "apiVersion" => owner.api_version = value.read_boxed(),
+        "kind" => owner.kind = value.read_boxed(),
+        "name" => owner.name = value.read_boxed(),
+        "uid" => owner.uid = value.read_boxed(),
+        "controller" => owner.controller = value.read_flag() == Some(true),
         _ => {}
     });
     owner
 }
 
-fn annotations(map: &mut Cursor<'_>, child: &mut Child) {
-    map.members(|key, value| {
-        if PROVISIONING.contains(&key) {
-            child.facts.provisioning = true;
-        } else if KEPT.contains(&key) {
-            child.meta.annotations.push((key.into(), value.boxed()));
-        } else if key == AUTOSCALER
-            && let Some(text) = value.string()
+fn read_annotations(map: &mut JsonCursor<'_>, meta: &mut WireMeta, facts: &mut Facts) {
+    map.each_member(|key, value| {
+        if PROVISIONING_ANNOTATIONS.contains(&key) {
+            facts.provisioning = true;
+        } else if KEPT_ANNOTATIONS.contains(&key) {
+            meta.annotations.push((key.into(), value.read_boxed()));
+        } else if key == AUTOSCALER_CONDITIONS_ANNOTATION
+            && let Some(text) = value.read_string()
         {
-            let status: &mut Status = &mut child.facts.status;
-            conditions::read(&mut Cursor::new(&text), None, status);
+            let status: &mut StatusFacts = &mut facts.status;
+            conditions::read_conditions(&mut JsonCursor::new(&text), None, status);
+        } else if readiness::is_pausing_annotation(key)
+            && value.read_string().is_some_and(|text| readiness::says_paused(key, &text))
+        {
+            facts.paused_by = Some(key.into());
         }
     });
 }

@@ -1,47 +1,48 @@
 //! `spec`.
 
-use readiness::{Count, Spec};
+use readiness::{CountField, SpecFacts};
 
-use super::cursor::Cursor;
+use super::cursor::JsonCursor;
 
-/// So many numbers at the top are kept.
-const COUNTS: usize = 32;
+/// Largest number of top-level numbers that is kept.
+const MAX_SPEC_COUNTS: usize = 32;
 
-pub(super) const UNREAD: [&str; 6] =
+pub(super) const UNREAD_SPEC_FIELDS: [&str; 6] =
     ["containers", "initContainers", "volumes", "template", "affinity", "tolerations"];
 
-pub(super) fn field(key: &str, value: &mut Cursor<'_>, spec: &mut Spec) {
+pub(super) fn read_spec_field(key: &str, value: &mut JsonCursor<'_>, spec: &mut SpecFacts) {
     match key {
-        "replicas" => spec.replicas = value.integer(),
-        "paused" | "pause" => spec.paused = value.flag().or(spec.paused),
-        "suspend" | "suspended" => spec.suspended = value.flag().or(spec.suspended),
-        "unschedulable" => spec.unschedulable = value.flag(),
-        "completions" => spec.completions = value.integer(),
-        "parallelism" => spec.parallelism = value.integer(),
-        "updateStrategy" => strategy(value, spec),
-        "type" => spec.load_balancer = value.string().is_some_and(|text| text == "LoadBalancer"),
-        "storageClassName" => spec.storage_class = value.string().is_some_and(|text| !text.is_empty()),
-        "volumeName" => spec.volume = value.string().is_some_and(|text| !text.is_empty()),
+        "replicas" => spec.replicas = value.read_integer(),
+        "paused" | "pause" => spec.paused = value.read_flag().or(spec.paused),
+        "suspend" | "suspended" => spec.suspended = value.read_flag().or(spec.suspended),
+        "unschedulable" => spec.unschedulable = value.read_flag(),
+        "completions" => spec.completions = value.read_integer(),
+        "parallelism" => spec.parallelism = value.read_integer(),
+        "updateStrategy" => read_update_strategy(value, spec),
+        "type" => spec.load_balancer = value.read_string().is_some_and(|text| text == "LoadBalancer"),
+        "storageClassName" => spec.storage_class = value.read_string().is_some_and(|text| !text.is_empty()),
+        "volumeName" => spec.volume = value.read_string().is_some_and(|text| !text.is_empty()),
         _ => {
-            if spec.counts.len() < COUNTS
+            if spec.counts.len() < MAX_SPEC_COUNTS
                 && value.peek().is_ascii_digit()
-                && readiness::counts(key)
-                && let Some(number) = value.integer()
+                && readiness::is_count_field(key)
+                && let Some(number) = value.read_integer()
             {
-                spec.counts.push(Count { name: key.into(), value: number });
+                spec.counts.push(CountField { name: key.into(), value: number });
             }
         }
     }
 }
 
-fn strategy(object: &mut Cursor<'_>, spec: &mut Spec) {
-    object.members(|key, value| match key {
-        "type" => spec.on_delete = value.string().is_some_and(|text| text == "OnDelete"),
+fn read_update_strategy(object: &mut JsonCursor<'_>, spec: &mut SpecFacts) {
+    object.each_member(|key, value| match key {
+        "type" => spec.on_delete = value.read_string().is_some_and(|text| text == "OnDelete"),
+        "paused" => spec.paused = value.read_flag().or(spec.paused),
         "rollingUpdate" => {
-            value.members(|key, value| {
-                if key == "partition" {
-                    spec.partition = value.integer();
-                }
+            value.each_member(|key, value| match key {
+                "partition" => spec.partition = value.read_integer(),
+                "paused" => spec.paused = value.read_flag().or(spec.paused),
+                _ => {}
             });
         }
         _ => {}

@@ -1,68 +1,75 @@
-//! `status`: the fields that rules know by name, and those that by their name tell how things are.
+//! `status`: the fields that rules know by name, and those that describe a state by their name.
 
 use std::borrow::Cow;
 
-use readiness::{Condition, Count, Name, Place, Status, Word};
+use readiness::{ConditionFacts, ConditionLocation, CountField, StateField, StatusFacts, WellKnownName};
 
-use super::cursor::Cursor;
+use super::cursor::JsonCursor;
 use super::{conditions, containers};
 
-/// So many texts, and so many numbers, are kept.
-const KEPT: usize = 64;
-/// So many bytes of a text are kept.
-const WORD: usize = 160;
-/// So many elements of a list are looked into.
-const ELEMENTS: usize = 16;
+/// Largest number of texts, and of numbers, that is kept.
+const MAX_STATUS_VALUES: usize = 64;
+/// Longest kept part of a text, in bytes.
+const MAX_STATUS_WORD_BYTES: usize = 160;
+/// Largest number of list elements that is inspected.
+const MAX_STATUS_LIST_ELEMENTS: usize = 16;
+/// Deepest level of parts of parts that is inspected.
+const MAX_PART_DEPTH: usize = 3;
 
-/// Fields that are kept only to be compared.
+/// Fields that are read only to be compared.
 #[derive(Default)]
-pub(super) struct Pairs<'a> {
+pub(super) struct ComparedFields<'a> {
     current_revision: Option<Cow<'a, str>>,
     update_revision: Option<Cow<'a, str>>,
     current_healthy: Option<i64>,
     desired_healthy: Option<i64>,
 }
 
-impl Pairs<'_> {
-    pub(super) fn compare(self, status: &mut Status) {
+impl ComparedFields<'_> {
+    pub(super) fn compare_into(self, status: &mut StatusFacts) {
         let revisions = self.current_revision.zip(self.update_revision);
         status.revisions_match = revisions.map(|(current, update)| current == update);
         status.healthy = self.current_healthy.zip(self.desired_healthy);
     }
 }
 
-/// A status that is one word.
-pub(super) fn text(status: &mut Status, text: &str) {
-    let word = &text[..text.floor_char_boundary(WORD)];
-    status.words.push(Word { path: Cow::Borrowed(""), word: word.into() });
+/// Handles a status that is a single text.
+pub(super) fn set_text_status(status: &mut StatusFacts, text: &str) {
+    let word = &text[..text.floor_char_boundary(MAX_STATUS_WORD_BYTES)];
+    status.state_fields.push(StateField { path: Cow::Borrowed(""), value: word.into() });
 }
 
-pub(super) fn field<'a>(key: &str, value: &mut Cursor<'a>, status: &mut Status, pairs: &mut Pairs<'a>) {
+pub(super) fn read_status_field<'a>(
+    key: &str,
+    value: &mut JsonCursor<'a>,
+    status: &mut StatusFacts,
+    pairs: &mut ComparedFields<'a>,
+) {
     match key {
-        "phase" => word(status, Cow::Borrowed("phase"), value),
-        "conditions" => conditions::read(value, None, status),
-        "observedGeneration" => status.observed = value.integer(),
-        "containerStatuses" => containers::read(value, false, &mut status.containers),
-        "initContainerStatuses" => containers::read(value, true, &mut status.containers),
-        "currentRevision" => pairs.current_revision = value.string(),
-        "updateRevision" => pairs.update_revision = value.string(),
-        "currentHealthy" => pairs.current_healthy = value.integer(),
-        "desiredHealthy" => pairs.desired_healthy = value.integer(),
-        "loadBalancer" => status.addresses = addresses(value),
-        "reason" => status.reason = value.beginning(WORD).map(Into::into),
-        "message" => status.message = value.beginning(WORD * 2).map(Into::into),
-        // Written of a pod only, and never a sign of anything.
+        "phase" => keep_word(status, Cow::Borrowed("phase"), value),
+        "conditions" => conditions::read_conditions(value, None, status),
+        "observedGeneration" => status.observed = value.read_integer(),
+        "containerStatuses" => containers::read_container_statuses(value, false, &mut status.containers),
+        "initContainerStatuses" => containers::read_container_statuses(value, true, &mut status.containers),
+        "currentRevision" => pairs.current_revision = value.read_string(),
+        "updateRevision" => pairs.update_revision = value.read_string(),
+        "currentHealthy" => pairs.current_healthy = value.read_integer(),
+        "desiredHealthy" => pairs.desired_healthy = value.read_integer(),
+        "loadBalancer" => status.addresses = count_addresses(value),
+        "reason" => status.reason = value.read_prefix(MAX_STATUS_WORD_BYTES).map(Into::into),
+        "message" => status.message = value.read_prefix(MAX_STATUS_WORD_BYTES * 2).map(Into::into),
+        // Pod fields that never carry a readiness signal.
         "hostIP" | "hostIPs" | "podIP" | "podIPs" | "qosClass" | "ephemeralContainerStatuses" => {}
         _ => {
-            if !number(key, value, status) && !moment(key, value, status) {
-                other(key, value, status);
+            if !read_known_number(key, value, status) && !read_known_time(key, value, status) {
+                read_unknown_field(key, value, status);
             }
         }
     }
 }
 
-/// Numbers with a field of their own. `active` is a list where it is not a number.
-fn number(key: &str, value: &mut Cursor<'_>, status: &mut Status) -> bool {
+/// Reads a number with a field of its own. `active` is a list in some kinds.
+fn read_known_number(key: &str, value: &mut JsonCursor<'_>, status: &mut StatusFacts) -> bool {
     let field = match key {
         "replicas" | "currentNumberScheduled" => &mut status.replicas,
         "readyReplicas" | "numberReady" => &mut status.ready,
@@ -73,18 +80,18 @@ fn number(key: &str, value: &mut Cursor<'_>, status: &mut Status) -> bool {
         "succeeded" if value.peek() != b't' && value.peek() != b'f' => &mut status.succeeded,
         "active" if value.peek() == b'[' => {
             let mut listed = 0;
-            value.elements(|_| listed += 1);
+            value.each_element(|_| listed += 1);
             status.active = Some(listed);
             return true;
         }
         "active" if value.peek().is_ascii_digit() => &mut status.active,
         _ => return false,
     };
-    *field = value.integer().or(*field);
+    *field = value.read_integer().or(*field);
     true
 }
 
-fn moment(key: &str, value: &mut Cursor<'_>, status: &mut Status) -> bool {
+fn read_known_time(key: &str, value: &mut JsonCursor<'_>, status: &mut StatusFacts) -> bool {
     let field = match key {
         "startTime" | "startedAt" | "startTimestamp" => &mut status.started,
         "completionTime"
@@ -97,79 +104,112 @@ fn moment(key: &str, value: &mut Cursor<'_>, status: &mut Status) -> bool {
         "lastSuccessfulTime" => &mut status.last_success,
         _ => return false,
     };
-    *field = value.time().or(*field);
+    *field = value.read_time().or(*field);
     true
 }
 
-/// A field that no rule knows by name.
-fn other(key: &str, value: &mut Cursor<'_>, status: &mut Status) {
+/// Reads a field that no rule knows by name.
+fn read_unknown_field(key: &str, value: &mut JsonCursor<'_>, status: &mut StatusFacts) {
     match value.peek() {
-        b'"' if readiness::tells(key) => word(status, Cow::Owned(key.to_owned()), value),
-        b't' | b'f' => boolean(status, key, None, value),
-        b'-' | b'0'..=b'9' if status.counts.len() < KEPT && readiness::counts(key) => {
-            if let Some(number) = value.integer() {
-                status.counts.push(Count { name: key.into(), value: number });
+        b'"' if readiness::is_state_field(key) => keep_word(status, Cow::Owned(key.to_owned()), value),
+        b't' | b'f' => keep_boolean(status, key, None, value),
+        b'-' | b'0'..=b'9' if status.counts.len() < MAX_STATUS_VALUES && readiness::is_count_field(key) => {
+            if let Some(number) = value.read_integer() {
+                status.counts.push(CountField { name: key.into(), value: number });
             }
         }
-        b'{' if readiness::now(key) => below(status, key, value),
-        b'[' if readiness::now(key) => {
-            let mut at = 0;
-            value.elements(|element| {
-                if at < ELEMENTS && element.peek() == b'{' {
-                    listed(status, &format!("{key}[{at}]"), element);
-                }
-                at += 1;
-            });
-        }
-        _ => value.skip(),
+        b'{' if readiness::is_current_field(key) => read_nested_object(status, key, value),
+        b'[' if readiness::is_current_field(key) => read_listed_parts(status, key, MAX_PART_DEPTH, value),
+        _ => value.skip_value(),
     }
 }
 
-/// An object one level down.
-fn below(status: &mut Status, path: &str, object: &mut Cursor<'_>) {
-    object.members(|key, value| match value.peek() {
-        b'[' | b'{' if key == "conditions" => conditions::read(value, Some(path), status),
-        b'"' if readiness::tells_within(path, key) => {
-            word(status, Cow::Owned(format!("{path}.{key}")), value);
+/// Reads an object one level down.
+fn read_nested_object(status: &mut StatusFacts, path: &str, object: &mut JsonCursor<'_>) {
+    let mut parts = 0;
+    object.each_member(|key, value| match value.peek() {
+        b'[' | b'{' if key == "conditions" => conditions::read_conditions(value, Some(path), status),
+        b'"' if readiness::is_state_field_within(path, key) => {
+            keep_word(status, Cow::Owned(format!("{path}.{key}")), value);
         }
-        b't' | b'f' => boolean(status, key, Some(path), value),
-        _ => value.skip(),
+        b't' | b'f' => keep_boolean(status, key, Some(path), value),
+        b'[' | b'{' => read_parts(status, (path, key), MAX_PART_DEPTH, &mut parts, value),
+        _ => value.skip_value(),
     });
 }
 
-/// An element of a list: only conditions, for a list is mostly a history or an inventory.
-fn listed(status: &mut Status, path: &str, object: &mut Cursor<'_>) {
-    object.members(|key, value| {
-        if key == "conditions" {
-            conditions::read(value, Some(path), status);
+/// Reads a list of parts, or one part of a map of them, in the field `key` below `path`. `parts` counts those of the map
+/// so far.
+fn read_parts(
+    status: &mut StatusFacts,
+    (path, key): (&str, &str),
+    depth: usize,
+    parts: &mut usize,
+    value: &mut JsonCursor<'_>,
+) {
+    if depth == 0 || *parts >= MAX_STATUS_LIST_ELEMENTS || !readiness::is_part_field(key) {
+        return value.skip_value();
+    }
+    if value.peek() == b'{' {
+        *parts += 1;
+        return read_part(status, &format!("{path}.{key}"), depth, value);
+    }
+    read_listed_parts(status, &format!("{path}.{key}"), depth, value);
+}
+
+fn read_listed_parts(status: &mut StatusFacts, path: &str, depth: usize, list: &mut JsonCursor<'_>) {
+    let mut at = 0;
+    list.each_element(|element| {
+        if at < MAX_STATUS_LIST_ELEMENTS && element.peek() == b'{' {
+            read_part(status, &format!("{path}[{at}]"), depth, element);
         }
+        at += 1;
     });
 }
 
-fn word(status: &mut Status, path: Name, value: &mut Cursor<'_>) {
-    if status.words.len() < KEPT
-        && let Some(word) = value.beginning(WORD)
+/// Reads a part of the object, an element of a list or of a map: its conditions, what it says of its state, and its own
+/// parts. Anything else in lists is mostly an inventory.
+fn read_part(status: &mut StatusFacts, path: &str, depth: usize, object: &mut JsonCursor<'_>) {
+    let mut parts = 0;
+    object.each_member(|key, value| match value.peek() {
+        b'[' | b'{' if key == "conditions" => conditions::read_conditions(value, Some(path), status),
+        b'"' if readiness::is_part_state_field(path, key) => {
+            keep_word(status, Cow::Owned(format!("{path}.{key}")), value);
+        }
+        b'[' | b'{' => read_parts(status, (path, key), depth - 1, &mut parts, value),
+        _ => value.skip_value(),
+    });
+}
+
+fn keep_word(status: &mut StatusFacts, path: WellKnownName, value: &mut JsonCursor<'_>) {
+    if status.state_fields.len() < MAX_STATUS_VALUES
+        && let Some(word) = value.read_prefix(MAX_STATUS_WORD_BYTES)
         && !word.trim().is_empty()
     {
-        status.words.push(Word { path, word: word.trim().into() });
+        status.state_fields.push(StateField { path, value: word.trim().into() });
     }
 }
 
-fn boolean(status: &mut Status, key: &str, below: Option<&str>, value: &mut Cursor<'_>) {
-    let condition =
-        Condition { name: conditions::name(key.into()), status: value.truth(), ..Condition::default() };
-    if status.conditions.len() < KEPT {
-        status.conditions.push(Condition { place: Place::Field(below.map(Into::into)), ..condition });
+fn keep_boolean(status: &mut StatusFacts, key: &str, below: Option<&str>, value: &mut JsonCursor<'_>) {
+    let condition = ConditionFacts {
+        name: conditions::intern_type_name(key.into()),
+        status: value.read_truth(),
+        ..ConditionFacts::default()
+    };
+    if status.conditions.len() < MAX_STATUS_VALUES {
+        status
+            .conditions
+            .push(ConditionFacts { location: ConditionLocation::Field(below.map(Into::into)), ..condition });
     }
 }
 
-/// How many entries `loadBalancer.ingress` has.
-fn addresses(object: &mut Cursor<'_>) -> Option<u32> {
+/// Number of entries in `loadBalancer.ingress`.
+fn count_addresses(object: &mut JsonCursor<'_>) -> Option<u32> {
     let mut addresses = None;
-    object.members(|key, value| {
+    object.each_member(|key, value| {
         if key == "ingress" {
             let mut count = 0;
-            let is_list = value.elements(|_| count += 1);
+            let is_list = value.each_element(|_| count += 1);
             addresses = is_list.then_some(count);
         }
     });

@@ -1,21 +1,21 @@
-//! Objects, lists and watches that are not what they should be: the rest gets through, and it is said.
+//! Malformed objects, lists and watches: the rest is delivered, and the failure is reported.
 
 use std::time::Duration;
 
-use sandbox::{Act, Verb};
+use sandbox::{FaultAction, RequestVerb};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use watcher::wire::Meta;
-use watcher::{Cause, Event, Parent, Wire};
+use watcher::wire::WireMeta;
+use watcher::{ApiFailureCause, FollowEvent, ParentObject, WireObject};
 
 use crate::cluster::{Cluster, Mirror, deployment, hasty};
 use crate::played::{Scene, list, parameter, quiet, text};
 
-/// Decodes nothing that is not exactly right, as most people's types do.
+/// Decodes only exactly matching objects, like the types of most programs.
 #[derive(Clone, Debug, Deserialize)]
 struct Strict {
     #[serde(rename = "metadata", deserialize_with = "meta")]
-    meta: Meta,
+    meta: WireMeta,
     #[serde(rename = "spec")]
     _spec: StrictSpec,
 }
@@ -26,7 +26,7 @@ struct StrictSpec {
     _template: Value,
 }
 
-fn meta<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Meta, D::Error> {
+fn meta<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<WireMeta, D::Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Plain {
@@ -36,11 +36,11 @@ fn meta<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Meta, D::Er
     }
     let Plain { name, uid, resource_version } = Plain::deserialize(deserializer)?;
     let resource_version = resource_version.parse().map_err(serde::de::Error::custom)?;
-    Ok(Meta { name, uid, resource_version, ..Meta::default() })
+    Ok(WireMeta { name, uid, resource_version, ..WireMeta::default() })
 }
 
-impl Wire for Strict {
-    fn meta(&self) -> &Meta {
+impl WireObject for Strict {
+    fn meta(&self) -> &WireMeta {
         &self.meta
     }
 }
@@ -59,10 +59,10 @@ async fn an_unreadable_object_in_a_list_hides_nobody() {
         ["7", "null", "\"text\"", "[]", "{\"metadata\":7}", "{\"metadata\":{\"name\":[]},\"spec\":0}"]
     {
         let cluster = Cluster::new().await.with(&["a", "b"]);
-        cluster.on_lists(Act::RawItem(nonsense.into()));
-        let mut mirror: Mirror<Parent> = cluster.follow().await;
+        cluster.on_lists(FaultAction::RawItem(nonsense.into()));
+        let mut mirror: Mirror<ParentObject> = cluster.follow().await;
         mirror.knows(&["a", "b"]).await;
-        mirror.hears_of(Cause::Undecodable).await;
+        mirror.hears_of(ApiFailureCause::Undecodable).await;
         cluster.create(deployment("c"));
         mirror.knows(&["a", "b", "c"]).await;
     }
@@ -72,23 +72,25 @@ async fn an_unreadable_object_in_a_list_hides_nobody() {
 async fn an_object_that_a_strict_type_refuses_hides_nobody_and_is_named() {
     let cluster = Cluster::new().await.with(&["a"]);
     let odd = r#"{"metadata":{"name":"odd","uid":"u","resourceVersion":"5"},"spec":[]}"#;
-    cluster.server.faults().add(sandbox::Fault::new(Act::RawItem(odd.into())).on(Verb::List).times(2));
+    cluster.server.faults().add(
+        sandbox::InjectedFault::new(FaultAction::RawItem(odd.into())).on_verb(RequestVerb::List).at_most(2),
+    );
     let mut mirror: Mirror<Strict> = cluster.follow_with(hasty()).await;
     mirror.knows(&["a"]).await;
     mirror.until("named it", |mirror| mirror.troubles.iter().any(|t| t.detail.contains("\"odd\""))).await;
-    assert_eq!(cluster.asked(Verb::List), 2, "once as quick as can be, once carefully");
+    assert_eq!(cluster.asked(RequestVerb::List), 2, "once as quick as can be, once carefully");
 }
 
 #[tokio::test]
 async fn an_object_that_a_strict_type_refuses_in_a_watch_loses_nothing() {
     let cluster = Cluster::new().await.with(&["a"]);
     let odd = "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"odd\"}}}\n";
-    cluster.on_watches(Act::RawLine(odd.into()));
+    cluster.on_watches(FaultAction::RawLine(odd.into()));
     let mut mirror: Mirror<Strict> = cluster.follow_with(hasty()).await;
-    mirror.hears_of(Cause::Undecodable).await;
+    mirror.hears_of(ApiFailureCause::Undecodable).await;
     cluster.create(deployment("b"));
     mirror.knows(&["a", "b"]).await;
-    assert_eq!(cluster.asked(Verb::List), 2, "what was lost is looked for once");
+    assert_eq!(cluster.asked(RequestVerb::List), 2, "what was lost is looked for once");
 }
 
 #[tokio::test]
@@ -96,9 +98,9 @@ async fn an_unreadable_object_in_a_watch_hides_nobody() {
     for nonsense in ["7", "null", "{\"metadata\":7}", "{\"metadata\":{\"uid\":\"\"}}"] {
         let cluster = Cluster::new().await.with(&["a"]);
         let line = format!("{{\"type\":\"MODIFIED\",\"object\":{nonsense}}}\n");
-        cluster.on_watches(Act::RawLine(line.into()));
-        let mut mirror: Mirror<Parent> = cluster.follow().await;
-        mirror.hears_of(Cause::Undecodable).await;
+        cluster.on_watches(FaultAction::RawLine(line.into()));
+        let mut mirror: Mirror<ParentObject> = cluster.follow().await;
+        mirror.hears_of(ApiFailureCause::Undecodable).await;
         cluster.create(deployment("b"));
         mirror.knows(&["a", "b"]).await;
     }
@@ -114,7 +116,7 @@ async fn lines_that_are_no_events_do_not_end_the_stream() {
         "{\"type\":\"SURPRISE\",\"object\":{}}\n",
     ] {
         let cluster = Cluster::new().await.with(&["a"]);
-        cluster.on_watches(Act::RawLine(line.into()));
+        cluster.on_watches(FaultAction::RawLine(line.into()));
         let mut mirror = cluster.follow().await;
         mirror.knows(&["a"]).await;
         cluster.create(deployment("b"));
@@ -127,13 +129,13 @@ async fn lines_that_are_no_events_do_not_end_the_stream() {
 #[tokio::test]
 async fn half_a_line_glued_to_an_event_loses_nothing() {
     let cluster = Cluster::new().await.with(&["a"]);
-    cluster.on_watches(Act::RawLine("{\"type\":\"MODIFIED\",\"obj".into()));
+    cluster.on_watches(FaultAction::RawLine("{\"type\":\"MODIFIED\",\"obj".into()));
     let mut mirror = cluster.follow().await;
     mirror.knows(&["a"]).await;
-    // The line that tells of it cannot be read.
+    // The line that reports it cannot be read.
     cluster.create(deployment("b"));
     mirror.knows(&["a", "b"]).await;
-    mirror.hears_of(Cause::Undecodable).await;
+    mirror.hears_of(ApiFailureCause::Undecodable).await;
 }
 
 #[tokio::test]
@@ -159,24 +161,24 @@ async fn bytes_that_are_no_text_cost_nobody_anything() {
             .collect()
     };
     let cluster = Cluster::new().await.with(&["a"]);
-    cluster.on_lists(Act::RawItem(raw("listed")));
+    cluster.on_lists(FaultAction::RawItem(raw("listed")));
     let line: Vec<u8> =
         [b"{\"type\":\"ADDED\",\"object\":".to_vec(), raw("watched"), b"}\n".to_vec()].concat();
-    cluster.on_watches(Act::RawLine(line));
+    cluster.on_watches(FaultAction::RawLine(line));
     let mut mirror = cluster.follow().await;
     mirror.knows(&["a", "listed", "watched"]).await;
-    assert_eq!((mirror.troubles.len(), cluster.asked(Verb::List)), (0, 1), "not even a new list");
+    assert_eq!((mirror.troubles.len(), cluster.asked(RequestVerb::List)), (0, 1), "not even a new list");
 }
 
 #[tokio::test]
 async fn a_list_that_is_no_json_is_asked_again() {
     for body in ["", "not json", "{\"items\":[{\"metadata\":", "[]", "{\"metadata\":{},\"items\":[]}"] {
         let cluster = Cluster::new().await.with(&["a"]);
-        cluster.on_lists(Act::AnswerRaw(body.into()));
+        cluster.on_lists(FaultAction::AnswerRaw(body.into()));
         let mut mirror = cluster.follow().await;
         mirror.knows(&["a"]).await;
         assert_eq!(mirror.lists, 1, "what could not be read is no list: {body}");
-        mirror.hears_of(Cause::Undecodable).await;
+        mirror.hears_of(ApiFailureCause::Undecodable).await;
     }
 }
 
@@ -211,5 +213,5 @@ async fn an_object_without_a_version_does_not_lose_the_place_in_the_history() {
     let asked = scene.asked();
     assert_eq!(asked.len(), 3, "one list, two watches: {asked:?}");
     assert_eq!(parameter(&asked[2].target, "resourceVersion"), Some("7"));
-    assert!(said.iter().any(|event| matches!(event, Event::Apply(_))));
+    assert!(said.iter().any(|event| matches!(event, FollowEvent::Apply(_))));
 }

@@ -1,19 +1,21 @@
-//! A sandbox server and one kind of it that is followed, seen as a consumer sees it.
+//! A sandbox server with one followed kind, seen as a consumer sees it.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt};
-use sandbox::{Act, Fault, FaultHandle, Options, Server, Verb};
+use sandbox::{FaultAction, FaultHandle, InjectedFault, RequestVerb, SandboxOptions, SandboxServer};
 use serde_json::{Value, json};
 use tokio::time::timeout;
-use watcher::{ApiKind, Cause, Event, FollowOptions, Trouble, Wire, follow, resolve};
+use watcher::{
+    ApiFailureCause, ApiKind, FollowEvent, FollowFailure, FollowOptions, WireObject, follow, resolve_kind,
+};
 
-/// Longer than anything here takes, shorter than patience.
+/// Longer than anything in these tests takes, and shorter than the test timeout.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What suits a test: watches of one to two seconds, everything else in milliseconds.
+/// Options for tests: watches of one to two seconds, everything else in milliseconds.
 pub(crate) fn hasty() -> FollowOptions {
     let millis = Duration::from_millis;
     FollowOptions {
@@ -28,26 +30,27 @@ pub(crate) fn hasty() -> FollowOptions {
 
 /// A server, and a client without hidden retries.
 pub(crate) struct Cluster {
-    pub(crate) server: Server,
+    pub(crate) server: SandboxServer,
     pub(crate) client: kube::Client,
 }
 
 impl Cluster {
     pub(crate) async fn new() -> Self {
-        Cluster::of(Server::start(Options::default()).await.unwrap())
+        Cluster::of(SandboxServer::start(SandboxOptions::default()).await.unwrap())
     }
 
-    pub(crate) fn of(server: Server) -> Self {
-        let client = watcher::client(kube::Config::new(server.url().parse().unwrap())).unwrap();
+    pub(crate) fn of(server: SandboxServer) -> Self {
+        let client =
+            watcher::client_without_retries(kube::Config::new(server.url().parse().unwrap())).unwrap();
         Cluster { server, client }
     }
 
     pub(crate) fn create(&self, object: Value) {
         let now = self.server.now();
-        self.server.store().create_with_status(now, object).unwrap();
+        self.server.lock_store().create_with_status(now, object).unwrap();
     }
 
-    /// Deployments of these names.
+    /// Adds Deployments of these names.
     pub(crate) fn with(self, names: &[&str]) -> Self {
         for name in names {
             self.create(deployment(name));
@@ -57,33 +60,39 @@ impl Cluster {
 
     pub(crate) fn delete(&self, name: &str) {
         let now = self.server.now();
-        assert!(self.server.store().delete(now, "apps/v1", "Deployment", "default", name).unwrap());
+        assert!(
+            self.server.lock_store().delete_object(now, "apps/v1", "Deployment", "default", name).unwrap()
+        );
     }
 
-    pub(crate) fn on_lists(&self, act: Act) -> FaultHandle {
-        self.server.faults().add(Fault::new(act).on(Verb::List).once())
+    pub(crate) fn on_lists(&self, act: FaultAction) -> FaultHandle {
+        self.server.faults().add(InjectedFault::new(act).on_verb(RequestVerb::List).once())
     }
 
-    pub(crate) fn on_watches(&self, act: Act) -> FaultHandle {
-        self.server.faults().add(Fault::new(act).on(Verb::Watch).once())
+    pub(crate) fn on_watches(&self, act: FaultAction) -> FaultHandle {
+        self.server.faults().add(InjectedFault::new(act).on_verb(RequestVerb::Watch).once())
     }
 
     pub(crate) async fn kind(&self, group: &str, kind: &str) -> ApiKind {
-        resolve(&self.client, group, None, kind).await.unwrap().unwrap()
+        resolve_kind(&self.client, group, None, kind).await.unwrap().unwrap()
     }
 
-    pub(crate) async fn follow(&self) -> Mirror<watcher::Parent> {
+    pub(crate) async fn follow(&self) -> Mirror<watcher::ParentObject> {
         self.follow_with(hasty()).await
     }
 
-    pub(crate) async fn follow_with<K: Wire>(&self, options: FollowOptions) -> Mirror<K> {
+    pub(crate) async fn follow_with<K: WireObject>(&self, options: FollowOptions) -> Mirror<K> {
         let kind = self.kind("apps", "Deployment").await;
         Mirror::new(follow(&self.client, &kind, None, options))
     }
 
-    /// How often this was asked of Deployments.
-    pub(crate) fn asked(&self, verb: Verb) -> usize {
-        self.server.requests().iter().filter(|r| r.verb == verb && r.path.ends_with("deployments")).count()
+    /// Number of requests for Deployments with this verb.
+    pub(crate) fn asked(&self, verb: RequestVerb) -> usize {
+        self.server
+            .logged_requests()
+            .iter()
+            .filter(|r| r.verb == verb && r.path.ends_with("deployments"))
+            .count()
     }
 }
 
@@ -103,24 +112,24 @@ pub(crate) fn deployment(name: &str) -> Value {
     })
 }
 
-/// What a consumer knows: marked while a list runs, swept when it is done.
+/// State of a consumer: marked during a list, swept when it is complete.
 pub(crate) struct Mirror<K> {
-    events: Pin<Box<dyn Stream<Item = Event<K>> + Send>>,
+    events: Pin<Box<dyn Stream<Item = FollowEvent<K>> + Send>>,
     rows: BTreeMap<String, (u64, K)>,
     epoch: u64,
     pub(crate) lists: u64,
-    /// Whether the server answered since the last list: it did so to a watch.
+    /// The server has answered a watch since the last list.
     watching: bool,
-    pub(crate) troubles: Vec<Trouble>,
+    pub(crate) troubles: Vec<FollowFailure>,
 }
 
-impl<K: Wire> Mirror<K> {
-    pub(crate) fn new(events: impl Stream<Item = Event<K>> + Send + 'static) -> Self {
+impl<K: WireObject> Mirror<K> {
+    pub(crate) fn new(events: impl Stream<Item = FollowEvent<K>> + Send + 'static) -> Self {
         let (rows, troubles) = (BTreeMap::new(), Vec::new());
         Mirror { events: Box::pin(events), rows, epoch: 0, lists: 0, watching: false, troubles }
     }
 
-    /// Hears events until what is known meets `wish`.
+    /// Processes events until the state satisfies `wish`.
     pub(crate) async fn until(&mut self, what: &str, wish: impl Fn(&Self) -> bool) {
         let heard = async {
             while !wish(self) {
@@ -132,19 +141,19 @@ impl<K: Wire> Mirror<K> {
         assert!(heard.is_ok(), "never {what}; known: {:?}, troubles: {:?}", self.names(), self.troubles);
     }
 
-    /// Hears events until exactly these are known, at the end of a list or after it.
+    /// Processes events until exactly these objects are known, at the end of a list or later.
     pub(crate) async fn knows(&mut self, names: &[&str]) {
         let what = format!("knew {names:?}");
         self.until(&what, |mirror| mirror.lists > 0 && mirror.names() == names).await;
     }
 
-    /// Hears events until a list is done and a watch stands.
+    /// Processes events until a list is complete and a watch stands.
     pub(crate) async fn watches(&mut self) {
         self.until("watched", |mirror| mirror.watching).await;
     }
 
-    /// Hears events until this trouble was reported.
-    pub(crate) async fn hears_of(&mut self, cause: Cause) {
+    /// Processes events until this failure was reported.
+    pub(crate) async fn hears_of(&mut self, cause: ApiFailureCause) {
         let what = format!("heard of {cause:?}");
         self.until(&what, |mirror| mirror.troubles.iter().any(|trouble| trouble.cause == cause)).await;
     }
@@ -153,26 +162,26 @@ impl<K: Wire> Mirror<K> {
         self.rows.values().map(|(_, object)| &*object.meta().name).collect()
     }
 
-    fn hear(&mut self, event: Event<K>) {
+    fn hear(&mut self, event: FollowEvent<K>) {
         match event {
-            Event::Init => {
+            FollowEvent::Init => {
                 self.epoch += 1;
                 self.watching = false;
             }
-            Event::InitApply(object) | Event::Apply(object) => {
+            FollowEvent::InitApply(object) | FollowEvent::Apply(object) => {
                 let meta = object.meta();
                 self.rows.insert(format!("{}/{}", meta.name, meta.uid), (self.epoch, object));
             }
-            Event::InitDone => {
+            FollowEvent::InitDone => {
                 self.rows.retain(|_, (epoch, _)| *epoch == self.epoch);
                 self.lists += 1;
             }
-            Event::Delete(object) => {
+            FollowEvent::Delete(object) => {
                 let meta = object.meta();
                 self.rows.remove(&format!("{}/{}", meta.name, meta.uid));
             }
-            Event::Alive => self.watching = self.lists > 0 && self.lists == self.epoch,
-            Event::Trouble(trouble) => self.troubles.push(trouble),
+            FollowEvent::Alive => self.watching = self.lists > 0 && self.lists == self.epoch,
+            FollowEvent::Failure(trouble) => self.troubles.push(trouble),
         }
     }
 }

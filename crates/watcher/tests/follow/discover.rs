@@ -1,8 +1,8 @@
-//! From a group and a kind to what the server serves.
+//! API discovery of a group and kind.
 
-use sandbox::{Act, Fault, Verb};
+use sandbox::{FaultAction, InjectedFault, RequestVerb};
 use serde_json::json;
-use watcher::{Cause, resolve};
+use watcher::{ApiFailureCause, Discovered, discover, resolve_kind};
 
 use crate::cluster::Cluster;
 
@@ -29,11 +29,11 @@ async fn kinds_are_found_by_group_and_name() {
         ),
     ];
     for (group, version, kind, path, has_status) in cases {
-        let found = resolve(&cluster.client, group, version, kind).await.unwrap().unwrap();
-        assert_eq!((found.path(None).as_str(), found.has_status), (path, has_status), "{kind}");
+        let found = resolve_kind(&cluster.client, group, version, kind).await.unwrap().unwrap();
+        assert_eq!((found.list_path(None).as_str(), found.has_status), (path, has_status), "{kind}");
     }
     assert!(!cluster.kind("", "Node").await.namespaced);
-    assert_eq!(cluster.kind("", "Node").await.path(Some("default")), "/api/v1/nodes");
+    assert_eq!(cluster.kind("", "Node").await.list_path(Some("default")), "/api/v1/nodes");
 }
 
 #[tokio::test]
@@ -44,10 +44,14 @@ async fn what_is_not_installed_is_no_error() {
         ("apps", None, "Widget"),
         ("apps", Some("v9"), "Deployment"),
         ("", None, "Widget"),
-        // A subresource is no kind: `deployments/scale` returns a Scale.
+        // A subresource is not a kind: `deployments/scale` returns a Scale.
         ("apps", None, "Scale"),
     ] {
-        assert_eq!(resolve(&cluster.client, group, version, kind).await.unwrap(), None, "{group}/{kind}");
+        assert_eq!(
+            resolve_kind(&cluster.client, group, version, kind).await.unwrap(),
+            None,
+            "{group}/{kind}"
+        );
     }
 }
 
@@ -76,7 +80,45 @@ async fn a_kind_is_found_in_the_version_that_has_it() {
 #[tokio::test]
 async fn a_server_that_does_not_answer_is_not_one_that_has_no_such_kind() {
     let cluster = Cluster::new().await;
-    cluster.server.faults().add(Fault::new(Act::Answer(503, None)).on(Verb::Other));
-    let error = resolve(&cluster.client, "apps", None, "Deployment").await.unwrap_err();
-    assert_eq!(error.cause, Cause::ServerError);
+    cluster
+        .server
+        .faults()
+        .add(InjectedFault::new(FaultAction::Answer(503, None)).on_verb(RequestVerb::Other));
+    let error = resolve_kind(&cluster.client, "apps", None, "Deployment").await.unwrap_err();
+    assert_eq!(error.cause, ApiFailureCause::ServerError);
+}
+
+#[tokio::test]
+async fn a_kind_is_absent_only_where_the_server_lists_what_it_has_and_lacks_it() {
+    let cluster = Cluster::new().await;
+    let found = async |group: &str, version: Option<&str>, kind: &str| {
+        discover(&cluster.client, group, version, kind).await.unwrap()
+    };
+    assert!(matches!(found("apps", None, "Deployment").await, Discovered::Served(_)));
+    assert!(matches!(found("apps", Some("v1"), "Deployment").await, Discovered::Served(_)));
+    for (group, version, kind) in [
+        ("example.com", None, "Widget"),
+        ("apps", None, "Widget"),
+        ("apps", Some("v9"), "Widget"),
+        ("", None, "Widget"),
+    ] {
+        assert_eq!(found(group, version, kind).await, Discovered::Absent, "{group}/{kind}");
+    }
+    let elsewhere = found("apps", Some("v9"), "Deployment").await;
+    assert!(matches!(&elsewhere, Discovered::Unserved(why) if why.contains("apps/v1")), "{elsewhere:?}");
+}
+
+#[tokio::test]
+async fn a_page_of_discovery_that_is_missing_is_no_proof_that_a_kind_is_absent() {
+    for skip in [0, 1] {
+        let cluster = Cluster::new().await;
+        let missing = InjectedFault::new(FaultAction::Answer(404, None))
+            .on_verb(RequestVerb::Other)
+            .skip_first(skip)
+            .once();
+        let missing = cluster.server.faults().add(missing);
+        let found = discover(&cluster.client, "apps", None, "Deployment").await.unwrap();
+        assert!(matches!(found, Discovered::Unserved(_)), "page {skip}: {found:?}");
+        assert_eq!(missing.fired_count(), 1);
+    }
 }

@@ -1,13 +1,16 @@
-//! Reading again, live.
+//! Live reads.
 
 use std::time::Duration;
 
-use sandbox::{Act, Fault, Verb};
+use sandbox::{FaultAction, InjectedFault, RequestVerb};
 use serde::{Deserialize, Deserializer};
 use serde_json::json;
 use serde_json::value::RawValue;
-use watcher::wire::{Child, Meta};
-use watcher::{Cause, Parent, Wire, look, look_all, look_head, look_heads, look_metadata};
+use watcher::wire::{ChildObject, WireMeta};
+use watcher::{
+    ApiFailureCause, ParentObject, WireObject, get_live, get_live_head, list_live, list_live_heads,
+    list_live_metadata,
+};
 
 use crate::cluster::{Cluster, deployment};
 
@@ -15,8 +18,9 @@ use crate::cluster::{Cluster, deployment};
 async fn one_object_is_read_as_it_is_now() {
     let cluster = Cluster::new().await.with(&["a"]);
     let kind = cluster.kind("apps", "Deployment").await;
-    let read =
-        async |name: &str| look::<Parent>(&cluster.client, &kind, Some("default"), name).await.unwrap();
+    let read = async |name: &str| {
+        get_live::<ParentObject>(&cluster.client, &kind, Some("default"), name).await.unwrap()
+    };
     let a = read("a").await.unwrap();
     assert_eq!((&*a.meta().name, &*a.meta().namespace), ("a", "default"));
     cluster.delete("a");
@@ -25,14 +29,32 @@ async fn one_object_is_read_as_it_is_now() {
 }
 
 #[tokio::test]
+async fn where_a_kind_is_not_served_for_now_nothing_is_known_of_its_objects() {
+    let cluster = Cluster::new().await.with(&["a"]);
+    let kind = cluster.kind("apps", "Deployment").await;
+    let read = async || get_live::<ParentObject>(&cluster.client, &kind, Some("default"), "a").await;
+    let unserved = cluster
+        .server
+        .faults()
+        .add(InjectedFault::new(FaultAction::Answer(404, None)).on_verb(RequestVerb::Get));
+    assert_eq!(read().await.unwrap_err().cause, ApiFailureCause::NotInstalled);
+    unserved.lift();
+    assert!(read().await.unwrap().is_some());
+    let mut other = kind.clone();
+    other.version = "v9".into();
+    let error = get_live::<ParentObject>(&cluster.client, &other, Some("default"), "a").await.unwrap_err();
+    assert_eq!(error.cause, ApiFailureCause::NotInstalled, "a version that is not served");
+}
+
+#[tokio::test]
 async fn reads_name_no_version_so_that_no_cache_may_answer() {
     let cluster = Cluster::new().await.with(&["a"]);
     let kind = cluster.kind("apps", "Deployment").await;
     cluster.server.forget_requests();
-    let _: Option<Parent> = look(&cluster.client, &kind, Some("default"), "a").await.unwrap();
-    let _: Vec<Parent> = look_all(&cluster.client, &kind, None, None).await.unwrap();
-    let _ = look_metadata(&cluster.client, &kind, None, None).await.unwrap();
-    let requests = cluster.server.requests();
+    let _: Option<ParentObject> = get_live(&cluster.client, &kind, Some("default"), "a").await.unwrap();
+    let _: Vec<ParentObject> = list_live(&cluster.client, &kind, None, None).await.unwrap();
+    let _ = list_live_metadata(&cluster.client, &kind, None, None).await.unwrap();
+    let requests = cluster.server.logged_requests();
     assert_eq!(requests.len(), 3);
     for request in requests {
         assert!(request.query.iter().all(|(key, _)| !key.starts_with("resourceVersion")), "{request:?}");
@@ -45,10 +67,12 @@ async fn a_name_that_is_none_is_never_asked_for() {
     let kind = cluster.kind("apps", "Deployment").await;
     cluster.server.forget_requests();
     for name in ["../../secrets/x", "a/b", "", "..", "a?watch=1"] {
-        assert!(look::<Parent>(&cluster.client, &kind, Some("default"), name).await.unwrap().is_none());
-        assert!(look::<Parent>(&cluster.client, &kind, Some(name), "a").await.unwrap().is_none());
+        assert!(
+            get_live::<ParentObject>(&cluster.client, &kind, Some("default"), name).await.unwrap().is_none()
+        );
+        assert!(get_live::<ParentObject>(&cluster.client, &kind, Some(name), "a").await.unwrap().is_none());
     }
-    assert_eq!(cluster.server.requests().len(), 0);
+    assert_eq!(cluster.server.logged_requests().len(), 0);
 }
 
 #[tokio::test]
@@ -60,12 +84,13 @@ async fn a_long_list_is_read_whole_and_by_labels() {
     }
     let kind = cluster.kind("apps", "Deployment").await;
     cluster.server.forget_requests();
-    let all: Vec<Parent> = look_all(&cluster.client, &kind, Some("default"), None).await.unwrap();
+    let all: Vec<ParentObject> = list_live(&cluster.client, &kind, Some("default"), None).await.unwrap();
     let mut found: Vec<_> = all.iter().map(|object| object.meta().name.to_string()).collect();
     found.sort();
     assert_eq!(found, names);
-    assert_eq!(cluster.asked(Verb::List), 3, "500 at a time");
-    let some = look_all::<Parent>(&cluster.client, &kind, None, Some("app in (d0001, d0777)")).await.unwrap();
+    assert_eq!(cluster.asked(RequestVerb::List), 3, "500 at a time");
+    let some =
+        list_live::<ParentObject>(&cluster.client, &kind, None, Some("app in (d0001, d0777)")).await.unwrap();
     assert_eq!(some.len(), 2);
 }
 
@@ -74,10 +99,12 @@ async fn a_list_that_outlives_the_history_is_read_anew_in_one_piece() {
     let cluster = Cluster::new().await;
     (0..600).for_each(|n| cluster.create(deployment(&format!("d{n}"))));
     let kind = cluster.kind("apps", "Deployment").await;
-    cluster.server.faults().add(Fault::new(Act::Answer(410, None)).on(Verb::List).skip(1).once());
-    let all: Vec<Parent> = look_all(&cluster.client, &kind, None, None).await.unwrap();
+    cluster.server.faults().add(
+        InjectedFault::new(FaultAction::Answer(410, None)).on_verb(RequestVerb::List).skip_first(1).once(),
+    );
+    let all: Vec<ParentObject> = list_live(&cluster.client, &kind, None, None).await.unwrap();
     assert_eq!(all.len(), 600);
-    let last = cluster.server.requests().pop().unwrap();
+    let last = cluster.server.logged_requests().pop().unwrap();
     assert!(last.query.iter().all(|(key, _)| key != "limit" && key != "continue"), "{last:?}");
 }
 
@@ -88,27 +115,27 @@ async fn metadata_alone_has_what_identifies_and_links_an_object() {
     let owner = json!({"apiVersion": "example.com/v1", "kind": "Shop", "name": "shop", "uid": "u-shop"});
     object["metadata"]["ownerReferences"] = json!([owner]);
     let now = cluster.server.now();
-    cluster.server.store().set_controllers(false);
-    cluster.server.store().create(now, object).unwrap();
+    cluster.server.lock_store().set_controllers(false);
+    cluster.server.lock_store().create_object(now, object).unwrap();
     let kind = cluster.kind("apps", "Deployment").await;
-    let metas = look_metadata(&cluster.client, &kind, None, Some("app=a")).await.unwrap();
+    let metas = list_live_metadata(&cluster.client, &kind, None, Some("app=a")).await.unwrap();
     assert_eq!((metas.len(), &*metas[0].name, &*metas[0].owners[0].uid), (1, "a", "u-shop"));
     assert!(metas[0].resource_version > 0);
 }
 
-/// As long as it came, and what it said of itself.
+/// The object as received, and its metadata.
 #[derive(Clone, Debug)]
-struct Whole(String, Meta);
+struct Whole(String, WireMeta);
 
 impl<'de> Deserialize<'de> for Whole {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = Box::<RawValue>::deserialize(deserializer)?;
-        Ok(Whole(text.get().to_owned(), Child::read(&text).meta))
+        Ok(Whole(text.get().to_owned(), ChildObject::from_raw(&text).meta))
     }
 }
 
-impl Wire for Whole {
-    fn meta(&self) -> &Meta {
+impl WireObject for Whole {
+    fn meta(&self) -> &WireMeta {
         &self.1
     }
 }
@@ -118,11 +145,11 @@ async fn of_what_is_nobodys_business_the_server_sends_the_metadata_alone() {
     let cluster = Cluster::new().await;
     let mut object = deployment("a");
     object["spec"]["password"] = json!("a word that nobody is told");
-    cluster.server.store().create(cluster.server.now(), object).unwrap();
+    cluster.server.lock_store().create_object(cluster.server.now(), object).unwrap();
     let kind = cluster.kind("apps", "Deployment").await;
-    let heads: Vec<Whole> = look_heads(&cluster.client, &kind, None).await.unwrap();
-    let head: Option<Whole> = look_head(&cluster.client, &kind, Some("default"), "a").await.unwrap();
-    let all: Vec<Whole> = look_all(&cluster.client, &kind, None, None).await.unwrap();
+    let heads: Vec<Whole> = list_live_heads(&cluster.client, &kind, None).await.unwrap();
+    let head: Option<Whole> = get_live_head(&cluster.client, &kind, Some("default"), "a").await.unwrap();
+    let all: Vec<Whole> = list_live(&cluster.client, &kind, None, None).await.unwrap();
     let told = |whole: &Whole| whole.0.contains("a word that nobody is told");
     assert!(told(&all[0]), "{all:?}");
     for head in heads.iter().chain(&head) {
@@ -136,20 +163,20 @@ async fn a_refusal_is_told_at_once_and_with_its_cause() {
     let cluster = Cluster::new().await.with(&["a"]);
     let kind = cluster.kind("apps", "Deployment").await;
     let cases = [
-        (Act::Answer(429, Some(1)), Cause::Throttled, Some(1)),
-        (Act::Answer(503, Some(2)), Cause::ServerError, Some(2)),
-        (Act::Answer(500, None), Cause::ServerError, None),
-        (Act::Forbid, Cause::Forbidden, None),
-        (Act::Drop, Cause::Connection, None),
-        (Act::AnswerRaw("not json".into()), Cause::Undecodable, None),
+        (FaultAction::Answer(429, Some(1)), ApiFailureCause::Throttled, Some(1)),
+        (FaultAction::Answer(503, Some(2)), ApiFailureCause::ServerError, Some(2)),
+        (FaultAction::Answer(500, None), ApiFailureCause::ServerError, None),
+        (FaultAction::Forbid, ApiFailureCause::Forbidden, None),
+        (FaultAction::Drop, ApiFailureCause::Connection, None),
+        (FaultAction::AnswerRaw("not json".into()), ApiFailureCause::Undecodable, None),
     ];
     for (act, cause, seconds) in cases {
         cluster.server.forget_requests();
-        let fault = cluster.server.faults().add(Fault::new(act).on(Verb::Get));
-        let error = look::<Parent>(&cluster.client, &kind, Some("default"), "a").await.unwrap_err();
-        assert_eq!((error.cause, error.come_back), (cause, seconds.map(Duration::from_secs)), "{error}");
+        let fault = cluster.server.faults().add(InjectedFault::new(act).on_verb(RequestVerb::Get));
+        let error = get_live::<ParentObject>(&cluster.client, &kind, Some("default"), "a").await.unwrap_err();
+        assert_eq!((error.cause, error.retry_after), (cause, seconds.map(Duration::from_secs)), "{error}");
         assert!(error.to_string().starts_with("failed to get Deployment.apps default/a: "), "{error}");
-        assert_eq!(fault.fired(), 1, "nobody retries behind our back");
+        assert_eq!(fault.fired_count(), 1, "nobody retries behind our back");
         fault.lift();
     }
 }
@@ -158,10 +185,10 @@ async fn a_refusal_is_told_at_once_and_with_its_cause() {
 async fn an_object_that_cannot_be_read_is_named_and_not_left_out() {
     let cluster = Cluster::new().await.with(&["a"]);
     let kind = cluster.kind("apps", "Deployment").await;
-    cluster.on_lists(Act::RawItem(b"{\"metadata\":{\"name\":\"x\xff\",\"uid\":\"u\"}}".to_vec()));
-    let all: Vec<Parent> = look_all(&cluster.client, &kind, None, None).await.unwrap();
+    cluster.on_lists(FaultAction::RawItem(b"{\"metadata\":{\"name\":\"x\xff\",\"uid\":\"u\"}}".to_vec()));
+    let all: Vec<ParentObject> = list_live(&cluster.client, &kind, None, None).await.unwrap();
     assert_eq!(all.len(), 2, "bytes that are no text are not the end of it");
-    cluster.on_lists(Act::RawItem("nonsense".into()));
-    let error = look_all::<Parent>(&cluster.client, &kind, None, None).await.unwrap_err();
-    assert_eq!(error.cause, Cause::Undecodable);
+    cluster.on_lists(FaultAction::RawItem("nonsense".into()));
+    let error = list_live::<ParentObject>(&cluster.client, &kind, None, None).await.unwrap_err();
+    assert_eq!(error.cause, ApiFailureCause::Undecodable);
 }

@@ -1,7 +1,8 @@
-//! What `follow`, `look` and `resolve` promise, against servers that misbehave.
+//! Tests of `follow`, live reads and discovery against misbehaving servers.
 
 #![expect(clippy::unwrap_used, reason = "a helper of a test may end it")]
 
+mod blind;
 mod broken;
 mod cluster;
 mod discover;

@@ -1,4 +1,4 @@
-//! A server that is one function, below paused time: for what takes minutes. It knows nothing about Kubernetes.
+//! A scripted server, one function under paused time, for tests that take minutes. It knows nothing about Kubernetes.
 
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
@@ -14,11 +14,11 @@ use http_body_util::StreamBody;
 use kube::client::Body;
 use tokio::time::{Instant, sleep, timeout};
 use tower_service::Service;
-use watcher::{ApiKind, Cause, Event, FollowOptions, Parent, follow};
+use watcher::{ApiFailureCause, ApiKind, FollowEvent, FollowOptions, ParentObject, follow};
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What comes over a body.
+/// A part of a response body.
 #[derive(Clone)]
 pub(crate) enum Part {
     Text(String),
@@ -27,7 +27,7 @@ pub(crate) enum Part {
     Break,
 }
 
-/// What the server answers.
+/// A scripted response.
 pub(crate) enum Answer {
     Status(u16, Option<u64>),
     Parts(Vec<Part>),
@@ -35,7 +35,7 @@ pub(crate) enum Answer {
     Never,
 }
 
-/// A list, complete.
+/// A complete list.
 pub(crate) fn list(items: &[&str]) -> Answer {
     let items = items.join(",");
     text(&format!(
@@ -48,13 +48,13 @@ pub(crate) fn text(text: &str) -> Answer {
     Answer::Parts(vec![Part::Text(text.into())])
 }
 
-/// A watch over which nothing comes, and which the server ends as it was asked to.
+/// A watch without events, which the server ends after the requested time.
 pub(crate) fn quiet(target: &str) -> Answer {
     let seconds = parameter(target, "timeoutSeconds").and_then(|seconds| seconds.parse().ok()).unwrap();
     Answer::Parts(vec![Part::Silence(Duration::from_secs(seconds))])
 }
 
-/// A parameter of a request.
+/// Returns a query parameter of a request.
 pub(crate) fn parameter<'a>(target: &'a str, name: &str) -> Option<&'a str> {
     let (_, query) = target.split_once('?')?;
     query
@@ -64,7 +64,7 @@ pub(crate) fn parameter<'a>(target: &'a str, name: &str) -> Option<&'a str> {
         .map(|(_, value)| value)
 }
 
-/// One request, and when it came.
+/// One request and its time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) at: Duration,
@@ -116,7 +116,7 @@ impl<F: FnMut(&str) -> Answer + Send + 'static> Service<Request<Body>> for Playe
 async fn played(part: Part) -> Option<Result<Frame<Bytes>, BoxError>> {
     match part {
         Part::Text(text) => Some(Ok(Frame::data(text.into()))),
-        // Time is paused: this is how long the server is silent, and nobody hopes for anything meanwhile.
+        // Time is paused: the server is silent for this long, and no timeout is expected meanwhile.
         Part::Silence(span) => {
             sleep(span).await;
             None
@@ -126,9 +126,9 @@ async fn played(part: Part) -> Option<Result<Frame<Bytes>, BoxError>> {
     }
 }
 
-/// One kind that is followed on a played server.
+/// One kind that is followed on a scripted server.
 pub(crate) struct Scene {
-    pub(crate) events: std::pin::Pin<Box<dyn Stream<Item = Event<Parent>> + Send>>,
+    pub(crate) events: std::pin::Pin<Box<dyn Stream<Item = FollowEvent<ParentObject>> + Send>>,
     log: Arc<Mutex<Vec<Asked>>>,
 }
 
@@ -144,8 +144,8 @@ impl Scene {
         Scene { events: Box::pin(follow(&client, &pods(), None, FollowOptions::new(timer::Seed(seed)))), log }
     }
 
-    /// What is said within this span.
-    pub(crate) async fn for_span(&mut self, span: Duration) -> Vec<Event<Parent>> {
+    /// Returns the events within this time.
+    pub(crate) async fn for_span(&mut self, span: Duration) -> Vec<FollowEvent<ParentObject>> {
         let end = Instant::now() + span;
         let mut said = Vec::new();
         while let Ok(event) = timeout(end.saturating_duration_since(Instant::now()), self.events.next()).await
@@ -171,7 +171,9 @@ pub(crate) fn pods() -> ApiKind {
     }
 }
 
-/// How often something of this cause was said.
-pub(crate) fn troubles(said: &[Event<Parent>], cause: Cause) -> usize {
-    said.iter().filter(|event| matches!(event, Event::Trouble(trouble) if trouble.cause == cause)).count()
+/// Number of failures of this cause.
+pub(crate) fn troubles(said: &[FollowEvent<ParentObject>], cause: ApiFailureCause) -> usize {
+    said.iter()
+        .filter(|event| matches!(event, FollowEvent::Failure(trouble) if trouble.cause == cause))
+        .count()
 }

@@ -1,4 +1,4 @@
-//! What is remembered of Jobs that are gone.
+//! Remembered outcomes of deleted Jobs.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 

@@ -1,21 +1,21 @@
-//! Which runs count, and for whom.
+//! The runs that count, and their parents.
 
-use aggregator::Source;
+use aggregator::ChildSource;
 use readiness::Level;
 use serde_json::json;
-use watcher::plan::{After, Requirement, Selector};
-use watcher::reflector::MOST_OUTCOMES;
+use watcher::plan::{LabelMatchTerm, LabelMatcher, OutcomeRetention};
+use watcher::reflector::MAX_PARENT_OUTCOMES;
 
 use crate::world::{FAILED, JOBS, READY, World, job, jobs, uid};
 
 #[test]
 fn another_run_of_the_same_name_starts_afresh() {
-    let world = World::new(After::Remember);
+    let world = World::new(OutcomeRetention::Remember);
     world.see(&job(1, "migrate", 5, "Complete"));
     world.deleted(&job(1, "migrate", 7, "Complete"));
     world.see(&job(2, "migrate", 9, ""));
     assert_eq!(world.counts(1), None);
-    assert_eq!(world.counts(2), Some((Level::Progressing, Source::Owner)));
+    assert_eq!(world.counts(2), Some((Level::Progressing, ChildSource::Owner)));
     world.deleted(&job(2, "migrate", 11, "Failed"));
     assert_eq!((world.counts(1), world.counts(2)), (None, FAILED));
     assert_eq!(world.memories().outcomes.len(), 1);
@@ -28,7 +28,7 @@ fn generated_names_are_runs_of_one_thing_and_the_newest_counts() {
         job["metadata"]["generateName"] = json!("migrate-");
         job
     };
-    let world = World::new(After::Remember);
+    let world = World::new(OutcomeRetention::Remember);
     world.see(&run(2, 5, "Complete"));
     world.see(&run(1, 6, "Failed"));
     world.deleted(&run(2, 7, "Complete"));
@@ -40,7 +40,7 @@ fn generated_names_are_runs_of_one_thing_and_the_newest_counts() {
 
 #[test]
 fn an_old_complete_does_not_satisfy_a_new_generation_where_the_policy_says_so() {
-    for (after, then) in [(After::Remember, READY), (After::RememberGeneration, None)] {
+    for (after, then) in [(OutcomeRetention::Remember, READY), (OutcomeRetention::RememberGeneration, None)] {
         let world = World::new(after);
         world.see(&job(1, "migrate", 5, "Complete"));
         world.deleted(&job(1, "migrate", 7, "Complete"));
@@ -49,7 +49,7 @@ fn an_old_complete_does_not_satisfy_a_new_generation_where_the_policy_says_so() 
         world.widget(8, 2);
         assert_eq!(world.counts(1), then);
         let looked_at = world.reflector.take_dirty(usize::MAX);
-        assert!(looked_at.contains(&world.reflector.find(&uid(1)).unwrap()), "{looked_at:?}");
+        assert!(looked_at.contains(&world.reflector.find_object(&uid(1)).unwrap()), "{looked_at:?}");
         let next = world.restarted();
         next.list(&[]);
         assert_eq!(next.counts(1), READY, "nothing is known of its parent yet");
@@ -57,13 +57,13 @@ fn an_old_complete_does_not_satisfy_a_new_generation_where_the_policy_says_so() 
         next.widget(8, 2);
         assert_eq!(next.counts(1), then, "after a restart");
         let looked_at = next.reflector.take_dirty(usize::MAX);
-        assert!(looked_at.contains(&next.reflector.find(&uid(1)).unwrap()), "{looked_at:?}");
+        assert!(looked_at.contains(&next.reflector.find_object(&uid(1)).unwrap()), "{looked_at:?}");
     }
 }
 
 #[test]
 fn what_a_schedule_runs_is_never_remembered() {
-    let world = World::new(After::Remember);
+    let world = World::new(OutcomeRetention::Remember);
     let mut run = job(1, "nightly", 5, "Complete");
     let owner = json!({"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": uid(9)});
     run["metadata"]["ownerReferences"].as_array_mut().unwrap().push(owner);
@@ -75,10 +75,10 @@ fn what_a_schedule_runs_is_never_remembered() {
 
 #[test]
 fn what_a_policy_passes_over_is_not_remembered_by_it() {
-    let mut world = World::new(After::Remember);
-    let hook = Requirement::In("hook".into(), vec!["yes".into()]);
-    world.jobs.child[0].ignore = Some(Selector { requirements: vec![hook] });
-    world.reflector.recollect(&world.jobs);
+    let mut world = World::new(OutcomeRetention::Remember);
+    let hook = LabelMatchTerm::In("hook".into(), vec!["yes".into()]);
+    world.jobs.child[0].ignore = Some(LabelMatcher { requirements: vec![hook] });
+    world.reflector.set_interest(world.jobs.clone());
     let mut hook = job(1, "hook", 5, "Complete");
     hook["metadata"]["labels"] = json!({"hook": "yes"});
     world.see(&job(1, "hook", 4, "Complete"));
@@ -90,7 +90,7 @@ fn what_a_policy_passes_over_is_not_remembered_by_it() {
 
 #[test]
 fn only_so_many_are_remembered_and_what_failed_comes_first() {
-    let world = World::new(After::Remember);
+    let world = World::new(OutcomeRetention::Remember);
     world.see(&job(0, "first", 1, "Failed"));
     world.deleted(&job(0, "first", 2, "Failed"));
     for n in 1..40 {
@@ -98,39 +98,39 @@ fn only_so_many_are_remembered_and_what_failed_comes_first() {
         world.deleted(&job(n, &format!("job-{n}"), 10 * n + 1, "Complete"));
     }
     let counted = (0..40).filter(|n| world.counts(*n).is_some()).count();
-    assert_eq!((counted, world.memories().outcomes.len()), (MOST_OUTCOMES, MOST_OUTCOMES));
+    assert_eq!((counted, world.memories().outcomes.len()), (MAX_PARENT_OUTCOMES, MAX_PARENT_OUTCOMES));
     assert_eq!((world.counts(0), world.counts(39), world.counts(1)), (FAILED, READY, None));
-    let beyond = world.reflector.take_beyond();
-    assert_eq!((beyond.count, beyond.some.len()), (40 - MOST_OUTCOMES as u64, MOST_OUTCOMES));
+    let beyond = world.reflector.take_dropped_outcomes();
+    assert_eq!((beyond.count, beyond.some.len()), (40 - MAX_PARENT_OUTCOMES as u64, MAX_PARENT_OUTCOMES));
     let (whose, job) = &beyond.some[0];
     assert_eq!((&*whose.name, &*job.name), ("w", "job-1"), "the oldest that ended well");
 }
 
 #[test]
 fn what_there_is_no_room_for_is_told_of_once() {
-    let world = World::new(After::Remember);
+    let world = World::new(OutcomeRetention::Remember);
     for n in 0..20 {
-        // The last four run; what has failed comes before them.
+        // The last four are running; failed runs come before them.
         let ended = if n < 16 { "Failed" } else { "" };
         world.see(&job(n, &format!("job-{n}"), n + 1, ended));
     }
-    assert_eq!(world.reflector.take_beyond().count, 4);
+    assert_eq!(world.reflector.take_dropped_outcomes().count, 4);
     world.see(&job(19, "job-19", 50, ""));
     world.list(&(0..20).map(|n| job(n, &format!("job-{n}"), n + 60, "")).collect::<Vec<_>>());
-    assert_eq!(world.reflector.take_beyond().count, 0);
+    assert_eq!(world.reflector.take_dropped_outcomes().count, 0);
 }
 
 #[test]
 fn a_policy_that_does_not_remember_any_more_counts_nothing_that_is_gone() {
-    let mut world = World::new(After::Remember);
+    let mut world = World::new(OutcomeRetention::Remember);
     world.see(&job(1, "migrate", 5, "Complete"));
     world.deleted(&job(1, "migrate", 7, "Complete"));
-    for (after, counts) in [(After::Forget, None), (After::Remember, READY)] {
+    for (after, counts) in [(OutcomeRetention::Forget, None), (OutcomeRetention::Remember, READY)] {
         world.jobs = jobs(after);
-        world.reflector.recollect(&world.jobs);
+        world.reflector.set_interest(world.jobs.clone());
         world.list(&[]);
         assert_eq!(world.counts(1), counts, "{after:?}");
     }
-    assert_eq!(world.reflector.forget(JOBS), 1);
+    assert_eq!(world.reflector.forget_kind(JOBS), 1);
     assert_eq!(world.counts(1), None);
 }

@@ -1,35 +1,44 @@
-//! What Events tell of runs that nobody saw.
+//! Events about runs that were not observed.
 
-use aggregator::Source;
+use aggregator::ChildSource;
 use readiness::{Level, Time};
 use serde_json::{Value, json};
-use watcher::plan::{After, Template};
-use watcher::reflector::{End, Memories, Trace, Whose};
+use watcher::plan::{OutcomeRetention, ParentTemplate};
+use watcher::reflector::{OutcomeParent, ParentOutcomes, RunEnd, RunTrace};
 
-use crate::world::{FAILED, JOBS, READY, UNSEEN, WIDGET, WIDGETS, World, job, uid, widget, widgets};
+use crate::world::{FAILED, JOBS, READY, UNSEEN, WIDGET, WIDGETS, World, job, read, uid, widget, widgets};
 
-/// A Job of which its Events tell from the beginning on.
-fn trace(n: u32, name: &str, version: u64, end: End) -> Trace {
+/// A Job whose Events include its creation.
+fn trace(n: u32, name: &str, version: u64, end: RunEnd) -> RunTrace {
     let (kind, namespace, first) = (JOBS, "shop".into(), Some(Time(1_800_000_000_000)));
-    Trace { kind, uid: uid(n).into(), namespace, name: name.into(), first, version, born: true, end }
+    RunTrace {
+        kind,
+        uid: uid(n).into(),
+        namespace,
+        name: name.into(),
+        first_seen: first,
+        version,
+        seen_from_creation: true,
+        end,
+    }
 }
 
-fn failed() -> End {
-    End::Failed("BackoffLimitExceeded".into())
+fn failed() -> RunEnd {
+    RunEnd::Failed("BackoffLimitExceeded".into())
 }
 
-/// One run of `migrate` ended well and is gone.
+/// One run of `migrate` completed successfully and is gone.
 fn remembering() -> World {
-    let world = World::new(After::Remember);
+    let world = World::new(OutcomeRetention::Remember);
     world.see(&job(1, "migrate", 5, "Complete"));
     world.deleted(&job(1, "migrate", 7, "Complete"));
     world
 }
 
-/// As the service does it, where nothing of it is there any more.
-fn tell(world: &World, traces: &[Trace]) -> usize {
-    let gone = world.reflector.unheard("shop", traces);
-    world.reflector.supersede("shop", gone)
+/// Applies traces like the service does, for objects that no longer exist.
+fn tell(world: &World, traces: &[RunTrace]) -> usize {
+    let gone = world.reflector.unheard_traces("shop", traces);
+    world.reflector.supersede_runs("shop", gone)
 }
 
 fn generated(n: u32, name: &str, version: u32, ended: &str) -> Value {
@@ -40,20 +49,21 @@ fn generated(n: u32, name: &str, version: u32, ended: &str) -> Value {
 
 #[test]
 fn after_a_run_that_came_and_went_in_an_outage_nobody_knows_how_it_stands() {
-    for end in [failed(), End::Complete, End::Open] {
+    for end in [failed(), RunEnd::Complete, RunEnd::Open] {
         let next = remembering().restarted();
-        assert_eq!(next.reflector.take_blind(), [Box::from("shop")]);
+        assert_eq!(next.reflector.take_blind_namespaces(), [Box::from("shop")]);
         assert_eq!(tell(&next, &[trace(2, "migrate", 9, end.clone())]), 1);
         next.list(&[]);
         assert_eq!((next.counts(1), next.counts(2)), (None, UNSEEN));
-        let [outcome] = &next.memories().outcomes[..] else { panic!("one run of one thing") };
-        assert_eq!((&*outcome.uid, outcome.first, outcome.gone), (&*uid(2), 9, true));
-        assert!(!next.reflector.evidence(&uid(2), &end), "Events do not say whose it was");
-        assert_eq!(next.reflector.take_unseen(), [], "and nobody else is asked");
+        let memories = next.memories();
+        let [outcome] = memories.counting().collect::<Vec<_>>()[..] else { panic!("one run of one thing") };
+        assert_eq!((&*outcome.uid, outcome.first_version, outcome.deleted), (&*uid(2), 9, true));
+        assert!(!next.reflector.apply_evidence(&uid(2), &end), "Events do not say whose it was");
+        assert_eq!(next.reflector.take_unseen_runs(), [], "and nobody else is asked");
         let again = next.restarted();
         again.list(&[]);
         assert_eq!((again.counts(1), again.counts(2)), (None, UNSEEN), "and after another restart");
-        assert_eq!(again.reflector.take_unseen(), []);
+        assert_eq!(again.reflector.take_unseen_runs(), []);
         again.list(&[job(3, "migrate", 11, "Complete")]);
         assert_eq!((again.counts(2), again.memories().outcomes.len()), (None, 1), "until the next one");
     }
@@ -64,17 +74,24 @@ fn a_person_who_knows_it_may_say_how_it_ended_that_was_heard_of() {
     let next = remembering().restarted();
     tell(&next, &[trace(2, "migrate", 9, failed())]);
     next.list(&[]);
-    let Memories { whose, mut outcomes } = next.memories();
-    outcomes[0].end = End::Complete;
-    next.reflector.recall(whose, outcomes);
-    assert_eq!(next.counts(2), READY);
-    assert!(!next.memories().outcomes[0].heard);
+    let ParentOutcomes { parent: whose, mut outcomes } = next.memories();
+    outcomes.last_mut().unwrap().end = RunEnd::Complete;
+    next.reflector.recall_record(whose, outcomes);
+    assert_eq!((next.counts(1), next.counts(2)), (None, READY));
+    let known = next.memories().outcomes;
+    assert_eq!(known.iter().map(|o| o.known_from_events).collect::<Vec<_>>(), [false]);
+}
+
+/// A Job without an owner.
+fn strangers(n: u32, name: &str, version: u32) -> Value {
+    let mut stranger = job(n, name, version, "Failed");
+    stranger["metadata"]["ownerReferences"] = json!([]);
+    stranger
 }
 
 #[test]
 fn what_was_heard_of_and_is_seen_to_be_a_strangers_changes_nothing() {
-    let mut stranger = job(2, "migrate", 9, "Failed");
-    stranger["metadata"]["ownerReferences"] = json!([]);
+    let stranger = strangers(2, "migrate", 9);
     let heard = || {
         let next = remembering().restarted();
         next.list(&[]);
@@ -84,23 +101,85 @@ fn what_was_heard_of_and_is_seen_to_be_a_strangers_changes_nothing() {
     };
     let alive = heard();
     alive.see(&stranger);
-    assert_eq!(alive.counts(1), READY);
     alive.deleted(&stranger);
     let deleted = heard();
     deleted.deleted(&stranger);
-    for world in [alive, deleted] {
-        assert_eq!((world.counts(1), world.counts(2)), (READY, None));
-        assert_eq!(tell(&world, &[trace(2, "migrate", 9, failed())]), 0, "it is known by now");
-        assert_eq!(tell(&world, &[trace(3, "migrate", 8, failed())]), 1, "the other one is not");
+    let restarted = heard().restarted();
+    restarted.list(std::slice::from_ref(&stranger));
+    for world in [alive, deleted, restarted] {
+        assert_eq!((world.counts(1), world.counts(2)), (None, None));
+        assert_eq!(world.counts(3), UNSEEN, "the one before it may be the next run all the same");
+        assert_eq!(tell(&world, &[trace(2, "migrate", 9, failed()), trace(3, "migrate", 8, failed())]), 0);
+        world.deleted(&strangers(3, "migrate", 8));
+        assert_eq!((world.counts(1), world.counts(3)), (READY, None));
+        assert_eq!(tell(&world, &[trace(3, "migrate", 8, failed())]), 0, "it is known by now");
     }
+}
+
+#[test]
+fn a_run_that_is_told_of_late_counts_once_the_one_after_it_was_a_strangers() {
+    let next = remembering().restarted();
+    next.list(&[]);
+    assert_eq!(tell(&next, &[trace(3, "migrate", 20, failed())]), 1);
+    assert_eq!(tell(&next, &[trace(2, "migrate", 10, RunEnd::Complete)]), 1);
+    assert_eq!((next.counts(1), next.counts(2), next.counts(3)), (None, None, UNSEEN));
+    next.deleted(&strangers(3, "migrate", 21));
+    assert_eq!((next.counts(1), next.counts(2), next.counts(3)), (None, UNSEEN, None));
+}
+
+#[test]
+fn what_is_learnt_of_a_run_below_one_that_was_heard_of_is_not_lost() {
+    let mut stranger = generated(2, "backup-zzzzz", 12, "Failed");
+    stranger["metadata"]["ownerReferences"] = json!([]);
+    for (ended, expected) in [("Complete", READY), ("Failed", FAILED)] {
+        let world = World::new(OutcomeRetention::Remember);
+        world.list(&[generated(1, "backup-bcdfg", 5, "")]);
+        assert_eq!(tell(&world, &[trace(2, "backup-zzzzz", 9, failed())]), 1);
+        world.see(&generated(1, "backup-bcdfg", 10, ended));
+        world.list(&[]);
+        assert_eq!((world.counts(1), world.counts(2)), (None, UNSEEN));
+        world.deleted(&stranger);
+        assert_eq!((world.counts(1), world.counts(2)), (expected, None));
+    }
+}
+
+#[test]
+fn a_run_below_one_that_was_heard_of_is_of_the_generation_in_which_its_parent_is_first_read() {
+    let world = World::blind(OutcomeRetention::RememberGeneration);
+    world.list(&[generated(1, "backup-bcdfg", 5, "Complete")]);
+    tell(&world, &[trace(2, "backup-zzzzz", 9, failed())]);
+    world.widget(3, 1);
+    world.list(&[]);
+    let mut stranger = generated(2, "backup-zzzzz", 12, "Failed");
+    stranger["metadata"]["ownerReferences"] = json!([]);
+    world.deleted(&stranger);
+    assert_eq!(world.counts(1), READY);
+    world.widget(13, 2);
+    assert_eq!(world.counts(1), None, "an outcome of no generation would count for every one");
+}
+
+#[test]
+fn of_many_that_were_heard_of_the_last_ones_are_kept_above_the_one_that_was_seen() {
+    let next = remembering().restarted();
+    next.list(&[]);
+    let runs: Vec<_> = (2..30).map(|n| trace(n, "migrate", u64::from(n) + 7, failed())).collect();
+    tell(&next, &runs);
+    assert_eq!((next.counts(1), next.counts(28), next.counts(29)), (None, None, UNSEEN));
+    assert_eq!(next.memories().outcomes.len(), 5);
+    assert_eq!(tell(&next, &runs), 0, "what there is no room for is not told of anew");
+    for n in (26..30).rev() {
+        assert_eq!(next.counts(n), UNSEEN);
+        next.deleted(&strangers(n, "migrate", 100 + n));
+    }
+    assert_eq!((next.counts(1), next.memories().outcomes.len()), (READY, 1));
 }
 
 #[test]
 fn of_several_runs_in_an_outage_the_last_one_counts() {
     let next = remembering().restarted();
     let runs = [
-        trace(4, "migrate", 30, End::Complete),
-        trace(2, "migrate", 10, End::Complete),
+        trace(4, "migrate", 30, RunEnd::Complete),
+        trace(2, "migrate", 10, RunEnd::Complete),
         trace(3, "migrate", 20, failed()),
     ];
     assert_eq!(tell(&next, &runs), 3);
@@ -113,7 +192,7 @@ fn of_several_runs_in_an_outage_the_last_one_counts() {
 fn runs_before_the_one_that_is_remembered_change_nothing() {
     let next = remembering().restarted();
     next.list(&[]);
-    // Its Event came late, in the second in which the next one was created.
+    // The Event came late, in the second in which the next run was created.
     assert_eq!(tell(&next, &[trace(9, "migrate", 4, failed()), trace(8, "migrate", 0, failed())]), 0);
     assert_eq!(tell(&next, &[trace(1, "migrate", 6, failed())]), 0, "it is the one that is remembered");
     assert_eq!(next.counts(1), READY);
@@ -122,34 +201,38 @@ fn runs_before_the_one_that_is_remembered_change_nothing() {
 #[test]
 fn a_watch_that_was_blind_asks_again() {
     let world = remembering();
-    _ = world.reflector.take_blind();
+    _ = world.reflector.take_blind_namespaces();
     world.list(&[]);
-    assert_eq!(world.reflector.take_blind(), [Box::from("shop")]);
+    assert_eq!(world.reflector.take_blind_namespaces(), [Box::from("shop")]);
     tell(&world, &[trace(2, "migrate", 9, failed())]);
     assert_eq!((world.counts(1), world.counts(2)), (None, UNSEEN));
-    let alive = World::new(After::Remember);
+    let alive = World::new(OutcomeRetention::Remember);
     alive.list(&[job(1, "migrate", 5, "")]);
-    assert_eq!(alive.reflector.take_blind(), Vec::<Box<str>>::new(), "of one name there is one at a time");
+    assert_eq!(
+        alive.reflector.take_blind_namespaces(),
+        Vec::<Box<str>>::new(),
+        "of one name there is one at a time"
+    );
 }
 
 #[test]
 fn what_is_there_is_for_its_watch_to_tell() {
     let next = remembering().restarted();
     next.list(&[job(2, "migrate", 9, "")]);
-    assert_eq!(next.reflector.unheard("shop", &[trace(2, "migrate", 9, End::Complete)]), []);
-    assert_eq!(next.counts(2), Some((Level::Progressing, Source::Owner)));
-    // What it says itself is better than what was heard of it.
+    assert_eq!(next.reflector.unheard_traces("shop", &[trace(2, "migrate", 9, RunEnd::Complete)]), []);
+    assert_eq!(next.counts(2), Some((Level::Progressing, ChildSource::Owner)));
+    // The object's own outcome takes precedence over Events.
     let heard_first = remembering().restarted();
-    tell(&heard_first, &[trace(2, "migrate", 9, End::Complete)]);
+    tell(&heard_first, &[trace(2, "migrate", 9, RunEnd::Complete)]);
     heard_first.list(&[job(2, "migrate", 9, "")]);
-    assert_eq!(heard_first.counts(2), Some((Level::Progressing, Source::Owner)));
+    assert_eq!(heard_first.counts(2), Some((Level::Progressing, ChildSource::Owner)));
     heard_first.deleted(&job(2, "migrate", 11, "Failed"));
     assert_eq!(heard_first.counts(2), FAILED);
-    // Also where there is nothing of it to be seen but that it is deleted.
+    // Also if its deletion is all that can be observed.
     for (ended, expected) in [("Failed", FAILED), ("Complete", READY), ("", None)] {
         let heard_first = remembering().restarted();
         heard_first.list(&[]);
-        tell(&heard_first, &[trace(2, "migrate", 9, End::Open)]);
+        tell(&heard_first, &[trace(2, "migrate", 9, RunEnd::Open)]);
         heard_first.deleted(&job(2, "migrate", 11, ended));
         assert_eq!((heard_first.counts(1), heard_first.counts(2)), (None, expected), "{ended}");
     }
@@ -157,16 +240,16 @@ fn what_is_there_is_for_its_watch_to_tell() {
 
 #[test]
 fn nothing_that_is_told_puts_another_in_the_place_of_what_is_there() {
-    let world = World::new(After::Remember);
+    let world = World::new(OutcomeRetention::Remember);
     world.see(&job(1, "migrate", 5, ""));
-    assert_eq!(tell(&world, &[trace(2, "migrate", 90, End::Complete)]), 0);
+    assert_eq!(tell(&world, &[trace(2, "migrate", 90, RunEnd::Complete)]), 0);
     world.deleted(&job(1, "migrate", 7, "Failed"));
     assert_eq!((world.counts(1), world.counts(2)), (FAILED, None));
 }
 
 #[test]
 fn generated_names_are_known_by_their_prefix_and_their_beginning() {
-    let world = World::new(After::Remember);
+    let world = World::new(OutcomeRetention::Remember);
     world.see(&generated(1, "backup-bcdfg", 5, "Complete"));
     world.deleted(&generated(1, "backup-bcdfg", 7, "Complete"));
     let next = world.restarted();
@@ -176,8 +259,8 @@ fn generated_names_are_known_by_their_prefix_and_their_beginning() {
         trace(3, "backup-bcdfg2", 9, failed()),
         trace(4, "backup-", 9, failed()),
         trace(5, "backup-aeiou", 9, failed()),
-        Trace { born: false, ..trace(6, "backup-zzzzz", 9, failed()) },
-        Trace { namespace: "other".into(), ..trace(7, "backup-zzzzz", 9, failed()) },
+        RunTrace { seen_from_creation: false, ..trace(6, "backup-zzzzz", 9, failed()) },
+        RunTrace { namespace: "other".into(), ..trace(7, "backup-zzzzz", 9, failed()) },
     ];
     assert_eq!(tell(&next, &others), 0);
     assert_eq!(next.counts(1), READY);
@@ -187,11 +270,11 @@ fn generated_names_are_known_by_their_prefix_and_their_beginning() {
 
 #[test]
 fn one_that_went_while_a_stranger_was_taken_for_its_next_run_is_gone() {
-    let world = World::new(After::Remember);
+    let world = World::new(OutcomeRetention::Remember);
     world.see(&generated(1, "backup-bcdfg", 5, "Complete"));
     world.list(&[generated(1, "backup-bcdfg", 5, "Complete")]);
     assert_eq!(tell(&world, &[trace(2, "backup-zzzzz", 9, failed())]), 1);
-    assert_eq!((world.counts(1), world.counts(2)), (Some((Level::Ready, Source::Owner)), UNSEEN));
+    assert_eq!((world.counts(1), world.counts(2)), (Some((Level::Ready, ChildSource::Owner)), UNSEEN));
     world.deleted(&generated(1, "backup-bcdfg", 11, "Complete"));
     let mut stranger = generated(2, "backup-zzzzz", 12, "Failed");
     stranger["metadata"]["ownerReferences"] = json!([]);
@@ -202,23 +285,24 @@ fn one_that_went_while_a_stranger_was_taken_for_its_next_run_is_gone() {
 #[test]
 fn where_it_may_be_the_next_run_of_two_parents_neither_is_known() {
     let next = remembering().restarted();
-    let Memories { whose, mut outcomes } = remembering().memories();
+    let ParentOutcomes { parent: whose, mut outcomes } = remembering().memories();
     outcomes[0].uid = uid(50).into();
-    next.reflector.recall(Whose { uid: uid(WIDGET + 1).into(), ..whose }, outcomes);
-    tell(&next, &[trace(2, "migrate", 9, End::Complete)]);
+    next.reflector.recall_record(OutcomeParent { uid: uid(WIDGET + 1).into(), ..whose }, outcomes);
+    tell(&next, &[trace(2, "migrate", 9, RunEnd::Complete)]);
     next.list(&[]);
     assert_eq!((next.counts(1), next.counts(2)), (None, UNSEEN));
 }
 
 #[test]
 fn what_is_known_to_be_of_one_parent_is_no_run_of_another() {
-    let world = World::new(After::Remember);
+    let world = World::new(OutcomeRetention::Remember);
     world.see(&generated(1, "backup-bcdfg", 5, "Complete"));
     world.deleted(&generated(1, "backup-bcdfg", 7, "Complete"));
     let next = world.restarted();
-    let Memories { whose, mut outcomes } = world.memories();
-    (outcomes[0].uid, outcomes[0].name, outcomes[0].first) = (uid(50).into(), "backup-zzzzz".into(), 9);
-    next.reflector.recall(Whose { uid: uid(WIDGET + 1).into(), ..whose }, outcomes);
+    let ParentOutcomes { parent: whose, mut outcomes } = world.memories();
+    (outcomes[0].uid, outcomes[0].name, outcomes[0].first_version) =
+        (uid(50).into(), "backup-zzzzz".into(), 9);
+    next.reflector.recall_record(OutcomeParent { uid: uid(WIDGET + 1).into(), ..whose }, outcomes);
     assert_eq!(tell(&next, &[trace(50, "backup-zzzzz", 9, failed())]), 0);
     next.list(&[]);
     assert_eq!(next.counts(1), READY);
@@ -226,39 +310,42 @@ fn what_is_known_to_be_of_one_parent_is_no_run_of_another() {
 
 #[test]
 fn a_run_that_nobody_saw_is_taken_for_one_under_the_generation_of_the_one_before_it() {
-    let world = World::new(After::RememberGeneration);
+    let world = World::new(OutcomeRetention::RememberGeneration);
     world.see(&job(1, "migrate", 5, "Failed"));
     world.deleted(&job(1, "migrate", 7, "Failed"));
     for (generation, expected) in [(1, UNSEEN), (2, None)] {
         let next = world.restarted();
-        tell(&next, &[trace(2, "migrate", 9, End::Complete)]);
+        tell(&next, &[trace(2, "migrate", 9, RunEnd::Complete)]);
         next.list(&[]);
         next.widget(8, generation);
         assert_eq!(next.counts(2), expected, "generation {generation}");
     }
 }
 
-/// Widgets that expect a Job by the name of `migrate`; one that was created a second before the first trace, at least.
-fn expecting(generation: u32, after: After) -> World {
+/// Widgets that expect a Job named `migrate`; one of them was created at least a second before the first trace.
+fn expecting(generation: u32, after: OutcomeRetention) -> World {
     let world = World::blind(after);
     world.list(&[]);
     let mut interest = widgets();
-    interest.parent[0].names = vec![(0, vec![Template::parse("migrate").unwrap()])];
+    interest.parent[0].names = vec![(0, vec![ParentTemplate::parse("migrate").unwrap()])];
     let mut parent = widget(1, generation);
     parent["metadata"]["creationTimestamp"] = json!("2027-01-15T07:59:59Z");
-    world.reflector.begin(WIDGETS, None);
-    world.parent(&parent, &interest);
-    world.reflector.finish(WIDGETS, None);
+    world.reflector.set_interest(interest);
+    let pass = world.reflector.begin_list(WIDGETS, None);
+    let parent = read(&parent);
+    world.reflector.apply_listed(&pass, &parent.child, Some(&parent.text));
+    world.reflector.finish_list(&pass).unwrap();
     world
 }
 
 #[test]
 fn of_what_is_expected_by_name_and_was_never_seen_it_is_known_that_it_was() {
-    for end in [failed(), End::Complete, End::Open] {
-        let world = expecting(3, After::Remember);
-        assert_eq!(world.reflector.take_blind(), [Box::from("shop")]);
-        assert!(world.reflector.runs("shop").may_have("migrate"));
-        let before = Trace { first: Some(Time(1_799_999_998_000)), ..trace(1, "migrate", 3, failed()) };
+    for end in [failed(), RunEnd::Complete, RunEnd::Open] {
+        let world = expecting(3, OutcomeRetention::Remember);
+        assert_eq!(world.reflector.take_blind_namespaces(), [Box::from("shop")]);
+        assert!(world.reflector.runs_in_namespace("shop").may_have_run("migrate"));
+        let before =
+            RunTrace { first_seen: Some(Time(1_799_999_998_000)), ..trace(1, "migrate", 3, failed()) };
         assert_eq!(
             tell(&world, &[before, trace(5, "seed", 4, failed())]),
             0,
@@ -269,10 +356,10 @@ fn of_what_is_expected_by_name_and_was_never_seen_it_is_known_that_it_was() {
         assert_eq!(tell(&world, &[trace(3, "migrate", 11, failed())]), 1, "the next one");
         assert_eq!((world.counts(2), world.counts(3)), (None, UNSEEN));
         world.list(&[]);
-        assert_eq!(&*world.memories().whose.name, "w");
+        assert_eq!(&*world.memories().parent.name, "w");
     }
-    let world = expecting(3, After::Remember);
-    let runs = [trace(3, "migrate", 11, failed()), trace(2, "migrate", 9, End::Complete)];
+    let world = expecting(3, OutcomeRetention::Remember);
+    let runs = [trace(3, "migrate", 11, failed()), trace(2, "migrate", 9, RunEnd::Complete)];
     assert_eq!(tell(&world, &runs), 2);
     assert_eq!((world.counts(2), world.counts(3)), (None, UNSEEN), "the last of several");
 }
@@ -280,24 +367,24 @@ fn of_what_is_expected_by_name_and_was_never_seen_it_is_known_that_it_was() {
 #[test]
 fn what_was_heard_of_stands_for_a_generation_only_where_there_was_no_other() {
     for (generation, expected) in [(1, UNSEEN), (2, None)] {
-        let world = expecting(generation, After::RememberGeneration);
-        tell(&world, &[trace(2, "migrate", 9, End::Complete)]);
+        let world = expecting(generation, OutcomeRetention::RememberGeneration);
+        tell(&world, &[trace(2, "migrate", 9, RunEnd::Complete)]);
         assert_eq!(world.counts(2), expected, "generation {generation}");
     }
-    let forgetful = expecting(1, After::Forget);
-    assert_eq!(forgetful.reflector.take_blind(), Vec::<Box<str>>::new());
+    let forgetful = expecting(1, OutcomeRetention::Forget);
+    assert_eq!(forgetful.reflector.take_blind_namespaces(), Vec::<Box<str>>::new());
 }
 
 #[test]
 fn without_versions_only_whole_seconds_tell_which_came_later() {
     let world = remembering();
-    let Memories { whose, mut outcomes } = world.memories();
-    (outcomes[0].first, outcomes[0].created) = (0, Some(Time(1_800_000_000_900)));
+    let ParentOutcomes { parent: whose, mut outcomes } = world.memories();
+    (outcomes[0].first_version, outcomes[0].created) = (0, Some(Time(1_800_000_000_900)));
     for (first, expected) in [(1_800_000_000_999, READY), (1_800_000_001_000, None)] {
-        let next = World::blind(After::Remember);
-        next.reflector.recall(whose.clone(), outcomes.clone());
+        let next = World::blind(OutcomeRetention::Remember);
+        next.reflector.recall_record(whose.clone(), outcomes.clone());
         next.list(&[]);
-        tell(&next, &[Trace { first: Some(Time(first)), ..trace(2, "migrate", 9, failed()) }]);
+        tell(&next, &[RunTrace { first_seen: Some(Time(first)), ..trace(2, "migrate", 9, failed()) }]);
         assert_eq!(next.counts(1), expected, "{first}");
     }
 }

@@ -1,13 +1,13 @@
-//! A world of two kinds, and a reflector that sees it.
+//! A test cluster of two kinds and a reflector that observes it.
 
 use std::time::Duration;
 
-use aggregator::{KindId, PolicyId, Source};
-use readiness::{Level, Limits, Time};
+use aggregator::{ChildSource, KindId, PolicyId};
+use readiness::{Level, StuckLimits, Time};
 use serde_json::{Value, json};
-use watcher::plan::{After, ChildRule, Find, Interest, Lens, ParentRule};
-use watcher::reflector::{Memories, Outcome, Reflector};
-use watcher::{Feed, Parent};
+use watcher::plan::{AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention, ParentRule};
+use watcher::reflector::{ParentOutcomes, Reflector, RememberedOutcome};
+use watcher::{ParentObject, ReflectorObject};
 
 pub(crate) const NOW: Time = Time(1_800_000_000_000);
 pub(crate) const JOBS: KindId = KindId(1);
@@ -15,19 +15,30 @@ pub(crate) const WIDGETS: KindId = KindId(2);
 pub(crate) const POLICY: PolicyId = PolicyId(7);
 pub(crate) const WIDGET: u32 = 1_000;
 
-pub(crate) fn jobs(after: After) -> Interest {
-    let find = Find::Owner { group: "example.com".into(), kind: "Widget".into() };
-    let limits = Limits { pending: Duration::from_mins(10), terminating: Duration::from_mins(10) };
+pub(crate) fn jobs(after: OutcomeRetention) -> Interest {
+    let find = FindChildrenBy::Owner { group: "example.com".into(), kind: "Widget".into() };
+    let limits = StuckLimits { pending: Duration::from_mins(10), terminating: Duration::from_mins(10) };
     Interest {
-        lenses: vec![Lens { limits, rule: None, remembers: after != After::Forget }],
-        child: vec![ChildRule { policy: POLICY, group: 0, lens: 0, find, ignore: None, after }],
-        ..Interest::of(JOBS, "batch", "Job")
+        assessment_rules: vec![AssessmentRule {
+            limits,
+            rule: None,
+            remembers_outcome: after != OutcomeRetention::Forget,
+        }],
+        child: vec![ChildRule {
+            policy: POLICY,
+            group: 0,
+            rule_index: 0,
+            find,
+            ignore: None,
+            retention: after,
+        }],
+        ..Interest::for_kind(JOBS, "batch", "Job")
     }
 }
 
 pub(crate) fn widgets() -> Interest {
-    let rule = ParentRule::of(POLICY);
-    Interest { parent: vec![rule], ..Interest::of(WIDGETS, "example.com", "Widget") }
+    let rule = ParentRule::for_policy(POLICY);
+    Interest { parent: vec![rule], ..Interest::for_kind(WIDGETS, "example.com", "Widget") }
 }
 
 pub(crate) fn uid(n: u32) -> String {
@@ -59,21 +70,21 @@ pub(crate) fn widget(version: u32, generation: u32) -> Value {
     })
 }
 
-/// A reflector, as a watch of Jobs and one of parents feed it.
+/// A reflector, fed by a watch of Jobs and one of parents.
 pub(crate) struct World {
     pub(crate) reflector: Reflector,
     pub(crate) jobs: Interest,
 }
 
 impl World {
-    /// One that has seen nothing.
-    pub(crate) fn blind(after: After) -> World {
+    /// A reflector that has observed nothing.
+    pub(crate) fn blind(after: OutcomeRetention) -> World {
         let world = World { reflector: Reflector::new(|| ()), jobs: jobs(after) };
-        world.reflector.recollect(&world.jobs);
+        world.reflector.set_interest(world.jobs.clone());
         world
     }
 
-    pub(crate) fn new(after: After) -> World {
+    pub(crate) fn new(after: OutcomeRetention) -> World {
         let world = World::blind(after);
         world.list(&[]);
         world.widget(1, 1);
@@ -81,19 +92,19 @@ impl World {
     }
 
     pub(crate) fn list(&self, jobs: &[Value]) {
-        self.reflector.begin(JOBS, None);
+        let pass = self.reflector.begin_list(JOBS, None);
         for job in jobs {
-            self.see(job);
+            self.reflector.apply_listed(&pass, read(job).as_child(), None);
         }
-        self.reflector.finish(JOBS, None);
+        assert!(self.reflector.finish_list(&pass).is_some());
     }
 
     pub(crate) fn see(&self, job: &Value) {
-        self.reflector.apply(&self.jobs, read(job).child(), None);
+        self.reflector.apply_object(JOBS, read(job).as_child(), None);
     }
 
     pub(crate) fn deleted(&self, job: &Value) {
-        self.reflector.deleted(&self.jobs, read(job).child());
+        self.reflector.on_deleted(JOBS, read(job).as_child());
     }
 
     pub(crate) fn widget(&self, version: u32, generation: u32) {
@@ -102,38 +113,39 @@ impl World {
 
     pub(crate) fn parent(&self, parent: &Value, interest: &Interest) {
         let parent = read(parent);
-        self.reflector.apply(interest, parent.child(), parent.text());
+        self.reflector.set_interest(interest.clone());
+        self.reflector.apply_object(WIDGETS, parent.as_child(), parent.raw_text());
     }
 
-    /// Level and source of the one link by which it counts; `None` where it does not count.
-    pub(crate) fn counts(&self, n: u32) -> Option<(Level, Source)> {
-        let id = self.reflector.find(&uid(n))?;
-        self.reflector.view(id, NOW, |view| {
+    /// Level and source of its only link that counts; `None` if it does not count.
+    pub(crate) fn counts(&self, n: u32) -> Option<(Level, ChildSource)> {
+        let id = self.reflector.find_object(&uid(n))?;
+        self.reflector.with_view(id, NOW, |view| {
             let view = view?;
             Some((view.weights[0].level, view.links.first()?.source()))
         })
     }
 
-    pub(crate) fn memories(&self) -> Memories {
-        self.reflector.memories(&uid(WIDGET)).unwrap_or_default()
+    pub(crate) fn memories(&self) -> ParentOutcomes {
+        self.reflector.parent_outcomes(&uid(WIDGET)).unwrap_or_default()
     }
 
-    /// Another process that knows what this one would have written down.
+    /// Returns another process with the records that this one would have written.
     pub(crate) fn restarted(&self) -> World {
         let next = World { reflector: Reflector::new(|| ()), jobs: self.jobs.clone() };
-        next.reflector.recollect(&next.jobs);
-        let Memories { whose, outcomes } = self.memories();
-        // A record does not say which version of it was seen last.
-        let outcomes = outcomes.into_iter().map(|o| Outcome { version: 0, ..o }).collect();
-        next.reflector.recall(whose, outcomes);
+        next.reflector.set_interest(next.jobs.clone());
+        let ParentOutcomes { parent: whose, outcomes } = self.memories();
+        // A record does not contain the last observed version.
+        let outcomes = outcomes.into_iter().map(|o| RememberedOutcome { version: 0, ..o }).collect();
+        next.reflector.recall_record(whose, outcomes);
         next
     }
 }
 
-pub(crate) fn read(object: &Value) -> Parent {
+pub(crate) fn read(object: &Value) -> ParentObject {
     serde_json::from_str(&object.to_string()).unwrap()
 }
 
-pub(crate) const READY: Option<(Level, Source)> = Some((Level::Ready, Source::Remembered));
-pub(crate) const FAILED: Option<(Level, Source)> = Some((Level::Failed, Source::Remembered));
-pub(crate) const UNSEEN: Option<(Level, Source)> = Some((Level::Unknown, Source::Remembered));
+pub(crate) const READY: Option<(Level, ChildSource)> = Some((Level::Ready, ChildSource::Remembered));
+pub(crate) const FAILED: Option<(Level, ChildSource)> = Some((Level::Failed, ChildSource::Remembered));
+pub(crate) const UNSEEN: Option<(Level, ChildSource)> = Some((Level::Unknown, ChildSource::Remembered));

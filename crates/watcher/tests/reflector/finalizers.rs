@@ -1,10 +1,10 @@
-//! Finalizers that come and go, and who sets them.
+//! Changes of finalizers, and their managers.
 
 use serde_json::{Value, json};
 use watcher::reflector::Reflector;
-use watcher::wire::Child;
+use watcher::wire::ChildObject;
 
-use crate::objects::{apply, owned, parents, pod, widget};
+use crate::objects::{PODS, apply, judge_by, owned, parents, pod, widget};
 
 #[test]
 fn finalizers_that_change_are_told_once_with_who_holds_them_and_others_cost_nothing() {
@@ -44,8 +44,9 @@ fn of_a_child_whose_text_nobody_keeps_it_is_known_who_set_its_finalizers() {
         let mut pod = pod(1, version, "True");
         pod["metadata"]["finalizers"] = finalizers;
         pod["metadata"]["managedFields"] = by;
-        let child: Child = serde_json::from_str(&pod.to_string()).unwrap();
-        reflector.apply(&owned(), &child, None);
+        let child: ChildObject = serde_json::from_str(&pod.to_string()).unwrap();
+        judge_by(&reflector, &owned());
+        reflector.apply_object(PODS, &child, None);
         let managers = |change: watcher::reflector::FinalizerChange| {
             let pairs = change.managers.into_iter().map(|(name, by)| format!("{name} by {by}"));
             pairs.collect::<Vec<_>>().join(", ")

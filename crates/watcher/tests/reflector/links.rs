@@ -1,29 +1,29 @@
-//! Whose an object is: by owner, by label, within a namespace.
+//! Links of an object: by owner, by label, within a namespace.
 
-use aggregator::Target;
+use aggregator::LinkTarget;
 use serde_json::{Value, json};
-use watcher::plan::{Find, LabelRule, Selector, Template};
-use watcher::reflector::{Applied, Reflector};
+use watcher::plan::{FindChildrenBy, LabelMatcher, LabelRule, ParentTemplate};
+use watcher::reflector::{ApplyOutcome, Reflector};
 
 use crate::objects::{NOW, apply, children, owned, parents, pod, uid, widget};
 
-/// Which of these pods the one widget selects by the label `app`.
+/// Returns which of these pods the only widget selects by the label `app`.
 fn selected(pods: &[Value]) -> Vec<bool> {
     let reflector = Reflector::new(|| ());
-    let values = vec![Template::parse("{parent.metadata.name}eb").unwrap()];
+    let values = vec![ParentTemplate::parse("{parent.metadata.name}eb").unwrap()];
     let by_name = LabelRule { group: 0, values, namespaces: vec![] };
     apply(&reflector, &parents(vec![by_name]), &widget(1, 1, &json!(null)));
     let of = ("example.com".into(), "Widget".into());
-    let by_label = children(Find::Labels { keys: vec!["app".into()], of }, None);
-    let selects = reflector.read(reflector.find(&uid(1_000)).unwrap(), |row| {
+    let by_label = children(FindChildrenBy::Labels { keys: vec!["app".into()], of }, None);
+    let selects = reflector.read_row(reflector.find_object(&uid(1_000)).unwrap(), |row| {
         row.parent.as_ref().unwrap().view.answers[0].selects.clone()
     });
     let selects = selects.unwrap();
     let is_selected = |pod: &Value| {
         apply(&reflector, &by_label, pod);
-        let id = reflector.find(pod["metadata"]["uid"].as_str().unwrap()).unwrap();
-        let target = reflector.view(id, NOW, |v| v.unwrap().links[0].target());
-        selects.iter().any(|s| Target::Selector(*s) == target)
+        let id = reflector.find_object(pod["metadata"]["uid"].as_str().unwrap()).unwrap();
+        let target = reflector.with_view(id, NOW, |v| v.unwrap().links[0].target());
+        selects.iter().any(|s| LinkTarget::Selector(*s) == target)
     };
     pods.iter().map(is_selected).collect()
 }
@@ -48,13 +48,16 @@ fn a_template_that_reads_a_missing_field_is_said_of_its_parent() {
     let reflector = Reflector::new(|| ());
     let bad = LabelRule {
         group: 0,
-        values: vec![Template::parse("{parent.spec.nothing}").unwrap()],
+        values: vec![ParentTemplate::parse("{parent.spec.nothing}").unwrap()],
         namespaces: vec![],
     };
     apply(&reflector, &parents(vec![bad]), &widget(1, 1, &json!(null)));
-    let unrendered = reflector.read(reflector.find(&uid(1_000)).unwrap(), |row| {
+    let unrendered = reflector.read_row(reflector.find_object(&uid(1_000)).unwrap(), |row| {
         let parent = row.parent.as_ref().unwrap();
-        (parent.view.answers[0].unrendered, parent.targets[0].unrendered.as_ref().map(ToString::to_string))
+        (
+            parent.view.answers[0].template_failed,
+            parent.targets[0].unrendered.as_ref().map(ToString::to_string),
+        )
     });
     let (unrendered, error) = unrendered.unwrap();
     assert!(unrendered && error.unwrap().contains("parent.spec.nothing"));
@@ -64,13 +67,13 @@ fn a_template_that_reads_a_missing_field_is_said_of_its_parent() {
 fn a_namespace_that_the_policy_does_not_choose_has_no_parents() {
     let reflector = Reflector::new(|| ());
     let mut interest = parents(vec![]);
-    interest.parent[0].namespace_selector = Some(Selector {
-        requirements: vec![watcher::plan::Requirement::In("team".into(), vec!["a".into()])],
+    interest.parent[0].namespace_selector = Some(LabelMatcher {
+        requirements: vec![watcher::plan::LabelMatchTerm::In("team".into(), vec!["a".into()])],
     });
-    assert_eq!(apply(&reflector, &interest, &widget(1, 1, &json!(null))), Applied::Unwanted);
-    assert!(reflector.set_namespace("shop", Some(&[("team".into(), "a".into())])));
-    assert!(!reflector.set_namespace("shop", Some(&[("team".into(), "a".into())])), "that is no news");
-    assert_eq!(apply(&reflector, &interest, &widget(2, 1, &json!(null))), Applied::Moved(0));
+    assert_eq!(apply(&reflector, &interest, &widget(1, 1, &json!(null))), ApplyOutcome::Unwanted);
+    assert!(reflector.set_namespace_labels("shop", Some(&[("team".into(), "a".into())])));
+    assert!(!reflector.set_namespace_labels("shop", Some(&[("team".into(), "a".into())])), "that is no news");
+    assert_eq!(apply(&reflector, &interest, &widget(2, 1, &json!(null))), ApplyOutcome::Moved(0));
 }
 
 #[test]
@@ -91,9 +94,13 @@ fn an_owner_in_another_namespace_owns_nothing_whoever_is_seen_first() {
         if parent_first {
             see_children();
         }
-        assert!(reflector.take_dirty(9).contains(&reflector.find(&uid(2)).unwrap()), "it is looked at again");
-        let links = |n| reflector.view(reflector.find(&uid(n)).unwrap(), NOW, |v| v.unwrap().links.len());
+        assert!(
+            reflector.take_dirty(9).contains(&reflector.find_object(&uid(2)).unwrap()),
+            "it is looked at again"
+        );
+        let links =
+            |n| reflector.with_view(reflector.find_object(&uid(n)).unwrap(), NOW, |v| v.unwrap().links.len());
         assert_eq!((links(1), links(2)), (1, 0), "parent first: {parent_first}");
-        assert_eq!(reflector.strangers(9), [("bank/pod-2".to_owned(), "shop/w".to_owned())]);
+        assert_eq!(reflector.cross_namespace_children(9), [("bank/pod-2".to_owned(), "shop/w".to_owned())]);
     }
 }

@@ -1,11 +1,15 @@
-//! What the reflector holds, and what it lets go.
+//! Contents of the reflector, and their removal.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
 mod finalizers;
+mod generation;
+mod kopf_outcomes;
 mod links;
 mod objects;
 mod parents;
+mod plans;
 mod refused;
 mod rows;
 mod since;
+mod slow_rules;

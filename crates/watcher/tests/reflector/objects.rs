@@ -1,36 +1,46 @@
-//! Pods that a widget owns, the rules that find them, and what is held of them.
+//! Pods that a widget owns, the rules that find them, and their stored data.
 
 use std::time::Duration;
 
 use aggregator::{KindId, PolicyId};
-use readiness::{Level, Limits, Time};
+use readiness::{Level, StuckLimits, Time};
 use serde_json::{Value, json};
-use watcher::plan::{After, ChildRule, Find, Interest, LabelRule, Lens, ParentRule, Selector};
-use watcher::reflector::{Applied, Reflector};
-use watcher::{Feed, Parent};
+use watcher::plan::{
+    AssessmentRule, ChildRule, FindChildrenBy, Interest, LabelMatcher, LabelRule, OutcomeRetention,
+    ParentRule,
+};
+use watcher::reflector::{ApplyOutcome, ListPass, Reflector};
+use watcher::{ParentObject, ReflectorObject};
 
 pub(crate) const NOW: Time = Time(1_800_000_000_000);
 pub(crate) const PODS: KindId = KindId(1);
 pub(crate) const WIDGETS: KindId = KindId(2);
 pub(crate) const POLICY: PolicyId = PolicyId(7);
 
-fn limits() -> Limits {
-    Limits { pending: Duration::from_mins(10), terminating: Duration::from_mins(10) }
+fn limits() -> StuckLimits {
+    StuckLimits { pending: Duration::from_mins(10), terminating: Duration::from_mins(10) }
 }
 
-pub(crate) fn children(find: Find, ignore: Option<Selector>) -> Interest {
-    let child = vec![ChildRule { policy: POLICY, group: 0, lens: 0, find, ignore, after: After::Forget }];
-    let lenses = vec![Lens { limits: limits(), rule: None, remembers: false }];
-    Interest { lenses, child, ..Interest::of(PODS, "", "Pod") }
+pub(crate) fn children(find: FindChildrenBy, ignore: Option<LabelMatcher>) -> Interest {
+    let child = vec![ChildRule {
+        policy: POLICY,
+        group: 0,
+        rule_index: 0,
+        find,
+        ignore,
+        retention: OutcomeRetention::Forget,
+    }];
+    let lenses = vec![AssessmentRule { limits: limits(), rule: None, remembers_outcome: false }];
+    Interest { assessment_rules: lenses, child, ..Interest::for_kind(PODS, "", "Pod") }
 }
 
 pub(crate) fn owned() -> Interest {
-    children(Find::Owner { group: "example.com".into(), kind: "Widget".into() }, None)
+    children(FindChildrenBy::Owner { group: "example.com".into(), kind: "Widget".into() }, None)
 }
 
 pub(crate) fn parents(labels: Vec<LabelRule>) -> Interest {
-    let rule = ParentRule { labels, ..ParentRule::of(POLICY) };
-    Interest { parent: vec![rule], ..Interest::of(WIDGETS, "example.com", "Widget") }
+    let rule = ParentRule { labels, ..ParentRule::for_policy(POLICY) };
+    Interest { parent: vec![rule], ..Interest::for_kind(WIDGETS, "example.com", "Widget") }
 }
 
 pub(crate) fn uid(n: u32) -> String {
@@ -57,12 +67,27 @@ pub(crate) fn widget(version: u32, generation: u32, status: &Value) -> Value {
     })
 }
 
-pub(crate) fn apply(reflector: &Reflector, interest: &Interest, object: &Value) -> Applied {
-    let object: Parent = serde_json::from_str(&object.to_string()).unwrap();
-    let text = (!interest.parent.is_empty()).then(|| object.text()).flatten();
-    reflector.apply(interest, object.child(), text)
+pub(crate) fn apply(reflector: &Reflector, interest: &Interest, object: &Value) -> ApplyOutcome {
+    let object: ParentObject = serde_json::from_str(&object.to_string()).unwrap();
+    let text = (!interest.parent.is_empty()).then(|| object.raw_text()).flatten();
+    judge_by(reflector, interest);
+    reflector.apply_object(interest.id, object.as_child(), text)
+}
+
+/// The interest of a kind, where it is another one than before.
+pub(crate) fn judge_by(reflector: &Reflector, interest: &Interest) {
+    let held = reflector.interest(interest.id);
+    if held.is_none_or(|held| format!("{held:?}") != format!("{interest:?}")) {
+        reflector.set_interest(interest.clone());
+    }
+}
+
+/// The same, in a list.
+pub(crate) fn apply_listed(reflector: &Reflector, pass: &ListPass, object: &Value) -> ApplyOutcome {
+    let object: ParentObject = serde_json::from_str(&object.to_string()).unwrap();
+    reflector.apply_listed(pass, object.as_child(), object.raw_text())
 }
 
 pub(crate) fn level(reflector: &Reflector, n: u32) -> Option<Level> {
-    reflector.read(reflector.find(&uid(n))?, |row| row.assessment.at(NOW).level)
+    reflector.read_row(reflector.find_object(&uid(n))?, |row| row.assessment.verdict_at(NOW).level)
 }

@@ -1,14 +1,14 @@
-//! What a parent says of itself: whether its operator has handled it, and under which type it is told.
+//! Parents: evidence of handling, and the condition type that is written.
 
 use serde_json::json;
-use watcher::plan::{Interest, Marks};
+use watcher::plan::{Interest, KopfMarkRule};
 use watcher::reflector::Reflector;
 
 use crate::objects::{NOW, apply, parents, uid, widget};
 
 #[test]
 fn evidence_is_read_from_what_the_operator_left() {
-    use aggregator::Evidence::{Handled, NotYet, Silent};
+    use aggregator::HandledEvidence::{Handled, NotYet, Silent};
     let by = |manager: &str| json!([{"manager": manager, "operation": "Update", "fieldsV1": {"f:status": {"f:observedGeneration": {}}}}]);
     let kopf =
         |spec: &str| json!({"kopf.zalando.org/last-handled-configuration": format!("{{\"spec\":{spec}}}\n")});
@@ -40,17 +40,19 @@ fn evidence_is_read_from_what_the_operator_left() {
         parent["metadata"]["annotations"] = annotations.clone();
         parent["metadata"]["managedFields"] = fields.clone();
         apply(&reflector, &parents(vec![]), &parent);
-        let evidence = reflector
-            .view(reflector.find(&uid(1_000)).unwrap(), NOW, |v| v.unwrap().parent.unwrap().evidence);
+        let evidence = reflector.with_view(reflector.find_object(&uid(1_000)).unwrap(), NOW, |v| {
+            v.unwrap().parent.unwrap().evidence
+        });
         assert_eq!(evidence, expected, "{annotations} {fields} {status}");
     }
 }
 
-/// The evidence of parents that are seen one after another, each with or without a mark, once all were seen.
-fn evidence_of(marks: Marks, seen: &[(u32, &str, bool)]) -> Vec<aggregator::Evidence> {
+/// Returns the evidence of parents that are observed one after another, each with or without a mark, once all were
+/// observed.
+fn evidence_of(marks: KopfMarkRule, seen: &[(u32, &str, bool)]) -> Vec<aggregator::HandledEvidence> {
     let reflector = Reflector::new(|| ());
     let mut interest = parents(vec![]);
-    interest.parent[0].marks = marks;
+    interest.parent[0].kopf_marks = marks;
     for (n, namespace, marked) in seen {
         let mut parent = widget(*n, 1, &json!(null));
         parent["metadata"]["uid"] = json!(uid(1_000 + n));
@@ -62,24 +64,24 @@ fn evidence_of(marks: Marks, seen: &[(u32, &str, bool)]) -> Vec<aggregator::Evid
         apply(&reflector, &interest, &parent);
     }
     let evidence = |(n, ..): &(u32, &str, bool)| {
-        let id = reflector.find(&uid(1_000 + n)).unwrap();
-        reflector.view(id, NOW, |view| view.unwrap().parent.unwrap().evidence)
+        let id = reflector.find_object(&uid(1_000 + n)).unwrap();
+        reflector.with_view(id, NOW, |view| view.unwrap().parent.unwrap().evidence)
     };
     seen.iter().map(evidence).collect()
 }
 
 #[test]
 fn a_parent_without_a_mark_is_not_handled_where_its_neighbour_has_one_whichever_was_seen_first() {
-    use aggregator::Evidence::{Handled, Silent, Unmarked};
+    use aggregator::HandledEvidence::{Handled, Silent, Unmarked};
     let shop = [(1, "shop", false), (2, "shop", true), (3, "shop", false)];
-    assert_eq!(evidence_of(Marks::Learned, &shop), [Unmarked, Handled, Unmarked]);
-    assert_eq!(evidence_of(Marks::Optional, &shop), [Silent, Handled, Silent]);
+    assert_eq!(evidence_of(KopfMarkRule::Learned, &shop), [Unmarked, Handled, Unmarked]);
+    assert_eq!(evidence_of(KopfMarkRule::Optional, &shop), [Silent, Handled, Silent]);
     let alone = [(1, "shop", false)];
-    assert_eq!(evidence_of(Marks::Learned, &alone), [Silent]);
-    assert_eq!(evidence_of(Marks::Expected, &alone), [Unmarked]);
-    // A mark can be forged by whoever may write in its namespace, and there alone it counts.
+    assert_eq!(evidence_of(KopfMarkRule::Learned, &alone), [Silent]);
+    assert_eq!(evidence_of(KopfMarkRule::Expected, &alone), [Unmarked]);
+    // A mark can be forged by anyone who may write in its namespace, so it counts only there.
     let elsewhere = [(1, "shop", false), (2, "bank", true)];
-    assert_eq!(evidence_of(Marks::Learned, &elsewhere), [Silent, Handled]);
+    assert_eq!(evidence_of(KopfMarkRule::Learned, &elsewhere), [Silent, Handled]);
 }
 
 #[test]
@@ -92,22 +94,59 @@ fn a_type_that_is_given_up_is_said_by_the_fallback_from_the_next_reading_on_and_
             |kind: &str| json!({"type": kind, "status": "False", "reason": "ChildrenMissing", "message": ""});
         let status = json!({"conditions": [entry("Ready")]});
         apply(&reflector, interest, &widget(version, 1, &status));
-        let said = reflector.read(reflector.find(&uid(1_000)).unwrap(), |row| {
+        let said = reflector.read_row(reflector.find_object(&uid(1_000)).unwrap(), |row| {
             let parent = row.parent.as_ref().unwrap();
-            (parent.targets[0].condition.clone().unwrap(), parent.view.answers[0].owned)
+            (parent.targets[0].condition.clone().unwrap(), parent.view.answers[0].owned_by_other)
         });
         said.map(|(condition, owned)| (condition.to_string(), owned)).unwrap()
     };
     assert_eq!(see(&interest, 1), ("Ready".to_owned(), false));
-    reflector.give_up(reflector.find(&uid(1_000)).unwrap());
+    reflector.use_fallback_type(reflector.find_object(&uid(1_000)).unwrap());
     for version in [2, 3, 4] {
         assert_eq!(see(&interest, version), ("ChildrenReady".to_owned(), false));
-        reflector.give_up(reflector.find(&uid(1_000)).unwrap());
+        reflector.use_fallback_type(reflector.find_object(&uid(1_000)).unwrap());
     }
-    // Another type is another matter, and without a fallback there is nowhere else to go.
+    // Another type is not affected, and without a fallback there is no alternative.
     interest.parent[0].condition = "Healthy".into();
     assert_eq!(see(&interest, 5), ("Healthy".to_owned(), false));
     interest.parent[0].condition = "Ready".into();
     interest.parent[0].fallback = None;
     assert_eq!(see(&interest, 6), ("Ready".to_owned(), false));
+}
+
+#[test]
+fn a_type_that_was_given_up_stays_so_for_a_process_that_finds_the_fallback_in_its_place() {
+    let mut interest = parents(vec![]);
+    interest.parent[0].fallback = Some("ChildrenReady".into());
+    let ours =
+        |kind: &str| json!({"type": kind, "status": "False", "reason": "ChildrenMissing", "message": ""});
+    let theirs = json!({"type": "Ready", "status": "True", "reason": "UpAndRunning", "message": ""});
+    for (name, readings, condition) in [
+        ("nothing was said", vec![vec![]], "Ready"),
+        ("after a restart", vec![vec![ours("ChildrenReady")]], "ChildrenReady"),
+        ("in standby", vec![vec![ours("Ready")], vec![ours("ChildrenReady")]], "ChildrenReady"),
+        (
+            "in standby, taken away",
+            vec![vec![ours("Ready")], vec![], vec![ours("ChildrenReady")]],
+            "ChildrenReady",
+        ),
+        ("owned", vec![vec![theirs.clone(), ours("ChildrenReady")]], "ChildrenReady"),
+        (
+            "released by its owner",
+            vec![
+                vec![theirs, ours("ChildrenReady")],
+                vec![ours("ChildrenReady")],
+                vec![ours("ChildrenReady")],
+            ],
+            "Ready",
+        ),
+    ] {
+        let reflector = Reflector::new(|| ());
+        for (version, conditions) in (1..).zip(&readings) {
+            apply(&reflector, &interest, &widget(version, 1, &json!({ "conditions": conditions })));
+        }
+        let id = reflector.find_object(&uid(1_000)).unwrap();
+        let says = reflector.read_row(id, |row| row.parent.as_ref().unwrap().targets[0].condition.clone());
+        assert_eq!(says.flatten().as_deref(), Some(condition), "{name}");
+    }
 }

@@ -1,15 +1,15 @@
-//! What was found below a workload, and for how long it explains it.
+//! Causes found below a workload, and their lifetime.
 
 use std::time::Duration;
 
-use readiness::{Assessment, Kind, Level, Limits, Reason, Text, Verdict};
+use readiness::{Assessment, BoundedText, Level, Reason, RuleKind, StuckLimits, Verdict};
 use serde_json::{Value, json};
-use watcher::plan::{Interest, Lens};
-use watcher::reflector::{Refined, Reflector};
+use watcher::plan::{AssessmentRule, Interest};
+use watcher::reflector::{RefinedCause, Reflector};
 
-use crate::objects::{NOW, apply, owned, pod, uid};
+use crate::objects::{NOW, PODS, apply, owned, pod, uid};
 
-/// A StatefulSet of three, so many of which are created, and ready.
+/// A StatefulSet of three replicas, with these numbers created and ready.
 fn set(version: u32, generation: u32, created: u32, ready: u32) -> Value {
     let mut set = pod(1, version, "True");
     set["metadata"]["generation"] = json!(generation);
@@ -19,20 +19,26 @@ fn set(version: u32, generation: u32, created: u32, ready: u32) -> Value {
     set
 }
 
-/// Refuses it pods, and shows it again like this; what it is then.
-fn refused_and_then(reason: fn(Text) -> Reason, later: &Value) -> (Level, String) {
+/// This was found below it, a moment ago.
+fn refine(reflector: &Reflector, found: Vec<Option<RefinedCause>>) {
+    let interest = reflector.interest(PODS).unwrap();
+    reflector.refine(reflector.find_object(&uid(1)).unwrap(), &interest, found);
+}
+
+/// Refuses pods to the StatefulSet, shows it again in this state, and returns the result.
+fn refused_and_then(reason: fn(BoundedText) -> Reason, later: &Value) -> (Level, String) {
     let reflector = Reflector::new(|| ());
-    let sets = Interest { judge: Kind::of("apps", "StatefulSet"), ..owned() };
+    let sets = Interest { judge: RuleKind::from_group_kind("apps", "StatefulSet"), ..owned() };
     apply(&reflector, &sets, &set(5, 1, 2, 2));
-    let stuck = Verdict { level: Level::Stuck, reason: reason(Text::new("no")) };
-    let found = Refined { name: "Event".into(), assessment: Assessment::from(stuck) };
-    reflector.refine(reflector.find(&uid(1)).unwrap(), vec![Some(found)]);
+    let stuck = Verdict { level: Level::Stuck, reason: reason(BoundedText::new("no")) };
+    let found = RefinedCause { name: "Event".into(), assessment: Assessment::from(stuck) };
+    refine(&reflector, vec![Some(found)]);
     apply(&reflector, &sets, later);
-    let verdict = |row: &watcher::reflector::Row| {
-        let verdict = row.assessment.at(NOW);
+    let verdict = |row: &watcher::reflector::ObjectRow| {
+        let verdict = row.assessment.verdict_at(NOW);
         (verdict.level, verdict.reason.to_string())
     };
-    reflector.read(reflector.find(&uid(1)).unwrap(), verdict).unwrap()
+    reflector.read_row(reflector.find_object(&uid(1)).unwrap(), verdict).unwrap()
 }
 
 #[test]
@@ -58,15 +64,19 @@ fn the_trouble_of_a_pod_explains_it_until_the_next_look() {
 
 #[test]
 fn what_was_found_through_one_policys_limits_is_not_told_through_anothers() {
-    let lens = |seconds| Lens {
-        limits: Limits { pending: Duration::from_secs(seconds), ..Limits::default() },
+    let lens = |seconds| AssessmentRule {
+        limits: StuckLimits { pending: Duration::from_secs(seconds), ..StuckLimits::default() },
         rule: None,
-        remembers: false,
+        remembers_outcome: false,
     };
-    let sets = |lenses| Interest { judge: Kind::of("apps", "StatefulSet"), lenses, ..owned() };
+    let sets = |lenses| Interest {
+        judge: RuleKind::from_group_kind("apps", "StatefulSet"),
+        assessment_rules: lenses,
+        ..owned()
+    };
     let found = |level| {
-        let verdict = Verdict { level, reason: Reason::Unschedulable(Text::new("no node")) };
-        Some(Refined { name: "Pod a".into(), assessment: Assessment::from(verdict) })
+        let verdict = Verdict { level, reason: Reason::Unschedulable(BoundedText::new("no node")) };
+        Some(RefinedCause { name: "Pod a".into(), assessment: Assessment::from(verdict) })
     };
     let (stuck, waits) = (found(Level::Stuck), found(Level::Progressing));
     let all = "2 of 3 replicas ready; Pod a unschedulable: no node".to_owned();
@@ -79,21 +89,23 @@ fn what_was_found_through_one_policys_limits_is_not_told_through_anothers() {
         let reflector = Reflector::new(|| ());
         let two = sets(vec![lens(3), lens(3_600)]);
         apply(&reflector, &two, &set(5, 1, 3, 2));
-        let id = reflector.find(&uid(1)).unwrap();
-        reflector.refine(id, found);
+        let id = reflector.find_object(&uid(1)).unwrap();
+        refine(&reflector, found);
         let told = || {
-            let through = |row: &watcher::reflector::Row| {
-                [0, 1].map(|lens| row.through(lens).at(NOW)).map(|v| (v.level, v.reason.to_string()))
+            let through = |row: &watcher::reflector::ObjectRow| {
+                [0, 1]
+                    .map(|lens| row.assessment_for(lens).verdict_at(NOW))
+                    .map(|v| (v.level, v.reason.to_string()))
             };
-            reflector.read(id, through).unwrap()
+            reflector.read_row(id, through).unwrap()
         };
         let expected = expected.map(|(level, words)| (level, words.clone()));
         assert_eq!(told(), expected, "{what}");
         apply(&reflector, &two, &set(6, 1, 3, 2));
         assert_eq!(told(), expected, "{what}, and the object again");
-        // Of another set of policies nothing is known before the next look.
+        // Under another set of policies nothing is known before the next resync.
         apply(&reflector, &sets(vec![lens(3_600)]), &set(7, 1, 3, 2));
-        let left = reflector.read(id, |row| row.assessment.at(NOW).clone()).unwrap();
+        let left = reflector.read_row(id, |row| row.assessment.verdict_at(NOW).clone()).unwrap();
         assert_eq!((left.level, left.reason.to_string()), (Level::Progressing, none.clone()), "{what}");
     }
 }

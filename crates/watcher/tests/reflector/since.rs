@@ -1,16 +1,18 @@
-//! Since when an object has not been ready.
+//! Time since which an object has not been ready.
 
-use readiness::{Kind, Time};
+use readiness::{RuleKind, Time};
 use serde_json::{Value, json};
 use watcher::plan::Interest;
 use watcher::reflector::Reflector;
 
 use crate::objects::{NOW, apply, owned, pod, uid};
 
-/// Since when a pod has not been ready, as many milliseconds after [`NOW`], and who says so.
+/// Returns since when a pod has not been ready, in milliseconds after [`NOW`], and the source.
 fn since(reflector: &Reflector, n: u32) -> Option<(i64, String)> {
-    let row = |row: &watcher::reflector::Row| row.since(0).map(|s| (s.at.0 - NOW.0, s.from.to_string()));
-    reflector.read(reflector.find(&uid(n)).unwrap(), row).unwrap()
+    let row = |row: &watcher::reflector::ObjectRow| {
+        row.unready_since(0).map(|s| (s.at.0 - NOW.0, s.from.to_string()))
+    };
+    reflector.read_row(reflector.find_object(&uid(n)).unwrap(), row).unwrap()
 }
 
 #[test]
@@ -26,7 +28,7 @@ fn since_when_it_has_not_been_ready_is_known_of_what_is_not() {
     let step = |object: &Value, at: i64| {
         apply(&reflector, &owned(), object);
         for id in reflector.take_dirty(9) {
-            reflector.date(id, Time(NOW.0 + at));
+            reflector.date_unready(id, Time(NOW.0 + at));
         }
         since(&reflector, 1)
     };
@@ -55,10 +57,10 @@ fn what_tells_no_time_has_not_been_ready_since_it_was_created_or_for_as_long_as_
         let reflector = Reflector::new(|| ());
         let mut pod = pod(1, 5, "False");
         pod["metadata"]["creationTimestamp"] = json!(Time(NOW.0 + created).to_string());
-        let sets = Interest { judge: Kind::of("apps", "StatefulSet"), ..owned() };
+        let sets = Interest { judge: RuleKind::from_group_kind("apps", "StatefulSet"), ..owned() };
         apply(&reflector, &sets, &pod);
         for id in reflector.take_dirty(9) {
-            reflector.date(id, NOW);
+            reflector.date_unready(id, NOW);
         }
         assert_eq!(since(&reflector, 1), Some((expected.0, expected.1.to_owned())));
     }

@@ -55,6 +55,15 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
+{{- define "rollcall.portName" -}}
+{{- if .Values.tls.enabled }}https{{ else }}http{{ end -}}
+{{- end -}}
+
+{{- /* A Role cannot grant the right to review tokens. */ -}}
+{{- define "rollcall.metricsAuth" -}}
+{{- if and .Values.metrics.auth (not .Values.namespaces) }}true{{ end -}}
+{{- end -}}
+
 {{- /* Flags that the service and the release of its entries have in common. */ -}}
 {{- define "rollcall.scope" -}}
 {{- with .Values.namespaces }}

@@ -1,13 +1,13 @@
-// What the address says: filters, and what is open. Whoever is sent a link sees the same.
+// State in the address: filters, and the open parent. A shared link shows the same view.
 
 export const FILTERS = ["q", "policy", "namespace", "verdict"];
 
-/** What the address says. */
+/** State in the address. */
 export const at = { q: "", policy: "", namespace: "", verdict: "", parent: "", as: "", object: "" };
 
 let moved = () => {};
 
-/** Is told what the address said before, whenever it says something else. */
+/** Called with the previous state whenever the address changes. */
 export function onMove(tell) {
   moved = tell;
   addEventListener("popstate", again);
@@ -24,7 +24,7 @@ function again() {
   moved(before);
 }
 
-/** The address with some of it changed. */
+/** The address with some parameters changed. */
 export function address(change = {}) {
   const query = new URLSearchParams();
   for (const [field, value] of Object.entries({ ...at, ...change })) if (value) query.set(field, value);
@@ -40,7 +40,7 @@ export function go(change, replace = false) {
   again();
 }
 
-/** Follows a link of our own. */
+/** Follows a link of the page. */
 export function follow(href) {
   history.pushState(null, "", href);
   again();

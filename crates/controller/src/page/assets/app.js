@@ -1,4 +1,4 @@
-// The page: what is asked of the server, and what is done about an answer.
+// The page: requests to the server, and the handling of their responses.
 import { FILTERS, address, at, follow, go, onMove, read } from "./address.js";
 import { keptTheme, keys, theme } from "./keys.js";
 import { choices, counts, key, list, order } from "./list.js";
@@ -13,7 +13,7 @@ const rows = new Map();
 let numbers = {}, next = null, one = null, asked = 0;
 const tree = new Tree($("tree"), (node) => go({ object: place(node) }));
 
-/** The address changed: ask for what is not there yet. */
+/** Handles a changed address: requests what is not loaded yet. */
 function moved(before) {
   for (const id of ["q", "policy", "namespace"]) if ($(id).value !== at[id]) $(id).value = at[id];
   if (FILTERS.some((field) => before[field] !== at[field])) load();
@@ -28,7 +28,7 @@ function moved(before) {
   if (before.object !== at.object || before.parent !== at.parent) look();
 }
 
-// —— what is asked
+// —— requests
 
 const matches = (row) => {
   const needle = at.q.toLowerCase();
@@ -51,16 +51,16 @@ async function load(more = false) {
     for (const row of found.parents) rows.set(key(row), row);
     [numbers, next] = [found.counts, found.continue];
     choices($("policy"), found.policies, at.policy);
-    // Where one is chosen, a server that has to ask about each tells of that one alone: what was offered stays.
+    // With a namespace chosen, the server may review and return only that one: keep those offered before.
     const offered = at.namespace ? [...$("namespace").options].map((option) => option.value) : [];
     choices($("namespace"), [...found.namespaces, ...offered], at.namespace);
-    note(found.partial ? "There are more namespaces than are asked about at once: choose one to be sure of it." : "");
+    note(found.partial ? "Not all namespaces could be checked at once: select one to see all of its parents." : "");
     gate(null);
     draw();
   } catch (error) {
     if (error.shut) return;
     note(error.message);
-    // The list is not there to say so.
+    // The list is hidden, so the error is shown here.
     if (!$("gate").hidden) $("hint").textContent = plain(`${error.message}. ${error.hint ?? ""}`);
   }
 }
@@ -80,7 +80,7 @@ async function open() {
     one = found;
     head(one, address);
     past(one.transitions ?? []);
-    const cut = [one.hidden && "Some objects are in places that you may not list.", one.nodes.some((n) => n.more) && "The best of many are left out."];
+    const cut = [one.hidden && "Some objects are hidden because you are not permitted to list them.", one.nodes.some((n) => n.more) && "Some ready objects are omitted because there are too many."];
     $("cut").hidden = !cut.some(Boolean);
     $("cut").textContent = cut.filter(Boolean).join(" ");
     tree.show(one.nodes);
@@ -91,13 +91,13 @@ async function open() {
   }
 }
 
-/** There is nothing to show of the parent in the address. */
+/** Shows that the parent in the address cannot be displayed. */
 function lost(error) {
   one = null;
   tree.show([]);
   for (const id of ["past", "how", "causes"]) $(id).hidden = true;
   $("head").replaceChildren(document.createTextNode(error.status === 404
-    ? "This parent is gone, or you may not see it." : plain(error.message)));
+    ? "This parent does not exist, or you are not permitted to see it." : plain(error.message)));
 }
 
 let looking = "";
@@ -120,19 +120,19 @@ async function look() {
     if (fresh && there >= 0) tree.go(there);
   };
   if (fresh || node.uid) show(null, null);
-  // A parent is decided by what belongs to it, which is known already.
+  // A parent's verdict follows from its children, which are already loaded.
   if (node.uid) return;
   const query = new URLSearchParams({ policy: at.as, label: node.label, namespace: node.namespace ?? "", name: node.name });
   const ask = (path) => get(`${parentPath()}/${path}?${query}`)
-    .catch((error) => ({ error: error.status === 404 ? "it cannot be read (any more), or you may not get it" : error.message }));
-  // What stands around it takes more questions, and is not waited for.
+    .catch((error) => ({ error: error.status === 404 ? "the object does not exist, or you are not permitted to get it" : error.message }));
+  // The context of the object takes more requests, and is loaded in the background.
   const [decided, around] = [ask("branch"), node.verdict === "Ready" ? null : ask("around")];
   const found = await decided;
   show(found, null);
   if (around && !found.error) show(found, await around);
 }
 
-// —— what is seen
+// —— rendering
 
 function draw() {
   const shown = [...rows.values()].filter((row) => matches(row) && stands(row)).sort(order);
@@ -149,7 +149,8 @@ function draw() {
   if (!$("gate").hidden) return;
   if (shown.length) return note("");
   const filtered = total || FILTERS.some((field) => at[field]);
-  note(filtered ? "No parent is like that." : "No policy has found a parent yet. A ReadinessPolicy names a kind of parent; kubectl get readinesspolicies tells how many each has found.", true);
+  note(filtered ? "No parent matches the filters." : "No policy has found a parent yet. A ReadinessPolicy selects a kind of parent; "
+    + "kubectl get readinesspolicies shows how many parents each one applies to.", true);
 }
 
 function note(text, blank = false) {
@@ -162,7 +163,7 @@ function say(text) {
   $("said").textContent = plain(text);
 }
 
-/** Asks for a token, and says why. */
+/** Requests a token, with the reason. */
 function gate(refused) {
   const shut = Boolean(refused);
   $("gate").hidden = !shut;
@@ -171,19 +172,20 @@ function gate(refused) {
   $("one").hidden = shut || !at.parent;
   if (!shut) return;
   const stranger = refused.status === 403;
-  $("why").textContent = stranger ? "This token may see nothing here" : hasToken() ? "This token is not known" : "A Kubernetes token, please";
+  $("why").textContent = stranger ? "This token is not permitted to list any parent"
+    : hasToken() ? "This token was not accepted" : "A Kubernetes token is required";
   $("hint").textContent = plain(stranger ? `${refused.message}. ${refused.hint}.` : hasToken() ? `${refused.message}.` : "");
   link("wait", "waiting for a token");
   $("token").focus();
 }
 
-/** There is room for everything on a desk, and on a phone for what matters. */
+/** A wide screen shows everything, a phone only the essentials. */
 function unfold() {
   const wide = matchMedia("(min-width: 761px)").matches;
   for (const id of ["past", "how"]) $(id).open = wide;
 }
 
-// —— what moves
+// —— changes
 
 let recount = 0, reopen = 0;
 
@@ -201,32 +203,32 @@ function hear(event) {
   }
   for (const row of changed) unknown = take(row) || unknown;
   draw();
-  // What was not loaded was counted by the server: it is asked again, though not at every change.
+  // Rows that are not loaded are counted by the server: request the counts again, but not at every change.
   if (unknown) recount ||= setTimeout(() => { recount = 0; load(); }, 2000 + Math.random() * 3000);
 }
 
-/** A row as it is now; true where it was not known. */
+/** Stores a changed row. Returns true if it is new. */
 function take(row) {
   if (row.uid === at.parent || one?.nodes.some((node) => node.uid === row.uid)) later();
   const held = rows.get(key(row));
   if (!matches(row)) return false;
   if (held) numbers[held.verdict] -= 1;
   numbers[row.verdict] = (numbers[row.verdict] ?? 0) + 1;
-  // Beyond the end of what is loaded, it will come with the next page.
+  // A row beyond the last loaded one comes with the next page.
   if (held || !next || [...rows.values()].some((r) => order(row, r) < 0)) rows.set(key(row), row);
   return !held;
 }
 
-/** Reads the open parent again, the less often the larger it is. */
+/** Reloads the open parent, less often the larger it is. */
 function later() {
   const size = one?.nodes.length ?? 0;
   const wait = size > 10_000 ? 10_000 : size > 1_000 ? 3_000 : 150;
   reopen ||= setTimeout(() => { reopen = 0; open(); }, wait);
 }
 
-// —— hands
+// —— input
 
-/** Down or up, wherever one is. */
+/** Moves the focus down or up. */
 function step(by) {
   const here = document.activeElement;
   if (at.parent && (here === document.body || $("one").contains(here))) {
@@ -257,7 +259,7 @@ keys({
   open: () => { const node = tree.rows[tree.at]; if (node) go({ object: place(node) }); },
 });
 
-/** Our own links do not leave the page. */
+/** Handles links of the page itself without loading it again. */
 function follows(event) {
   const to = event.target.closest?.("a");
   if (!to || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;

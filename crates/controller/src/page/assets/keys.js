@@ -1,7 +1,7 @@
-// Hands: keys, and what they do where.
+// Keyboard shortcuts.
 import { $ } from "./words.js";
 
-/** `to` does what a key means: step, fold, jump, open, back, theme. */
+/** Binds the keys; `to` holds the actions: step, fold, jump, open, back, theme. */
 export function keys(to) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
@@ -31,7 +31,7 @@ const within = (to) => ({
   Enter: to.open,
 });
 
-/** Light or dark: as the system has it, until somebody says otherwise. */
+/** Light or dark theme: the system's, until the user chooses. */
 export function theme() {
   const root = document.documentElement;
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;

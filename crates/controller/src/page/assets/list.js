@@ -1,7 +1,7 @@
 // The list of parents, its counts and its filters.
 import { $, VERDICTS, badge, el, name, sign, since } from "./words.js";
 
-/** Where a row stands, as the server sorts: by trouble, then by name. */
+/** Sort key of a row, as on the server: severity, then name. */
 export function order(a, b) {
   const by = (r) => [VERDICTS.indexOf(r.verdict), r.namespace, r.name, r.label, r.policy, r.uid];
   const [left, right] = [by(a), by(b)];
@@ -14,7 +14,7 @@ export function order(a, b) {
 
 export const key = (row) => `${row.uid}|${row.policy}`;
 
-/** The parents. Rows that are the same stay the same elements, so that focus and reading position do. */
+/** Renders the parents. Unchanged rows keep their elements, and with them focus and scroll position. */
 export function list(rows, selected, href) {
   const box = $("rows");
   const old = new Map([...box.children].map((item) => [item.dataset.key, item]));
@@ -50,7 +50,7 @@ function fill(item, row) {
   );
 }
 
-/** One glance at all: how many are not ready, and how they stand. */
+/** Summary: the number of parents that are not ready, and the verdicts of all. */
 export function counts(numbers, chosen, choose) {
   const text = JSON.stringify([numbers, [...chosen]]);
   if ($("verdicts").dataset.text === text) return;
@@ -58,15 +58,15 @@ export function counts(numbers, chosen, choose) {
   const all = VERDICTS.reduce((sum, verdict) => sum + (numbers[verdict] ?? 0), 0);
   const unwell = all - (numbers.Ready ?? 0);
   $("sum").hidden = !all;
-  // As bad as the worst of them.
+  // Colored by the worst verdict.
   $("sum").className = `sum ${VERDICTS.find((verdict) => numbers[verdict]) ?? ""}`;
-  $("sum").textContent = unwell ? `${unwell} of ${all} not ready` : all === 1 ? "The one is ready" : `All ${all} are ready`;
+  $("sum").textContent = unwell ? `${unwell} of ${all} not ready` : all === 1 ? "The only parent is ready" : `All ${all} are ready`;
   const shown = VERDICTS.filter((verdict) => numbers[verdict]);
   $("share").replaceChildren(...shown.map((verdict) => share(verdict, numbers[verdict])));
   buttons(VERDICTS.filter((verdict) => numbers[verdict] || chosen.has(verdict)), numbers, chosen, choose);
 }
 
-/** A piece of a bar: the smallest can be seen. */
+/** Segment of a bar, with a minimum width. */
 export function share(verdict, size) {
   const piece = el("span", `piece ${verdict}`);
   piece.style.flexGrow = String(size);
@@ -86,7 +86,7 @@ function buttons(shown, numbers, chosen, choose) {
   $("verdicts").querySelector(`[data-verdict="${focused}"]`)?.focus();
 }
 
-/** Choices of a filter; the chosen one stays, even if there is none of it now. */
+/** Options of a filter. The selected one stays, even if it has no match now. */
 export function choices(select, values, chosen) {
   const all = [...new Set([...values, ...(chosen ? [chosen] : [])])].filter(Boolean).sort();
   const text = JSON.stringify(all);

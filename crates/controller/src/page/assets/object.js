@@ -1,7 +1,7 @@
-// One object of a parent's tree, looked at closely: what decided, who holds it, what is below it, what Events say.
+// Details of one object of a parent's tree: deciding branch, finalizer holders, owned objects, Events.
 import { $, badge, el, fill, name, plain, since, term } from "./words.js";
 
-/** What it shows: a node, what was read of it, and what stands around it, as far as that is there yet. */
+/** Renders a node with its branch and its context, as far as these are loaded. */
 export function object(node, found, around, close, href) {
   const box = $("object");
   box.hidden = !node;
@@ -19,7 +19,7 @@ export function object(node, found, around, close, href) {
 
 function parts(node, found, around, href) {
   if (node.uid) {
-    const open = el("a", "", node.depth ? "what belongs to it, and how it was decided" : "what belongs to it, above");
+    const open = el("a", "", node.depth ? "its own children; open this parent" : "its children, above");
     open.href = href({ parent: node.uid, as: node.policy, object: "" });
     return [part("Why", term("decided by", open))];
   }
@@ -42,11 +42,11 @@ function part(title, ...terms) {
   return there.length ? el("section", "", el("h4", "", title), fill(el("dl", "facts"), ...there)) : null;
 }
 
-/** Who holds what is being deleted. The command is for reading: the page runs nothing. */
+/** Finalizer holders of an object being deleted. The command is only shown: the page runs nothing. */
 function held(holders) {
   const said = part("Held by", ...holders.flatMap((holder) => [
     term("finalizer", el("code", "tag", holder.finalizer), " ", since(Date.parse(holder.since), "for ")),
-    term("likely owner", holder.likely ?? (holder.manager ? `field manager ${holder.manager}` : "not known by its name")),
+    term("likely owner", holder.likely ?? (holder.manager ? `field manager ${holder.manager}` : "unknown")),
     holder.likely && holder.manager && term("set by", `field manager ${holder.manager}`),
     holder.waitsFor && term("waits for", holder.waitsFor),
     term("to release", el("code", "", holder.release), el("span", "dim", holder.warning)),
@@ -55,7 +55,7 @@ function held(holders) {
   return said;
 }
 
-/** What is below it, and what Events say; while that is being read, nothing. */
+/** Owned objects and Events; empty while they are loading. */
 function beside(around) {
   if (!around) return [];
   return [

@@ -1,11 +1,11 @@
-// One parent: its answer, its root causes, how it was decided, its last transitions.
+// One parent: its answer, its root causes, its deciding branch, its last transitions.
 import { share } from "./list.js";
 import { $, VERDICTS, badge, el, fill, name, now, place, since, term } from "./words.js";
 
-/** So many root causes are shown; the tree has the rest. */
+/** Maximum number of root causes shown; the tree has the rest. */
 const CAUSES = 3;
 
-/** What is said of it. `href` gives the address with some of it changed. */
+/** Renders the answer. `href` returns the address with some parameters changed. */
 export function head(one, href) {
   const found = causes(one.nodes);
   fill($("head"),
@@ -23,7 +23,7 @@ export function head(one, href) {
   how(one, found.length > 0, href);
 }
 
-/** What keeps it from being ready: the deepest that are not, the worst first, and of those the one that was first. */
+/** Root causes: the deepest objects that are not ready, worst first, and of equally bad ones the oldest first. */
 export function causes(nodes) {
   const found = [];
   const path = [];
@@ -34,7 +34,7 @@ export function causes(nodes) {
     if (!holds || node.depth === 0) return;
     found.push({ node, at: i, above: path.slice(1, -1) });
   });
-  // One that has such a child is not the cause, its child is.
+  // An object with such a child is not the cause, the child is.
   const above = new Set(found.flatMap((cause) => cause.above));
   return found.filter((cause) => !above.has(cause.node)).sort((a, b) =>
     VERDICTS.indexOf(a.node.verdict) - VERDICTS.indexOf(b.node.verdict)
@@ -51,7 +51,7 @@ function card({ node, above }, href) {
   return link;
 }
 
-/** The condition, the branch that decided, the children in numbers. */
+/** Renders the condition, the deciding branch, and the numbers of children. */
 function how(one, message, href) {
   const groups = one.groups.map((group) => {
     const total = Object.values(group.at).reduce((a, b) => a + b, 0);
@@ -75,13 +75,13 @@ function how(one, message, href) {
     policies.length > 1 && term("policies", ...policies));
 }
 
-/** Its last transitions, newest first, and the same as a bar, oldest first. */
+/** Renders the last transitions, newest first, and as a bar, oldest first. */
 export function past(transitions) {
   $("past").hidden = transitions.length === 0;
   $("times").replaceChildren(...transitions.map((t) =>
     el("li", VERDICTS.includes(t.verdict) ? t.verdict : "Unknown", el("span", "line", badge(t.verdict), el("span", "reason", t.reason), since(t.at, "")),
       el("span", "why", t.message))));
-  // Moments count less the longer they last, or a quiet night would hide the rest.
+  // Durations are compressed, or one quiet night would hide the rest.
   const lasted = (t, i) => Math.sqrt(Math.max(1, ((transitions[i - 1]?.at ?? now()) - t.at) / 1000));
   $("bar").replaceChildren(...transitions.map((t, i) => share(t.verdict, lasted(t, i))).reverse());
 }

@@ -1,4 +1,4 @@
-// Questions to the server, with the token that this tab keeps.
+// Requests to the server, with the token stored for this tab.
 import { serverTime } from "./words.js";
 
 let token = sessionStorage.getItem("token") ?? "";
@@ -6,7 +6,7 @@ let refused = () => {};
 
 export const hasToken = () => Boolean(token);
 
-/** Is used from now on; kept for this tab only once it has opened the gate. */
+/** Uses this token from now on; it is stored for this tab only once the server has accepted it. */
 export function useToken(given) {
   token = given;
 }
@@ -19,19 +19,19 @@ export function forgetToken() {
   sessionStorage.removeItem("token");
 }
 
-/** Is told where the server wants another token. */
+/** Called when the server requires another token. */
 export function onRefused(tell) {
   refused = tell;
 }
 
 export class Refused extends Error {
   constructor(status, body) {
-    super(body.error ?? `the server answers ${status}`);
+    super(body.error ?? `the server responded with status ${status}`);
     this.status = status;
     this.hint = body.hint ?? "";
   }
 
-  /** It is about who asks. */
+  /** The error concerns authentication or authorization. */
   get shut() {
     return this.status === 401 || this.status === 403;
   }
@@ -46,7 +46,7 @@ async function call(path, options = {}) {
   throw error;
 }
 
-/** A question whose answer may come too late to be wanted. */
+/** A request whose response is dropped if a newer one was sent. */
 export async function get(path, wanted = () => true) {
   const body = await (await call(path)).json();
   if (!wanted()) return null;
@@ -54,7 +54,7 @@ export async function get(path, wanted = () => true) {
   return body;
 }
 
-/** Server-sent events, which must carry a token and so do not come by EventSource. */
+/** Server-sent events by fetch: EventSource cannot send a token. */
 export async function events(signal) {
   const { body } = await call("api/v1/stream", { signal });
   return each(body);

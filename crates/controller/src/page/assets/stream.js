@@ -1,8 +1,8 @@
-// The connection: what it hears, and what is said while there is none.
+// The stream of changes, and the display of its connection state.
 import { events } from "./server.js";
 import { $ } from "./words.js";
 
-/** Nothing for so long, not even a beat: the connection is dead. */
+/** Time without data, not even a heartbeat, after which the connection counts as lost. */
 const SILENCE = 30_000;
 const LONGEST = 15_000;
 
@@ -11,18 +11,18 @@ let lost = 0, waits = null;
 export function link(state, text) {
   $("link").dataset.state = state;
   $("link").textContent = text;
-  // What is seen may not be so any more.
+  // The view may be outdated.
   document.body.classList.toggle("stale", state === "lost");
 }
 
-/** Waits; [`wake`] ends the wait. */
+/** Waits until the timeout or [`wake`]. */
 const pause = (millis) => new Promise((done) => { waits = done; setTimeout(done, millis); });
 
 export function wake() {
   waits?.();
 }
 
-/** Hears what moves, for ever. `again` reads everything after a gap; `shut` tells that a token is asked for. */
+/** Receives changes forever. `again` reloads everything after a gap; `shut` reports that a token is required. */
 export async function stay({ hear, again, shut }) {
   for (let failures = 0; ; failures++) {
     if (shut()) { await pause(3600_000); failures = 0; continue; }
@@ -45,7 +45,7 @@ export async function stay({ hear, again, shut }) {
     silence.abort();
     if (shut()) continue;
     lost ||= Date.now();
-    link("lost", `connection lost since ${new Date(lost).toLocaleTimeString()}, trying again`);
+    link("lost", `connection lost since ${new Date(lost).toLocaleTimeString()}, reconnecting`);
     await pause(Math.min(LONGEST, 500 * 2 ** failures) * (0.75 + Math.random() / 2));
   }
 }

@@ -1,7 +1,7 @@
-// What belongs to a parent, as a tree of any size, of which only the rows in sight exist.
+// The objects of a parent as a virtualized tree: only the visible rows exist.
 import { $, badge, el, name, place, plain, since } from "./words.js";
 
-/** A tree of any size, of which only the rows in sight exist. */
+/** Virtualized tree: only the visible rows exist. */
 export class Tree {
   constructor(box, pick) {
     this.box = box;
@@ -30,7 +30,7 @@ export class Tree {
     this.lay(held && place(held));
   }
 
-  /** Leaves out what is folded, and stays at the same object. */
+  /** Removes folded rows, and keeps the same object focused. */
   lay(held) {
     let below = Infinity;
     this.rows = this.nodes.filter((node) => {
@@ -47,7 +47,7 @@ export class Tree {
     if (!node) return;
     const folded = this.folded.has(place(node));
     if (how === true && (folded || !this.parents.has(node))) {
-      // Already folded: up to the one that it belongs to.
+      // Already folded: go up to its owner.
       for (let i = this.at - 1; i >= 0; i--) if (this.rows[i].depth < node.depth) { this.go(i); break; }
       return;
     }
@@ -57,7 +57,7 @@ export class Tree {
     this.lay(place(node));
   }
 
-  /** To a row, and into sight. */
+  /** Focuses a row, and scrolls it into view. */
   go(at) {
     if (this.rows.length === 0) return;
     this.at = Math.min(Math.max(at, 0), this.rows.length - 1);

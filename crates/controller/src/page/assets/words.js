@@ -1,4 +1,4 @@
-// Words and signs. Everything that comes from a cluster is text, and is made visible where it would hide or turn other text.
+// Text and icons. All cluster data is inserted as text, with control and bidi characters made visible.
 
 export const $ = (id) => document.getElementById(id);
 
@@ -17,7 +17,7 @@ const SIGNS = {
   Ready: "M3 8.5l3.5 3.5L13 4.5",
 };
 
-/** A sign for a verdict; the word always stands beside it. */
+/** Icon of a verdict; always shown next to its word. */
 export function sign(verdict) {
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   svg.setAttribute("viewBox", "0 0 16 16");
@@ -28,23 +28,23 @@ export function sign(verdict) {
   return svg;
 }
 
-// Controls, and what turns, joins or hides text.
+// Control, bidi, joining and invisible characters.
 const HIDDEN =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\u3164\ufe00-\ufe0f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e01ef}]|[\ud800-\udfff]/gu;
 
-/** Text in which nothing hides. */
+/** Text with such characters made visible. */
 export function plain(text) {
   return String(text ?? "").replace(HIDDEN, (c) =>
     `⟨${c.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
-/** Puts these into an element, in the place of what was there; what is nothing is left out. */
+/** Replaces the content of an element; empty parts are skipped. */
 export function fill(element, ...inside) {
   element.replaceChildren(...inside.filter((part) => part instanceof Node));
   return element;
 }
 
-/** An element with a class and text (or elements) in it. Text is text: nothing is ever read as markup. */
+/** Creates an element with a class and content. Text is never interpreted as markup. */
 export function el(tag, name, ...inside) {
   const element = document.createElement(tag);
   if (name) element.className = name;
@@ -55,10 +55,10 @@ export function el(tag, name, ...inside) {
   return element;
 }
 
-/** A name, which never turns what stands beside it. */
+/** A name, isolated so that it cannot change the direction of surrounding text. */
 export const name = (text, style) => el("bdi", style, text);
 
-/** Sign and word. */
+/** Icon and word. */
 export function badge(verdict) {
   const known = VERDICTS.includes(verdict) ? verdict : "Unknown";
   return el("span", `verdict ${known}`, sign(known), el("span", "", verdict));
@@ -66,14 +66,14 @@ export function badge(verdict) {
 
 let offset = 0;
 
-/** The server's clock counts. */
+/** Offset to the server's clock. */
 export function serverTime(now) {
   offset = now - Date.now();
 }
 
 export const now = () => Date.now() + offset;
 
-/** An age in its largest unit. */
+/** Formats an age in its largest unit. */
 export function age(millis) {
   const s = Math.max(0, Math.floor(millis / 1000));
   if (s < 120) return `${s}s`;
@@ -82,15 +82,15 @@ export function age(millis) {
   return `${Math.floor(s / 86400)}d`;
 }
 
-/** Which moment it is, for people who ask. */
+/** Origin of a timestamp, for the tooltip. */
 const FROM = {
-  seen: "when Rollcall saw it stop being ready",
-  firstSeen: "when Rollcall first saw it; it may have been so for longer",
+  seen: "time at which Rollcall observed it become not ready",
+  firstSeen: "time at which Rollcall first observed it; it may have been not ready for longer",
 };
 
-/** How long it has been so; the moment itself, and where it was read, is in its title. */
+/** Age since a timestamp; the timestamp and its origin are in the tooltip. */
 export function since(millis, before = "", from = "") {
-  // What is no moment, or none that a calendar knows, is not shown.
+  // Invalid timestamps are not shown.
   if (millis === undefined || millis === null || !(Math.abs(millis) <= 8.64e15)) return el("span", "since");
   const at = new Date(millis);
   const time = el("time", "since");
@@ -103,7 +103,7 @@ export function since(millis, before = "", from = "") {
 
 const text = (time) => time.dataset.before + age(now() - Date.parse(time.dateTime)) + time.dataset.after;
 
-/** Ages go on. */
+/** Updates the displayed ages. */
 export function tick() {
   for (const time of document.querySelectorAll("time.since")) {
     const said = text(time);
@@ -111,8 +111,8 @@ export function tick() {
   }
 }
 
-/** A term and what is to be said of it. */
+/** A term and its description. */
 export const term = (what, ...inside) => el("div", "", el("dt", "", what), el("dd", "", ...inside));
 
-/** What identifies a node within one tree. */
+/** Key of a node within one tree. */
 export const place = (node) => `${node.label}/${node.namespace ?? ""}/${node.name}`;

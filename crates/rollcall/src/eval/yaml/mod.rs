@@ -1,8 +1,9 @@
-//! YAML as kubectl reads it, into JSON text.
+//! Converts YAML to JSON text as kubectl does.
 //!
-//! The parser is libyaml's in safe Rust, so that what `kubectl apply` takes is taken here. Of two equal keys the last
-//! one counts, as in kubectl; it is noted.
+//! The parser is libyaml in safe Rust, so that all input of `kubectl apply` is accepted. Of two equal keys the last one
+//! wins, as in kubectl, and the duplicate is reported.
 
+mod read_error;
 mod scalar;
 mod tree;
 
@@ -11,201 +12,199 @@ use std::io::BufReader;
 
 use libyaml_safer::{Event, EventData, Parser};
 
-use scalar::{Scalar, Tag};
-use tree::{Id, Node, Tree};
+pub(super) use read_error::YamlReadError;
+use scalar::{ScalarTag, YamlScalar};
+use tree::{YamlNode, YamlNodeId, YamlTree};
 
-/// Deeper documents are refused, as kubectl refuses them.
-const DEPTH: usize = 10_000;
-
-/// Why a document cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
-    /// 1-based, within the text that was given; 0 where it is not known.
-    pub(super) line: u64,
-    pub(super) what: String,
-}
-
-impl Wrong {
-    fn new(what: String) -> Wrong {
-        Wrong { line: 0, what }
-    }
-
-    fn at(self, line: u64) -> Wrong {
-        Wrong { line: if self.line == 0 { line } else { self.line }, ..self }
-    }
-}
+/// Maximum depth of a document, as in kubectl.
+const MAX_YAML_DEPTH: usize = 10_000;
 
 /// A document that was read.
 #[derive(Debug)]
-pub(super) struct Document {
-    /// As JSON.
+pub(super) struct YamlDocument {
+    /// The document as JSON.
     pub(super) json: String,
-    /// Keys that are there twice, with their lines.
-    pub(super) twice: Vec<(u64, String)>,
+    /// Duplicate keys with their lines.
+    pub(super) duplicate_keys: Vec<(u64, String)>,
 }
 
-/// What reading comes upon.
+/// One result of reading YAML.
 #[derive(Debug)]
-pub(super) enum Piece {
-    /// One of a list's `items`, as JSON. The list itself then has none.
+pub(super) enum YamlPiece {
+    /// One of a list's `items`, as JSON. The list itself is then delivered without items.
     Item(String),
-    Document(Document),
+    Document(YamlDocument),
 }
 
-/// Hands each document of `text` to `each`, and with `items` those of a list one by one, so that only one is in memory.
-/// It ends at the first that cannot be read.
-pub(super) fn read(text: &[u8], items: bool, mut each: impl FnMut(Piece)) -> Result<(), Wrong> {
+/// Calls `each` with each document of `text`; with `items`, also with a list's items one by one, so that only one is in
+/// memory. Stops at the first document that cannot be read.
+pub(super) fn read_documents(
+    text: &[u8],
+    items: bool,
+    mut each: impl FnMut(YamlPiece),
+) -> Result<(), YamlReadError> {
     let mut parser = Parser::new();
-    // It decodes what it is given at once, four bytes a character.
+    // The parser decodes its input eagerly, at four bytes per character.
     parser.set_input(BufReader::with_capacity(1 << 14, text));
-    let mut builder = Builder { items, ..Builder::default() };
+    let mut builder = DocumentBuilder { items, ..DocumentBuilder::default() };
     loop {
         let event = parser.parse().map_err(|error| {
             let line = error.problem_mark().map_or(0, |mark| mark.line + 1);
-            Wrong { line, what: format!("not YAML: {}", error.problem()) }
+            YamlReadError { line, what: format!("not YAML: {}", error.problem()) }
         })?;
         if matches!(event.data, EventData::StreamEnd) {
             return Ok(());
         }
         let line = event.start_mark.line + 1;
-        if let Some(piece) = builder.take(event).map_err(|wrong| wrong.at(line))? {
+        if let Some(piece) = builder.take_event(event).map_err(|wrong| wrong.at_line(line))? {
             each(piece);
         }
     }
 }
 
-/// What is open around the next node.
+/// The collection that the next node belongs to.
 #[derive(Debug)]
-enum Open {
+enum OpenCollection {
     List {
-        id: Id,
-        items: Vec<Id>,
+        id: YamlNodeId,
+        items: Vec<YamlNodeId>,
     },
     Map {
-        id: Id,
+        id: YamlNodeId,
         line: u64,
-        entries: Vec<(Id, Id)>,
+        entries: Vec<(YamlNodeId, YamlNodeId)>,
         lines: Vec<u64>,
-        key: Option<(Id, u64)>,
-        merged: Vec<Id>,
+        key: Option<(YamlNodeId, u64)>,
+        merged: Vec<YamlNodeId>,
     },
 }
 
-/// Stands for the key `<<`; no node has this place.
-const MERGE: Id = Id::MAX;
+/// Stands for the key `<<`; no node has this id.
+const MERGE_KEY: YamlNodeId = YamlNodeId::MAX;
 
 #[derive(Debug, Default)]
-struct Builder {
-    tree: Tree,
-    open: Vec<Open>,
-    anchors: BTreeMap<String, Id>,
-    root: Option<Id>,
-    twice: Vec<(u64, String)>,
-    /// Items are handed on one by one.
+struct DocumentBuilder {
+    tree: YamlTree,
+    open: Vec<OpenCollection>,
+    anchors: BTreeMap<String, YamlNodeId>,
+    root: Option<YamlNodeId>,
+    duplicate_keys: Vec<(u64, String)>,
+    /// Items are delivered one by one.
     items: bool,
-    /// Where the nodes of items begin, and the item that is finished.
-    floor: tree::Mark,
-    item: Option<Id>,
+    /// Position in the tree at which an item's nodes begin, and the finished item.
+    items_mark: tree::TreeMark,
+    item: Option<YamlNodeId>,
 }
 
-impl Builder {
-    fn take(&mut self, event: Event) -> Result<Option<Piece>, Wrong> {
+impl DocumentBuilder {
+    fn take_event(&mut self, event: Event) -> Result<Option<YamlPiece>, YamlReadError> {
         let line = event.start_mark.line + 1;
         match event.data {
             EventData::Scalar { anchor, tag, value, plain_implicit, .. } => {
-                let id = self.scalar(tag.as_deref(), &value, plain_implicit)?;
-                self.anchor(anchor, id);
-                self.node(id, line)?;
+                let id = self.add_scalar(tag.as_deref(), &value, plain_implicit)?;
+                self.define_anchor(anchor, id);
+                self.place_node(id, line)?;
             }
             EventData::Alias { anchor } => {
                 let Some(&id) = self.anchors.get(&anchor) else {
-                    return Err(Wrong::new(format!("there is no anchor {anchor:?} before this alias")));
+                    return Err(YamlReadError::new(format!("no anchor {anchor:?} before this alias")));
                 };
-                let inside = |open: &Open| matches!(open, Open::List { id: o, .. } | Open::Map { id: o, .. } if *o == id);
+                let inside = |open: &OpenCollection| matches!(open, OpenCollection::List { id: o, .. } | OpenCollection::Map { id: o, .. } if *o == id);
                 if self.open.iter().any(inside) {
-                    return Err(Wrong::new(format!("the anchor {anchor:?} holds itself")));
+                    return Err(YamlReadError::new(format!("the anchor {anchor:?} contains itself")));
                 }
-                self.node(id, line)?;
+                self.place_node(id, line)?;
             }
             EventData::SequenceStart { anchor, .. } => {
-                let id = self.tree.push(Node::List(Vec::new()));
-                self.anchor(anchor, id);
-                self.opens(Open::List { id, items: Vec::new() })?;
+                let id = self.tree.push(YamlNode::List(Vec::new()));
+                self.define_anchor(anchor, id);
+                self.open_collection(OpenCollection::List { id, items: Vec::new() })?;
             }
             EventData::MappingStart { anchor, .. } => {
-                let id = self.tree.push(Node::Map(Vec::new()));
-                self.anchor(anchor, id);
+                let id = self.tree.push(YamlNode::Map(Vec::new()));
+                self.define_anchor(anchor, id);
                 let (entries, lines, merged) = (Vec::new(), Vec::new(), Vec::new());
-                self.opens(Open::Map { id, line, entries, lines, key: None, merged })?;
+                self.open_collection(OpenCollection::Map { id, line, entries, lines, key: None, merged })?;
             }
-            EventData::SequenceEnd | EventData::MappingEnd => self.close()?,
-            EventData::DocumentEnd { .. } => return self.finish().map(|done| Some(Piece::Document(done))),
+            EventData::SequenceEnd | EventData::MappingEnd => self.close_collection()?,
+            EventData::DocumentEnd { .. } => {
+                return self.finish_document().map(|done| Some(YamlPiece::Document(done)));
+            }
             _ => {}
         }
         let Some(item) = self.item.take() else { return Ok(None) };
-        let json = self.tree.json(item)?;
-        // An alias may still ask for a node that has an anchor.
+        let json = self.tree.to_json(item)?;
+        // A node with an anchor must be kept for aliases.
         if self.anchors.is_empty() {
-            self.tree.truncate(self.floor);
+            self.tree.truncate_to(self.items_mark);
         }
-        Ok(Some(Piece::Item(json)))
+        Ok(Some(YamlPiece::Item(json)))
     }
 
-    /// Is the next node one of the items of a list?
-    fn in_items(&self) -> bool {
-        let [Open::Map { key: Some((key, _)), .. }, Open::List { .. }] = self.open.as_slice() else {
+    /// Returns `true` if the next node is an item of a list.
+    fn is_in_items(&self) -> bool {
+        let [OpenCollection::Map { key: Some((key, _)), .. }, OpenCollection::List { .. }] =
+            self.open.as_slice()
+        else {
             return false;
         };
-        self.items && *key != MERGE && self.tree.scalar(*key) == "\"items\""
+        self.items && *key != MERGE_KEY && self.tree.scalar_json(*key) == "\"items\""
     }
 
-    fn opens(&mut self, open: Open) -> Result<(), Wrong> {
+    fn open_collection(&mut self, open: OpenCollection) -> Result<(), YamlReadError> {
         self.open.push(open);
-        if self.in_items() {
-            self.floor = self.tree.mark();
+        if self.is_in_items() {
+            self.items_mark = self.tree.take_mark();
         }
-        if self.open.len() > DEPTH {
-            return Err(Wrong::new(format!("nested deeper than {DEPTH} levels")));
+        if self.open.len() > MAX_YAML_DEPTH {
+            return Err(YamlReadError::new(format!("nested deeper than {MAX_YAML_DEPTH} levels")));
         }
         Ok(())
     }
 
-    fn anchor(&mut self, anchor: Option<String>, id: Id) {
-        self.anchors.extend(anchor.filter(|_| id != MERGE).map(|anchor| (anchor, id)));
+    fn define_anchor(&mut self, anchor: Option<String>, id: YamlNodeId) {
+        self.anchors.extend(anchor.filter(|_| id != MERGE_KEY).map(|anchor| (anchor, id)));
     }
 
-    fn scalar(&mut self, tag: Option<&str>, value: &str, plain: bool) -> Result<Id, Wrong> {
-        let keys = matches!(self.open.last(), Some(Open::Map { key: None, .. }));
+    fn add_scalar(
+        &mut self,
+        tag: Option<&str>,
+        value: &str,
+        plain: bool,
+    ) -> Result<YamlNodeId, YamlReadError> {
+        let keys = matches!(self.open.last(), Some(OpenCollection::Map { key: None, .. }));
         if keys && plain && tag.is_none() && value == "<<" {
-            return Ok(MERGE);
+            return Ok(MERGE_KEY);
         }
-        let scalar = scalar::read(value, Tag::of(tag, plain))?;
+        let scalar = scalar::read_scalar(value, ScalarTag::from_tag(tag, plain))?;
         Ok(match (scalar, keys) {
-            (Scalar::Text, _) => self.tree.text(value),
-            (Scalar::Bytes(text), _) => self.tree.text(&text),
-            (Scalar::Null, false) => self.tree.literal("null"),
-            (Scalar::Boolean(value), false) => self.tree.literal(if value { "true" } else { "false" }),
-            (Scalar::Number(digits), false) => self.tree.literal(&digits),
-            // JSON has no other keys; kubectl spells them like this.
-            (Scalar::Boolean(value), true) => self.tree.text(if value { "true" } else { "false" }),
-            (Scalar::Number(digits), true) => self.tree.text(&digits),
-            (Scalar::Null, true) => return Err(Wrong::new("a key is null".to_owned())),
+            (YamlScalar::Text, _) => self.tree.add_text(value),
+            (YamlScalar::Bytes(text), _) => self.tree.add_text(&text),
+            (YamlScalar::Null, false) => self.tree.add_literal("null"),
+            (YamlScalar::Boolean(value), false) => {
+                self.tree.add_literal(if value { "true" } else { "false" })
+            }
+            (YamlScalar::Number(digits), false) => self.tree.add_literal(&digits),
+            // JSON allows only text keys; kubectl spells booleans like this.
+            (YamlScalar::Boolean(value), true) => self.tree.add_text(if value { "true" } else { "false" }),
+            (YamlScalar::Number(digits), true) => self.tree.add_text(&digits),
+            (YamlScalar::Null, true) => return Err(YamlReadError::new("a key is null".to_owned())),
         })
     }
 
-    /// Puts a finished node where it belongs.
-    fn node(&mut self, id: Id, line: u64) -> Result<(), Wrong> {
-        if self.in_items() {
+    /// Adds a finished node to its collection.
+    fn place_node(&mut self, id: YamlNodeId, line: u64) -> Result<(), YamlReadError> {
+        if self.is_in_items() {
             self.item = Some(id);
             return Ok(());
         }
         match self.open.last_mut() {
             None => self.root = Some(id),
-            Some(Open::List { items, .. }) => items.push(id),
-            Some(Open::Map { entries, lines, key, merged, .. }) => match key.take() {
-                None if id == MERGE || !self.tree.scalar(id).is_empty() => *key = Some((id, line)),
-                None => return Err(Wrong::new("a key is a list or a map".to_owned())),
-                Some((MERGE, _)) => merged.push(id),
+            Some(OpenCollection::List { items, .. }) => items.push(id),
+            Some(OpenCollection::Map { entries, lines, key, merged, .. }) => match key.take() {
+                None if id == MERGE_KEY || !self.tree.scalar_json(id).is_empty() => *key = Some((id, line)),
+                None => return Err(YamlReadError::new("a key is a list or a map".to_owned())),
+                Some((MERGE_KEY, _)) => merged.push(id),
                 Some((key, line)) => {
                     entries.push((key, id));
                     lines.push(line);
@@ -215,48 +214,58 @@ impl Builder {
         Ok(())
     }
 
-    fn close(&mut self) -> Result<(), Wrong> {
+    fn close_collection(&mut self) -> Result<(), YamlReadError> {
         let (id, line, node) = match self.open.pop() {
-            Some(Open::List { id, items }) => (id, 0, Node::List(items)),
-            Some(Open::Map { id, line, entries, lines, merged, .. }) => {
-                let mut entries = self.last_wins(entries, &lines);
+            Some(OpenCollection::List { id, items }) => (id, 0, YamlNode::List(items)),
+            Some(OpenCollection::Map { id, line, entries, lines, merged, .. }) => {
+                let mut entries = self.drop_duplicate_keys(entries, &lines);
                 for source in merged {
-                    self.merge(source, &mut entries)?;
+                    self.merge_sources(source, &mut entries)?;
                 }
-                (id, line, Node::Map(entries))
+                (id, line, YamlNode::Map(entries))
             }
             None => return Ok(()),
         };
         self.tree.nodes[id] = node;
-        self.node(id, line)
+        self.place_node(id, line)
     }
 
-    /// Leaves out entries whose key comes again.
-    fn last_wins(&mut self, entries: Vec<(Id, Id)>, lines: &[u64]) -> Vec<(Id, Id)> {
-        let key = |at: &usize| self.tree.scalar(entries[*at].0);
+    /// Drops all but the last entry of duplicate keys.
+    fn drop_duplicate_keys(
+        &mut self,
+        entries: Vec<(YamlNodeId, YamlNodeId)>,
+        lines: &[u64],
+    ) -> Vec<(YamlNodeId, YamlNodeId)> {
+        let key = |at: &usize| self.tree.scalar_json(entries[*at].0);
         let mut order: Vec<usize> = (0..entries.len()).collect();
         order.sort_by(|a, b| key(a).cmp(key(b)));
         let same = order.windows(2).filter(|pair| key(&pair[0]) == key(&pair[1]));
         let (mut gone, noted): (Vec<usize>, Vec<_>) =
             same.map(|pair| (pair[0], (lines[pair[1]], key(&pair[1]).trim_matches('"').to_owned()))).unzip();
-        self.twice.extend(noted);
+        self.duplicate_keys.extend(noted);
         gone.sort_unstable();
         let kept = entries.into_iter().enumerate().filter(|(at, _)| gone.binary_search(at).is_err());
         kept.map(|(_, entry)| entry).collect()
     }
 
-    /// Adds what a map, or each map of a list, has and `entries` have not.
-    fn merge(&self, source: Id, entries: &mut Vec<(Id, Id)>) -> Result<(), Wrong> {
-        let refused = || Wrong::new("what is merged by << is neither a map nor a list of maps".to_owned());
+    /// Adds the entries of a map, or of each map of a list, whose keys `entries` lacks.
+    fn merge_sources(
+        &self,
+        source: YamlNodeId,
+        entries: &mut Vec<(YamlNodeId, YamlNodeId)>,
+    ) -> Result<(), YamlReadError> {
+        let refused =
+            || YamlReadError::new("the value merged by << is neither a map nor a list of maps".to_owned());
         let sources = match &self.tree.nodes[source] {
-            Node::Map(_) => vec![source],
-            Node::List(items) => items.clone(),
-            Node::Scalar { .. } => return Err(refused()),
+            YamlNode::Map(_) => vec![source],
+            YamlNode::List(items) => items.clone(),
+            YamlNode::Scalar { .. } => return Err(refused()),
         };
         for source in sources {
-            let Node::Map(more) = &self.tree.nodes[source] else { return Err(refused()) };
+            let YamlNode::Map(more) = &self.tree.nodes[source] else { return Err(refused()) };
             for (key, value) in more {
-                if !entries.iter().any(|(own, _)| self.tree.scalar(*own) == self.tree.scalar(*key)) {
+                if !entries.iter().any(|(own, _)| self.tree.scalar_json(*own) == self.tree.scalar_json(*key))
+                {
                     entries.push((*key, *value));
                 }
             }
@@ -264,10 +273,11 @@ impl Builder {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Document, Wrong> {
-        let done = std::mem::replace(self, Builder { items: self.items, ..Builder::default() });
-        let json = done.root.map_or(Ok("null".to_owned()), |root| done.tree.json(root))?;
-        Ok(Document { json, twice: done.twice })
+    fn finish_document(&mut self) -> Result<YamlDocument, YamlReadError> {
+        let done =
+            std::mem::replace(self, DocumentBuilder { items: self.items, ..DocumentBuilder::default() });
+        let json = done.root.map_or(Ok("null".to_owned()), |root| done.tree.to_json(root))?;
+        Ok(YamlDocument { json, duplicate_keys: done.duplicate_keys })
     }
 }
 
@@ -277,12 +287,12 @@ mod tests {
 
     use super::*;
 
-    fn json(yaml: &str) -> Result<String, Wrong> {
+    fn json(yaml: &str) -> Result<String, YamlReadError> {
         let mut all = Vec::new();
-        read(yaml.as_bytes(), false, |piece| {
+        read_documents(yaml.as_bytes(), false, |piece| {
             all.push(match piece {
-                Piece::Item(json) => json,
-                Piece::Document(document) => document.json,
+                YamlPiece::Item(json) => json,
+                YamlPiece::Document(document) => document.json,
             });
         })?;
         Ok(all.join(" "))
@@ -332,10 +342,10 @@ mod tests {
     #[test]
     fn of_equal_keys_the_last_one_counts_and_is_noted() {
         let mut all = Vec::new();
-        read(b"a: 1\nb: {c: 1, c: 2}\na: 3\na: 4\n", false, |piece| all.push(piece)).unwrap();
-        let Piece::Document(document) = &all[0] else { panic!("{all:?}") };
+        read_documents(b"a: 1\nb: {c: 1, c: 2}\na: 3\na: 4\n", false, |piece| all.push(piece)).unwrap();
+        let YamlPiece::Document(document) = &all[0] else { panic!("{all:?}") };
         assert_eq!(document.json, r#"{"b":{"c":2},"a":4}"#);
-        let mut lines = document.twice.clone();
+        let mut lines = document.duplicate_keys.clone();
         lines.sort();
         assert_eq!(lines, [(2, "c".to_owned()), (3, "a".to_owned()), (4, "a".to_owned())]);
     }
@@ -344,9 +354,9 @@ mod tests {
     fn items_come_one_by_one() {
         let items = |yaml: &str| {
             let mut all = String::new();
-            let done = read(yaml.as_bytes(), true, |piece| match piece {
-                Piece::Item(json) => all.extend([json.as_str(), " "]),
-                Piece::Document(document) => all += &document.json,
+            let done = read_documents(yaml.as_bytes(), true, |piece| match piece {
+                YamlPiece::Item(json) => all.extend([json.as_str(), " "]),
+                YamlPiece::Document(document) => all += &document.json,
             });
             (all, done.is_ok())
         };

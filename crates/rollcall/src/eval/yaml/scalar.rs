@@ -1,16 +1,16 @@
-//! What a plain word of YAML stands for, by the rules of YAML 1.1 as kubectl applies them.
+//! Resolves plain YAML scalars by the rules of YAML 1.1, as kubectl does.
 //!
-//! `yes`, `on`, `y` and their opposites are booleans, `0644` and `0x1f` are numbers, a date is a text.
+//! `yes`, `on`, `y` and their opposites are booleans, `0644` and `0x1f` are numbers, a date is a string.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::Wrong;
+use super::read_error::YamlReadError;
 
-/// The standard tags that change what a word stands for.
+/// The standard tags that change the type of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tag {
-    /// None: the word itself says.
+pub(super) enum ScalarTag {
+    /// No tag: the type follows from the text.
     Plain,
     Text,
     Integer,
@@ -20,88 +20,93 @@ pub(super) enum Tag {
     Binary,
 }
 
-/// What a word stands for.
+/// The value of a scalar.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Scalar {
+pub(super) enum YamlScalar {
     Null,
     Boolean(bool),
-    /// Its digits in JSON.
+    /// The number's digits in JSON.
     Number(String),
     Text,
-    /// What was encoded; as Go's JSON has it, what is no UTF-8 is replaced.
+    /// Decoded binary data. Invalid UTF-8 is replaced, as in Go's JSON.
     Bytes(String),
 }
 
-impl Tag {
-    /// The tag of a scalar; anything that is not of the standard set leaves a text a text.
-    pub(super) fn of(tag: Option<&str>, plain: bool) -> Tag {
+impl ScalarTag {
+    /// Returns the tag of a scalar; a non-standard tag leaves a string a string.
+    pub(super) fn from_tag(tag: Option<&str>, plain: bool) -> ScalarTag {
         match tag.map(|tag| tag.trim_start_matches("tag:yaml.org,2002:")) {
-            None if plain => Tag::Plain,
-            Some("int") => Tag::Integer,
-            Some("float") => Tag::Float,
-            Some("bool") => Tag::Boolean,
-            Some("null") => Tag::Null,
-            Some("binary") => Tag::Binary,
-            _ => Tag::Text,
+            None if plain => ScalarTag::Plain,
+            Some("int") => ScalarTag::Integer,
+            Some("float") => ScalarTag::Float,
+            Some("bool") => ScalarTag::Boolean,
+            Some("null") => ScalarTag::Null,
+            Some("binary") => ScalarTag::Binary,
+            _ => ScalarTag::Text,
         }
     }
 }
 
-/// Reads a word under a tag.
-pub(super) fn read(word: &str, tag: Tag) -> Result<Scalar, Wrong> {
-    if tag == Tag::Text {
-        return Ok(Scalar::Text);
+/// Reads a scalar under a tag.
+pub(super) fn read_scalar(word: &str, tag: ScalarTag) -> Result<YamlScalar, YamlReadError> {
+    if tag == ScalarTag::Text {
+        return Ok(YamlScalar::Text);
     }
-    if tag == Tag::Binary {
+    if tag == ScalarTag::Binary {
         let lines: String = word.split(['\r', '\n']).collect();
-        let bytes =
-            STANDARD.decode(lines).map_err(|error| Wrong::new(format!("!!binary is not base64: {error}")))?;
-        return Ok(Scalar::Bytes(String::from_utf8_lossy(&bytes).into_owned()));
+        let bytes = STANDARD
+            .decode(lines)
+            .map_err(|error| YamlReadError::new(format!("!!binary is not base64: {error}")))?;
+        return Ok(YamlScalar::Bytes(String::from_utf8_lossy(&bytes).into_owned()));
     }
-    let scalar = plain(word)?;
+    let scalar = read_plain(word)?;
     let fits = match (tag, &scalar) {
-        (Tag::Plain, _)
-        | (Tag::Null, Scalar::Null)
-        | (Tag::Boolean, Scalar::Boolean(_))
-        | (Tag::Float, Scalar::Number(_)) => true,
-        (Tag::Integer, Scalar::Number(digits)) => !digits.contains(['.', 'e']),
+        (ScalarTag::Plain, _)
+        | (ScalarTag::Null, YamlScalar::Null)
+        | (ScalarTag::Boolean, YamlScalar::Boolean(_))
+        | (ScalarTag::Float, YamlScalar::Number(_)) => true,
+        (ScalarTag::Integer, YamlScalar::Number(digits)) => !digits.contains(['.', 'e']),
         _ => false,
     };
-    if fits { Ok(scalar) } else { Err(Wrong::new(format!("{word:?} is not of the type that its tag names"))) }
+    if fits {
+        Ok(scalar)
+    } else {
+        Err(YamlReadError::new(format!("{word:?} is not of the type that its tag names")))
+    }
 }
 
-fn plain(word: &str) -> Result<Scalar, Wrong> {
+fn read_plain(word: &str) -> Result<YamlScalar, YamlReadError> {
     match word {
-        "" | "~" | "null" | "Null" | "NULL" => return Ok(Scalar::Null),
+        "" | "~" | "null" | "Null" | "NULL" => return Ok(YamlScalar::Null),
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
-            return Ok(Scalar::Boolean(true));
+            return Ok(YamlScalar::Boolean(true));
         }
         "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
-            return Ok(Scalar::Boolean(false));
+            return Ok(YamlScalar::Boolean(false));
         }
         _ => {}
     }
     let number = match word.as_bytes()[0] {
-        b'.' | b'+' | b'-' if infinite(word) => {
-            return Err(Wrong::new(format!("{word} is a number that JSON does not have")));
+        b'.' | b'+' | b'-' if is_infinite_word(word) => {
+            return Err(YamlReadError::new(format!("{word} is a number that JSON does not have")));
         }
-        b'.' => float(word),
+        b'.' => parse_float(word),
         b'+' | b'-' | b'0'..=b'9' => {
             let word = word.replace('_', "");
-            integer(&word).or_else(|| float(&word))
+            parse_integer(&word).or_else(|| parse_float(&word))
         }
         _ => None,
     };
-    Ok(number.map_or(Scalar::Text, Scalar::Number))
+    Ok(number.map_or(YamlScalar::Text, YamlScalar::Number))
 }
 
-fn infinite(word: &str) -> bool {
+fn is_infinite_word(word: &str) -> bool {
     let word = word.trim_start_matches(['+', '-']);
     matches!(word, ".inf" | ".Inf" | ".INF" | ".nan" | ".NaN" | ".NAN")
 }
 
-/// An integer of 64 bits, decimal or with a prefix: `0x`, `0o`, `0b`, and `0` alone for octal.
-fn integer(word: &str) -> Option<String> {
+/// Parses a 64-bit integer: decimal, with a prefix `0x`, `0o` or `0b`, or octal with a leading `0`.
+fn parse_integer(word: &str) -> Option<String> {
     let (minus, digits) = match word.as_bytes().first()? {
         b'-' => (true, &word[1..]),
         b'+' => (false, &word[1..]),
@@ -114,7 +119,7 @@ fn integer(word: &str) -> Option<String> {
         [b'0', _, ..] => (&digits[1..], 8),
         _ => (digits, 10),
     };
-    // What the standard library would take beside digits.
+    // The standard library would also accept a sign here.
     if digits.starts_with(['+', '-']) {
         return None;
     }
@@ -123,8 +128,9 @@ fn integer(word: &str) -> Option<String> {
     (i128::from(i64::MIN)..=i128::from(u64::MAX)).contains(&value).then(|| value.to_string())
 }
 
-/// A fraction, or an integer too long for 64 bits, as Go's JSON writes it: without a point where it is whole.
-fn float(word: &str) -> Option<String> {
+/// Parses a fraction, or an integer beyond 64 bits, and writes it as Go's JSON does: without a decimal point if it is
+/// whole.
+fn parse_float(word: &str) -> Option<String> {
     let digits = word.strip_prefix(['+', '-']).unwrap_or(word);
     let shape = digits.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'))
         && digits.bytes().any(|b| b.is_ascii_digit())
@@ -143,11 +149,11 @@ mod tests {
 
     #[test]
     fn words_stand_for_what_kubectl_takes_them_for() {
-        let read = |word| match plain(word).unwrap() {
-            Scalar::Null => "null".to_owned(),
-            Scalar::Boolean(value) => value.to_string(),
-            Scalar::Number(digits) => digits,
-            Scalar::Text | Scalar::Bytes(_) => format!("{word:?}"),
+        let read = |word| match read_plain(word).unwrap() {
+            YamlScalar::Null => "null".to_owned(),
+            YamlScalar::Boolean(value) => value.to_string(),
+            YamlScalar::Number(digits) => digits,
+            YamlScalar::Text | YamlScalar::Bytes(_) => format!("{word:?}"),
         };
         let cases = [
             ("yes", "true"),
@@ -187,21 +193,21 @@ mod tests {
         for (word, expected) in cases {
             assert_eq!(read(word), expected, "{word}");
         }
-        assert!(plain(".inf").is_err() && plain("-.INF").is_err() && plain(".NaN").is_err());
+        assert!(read_plain(".inf").is_err() && read_plain("-.INF").is_err() && read_plain(".NaN").is_err());
     }
 
     #[test]
     fn a_tag_goes_before_the_word() {
-        let read = |word, tag| read(word, Tag::of(Some(tag), true)).ok();
-        assert_eq!(read("yes", "tag:yaml.org,2002:str"), Some(Scalar::Text));
-        assert_eq!(read("12", "tag:yaml.org,2002:int"), Some(Scalar::Number("12".to_owned())));
+        let read = |word, tag| read_scalar(word, ScalarTag::from_tag(Some(tag), true)).ok();
+        assert_eq!(read("yes", "tag:yaml.org,2002:str"), Some(YamlScalar::Text));
+        assert_eq!(read("12", "tag:yaml.org,2002:int"), Some(YamlScalar::Number("12".to_owned())));
         assert_eq!(read("x", "tag:yaml.org,2002:int"), None);
-        assert_eq!(read("12", "!mine"), Some(Scalar::Text));
-        let bytes = |text: &str| Some(Scalar::Bytes(text.to_owned()));
+        assert_eq!(read("12", "!mine"), Some(YamlScalar::Text));
+        let bytes = |text: &str| Some(YamlScalar::Bytes(text.to_owned()));
         assert_eq!(read("UmVhZHk=", "tag:yaml.org,2002:binary"), bytes("Ready"));
         assert_eq!(read("UmVh\nZHk=\n", "tag:yaml.org,2002:binary"), bytes("Ready"));
         assert_eq!(read("/w==", "tag:yaml.org,2002:binary"), bytes("\u{fffd}"));
         assert_eq!(read("Ready?", "tag:yaml.org,2002:binary"), None);
-        assert_eq!(super::read("yes", Tag::of(None, false)).ok(), Some(Scalar::Text));
+        assert_eq!(super::read_scalar("yes", ScalarTag::from_tag(None, false)).ok(), Some(YamlScalar::Text));
     }
 }

@@ -1,136 +1,136 @@
-//! The nodes of one document, without recursion: a deep document costs memory, never the stack.
+//! The nodes of one YAML document, processed without recursion: a deep document costs memory, never stack.
 
 use std::fmt::Write;
 
-use super::Wrong;
+use super::read_error::YamlReadError;
 
-/// A node's place.
-pub(super) type Id = usize;
+/// Index of a node.
+pub(super) type YamlNodeId = usize;
 
 #[derive(Debug)]
-pub(super) enum Node {
-    /// Where its JSON is in the text of scalars.
+pub(super) enum YamlNode {
+    /// Range of the node's JSON in the text of scalars.
     Scalar {
         from: usize,
         to: usize,
     },
-    List(Vec<Id>),
-    /// Keys are scalars whose JSON is a text.
-    Map(Vec<(Id, Id)>),
+    List(Vec<YamlNodeId>),
+    /// Keys are scalars whose JSON is a string.
+    Map(Vec<(YamlNodeId, YamlNodeId)>),
 }
 
-/// A state of a tree to go back to.
+/// A state of the tree to truncate back to.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Mark {
+pub(super) struct TreeMark {
     nodes: usize,
     scalars: usize,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Tree {
-    pub(super) nodes: Vec<Node>,
+pub(super) struct YamlTree {
+    pub(super) nodes: Vec<YamlNode>,
     scalars: String,
 }
 
-/// So many nodes may be written by way of aliases: a few lines of YAML can stand for more than any memory holds.
-const ALIASED: usize = 1_000_000;
+/// Maximum number of nodes written through aliases: a few lines of YAML can expand beyond any memory.
+const MAX_ALIASED_NODES: usize = 1_000_000;
 
-impl Tree {
-    pub(super) fn push(&mut self, node: Node) -> Id {
+impl YamlTree {
+    pub(super) fn push(&mut self, node: YamlNode) -> YamlNodeId {
         self.nodes.push(node);
         self.nodes.len() - 1
     }
 
-    pub(super) fn mark(&self) -> Mark {
-        Mark { nodes: self.nodes.len(), scalars: self.scalars.len() }
+    pub(super) fn take_mark(&self) -> TreeMark {
+        TreeMark { nodes: self.nodes.len(), scalars: self.scalars.len() }
     }
 
-    /// Forgets what came after.
-    pub(super) fn truncate(&mut self, mark: Mark) {
+    /// Drops everything added after the mark.
+    pub(super) fn truncate_to(&mut self, mark: TreeMark) {
         self.nodes.truncate(mark.nodes);
         self.scalars.truncate(mark.scalars);
     }
 
     /// Adds a scalar whose JSON is `json`.
-    pub(super) fn literal(&mut self, json: &str) -> Id {
+    pub(super) fn add_literal(&mut self, json: &str) -> YamlNodeId {
         let from = self.scalars.len();
         self.scalars.push_str(json);
-        self.push(Node::Scalar { from, to: self.scalars.len() })
+        self.push(YamlNode::Scalar { from, to: self.scalars.len() })
     }
 
-    /// Adds a text.
-    pub(super) fn text(&mut self, text: &str) -> Id {
+    /// Adds a string.
+    pub(super) fn add_text(&mut self, text: &str) -> YamlNodeId {
         let from = self.scalars.len();
-        quote(text, &mut self.scalars);
-        self.push(Node::Scalar { from, to: self.scalars.len() })
+        quote_json(text, &mut self.scalars);
+        self.push(YamlNode::Scalar { from, to: self.scalars.len() })
     }
 
-    /// The JSON of a scalar; empty for anything else.
-    pub(super) fn scalar(&self, id: Id) -> &str {
+    /// Returns the JSON of a scalar; empty for any other node.
+    pub(super) fn scalar_json(&self, id: YamlNodeId) -> &str {
         match self.nodes[id] {
-            Node::Scalar { from, to } => &self.scalars[from..to],
+            YamlNode::Scalar { from, to } => &self.scalars[from..to],
             _ => "",
         }
     }
 
-    /// The whole below `root` as JSON text.
-    pub(super) fn json(&self, root: Id) -> Result<String, Wrong> {
+    /// Returns the JSON text of the tree below `root`.
+    pub(super) fn to_json(&self, root: YamlNodeId) -> Result<String, YamlReadError> {
         let mut out = String::new();
         let mut written = 0;
-        let mut open: Vec<(Id, usize)> = Vec::new();
+        let mut open: Vec<(YamlNodeId, usize)> = Vec::new();
         let mut next = Some(root);
         loop {
             if let Some(id) = next.take() {
                 written += 1;
-                if written > self.nodes.len() + ALIASED {
-                    return Err(Wrong::new("its aliases stand for too much".to_owned()));
+                if written > self.nodes.len() + MAX_ALIASED_NODES {
+                    return Err(YamlReadError::new("its aliases expand to too many nodes".to_owned()));
                 }
                 match &self.nodes[id] {
-                    Node::Scalar { from, to } => out.push_str(&self.scalars[*from..*to]),
-                    Node::List(_) => {
+                    YamlNode::Scalar { from, to } => out.push_str(&self.scalars[*from..*to]),
+                    YamlNode::List(_) => {
                         out.push('[');
                         open.push((id, 0));
                     }
-                    Node::Map(_) => {
+                    YamlNode::Map(_) => {
                         out.push('{');
                         open.push((id, 0));
                     }
                 }
             }
             let Some((id, at)) = open.last_mut() else { return Ok(out) };
-            next = self.step(*id, at, &mut out);
+            next = self.write_next(*id, at, &mut out);
             if next.is_none() {
                 open.pop();
             }
         }
     }
 
-    /// What comes next in a list or a map; its end is written where nothing does.
-    fn step(&self, id: Id, at: &mut usize, out: &mut String) -> Option<Id> {
+    /// Writes separators and returns the next node of a list or map; writes its end if there is none.
+    fn write_next(&self, id: YamlNodeId, at: &mut usize, out: &mut String) -> Option<YamlNodeId> {
         let separator = if *at > 0 { "," } else { "" };
         *at += 1;
         let child = match &self.nodes[id] {
-            Node::List(items) => items.get(*at - 1).copied(),
-            Node::Map(entries) => entries.get(*at - 1).map(|(key, value)| {
+            YamlNode::List(items) => items.get(*at - 1).copied(),
+            YamlNode::Map(entries) => entries.get(*at - 1).map(|(key, value)| {
                 out.push_str(separator);
-                out.push_str(self.scalar(*key));
+                out.push_str(self.scalar_json(*key));
                 out.push(':');
                 *value
             }),
-            Node::Scalar { .. } => None,
+            YamlNode::Scalar { .. } => None,
         };
         match (&self.nodes[id], child) {
-            (Node::List(_), Some(_)) => out.push_str(separator),
-            (Node::List(_), None) => out.push(']'),
-            (Node::Map(_), None) => out.push('}'),
+            (YamlNode::List(_), Some(_)) => out.push_str(separator),
+            (YamlNode::List(_), None) => out.push(']'),
+            (YamlNode::Map(_), None) => out.push('}'),
             _ => {}
         }
         child
     }
 }
 
-/// A text as JSON writes it.
-pub(super) fn quote(text: &str, out: &mut String) {
+/// Appends a string in JSON notation.
+pub(super) fn quote_json(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
         match c {

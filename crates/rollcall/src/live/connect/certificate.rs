@@ -1,17 +1,17 @@
-//! When a client certificate ends: the one field of it that tells a person why the cluster refuses it.
+//! Expiry of a client certificate: the one field of it that tells a person why the cluster rejects it.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use readiness::Time;
 
 const SEQUENCE: u8 = 0x30;
-/// `version`, where it is not the first.
+/// `version`, present unless it is the first.
 const VERSION: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// `notAfter` of the first certificate of a PEM text; nothing where it is none.
-pub(super) fn until(pem: &[u8]) -> Option<Time> {
+/// Returns `notAfter` of the first certificate of a PEM text; `None` if it has no certificate.
+pub(super) fn certificate_expiry(pem: &[u8]) -> Option<Time> {
     let text = std::str::from_utf8(pem).ok()?;
     let (_, rest) = text.split_once("-----BEGIN CERTIFICATE-----")?;
     let (body, _) = rest.split_once("-----END CERTIFICATE-----")?;
@@ -19,23 +19,23 @@ pub(super) fn until(pem: &[u8]) -> Option<Time> {
     not_after(&der)
 }
 
-/// RFC 5280, 4.1: Certificate, in it tbsCertificate, in it validity, in it notBefore and notAfter.
+/// RFC 5280, 4.1: Certificate contains tbsCertificate, which contains validity, which contains notBefore and notAfter.
 fn not_after(der: &[u8]) -> Option<Time> {
-    let (_, certificate, _) = part(der)?;
-    let (_, mut rest, _) = part(certificate)?;
+    let (_, certificate, _) = der_element(der)?;
+    let (_, mut rest, _) = der_element(certificate)?;
     if *rest.first()? == VERSION {
-        rest = part(rest)?.2;
+        rest = der_element(rest)?.2;
     }
     // Serial number, algorithm, issuer.
     for _ in 0..3 {
-        rest = part(rest)?.2;
+        rest = der_element(rest)?.2;
     }
-    let (tag, validity, _) = part(rest)?;
-    let (_, _, after) = part(validity).filter(|_| tag == SEQUENCE)?;
-    let (tag, text, _) = part(after)?;
+    let (tag, validity, _) = der_element(rest)?;
+    let (_, _, after) = der_element(validity).filter(|_| tag == SEQUENCE)?;
+    let (tag, text, _) = der_element(after)?;
     let digits = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
     let (year, digits) = match tag {
-        // Two digits, of the years from 1950 to 2049.
+        // Two-digit years stand for 1950 to 2049.
         UTC_TIME => {
             let year: i16 = digits.get(..2)?.parse().ok()?;
             (if year < 50 { 2000 + year } else { 1900 + year }, digits.get(2..)?)
@@ -48,8 +48,8 @@ fn not_after(der: &[u8]) -> Option<Time> {
     Some(Time(at.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_millisecond()))
 }
 
-/// The first element of DER: its tag, what is in it, and what comes after it.
-fn part(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
+/// Splits off the first DER element: returns its tag, its content and the rest.
+fn der_element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&tag, rest) = der.split_first()?;
     let (&first, rest) = rest.split_first()?;
     let (length, rest) = match first {
@@ -79,10 +79,10 @@ mod tests {
 
     #[test]
     fn a_certificate_says_when_it_ends() {
-        let at = until(PEM.as_bytes()).unwrap();
+        let at = certificate_expiry(PEM.as_bytes()).unwrap();
         assert_eq!(at.to_string(), "2026-01-02T03:04:05Z");
         let bundle = format!("Bag Attributes\n    localKeyID: 01\n{PEM}{PEM}");
-        assert_eq!(until(bundle.as_bytes()), Some(at));
+        assert_eq!(certificate_expiry(bundle.as_bytes()), Some(at));
     }
 
     #[test]
@@ -95,14 +95,14 @@ mod tests {
         for at in 0..der.len() {
             let mut broken = der.clone();
             broken[at] ^= 0xff;
-            // Whatever it says, it comes to an end.
+            // Any input must terminate.
             not_after(&broken);
         }
         for text in
             ["", "-----BEGIN CERTIFICATE-----", "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----"]
         {
-            assert_eq!(until(text.as_bytes()), None);
+            assert_eq!(certificate_expiry(text.as_bytes()), None);
         }
-        assert_eq!(until(&[0xff, 0xfe]), None);
+        assert_eq!(certificate_expiry(&[0xff, 0xfe]), None);
     }
 }

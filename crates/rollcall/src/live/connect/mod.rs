@@ -1,5 +1,5 @@
-//! The way to a cluster. Before anything else it is asked whether it knows who asks, so that what is wrong with a kubeconfig
-//! is said as such, with the way out, and not as a list of kinds that cannot be read.
+//! Connects to a cluster. The first request asks the server to authenticate the client, so that a bad kubeconfig is
+//! reported as such, with advice, and not as a list of kinds that cannot be read.
 
 mod certificate;
 
@@ -12,116 +12,128 @@ use kube::config::AuthInfo;
 use readiness::Time;
 use serde_json::Value;
 
-/// What everybody can do about it.
-const WAY_OUT: &str = "name others by --kubeconfig or --context";
+/// Advice that applies to every failure.
+const OTHER_CREDENTIALS_HINT: &str = "choose others with --kubeconfig or --context";
 
-/// A client of the cluster that is meant, and the namespace that its kubeconfig names.
-pub(crate) async fn connect(cluster: &ClusterArgs) -> anyhow::Result<(kube::Client, String)> {
-    let config = cluster.config().await?;
-    let who = Who::of(&config.auth_info, &config.cluster_url.to_string());
+/// Returns a client for the selected cluster and the default namespace of its kubeconfig.
+pub(crate) async fn connect_cluster(cluster: &ClusterArgs) -> anyhow::Result<(kube::Client, String)> {
+    let config = cluster.client_config().await?;
+    let who = KubeconfigIdentity::from_auth_info(&config.auth_info, &config.cluster_url.to_string());
     let namespace = config.default_namespace.clone();
-    let client = watcher::client(config).map_err(|error| who.told(error))?;
+    let client = watcher::client_without_retries(config).map_err(|error| who.explain_error(error))?;
     let question = http::Request::get("/version").body(Vec::new())?;
     match client.request_text(question).await {
-        // It knows who asks, whatever it thinks of the question.
+        // The server has authenticated the client; its answer does not matter.
         Ok(_) => Ok((client, namespace)),
         Err(kube::Error::Api(status)) if status.code != 401 => Ok((client, namespace)),
-        Err(error) => Err(who.told(error)),
+        Err(error) => Err(who.explain_error(error)),
     }
 }
 
-/// Whoever a kubeconfig says to be. Nothing in it is secret.
-struct Who {
+/// The identity that a kubeconfig claims. Contains nothing secret.
+struct KubeconfigIdentity {
     url: String,
-    how: How,
-    /// When these credentials end, where they say so themselves.
-    until: Option<Time>,
+    credentials: CredentialKind,
+    /// Expiry of the credentials, if they state one.
+    expires_at: Option<Time>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum How {
+enum CredentialKind {
     Certificate,
     Token,
-    /// A program that is run for them, and how to come by it.
+    /// A credential plugin: the program that is run, and the hint how to install it.
     Plugin(String, Option<String>),
-    /// Something older: a provider, or a password.
+    /// An older method: an auth provider or a password.
     Other,
     Nothing,
 }
 
-impl Who {
-    fn of(auth: &AuthInfo, url: &str) -> Who {
+impl KubeconfigIdentity {
+    fn from_auth_info(auth: &AuthInfo, url: &str) -> KubeconfigIdentity {
         let (how, until) = if let Some(exec) = &auth.exec {
-            (How::Plugin(exec.command.clone().unwrap_or_default(), exec.install_hint.clone()), None)
+            (
+                CredentialKind::Plugin(exec.command.clone().unwrap_or_default(), exec.install_hint.clone()),
+                None,
+            )
         } else if let Some(pem) = certificate_of(auth) {
-            (How::Certificate, certificate::until(&pem))
+            (CredentialKind::Certificate, certificate::certificate_expiry(&pem))
         } else if let Some(token) = token_of(auth) {
-            (How::Token, token_until(&token))
+            (CredentialKind::Token, token_expiry(&token))
         } else if auth.auth_provider.is_some() || auth.username.is_some() {
-            (How::Other, None)
+            (CredentialKind::Other, None)
         } else {
-            (How::Nothing, None)
+            (CredentialKind::Nothing, None)
         };
-        Who { url: url.trim_end_matches('/').to_owned(), how, until }
+        KubeconfigIdentity { url: url.trim_end_matches('/').to_owned(), credentials: how, expires_at: until }
     }
 
-    /// What is wrong, and what can be done about it.
-    fn told(&self, error: kube::Error) -> anyhow::Error {
+    /// Returns an error that says what is wrong and what to do about it.
+    fn explain_error(&self, error: kube::Error) -> anyhow::Error {
         let causes: Vec<&(dyn std::error::Error + 'static)> =
             anyhow::Chain::new(&error as &(dyn std::error::Error + 'static)).collect();
         if let Some(auth) = causes.iter().find_map(|cause| cause.downcast_ref::<AuthError>()) {
-            return self.plugin(auth);
+            return self.plugin_error(auth);
         }
         if matches!(&error, kube::Error::Api(status) if status.code == 401) {
-            return anyhow!("{} does not accept these credentials (401): {}", self.url, self.refused());
+            return anyhow!(
+                "{} does not accept these credentials (401): {}",
+                self.url,
+                self.refused_advice()
+            );
         }
         let root = causes.last().map(ToString::to_string).unwrap_or_default();
         if root.contains("certificate") || root.contains("alert") {
-            let expired = self.expired().map_or(String::new(), |expired| format!("; {expired}"));
+            let expired = self.expiry_text().map_or(String::new(), |expired| format!("; {expired}"));
             return anyhow!(
-                "no safe connection to {}: {root}{expired}; check certificate-authority and the client certificate of the kubeconfig, or {WAY_OUT}",
+                "no safe connection to {}: {root}{expired}; check certificate-authority and the client certificate of the kubeconfig, or {OTHER_CREDENTIALS_HINT}",
                 self.url
             );
         }
         if matches!(error, kube::Error::Service(_) | kube::Error::HyperError(_)) {
             return anyhow!(
-                "failed to reach the API server at {}: {root}; is the cluster up, and is this its address? Another one: --kubeconfig, --context",
+                "failed to reach the API server at {}: {root}; check that the cluster is up and that this is its address, or choose another with --kubeconfig or --context",
                 self.url
             );
         }
-        anyhow::Error::new(error).context(format!("failed to ask the cluster at {}", self.url))
+        anyhow::Error::new(error).context(format!("failed to query the cluster at {}", self.url))
     }
 
-    /// What to do about a 401.
-    fn refused(&self) -> String {
-        let anew = match &self.how {
-            How::Certificate => "ask for a new client certificate".to_owned(),
-            How::Plugin(command, _) => format!("log in anew with {command}, which gave them"),
-            How::Nothing => return format!("the kubeconfig has none for this context; {WAY_OUT}"),
-            How::Token | How::Other => "log in anew".to_owned(),
+    /// Returns the advice for a 401.
+    fn refused_advice(&self) -> String {
+        let anew = match &self.credentials {
+            CredentialKind::Certificate => "ask for a new client certificate".to_owned(),
+            CredentialKind::Plugin(command, _) => format!("log in again with {command}, which provided them"),
+            CredentialKind::Nothing => {
+                return format!("the kubeconfig has none for this context; {OTHER_CREDENTIALS_HINT}");
+            }
+            CredentialKind::Token | CredentialKind::Other => "log in again".to_owned(),
         };
-        match self.expired() {
-            Some(expired) => format!("{expired}; {anew}, or {WAY_OUT}"),
-            None => format!("they are wrong or have expired; {anew}, or {WAY_OUT}"),
+        match self.expiry_text() {
+            Some(expired) => format!("{expired}; {anew}, or {OTHER_CREDENTIALS_HINT}"),
+            None => format!("they are wrong or have expired; {anew}, or {OTHER_CREDENTIALS_HINT}"),
         }
     }
 
-    fn expired(&self) -> Option<String> {
-        let until = self.until.filter(|until| *until < crate::eval::now())?;
-        let what = if self.how == How::Certificate { "client certificate" } else { "token" };
+    fn expiry_text(&self) -> Option<String> {
+        let until = self.expires_at.filter(|until| *until < crate::eval::current_time())?;
+        let what =
+            if self.credentials == CredentialKind::Certificate { "client certificate" } else { "token" };
         Some(format!("the {what} of the kubeconfig expired at {until}"))
     }
 
-    /// What became of the program that was to give credentials. What it has printed may be secret.
-    fn plugin(&self, error: &AuthError) -> anyhow::Error {
-        let How::Plugin(command, hint) = &self.how else {
-            return anyhow!("failed to use the credentials of the kubeconfig: {error}; {WAY_OUT}");
+    /// Explains the failure of a credential plugin. Its output is omitted, as it may be secret.
+    fn plugin_error(&self, error: &AuthError) -> anyhow::Error {
+        let CredentialKind::Plugin(command, hint) = &self.credentials else {
+            return anyhow!(
+                "failed to use the credentials of the kubeconfig: {error}; {OTHER_CREDENTIALS_HINT}"
+            );
         };
         match error {
             AuthError::AuthExecStart(why) => {
                 let hint = hint.as_ref().map_or("install it".to_owned(), |hint| hint.trim().to_owned());
                 anyhow!(
-                    "the kubeconfig gets its credentials from {command}, which cannot be run: {why}; {hint}, or {WAY_OUT}"
+                    "the kubeconfig gets its credentials from {command}, which cannot be run: {why}; {hint}, or {OTHER_CREDENTIALS_HINT}"
                 )
             }
             AuthError::AuthExecRun { out, .. } => {
@@ -129,12 +141,12 @@ impl Who {
                 let said = said.lines().rev().find(|line| !line.trim().is_empty());
                 let said = said.map_or(String::new(), |said| format!(" ({})", said.trim()));
                 anyhow!(
-                    "the kubeconfig gets its credentials from {command}, which failed with {}{said}; log in anew with it, or {WAY_OUT}",
+                    "the kubeconfig gets its credentials from {command}, which failed with {}{said}; log in again with it, or {OTHER_CREDENTIALS_HINT}",
                     out.status
                 )
             }
             _ => anyhow!(
-                "the kubeconfig gets its credentials from {command}, which gave none that can be used; run it by hand to see, or {WAY_OUT}"
+                "the kubeconfig gets its credentials from {command}, which provided no usable ones; run it by hand to see why, or {OTHER_CREDENTIALS_HINT}"
             ),
         }
     }
@@ -150,13 +162,13 @@ fn certificate_of(auth: &AuthInfo) -> Option<Vec<u8>> {
 
 fn token_of(auth: &AuthInfo) -> Option<String> {
     let file = || std::fs::read_to_string(auth.token_file.as_ref()?).ok();
-    // The type does not show it but in writing.
+    // The secret type reveals its content only when serialized.
     let written = serde_json::to_value(auth).ok()?["token"].as_str().map(str::to_owned);
     written.or_else(file)
 }
 
-/// When a token ends, where it is one that says so (a JWT). Whether it is genuine is for the server to say.
-fn token_until(token: &str) -> Option<Time> {
+/// Returns the expiry of a token that states one (a JWT). Its signature is left to the server to verify.
+fn token_expiry(token: &str) -> Option<Time> {
     let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()?;
     let claims: Value = serde_json::from_slice(&claims).ok()?;
     Some(Time(claims["exp"].as_i64()?.checked_mul(1_000)?))
@@ -167,8 +179,11 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn who(user: &Value) -> Who {
-        Who::of(&serde_json::from_value(user.clone()).unwrap(), "https://cluster:6443/")
+    fn who(user: &Value) -> KubeconfigIdentity {
+        KubeconfigIdentity::from_auth_info(
+            &serde_json::from_value(user.clone()).unwrap(),
+            "https://cluster:6443/",
+        )
     }
 
     fn unauthorized() -> kube::Error {
@@ -181,25 +196,26 @@ mod tests {
     fn a_token_that_says_when_it_ends_is_taken_by_its_word() {
         let claims = URL_SAFE_NO_PAD
             .encode(json!({ "exp": 1_767_225_600, "sub": "system:serviceaccount:a:b" }).to_string());
-        let told = who(&json!({ "token": format!("e30.{claims}.c2ln") })).told(unauthorized()).to_string();
+        let told =
+            who(&json!({ "token": format!("e30.{claims}.c2ln") })).explain_error(unauthorized()).to_string();
         assert_eq!(
             told,
-            "https://cluster:6443 does not accept these credentials (401): the token of the kubeconfig expired at 2026-01-01T00:00:00Z; log in anew, or name others by --kubeconfig or --context"
+            "https://cluster:6443 does not accept these credentials (401): the token of the kubeconfig expired at 2026-01-01T00:00:00Z; log in again, or choose others with --kubeconfig or --context"
         );
         for token in ["opaque", "a.b.c", "e30.e30.e30", "", "..", "é.é.é"] {
-            let told = who(&json!({ "token": token })).told(unauthorized()).to_string();
-            assert!(told.contains("they are wrong or have expired; log in anew"), "{told}");
+            let told = who(&json!({ "token": token })).explain_error(unauthorized()).to_string();
+            assert!(told.contains("they are wrong or have expired; log in again"), "{told}");
         }
     }
 
     #[test]
     fn each_kind_of_credentials_has_its_own_way_out() {
-        let told = |user: &Value| who(user).told(unauthorized()).to_string();
+        let told = |user: &Value| who(user).explain_error(unauthorized()).to_string();
         assert!(told(&json!({})).contains("the kubeconfig has none for this context"));
-        assert!(told(&json!({ "username": "a", "password": "b" })).contains("log in anew"));
+        assert!(told(&json!({ "username": "a", "password": "b" })).contains("log in again"));
         let exec =
             json!({ "exec": { "command": "cloud-login", "apiVersion": "client.authentication.k8s.io/v1" } });
-        assert!(told(&exec).contains("log in anew with cloud-login, which gave them"));
+        assert!(told(&exec).contains("log in again with cloud-login, which provided them"));
         let odd = json!({ "client-certificate-data": STANDARD.encode("no certificate") });
         assert!(told(&odd).contains("ask for a new client certificate"));
     }
@@ -211,9 +227,9 @@ mod tests {
             .args(["-c", "echo secret; echo ' no session ' >&2; exit 3"])
             .output();
         let failed = AuthError::AuthExecRun { cmd: "sh".to_owned(), out: Box::new(out.unwrap()) };
-        let told = exec.told(kube::Error::Auth(failed)).to_string();
+        let told = exec.explain_error(kube::Error::Auth(failed)).to_string();
         assert!(
-            told.contains("from cloud-login, which failed with exit status: 3 (no session); log in anew"),
+            told.contains("from cloud-login, which failed with exit status: 3 (no session); log in again"),
             "{told}"
         );
         assert!(!told.contains("secret"), "{told}");

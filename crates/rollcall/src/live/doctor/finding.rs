@@ -1,62 +1,66 @@
-//! One thing that would hurt: where, how much, by which evidence, and what to do.
+//! A finding: object, severity, evidence and remedy.
 
 use serde::Serialize;
 
-/// How much it matters.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Severity {
-    /// It hurts now, or will.
+pub(super) enum DoctorSeverity {
+    /// A problem now or inevitably later.
     Error,
-    /// It may hurt.
+    /// A possible problem.
     Warning,
-    /// Good to know.
+    /// Information.
     Info,
 }
 
-impl Severity {
+impl DoctorSeverity {
     pub(super) const fn word(self) -> &'static str {
         match self {
-            Severity::Error => "error",
-            Severity::Warning => "warning",
-            Severity::Info => "info",
+            DoctorSeverity::Error => "error",
+            DoctorSeverity::Warning => "warning",
+            DoctorSeverity::Info => "info",
         }
     }
 }
 
-/// A finding. The same cluster gives the same findings in the same order.
+/// A finding. The same cluster yields the same findings in the same order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Finding {
-    pub(super) severity: Severity,
-    /// Which check.
+pub(super) struct DoctorFinding {
+    pub(super) severity: DoctorSeverity,
+    /// Name of the check.
     pub(super) check: &'static str,
-    /// As `Database shop/orders`.
+    /// The object, as `Database shop/orders`.
     pub(super) object: String,
     pub(super) evidence: String,
     pub(super) fix: String,
-    /// A command that would do it. Printed by `--fix`, never run.
+    /// A command that applies the remedy. Printed by `--fix`, never run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) patch: Option<String>,
 }
 
-impl Finding {
-    pub(super) fn new(severity: Severity, check: &'static str, object: impl Into<String>) -> Finding {
+impl DoctorFinding {
+    pub(super) fn new(
+        severity: DoctorSeverity,
+        check: &'static str,
+        object: impl Into<String>,
+    ) -> DoctorFinding {
         let (object, evidence, fix) = (object.into(), String::new(), String::new());
-        Finding { severity, check, object, evidence, fix, patch: None }
+        DoctorFinding { severity, check, object, evidence, fix, patch: None }
     }
 
-    pub(super) fn because(mut self, evidence: impl Into<String>) -> Finding {
+    pub(super) fn with_evidence(mut self, evidence: impl Into<String>) -> DoctorFinding {
         self.evidence = evidence.into();
         self
     }
 
-    pub(super) fn fix(mut self, fix: impl Into<String>) -> Finding {
+    pub(super) fn with_fix(mut self, fix: impl Into<String>) -> DoctorFinding {
         self.fix = fix.into();
         self
     }
 
-    pub(super) fn by(mut self, patch: impl Into<String>) -> Finding {
+    pub(super) fn with_patch(mut self, patch: impl Into<String>) -> DoctorFinding {
         self.patch = Some(patch.into());
         self
     }

@@ -1,76 +1,77 @@
-//! `rollcall doctor`: what in a cluster would hurt whoever relies on readiness. It looks, and changes nothing.
+//! `rollcall doctor`: finds problems in a cluster that affect readiness. It reads and changes nothing.
 
+mod checked_object;
 mod checks;
 mod finding;
-mod logged;
-mod seen;
-mod world;
+mod inventory;
+mod kopf_events;
+mod limits;
+mod refusal_text;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
+use controller::access_review::ReviewSubject;
 use controller::args::ClusterArgs;
-use controller::policies::read_file;
+use policy::{PolicySettings, read_file};
 
-use super::connect;
-use crate::eval::now;
-use crate::look::Look;
-use crate::text::{Line, Style, put, say, wrap};
-use finding::{Finding, Severity};
-use world::{Reader, Subject, World};
-
-/// As `rollcall run` has it where nobody says otherwise.
-pub(super) const STUCK_AFTER: std::time::Duration = std::time::Duration::from_mins(10);
+use super::connect::connect_cluster;
+use crate::eval::current_time;
+use crate::terminal::TerminalCapabilities;
+use crate::text::{StyledLine, TextStyle, print_error_line, wrap_text, write_stdout};
+use finding::{DoctorFinding, DoctorSeverity};
+use inventory::{DoctorInventory, InventoryReader};
+use limits::STUCK_AFTER;
 
 /// `rollcall doctor`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "It reads with your own rights and changes nothing. Exit codes: 0 nothing serious; 1 at least one error; 2 it could not look."
+    after_help = "It reads with your own rights and changes nothing. Exit codes: 0 no errors; 1 at least one error; 2 the cluster could not be read."
 )]
 pub(crate) struct DoctorArgs {
-    /// Only objects in this namespace (and what lives in none); left out, in all.
+    /// Only objects in this namespace and cluster-scoped ones [default: all].
     #[arg(short, long, value_name = "NAMESPACE")]
     namespace: Option<String>,
-    /// Policies from these files instead of those in the cluster.
+    /// Read policies from these files instead of the cluster.
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Ask about the rights of this service account, as NAMESPACE/NAME, instead of your own.
+    /// Check the rights of this service account, as NAMESPACE/NAME, instead of your own.
     #[arg(long, value_name = "NAMESPACE/NAME", value_parser = account)]
-    service_account: Option<Account>,
-    /// Print the commands that would mend what can be mended by a patch. They are never run.
+    service_account: Option<ServiceAccountName>,
+    /// Print the commands that fix what a patch can fix. They are never run.
     #[arg(long)]
     fix: bool,
-    /// What is printed.
+    /// Output format.
     #[arg(short = 'o', long, value_enum, default_value = "text", value_name = "FORMAT")]
-    output: Format,
+    output: DoctorFormat,
 }
 
 #[derive(Clone, Debug)]
-struct Account(String, String);
+struct ServiceAccountName(String, String);
 
-fn account(text: &str) -> Result<Account, String> {
+fn account(text: &str) -> Result<ServiceAccountName, String> {
     match text.split_once('/') {
         Some((namespace, name)) if !namespace.is_empty() && !name.is_empty() => {
-            Ok(Account(namespace.to_owned(), name.to_owned()))
+            Ok(ServiceAccountName(namespace.to_owned(), name.to_owned()))
         }
         _ => Err("write it as NAMESPACE/NAME".to_owned()),
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people.
+enum DoctorFormat {
+    /// Text for people.
     Text,
-    /// One array of findings.
+    /// One JSON array of findings.
     Json,
 }
 
-pub(crate) async fn doctor(cluster: &ClusterArgs, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
-    let (client, _) = connect(cluster).await?;
-    let mut world = World { now: now(), ..World::default() };
+pub(crate) async fn diagnose_cluster(cluster: &ClusterArgs, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
+    let (client, _) = connect_cluster(cluster).await?;
+    let mut world = DoctorInventory { now: current_time(), ..DoctorInventory::default() };
     let found = if args.files.is_empty() {
-        controller::release::in_cluster(&client).await.unwrap_or_else(|error| {
+        controller::release::list_policies(&client).await.unwrap_or_else(|error| {
             world.unread.insert("ReadinessPolicy.rollcall.dev".to_owned(), format!("{error:#}"));
             Vec::new()
         })
@@ -84,87 +85,95 @@ pub(crate) async fn doctor(cluster: &ClusterArgs, args: &DoctorArgs) -> anyhow::
         };
         for condition in policy.status.conditions.iter().filter(against) {
             let words = format!("{}=False, {}: {}", condition.r#type, condition.reason, condition.message);
-            world.told.push((policy.name.clone(), words));
+            world.service_conditions.push((policy.name.clone(), words));
         }
-        match policy.compile(STUCK_AFTER) {
+        match policy.compile_spec(&PolicySettings::with_stuck_after(STUCK_AFTER)) {
             Ok(compiled) => world.policies.push((policy.name, compiled)),
-            Err(why) => world.broken.push((policy.name, why)),
+            Err(why) => world.invalid_policies.push((policy.name, why)),
         }
     }
     let subject = match &args.service_account {
-        Some(Account(namespace, name)) => Subject::Account(namespace.clone(), name.clone()),
-        None => Subject::Own,
+        Some(ServiceAccountName(namespace, name)) => {
+            ReviewSubject::ServiceAccount(namespace.clone(), name.clone())
+        }
+        None => ReviewSubject::Own,
     };
-    let reader = Reader { client, namespace: args.namespace.clone(), world };
-    let world = reader.read(&subject).await;
-    let findings = checks::all(&world);
-    tell(&world, &findings, args)?;
+    let reader = InventoryReader { client, namespace: args.namespace.clone(), inventory: world };
+    let world = reader.read_inventory(&subject).await;
+    let findings = checks::run_all_checks(&world);
+    print_findings(&world, &findings, args)?;
     let blind = world.objects.is_empty() && world.crds.is_empty() && !world.unread.is_empty();
-    let errors = findings.iter().any(|finding| finding.severity == Severity::Error);
+    let errors = findings.iter().any(|finding| finding.severity == DoctorSeverity::Error);
     Ok(ExitCode::from(if blind { 2 } else { u8::from(errors) }))
 }
 
-fn tell(world: &World, findings: &[Finding], args: &DoctorArgs) -> anyhow::Result<()> {
+fn print_findings(
+    world: &DoctorInventory,
+    findings: &[DoctorFinding],
+    args: &DoctorArgs,
+) -> anyhow::Result<()> {
     for (what, why) in &world.unread {
-        say(&format!("not read: {what}: {why}"));
+        print_error_line(&format!("not read: {what}: {why}"));
     }
     let text = match (args.fix, args.output) {
-        (true, _) => patches(findings),
-        (false, Format::Json) => serde_json::to_string_pretty(findings)? + "\n",
-        (false, Format::Text) => {
-            let colour = Look::of_this_process(true).colour;
-            let width = Look::width().unwrap_or(ENDLESS);
-            lines(findings, width).iter().map(|line| line.fit(width, colour) + "\n").collect()
+        (true, _) => patch_script(findings),
+        (false, DoctorFormat::Json) => crate::text::json_text(findings)?,
+        (false, DoctorFormat::Text) => {
+            let colour = TerminalCapabilities::detect_stdout(true).colour;
+            let width = TerminalCapabilities::stdout_width().unwrap_or(UNLIMITED_WIDTH);
+            finding_lines(findings, width).iter().map(|line| line.fit_width(width, colour) + "\n").collect()
         }
     };
-    put(&text)?;
-    if args.output == Format::Text {
+    write_stdout(&text)?;
+    if args.output == DoctorFormat::Text {
         let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
-        say(&format!(
-            "{} errors, {} warnings, {} notes; {} objects and {} policies looked at",
-            count(Severity::Error),
-            count(Severity::Warning),
-            count(Severity::Info),
+        print_error_line(&format!(
+            "{} errors, {} warnings, {} notes; {} objects and {} policies checked",
+            count(DoctorSeverity::Error),
+            count(DoctorSeverity::Warning),
+            count(DoctorSeverity::Info),
             world.objects.len(),
-            world.policies.len() + world.broken.len(),
+            world.policies.len() + world.invalid_policies.len(),
         ));
     }
     Ok(())
 }
 
-/// Where the words begin.
-const LABEL: usize = 9;
-/// Where there is no terminal nothing is broken.
-const ENDLESS: usize = usize::MAX / 2;
-/// So many lines of one text.
-const LINES: usize = 8;
+/// Column at which texts begin.
+const LABEL_WIDTH: usize = 9;
+/// Width without a terminal: nothing is wrapped.
+const UNLIMITED_WIDTH: usize = usize::MAX / 2;
+/// Maximum number of lines of one text.
+const MAX_TEXT_LINES: usize = 8;
 
-fn lines(findings: &[Finding], width: usize) -> Vec<Line> {
+fn finding_lines(findings: &[DoctorFinding], width: usize) -> Vec<StyledLine> {
     let mut out = Vec::new();
-    let room = width.saturating_sub(LABEL).max(LABEL);
-    let tell = |out: &mut Vec<Line>, style, text: &str| {
-        let parts = wrap(text, room, LINES).into_iter();
-        out.extend(parts.map(|part| Line::default().to(LABEL).then(style, part)));
+    let room = width.saturating_sub(LABEL_WIDTH).max(LABEL_WIDTH);
+    let tell = |out: &mut Vec<StyledLine>, style, text: &str| {
+        let parts = wrap_text(text, room, MAX_TEXT_LINES).into_iter();
+        out.extend(parts.map(|part| StyledLine::default().pad_to(LABEL_WIDTH).append_text(style, part)));
     };
     for finding in findings {
         let style = match finding.severity {
-            Severity::Error => Style::Bad,
-            Severity::Warning => Style::Busy,
-            Severity::Info => Style::Open,
+            DoctorSeverity::Error => TextStyle::Bad,
+            DoctorSeverity::Warning => TextStyle::Busy,
+            DoctorSeverity::Info => TextStyle::Open,
         };
-        let head = Line::new(style, finding.severity.word()).to(LABEL).then(Style::Bold, &*finding.object);
-        out.push(head.then(Style::Dim, format!("  {}", finding.check)));
-        tell(&mut out, Style::Plain, &finding.evidence);
+        let head = StyledLine::new(style, finding.severity.word())
+            .pad_to(LABEL_WIDTH)
+            .append_text(TextStyle::Bold, &*finding.object);
+        out.push(head.append_text(TextStyle::Dim, format!("  {}", finding.check)));
+        tell(&mut out, TextStyle::Plain, &finding.evidence);
         if !finding.fix.is_empty() {
-            tell(&mut out, Style::Dim, &format!("fix: {}", finding.fix));
+            tell(&mut out, TextStyle::Dim, &format!("fix: {}", finding.fix));
         }
     }
     out
 }
 
-/// A script of comments and commands; whoever runs it has read it.
-fn patches(findings: &[Finding]) -> String {
-    let plain = |text: &str| crate::text::plain(&text.replace('\n', " ")).into_owned();
+/// Returns a script of comments and commands, for a person to read before running it.
+fn patch_script(findings: &[DoctorFinding]) -> String {
+    let plain = |text: &str| crate::text::sanitize_text(&text.replace('\n', " ")).into_owned();
     let script = findings.iter().filter_map(|finding| {
         let patch = finding.patch.as_ref()?;
         Some(format!(

@@ -1,17 +1,19 @@
-//! What would change a verdict, and what a person can look at or do, by the reason that it carries.
+//! Advice by reason: the event that would change a verdict, and the commands to inspect or fix the object.
 
-use controller::inspect::below::{Owned, Trouble};
-use controller::inspect::command::{Object, quoted};
+use inspect::kubectl::{KubectlObject, shell_quote};
+use inspect::owned::{OwnedObject, OwnedTrouble};
 
-/// What decided about a parent.
-pub(super) fn branch(reason: &str) -> &'static str {
+/// Describes the rule that decided about a parent.
+pub(super) fn describe_branch(reason: &str) -> &'static str {
     match reason {
         "ChildrenMissing" => "there are fewer children than the policy expects",
         "TooManyChildren" => "there are more children than the policy allows",
         "ChildrenPending" | "OperatorSilent" => {
-            "what its operator says to have handled is not the generation that it has, or it says nothing"
+            "the operator has not reported handling the current generation"
         }
-        "KindNotVisible" => "a kind that the policy names may not be listed",
+        "OperatorFailed" => "the operator reports that it failed to handle the current generation",
+        "KindNotVisible" => "a kind in the policy may not be listed",
+        "PolicyRefused" => "its policy is refused, and no accepted version of that is known",
         "TemplateFailed" => "a template of the policy cannot be rendered for it",
         "DeadlineExceeded" => "it has not been ready for longer than limits.deadline of the policy",
         "Terminating" => "metadata.deletionTimestamp is set",
@@ -19,126 +21,133 @@ pub(super) fn branch(reason: &str) -> &'static str {
     }
 }
 
-/// What would change it.
-pub(super) fn changes(reason: &str) -> &'static str {
+/// Describes the event that would change the verdict.
+pub(super) fn describe_changes(reason: &str) -> &'static str {
     match reason {
-        "ReplicasNotCreated" | "ReplicaFailure" => "its controller being able to create its pods",
+        "ReplicasNotCreated" | "ReplicaFailure" => "its controller must be able to create its pods",
         "ReplicasNotUpdated"
         | "ReplicasNotReady"
         | "ReplicasNotAvailable"
         | "ReplicasNotLabeled"
-        | "ContainersNotReady" => "its pods becoming ready",
-        "ReplicasLeftOver" => "the pods of the old revision going away",
+        | "ContainersNotReady" => "its pods must become ready",
+        "ReplicasLeftOver" => "the pods of the old revision must terminate",
         "ProgressDeadlineExceeded" => {
-            "its pods becoming ready after all, or a new rollout; its controller has given this one up"
+            "start a new rollout, or wait for its pods to become ready; its controller has given up on this rollout"
         }
-        "Paused" => "somebody resuming it",
-        "Suspended" => "somebody taking spec.suspend away",
-        "Cordoned" => "somebody uncordoning it",
+        "Paused" => "resume it",
+        "Suspended" => "unset spec.suspend",
+        "Cordoned" => "uncordon it",
         "StaleGeneration" => {
-            "its controller writing the generation that it has into status.observedGeneration"
+            "its controller must write the current generation into status.observedGeneration"
         }
-        "NotStarted" | "Running" | "Finishing" | "CompletionsMissing" | "NeverRan" => "time: it is at work",
-        "JobFailed" => {
-            "nothing by itself: a Job that has failed stays so until it is deleted and created anew"
+        "NotStarted" | "Running" | "Finishing" | "CompletionsMissing" | "NeverRan" => {
+            "wait: it is in progress"
         }
-        "LastRunFailed" => "its next run succeeding",
-        "Unschedulable" => "a node that takes the pod",
-        "Pending" => "the pod being scheduled and its images being pulled",
-        "ContainerWaiting" | "ContainerFailed" => "the container starting, and staying up",
-        "PodFailed" => "nothing by itself: a pod that has failed stays so",
-        "PendingLoadBalancer" => "the load balancer's controller assigning an address",
-        "VolumePending" => "a volume being provisioned or bound",
-        "WaitingForFirstConsumer" => "a pod that uses the claim being scheduled",
-        "VolumeLost" | "VolumeReleased" => "nothing by itself: the volume has to be restored or replaced",
-        "Finalizers" => "whoever set the finalizers taking them off",
-        "Terminating" => "its deletion coming to an end",
+        "JobFailed" => "delete and recreate it: a failed Job stays failed",
+        "LastRunFailed" => "its next run must succeed",
+        "Unschedulable" => "provide a node that the pod can be scheduled on",
+        "Pending" => "the pod must be scheduled and its images pulled",
+        "ContainerWaiting" | "ContainerFailed" => "the container must start and keep running",
+        "PodFailed" => "delete it: a failed pod stays failed",
+        "PendingLoadBalancer" => "the load balancer's controller must assign an address",
+        "VolumePending" => "a volume must be provisioned or bound",
+        "WaitingForFirstConsumer" => "a pod that uses the claim must be scheduled",
+        "VolumeLost" | "VolumeReleased" => "restore or replace the volume",
+        "Finalizers" => "the controllers of its finalizers must remove them",
+        "Terminating" => "its deletion must complete",
         "NoSignal" => {
-            "a condition or a phase that it writes, or a rule for it in the policy (children[].ready)"
+            "its controller must write a condition or a phase, or add a rule for it to the policy (children[].ready)"
         }
         "OutcomeUnseen" => {
-            "its next run, or somebody who knows setting its outcome in the ReadinessRecord of its parent"
+            "wait for its next run, or set its known outcome in the ReadinessRecord of its parent"
         }
-        "RuleFailed" | "RuleLimit" | "RuleCrashed" => "a rule in the policy that can be evaluated",
-        "ChildrenMissing" => "its operator creating what is missing, or the policy expecting less",
-        "TooManyChildren" => "what is too much going away, or the policy allowing more",
-        "ChildrenPending" | "OperatorSilent" => "its operator handling the generation that it has",
-        "KindNotVisible" => "the right to list and watch that kind",
-        "TemplateFailed" => "a template in the policy that can be rendered for this object",
-        "DeadlineExceeded" => "its children becoming ready after all",
-        _ => "the controller of this object writing another status",
+        "RuleFailed" | "RuleLimit" | "RuleCrashed" | "RuleTooSlow" => "correct the rule in the policy",
+        "ChildrenMissing" => "its operator must create the missing children, or lower `expect.min`",
+        "TooManyChildren" => "delete the surplus children or raise `expect.max`",
+        "ChildrenPending" | "OperatorSilent" => "its operator must handle the current generation",
+        "OperatorFailed" => {
+            "its operator must succeed: correct what its message names, and change the spec for another try"
+        }
+        "KindNotVisible" => "grant the right to list and watch that kind",
+        "PolicyRefused" => "a policy that can be accepted",
+        "TemplateFailed" => "correct the template in the policy so that it can be rendered for this object",
+        "DeadlineExceeded" => "its children must become ready",
+        _ => "the controller of this object must write another status",
     }
 }
 
-/// The same where what it owns tells more than its own reason does.
-pub(super) fn below(owned: &Owned, above: &Object<'_>) -> Option<(String, Vec<String>)> {
+/// Returns advice from the owned objects if they tell more than the object's own reason.
+pub(super) fn advise_from_owned(
+    owned: &OwnedObject,
+    above: &KubectlObject<'_>,
+) -> Option<(String, Vec<String>)> {
     let (kind, name) = owned.object.split_once(' ')?;
-    let it = Object { group: "", kind, namespace: above.namespace, name };
-    let log = |container: &str, how: &str| it.logs(&format!("-c {}{how}", quoted(container)));
-    let describe = it.kubectl("describe");
+    let it = KubectlObject { group: "", kind, namespace: above.namespace, name };
+    let log = |container: &str, how: &str| it.logs_command(&format!("-c {}{how}", shell_quote(container)));
+    let describe = it.command_for("describe");
     Some(match owned.trouble.as_ref()? {
-        Trouble::Ends(container) => (
-            format!("container {container} of {} staying up: what it said before it ended is in its log", owned.object),
+        OwnedTrouble::Ends(container) => (
+            format!("container {container} of {} must keep running: its log shows its output before it ended", owned.object),
             vec![log(container, " --previous"), describe],
         ),
-        Trouble::Image(container) => (
-            format!("an image for container {container} that can be pulled: its name and tag, its registry, imagePullSecrets"),
+        OwnedTrouble::Image(container) => (
+            format!("correct the image of container {container}: check its name and tag, its registry, imagePullSecrets"),
             vec![describe],
         ),
-        Trouble::Config(container) => (
-            format!("the ConfigMap or Secret that container {container} of {} is made from", owned.object),
+        OwnedTrouble::Config(container) => (
+            format!("create the ConfigMap or Secret that container {container} of {} needs", owned.object),
             vec![describe],
         ),
-        Trouble::Probe(container) => {
-            (format!("the readiness probe of container {container} saying yes"), vec![log(container, ""), describe])
+        OwnedTrouble::Probe(container) => {
+            (format!("the readiness probe of container {container} must succeed"), vec![log(container, ""), describe])
         }
-        Trouble::Unscheduled => (
-            "a node that takes the pod: one with room, whose labels and taints it asks for, or its claims being bound".to_owned(),
+        OwnedTrouble::Unscheduled => (
+            "provide a node with free capacity and matching labels and taints, or bind the pod's claims".to_owned(),
             vec![describe, "kubectl describe nodes".to_owned()],
         ),
-        Trouble::Unbound => (
-            format!("{} being bound: a storage class that exists, and whose provisioner works", owned.object),
+        OwnedTrouble::Unbound => (
+            format!("{} must be bound: check that its storage class exists and that the provisioner works", owned.object),
             vec![describe, "kubectl get storageclass".to_owned()],
         ),
-        Trouble::NotCreated => (
-            "its pods being created: what refuses them is a quota, an admission policy, or a service account that is not there".to_owned(),
+        OwnedTrouble::NotCreated => (
+            "its pods must be created: check for a quota, an admission policy, or a missing service account that rejects them".to_owned(),
             vec![
-                Object { group: if kind == "Job" { "batch" } else { "apps" }, ..it }.kubectl("describe"),
-                Object { kind: "ResourceQuota", name: "", ..it }.all("describe"),
+                KubectlObject { group: if kind == "Job" { "batch" } else { "apps" }, ..it }.command_for("describe"),
+                KubectlObject { kind: "ResourceQuota", name: "", ..it }.command_for_all("describe"),
             ],
         ),
     })
 }
 
-/// What to try, as commands to be read before they are run.
-pub(super) fn tries(reason: &str, object: &Object<'_>) -> Vec<String> {
-    let on = |verb: &str| object.kubectl(verb);
+/// Returns commands to try, to be read before they are run.
+pub(super) fn suggest_commands(reason: &str, object: &KubectlObject<'_>) -> Vec<String> {
+    let on = |verb: &str| object.command_for(verb);
     let describe = on("describe");
     match reason {
-        "ContainerWaiting" | "Pending" | "Unschedulable" if object.is("Pod") => vec![describe],
-        "ContainerFailed" | "PodFailed" if object.is("Pod") => {
-            vec![object.logs("--previous --all-containers"), describe]
+        "ContainerWaiting" | "Pending" | "Unschedulable" if object.is_kind("Pod") => vec![describe],
+        "ContainerFailed" | "PodFailed" if object.is_kind("Pod") => {
+            vec![object.logs_command("--previous --all-containers"), describe]
         }
-        "JobFailed" => vec![object.logs("--all-containers"), describe],
-        "ProgressDeadlineExceeded" if object.is("Deployment") => {
-            vec![on("rollout status"), on("rollout undo") + "   # back to the revision before"]
+        "JobFailed" => vec![object.logs_command("--all-containers"), describe],
+        "ProgressDeadlineExceeded" if object.is_kind("Deployment") => {
+            vec![on("rollout status"), on("rollout undo") + "   # back to the previous revision"]
         }
         "Paused" => vec![on("rollout resume")],
         "Suspended" => vec![on("patch") + " --type=merge -p '{\"spec\":{\"suspend\":false}}'"],
-        "Cordoned" => vec![format!("kubectl uncordon {}", object.name())],
+        "Cordoned" => vec![format!("kubectl uncordon {}", object.quoted_name())],
         "NoSignal" => vec![on("get") + " -o yaml"],
         "OutcomeUnseen" => vec![
-            "kubectl get readinessrecords -A   # an outcome that says Unseen may be set to Complete or Failed"
+            "kubectl get readinessrecords -A   # you may set an Unseen outcome to Complete or Failed"
                 .to_owned(),
         ],
-        "RuleFailed" | "RuleLimit" | "RuleCrashed" | "TemplateFailed" => {
+        "RuleFailed" | "RuleLimit" | "RuleCrashed" | "RuleTooSlow" | "TemplateFailed" | "PolicyRefused" => {
             vec!["rollcall check -f POLICY".to_owned()]
         }
         "KindNotVisible" => vec!["rollcall rbac -f POLICY | kubectl apply -f -".to_owned()],
-        "ChildrenPending" | "OperatorSilent" | "StaleGeneration" => {
+        "ChildrenPending" | "OperatorFailed" | "OperatorSilent" | "StaleGeneration" => {
             vec![
                 describe,
-                "# is its operator running, and what does its log say about this object?".to_owned(),
+                "# check that its operator is running, and read its log about this object".to_owned(),
             ]
         }
         _ => vec![describe],
@@ -149,15 +158,15 @@ pub(super) fn tries(reason: &str, object: &Object<'_>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn told(object: &str, trouble: Trouble) -> String {
-        let owned = Owned {
+    fn told(object: &str, trouble: OwnedTrouble) -> String {
+        let owned = OwnedObject {
             object: object.to_owned(),
             says: String::new(),
             uid: String::new(),
             trouble: Some(trouble),
         };
-        let above = Object { group: "apps", kind: "Deployment", namespace: "shop", name: "web" };
-        let (changes, tries) = below(&owned, &above).unwrap();
+        let above = KubectlObject { group: "apps", kind: "Deployment", namespace: "shop", name: "web" };
+        let (changes, tries) = advise_from_owned(&owned, &above).unwrap();
         format!("{changes} | {}", tries.join(" | "))
     }
 
@@ -165,25 +174,26 @@ mod tests {
     fn what_is_below_says_what_to_try_and_where() {
         let main = || "main".to_owned();
         assert_eq!(
-            told("Pod web-0", Trouble::Ends(main())),
-            "container main of Pod web-0 staying up: what it said before it ended is in its log | kubectl -n shop logs pod/web-0 -c main --previous | kubectl -n shop describe pod web-0"
+            told("Pod web-0", OwnedTrouble::Ends(main())),
+            "container main of Pod web-0 must keep running: its log shows its output before it ended | kubectl -n shop logs pod/web-0 -c main --previous | kubectl -n shop describe pod web-0"
         );
-        assert!(told("Pod web-0", Trouble::Image(main())).contains("imagePullSecrets"));
+        assert!(told("Pod web-0", OwnedTrouble::Image(main())).contains("imagePullSecrets"));
         assert!(
-            told("PersistentVolumeClaim data", Trouble::Unbound)
+            told("PersistentVolumeClaim data", OwnedTrouble::Unbound)
                 .contains("describe persistentvolumeclaim data")
         );
-        let quota = told("ReplicaSet web-5d", Trouble::NotCreated);
+        let quota = told("ReplicaSet web-5d", OwnedTrouble::NotCreated);
         assert!(
             quota.contains("describe replicaset.apps web-5d | kubectl -n shop describe resourcequota"),
             "{quota}"
         );
-        // What is gone cannot be described.
-        let job = Object { group: "batch", kind: "Job", namespace: "shop", name: "seed" };
-        assert!(tries("OutcomeUnseen", &job).iter().all(|line| !line.contains("describe")));
-        // A name cannot leave its place in a command.
+        // A deleted object cannot be described.
+        let job = KubectlObject { group: "batch", kind: "Job", namespace: "shop", name: "seed" };
+        assert!(suggest_commands("OutcomeUnseen", &job).iter().all(|line| !line.contains("describe")));
+        // A name cannot break out of its argument.
         assert!(
-            told("Pod a;b", Trouble::Ends("x y".to_owned())).contains("logs 'pod/a;b' -c 'x y' --previous")
+            told("Pod a;b", OwnedTrouble::Ends("x y".to_owned()))
+                .contains("logs 'pod/a;b' -c 'x y' --previous")
         );
     }
 }

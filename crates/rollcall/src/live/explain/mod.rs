@@ -1,8 +1,9 @@
-//! `rollcall explain`: the root causes first, and what is known of each.
+//! `rollcall explain`: the root causes first, and all that is known about each.
 
 mod advice;
-mod draw;
-mod leads;
+mod object_explanation;
+mod render;
+mod root_causes;
 mod ruling;
 
 use std::process::ExitCode;
@@ -10,226 +11,186 @@ use std::process::ExitCode;
 use anyhow::bail;
 use clap::Args;
 use controller::args::ClusterArgs;
-use controller::core::TreeNode;
-use controller::inspect;
-use controller::inspect::ask::Ask;
-use controller::inspect::below::Owned;
-use controller::inspect::command::Object;
-use controller::inspect::events::Event;
-use controller::inspect::holders::{self, Holder};
-use controller::policies::{Compiled, GroupRule};
-use readiness::{Limits, Time};
-use serde::Serialize;
-use watcher::status::ParentStatus;
-use watcher::{Parent, look};
+use inspect::client::InspectClient;
+use inspect::finalizer_holders;
+use inspect::kubectl::KubectlObject;
+use policy::{CompiledPolicy, GroupRule};
+use readiness::{StuckLimits, Time};
+use rollcall_core::TreeNode;
+use watcher::status::{OwnTypes, ParentStatus, written_types};
+use watcher::{ParentObject, get_live};
 
-use super::gather::Cluster;
-use super::pick::{Index, Moments};
-use super::survey::Survey;
-use super::{ScopeArgs, open};
-use crate::eval::{Output, now};
-use crate::look::Look;
-use crate::text::{put, say};
-use leads::{Lead, causes, seek};
-use ruling::{Ruling, Value, ruling};
+use super::open_cluster;
+use super::pick::{NodeTimes, TreeObjectIndex};
+use super::policy_cluster::PolicyCluster;
+use super::scope_args::ScopeArgs;
+use super::survey::ClusterSurvey;
+use crate::eval::{OutputFormat, current_time};
+use crate::terminal::TerminalCapabilities;
+use crate::text::{print_error_line, write_stdout};
+use object_explanation::{ExplainedCause, ExplainedObjectName, ObjectExplanation};
+use root_causes::{TreeNodePath, find_root_causes, find_target_nodes};
+use ruling::{ExplainedRuling, explain_ruling};
 
 /// `rollcall explain`.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Nothing is changed: commands are printed, never run. Exit codes: 0 all that was asked about is ready; 1 at least one is not; 2 there is no such object, or it could not be told."
+    after_help = "Nothing is changed: commands are printed, never run. Exit codes: 0 all given objects are ready; 1 at least one is not; 2 an object does not exist or could not be read."
 )]
 pub(crate) struct ExplainArgs {
-    /// Objects as KIND/NAME or KIND NAME: parents, or anything below them.
+    /// Objects as KIND/NAME or KIND NAME: parents, or any of their descendants.
     #[arg(value_name = "KIND/NAME", required = true)]
     what: Vec<String>,
     #[command(flatten)]
     scope: ScopeArgs,
-    /// Only so many root causes: the worst.
+    /// Maximum number of root causes to show: the worst.
     #[arg(long, value_name = "N", default_value_t = 5)]
     limit: usize,
-    /// What is printed.
+    /// Output format.
     #[arg(short = 'o', long, value_enum, default_value_t, value_name = "FORMAT")]
-    output: Output,
+    output: OutputFormat,
 }
 
-/// An object by its names.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-struct Named {
-    group: String,
-    kind: String,
-    namespace: String,
-    name: String,
-}
-
-/// Why one object is as it is.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Explanation {
-    object: Named,
-    verdict: &'static str,
-    reason: String,
-    message: String,
-    /// The policy that makes it a parent; empty for one that is none.
-    policy: String,
-    /// Why nothing of this is written on it, or where else it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    written: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<String>,
-    causes: Vec<Cause>,
-    /// So many more causes are left out.
-    more: usize,
-    /// What could not be read, and why.
-    not_read: Vec<String>,
-}
-
-/// One of the objects that hold it back.
-#[derive(Clone, Debug, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Cause {
-    object: Named,
-    /// From the object that was asked about down to this one.
-    path: Vec<String>,
-    verdict: &'static str,
-    reason: String,
-    message: String,
-    rule: String,
-    branch: String,
-    values: Vec<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<String>,
-    /// What would change it.
-    changes: String,
-    tries: Vec<String>,
-    holders: Vec<Holder>,
-    owns: Vec<Owned>,
-    events: Vec<Event>,
-}
-
-pub(crate) async fn explain(cluster: &ClusterArgs, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
-    let (mut cluster, targets) = open(cluster, &args.scope, &args.what).await?;
+pub(crate) async fn explain_targets(cluster: &ClusterArgs, args: &ExplainArgs) -> anyhow::Result<ExitCode> {
+    let (mut cluster, targets) = open_cluster(cluster, &args.scope, &args.what).await?;
     if targets.iter().any(|target| target.name.is_none()) {
-        bail!("say which: `rollcall explain KIND/NAME`");
+        bail!("name an object: `rollcall explain KIND/NAME`");
     }
-    let now = now();
-    let survey = cluster.survey(now).await;
-    let leads = seek(&survey.trees, &targets);
+    let now = current_time();
+    let survey = cluster.read_survey(now).await;
+    let leads = find_target_nodes(&survey.trees, &targets);
     let mut told = Vec::new();
-    let inquiry = Inquiry {
+    let inquiry = ExplainContext {
         cluster: &cluster,
         survey: &survey,
-        index: survey.index(),
-        moments: &survey.moments(),
+        index: survey.object_index(),
+        moments: &survey.node_times(),
         now,
     };
     for lead in &leads {
-        told.push(inquiry.explain(lead, args.limit).await);
+        told.push(inquiry.explain_node(lead, args.limit).await);
     }
-    cluster.complain();
+    cluster.report_unread();
     let text = match args.output {
-        Output::Json => serde_json::to_string_pretty(&told)? + "\n",
-        Output::Yaml => controller::policies::to_yaml(&told)?,
-        Output::Table => draw::text(&told, now, Look::of_this_process(true).colour, Look::width()),
+        OutputFormat::Json => crate::text::json_text(&told)?,
+        OutputFormat::Yaml => policy::to_yaml(&told)?,
+        OutputFormat::Table => render::render_explanations(
+            &told,
+            now,
+            TerminalCapabilities::detect_stdout(true).colour,
+            TerminalCapabilities::stdout_width(),
+        ),
     };
-    put(&text)?;
-    let absent = targets.iter().filter(|target| !leads.iter().any(|lead| target.is(lead.node)));
+    write_stdout(&text)?;
+    let absent = targets.iter().filter(|target| !leads.iter().any(|lead| target.matches_node(lead.node)));
     let absent: Vec<String> = absent.map(ToString::to_string).collect();
     for what in &absent {
-        say(&format!("there is no {what}"));
+        print_error_line(&format!("there is no {what}"));
     }
     let unready = told.iter().any(|explanation| explanation.verdict != "Ready");
     Ok(ExitCode::from(if unready { 1 } else { u8::from(!absent.is_empty()) * 2 }))
 }
 
-/// What every answer rests on.
-struct Inquiry<'c> {
-    cluster: &'c Cluster,
-    survey: &'c Survey,
-    index: Index<'c>,
-    moments: &'c dyn Fn(&TreeNode) -> Moments,
+/// State shared by all explanations.
+struct ExplainContext<'c> {
+    cluster: &'c PolicyCluster,
+    survey: &'c ClusterSurvey,
+    index: TreeObjectIndex<'c>,
+    moments: &'c dyn Fn(&TreeNode) -> NodeTimes,
     now: Time,
 }
 
-impl Inquiry<'_> {
-    async fn explain(&self, lead: &Lead<'_>, limit: usize) -> Explanation {
+impl ExplainContext<'_> {
+    async fn explain_node(&self, lead: &TreeNodePath<'_>, limit: usize) -> ObjectExplanation {
         let node = lead.node;
-        let mut ask = Ask::new(self.cluster.client.clone());
-        let all = causes(lead);
+        let mut ask = InspectClient::new(self.cluster.client.clone());
+        let all = find_root_causes(lead);
         let mut told = Vec::new();
         for cause in all.iter().take(limit) {
-            told.push(self.cause(&mut ask, lead, cause).await);
+            told.push(self.explain_cause(&mut ask, lead, cause).await);
         }
-        Explanation {
-            object: named(node),
+        ObjectExplanation {
+            object: explained_name(node),
             verdict: node.verdict,
             reason: node.reason.clone(),
             message: node.detail.clone(),
             policy: node.policy.clone(),
-            written: self.written(node),
-            since: self.since(node),
+            written: self.describe_written(node),
+            since: self.since_text(node),
             causes: told,
             more: all.len().saturating_sub(limit),
             not_read: ask.refused.into_iter().collect(),
         }
     }
 
-    /// What a parent says of itself may be in the hands of somebody else.
-    fn written(&self, node: &TreeNode) -> Option<String> {
-        let (policy, found) = (self.policy(&node.policy)?, self.index.get(node)?);
+    /// Returns a note if the policy is in shadow mode or its condition belongs to another field manager.
+    fn describe_written(&self, node: &TreeNode) -> Option<String> {
+        let (policy, found) = (self.find_policy(&node.policy)?, self.index.get(node)?);
         if policy.shadow {
-            return Some("no: the policy has it in shadow".to_owned());
+            return Some("no: the policy is in shadow mode".to_owned());
         }
-        let said = ParentStatus::read(&found.text, &[]);
+        let own = OwnTypes::of(written_types(&policy.condition, policy.fallback.as_deref()));
+        let said = ParentStatus::read(&found.text, &own);
         let (kind, by, _) = said.foreign.iter().find(|(kind, _, _)| **kind == *policy.condition)?;
-        let by = if by.is_empty() { "somebody else".to_owned() } else { format!("field manager {by}") };
+        let by =
+            if by.is_empty() { "another field manager".to_owned() } else { format!("field manager {by}") };
         let of = format!("condition {kind} belongs to {by}");
         Some(match (policy.takeover, &policy.fallback) {
-            (true, _) => format!("{of}; the policy takes it over, and they may fight"),
+            (true, _) => format!("{of}; the policy takes it over, and both may keep overwriting each other"),
             (_, Some(fallback)) => {
-                format!("{of}: Rollcall writes {fallback} instead, and readers have to look there")
+                format!("{of}: Rollcall writes {fallback} instead; let readers use that type")
             }
             (false, None) => format!(
-                "no: {of}. Name another type in spec.condition.fallback of the policy, or keep the other from writing it"
+                "no: {of}. Set another type in spec.condition.fallback of the policy, or stop the other from writing it"
             ),
         })
     }
 
-    fn since(&self, node: &TreeNode) -> Option<String> {
+    fn since_text(&self, node: &TreeNode) -> Option<String> {
         Some((self.moments)(node).since?.at.to_string())
     }
 
-    async fn cause(&self, ask: &mut Ask, asked: &Lead<'_>, lead: &Lead<'_>) -> Cause {
+    async fn explain_cause(
+        &self,
+        ask: &mut InspectClient,
+        asked: &TreeNodePath<'_>,
+        lead: &TreeNodePath<'_>,
+    ) -> ExplainedCause {
         let node = lead.node;
-        let object =
-            Object { group: &node.group, kind: &node.kind, namespace: &node.namespace, name: &node.name };
+        let object = KubectlObject {
+            group: &node.group,
+            kind: &node.kind,
+            namespace: &node.namespace,
+            name: &node.name,
+        };
         let from = asked.above.len();
         let path =
             lead.above.iter().skip(from).chain([&node]).map(|node| format!("{} {}", node.kind, node.name));
-        let mut cause = Cause {
-            object: named(node),
+        let mut cause = ExplainedCause {
+            object: explained_name(node),
             path: path.collect(),
             verdict: node.verdict,
             reason: node.reason.clone(),
             message: node.detail.clone(),
-            since: self.since(node),
-            changes: advice::changes(&node.reason).to_owned(),
-            tries: advice::tries(&node.reason, &object),
-            ..Cause::default()
+            since: self.since_text(node),
+            changes: advice::describe_changes(&node.reason).to_owned(),
+            tries: advice::suggest_commands(&node.reason, &object),
+            ..ExplainedCause::default()
         };
         if let Some(found) = self.index.get(node) {
-            self.look(ask, lead, found, &object, &mut cause).await;
-        } else if let Some(found) = self.again(ask, node).await {
-            self.look(ask, lead, &found, &object, &mut cause).await;
+            self.inspect_object(ask, lead, found, &object, &mut cause).await;
+        } else if let Some(found) = self.reread_object(ask, node).await {
+            self.inspect_object(ask, lead, &found, &object, &mut cause).await;
         }
         cause
     }
 
-    /// Of most objects nobody keeps more than the verdict: those that are explained are read again, whole.
-    async fn again(&self, ask: &mut Ask, node: &TreeNode) -> Option<Parent> {
-        let api = self.survey.kind(node)?;
+    /// Reads an object again in full, as only the verdict of most objects is kept.
+    async fn reread_object(&self, ask: &mut InspectClient, node: &TreeNode) -> Option<ParentObject> {
+        let api = self.survey.find_kind(node)?;
         let namespace = Some(&*node.namespace).filter(|_| api.namespaced);
-        match look::<Parent>(&self.cluster.client, api, namespace, &node.name).await {
-            Ok(found) => found.map(|found| found.typed(&api.api_version(), &api.kind)),
+        match get_live::<ParentObject>(&self.cluster.client, api, namespace, &node.name).await {
+            Ok(found) => found.map(|found| found.with_type_meta(&api.api_version(), &api.kind)),
             Err(error) => {
                 ask.refused.insert(format!("{} {}: {}", node.kind, node.name, error.detail));
                 None
@@ -237,63 +198,64 @@ impl Inquiry<'_> {
         }
     }
 
-    /// What the object itself, what it owns and its Events say.
-    async fn look(
+    /// Reads the object, its owned objects and its Events for the cause.
+    async fn inspect_object(
         &self,
-        ask: &mut Ask,
-        lead: &Lead<'_>,
-        found: &Parent,
-        object: &Object<'_>,
-        cause: &mut Cause,
+        ask: &mut InspectClient,
+        lead: &TreeNodePath<'_>,
+        found: &ParentObject,
+        object: &KubectlObject<'_>,
+        cause: &mut ExplainedCause,
     ) {
-        let (rule, limits) = self.rule(lead);
-        let Ruling { rule, branch, values, then } = ruling(found, rule, &limits, self.now);
+        let (rule, limits) = self.find_rule(lead);
+        let ExplainedRuling { rule, branch, values, then } = explain_ruling(found, rule, &limits, self.now);
         cause.values = values;
         if lead.node.policy.is_empty() {
             (cause.rule, cause.branch) = (rule, branch);
         } else {
             cause.rule = format!("policy {}", lead.node.policy);
-            advice::branch(&lead.node.reason).clone_into(&mut cause.branch);
+            advice::describe_branch(&lead.node.reason).clone_into(&mut cause.branch);
         }
         if let Ok(value) = serde_json::from_str(found.text.get()) {
-            cause.holders = holders::holders(&value, object);
+            cause.holders = finalizer_holders::finalizer_holders(&value, object);
         }
         (cause.owns, cause.events) =
-            inspect::around(ask, &self.cluster.client, found, &limits, self.now).await;
-        // A workload waits for its pods; what these wait for is what can be changed. Not so where it is being deleted.
+            inspect::inspect_object(ask, &self.cluster.client, found, &limits, self.now).await;
+        // A workload waits for its pods, and their cause is what can be changed; except if the workload is being
+        // deleted.
         let below = cause
             .owns
             .iter()
             .filter(|_| cause.holders.is_empty())
-            .find_map(|owned| advice::below(owned, object));
+            .find_map(|owned| advice::advise_from_owned(owned, object));
         if let Some(found) = below {
             (cause.changes, cause.tries) = found;
         }
         if let Some((at, what)) = then {
-            cause.changes = format!("{}; by itself, at {at}, it becomes {what}", cause.changes);
+            cause.changes = format!("{}; without a change it becomes {what} at {at}", cause.changes);
         }
     }
 
-    /// The rule that its parent's policy has for it, and the limits of that policy.
-    fn rule(&self, lead: &Lead<'_>) -> (Option<&GroupRule>, Limits) {
-        let policy = |node: &TreeNode| self.policy(&node.policy);
+    /// Returns the rule and the limits that its parent's policy has for it.
+    fn find_rule(&self, lead: &TreeNodePath<'_>) -> (Option<&GroupRule>, StuckLimits) {
+        let policy = |node: &TreeNode| self.find_policy(&node.policy);
         let Some(policy) = lead.above.last().and_then(|parent| policy(parent)).or_else(|| policy(lead.node))
         else {
-            return (None, Limits::default());
+            return (None, StuckLimits::default());
         };
-        let is = |group: &&controller::policies::CompiledGroup| {
+        let is = |group: &&policy::CompiledGroup| {
             group.kind.group == lead.node.group && group.kind.kind == lead.node.kind
         };
         (policy.groups.iter().find(is).and_then(|group| group.rule.as_ref()), policy.limits)
     }
 
-    fn policy(&self, name: &str) -> Option<&Compiled> {
+    fn find_policy(&self, name: &str) -> Option<&CompiledPolicy> {
         self.cluster.policies.iter().find(|(known, _)| known == name).map(|(_, compiled)| compiled)
     }
 }
 
-fn named(node: &TreeNode) -> Named {
-    Named {
+fn explained_name(node: &TreeNode) -> ExplainedObjectName {
+    ExplainedObjectName {
         group: node.group.clone(),
         kind: node.kind.clone(),
         namespace: node.namespace.clone(),

@@ -1,47 +1,54 @@
-//! Which rule decided, by which branch, over which values, and when that changes by itself.
+//! Finds the rule that decided, its branch, the values it read, and the time at which the verdict changes by itself.
 
-use controller::policies::GroupRule;
+use policy::GroupRule;
 use readiness::rollup::ParentReason;
-use readiness::{Branch, Facts, Kind, Limits, Place, Time, before_rules, why};
-use rules::Object;
+use readiness::{
+    Branch, ConditionLocation, Facts, RuleKind, StuckLimits, Time, assess_before_rules, assess_with_branch,
+};
+use rollcall_cel::ObjectJson;
 use serde::Serialize;
-use watcher::Parent;
+use watcher::ParentObject;
 
-use super::super::gather::group;
+use super::super::policy_cluster::api_group;
 
-/// So many values are shown.
-const SHOWN: usize = 16;
+/// Maximum number of values shown.
+const MAX_VALUES_SHOWN: usize = 16;
 
-/// A field, and what it says.
+/// A field and its value.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Value {
+pub(super) struct ExplainedField {
     pub(super) field: String,
     pub(super) value: String,
 }
 
-/// How a verdict came about.
+/// Derivation of a verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Ruling {
+pub(super) struct ExplainedRuling {
     pub(super) rule: String,
     pub(super) branch: String,
-    pub(super) values: Vec<Value>,
-    /// From then on it is something else, if nothing new is said.
+    pub(super) values: Vec<ExplainedField>,
+    /// Time from which another verdict holds if nothing changes, and that verdict.
     pub(super) then: Option<(Time, String)>,
 }
 
-/// Judges the object once more, and says how. `rule` is the policy's own for it.
-pub(super) fn ruling(object: &Parent, rule: Option<&GroupRule>, limits: &Limits, now: Time) -> Ruling {
+/// Evaluates the object again and records the derivation. `rule` is the policy's own rule for it.
+pub(super) fn explain_ruling(
+    object: &ParentObject,
+    rule: Option<&GroupRule>,
+    limits: &StuckLimits,
+    now: Time,
+) -> ExplainedRuling {
     let facts = &object.child.facts;
-    let kind = Kind::of(group(object), &object.child.meta.kind);
-    let own = rule.filter(|_| before_rules(kind, facts, limits).is_none());
+    let kind = RuleKind::from_group_kind(api_group(object), &object.child.meta.kind);
+    let own = rule.filter(|_| assess_before_rules(kind, facts, limits).is_none());
     let (assessment, rule, branch) = match own {
         Some(GroupRule::Own { rule, source }) => {
-            let judged = rule.judge(Object::Text(object.text.get()), now);
+            let judged = rule.judge_object(ObjectJson::Text(object.text.get()), now);
             let branch = judged.branch.to_string();
-            (judged.assessment, format!("the policy's: {source}"), branch)
+            (judged.assessment, format!("the policy's rule: {source}"), branch)
         }
         Some(GroupRule::Library(name)) => {
-            let (assessment, branch) = why(kind, facts, limits);
+            let (assessment, branch) = assess_with_branch(kind, facts, limits);
             (
                 assessment,
                 format!("the scripts in ConfigMap {name}, which are not read here"),
@@ -49,33 +56,33 @@ pub(super) fn ruling(object: &Parent, rule: Option<&GroupRule>, limits: &Limits,
             )
         }
         None => {
-            let (assessment, branch) = why(kind, facts, limits);
-            (assessment, rule_of(kind, &branch).to_owned(), branch.to_string())
+            let (assessment, branch) = assess_with_branch(kind, facts, limits);
+            (assessment, rule_name(kind, &branch).to_owned(), branch.to_string())
         }
     };
     let then = assessment.then.as_ref().filter(|then| then.0 > now);
     let then = then.map(|then| (then.0, format!("{}: {}", then.1.level, then.1.reason)));
-    let mut values = values(facts);
-    values.truncate(SHOWN);
-    Ruling { rule, branch, values, then }
+    let mut values = field_values(facts);
+    values.truncate(MAX_VALUES_SHOWN);
+    ExplainedRuling { rule, branch, values, then }
 }
 
-fn rule_of(kind: Kind, branch: &Branch<'_>) -> &'static str {
+fn rule_name(kind: RuleKind, branch: &Branch<'_>) -> &'static str {
     match (kind, branch) {
-        (_, Branch::Fact("metadata.deletionTimestamp is set")) => "deletion goes before every rule",
-        (_, Branch::Generation { .. }) => "what was observed goes before every rule",
-        (Kind::Other | Kind::Run, _) => "the conventions of custom resources",
-        (Kind::Plain, _) => "its kind has nothing to become ready",
-        _ => "built in for its kind",
+        (_, Branch::Fact("metadata.deletionTimestamp is set")) => "deletion takes precedence over every rule",
+        (_, Branch::Generation { .. }) => "the observed generation takes precedence over every rule",
+        (RuleKind::Other | RuleKind::Run, _) => "the conventions of custom resources",
+        (RuleKind::Plain, _) => "objects of its kind are always ready",
+        _ => "the built-in rule of its kind",
     }
 }
 
-/// What the object says, as far as rules read it.
-fn values(facts: &Facts) -> Vec<Value> {
+/// Returns the values of the object that rules read.
+fn field_values(facts: &Facts) -> Vec<ExplainedField> {
     let mut out = Vec::new();
     let mut add = |field: &str, value: Option<String>| {
         if let Some(value) = value {
-            out.push(Value { field: field.to_owned(), value });
+            out.push(ExplainedField { field: field.to_owned(), value });
         }
     };
     let number = |n: Option<i64>| n.map(|n| n.to_string());
@@ -96,24 +103,24 @@ fn values(facts: &Facts) -> Vec<Value> {
     }
     add("spec.suspend", spec.suspended.filter(|yes| *yes).map(|yes| yes.to_string()));
     add("spec.paused", spec.paused.filter(|yes| *yes).map(|yes| yes.to_string()));
-    for word in &status.words {
-        add(&format!("status.{}", word.path), Some(word.word.to_string()));
+    for word in &status.state_fields {
+        add(&format!("status.{}", word.path), Some(word.value.to_string()));
     }
-    // What Rollcall itself has written there is what is being explained.
-    let others = status.conditions.iter().filter(|c| ParentReason::parse(&c.reason).is_none());
+    // Rollcall's own conditions are excluded: they are being explained.
+    let others = status.conditions.iter().filter(|c| ParentReason::parse_reason(&c.reason).is_none());
     for condition in others {
         let name = &condition.name;
-        let field = match &condition.place {
-            Place::Conditions => format!("conditions[{name}]"),
-            Place::Below(path) => format!("{path}.conditions[{name}]"),
-            Place::Field(None) => format!("status.{name}"),
-            Place::Field(Some(path)) => format!("status.{path}.{name}"),
+        let field = match &condition.location {
+            ConditionLocation::Conditions => format!("conditions[{name}]"),
+            ConditionLocation::Below(path) => format!("{path}.conditions[{name}]"),
+            ConditionLocation::Field(None) => format!("status.{name}"),
+            ConditionLocation::Field(Some(path)) => format!("status.{path}.{name}"),
         };
         let reason =
             if condition.reason.is_empty() { String::new() } else { format!(" {}", condition.reason) };
         let message =
             if condition.message.is_empty() { String::new() } else { format!(": {}", condition.message) };
-        add(&field, Some(format!("{}{reason}{message}", condition.status.word())));
+        add(&field, Some(format!("{}{reason}{message}", condition.status.as_str())));
     }
     out
 }
@@ -123,11 +130,11 @@ mod tests {
     use super::*;
     use serde_json::json;
     use serde_json::value::RawValue;
-    use watcher::wire::Child;
+    use watcher::wire::ChildObject;
 
-    fn object(value: &serde_json::Value) -> Parent {
+    fn object(value: &serde_json::Value) -> ParentObject {
         let text = RawValue::from_string(value.to_string()).unwrap();
-        Parent { child: Child::read(&text), text }
+        ParentObject { child: ChildObject::from_raw(&text), text }
     }
 
     const NOW: Time = Time(1_767_225_600_000);
@@ -141,8 +148,8 @@ mod tests {
                 { "type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node" },
             ] },
         }));
-        let ruling = ruling(&pending, None, &Limits::default(), NOW);
-        assert_eq!(ruling.rule, "built in for its kind");
+        let ruling = explain_ruling(&pending, None, &StuckLimits::default(), NOW);
+        assert_eq!(ruling.rule, "the built-in rule of its kind");
         assert!(ruling.branch.contains("PodScheduled"), "{ruling:?}");
         let (at, what) = ruling.then.unwrap();
         assert!(at > NOW && what.starts_with("Stuck: unschedulable: no node"), "{what}");
@@ -154,11 +161,11 @@ mod tests {
     fn deletion_goes_before_the_rule_of_a_policy() {
         let leaving = object(&json!({ "apiVersion": "a.io/v1", "kind": "Thing",
             "metadata": { "name": "a", "deletionTimestamp": "2025-12-31T23:59:50Z", "finalizers": ["a.io/x"] } }));
-        let library = GroupRule::Library(controller::policies::ConfigMapName {
+        let library = GroupRule::Library(policy::ConfigMapName {
             namespace: "argocd".to_owned(),
             name: "argocd-cm".to_owned(),
         });
-        let ruling = ruling(&leaving, Some(&library), &Limits::default(), NOW);
-        assert_eq!(ruling.rule, "deletion goes before every rule");
+        let ruling = explain_ruling(&leaving, Some(&library), &StuckLimits::default(), NOW);
+        assert_eq!(ruling.rule, "deletion takes precedence over every rule");
     }
 }

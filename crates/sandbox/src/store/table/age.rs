@@ -1,23 +1,23 @@
-//! How long ago something was, as kubectl words it.
+//! Durations and ages, in kubectl's format.
 
 use serde_json::{Value, json};
 
-use crate::store::message::Millis;
+use crate::store::message::EpochMillis;
 
-/// `5s`, `3m20s`, `2d`: coarser the longer ago it was.
-pub(super) fn since(now: Millis, time: &Value) -> Value {
+/// Formats an age: `5s`, `3m20s`, `2d`; coarser with growing age.
+pub(super) fn age_since(now: EpochMillis, time: &Value) -> Value {
     let then = time.as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
-    json!(then.map_or_else(|| "<unknown>".to_owned(), |then| words(now / 1000 - then.as_second())))
+    json!(then.map_or_else(|| "<unknown>".to_owned(), |then| format_age(now / 1000 - then.as_second())))
 }
 
-/// Between two times; empty where the first is not there.
-pub(super) fn between(now: Millis, from: &Value, to: &Value) -> Value {
+/// Formats the duration between two times; empty if the first is missing.
+pub(super) fn duration_between(now: EpochMillis, from: &Value, to: &Value) -> Value {
     let second = |time: &Value| Some(time.as_str()?.parse::<jiff::Timestamp>().ok()?.as_second());
     let Some(from) = second(from) else { return json!("") };
-    json!(words(second(to).unwrap_or(now / 1000) - from))
+    json!(format_age(second(to).unwrap_or(now / 1000) - from))
 }
 
-fn words(seconds: i64) -> String {
+fn format_age(seconds: i64) -> String {
     let seconds = seconds.max(0);
     let (minutes, hours) = (seconds / 60, seconds / 3600);
     let pair = |much: i64, unit: &str, rest: i64, small: &str| {
@@ -61,7 +61,7 @@ mod tests {
             (400_000_000, "12y"),
         ];
         for (seconds, wanted) in cases {
-            assert_eq!(words(seconds), wanted, "{seconds} s");
+            assert_eq!(format_age(seconds), wanted, "{seconds} s");
         }
     }
 }

@@ -1,76 +1,81 @@
-//! The columns of the built-in kinds that people look at most; of the others only when they were made.
+//! Table columns of the most used built-in kinds; for the others only the age.
 
 use serde_json::{Value, json};
 
-use super::{Cell, age, cell};
-use crate::store::kind::Kind;
-use crate::store::message::Millis;
+use super::age;
+use super::table_cell::{TableCell, text_cell};
+use crate::store::kind::SandboxKind;
+use crate::store::message::EpochMillis;
 use crate::store::meta;
 
-/// All cells but the name.
-pub(super) fn cells(kind: &Kind, now: Millis, object: &Value) -> Vec<Cell> {
+/// Returns all cells but the name.
+pub(super) fn builtin_cells(kind: &SandboxKind, now: EpochMillis, object: &Value) -> Vec<TableCell> {
     let (spec, status) = (&object["spec"], &object["status"]);
     let text = |value: &Value| json!(value.as_str().unwrap_or_default());
     let size = || object["data"].as_object().map_or(0, serde_json::Map::len);
     let made = &object["metadata"]["creationTimestamp"];
     let (cells, wide) = match (kind.group.as_str(), kind.plural.as_str()) {
-        ("", "namespaces") => (vec![cell("Status", text(&status["phase"]))], vec![]),
+        ("", "namespaces") => (vec![text_cell("Status", text(&status["phase"]))], vec![]),
         ("", "serviceaccounts") => (vec![], vec![]),
-        ("", "configmaps") => (vec![cell("Data", json!(size()))], vec![]),
-        ("", "secrets") => (vec![cell("Type", text(&object["type"])), cell("Data", json!(size()))], vec![]),
-        ("coordination.k8s.io", "leases") => (vec![cell("Holder", text(&spec["holderIdentity"]))], vec![]),
-        ("", "pods") => (pod(object), placed(object)),
-        ("", "services") => (service(spec), vec![cell("Selector", json!("<none>"))]),
-        ("batch", "jobs") => (job(now, object), made_of(spec, true)),
-        ("apps", plural) if plural != "controllerrevisions" => {
-            (workload(plural, object), made_of(spec, plural != "statefulsets"))
+        ("", "configmaps") => (vec![text_cell("Data", json!(size()))], vec![]),
+        ("", "secrets") => {
+            (vec![text_cell("Type", text(&object["type"])), text_cell("Data", json!(size()))], vec![])
         }
-        (_, "events") => return event(now, object),
-        _ => return vec![Cell { kind: "date".into(), ..cell("Created At", made.clone()) }],
+        ("coordination.k8s.io", "leases") => {
+            (vec![text_cell("Holder", text(&spec["holderIdentity"]))], vec![])
+        }
+        ("", "pods") => (pod_cells(object), pod_wide_cells(object)),
+        ("", "services") => (service_cells(spec), vec![text_cell("Selector", json!("<none>"))]),
+        ("batch", "jobs") => (job_cells(now, object), container_cells(spec, true)),
+        ("apps", plural) if plural != "controllerrevisions" => {
+            (workload_cells(plural, object), container_cells(spec, plural != "statefulsets"))
+        }
+        (_, "events") => return event_cells(now, object),
+        _ => return vec![TableCell { kind: "date".into(), ..text_cell("Created At", made.clone()) }],
     };
-    let wide = wide.into_iter().map(|cell| Cell { priority: 1, ..cell });
-    cells.into_iter().chain([cell("Age", age::since(now, made))]).chain(wide).collect()
+    let wide = wide.into_iter().map(|cell| TableCell { priority: 1, ..cell });
+    cells.into_iter().chain([text_cell("Age", age::age_since(now, made))]).chain(wide).collect()
 }
 
-/// What a workload's pods are made of, and how it knows them.
-fn made_of(spec: &Value, selects: bool) -> Vec<Cell> {
+/// Cells of a workload's containers, images and selector.
+fn container_cells(spec: &Value, selects: bool) -> Vec<TableCell> {
     let containers = || spec["template"]["spec"]["containers"].as_array().into_iter().flatten();
     let joined = |field: &str| {
         let texts = containers().map(|container| container[field].as_str().unwrap_or_default());
         json!(texts.collect::<Vec<_>>().join(","))
     };
-    let mut cells = vec![cell("Containers", joined("name")), cell("Images", joined("image"))];
+    let mut cells = vec![text_cell("Containers", joined("name")), text_cell("Images", joined("image"))];
     if selects {
         let labels = spec["selector"]["matchLabels"].as_object().into_iter().flatten();
         let labels = labels.map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()));
-        cells.push(cell("Selector", json!(labels.collect::<Vec<_>>().join(","))));
+        cells.push(text_cell("Selector", json!(labels.collect::<Vec<_>>().join(","))));
     }
     cells
 }
 
-fn count(from: &Value, field: &str) -> Value {
+fn count_value(from: &Value, field: &str) -> Value {
     json!(from[field].as_i64().unwrap_or(0))
 }
 
-/// `done/all`.
-fn of(status: &Value, done: &str, all: &Value) -> Value {
-    json!(format!("{}/{}", count(status, done), all.as_i64().unwrap_or(0)))
+/// Formats `done/all`.
+fn done_of_all(status: &Value, done: &str, all: &Value) -> Value {
+    json!(format!("{}/{}", count_value(status, done), all.as_i64().unwrap_or(0)))
 }
 
-fn workload(plural: &str, object: &Value) -> Vec<Cell> {
+fn workload_cells(plural: &str, object: &Value) -> Vec<TableCell> {
     let (spec, status) = (&object["spec"], &object["status"]);
-    let counted = |counts: &[(&str, &str)]| -> Vec<Cell> {
-        counts.iter().map(|(name, field)| whole(name, count(status, field), "integer")).collect()
+    let counted = |counts: &[(&str, &str)]| -> Vec<TableCell> {
+        counts.iter().map(|(name, field)| typed_cell(name, count_value(status, field), "integer")).collect()
     };
-    let ready = cell("Ready", of(status, "readyReplicas", &spec["replicas"]));
+    let ready = text_cell("Ready", done_of_all(status, "readyReplicas", &spec["replicas"]));
     match plural {
         "deployments" => vec![
             ready,
-            whole("Up-to-date", count(status, "updatedReplicas"), "string"),
-            whole("Available", count(status, "availableReplicas"), "string"),
+            typed_cell("Up-to-date", count_value(status, "updatedReplicas"), "string"),
+            typed_cell("Available", count_value(status, "availableReplicas"), "string"),
         ],
         "replicasets" => {
-            let mut cells = vec![whole("Desired", count(spec, "replicas"), "integer")];
+            let mut cells = vec![typed_cell("Desired", count_value(spec, "replicas"), "integer")];
             cells.extend(counted(&[("Current", "replicas"), ("Ready", "readyReplicas")]));
             cells
         }
@@ -82,18 +87,18 @@ fn workload(plural: &str, object: &Value) -> Vec<Cell> {
                 ("Up-to-date", "updatedNumberScheduled"),
                 ("Available", "numberAvailable"),
             ]);
-            cells.push(cell("Node Selector", json!("<none>")));
+            cells.push(text_cell("Node Selector", json!("<none>")));
             cells
         }
         _ => vec![ready],
     }
 }
 
-fn whole(name: &str, value: Value, kind: &str) -> Cell {
-    Cell { kind: kind.into(), ..cell(name, value) }
+fn typed_cell(name: &str, value: Value, kind: &str) -> TableCell {
+    TableCell { kind: kind.into(), ..text_cell(name, value) }
 }
 
-fn pod(object: &Value) -> Vec<Cell> {
+fn pod_cells(object: &Value) -> Vec<TableCell> {
     let (spec, status) = (&object["spec"], &object["status"]);
     let all = spec["containers"].as_array().map_or(0, Vec::len);
     let containers = || status["containerStatuses"].as_array().into_iter().flatten();
@@ -106,29 +111,29 @@ fn pod(object: &Value) -> Vec<Cell> {
     let phase = status["reason"].as_str().or(status["phase"].as_str()).unwrap_or_default();
     let word = if meta::is_deleting(object) { "Terminating" } else { why.unwrap_or(phase) };
     vec![
-        cell("Ready", json!(format!("{ready}/{all}"))),
-        cell("Status", json!(word)),
-        cell("Restarts", json!(restarts.to_string())),
+        text_cell("Ready", json!(format!("{ready}/{all}"))),
+        text_cell("Status", json!(word)),
+        text_cell("Restarts", json!(restarts.to_string())),
     ]
 }
 
-/// Where a Pod runs.
-fn placed(object: &Value) -> Vec<Cell> {
+/// Wide cells of a Pod: IP, node, nominated node and readiness gates.
+fn pod_wide_cells(object: &Value) -> Vec<TableCell> {
     let none = |value: &Value| json!(value.as_str().unwrap_or("<none>"));
     vec![
-        cell("IP", none(&object["status"]["podIP"])),
-        cell("Node", none(&object["spec"]["nodeName"])),
-        cell("Nominated Node", json!("<none>")),
-        cell("Readiness Gates", json!("<none>")),
+        text_cell("IP", none(&object["status"]["podIP"])),
+        text_cell("Node", none(&object["spec"]["nodeName"])),
+        text_cell("Nominated Node", json!("<none>")),
+        text_cell("Readiness Gates", json!("<none>")),
     ]
 }
 
-fn job(now: Millis, object: &Value) -> Vec<Cell> {
+fn job_cells(now: EpochMillis, object: &Value) -> Vec<TableCell> {
     let (spec, status) = (&object["spec"], &object["status"]);
     vec![
-        cell("Status", json!(job_status(object))),
-        cell("Completions", of(status, "succeeded", &spec["completions"])),
-        cell("Duration", age::between(now, &status["startTime"], &status["completionTime"])),
+        text_cell("Status", json!(job_status(object))),
+        text_cell("Completions", done_of_all(status, "succeeded", &spec["completions"])),
+        text_cell("Duration", age::duration_between(now, &status["startTime"], &status["completionTime"])),
     ]
 }
 
@@ -146,21 +151,21 @@ fn job_status(object: &Value) -> &'static str {
     }
 }
 
-fn service(spec: &Value) -> Vec<Cell> {
+fn service_cells(spec: &Value) -> Vec<TableCell> {
     let ports = spec["ports"].as_array().into_iter().flatten();
     let ports: Vec<String> = ports
         .map(|port| format!("{}/{}", port["port"], port["protocol"].as_str().unwrap_or("TCP")))
         .collect();
     let text = |field: &str| json!(spec[field].as_str().unwrap_or("<none>"));
     vec![
-        cell("Type", text("type")),
-        cell("Cluster-IP", text("clusterIP")),
-        cell("External-IP", json!("<none>")),
-        cell("Port(s)", json!(ports.join(","))),
+        text_cell("Type", text("type")),
+        text_cell("Cluster-IP", text("clusterIP")),
+        text_cell("External-IP", json!("<none>")),
+        text_cell("Port(s)", json!(ports.join(","))),
     ]
 }
 
-fn event(now: Millis, object: &Value) -> Vec<Cell> {
+fn event_cells(now: EpochMillis, object: &Value) -> Vec<TableCell> {
     let first = |names: &[&str]| names.iter().map(|name| &object[*name]).find(|value| !value.is_null());
     let text = |names: &[&str]| json!(first(names).and_then(Value::as_str).unwrap_or_default());
     let about = first(&["involvedObject", "regarding"]).unwrap_or(&Value::Null);
@@ -168,10 +173,10 @@ fn event(now: Millis, object: &Value) -> Vec<Cell> {
     let seen = first(&["lastTimestamp", "deprecatedLastTimestamp", "eventTime"])
         .unwrap_or(&object["metadata"]["creationTimestamp"]);
     vec![
-        cell("Last Seen", age::since(now, seen)),
-        cell("Type", text(&["type"])),
-        cell("Reason", text(&["reason"])),
-        cell("Object", json!(format!("{}/{}", named("kind"), named("name")))),
-        cell("Message", text(&["message", "note"])),
+        text_cell("Last Seen", age::age_since(now, seen)),
+        text_cell("Type", text(&["type"])),
+        text_cell("Reason", text(&["reason"])),
+        text_cell("Object", json!(format!("{}/{}", named("kind"), named("name")))),
+        text_cell("Message", text(&["message", "note"])),
     ]
 }

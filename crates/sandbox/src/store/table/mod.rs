@@ -1,59 +1,35 @@
-//! Tables: what kubectl asks for when it shows objects to people.
+//! Tables, as kubectl requests them for display.
 
 mod age;
 mod builtin;
-mod path;
+mod json_path;
+mod printer_column;
+mod table_cell;
 
 use serde_json::{Value, json};
 
-pub(crate) use path::Path;
+pub(crate) use printer_column::PrinterColumn;
+pub(super) use printer_column::parse_columns;
 
-use super::kind::Kind;
-use super::message::{Millis, Request};
+use table_cell::{TableCell, text_cell};
+
+use super::kind::SandboxKind;
+use super::message::{EpochMillis, StoreRequest};
 use super::meta;
 
-/// A column that a CRD describes.
-#[derive(Clone, Debug)]
-pub(crate) struct Column {
-    name: String,
-    kind: String,
-    format: String,
-    priority: i64,
-    path: Path,
-}
-
-/// A cell, under the column it stands in.
-struct Cell {
-    name: String,
-    kind: String,
-    format: String,
-    priority: i64,
-    value: Value,
-}
-
-/// The columns of a version of a CRD.
-pub(super) fn columns(version: &Value) -> Vec<Column> {
-    let text = |column: &Value, field: &str| column[field].as_str().unwrap_or_default().to_owned();
-    let columns = version["additionalPrinterColumns"].as_array().into_iter().flatten();
-    columns
-        .map(|column| Column {
-            name: text(column, "name"),
-            kind: text(column, "type"),
-            format: text(column, "format"),
-            priority: column["priority"].as_i64().unwrap_or(0),
-            path: Path::parse(column["jsonPath"].as_str().unwrap_or_default()),
-        })
-        .collect()
-}
-
-/// An answer as a table: a list, or one object.
-pub(super) fn of(kind: &Kind, now: Millis, request: &Request, answer: &Value) -> Value {
+/// Returns a response as a table: a list, or one object.
+pub(super) fn to_table(
+    kind: &SandboxKind,
+    now: EpochMillis,
+    request: &StoreRequest,
+    answer: &Value,
+) -> Value {
     let items = match answer["items"].as_array() {
         Some(items) if answer["kind"] == kind.list_kind.as_str() => items.iter().collect(),
         _ => vec![answer],
     };
-    let columns: Vec<Value> = cells(kind, now, &Value::Null).iter().map(definition).collect();
-    let rows: Vec<Value> = items.iter().map(|object| row(kind, now, request, object)).collect();
+    let columns: Vec<Value> = object_cells(kind, now, &Value::Null).iter().map(column_definition).collect();
+    let rows: Vec<Value> = items.iter().map(|object| table_row(kind, now, request, object)).collect();
     let mut metadata = json!({});
     for field in ["resourceVersion", "continue", "remainingItemCount"] {
         if !answer["metadata"][field].is_null() {
@@ -63,10 +39,10 @@ pub(super) fn of(kind: &Kind, now: Millis, request: &Request, answer: &Value) ->
     json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "columnDefinitions": columns, "rows": rows})
 }
 
-fn row(kind: &Kind, now: Millis, request: &Request, object: &Value) -> Value {
-    let values: Vec<Value> = cells(kind, now, object).into_iter().map(|cell| cell.value).collect();
+fn table_row(kind: &SandboxKind, now: EpochMillis, request: &StoreRequest, object: &Value) -> Value {
+    let values: Vec<Value> = object_cells(kind, now, object).into_iter().map(|cell| cell.value).collect();
     let mut row = json!({ "cells": values });
-    match request.param("includeObject") {
+    match request.query_param("includeObject") {
         Some("None") => row["object"] = Value::Null,
         Some("Object") => row["object"] = object.clone(),
         _ => {
@@ -76,47 +52,30 @@ fn row(kind: &Kind, now: Millis, request: &Request, object: &Value) -> Value {
     row
 }
 
-fn definition(cell: &Cell) -> Value {
+fn column_definition(cell: &TableCell) -> Value {
     json!({"name": cell.name, "type": cell.kind, "format": cell.format, "description": "", "priority": cell.priority})
 }
 
-fn cells(kind: &Kind, now: Millis, object: &Value) -> Vec<Cell> {
-    let mut cells = vec![Cell { format: "name".into(), ..cell("Name", json!(meta::name(object))) }];
+fn object_cells(kind: &SandboxKind, now: EpochMillis, object: &Value) -> Vec<TableCell> {
+    let mut cells = vec![TableCell { format: "name".into(), ..text_cell("Name", json!(meta::name(object))) }];
     if !kind.traits.custom {
-        cells.extend(builtin::cells(kind, now, object));
+        cells.extend(builtin::builtin_cells(kind, now, object));
         return cells;
     }
     for column in &kind.columns {
-        cells.push(Cell {
+        cells.push(TableCell {
             name: column.name.clone(),
             kind: column.kind.clone(),
             format: column.format.clone(),
             priority: column.priority,
-            value: column.value(now, object),
+            value: column.cell_value(now, object),
         });
     }
     if kind.columns.is_empty() {
-        cells.push(Cell {
+        cells.push(TableCell {
             kind: "date".into(),
-            ..cell("Age", age::since(now, &object["metadata"]["creationTimestamp"]))
+            ..text_cell("Age", age::age_since(now, &object["metadata"]["creationTimestamp"]))
         });
     }
     cells
-}
-
-fn cell(name: &str, value: Value) -> Cell {
-    Cell { name: name.into(), kind: "string".into(), format: String::new(), priority: 0, value }
-}
-
-impl Column {
-    fn value(&self, now: Millis, object: &Value) -> Value {
-        let found = self.path.find(object);
-        let Some(first) = found.first() else { return Value::Null };
-        match (self.kind.as_str(), first) {
-            ("date", value) => age::since(now, value),
-            ("integer" | "number", Value::Number(_)) | ("boolean", Value::Bool(_)) => (*first).clone(),
-            ("string", value) => json!(value.as_str().map_or_else(|| value.to_string(), Into::into)),
-            _ => Value::Null,
-        }
-    }
 }

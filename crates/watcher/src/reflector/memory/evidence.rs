@@ -1,64 +1,76 @@
-//! Evidence of how an object ended that is gone.
+//! Evidence of the outcome of a deleted object.
 
-use super::super::{Reflector, lock, slots};
-use super::sight::whose;
-use super::{End, Memory, Outcome};
+use super::super::{Reflector, lock_mutex, slots};
+use super::observe::remembering_parents;
+use super::{OutcomeMemory, RememberedOutcome, RunEnd};
 use crate::plan::Interest;
-use crate::wire::Child;
+use crate::wire::ChildObject;
 
 impl Reflector {
-    /// What comes late of an object that is gone may still tell how it ended, and of one that was heard of, whose it was.
-    pub(in crate::reflector) fn late(&self, interest: &Interest, child: &Child) {
-        if !interest.remembers() {
+    /// Uses a late event of a deleted object, which may still show its outcome and, for an object known from Events
+    /// alone, its owner.
+    pub(in crate::reflector) fn observe_late_object(&self, interest: &Interest, child: &ChildObject) {
+        if !interest.remembers_outcomes() {
             return;
         }
-        let uid = slots::Uid::of(&child.meta.uid);
-        let owners: Vec<_> = whose(interest, &child.meta).iter().map(|w| slots::Uid::of(&w.uid)).collect();
-        let mut memory = lock(&self.memory);
-        if memory.of.contains_key(&uid) && !memory.is_sure_of(uid) {
-            self.keep_for(&mut memory, uid, &owners);
-            self.project(&memory, uid);
-            memory.each_of(uid, |outcome| std::mem::take(&mut outcome.heard));
-            self.memory_moved(&memory);
+        let uid = slots::UidKey::from_text(&child.meta.uid);
+        let owners: Vec<_> = remembering_parents(interest, &child.meta)
+            .iter()
+            .map(|w| slots::UidKey::from_text(&w.uid))
+            .collect();
+        let mut memory = lock_mutex(&self.memory);
+        if memory.parents_of.contains_key(&uid) && !memory.is_confirmed(uid) {
+            self.retain_parents(&mut memory, uid, &owners);
+            memory.for_each_outcome(uid, |outcome| std::mem::take(&mut outcome.known_from_events));
+            let touched = memory.reenter_run(uid);
+            self.project_row(&memory, uid);
+            self.project_rows(&memory, touched);
+            self.wake_memory_if_needed(&memory);
         }
         drop(memory);
-        let end = End::of(readiness::outcome(interest.judge, &child.facts).as_ref());
-        self.tell_end(&child.meta.uid, &end, Outcome::is_unseen);
+        let end = RunEnd::from_verdict(readiness::final_outcome(interest.judge, &child.facts).as_ref());
+        self.record_end(&child.meta.uid, &end, RememberedOutcome::is_unseen);
     }
 
-    /// There is evidence of how an object ended that is gone, and that was seen to be whose it is remembered for; whether that
-    /// was news.
-    pub fn evidence(&self, uid: &str, end: &End) -> bool {
-        self.tell_end(uid, end, Outcome::is_unseen)
+    /// Applies evidence of the outcome of a deleted object whose owner was observed; returns `true` if it was new.
+    pub fn apply_evidence(&self, uid: &str, end: &RunEnd) -> bool {
+        self.record_end(uid, end, RememberedOutcome::is_unseen)
     }
 
-    /// An object is seen to be of these parents, and of no others. What it had taken the place of, by hearsay, for others than
-    /// these counts again.
-    pub(super) fn keep_for(&self, memory: &mut Memory, uid: slots::Uid, parents: &[slots::Uid]) {
-        for back in memory.leave_all_but(uid, parents) {
-            let id = self.index.get(&back).map(|id| *id);
-            let there = id.and_then(|id| self.read(id, |row| !row.is_remembered())) == Some(true);
-            memory.each_of(back, |outcome| !std::mem::replace(&mut outcome.gone, !there));
-            self.project(memory, back);
-        }
+    /// Retains these parents of an object and no others. For the others, the run before it counts again.
+    pub(super) fn retain_parents(
+        &self,
+        memory: &mut OutcomeMemory,
+        uid: slots::UidKey,
+        parents: &[slots::UidKey],
+    ) {
+        let touched = memory.unlink_other_parents(uid, parents);
+        self.project_rows(memory, touched);
     }
 
-    pub(super) fn tell_end(&self, uid: &str, end: &End, whether: impl Fn(&Outcome) -> bool) -> bool {
-        let uid = slots::Uid::of(uid);
-        let mut memory = lock(&self.memory);
+    pub(super) fn record_end(
+        &self,
+        uid: &str,
+        end: &RunEnd,
+        whether: impl Fn(&RememberedOutcome) -> bool,
+    ) -> bool {
+        let uid = slots::UidKey::from_text(uid);
+        let mut memory = lock_mutex(&self.memory);
         let mut news = false;
-        memory.each_of(uid, |outcome| {
-            let open = whether(outcome) && *end != End::Open;
+        memory.for_each_outcome(uid, |outcome| {
+            let open = whether(outcome) && *end != RunEnd::Open;
             if open {
                 outcome.end = end.clone();
-                outcome.heard = false;
+                outcome.known_from_events = false;
             }
             news |= open;
             open
         });
         if news {
-            self.project(&memory, uid);
-            self.memory_moved(&memory);
+            let touched = memory.reenter_run(uid);
+            self.project_row(&memory, uid);
+            self.project_rows(&memory, touched);
+            self.wake_memory_if_needed(&memory);
         }
         news
     }

@@ -1,16 +1,16 @@
-//! Objects that a policy expects by name, of which nothing was ever seen.
+//! Objects that a policy expects by name and that were never observed.
 
 use aggregator::PolicyId;
 use readiness::Time;
 use rustc_hash::FxHashMap;
 
 use super::super::{Reflector, slots};
-use super::{Memory, Outcome, Trace, Whose};
-use crate::plan::{After, ChildRule, Find};
+use super::{OutcomeMemory, OutcomeParent, RememberedOutcome, RunTrace};
+use crate::plan::{ChildRule, FindChildrenBy, OutcomeRetention};
 
-/// A parent of which some children are expected by name.
+/// A parent that expects some children by name.
 #[derive(Clone, Debug)]
-pub(super) struct Expectant {
+pub(super) struct ExpectingParent {
     namespace: Box<str>,
     name: Box<str>,
     uid: Box<str>,
@@ -19,89 +19,102 @@ pub(super) struct Expectant {
     names: Vec<(PolicyId, u8, Box<str>)>,
 }
 
-impl Expectant {
-    /// The first run of what it expects that was ever heard of, if it can be one.
-    pub(super) fn first(&self, trace: &Trace, rule: &ChildRule) -> Option<(Whose, Outcome)> {
-        let Find::Owner { group, kind } = &rule.find else { return None };
+impl ExpectingParent {
+    /// Returns the first run of an expected object that Events report, if the trace can be one.
+    pub(super) fn first_run(
+        &self,
+        trace: &RunTrace,
+        rule: &ChildRule,
+    ) -> Option<(OutcomeParent, RememberedOutcome)> {
+        let FindChildrenBy::Owner { group, kind } = &rule.find else { return None };
         let second = |at: Time| at.0.div_euclid(1_000);
-        let first = trace.first.filter(|first| trace.born && second(*first) >= second(self.created))?;
-        let whose = Whose {
+        let first = trace
+            .first_seen
+            .filter(|first| trace.seen_from_creation && second(*first) >= second(self.created))?;
+        let whose = OutcomeParent {
             group: group.clone(),
             kind: kind.clone(),
             namespace: self.namespace.clone(),
             name: self.name.clone(),
             uid: self.uid.clone(),
         };
-        let outcome = Outcome {
+        let outcome = RememberedOutcome {
             kind: trace.kind,
             uid: trace.uid.clone(),
             namespace: trace.namespace.clone(),
             name: trace.name.clone(),
             slot: trace.name.clone(),
             created: Some(first),
-            // Under which of several it ran is not known: none is 0.
+            // The generation of the parent at that run is unknown unless there has been only one: 0 means none.
             generation: Some(u64::from(self.generation == 1)),
-            gone: true,
-            first: trace.version,
-            heard: true,
-            ..Outcome::default()
+            deleted: true,
+            first_version: trace.version,
+            known_from_events: true,
+            ..RememberedOutcome::default()
         };
         Some((whose, outcome))
     }
 }
 
-impl Memory {
-    /// The rule under which a parent expects something of this name and is to remember it.
-    pub(super) fn expects(&self, expectant: &Expectant, name: &str) -> Option<&ChildRule> {
+impl OutcomeMemory {
+    /// Returns the rule under which a parent expects an object of this name and remembers its outcome.
+    pub(super) fn expecting_rule(&self, expectant: &ExpectingParent, name: &str) -> Option<&ChildRule> {
         let mut rules = self.interests.values().flat_map(|interest| &interest.child);
         rules.find(|rule| {
             let of = |(policy, group, expected): &(PolicyId, u8, Box<str>)| {
                 (*policy, *group, &**expected) == (rule.policy, rule.group, name)
             };
-            rule.after != After::Forget && expectant.names.iter().any(of)
+            rule.retention != OutcomeRetention::Forget && expectant.names.iter().any(of)
         })
     }
 
-    /// Parents in a namespace by what they expect, and of which they remember nothing.
-    pub(super) fn expectants(&self, namespace: &str) -> FxHashMap<Box<str>, Vec<slots::Uid>> {
-        let mut found = FxHashMap::<Box<str>, Vec<slots::Uid>>::default();
+    /// Returns the parents in a namespace by the expected names without a remembered outcome.
+    pub(super) fn expecting_parents(&self, namespace: &str) -> FxHashMap<Box<str>, Vec<slots::UidKey>> {
+        let mut found = FxHashMap::<Box<str>, Vec<slots::UidKey>>::default();
         for (parent, expectant) in self.expected.iter().filter(|(_, e)| *e.namespace == *namespace) {
-            for name in self.lacks(*parent, expectant) {
+            for name in self.missing_names(*parent, expectant) {
                 found.entry(name.clone()).or_default().push(*parent);
             }
         }
         found
     }
 
-    fn lacks<'m>(&'m self, parent: slots::Uid, of: &'m Expectant) -> impl Iterator<Item = &'m Box<str>> {
+    fn missing_names<'m>(
+        &'m self,
+        parent: slots::UidKey,
+        of: &'m ExpectingParent,
+    ) -> impl Iterator<Item = &'m Box<str>> {
         let known = self.parents.get(&parent).map_or(&[][..], |m| &m.outcomes);
         let names = of.names.iter().map(|(_, _, name)| name);
-        names.filter(move |name| !known.iter().any(|o| o.slot == **name) && self.expects(of, name).is_some())
+        names.filter(move |name| {
+            !known.iter().any(|o| o.slot == **name) && self.expecting_rule(of, name).is_some()
+        })
     }
 
-    /// After a list: what is expected and is not there may have come and gone.
-    pub(super) fn wonder(&mut self) {
+    /// Marks the namespaces of missing expected objects as blind after a list: such an object may have come and gone.
+    pub(super) fn mark_missing_blind(&mut self) {
         if !self.interests.keys().all(|kind| self.listed.contains(kind)) {
             return;
         }
-        let lacking = self.expected.iter().filter(|(parent, of)| self.lacks(**parent, of).next().is_some());
+        let lacking =
+            self.expected.iter().filter(|(parent, of)| self.missing_names(**parent, of).next().is_some());
         let namespaces: Vec<_> = lacking.map(|(_, of)| of.namespace.clone()).collect();
-        self.blind.extend(namespaces);
+        self.blind_namespaces.extend(namespaces);
     }
 }
 
 impl Reflector {
-    /// What a parent expects by name, as it was last read.
-    pub(super) fn expectant(&self, uid: &str) -> Option<Expectant> {
-        let id = self.find(uid)?;
-        let read = |row: &super::super::Row| {
+    /// Returns the names that a parent expects, as last read.
+    pub(super) fn read_expecting_parent(&self, uid: &str) -> Option<ExpectingParent> {
+        let id = self.find_object(uid)?;
+        let read = |row: &super::super::ObjectRow| {
             let parent = row.parent.as_ref()?;
             let named = |of: &super::super::AnswerTarget| {
                 let policy = of.policy;
                 of.names.iter().map(move |(group, name)| (policy, *group, name.clone())).collect::<Vec<_>>()
             };
             let names: Vec<_> = parent.targets.iter().flat_map(named).collect();
-            (!names.is_empty() && !row.namespace.is_empty()).then(|| Expectant {
+            (!names.is_empty() && !row.namespace.is_empty()).then(|| ExpectingParent {
                 namespace: (*row.namespace).into(),
                 name: row.name.clone(),
                 uid: uid.into(),
@@ -110,6 +123,6 @@ impl Reflector {
                 names,
             })
         };
-        self.read(id, read).flatten()
+        self.read_row(id, read).flatten()
     }
 }

@@ -1,10 +1,11 @@
-//! Outcomes that outlive their objects: what is known of Jobs that are to be remembered, by the parent for which they count.
+//! Outcomes that outlive their objects: remembered outcomes of Jobs, by the parent for which they count.
 
 mod evidence;
 mod expected;
+mod observe;
 mod outcome;
-mod row;
-mod sight;
+mod remembered_row;
+mod run_order;
 mod trace;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,217 +14,237 @@ use std::sync::Arc;
 use aggregator::KindId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::{Reflector, lock, slots};
-use crate::plan::{After, Interest};
+use super::{Reflector, lock_mutex, slots};
+use crate::plan::{Interest, OutcomeRetention};
 
-pub use outcome::{Beyond, End, MOST_OUTCOMES, Memories, Outcome, Unseen, Whose};
-pub(super) use row::Remembered;
-pub use trace::{Runs, Trace};
+pub use outcome::{
+    DroppedOutcomes, MAX_PARENT_OUTCOMES, OutcomeParent, ParentOutcomes, RememberedOutcome, RunEnd, UnseenRun,
+};
+pub(super) use remembered_row::RememberedLinks;
+pub use trace::{NamespaceRuns, RunTrace};
 
-/// All that is remembered.
+/// All remembered outcomes.
 #[derive(Default)]
-pub(super) struct Memory {
-    parents: FxHashMap<slots::Uid, Memories>,
-    /// For whom an object is remembered.
-    of: FxHashMap<slots::Uid, Vec<slots::Uid>>,
-    /// Why kinds are followed of which outcomes are remembered.
+pub(super) struct OutcomeMemory {
+    parents: FxHashMap<slots::UidKey, ParentOutcomes>,
+    /// Parents for which an object is remembered.
+    parents_of: FxHashMap<slots::UidKey, Vec<slots::UidKey>>,
+    /// Interests in the kinds whose outcomes are remembered.
     interests: FxHashMap<KindId, Arc<Interest>>,
-    /// Kinds that were listed.
+    /// Kinds that have been listed.
     listed: FxHashSet<KindId>,
-    /// Parents of which a record was read.
-    recalled: FxHashSet<slots::Uid>,
-    /// Parents of which something moved.
+    /// Parents whose record has been read.
+    recalled: FxHashSet<slots::UidKey>,
+    /// Parents whose remembered outcomes changed.
     dirty: BTreeSet<Box<str>>,
-    /// Objects that are gone and of which nobody saw the end.
-    unseen: BTreeSet<Unseen>,
-    /// Namespaces in which something may have been run again while nobody looked.
-    blind: BTreeSet<Box<str>>,
+    /// Objects that are gone without an observed outcome.
+    unseen: BTreeSet<UnseenRun>,
+    /// Namespaces in which a run may have come and gone while the watch was down.
+    blind_namespaces: BTreeSet<Box<str>>,
     /// Parents that expect children by name.
-    expected: FxHashMap<slots::Uid, expected::Expectant>,
-    /// What there was no room for.
-    beyond: Beyond,
-    /// Objects that were heard of as the next run of something, and seen to be somebody else's.
-    strangers: FxHashSet<slots::Uid>,
+    expected: FxHashMap<slots::UidKey, expected::ExpectingParent>,
+    /// Outcomes dropped because a parent has too many.
+    dropped: DroppedOutcomes,
+    /// Objects that were taken for the next run because of Events, and then observed to belong to another owner.
+    unrelated_runs: FxHashSet<slots::UidKey>,
 }
 
-/// So many strangers are known at a time.
-const MOST_STRANGERS: usize = 1_024;
+/// Largest number of such unrelated objects that is kept.
+const MAX_UNRELATED_RUNS: usize = 1_024;
 
-impl Memory {
-    /// The outcomes of one object, by parent.
-    fn each_of(&mut self, uid: slots::Uid, mut f: impl FnMut(&mut Outcome) -> bool) {
-        for parent in self.of.get(&uid).cloned().unwrap_or_default() {
+impl RememberedOutcome {
+    fn key(&self) -> slots::UidKey {
+        slots::UidKey::from_text(&self.uid)
+    }
+}
+
+impl OutcomeMemory {
+    /// Calls `f` on the outcomes of one object, by parent.
+    fn for_each_outcome(&mut self, uid: slots::UidKey, mut f: impl FnMut(&mut RememberedOutcome) -> bool) {
+        for parent in self.parents_of.get(&uid).cloned().unwrap_or_default() {
             let Some(memories) = self.parents.get_mut(&parent) else { continue };
             let mut moved = false;
-            for outcome in memories.outcomes.iter_mut().filter(|o| slots::Uid::of(&o.uid) == uid) {
+            for outcome in memories.outcomes.iter_mut().filter(|o| o.key() == uid) {
                 moved |= f(outcome);
             }
             if moved {
-                self.dirty.insert(memories.whose.uid.clone());
+                self.dirty.insert(memories.parent.uid.clone());
             }
         }
     }
 
-    /// One run of something for one parent, which was `met` before or not; those that it supersedes, or that there is no room
-    /// for.
-    fn enter(&mut self, whose: Whose, mut new: Outcome, met: bool) -> Vec<slots::Uid> {
-        let (parent, uid) = (slots::Uid::of(&whose.uid), slots::Uid::of(&new.uid));
+    /// Enters a run for one parent; `met` if the run was observed before. Returns the other runs that may count, or not,
+    /// because of it.
+    fn enter_run(
+        &mut self,
+        whose: OutcomeParent,
+        mut new: RememberedOutcome,
+        met: bool,
+    ) -> BTreeSet<slots::UidKey> {
+        let (parent, uid) = (slots::UidKey::from_text(&whose.uid), new.key());
         let memories = self.parents.entry(parent).or_default();
         let before = memories.clone();
-        memories.whose = whose;
-        let mut out = Vec::new();
-        if let Some(at) = memories.outcomes.iter().position(|o| o.uid == new.uid) {
-            let known = memories.outcomes.remove(at);
-            new.generation = known.generation.or(new.generation);
-            new.first = if known.first == 0 { new.first } else { known.first };
-            // What it says itself is better than what was heard of it.
-            new.end = if new.end == End::Open { known.end } else { new.end };
-        } else if let Some(at) = memories.outcomes.iter().position(|o| o.is_run_of(&new)) {
-            if !new.is_newer(&memories.outcomes[at]) {
-                return Vec::new();
-            }
-            out.push(slots::Uid::of(&memories.outcomes.remove(at).uid));
+        memories.parent = whose;
+        if let Some(known) = memories.outcomes.iter().find(|run| run.key() == uid) {
+            new.learn_from(known.clone());
         }
-        memories.outcomes.push(new);
-        memories.outcomes.sort_by_cached_key(Outcome::rank);
-        let beyond = memories.outcomes.len().min(MOST_OUTCOMES);
-        for outcome in memories.outcomes.drain(beyond..) {
-            let id = slots::Uid::of(&outcome.uid);
-            // Each is told of once.
-            if id != uid || !met {
-                self.beyond.add(&memories.whose, &outcome);
+        let mut touched: BTreeSet<_> = memories.runs_of_slot(&new).map(RememberedOutcome::key).collect();
+        memories.insert_run(new);
+        let departed = memories.drop_superseded();
+        for outcome in &departed.without_room {
+            // Each run is reported once.
+            if outcome.key() != uid || !met {
+                self.dropped.add_outcome(&memories.parent, outcome);
             }
-            out.push(id);
         }
-        let (moved, whose) = (before != *memories, memories.whose.uid.clone());
-        let of = self.of.entry(uid).or_default();
+        if before != *memories {
+            self.dirty.insert(memories.parent.uid.clone());
+        }
+        let of = self.parents_of.entry(uid).or_default();
         if !of.contains(&parent) {
             of.push(parent);
         }
-        for gone in &out {
-            self.unlink(*gone, parent);
+        for gone in departed.superseded.iter().chain(&departed.without_room).map(RememberedOutcome::key) {
+            self.unlink_parent(gone, parent);
+            touched.insert(gone);
         }
-        if moved {
-            self.dirty.insert(whose);
-        }
-        out
+        touched.remove(&uid);
+        touched
     }
 
-    /// An object counts for this parent no more.
-    fn unlink(&mut self, uid: slots::Uid, parent: slots::Uid) {
-        if let Some(of) = self.of.get_mut(&uid) {
+    /// Enters a run again, for each of its parents, because something is known of it that decides which runs count.
+    fn reenter_run(&mut self, uid: slots::UidKey) -> BTreeSet<slots::UidKey> {
+        let mut touched = BTreeSet::new();
+        for parent in self.parents_of.get(&uid).cloned().unwrap_or_default() {
+            let Some(memories) = self.parents.get(&parent) else { continue };
+            if let Some(run) = memories.outcomes.iter().find(|run| run.key() == uid).cloned() {
+                touched.extend(self.enter_run(memories.parent.clone(), run, true));
+            }
+        }
+        touched
+    }
+
+    /// Removes the link of an object to this parent.
+    fn unlink_parent(&mut self, uid: slots::UidKey, parent: slots::UidKey) {
+        if let Some(of) = self.parents_of.get_mut(&uid) {
             of.retain(|p| *p != parent);
             if of.is_empty() {
-                self.of.remove(&uid);
+                self.parents_of.remove(&uid);
             }
         }
     }
 
-    /// An object counts for no others than these parents. Those whose place it had taken by hearsay, which count again.
-    fn leave_all_but(&mut self, uid: slots::Uid, parents: &[slots::Uid]) -> Vec<slots::Uid> {
-        let Some(of) = self.of.get_mut(&uid) else { return Vec::new() };
-        let left: Vec<_> = of.iter().copied().filter(|p| !parents.contains(p)).collect();
-        of.retain(|p| parents.contains(p));
-        if of.is_empty() {
-            self.of.remove(&uid);
-        }
-        let mut back = Vec::new();
-        for parent in left {
+    /// Removes an object from the memory of all parents except these. Returns the runs of its slots there: the one before
+    /// it counts again.
+    fn unlink_other_parents(
+        &mut self,
+        uid: slots::UidKey,
+        parents: &[slots::UidKey],
+    ) -> BTreeSet<slots::UidKey> {
+        let mut touched = BTreeSet::new();
+        for parent in self.parents_of.get(&uid).cloned().unwrap_or_default() {
+            if parents.contains(&parent) {
+                continue;
+            }
+            self.unlink_parent(uid, parent);
             let Some(memories) = self.parents.get_mut(&parent) else { continue };
-            let here = |o: &mut Outcome| slots::Uid::of(&o.uid) == uid;
-            for outcome in memories.outcomes.extract_if(.., here).collect::<Vec<_>>() {
-                if outcome.heard {
-                    if self.strangers.len() >= MOST_STRANGERS {
-                        self.strangers.clear();
-                    }
-                    self.strangers.insert(uid);
+            let Some(at) = memories.outcomes.iter().position(|run| run.key() == uid) else { continue };
+            let outcome = memories.outcomes.remove(at);
+            touched.extend(memories.runs_of_slot(&outcome).map(RememberedOutcome::key));
+            self.dirty.insert(memories.parent.uid.clone());
+            if outcome.known_from_events {
+                if self.unrelated_runs.len() >= MAX_UNRELATED_RUNS {
+                    self.unrelated_runs.clear();
                 }
-                if let Some(before) = outcome.before {
-                    back.push(slots::Uid::of(&before.uid));
-                    self.of.entry(slots::Uid::of(&before.uid)).or_default().push(parent);
-                    memories.outcomes.push(*before);
-                }
+                self.unrelated_runs.insert(uid);
             }
-            memories.outcomes.sort_by_cached_key(Outcome::rank);
-            self.dirty.insert(memories.whose.uid.clone());
         }
-        back
+        touched
     }
 
-    /// Is it remembered for anybody, and not by hearsay alone?
-    fn is_sure_of(&self, uid: slots::Uid) -> bool {
-        let parents = self.of.get(&uid).map_or(&[][..], Vec::as_slice);
+    /// Returns `true` if the object is remembered, and not on the basis of Events alone.
+    fn is_confirmed(&self, uid: slots::UidKey) -> bool {
+        let parents = self.parents_of.get(&uid).map_or(&[][..], Vec::as_slice);
         let outcomes = parents.iter().filter_map(|p| self.parents.get(p)).flat_map(|m| &m.outcomes);
-        let mut here = outcomes.filter(|o| slots::Uid::of(&o.uid) == uid).peekable();
-        here.peek().is_some() && here.all(|o| !o.heard)
+        let mut here = outcomes.filter(|o| o.key() == uid).peekable();
+        here.peek().is_some() && here.all(|o| !o.known_from_events)
     }
 
-    /// Is there something for others to look at?
-    fn calls(&self) -> bool {
-        !self.dirty.is_empty() || !self.unseen.is_empty() || !self.blind.is_empty() || self.beyond.count > 0
+    /// Returns `true` if the memory has changes for the driver to take.
+    fn needs_attention(&self) -> bool {
+        !self.dirty.is_empty()
+            || !self.unseen.is_empty()
+            || !self.blind_namespaces.is_empty()
+            || self.dropped.count > 0
     }
 
-    /// Those of a kind, each once.
-    fn uids(&self, kind: KindId, mut which: impl FnMut(&Outcome) -> bool) -> BTreeMap<Box<str>, slots::Uid> {
+    /// Returns the objects of a kind, each once.
+    fn uids_of_kind(
+        &self,
+        kind: KindId,
+        mut which: impl FnMut(&RememberedOutcome) -> bool,
+    ) -> BTreeMap<Box<str>, slots::UidKey> {
         let outcomes = self.parents.values().flat_map(|m| &m.outcomes);
         let of_kind = outcomes.filter(|o| o.kind == kind && which(o));
-        of_kind.map(|o| (o.uid.clone(), slots::Uid::of(&o.uid))).collect()
+        of_kind.map(|o| (o.uid.clone(), o.key())).collect()
     }
 }
 
 impl Reflector {
-    /// `wake` is called when something moved that a record should say.
-    pub fn on_memory(&self, wake: impl Fn() + Send + Sync + 'static) {
+    /// Sets the function to call when outcomes have changed that a record should contain.
+    pub fn set_memory_waker(&self, wake: impl Fn() + Send + Sync + 'static) {
         _ = self.wake_memory.set(Box::new(wake));
     }
 
-    /// The uids of parents whose records may have to say something else.
-    pub fn take_remembered(&self) -> Vec<Box<str>> {
-        std::mem::take(&mut lock(&self.memory).dirty).into_iter().collect()
+    /// Takes the uids of parents whose records may have to change.
+    pub fn take_dirty_parents(&self) -> Vec<Box<str>> {
+        std::mem::take(&mut lock_mutex(&self.memory).dirty).into_iter().collect()
     }
 
-    /// Objects that are gone, and of which nobody saw the end.
-    pub fn take_unseen(&self) -> Vec<Unseen> {
-        std::mem::take(&mut lock(&self.memory).unseen).into_iter().collect()
+    /// Takes the objects that are gone without an observed outcome.
+    pub fn take_unseen_runs(&self) -> Vec<UnseenRun> {
+        std::mem::take(&mut lock_mutex(&self.memory).unseen).into_iter().collect()
     }
 
-    /// Outcomes that there was no room for.
-    pub fn take_beyond(&self) -> Beyond {
-        std::mem::take(&mut lock(&self.memory).beyond)
+    /// Takes the outcomes that were dropped.
+    pub fn take_dropped_outcomes(&self) -> DroppedOutcomes {
+        std::mem::take(&mut lock_mutex(&self.memory).dropped)
     }
 
-    /// Does a policy that chooses this parent remember what its children came to?
-    pub fn remembers_for(&self, parent: &str) -> bool {
-        let memory = lock(&self.memory);
-        let chosen = |row: &super::Row| {
+    /// Returns `true` if a policy that selects this parent remembers the outcomes of its children.
+    pub fn remembers_for_parent(&self, parent: &str) -> bool {
+        let memory = lock_mutex(&self.memory);
+        let chosen = |row: &super::ObjectRow| {
             let targets = row.parent.iter().flat_map(|parent| &parent.targets);
             targets.map(|target| target.policy).collect::<Vec<_>>()
         };
-        let chosen = self.find(parent).and_then(|id| self.read(id, chosen)).unwrap_or_default();
+        let chosen = self.find_object(parent).and_then(|id| self.read_row(id, chosen)).unwrap_or_default();
         let rules = memory.interests.values().flat_map(|interest| &interest.child);
-        rules.filter(|rule| rule.after != After::Forget).any(|rule| chosen.contains(&rule.policy))
+        rules
+            .filter(|rule| rule.retention != OutcomeRetention::Forget)
+            .any(|rule| chosen.contains(&rule.policy))
     }
 
-    /// What is remembered for a parent.
-    pub fn memories(&self, parent: &str) -> Option<Memories> {
-        lock(&self.memory).parents.get(&slots::Uid::of(parent)).cloned()
+    /// Returns the outcomes remembered for a parent.
+    pub fn parent_outcomes(&self, parent: &str) -> Option<ParentOutcomes> {
+        lock_mutex(&self.memory).parents.get(&slots::UidKey::from_text(parent)).cloned()
     }
 
-    /// Was this kind listed since it is followed?
+    /// Returns `true` if the kind has been listed since it is followed.
     pub fn was_listed(&self, kind: KindId) -> bool {
-        lock(&self.memory).listed.contains(&kind)
+        lock_mutex(&self.memory).listed.contains(&kind)
     }
 
-    /// Is it gone, and did nobody see how it ended?
+    /// Returns `true` if the object is gone without an observed outcome.
     pub fn is_unseen(&self, uid: &str) -> bool {
-        let unseen = |o: &Outcome| &*o.uid == uid && o.is_unseen();
-        let memory = lock(&self.memory);
-        let parents = memory.of.get(&slots::Uid::of(uid)).map_or(&[][..], Vec::as_slice);
+        let unseen = |o: &RememberedOutcome| &*o.uid == uid && o.is_unseen();
+        let memory = lock_mutex(&self.memory);
+        let parents = memory.parents_of.get(&slots::UidKey::from_text(uid)).map_or(&[][..], Vec::as_slice);
         parents.iter().filter_map(|p| memory.parents.get(p)).flat_map(|m| &m.outcomes).any(unseen)
     }
 
-    fn memory_moved(&self, memory: &Memory) {
-        if let Some(wake) = self.wake_memory.get().filter(|_| memory.calls()) {
+    fn wake_memory_if_needed(&self, memory: &OutcomeMemory) {
+        if let Some(wake) = self.wake_memory.get().filter(|_| memory.needs_attention()) {
             wake();
         }
     }

@@ -1,49 +1,49 @@
-//! How things ended: what is remembered of each.
+//! Remembered outcomes.
 
 use aggregator::KindId;
-use readiness::{Level, Reason, Text, Time, Verdict};
+use readiness::{BoundedText, Level, Reason, Time, Verdict};
 
 use crate::wire::OwnerRef;
 
-/// So many outcomes are remembered for one parent.
-pub const MOST_OUTCOMES: usize = 16;
+/// Largest number of outcomes remembered for one parent.
+pub const MAX_PARENT_OUTCOMES: usize = 16;
 
-/// How something that runs to an end has ended.
+/// Outcome of an object that runs to completion.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum End {
-    /// Not yet; or, of one that is gone, nobody saw.
+pub enum RunEnd {
+    /// Not finished or, if the object is gone, not observed.
     #[default]
     Open,
-    /// Well.
+    /// Completed successfully.
     Complete,
-    /// For good, for this reason.
+    /// Failed permanently, for this reason.
     Failed(Box<str>),
 }
 
-impl End {
-    /// The end that a verdict speaks of.
-    pub fn of(outcome: Option<&Verdict>) -> End {
+impl RunEnd {
+    /// Returns the outcome that a verdict stands for.
+    pub fn from_verdict(outcome: Option<&Verdict>) -> RunEnd {
         match outcome {
-            Some(verdict) if verdict.level == Level::Ready => End::Complete,
-            Some(verdict) => End::Failed(verdict.reason.to_string().into()),
-            None => End::Open,
+            Some(verdict) if verdict.level == Level::Ready => RunEnd::Complete,
+            Some(verdict) => RunEnd::Failed(verdict.reason.to_string().into()),
+            None => RunEnd::Open,
         }
     }
 
-    /// What it means once the object is gone.
-    pub fn verdict(&self) -> Verdict {
+    /// Returns the verdict once the object is gone.
+    pub fn to_verdict(&self) -> Verdict {
         let (level, reason) = match self {
-            End::Open => (Level::Unknown, Reason::OutcomeUnseen),
-            End::Complete => (Level::Ready, Reason::Complete),
-            End::Failed(why) => (Level::Failed, Reason::JobFailed(Text::new(why))),
+            RunEnd::Open => (Level::Unknown, Reason::OutcomeUnseen),
+            RunEnd::Complete => (Level::Ready, Reason::Complete),
+            RunEnd::Failed(why) => (Level::Failed, Reason::JobFailed(BoundedText::new(why))),
         };
         Verdict { level, reason }
     }
 }
 
-/// One object whose outcome is remembered.
+/// One object with a remembered outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RememberedOutcome {
     /// Its kind.
     pub kind: KindId,
     /// Its uid.
@@ -52,83 +52,96 @@ pub struct Outcome {
     pub namespace: Box<str>,
     /// Its name.
     pub name: Box<str>,
-    /// What it is a run of: its name, or the prefix of one that was generated.
+    /// Identity across runs: the name, or the `generateName` prefix of a generated name.
     pub slot: Box<str>,
-    /// Its labels, for policies that pass over some.
+    /// Labels, for policies that ignore some objects.
     pub labels: Vec<(Box<str>, Box<str>)>,
-    /// When it was created.
+    /// Creation time.
     pub created: Option<Time>,
-    /// The generation of the parent that it was first seen under.
+    /// Generation of the parent under which the object was first observed.
     pub generation: Option<u64>,
-    /// How it ended.
-    pub end: End,
-    /// It does not exist any more.
-    pub gone: bool,
-    /// Its version when it was last seen; 0 where it is known from a record alone.
+    /// Outcome of the object.
+    pub end: RunEnd,
+    /// The object no longer exists.
+    pub deleted: bool,
+    /// resourceVersion at the last observation; 0 if the object is known from a record alone.
     pub version: u64,
-    /// Its version when it was first seen or told of; 0 where that is not known.
-    pub first: u64,
-    /// It is known by its name in Events alone: whose it was nobody saw, nor, therefore, how what is remembered here ended.
-    pub heard: bool,
-    /// What one that was heard of took the place of, in case that it turns out to be somebody else's.
-    pub before: Option<Box<Outcome>>,
+    /// resourceVersion at the first observation or in the first Event; 0 if unknown.
+    pub first_version: u64,
+    /// The object is known by its name from Events alone: its owner was not observed, and so the remembered outcome is
+    /// unknown.
+    pub known_from_events: bool,
 }
 
-impl Outcome {
-    pub(super) fn is_run_of(&self, other: &Outcome) -> bool {
-        (self.kind, &self.namespace, &self.slot) == (other.kind, &other.namespace, &other.slot)
+impl RememberedOutcome {
+    pub(super) fn slot_key(&self) -> (KindId, &str, &str) {
+        (self.kind, &self.namespace, &self.slot)
     }
 
-    /// What it means once the object is gone.
-    pub fn verdict(&self) -> Verdict {
+    pub(super) fn is_run_of(&self, other: &RememberedOutcome) -> bool {
+        self.slot_key() == other.slot_key()
+    }
+
+    /// Takes over what is known of the same run from before. The object's own outcome takes precedence over one from
+    /// Events.
+    pub(super) fn learn_from(&mut self, known: RememberedOutcome) {
+        self.generation = known.generation.or(self.generation);
+        self.first_version = if known.first_version == 0 { self.first_version } else { known.first_version };
+        self.end = if self.end == RunEnd::Open { known.end } else { std::mem::take(&mut self.end) };
+    }
+
+    /// Returns the verdict once the object is gone.
+    pub fn to_verdict(&self) -> Verdict {
         match &self.end {
-            End::Open if self.heard => Verdict { level: Level::Unknown, reason: Reason::OutcomeHeardOf },
-            end => end.verdict(),
+            RunEnd::Open if self.known_from_events => {
+                Verdict { level: Level::Unknown, reason: Reason::OutcomeHeardOf }
+            }
+            end => end.to_verdict(),
         }
     }
 
-    /// Of two runs of the same thing; of the same name there is only ever one at a time, so that any version of the later is
-    /// beyond any of the earlier.
-    pub(super) fn is_newer(&self, than: &Outcome) -> bool {
-        let [own, others] = [self, than].map(|o| o.first.max(o.version));
+    /// Returns `true` if this run is newer than another of the same identity. Only one object of a name exists at a
+    /// time, so any version of the later one exceeds every version of the earlier one.
+    pub(super) fn is_newer(&self, than: &RememberedOutcome) -> bool {
+        let [own, others] = [self, than].map(|o| o.first_version.max(o.version));
         if self.name == than.name && own.min(others) > 0 {
             return own > others;
         }
-        let tie = |o: &Outcome, other: &Outcome| {
+        let tie = |o: &RememberedOutcome, other: &RememberedOutcome| {
             if o.name == other.name { (o.version, "".into()) } else { (0, o.uid.clone()) }
         };
         (self.created, tie(self, than)) > (than.created, tie(than, self))
     }
 
-    /// It is gone, and there may be evidence of how it ended.
+    /// Returns `true` if the object is gone and evidence of its outcome may exist.
     pub(super) fn is_unseen(&self) -> bool {
-        self.gone && self.end == End::Open && !self.heard
+        self.deleted && self.end == RunEnd::Open && !self.known_from_events
     }
 
-    pub(super) fn unseen(&self) -> Unseen {
-        Unseen { uid: self.uid.clone(), namespace: self.namespace.clone(), name: self.name.clone() }
+    pub(super) fn to_unseen_run(&self) -> UnseenRun {
+        UnseenRun { uid: self.uid.clone(), namespace: self.namespace.clone(), name: self.name.clone() }
     }
 
-    /// What must not be forgotten comes first: what failed, what nobody saw, what still runs.
-    pub(super) fn rank(&self) -> (u8, std::cmp::Reverse<Option<Time>>, Box<str>) {
-        let rank = match (&self.end, self.gone) {
-            (End::Failed(_), _) => 0,
-            (End::Open, true) => 1,
-            (End::Open, false) => 2,
-            (End::Complete, _) => 3,
+    /// Retention order: failed runs, runs without an observed outcome and unfinished runs come first.
+    pub(super) fn retention_rank(&self) -> (u8, std::cmp::Reverse<Option<Time>>, Box<str>) {
+        let rank = match (&self.end, self.deleted) {
+            (RunEnd::Failed(_), _) => 0,
+            (RunEnd::Open, true) => 1,
+            (RunEnd::Open, false) => 2,
+            (RunEnd::Complete, _) => 3,
         };
         (rank, std::cmp::Reverse(self.created), self.uid.clone())
     }
 }
 
-/// Whose outcomes they are.
+/// Parent of the outcomes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Whose {
+pub struct OutcomeParent {
     /// Its API group.
     pub group: Box<str>,
     /// Its kind.
     pub kind: Box<str>,
-    /// Its namespace; empty where it has none.
+    /// Its namespace; empty for a cluster-scoped parent.
     pub namespace: Box<str>,
     /// Its name.
     pub name: Box<str>,
@@ -136,8 +149,8 @@ pub struct Whose {
     pub uid: Box<str>,
 }
 
-impl Whose {
-    pub(super) fn reference(&self) -> OwnerRef {
+impl OutcomeParent {
+    pub(super) fn to_owner_ref(&self) -> OwnerRef {
         OwnerRef {
             api_version: format!("{}/-", self.group).into(),
             kind: self.kind.clone(),
@@ -148,18 +161,19 @@ impl Whose {
     }
 }
 
-/// What is remembered for one parent.
+/// Outcomes remembered for one parent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Memories {
+pub struct ParentOutcomes {
     /// The parent.
-    pub whose: Whose,
-    /// The outcomes.
-    pub outcomes: Vec<Outcome>,
+    pub parent: OutcomeParent,
+    /// The outcomes. Of each slot the last run counts; below it are those before it, back to the last that was observed,
+    /// in the order in which they ran.
+    pub outcomes: Vec<RememberedOutcome>,
 }
 
-/// An object that is gone, and nobody saw how it ended: there may be evidence.
+/// An object that is gone without an observed outcome; evidence may exist.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Unseen {
+pub struct UnseenRun {
     /// Its uid.
     pub uid: Box<str>,
     /// Its namespace.
@@ -168,20 +182,20 @@ pub struct Unseen {
     pub name: Box<str>,
 }
 
-/// Outcomes that are not remembered, because there are too many of one parent.
+/// Outcomes that are not remembered because their parent has too many.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Beyond {
-    /// How many.
+pub struct DroppedOutcomes {
+    /// Number of outcomes.
     pub count: u64,
-    /// Some of them, and for whom they were.
-    pub some: Vec<(Whose, Unseen)>,
+    /// Some of them, with their parents.
+    pub some: Vec<(OutcomeParent, UnseenRun)>,
 }
 
-impl Beyond {
-    pub(super) fn add(&mut self, whose: &Whose, outcome: &Outcome) {
+impl DroppedOutcomes {
+    pub(super) fn add_outcome(&mut self, whose: &OutcomeParent, outcome: &RememberedOutcome) {
         self.count += 1;
-        if self.some.len() < MOST_OUTCOMES {
-            self.some.push((whose.clone(), outcome.unseen()));
+        if self.some.len() < MAX_PARENT_OUTCOMES {
+            self.some.push((whose.clone(), outcome.to_unseen_run()));
         }
     }
 }

@@ -1,8 +1,8 @@
-//! What others tell of objects that came and went while nobody looked: that they were, and how they ended.
+//! Traces in Events of objects that came and went while the watch was down: their existence and their outcome.
 //!
-//! Such a trace names an object and not whose it was. One under the name of something that is remembered, and of after what is
-//! remembered of it, may be the next run of that, or somebody else's: how that stands is not known from then on. It never is the
-//! other way round, that what somebody else ran is taken for an outcome.
+//! A trace names an object but not its owner. A later trace under the name of a remembered object may be its next run
+//! or belong to another owner, so the outcome is unknown from then on. A run of another owner is never taken for an
+//! outcome.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,17 +11,17 @@ use aggregator::KindId;
 use readiness::Time;
 use rustc_hash::FxHashMap;
 
-use super::super::{Reflector, lock, slots};
-use super::{End, Memories, Memory, Outcome, Whose};
+use super::super::{Reflector, lock_mutex, slots};
+use super::{OutcomeMemory, OutcomeParent, RememberedOutcome, RunEnd};
 
-/// The server makes up so many letters of a name,
-const MADE_UP: usize = 5;
-/// of these.
-const LETTERS: &str = "bcdfghjklmnpqrstvwxz2456789";
+/// Length of the suffix that the server appends to `generateName`, in characters.
+const GENERATED_SUFFIX_LEN: usize = 5;
+/// Characters of that suffix.
+const GENERATED_SUFFIX_LETTERS: &str = "bcdfghjklmnpqrstvwxz2456789";
 
-/// One object, by what others tell of it.
+/// One object, as described by Events.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trace {
+pub struct RunTrace {
     /// Its kind.
     pub kind: KindId,
     /// Its uid.
@@ -30,36 +30,41 @@ pub struct Trace {
     pub namespace: Box<str>,
     /// Its name.
     pub name: Box<str>,
-    /// When it was first told of.
-    pub first: Option<Time>,
-    /// The least version of it that was told of; 0 where none was.
+    /// Time of its first Event.
+    pub first_seen: Option<Time>,
+    /// Lowest resourceVersion in its Events; 0 if there is none.
     pub version: u64,
-    /// It was told of from its beginning on.
-    pub born: bool,
-    /// How it ended.
-    pub end: End,
+    /// Its Events include its creation.
+    pub seen_from_creation: bool,
+    /// Its outcome.
+    pub end: RunEnd,
 }
 
-impl Trace {
-    /// Is it, by its name, a run of the same thing?
-    fn is_run_of(&self, outcome: &Outcome) -> bool {
+impl RunTrace {
+    /// Returns `true` if the trace is, by its name, another run of the same identity.
+    fn is_run_of(&self, outcome: &RememberedOutcome) -> bool {
         let by_name = || {
             if outcome.slot == outcome.name {
                 return self.name == outcome.slot;
             }
             let made_up = self.name.strip_prefix(&*outcome.slot);
-            made_up.is_some_and(|rest| rest.len() == MADE_UP && rest.chars().all(|c| LETTERS.contains(c)))
+            made_up.is_some_and(|rest| {
+                rest.len() == GENERATED_SUFFIX_LEN
+                    && rest.chars().all(|c| GENERATED_SUFFIX_LETTERS.contains(c))
+            })
         };
         (self.kind, &self.namespace) == (outcome.kind, &outcome.namespace) && by_name()
     }
 
-    /// Was it there only after this one was? Versions of one kind only ever grow. Of one name there is only one at a time, so
-    /// any version of the later is beyond any of the earlier; of generated names, the beginnings have to be compared.
-    fn is_after(&self, outcome: &Outcome) -> bool {
+    /// Returns `true` if the object existed only after the remembered one. Versions of a kind only grow, and only one
+    /// object of a name exists at a time, so any version of the later one exceeds every version of the earlier one; for
+    /// generated names, the first versions have to be compared.
+    fn is_after(&self, outcome: &RememberedOutcome) -> bool {
         let same_name = self.name == outcome.name;
-        let known = if same_name { outcome.first.max(outcome.version) } else { outcome.first };
-        match (known, outcome.created, self.first) {
-            _ if self.version == 0 || !(same_name || self.born) => false,
+        let known =
+            if same_name { outcome.first_version.max(outcome.version) } else { outcome.first_version };
+        match (known, outcome.created, self.first_seen) {
+            _ if self.version == 0 || !(same_name || self.seen_from_creation) => false,
             (1.., ..) => self.version > known,
             (0, Some(created), Some(first)) => first.0 / 1_000 > created.0 / 1_000,
             _ => false,
@@ -67,154 +72,148 @@ impl Trace {
     }
 }
 
-/// What is remembered in one namespace, by what it is a run of.
+/// Remembered runs in one namespace, by identity.
 #[derive(Clone, Debug, Default)]
-pub struct Runs {
-    of: FxHashMap<Box<str>, Vec<slots::Uid>>,
-    /// What is expected by name, and of which nothing is remembered.
-    expected: FxHashMap<Box<str>, Vec<slots::Uid>>,
+pub struct NamespaceRuns {
+    parents_by_slot: FxHashMap<Box<str>, Vec<slots::UidKey>>,
+    /// Expected names without a remembered outcome.
+    expected: FxHashMap<Box<str>, Vec<slots::UidKey>>,
 }
 
-/// For whom a trace counts.
-enum Claim {
-    /// For one that remembers this run before it.
-    Next(slots::Uid, Outcome),
-    /// For one that expects it, as its first.
-    First(Whose, Outcome),
+/// A run of which a trace tells, and the parent for which it may count.
+struct RunClaim {
+    whose: OutcomeParent,
+    run: RememberedOutcome,
 }
 
-impl Runs {
-    /// May something of this name be a run of something that is remembered?
-    pub fn may_have(&self, name: &str) -> bool {
-        self.expected.contains_key(name) || self.parents(name).next().is_some()
+impl NamespaceRuns {
+    /// Returns `true` if an object of this name may be a run of a remembered or expected object.
+    pub fn may_have_run(&self, name: &str) -> bool {
+        self.expected.contains_key(name) || self.parents_by_name(name).next().is_some()
     }
 
-    fn parents(&self, name: &str) -> impl Iterator<Item = slots::Uid> {
-        let generated = name.len().checked_sub(MADE_UP).and_then(|at| name.get(..at));
-        let of = |slot: &str| self.of.get(slot).into_iter().flatten().copied();
+    fn parents_by_name(&self, name: &str) -> impl Iterator<Item = slots::UidKey> {
+        let generated = name.len().checked_sub(GENERATED_SUFFIX_LEN).and_then(|at| name.get(..at));
+        let of = |slot: &str| self.parents_by_slot.get(slot).into_iter().flatten().copied();
         of(name).chain(generated.into_iter().flat_map(of))
     }
 }
 
-impl Trace {
-    /// As what may be the run after another one.
-    fn after(&self, before: &Outcome) -> Outcome {
-        // It came later, also where the clocks say otherwise.
-        let created = self.first.max(before.created.map(|at| at + Duration::from_secs(1)));
-        Outcome {
+impl RunTrace {
+    /// Returns the trace as a possible run after another one.
+    fn as_run_after(&self, before: &RememberedOutcome) -> RememberedOutcome {
+        // It ran later, even if the clocks disagree.
+        let created = self.first_seen.max(before.created.map(|at| at + Duration::from_secs(1)));
+        RememberedOutcome {
             uid: self.uid.clone(),
             name: self.name.clone(),
             created,
-            end: End::Open,
-            gone: true,
+            end: RunEnd::Open,
+            deleted: true,
             version: 0,
-            first: self.version,
-            heard: true,
-            before: if before.heard { before.before.clone() } else { Some(Box::new(before.clone())) },
+            first_version: self.version,
+            known_from_events: true,
             ..before.clone()
         }
     }
 }
 
-impl Memory {
-    fn runs(&self, namespace: &str) -> Runs {
-        let mut runs = Runs { expected: self.expectants(namespace), ..Runs::default() };
+impl OutcomeMemory {
+    fn runs_in_namespace(&self, namespace: &str) -> NamespaceRuns {
+        let mut runs =
+            NamespaceRuns { expected: self.expecting_parents(namespace), ..NamespaceRuns::default() };
         for (parent, memories) in &self.parents {
             for outcome in memories.outcomes.iter().filter(|o| *o.namespace == *namespace) {
-                runs.of.entry(outcome.slot.clone()).or_default().push(*parent);
+                let parents = runs.parents_by_slot.entry(outcome.slot.clone()).or_default();
+                if !parents.contains(parent) {
+                    parents.push(*parent);
+                }
             }
         }
         runs
     }
 
-    /// The parents for which this may be the next run of something.
-    fn claims(&self, runs: &Runs, trace: &Trace) -> Vec<Claim> {
-        let mut next = Vec::new();
-        let uid = slots::Uid::of(&trace.uid);
-        if self.strangers.contains(&uid) || self.is_sure_of(uid) {
-            return next;
+    /// Returns the runs that the trace may be.
+    fn find_claims(&self, runs: &NamespaceRuns, trace: &RunTrace) -> Vec<RunClaim> {
+        let uid = slots::UidKey::from_text(&trace.uid);
+        if self.unrelated_runs.contains(&uid) || self.is_confirmed(uid) {
+            return Vec::new();
         }
         let expecting = runs.expected.get(&trace.name).into_iter().flatten().copied();
-        for parent in runs.parents(&trace.name).chain(expecting) {
-            let outcomes = self.parents.get(&parent).map_or(&[][..], |m| &m.outcomes);
-            if let Some(outcome) = outcomes.iter().find(|o| trace.is_run_of(o)) {
-                let there = !outcome.gone && outcome.name == trace.name;
-                let later = outcome.uid != trace.uid && !there && trace.is_after(outcome);
-                next.extend(later.then(|| Claim::Next(parent, outcome.clone())));
-            } else if let Some(expectant) = self.expected.get(&parent) {
-                let rule = self.expects(expectant, &trace.name);
-                let first = rule.and_then(|rule| expectant.first(trace, rule));
-                next.extend(first.map(|(whose, outcome)| Claim::First(whose, outcome)));
-            }
+        let parents = runs.parents_by_name(&trace.name).chain(expecting);
+        parents.filter_map(|parent| self.find_claim(parent, trace)).collect()
+    }
+
+    /// The next run for a parent that remembers one of the same slot, or the first for a parent that expects one.
+    fn find_claim(&self, parent: slots::UidKey, trace: &RunTrace) -> Option<RunClaim> {
+        let memories = self.parents.get(&parent);
+        let of_slot = memories.and_then(|m| Some((m, m.outcomes.iter().find(|o| trace.is_run_of(o))?)));
+        let Some((memories, of_slot)) = of_slot else {
+            let expectant = self.expected.get(&parent)?;
+            let rule = self.expecting_rule(expectant, &trace.name)?;
+            let (whose, run) = expectant.first_run(trace, rule)?;
+            return Some(RunClaim { whose, run });
+        };
+        let runs: Vec<_> = memories.runs_of_slot(of_slot).collect();
+        if runs.iter().any(|o| o.uid == trace.uid || (!o.deleted && o.name == trace.name)) {
+            return None;
         }
-        next
+        // Those that are known from Events alone may all be of others: it is enough to be later than what was observed.
+        let before = runs.iter().find(|o| !o.known_from_events).or(runs.last())?;
+        let run = trace.as_run_after(before);
+        let later = trace.is_after(before) && !memories.has_no_room_for(&run);
+        later.then(|| RunClaim { whose: memories.parent.clone(), run })
     }
 
-    /// Puts a run in the place of the one before it.
-    fn succeed(&mut self, parent: slots::Uid, before: &Outcome, new: Outcome) {
-        let Some(Memories { whose, outcomes }) = self.parents.get_mut(&parent) else { return };
-        outcomes.retain(|o| o.uid != before.uid);
-        self.of.entry(slots::Uid::of(&new.uid)).or_default().push(parent);
-        outcomes.push(new);
-        outcomes.sort_by_cached_key(Outcome::rank);
-        self.dirty.insert(whose.uid.clone());
-        self.unlink(slots::Uid::of(&before.uid), parent);
-    }
-
-    /// In the namespaces of these, something may have come and gone.
-    pub(super) fn doubt(&mut self, which: impl Fn(&Outcome) -> bool) {
+    /// Marks the namespaces of these outcomes as blind: runs may have come and gone there.
+    pub(super) fn mark_blind(&mut self, which: impl Fn(&RememberedOutcome) -> bool) {
         let outcomes = self.parents.values().flat_map(|m| &m.outcomes).filter(|o| which(o));
         let doubted: BTreeSet<Box<str>> = outcomes.map(|o| o.namespace.clone()).collect();
-        self.blind.extend(doubted);
+        self.blind_namespaces.extend(doubted);
     }
 }
 
 impl Reflector {
-    /// Namespaces in which something that is remembered may have been run again while nobody looked.
-    pub fn take_blind(&self) -> Vec<Box<str>> {
-        std::mem::take(&mut lock(&self.memory).blind).into_iter().collect()
+    /// Takes the namespaces in which a run may have come and gone while the watch was down.
+    pub fn take_blind_namespaces(&self) -> Vec<Box<str>> {
+        std::mem::take(&mut lock_mutex(&self.memory).blind_namespaces).into_iter().collect()
     }
 
-    /// What is remembered in a namespace.
-    pub fn runs(&self, namespace: &str) -> Runs {
-        lock(&self.memory).runs(namespace)
+    /// Returns the remembered runs in a namespace.
+    pub fn runs_in_namespace(&self, namespace: &str) -> NamespaceRuns {
+        lock_mutex(&self.memory).runs_in_namespace(namespace)
     }
 
-    /// Those of a namespace that nobody saw, and that came after what is remembered. Whoever asks makes sure that they are
-    /// gone.
-    pub fn unheard(&self, namespace: &str, traces: &[Trace]) -> Vec<Trace> {
-        let memory = lock(&self.memory);
-        let runs = memory.runs(namespace);
+    /// Returns the traces in a namespace that were not observed and are later than the remembered runs. The caller has
+    /// to make sure that their objects are gone.
+    pub fn unheard_traces(&self, namespace: &str, traces: &[RunTrace]) -> Vec<RunTrace> {
+        let memory = lock_mutex(&self.memory);
+        let runs = memory.runs_in_namespace(namespace);
         let there = |uid: &str| {
-            let row = self.find(uid).and_then(|id| self.read(id, |row| !row.is_remembered()));
+            let row = self.find_object(uid).and_then(|id| self.read_row(id, |row| !row.is_remembered()));
             row == Some(true)
         };
-        let news = |trace: &&Trace| !memory.claims(&runs, trace).is_empty() && !there(&trace.uid);
+        let news = |trace: &&RunTrace| !memory.find_claims(&runs, trace).is_empty() && !there(&trace.uid);
         traces.iter().filter(|trace| *trace.namespace == *namespace).filter(news).cloned().collect()
     }
 
-    /// These of a namespace were, and are gone: how what they may be the next runs of has ended is not known any more. How many
-    /// there are of that.
-    pub fn supersede(&self, namespace: &str, mut traces: Vec<Trace>) -> usize {
+    /// Marks outcomes as unseen when Events show a newer run under the same name whose object is gone. Returns how many
+    /// were marked.
+    pub fn supersede_runs(&self, namespace: &str, mut traces: Vec<RunTrace>) -> usize {
         traces.sort_by(|a, b| (a.version, &a.uid).cmp(&(b.version, &b.uid)));
         let mut superseded = 0;
-        let mut memory = lock(&self.memory);
-        let runs = memory.runs(namespace);
+        let mut memory = lock_mutex(&self.memory);
+        let runs = memory.runs_in_namespace(namespace);
         for trace in traces {
-            let next = memory.claims(&runs, &trace);
+            let next = memory.find_claims(&runs, &trace);
             superseded += next.len();
-            for claim in next {
-                match claim {
-                    Claim::Next(parent, before) => {
-                        memory.succeed(parent, &before, trace.after(&before));
-                        self.project(&memory, slots::Uid::of(&before.uid));
-                    }
-                    Claim::First(whose, first) => _ = memory.enter(whose, first, true),
-                }
+            for RunClaim { whose, run } in next {
+                let touched = memory.enter_run(whose, run, true);
+                self.project_rows(&memory, touched);
             }
-            self.project(&memory, slots::Uid::of(&trace.uid));
+            self.project_row(&memory, slots::UidKey::from_text(&trace.uid));
         }
-        self.memory_moved(&memory);
+        self.wake_memory_if_needed(&memory);
         superseded
     }
 }

@@ -1,143 +1,158 @@
-//! CRDs of parents in a shape that makes every status write cost more, get lost, or be overwritten.
+//! CRDs of parents whose schema makes every status write costlier, lost or overwritten.
 
 use serde_json::{Value, json};
 
-use super::super::finding::{Finding, Severity};
-use super::super::world::{World, kind_of};
+use super::super::finding::{DoctorFinding, DoctorSeverity};
+use super::super::inventory::{DoctorInventory, crd_kind};
 use crate::generate::missing_defaults;
-use controller::inspect::command::quoted;
+use inspect::kubectl::shell_quote;
 
-pub(super) const NAME: &str = "crd";
+pub(super) const CHECK_NAME: &str = "crd";
 
-/// What is written into an entry: a schema that drops one makes every write look undone.
-const FIELDS: [&str; 6] = ["type", "status", "reason", "message", "lastTransitionTime", "observedGeneration"];
+/// Fields of a condition that Rollcall writes. A schema that prunes one makes every write look reverted.
+const CONDITION_FIELDS: [&str; 6] =
+    ["type", "status", "reason", "message", "lastTransitionTime", "observedGeneration"];
 
-pub(super) fn check(world: &World) -> Vec<Finding> {
-    let parents = world.parents();
+pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
+    let parents = world.parent_kinds();
     let mut found = Vec::new();
     for crd in &world.crds {
-        let Some(kind) = kind_of(crd).filter(|kind| parents.contains(kind)) else { continue };
+        let Some(kind) = crd_kind(crd).filter(|kind| parents.contains(kind)) else { continue };
         let written = world.policies.iter().any(|(_, policy)| {
             !policy.shadow && (&policy.parent.group, &policy.parent.kind) == (&kind.0, &kind.1)
         });
         let served = crd["spec"]["versions"].as_array().into_iter().flatten().enumerate();
         for (at, version) in served.filter(|(_, version)| version["served"] != false) {
-            found.extend(Served { crd, at, version, written }.check());
+            found.extend(ServedVersion { crd, at, version, written }.check_version());
         }
     }
     found
 }
 
-struct Served<'c> {
+struct ServedVersion<'c> {
     crd: &'c Value,
     at: usize,
     version: &'c Value,
-    /// Some policy has its status written.
+    /// `true` if some policy writes to its status.
     written: bool,
 }
 
-impl Served<'_> {
-    fn check(&self) -> Vec<Finding> {
+impl ServedVersion<'_> {
+    fn check_version(&self) -> Vec<DoctorFinding> {
         let mut found = Vec::new();
         let status = self.version["subresources"]["status"].is_null();
         if status {
-            let ops = json!([self.named(), {
-                "op": "add", "path": format!("{}/subresources", self.path()), "value": { "status": {} },
+            let ops = json!([self.version_name_test(), {
+                "op": "add", "path": format!("{}/subresources", self.version_path()), "value": { "status": {} },
             }]);
             found.push(
-                self.finding(Severity::Warning)
-                    .because("no status subresource: every status write of anybody makes a new generation, and needs the right to change the spec")
-                    .fix("add `subresources: { status: {} }` to the version, in the repository that owns the CRD")
-                    .by(self.patch(&ops)),
+                self.new_finding(DoctorSeverity::Warning)
+                    .with_evidence("no status subresource: every status write increments the generation and needs the right to change the spec")
+                    .with_fix("add `subresources: { status: {} }` to the version, in the repository that owns the CRD")
+                    .with_patch(self.patch_command(&ops)),
             );
         }
-        let shape = self.shape();
+        let shape = self.check_conditions();
         let whole = shape.is_none() && !status;
         found.extend(shape);
         if whole {
-            found.extend(self.defaults());
+            found.extend(self.check_defaults());
         }
         found
     }
 
-    /// Whether conditions survive, and whether their list can be shared.
-    fn shape(&self) -> Option<Finding> {
+    /// Checks that conditions are preserved and that their list can be shared between field managers.
+    fn check_conditions(&self) -> Option<DoctorFinding> {
         let root = &self.version["schema"]["openAPIV3Schema"];
         let status = &root["properties"]["status"];
         let conditions = &status["properties"]["conditions"];
-        let pruned = if self.written { Severity::Error } else { Severity::Warning };
-        if status.is_null() && !open(root) || !status.is_null() && conditions.is_null() && !open(status) {
+        let pruned = if self.written { DoctorSeverity::Error } else { DoctorSeverity::Warning };
+        if status.is_null() && !is_open(root) || !status.is_null() && conditions.is_null() && !is_open(status)
+        {
             return Some(
-                self.finding(pruned)
-                    .because("its schema has no status.conditions: the server drops them without a word")
-                    .fix("declare status.conditions as a list-map of metav1.Condition"),
+                self.new_finding(pruned)
+                    .with_evidence("its schema has no status.conditions: the server drops them silently")
+                    .with_fix("declare status.conditions as a list-map of metav1.Condition"),
             );
         }
         let items = &conditions["items"];
         let dropped: Vec<&str> =
-            FIELDS.into_iter().filter(|field| items["properties"][field].is_null()).collect();
-        if !conditions.is_null() && !open(items) && !dropped.is_empty() {
+            CONDITION_FIELDS.into_iter().filter(|field| items["properties"][field].is_null()).collect();
+        if !conditions.is_null() && !is_open(items) && !dropped.is_empty() {
             return Some(
-                self.finding(pruned)
-                    .because(format!("its schema drops {} of every condition", dropped.join(", ")))
-                    .fix("declare all fields of metav1.Condition"),
+                self.new_finding(pruned)
+                    .with_evidence(format!("its schema drops {} of every condition", dropped.join(", ")))
+                    .with_fix("declare all fields of metav1.Condition"),
             );
         }
-        (conditions["x-kubernetes-list-type"] != "map").then(|| self.atomic(conditions))
+        (conditions["x-kubernetes-list-type"] != "map").then(|| self.atomic_list_finding(conditions))
     }
 
-    fn atomic(&self, conditions: &Value) -> Finding {
+    fn atomic_list_finding(&self, conditions: &Value) -> DoctorFinding {
         let finding = self
-            .finding(Severity::Warning)
-            .because("status.conditions is an atomic list: whoever applies or merge-patches it replaces the entries of all others")
-            .fix("declare `x-kubernetes-list-type: map` and `x-kubernetes-list-map-keys: [type]`; entries of one type twice have to go first");
+            .new_finding(DoctorSeverity::Warning)
+            .with_evidence("status.conditions is an atomic list: any apply or merge patch of it replaces the conditions of all other field managers")
+            .with_fix("declare `x-kubernetes-list-type: map` and `x-kubernetes-list-map-keys: [type]`; remove duplicate condition types first");
         if conditions.is_null() {
             return finding;
         }
-        let path = format!("{}/schema/openAPIV3Schema/properties/status/properties/conditions", self.path());
-        finding.by(self.patch(&json!([
-            self.named(),
+        let path =
+            format!("{}/schema/openAPIV3Schema/properties/status/properties/conditions", self.version_path());
+        finding.with_patch(self.patch_command(&json!([
+            self.version_name_test(),
             { "op": "add", "path": format!("{path}/x-kubernetes-list-type"), "value": "map" },
             { "op": "add", "path": format!("{path}/x-kubernetes-list-map-keys"), "value": ["type"] },
         ])))
     }
 
-    fn defaults(&self) -> Option<Finding> {
-        let finding = self.finding(Severity::Warning).because(
-            "no default for the first condition: until somebody has written one, Flux, Helm 4 and all that go by kstatus call a new object current",
+    fn check_defaults(&self) -> Option<DoctorFinding> {
+        let finding = self.new_finding(DoctorSeverity::Warning).with_evidence(
+            "no default for the first condition: until one is written, Flux, Helm 4 and \
+             other readers of kstatus take a new object for current",
         );
         let fix = "rollcall crd-defaults prints the patch for the repository that owns the CRD";
         match missing_defaults(self.version, self.at) {
             Ok(ops) if ops.is_empty() => None,
-            Ok(ops) => Some(finding.fix(fix).by(self.patch(&Value::Array(ops)))),
-            Err(why) => Some(finding.fix(format!("{fix}, once this is out of the way: {}", why.join("; ")))),
+            Ok(ops) => Some(finding.with_fix(fix).with_patch(self.patch_command(&Value::Array(ops)))),
+            Err(why) => {
+                Some(finding.with_fix(format!("{fix}, after this has been fixed: {}", why.join("; "))))
+            }
         }
     }
 
-    fn finding(&self, severity: Severity) -> Finding {
+    fn new_finding(&self, severity: DoctorSeverity) -> DoctorFinding {
         let version = self.version["name"].as_str().unwrap_or_default();
-        Finding::new(severity, NAME, format!("CustomResourceDefinition {} {version}", self.name()))
+        DoctorFinding::new(
+            severity,
+            CHECK_NAME,
+            format!("CustomResourceDefinition {} {version}", self.crd_name()),
+        )
     }
 
-    fn name(&self) -> &str {
+    fn crd_name(&self) -> &str {
         self.crd["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    fn path(&self) -> String {
+    fn version_path(&self) -> String {
         format!("/spec/versions/{}", self.at)
     }
 
-    /// Lists are patched by place: whoever moved a version since is told.
-    fn named(&self) -> Value {
-        json!({ "op": "test", "path": format!("{}/name", self.path()), "value": self.version["name"] })
+    /// Returns a JSON Patch test of the version's name. Lists are addressed by index: the test fails if the versions
+    /// have moved since.
+    fn version_name_test(&self) -> Value {
+        json!({ "op": "test", "path": format!("{}/name", self.version_path()), "value": self.version["name"] })
     }
 
-    fn patch(&self, ops: &Value) -> String {
-        format!("kubectl patch crd {} --type=json -p {}", quoted(self.name()), quoted(&ops.to_string()))
+    fn patch_command(&self, ops: &Value) -> String {
+        format!(
+            "kubectl patch crd {} --type=json -p {}",
+            shell_quote(self.crd_name()),
+            shell_quote(&ops.to_string())
+        )
     }
 }
 
-fn open(schema: &Value) -> bool {
+fn is_open(schema: &Value) -> bool {
     schema["x-kubernetes-preserve-unknown-fields"] == true
 }
 
@@ -152,15 +167,15 @@ mod tests {
 
     fn conditions(list: &str) -> Value {
         let fields: serde_json::Map<String, Value> =
-            FIELDS.iter().map(|field| ((*field).to_owned(), text())).collect();
+            CONDITION_FIELDS.iter().map(|field| ((*field).to_owned(), text())).collect();
         json!({ "type": "array", "x-kubernetes-list-type": list, "x-kubernetes-list-map-keys": ["type"],
             "items": { "type": "object", "required": ["type", "status"], "properties": fields } })
     }
 
-    fn found(status: &Value, subresources: &Value) -> Vec<Finding> {
+    fn found(status: &Value, subresources: &Value) -> Vec<DoctorFinding> {
         let mut world = world(&[]);
         world.crds = vec![crd(status, subresources)];
-        check(&world)
+        run_check(&world)
     }
 
     fn with(conditions: &Value) -> Value {
@@ -175,12 +190,12 @@ mod tests {
         let mut lossy = conditions("map");
         lossy["items"]["properties"].as_object_mut().unwrap().remove("observedGeneration");
         for (schema, subresources, severity, words) in [
-            (with(&conditions("map")), json!({}), Severity::Warning, "no status subresource"),
-            (pruning, status.clone(), Severity::Error, "drops them"),
-            (with(&lossy), status.clone(), Severity::Error, "drops observedGeneration"),
-            (with(&conditions("atomic")), status.clone(), Severity::Warning, "atomic list"),
-            (shapeless, status.clone(), Severity::Warning, "atomic list"),
-            (with(&conditions("map")), status.clone(), Severity::Warning, "no default"),
+            (with(&conditions("map")), json!({}), DoctorSeverity::Warning, "no status subresource"),
+            (pruning, status.clone(), DoctorSeverity::Error, "drops them"),
+            (with(&lossy), status.clone(), DoctorSeverity::Error, "drops observedGeneration"),
+            (with(&conditions("atomic")), status.clone(), DoctorSeverity::Warning, "atomic list"),
+            (shapeless, status.clone(), DoctorSeverity::Warning, "atomic list"),
+            (with(&conditions("map")), status.clone(), DoctorSeverity::Warning, "no default"),
         ] {
             let found = found(&schema, &subresources);
             assert_eq!(found.len(), 1, "{words}: {found:?}");
@@ -201,13 +216,13 @@ mod tests {
         }
         let mut world = world(&[]);
         world.crds = vec![patched];
-        assert_eq!(check(&world), []);
+        assert_eq!(run_check(&world), []);
     }
 
     #[test]
     fn a_kind_that_is_nobodys_parent_is_left_alone() {
         let mut world = world(&[]);
         world.policies.clear();
-        assert_eq!(check(&world), []);
+        assert_eq!(run_check(&world), []);
     }
 }

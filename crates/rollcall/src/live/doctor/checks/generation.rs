@@ -1,39 +1,39 @@
-//! `status.observedGeneration` that readers cannot read, or that nobody keeps.
+//! `status.observedGeneration` in a form that readers do not understand, or that no controller updates.
 
-use super::super::STUCK_AFTER;
-use super::super::finding::{Finding, Severity};
-use super::super::seen::{Observed, Seen};
-use super::super::world::{World, kind_of};
+use super::super::checked_object::{CheckedObject, ReportedGeneration};
+use super::super::finding::{DoctorFinding, DoctorSeverity};
+use super::super::inventory::{DoctorInventory, crd_kind};
+use super::super::limits::STUCK_AFTER;
 
-pub(super) const NAME: &str = "observed-generation";
+pub(super) const CHECK_NAME: &str = "observed-generation";
 
-pub(super) fn check(world: &World) -> Vec<Finding> {
-    let custom: Vec<_> = world.crds.iter().filter_map(kind_of).collect();
-    let is_custom = |seen: &&Seen| custom.iter().any(|(group, kind)| seen.is(group, kind));
-    world.objects.iter().filter(is_custom).filter_map(|seen| about(world, seen)).collect()
+pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
+    let custom: Vec<_> = world.crds.iter().filter_map(crd_kind).collect();
+    let is_custom = |seen: &&CheckedObject| custom.iter().any(|(group, kind)| seen.is_kind(group, kind));
+    world.objects.iter().filter(is_custom).filter_map(|seen| check_object(world, seen)).collect()
 }
 
-fn about(world: &World, seen: &Seen) -> Option<Finding> {
+fn check_object(world: &DoctorInventory, seen: &CheckedObject) -> Option<DoctorFinding> {
     let generation = seen.meta.generation;
-    let finding = |severity| Finding::new(severity, NAME, seen.title());
+    let finding = |severity| DoctorFinding::new(severity, CHECK_NAME, seen.display_title());
     match &seen.observed {
-        Observed::Odd(text) => Some(
-            finding(Severity::Warning)
-                .because(format!("status.observedGeneration is {text}, which is no number: readers that go by kstatus report an error"))
-                .fix("its operator has to write a number; the CRD should declare the field as an integer"),
+        ReportedGeneration::Odd(text) => Some(
+            finding(DoctorSeverity::Warning)
+                .with_evidence(format!("status.observedGeneration is {text}, which is not a number: readers that follow kstatus report an error"))
+                .with_fix("change its operator to write a number, and declare the field as an integer in the CRD"),
         ),
-        Observed::Number(observed) if *observed > generation => Some(
-            finding(Severity::Warning)
-                .because(format!("status.observedGeneration is {observed}, metadata.generation is {generation}: as after a restore; readers that go by kstatus wait for ever"))
-                .fix("its operator has to write the status anew; or clear the field"),
+        ReportedGeneration::Number(observed) if *observed > generation => Some(
+            finding(DoctorSeverity::Warning)
+                .with_evidence(format!("status.observedGeneration is {observed}, metadata.generation is {generation}: as after a restore; readers that follow kstatus wait forever"))
+                .with_fix("let its operator write the status again, or clear the field"),
         ),
-        // Zero is what a schema's default says before anybody has.
-        Observed::Number(observed) if *observed != 0 && *observed < generation => {
-            let changed = seen.changed()?;
+        // Zero is the schema's default before any controller has written it.
+        ReportedGeneration::Number(observed) if *observed != 0 && *observed < generation => {
+            let changed = seen.spec_changed_at()?;
             (world.now - changed > STUCK_AFTER).then(|| {
-                finding(Severity::Error)
-                    .because(format!("status.observedGeneration is {observed}, metadata.generation is {generation}, and its spec has not changed since {changed}"))
-                    .fix("is its operator running? until it writes the field, nobody may call the object ready")
+                finding(DoctorSeverity::Error)
+                    .with_evidence(format!("status.observedGeneration is {observed}, metadata.generation is {generation}, and its spec has not changed since {changed}"))
+                    .with_fix("check that its operator is running: until it writes the field, the object does not count as ready")
             })
         }
         _ => None,
@@ -69,7 +69,7 @@ mod tests {
             (json!(null), long_ago, vec![]),
         ] {
             assert_eq!(
-                told(&check(&world(&[database(&observed, changed)]))),
+                told(&run_check(&world(&[database(&observed, changed)]))),
                 expected,
                 "{observed} {changed}"
             );

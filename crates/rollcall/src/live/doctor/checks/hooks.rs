@@ -1,49 +1,58 @@
-//! What hangs in deletion behind a finalizer, hooks of a deployment above all.
+//! Objects whose deletion hangs on a finalizer, in particular deployment hooks.
 
-use readiness::holder;
+use readiness::likely_holder;
 
-use super::super::STUCK_AFTER;
-use super::super::finding::{Finding, Severity};
-use super::super::seen::Seen;
-use super::super::world::World;
+use super::super::checked_object::CheckedObject;
+use super::super::finding::{DoctorFinding, DoctorSeverity};
+use super::super::inventory::DoctorInventory;
+use super::super::limits::STUCK_AFTER;
 
-pub(super) const NAME: &str = "stuck-deletion";
+pub(super) const CHECK_NAME: &str = "stuck-deletion";
 
-const HOOKS: [&str; 2] = ["argocd.argoproj.io/hook", "helm.sh/hook"];
+const HOOK_ANNOTATIONS: [&str; 2] = ["argocd.argoproj.io/hook", "helm.sh/hook"];
 
-pub(super) fn check(world: &World) -> Vec<Finding> {
-    world.objects.iter().filter_map(|seen| about(world, seen)).collect()
+pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
+    world.objects.iter().filter_map(|seen| check_object(world, seen)).collect()
 }
 
-fn about(world: &World, seen: &Seen) -> Option<Finding> {
+fn check_object(world: &DoctorInventory, seen: &CheckedObject) -> Option<DoctorFinding> {
     let since = seen.meta.deleted?;
     let first = seen.meta.finalizers.first()?;
-    let hook = HOOKS.iter().find(|key| seen.annotated(key));
+    let hook = HOOK_ANNOTATIONS.iter().find(|key| seen.has_annotation(key));
     let long = world.now - since > STUCK_AFTER;
-    // A hook that has ended has nothing left to wait for.
+    // A finished hook has nothing left to wait for.
     if !(long || (hook.is_some() && seen.ended)) {
         return None;
     }
-    let severity = if hook.is_some() { Severity::Error } else { Severity::Warning };
+    let severity = if hook.is_some() { DoctorSeverity::Error } else { DoctorSeverity::Warning };
     let what = match (hook, seen.ended) {
-        (Some(hook), true) => format!("a hook ({hook}) that has ended, "),
+        (Some(hook), true) => format!("a finished hook ({hook}), "),
         (Some(hook), false) => format!("a hook ({hook}), "),
         (None, _) => String::new(),
     };
     let names = seen.meta.finalizers.iter().map(|name| {
-        let likely = holder(name).map(|known| format!("likely {}", known.who));
-        let manager =
-            seen.holders.iter().find(|(held, _)| **held == **name).map(|(_, by)| format!("set by {by}"));
+        let likely = likely_holder(name).map(|known| format!("likely {}", known.who));
+        let manager = seen
+            .finalizer_managers
+            .iter()
+            .find(|(held, _)| **held == **name)
+            .map(|(_, by)| format!("set by {by}"));
         let who: Vec<String> = likely.into_iter().chain(manager).collect();
         if who.is_empty() { name.to_string() } else { format!("{name} ({})", who.join(", ")) }
     });
     let names = names.collect::<Vec<_>>().join(", ");
-    let waits = holder(first).map_or("whether its holder runs, and what its log says", |known| known.waits);
+    let waits = likely_holder(first).map_or(
+        "the controller that set the finalizer; check that it runs, and its log for this object",
+        |known| known.waits,
+    );
     Some(
-        Finding::new(severity, NAME, seen.title())
-            .because(format!("{what}being deleted since {since}, held by {names}"))
-            .fix(format!("look at: {waits}. By hand only where the holder is gone for good: what it was to clean up stays behind"))
-            .by(seen.object().release(0, first)),
+        DoctorFinding::new(severity, CHECK_NAME, seen.display_title())
+            .with_evidence(format!("{what}being deleted since {since}, held by {names}"))
+            .with_fix(format!(
+                "waits for: {waits}. Remove a finalizer by hand only if its controller is \
+                 permanently gone: it leaves behind what it would have cleaned up"
+            ))
+            .with_patch(seen.object_ref().release_command(0, first)),
     )
 }
 
@@ -71,7 +80,7 @@ mod tests {
             (long_ago, true, false, vec!["error Job shop/seed"]),
             (long_ago, false, true, vec!["warning Job shop/seed"]),
         ] {
-            let found = check(&world(&[job(since, hook, ended)]));
+            let found = run_check(&world(&[job(since, hook, ended)]));
             assert_eq!(told(&found), expected, "{since} {hook} {ended}");
             assert!(found.iter().all(|finding| finding.evidence.contains("likely Argo CD")));
         }

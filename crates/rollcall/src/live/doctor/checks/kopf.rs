@@ -1,107 +1,116 @@
 //! Kopf operators that overwrite the finalizers of others, or cannot tell their own from another's.
 //!
-//! Up to 1.43 Kopf patched the whole list of finalizers by a merge patch; since 1.44.0 it patches its own (kopf#1252). Its
-//! version is nowhere in the cluster, and both call themselves `kopf` in managedFields, which tell a list that was replaced from
-//! an entry that was added in no way. But only up to 1.43 does it keep its progress in the status as well (kopf#1259), and leaves
-//! an empty one behind; and only an old list brings back what somebody else had taken off. Where a CRD prunes that, or the
-//! progress is kept in annotations alone, there is a hint in Events, as long as the server keeps these ([`super::super::logged`]).
+//! Up to 1.43 Kopf patched the whole list of finalizers by a merge patch; since 1.44.0 it patches its own (kopf#1252).
+//! Its version is nowhere in the cluster, and both versions are `kopf` in managedFields, which do not distinguish a
+//! replaced list from an added entry. But only versions up to 1.43 also keep their progress in the status (kopf#1259)
+//! and leave an empty one behind; and only a replaced list restores a finalizer that another manager had removed. If a
+//! CRD prunes the progress, or it is kept in annotations alone, the only hint is in Events, as long as the server keeps
+//! them ([`super::super::kopf_events`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::finding::{Finding, Severity};
-use super::super::seen::Seen;
-use super::super::world::World;
+use super::super::checked_object::CheckedObject;
+use super::super::finding::{DoctorFinding, DoctorSeverity};
+use super::super::inventory::DoctorInventory;
 
-pub(super) const NAME: &str = "kopf";
+pub(super) const CHECK_NAME: &str = "kopf";
 
-const FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
-/// As the API server takes it from what Kopf calls itself.
-const MANAGER: &str = "kopf";
-/// As [`readiness::holder`] calls it.
-const OPERATOR: &str = "a Kopf operator";
-const MARK: &str = "/last-handled-configuration";
+const KOPF_FINALIZER: &str = "kopf.zalando.org/KopfFinalizerMarker";
+/// Field manager name that the API server derives from Kopf's user agent.
+const KOPF_MANAGER: &str = "kopf";
+/// Name of the operator, as [`readiness::likely_holder`] returns it.
+const KOPF_OPERATOR: &str = "a Kopf operator";
+const LAST_HANDLED_SUFFIX: &str = "/last-handled-configuration";
 
-pub(super) fn check(world: &World) -> Vec<Finding> {
-    let returned = world.objects.iter().flat_map(returned);
-    let told = returned.chain(world.objects.iter().filter_map(shared)).chain(old(world));
-    told.chain(logging(world)).chain(alike(world)).collect()
+pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
+    let returned = world.objects.iter().flat_map(returned_finalizers);
+    let told =
+        returned.chain(world.objects.iter().filter_map(shared_finalizer)).chain(outdated_findings(world));
+    told.chain(logging_findings(world)).chain(default_finalizer_groups(world)).collect()
 }
 
-/// What an old one does unless it is told not to, and a new one only if it is told to: no more than a hint, but the only
-/// one where nothing is kept in the status.
-fn logging(world: &World) -> Vec<Finding> {
+/// Returns findings from logged Events. An old Kopf posts them unless disabled, a new one only if enabled: no more than
+/// a hint, but the only one if no progress is kept in the status.
+fn logging_findings(world: &DoctorInventory) -> Vec<DoctorFinding> {
     let known = |kind: &(String, String)| {
-        world.objects.iter().any(|seen| seen.kopf_progress.is_some() && seen.is(&kind.0, &kind.1))
+        world.objects.iter().any(|seen| seen.kopf_progress.is_some() && seen.is_kind(&kind.0, &kind.1))
     };
     let told = world.logged.iter().filter(|(kind, _)| !known(kind)).map(|((group, kind), object)| {
         let dot = if group.is_empty() { "" } else { "." };
-        Finding::new(Severity::Info, NAME, format!("{kind}{dot}{group}"))
-            .because(format!("what its operator logs is posted as Events, as about {object}: Kopf before 1.44 does that by itself, a newer one where settings.posting.loggers says so"))
-            .fix("look at the version in its image; before 1.44 it replaces the whole list of finalizers")
+        DoctorFinding::new(DoctorSeverity::Info, CHECK_NAME, format!("{kind}{dot}{group}"))
+            .with_evidence(format!(
+                "its operator posts its log as Events, for example about {object}: Kopf before 1.44 \
+                 does so by default, newer versions only with settings.posting.loggers"
+            ))
+            .with_fix(
+                "check the Kopf version in its image; before 1.44 it replaces the whole list of finalizers",
+            )
     });
     told.collect()
 }
 
-/// An operator of 1.43 or before, by kind: one finding for all its objects.
-fn old(world: &World) -> Vec<Finding> {
-    let mut kinds: BTreeMap<(&str, &str), Vec<&Seen>> = BTreeMap::new();
+/// Returns one finding per kind for operators of version 1.43 or earlier.
+fn outdated_findings(world: &DoctorInventory) -> Vec<DoctorFinding> {
+    let mut kinds: BTreeMap<(&str, &str), Vec<&CheckedObject>> = BTreeMap::new();
     for seen in world.objects.iter().filter(|seen| seen.kopf_progress.is_some()) {
         kinds.entry((&seen.group, &seen.kind)).or_default().push(seen);
     }
     let told = kinds.into_iter().map(|((group, kind), all)| {
-        let others = all.iter().any(|seen| seen.meta.finalizers.iter().any(|name| **name != *FINALIZER));
-        let severity = if others { Severity::Error } else { Severity::Warning };
+        let others = all.iter().any(|seen| seen.meta.finalizers.iter().any(|name| **name != *KOPF_FINALIZER));
+        let severity = if others { DoctorSeverity::Error } else { DoctorSeverity::Warning };
         let beside = if others { ", and others have finalizers on the same objects" } else { "" };
         let dot = if group.is_empty() { "" } else { "." };
         let last = all.iter().filter_map(|seen| seen.kopf_progress.as_ref()).filter(|at| !at.is_empty()).max();
         let last = last.map_or(String::new(), |last| format!(" (last at {last})"));
-        Finding::new(severity, NAME, format!("{kind}{dot}{group}"))
-            .because(format!("status.kopf.progress in {} of them, as in {}: only Kopf before 1.44 writes it{last}, and such an operator replaces the whole list of finalizers{beside}", all.len(), all[0].title()))
-            .fix("update its operator to Kopf 1.44 or newer; one that was updated since leaves what it had written")
+        DoctorFinding::new(severity, CHECK_NAME, format!("{kind}{dot}{group}"))
+            .with_evidence(format!("status.kopf.progress in {} of them, as in {}: only Kopf before 1.44 writes it{last}, and such an operator replaces the whole list of finalizers{beside}", all.len(), all[0].display_title()))
+            .with_fix("update its operator to Kopf 1.44 or newer; an updated operator leaves the old entry in place")
     });
     told.collect()
 }
 
-/// A finalizer of somebody who is known, set by Kopf: it stood in the list that an old one wrote back.
-fn returned(seen: &Seen) -> Vec<Finding> {
+/// Returns finalizers of known other owners that were set by Kopf: an old version wrote them back with its list.
+fn returned_finalizers(seen: &CheckedObject) -> Vec<DoctorFinding> {
     let foreign = |(name, manager): &&(String, String)| {
-        manager == MANAGER && readiness::holder(name).is_some_and(|holder| holder.who != OPERATOR)
+        manager == KOPF_MANAGER
+            && readiness::likely_holder(name).is_some_and(|holder| holder.who != KOPF_OPERATOR)
     };
-    let told = seen.holders.iter().filter(foreign).map(|(name, _)| {
-        let who = readiness::holder(name).map_or("another", |holder| holder.who);
-        Finding::new(Severity::Error, NAME, seen.title())
-            .because(format!("finalizer {name} of {who} was set by field manager {MANAGER}: {who} had taken it off, and an old list brought it back; only Kopf before 1.44 writes lists"))
-            .fix("update its operator to Kopf 1.44 or newer; rollcall explain names what takes the finalizer off")
+    let told = seen.finalizer_managers.iter().filter(foreign).map(|(name, _)| {
+        let who = readiness::likely_holder(name).map_or("another", |holder| holder.who);
+        DoctorFinding::new(DoctorSeverity::Error, CHECK_NAME, seen.display_title())
+            .with_evidence(format!("finalizer {name} of {who} was set by field manager {KOPF_MANAGER}: {who} had removed it, and the write of an old list restored it; only Kopf before 1.44 writes lists"))
+            .with_fix("update its operator to Kopf 1.44 or newer; rollcall explain prints the command that removes the finalizer")
     });
     told.collect()
 }
 
-/// Two operators on one object: each has a mark of its own, and both take the finalizer for theirs.
-fn shared(seen: &Seen) -> Option<Finding> {
+/// Returns a finding if two operators share an object: each has an annotation of its own, and both take the finalizer
+/// for theirs.
+fn shared_finalizer(seen: &CheckedObject) -> Option<DoctorFinding> {
     let marks: BTreeSet<&str> =
-        seen.annotations.iter().filter_map(|(key, _)| key.strip_suffix(MARK)).collect();
-    let held = seen.meta.finalizers.iter().any(|name| **name == *FINALIZER);
+        seen.annotations.iter().filter_map(|(key, _)| key.strip_suffix(LAST_HANDLED_SUFFIX)).collect();
+    let held = seen.meta.finalizers.iter().any(|name| **name == *KOPF_FINALIZER);
     (held && marks.len() > 1).then(|| {
         let marks = marks.into_iter().collect::<Vec<_>>().join(", ");
-        Finding::new(Severity::Warning, NAME, seen.title())
-            .because(format!("{FINALIZER} on an object that several Kopf operators handle ({marks}): the first to let go lets go for all"))
-            .fix("give each operator a finalizer of its own: settings.persistence.finalizer")
+        DoctorFinding::new(DoctorSeverity::Warning, CHECK_NAME, seen.display_title())
+            .with_evidence(format!("{KOPF_FINALIZER} on an object that several Kopf operators handle ({marks}): the first to remove it removes it for all"))
+            .with_fix("give each operator a finalizer of its own: settings.persistence.finalizer")
     })
 }
 
-/// The default name on kinds of several API groups.
-fn alike(world: &World) -> Option<Finding> {
+/// Returns a finding if kinds of several API groups carry Kopf's default finalizer name.
+fn default_finalizer_groups(world: &DoctorInventory) -> Option<DoctorFinding> {
     let groups: BTreeSet<&str> = world
         .objects
         .iter()
-        .filter(|seen| seen.meta.finalizers.iter().any(|name| **name == *FINALIZER))
+        .filter(|seen| seen.meta.finalizers.iter().any(|name| **name == *KOPF_FINALIZER))
         .map(|seen| if seen.group.is_empty() { "core" } else { &*seen.group })
         .collect();
     (groups.len() > 1).then(|| {
         let groups = groups.into_iter().collect::<Vec<_>>().join(", ");
-        Finding::new(Severity::Info, NAME, format!("finalizer {FINALIZER}"))
-            .because(format!("Kopf's default name is in use in several API groups ({groups}): if these are several operators, none can tell its own"))
-            .fix("give each operator a finalizer of its own: settings.persistence.finalizer")
+        DoctorFinding::new(DoctorSeverity::Info, CHECK_NAME, format!("finalizer {KOPF_FINALIZER}"))
+            .with_evidence(format!("Kopf's default name is in use in several API groups ({groups}): if these are several operators, none can tell its own finalizer"))
+            .with_fix("give each operator a finalizer of its own: settings.persistence.finalizer")
     })
 }
 
@@ -114,12 +123,13 @@ mod tests {
     #[test]
     fn an_operator_before_1_44_is_known_by_its_progress_in_the_status() {
         let progress = json!({ "kopf": { "progress": { "create_fn": { "retries": 1 } } } });
-        let alone = object("Database", "db", &json!({ "finalizers": [FINALIZER] }), &progress);
-        assert_eq!(told(&check(&world(&[alone]))), ["warning Database.example.com"]);
-        let beside = object("Database", "db", &json!({ "finalizers": [FINALIZER, "a.io/x"] }), &progress);
-        assert_eq!(told(&check(&world(&[beside]))), ["error Database.example.com"]);
+        let alone = object("Database", "db", &json!({ "finalizers": [KOPF_FINALIZER] }), &progress);
+        assert_eq!(told(&run_check(&world(&[alone]))), ["warning Database.example.com"]);
+        let beside =
+            object("Database", "db", &json!({ "finalizers": [KOPF_FINALIZER, "a.io/x"] }), &progress);
+        assert_eq!(told(&run_check(&world(&[beside]))), ["error Database.example.com"]);
         let done = object("Database", "db", &json!({}), &json!({ "kopf": { "progress": null } }));
-        assert!(check(&world(&[done])).is_empty());
+        assert!(run_check(&world(&[done])).is_empty());
     }
 
     #[test]
@@ -128,18 +138,18 @@ mod tests {
         let by_kopf = |fields: &Value| json!([{ "manager": "kopf", "operation": "Update", "time": "2026-01-01T00:00:00Z", "fieldsV1": fields }]);
         let status = json!({ "f:status": { "f:kopf": { "f:progress": {} } } });
         let left = object("Database", "db", &json!({ "managedFields": by_kopf(&status) }), &progress);
-        let found = check(&world(&[left]));
+        let found = run_check(&world(&[left]));
         assert!(found[0].evidence.contains("(last at 2026-01-01T00:00:00Z)"), "{found:?}");
         let held = |name: &str| {
             let fields = json!({ "f:metadata": { "f:finalizers": { format!("v:\"{name}\""): {} } } });
             let metadata = json!({ "finalizers": [name], "managedFields": by_kopf(&fields) });
-            check(&world(&[object("Database", "db", &metadata, &json!({}))]))
+            run_check(&world(&[object("Database", "db", &metadata, &json!({}))]))
         };
         let found = held("argocd.argoproj.io/hook-finalizer");
         assert_eq!(told(&found), ["error Database shop/db"]);
-        assert!(found[0].evidence.contains("Argo CD had taken it off"), "{found:?}");
-        // Its own, by default or by its settings.
-        for own in [FINALIZER, "team.example.com/guard"] {
+        assert!(found[0].evidence.contains("Argo CD had removed it"), "{found:?}");
+        // Its own finalizers, by default or by settings.
+        for own in [KOPF_FINALIZER, "team.example.com/guard"] {
             assert_eq!(held(own), [], "{own}");
         }
     }
@@ -153,18 +163,18 @@ mod tests {
         {
             let mut world = world(&[object("Database", "db", &json!({}), &status)]);
             world.logged.insert(kind.clone(), "Database shop/db".to_owned());
-            assert_eq!(told(&check(&world)), [expected]);
+            assert_eq!(told(&run_check(&world)), [expected]);
         }
     }
 
     #[test]
     fn a_default_finalizer_that_several_operators_share_is_found() {
-        let marks = json!({ "finalizers": [FINALIZER], "annotations": {
+        let marks = json!({ "finalizers": [KOPF_FINALIZER], "annotations": {
             "kopf.zalando.org/last-handled-configuration": "{}", "b.io/last-handled-configuration": "{}" } });
         let both = object("Database", "db", &marks, &json!({}));
-        assert_eq!(told(&check(&world(&[both]))), ["warning Database shop/db"]);
-        let job = object("Job", "seed", &json!({ "finalizers": [FINALIZER] }), &json!({}));
-        let db = object("Database", "db", &json!({ "finalizers": [FINALIZER] }), &json!({}));
-        assert_eq!(told(&check(&world(&[job, db]))), [format!("info finalizer {FINALIZER}")]);
+        assert_eq!(told(&run_check(&world(&[both]))), ["warning Database shop/db"]);
+        let job = object("Job", "seed", &json!({ "finalizers": [KOPF_FINALIZER] }), &json!({}));
+        let db = object("Database", "db", &json!({ "finalizers": [KOPF_FINALIZER] }), &json!({}));
+        assert_eq!(told(&run_check(&world(&[job, db]))), [format!("info finalizer {KOPF_FINALIZER}")]);
     }
 }

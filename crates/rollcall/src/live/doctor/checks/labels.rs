@@ -1,74 +1,74 @@
-//! Labels by which Argo CD knows its own, copied onto what an operator made.
+//! Labels by which Argo CD tracks its objects, copied onto objects that an operator created.
 //!
-//! With tracking by label Argo CD takes every object with its label for its own, and prunes what is not in Git, unless it
-//! has an ownerReference (argo-cd#26556 quotes the code). Operators that copy all labels of a parent (ClusterSecret#146,
-//! clickhouse-operator#487) hand it such objects. These need no policy, and often own nothing: the label may come from any
-//! custom object.
+//! With label tracking Argo CD takes every object with its label for its own and prunes what is not in Git, unless it
+//! has an ownerReference (argo-cd#26556 quotes the code). Operators that copy all labels of a parent
+//! (ClusterSecret#146, clickhouse-operator#487) create such objects. They need no policy and often have no owner: the
+//! label may come from any custom object.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::finding::{Finding, Severity};
-use super::super::seen::Seen;
-use super::super::world::World;
-use controller::inspect::command::quoted;
+use super::super::checked_object::CheckedObject;
+use super::super::finding::{DoctorFinding, DoctorSeverity};
+use super::super::inventory::DoctorInventory;
+use inspect::kubectl::shell_quote;
 
-pub(super) const NAME: &str = "copied-label";
+pub(super) const CHECK_NAME: &str = "copied-label";
 
-const LABELS: [&str; 2] = ["app.kubernetes.io/instance", "argocd.argoproj.io/instance"];
-/// Whoever applied an object itself left one of these.
-const APPLIED: [&str; 3] = [
+const INSTANCE_LABELS: [&str; 2] = ["app.kubernetes.io/instance", "argocd.argoproj.io/instance"];
+/// Annotations that a tool leaves on objects it applies itself.
+const APPLIED_ANNOTATIONS: [&str; 3] = [
     "argocd.argoproj.io/tracking-id",
     "kubectl.kubernetes.io/last-applied-configuration",
     "meta.helm.sh/release-name",
 ];
 
-pub(super) fn check(world: &World) -> Vec<Finding> {
-    let (parents, custom) = (world.parents(), world.custom());
-    let among = |kinds: &BTreeSet<(String, String)>, seen: &Seen| {
-        kinds.iter().any(|(group, kind)| seen.is(group, kind))
+pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
+    let (parents, custom) = (world.parent_kinds(), world.custom_kinds());
+    let among = |kinds: &BTreeSet<(String, String)>, seen: &CheckedObject| {
+        kinds.iter().any(|(group, kind)| seen.is_kind(group, kind))
     };
-    let is_parent = |seen: &Seen| among(&parents, seen);
-    let mut labelled: BTreeMap<(&str, &str), Vec<&Seen>> = BTreeMap::new();
+    let is_parent = |seen: &CheckedObject| among(&parents, seen);
+    let mut labelled: BTreeMap<(&str, &str), Vec<&CheckedObject>> = BTreeMap::new();
     for parent in world.objects.iter().filter(|seen| is_parent(seen) || among(&custom, seen)) {
-        for key in LABELS {
-            if let Some(value) = parent.label(key) {
+        for key in INSTANCE_LABELS {
+            if let Some(value) = parent.label_value(key) {
                 labelled.entry((key, value)).or_default().push(parent);
             }
         }
     }
     let mut found = Vec::new();
     for seen in world.objects.iter().filter(|seen| !is_parent(seen) && seen.meta.owners.is_empty()) {
-        if APPLIED.iter().any(|key| seen.annotated(key)) {
+        if APPLIED_ANNOTATIONS.iter().any(|key| seen.has_annotation(key)) {
             continue;
         }
-        let label = LABELS.iter().find_map(|key| Some((*key, seen.label(key)?)));
+        let label = INSTANCE_LABELS.iter().find_map(|key| Some((*key, seen.label_value(key)?)));
         let Some((key, value)) = label else { continue };
-        // Custom objects beside each other copy nothing, unless one is of a kind that has children.
+        // Custom objects side by side are not copies of each other, unless one is of a kind that has children.
         let beside = among(&custom, seen);
         let sources = labelled.get(&(key, value)).into_iter().flatten();
         let mut sources = sources.filter(|source| !beside || is_parent(source));
-        // What was installed beside the parent was written by the same hand; a copy was not.
-        if let Some(parent) = sources.find(|source| !same_hand(seen, source)) {
-            found.push(finding(seen, parent, key, value));
+        // An object installed beside the parent has the same field manager; a copy does not.
+        if let Some(parent) = sources.find(|source| !is_same_writer(seen, source)) {
+            found.push(label_finding(seen, parent, key, value));
         }
     }
     found
 }
 
-fn same_hand(a: &Seen, b: &Seen) -> bool {
-    let hands = |seen: &Seen| -> Vec<String> {
-        seen.managers.iter().filter(|writer| writer.main).map(|writer| writer.name.clone()).collect()
+fn is_same_writer(a: &CheckedObject, b: &CheckedObject) -> bool {
+    let hands = |seen: &CheckedObject| -> Vec<String> {
+        seen.managers.iter().filter(|writer| writer.wrote_main).map(|writer| writer.name.clone()).collect()
     };
     let (a, b) = (hands(a), hands(b));
     a.is_empty() || a.iter().any(|hand| b.contains(hand))
 }
 
-fn finding(seen: &Seen, parent: &Seen, key: &str, value: &str) -> Finding {
-    let command = seen.object().kubectl("label") + " " + &quoted(&format!("{key}-"));
-    Finding::new(Severity::Warning, NAME, seen.title())
-        .because(format!("{key}={value}, as {} has it, no ownerReference, and not applied by whoever applied that: Argo CD with tracking by label takes it for its own and prunes it", parent.title()))
-        .fix("keep the operator from copying this label, give the child an ownerReference, or let Argo CD track by annotation")
-        .by(command)
+fn label_finding(seen: &CheckedObject, parent: &CheckedObject, key: &str, value: &str) -> DoctorFinding {
+    let command = seen.object_ref().command_for("label") + " " + &shell_quote(&format!("{key}-"));
+    DoctorFinding::new(DoctorSeverity::Warning, CHECK_NAME, seen.display_title())
+        .with_evidence(format!("{key}={value}, as {} has it, no ownerReference, and applied by another field manager: Argo CD with label tracking takes it for its own and prunes it", parent.display_title()))
+        .with_fix("keep the operator from copying this label, give the child an ownerReference, or let Argo CD track by annotation")
+        .with_patch(command)
 }
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
     }
 
     fn found(job: Value) -> Vec<String> {
-        told(&check(&world(&[labelled("Database", "db", "argocd-controller", &json!({})), job])))
+        told(&run_check(&world(&[labelled("Database", "db", "argocd-controller", &json!({})), job])))
     }
 
     #[test]
@@ -109,8 +109,8 @@ mod tests {
         let from = || labelled("Database", "db", "argocd-controller", &json!({}));
         let mut world = world(&[from(), labelled("Secret", "copy", "kopf", &json!({}))]);
         world.policies.clear();
-        assert_eq!(told(&check(&world)), ["warning Secret shop/copy"]);
+        assert_eq!(told(&run_check(&world)), ["warning Secret shop/copy"]);
         world.crds.clear();
-        assert!(check(&world).is_empty(), "nothing of Kubernetes' own copies labels");
+        assert!(run_check(&world).is_empty(), "nothing of Kubernetes' own copies labels");
     }
 }

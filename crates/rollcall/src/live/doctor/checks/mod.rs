@@ -1,10 +1,11 @@
-//! The checks: each a function of what was read, and of nothing else.
+//! The checks: each a pure function of the inventory.
 
 mod argocd;
 mod crds;
 mod generation;
 mod hooks;
 mod kopf;
+mod kopf_outcome;
 mod labels;
 mod orphans;
 mod owners;
@@ -13,43 +14,44 @@ mod rights;
 mod sizes;
 mod writers;
 
-use super::finding::{Finding, Severity};
-use super::world::World;
+use super::finding::{DoctorFinding, DoctorSeverity};
+use super::inventory::DoctorInventory;
 
-/// Of one check and severity, so many are shown.
-const SHOWN: usize = 50;
+/// Maximum number of findings shown per check and severity.
+const MAX_FINDINGS_PER_CHECK: usize = 50;
 
-type Check = (&'static str, fn(&World) -> Vec<Finding>);
+type DoctorCheck = (&'static str, fn(&DoctorInventory) -> Vec<DoctorFinding>);
 
-const ALL: [Check; 12] = [
-    (argocd::NAME, argocd::check),
-    (crds::NAME, crds::check),
-    (generation::NAME, generation::check),
-    (hooks::NAME, hooks::check),
-    (kopf::NAME, kopf::check),
-    (labels::NAME, labels::check),
-    (orphans::NAME, orphans::check),
-    (owners::NAME, owners::check),
-    (policies::NAME, policies::check),
-    (rights::NAME, rights::check),
-    (sizes::NAME, sizes::check),
-    (writers::NAME, writers::check),
+const ALL_CHECKS: [DoctorCheck; 13] = [
+    (argocd::CHECK_NAME, argocd::run_check),
+    (crds::CHECK_NAME, crds::run_check),
+    (generation::CHECK_NAME, generation::run_check),
+    (hooks::CHECK_NAME, hooks::run_check),
+    (kopf::CHECK_NAME, kopf::run_check),
+    (kopf_outcome::CHECK_NAME, kopf_outcome::run_check),
+    (labels::CHECK_NAME, labels::run_check),
+    (orphans::CHECK_NAME, orphans::run_check),
+    (owners::CHECK_NAME, owners::run_check),
+    (policies::CHECK_NAME, policies::run_check),
+    (rights::CHECK_NAME, rights::run_check),
+    (sizes::CHECK_NAME, sizes::run_check),
+    (writers::CHECK_NAME, writers::run_check),
 ];
 
-/// What all checks find, worst first.
-pub(super) fn all(world: &World) -> Vec<Finding> {
+/// Runs all checks and returns their findings, worst first.
+pub(super) fn run_all_checks(world: &DoctorInventory) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
-    for (name, check) in ALL {
+    for (name, check) in ALL_CHECKS {
         let mut found = check(world);
         found.sort();
         found.dedup();
-        let more = found.len().saturating_sub(SHOWN);
-        found.truncate(SHOWN);
+        let more = found.len().saturating_sub(MAX_FINDINGS_PER_CHECK);
+        found.truncate(MAX_FINDINGS_PER_CHECK);
         if more > 0 {
-            let rest = Finding::new(Severity::Info, name, format!("and {more} more"));
+            let rest = DoctorFinding::new(DoctorSeverity::Info, name, format!("and {more} more"));
             found.push(
-                rest.because("of the same kind; mend these first")
-                    .fix("-n NAMESPACE shows those of one namespace"),
+                rest.with_evidence("of the same kind; fix these first")
+                    .with_fix("-n NAMESPACE shows those of one namespace"),
             );
         }
         findings.extend(found);
@@ -60,26 +62,26 @@ pub(super) fn all(world: &World) -> Vec<Finding> {
 
 #[cfg(test)]
 mod support {
-    use controller::policies::{Compiled, compile};
+    use policy::{CompiledPolicy, compile};
     use readiness::Time;
     use serde_json::value::RawValue;
     use serde_json::{Value, json};
 
-    use super::super::seen::Seen;
+    use super::super::checked_object::CheckedObject;
     use super::*;
 
     /// 2026-01-02T00:00:00Z
     pub(super) const NOW: Time = Time(1_767_312_000_000);
 
-    pub(super) fn seen(value: &Value) -> Seen {
-        let mut seen = Seen::read(&RawValue::from_string(value.to_string()).unwrap());
+    pub(super) fn seen(value: &Value) -> CheckedObject {
+        let mut seen = CheckedObject::from_json(&RawValue::from_string(value.to_string()).unwrap());
         let api_version = value["apiVersion"].as_str().unwrap_or_default();
         seen.group = api_version.split_once('/').map_or("", |(group, _)| group).to_owned();
         seen.kind = value["kind"].as_str().unwrap_or_default().to_owned();
         seen
     }
 
-    /// An object of a kind in `example.com`, or of Kubernetes' own, with more metadata.
+    /// Returns an object of a kind in `example.com`, or of a built-in kind, with additional metadata.
     pub(super) fn object(kind: &str, name: &str, metadata: &Value, status: &Value) -> Value {
         let api_version = match kind {
             "Pod" | "Secret" => "v1",
@@ -95,16 +97,16 @@ mod support {
         json!({ "apiVersion": api_version, "kind": kind, "metadata": meta, "spec": {}, "status": status })
     }
 
-    pub(super) fn policy(kind: &str, rest: &Value) -> (String, Compiled) {
+    pub(super) fn policy(kind: &str, rest: &Value) -> (String, CompiledPolicy) {
         let mut spec = json!({ "parent": { "group": "example.com", "kind": kind } });
         for (key, value) in rest.as_object().into_iter().flatten() {
             spec[key] = value.clone();
         }
         let spec = serde_json::from_value(spec).unwrap();
-        ("databases".to_owned(), compile(&spec, super::super::STUCK_AFTER).unwrap())
+        ("databases".to_owned(), compile(&spec, super::super::limits::STUCK_AFTER).unwrap())
     }
 
-    /// The CRD of `example.com/Database`, with this status in its schema.
+    /// Returns the CRD of `example.com/Database` with this status in its schema.
     pub(super) fn crd(status: &Value, subresources: &Value) -> Value {
         json!({
             "apiVersion": "apiextensions.k8s.io/v1", "metadata": { "name": "databases.example.com" },
@@ -116,21 +118,21 @@ mod support {
         })
     }
 
-    /// These objects, a policy for Database, and a CRD that has all it needs.
-    pub(super) fn world(objects: &[Value]) -> World {
+    /// Returns an inventory of these objects, with a policy for Database and a CRD that has all it needs.
+    pub(super) fn world(objects: &[Value]) -> DoctorInventory {
         let whole = [("example.com", "Database"), ("batch", "Job"), ("", "Pod"), ("", "Secret")];
-        World {
+        DoctorInventory {
             now: NOW,
             policies: vec![policy("Database", &json!({}))],
             crds: vec![crd(&json!({ "type": "object" }), &json!({ "status": {} }))],
             objects: objects.iter().map(seen).collect(),
-            whole: whole.map(|(group, kind)| (group.to_owned(), kind.to_owned())).into(),
-            ..World::default()
+            fully_listed: whole.map(|(group, kind)| (group.to_owned(), kind.to_owned())).into(),
+            ..DoctorInventory::default()
         }
     }
 
-    /// Severity and object of each.
-    pub(super) fn told(found: &[Finding]) -> Vec<String> {
+    /// Returns severity and object of each finding.
+    pub(super) fn told(found: &[DoctorFinding]) -> Vec<String> {
         found.iter().map(|finding| format!("{} {}", finding.severity.word(), finding.object)).collect()
     }
 
@@ -138,7 +140,7 @@ mod support {
     fn a_world_without_trouble_has_none() {
         let mut world = world(&[object("Database", "db", &json!({}), &json!({}))]);
         world.crds.clear();
-        assert_eq!(all(&world), []);
+        assert_eq!(run_all_checks(&world), []);
     }
 
     #[test]
@@ -147,8 +149,8 @@ mod support {
             object("Database", &format!("db-{n}"), &json!({}), &json!({ "observedGeneration": "2" }))
         };
         let objects: Vec<Value> = (0..60).map(odd).collect();
-        let found = generation::check(&world(&objects)).len();
-        let shown = all(&world(&objects));
+        let found = generation::run_check(&world(&objects)).len();
+        let shown = run_all_checks(&world(&objects));
         assert_eq!(found, 60);
         assert!(told(&shown).contains(&"info and 10 more".to_owned()), "{:?}", told(&shown));
     }

@@ -1,39 +1,41 @@
-//! Entries of ours that nobody keeps up to date any more.
+//! Rollcall's conditions that no policy keeps up to date any more.
 
-use super::super::finding::{Finding, Severity};
-use super::super::seen::Seen;
-use super::super::world::World;
-use controller::inspect::command::quoted;
+use super::super::checked_object::CheckedObject;
+use super::super::finding::{DoctorFinding, DoctorSeverity};
+use super::super::inventory::DoctorInventory;
+use inspect::kubectl::shell_quote;
 
-pub(super) const NAME: &str = "orphaned-entry";
+pub(super) const CHECK_NAME: &str = "orphaned-entry";
 
-pub(super) fn check(world: &World) -> Vec<Finding> {
-    let kept = |seen: &&Seen| {
+pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
+    let kept = |seen: &&CheckedObject| {
         world.policies.iter().any(|(_, policy)| {
             !policy.shadow
-                && seen.is(&policy.parent.group, &policy.parent.kind)
+                && seen.is_kind(&policy.parent.group, &policy.parent.kind)
                 && policy.selector.matches(&seen.meta.labels)
         })
     };
-    // A policy that cannot be read might be the one that keeps them.
-    let unsure = !world.broken.is_empty() || world.unread.contains_key("ReadinessPolicy.rollcall.dev");
-    let severity = if unsure { Severity::Info } else { Severity::Warning };
-    let orphans = world.objects.iter().filter(|seen| !seen.ours.is_empty() && !kept(seen));
-    orphans.map(|seen| finding(severity, seen)).collect()
+    // A policy that cannot be read might be the one that writes them.
+    let unsure =
+        !world.invalid_policies.is_empty() || world.unread.contains_key("ReadinessPolicy.rollcall.dev");
+    let severity = if unsure { DoctorSeverity::Info } else { DoctorSeverity::Warning };
+    let orphans = world.objects.iter().filter(|seen| !seen.own_conditions.is_empty() && !kept(seen));
+    orphans.map(|seen| orphan_finding(severity, seen)).collect()
 }
 
-fn finding(severity: Severity, seen: &Seen) -> Finding {
-    let finding = Finding::new(severity, NAME, seen.title())
-        .because(format!(
-            "its condition {} was written by Rollcall, and no policy that writes has it for a parent",
-            seen.ours.join(", ")
+fn orphan_finding(severity: DoctorSeverity, seen: &CheckedObject) -> DoctorFinding {
+    let finding = DoctorFinding::new(severity, CHECK_NAME, seen.display_title())
+        .with_evidence(format!(
+            "its condition {} was written by Rollcall, but it is no longer a parent in any policy that writes",
+            seen.own_conditions.join(", ")
         ))
-        .fix("take them off: readers believe them. `rollcall release` does so where the policy still exists");
+        .with_fix("remove them, as readers still trust them: `rollcall release` does so if the policy still exists");
     let Some(ops) = &seen.release else { return finding };
-    let part = if seen.flat { "" } else { " --subresource=status" };
+    let part = if seen.without_status_subresource { "" } else { " --subresource=status" };
     let body = String::from_utf8_lossy(&watcher::status::patch_body(ops)).into_owned();
-    let command = seen.object().kubectl("patch");
-    finding.by(format!("{command}{part} --field-manager=rollcall --type=json -p {}", quoted(&body)))
+    let command = seen.object_ref().command_for("patch");
+    finding
+        .with_patch(format!("{command}{part} --field-manager=rollcall --type=json -p {}", shell_quote(&body)))
 }
 
 #[cfg(test)]
@@ -48,11 +50,11 @@ mod tests {
             "lastTransitionTime": "2026-01-01T00:00:00Z" });
         let db = object("Database", "db", &json!({}), &json!({ "conditions": [entry] }));
         let mut world = world(&[db]);
-        assert!(check(&world).is_empty(), "a policy keeps it");
+        assert!(run_check(&world).is_empty(), "a policy keeps it");
         world.policies = vec![policy("Database", &json!({ "mode": "shadow" }))];
-        assert_eq!(told(&check(&world)), ["warning Database shop/db"]);
+        assert_eq!(told(&run_check(&world)), ["warning Database shop/db"]);
         world.policies.clear();
-        let found = check(&world);
+        let found = run_check(&world);
         assert_eq!(told(&found), ["warning Database shop/db"]);
         let patch = found[0].patch.as_deref().unwrap();
         assert!(
@@ -60,7 +62,7 @@ mod tests {
                 && patch.contains(r#""op":"remove","path":"/status/conditions/0""#),
             "{patch}"
         );
-        world.broken.push(("databases".to_owned(), "odd".to_owned()));
-        assert_eq!(told(&check(&world)), ["info Database shop/db"]);
+        world.invalid_policies.push(("databases".to_owned(), "odd".to_owned()));
+        assert_eq!(told(&run_check(&world)), ["info Database shop/db"]);
     }
 }

@@ -1,36 +1,36 @@
-//! ownerReferences that the garbage collector acts on in ways nobody meant.
+//! ownerReferences with which the garbage collector does something unintended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use watcher::wire::OwnerRef;
 
-use super::super::finding::{Finding, Severity};
-use super::super::seen::Seen;
-use super::super::world::World;
+use super::super::checked_object::CheckedObject;
+use super::super::finding::{DoctorFinding, DoctorSeverity};
+use super::super::inventory::DoctorInventory;
 
-pub(super) const NAME: &str = "owner-reference";
+pub(super) const CHECK_NAME: &str = "owner-reference";
 
-pub(super) fn check(world: &World) -> Vec<Finding> {
-    let known: BTreeMap<&str, &Seen> = world.objects.iter().map(|seen| (&*seen.meta.uid, seen)).collect();
+pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
+    let known: BTreeMap<&str, &CheckedObject> =
+        world.objects.iter().map(|seen| (&*seen.meta.uid, seen)).collect();
     let mut found = Vec::new();
     for seen in world.objects.iter().filter(|seen| seen.meta.deleted.is_none()) {
-        found.extend(twice(seen));
+        found.extend(duplicate_owners(seen));
         for owner in &seen.meta.owners {
-            found.extend(
-                known
-                    .get(&*owner.uid)
-                    .map_or_else(|| dangling(world, seen, owner), |parent| elsewhere(seen, parent)),
-            );
+            found.extend(known.get(&*owner.uid).map_or_else(
+                || dangling_owner(world, seen, owner),
+                |parent| foreign_namespace_owner(seen, parent),
+            ));
         }
     }
     found
 }
 
-fn finding(seen: &Seen) -> Finding {
-    Finding::new(Severity::Error, NAME, seen.title())
+fn owner_error(seen: &CheckedObject) -> DoctorFinding {
+    DoctorFinding::new(DoctorSeverity::Error, CHECK_NAME, seen.display_title())
 }
 
-fn twice(seen: &Seen) -> Option<Finding> {
+fn duplicate_owners(seen: &CheckedObject) -> Option<DoctorFinding> {
     let owners = &seen.meta.owners;
     let controllers: Vec<String> = owners
         .iter()
@@ -40,49 +40,57 @@ fn twice(seen: &Seen) -> Option<Finding> {
     let different: BTreeSet<&str> = owners.iter().map(|owner| &*owner.uid).collect();
     if controllers.len() > 1 {
         return Some(
-            finding(seen)
-                .because(format!("{} controllers: {}", controllers.len(), controllers.join(", ")))
-                .fix("one of them has to let go: each will act on it as if it were its own"),
+            owner_error(seen)
+                .with_evidence(format!("{} controllers: {}", controllers.len(), controllers.join(", ")))
+                .with_fix("remove one of the references: each controller acts on the object as its own"),
         );
     }
     (different.len() < owners.len()).then(|| {
-        let mut again = finding(seen).because("the same owner is named more than once");
-        again.severity = Severity::Warning;
-        again.fix("its operator should compare by UID before it adds a reference")
+        let mut again = owner_error(seen).with_evidence("it has several ownerReferences to the same owner");
+        again.severity = DoctorSeverity::Warning;
+        again.with_fix("change its operator to compare UIDs before it adds a reference")
     })
 }
 
-fn dangling(world: &World, seen: &Seen, owner: &OwnerRef) -> Option<Finding> {
+fn dangling_owner(world: &DoctorInventory, seen: &CheckedObject, owner: &OwnerRef) -> Option<DoctorFinding> {
     let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
-    // Only of what was listed everywhere is it known that it does not exist.
-    if !world.whole.contains(&(group.to_owned(), owner.kind.to_string())) {
+    // An owner is known not to exist only if its kind was listed in all namespaces.
+    if !world.fully_listed.contains(&(group.to_owned(), owner.kind.to_string())) {
         return None;
     }
     let (kind, name) = (&owner.kind, &owner.name);
     let namesake = world.objects.iter().any(|other| {
-        other.is(group, kind) && other.meta.name == *name && other.meta.namespace == seen.meta.namespace
+        other.is_kind(group, kind) && other.meta.name == *name && other.meta.namespace == seen.meta.namespace
     });
     let why = if namesake {
-        format!("its owner {kind} {name} was deleted and created anew: another UID, so it is nobody's child")
+        format!(
+            "its owner {kind} {name} was deleted and recreated with another UID, so it has no owner any more"
+        )
     } else {
         format!("its owner {kind} {name} does not exist")
     };
-    Some(
-        finding(seen).because(why).fix(
-            "the garbage collector deletes it; if it is to stay, its operator has to adopt it anew, by UID",
-        ),
-    )
+    Some(owner_error(seen).with_evidence(why).with_fix(
+        "the garbage collector deletes it; to keep it, its operator must adopt it again with the new UID",
+    ))
 }
 
-fn elsewhere(seen: &Seen, parent: &Seen) -> Option<Finding> {
+fn foreign_namespace_owner(seen: &CheckedObject, parent: &CheckedObject) -> Option<DoctorFinding> {
     let (own, its) = (&seen.meta.namespace, &parent.meta.namespace);
     let place = |namespace: &str| {
         if namespace.is_empty() { "no namespace".to_owned() } else { format!("namespace {namespace}") }
     };
     (!its.is_empty() && own != its).then(|| {
-        finding(seen)
-            .because(format!("its owner {} lives in {}, it lives in {}", parent.title(), place(its), place(own)))
-            .fix("an owner has to live in the same namespace, or in none: the garbage collector takes it for gone and deletes the child. Find such children by labels instead")
+        owner_error(seen)
+            .with_evidence(format!(
+                "its owner {} is in {}, it is in {}",
+                parent.display_title(),
+                place(its),
+                place(own)
+            ))
+            .with_fix(
+                "an owner must be in the same namespace or cluster-scoped: the garbage collector treats it \
+                 as absent and deletes the child. Select such children by labels instead",
+            )
     })
 }
 
@@ -100,19 +108,19 @@ mod tests {
         object("Job", "seed", &json!({ "ownerReferences": owners }), &json!({}))
     }
 
-    fn found(job: &Value) -> Vec<Finding> {
+    fn found(job: &Value) -> Vec<DoctorFinding> {
         let db = object("Database", "db", &json!({}), &json!({}));
         let far = object("Database", "far", &json!({ "namespace": "other" }), &json!({}));
-        check(&world(&[db, far, job.clone()]))
+        run_check(&world(&[db, far, job.clone()]))
     }
 
     #[test]
     fn references_that_cross_dangle_or_repeat_are_found() {
         for (owners, words) in [
-            (vec![owner("far", "uid-far", true)], "lives in namespace other"),
+            (vec![owner("far", "uid-far", true)], "is in namespace other"),
             (vec![owner("none", "uid-none", true)], "does not exist"),
-            (vec![owner("db", "uid-before", true)], "created anew"),
-            (vec![owner("db", "uid-db", false), owner("db", "uid-db", false)], "more than once"),
+            (vec![owner("db", "uid-before", true)], "recreated with another UID"),
+            (vec![owner("db", "uid-db", false), owner("db", "uid-db", false)], "several ownerReferences"),
             (vec![owner("db", "uid-db", true), owner("db", "uid-db", true)], "2 controllers"),
         ] {
             let found = found(&job(&owners));

@@ -1,69 +1,73 @@
-//! Policies that do nothing.
+//! Policies without any effect.
 
-use controller::policies::Compiled;
+use policy::CompiledPolicy;
 
-use super::super::finding::{Finding, Severity};
-use super::super::world::World;
+use super::super::finding::{DoctorFinding, DoctorSeverity};
+use super::super::inventory::DoctorInventory;
 
-pub(super) const NAME: &str = "policy";
+pub(super) const CHECK_NAME: &str = "policy";
 
-pub(super) fn check(world: &World) -> Vec<Finding> {
-    let broken = world.broken.iter().map(|(name, why)| {
-        finding(Severity::Error, name)
-            .because(format!("it is not valid: {why}"))
-            .fix("rollcall check -f POLICY names the line")
+pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
+    let broken = world.invalid_policies.iter().map(|(name, why)| {
+        policy_finding(DoctorSeverity::Error, name)
+            .with_evidence(format!("it is not valid: {why}"))
+            .with_fix("rollcall check -f POLICY names the line")
     });
-    let told = world.told.iter().map(|(name, words)| {
-        finding(Severity::Error, name)
-            .because(format!("the service says {words}"))
-            .fix("kubectl describe readinesspolicy says when")
+    let told = world.service_conditions.iter().map(|(name, words)| {
+        policy_finding(DoctorSeverity::Error, name)
+            .with_evidence(format!("the service reports {words}"))
+            .with_fix("kubectl describe readinesspolicy shows since when")
     });
-    let idle = world.policies.iter().filter_map(|(name, policy)| idle(world, name, policy));
-    let lost = world.policies.iter().flat_map(|(name, policy)| lost(world, name, policy));
+    let idle = world.policies.iter().filter_map(|(name, policy)| without_parents(world, name, policy));
+    let lost = world.policies.iter().flat_map(|(name, policy)| missing_child_kinds(world, name, policy));
     broken.chain(told).chain(idle).chain(lost).collect()
 }
 
-fn finding(severity: Severity, name: &str) -> Finding {
-    Finding::new(severity, NAME, format!("ReadinessPolicy {name}"))
+fn policy_finding(severity: DoctorSeverity, name: &str) -> DoctorFinding {
+    DoctorFinding::new(severity, CHECK_NAME, format!("ReadinessPolicy {name}"))
 }
 
-/// It has no parent.
-fn idle(world: &World, name: &str, policy: &Compiled) -> Option<Finding> {
+/// Returns a finding if the policy has no parent.
+fn without_parents(world: &DoctorInventory, name: &str, policy: &CompiledPolicy) -> Option<DoctorFinding> {
     let (group, kind) = (&policy.parent.group, &policy.parent.kind);
     let key = (group.clone(), kind.clone());
-    if world.absent.contains(&key) {
+    if world.unserved_kinds.contains(&key) {
         return Some(
-            finding(Severity::Error, name)
-                .because(format!("the cluster serves no {kind} of group {group:?}"))
-                .fix("install its CRD, or correct spec.parent"),
+            policy_finding(DoctorSeverity::Error, name)
+                .with_evidence(format!("the cluster serves no {kind} of group {group:?}"))
+                .with_fix("install its CRD, or correct spec.parent"),
         );
     }
-    let of_kind = world.objects.iter().filter(|seen| seen.is(group, kind));
+    let of_kind = world.objects.iter().filter(|seen| seen.is_kind(group, kind));
     let (mut all, mut matching) = (0_usize, 0_usize);
     for seen in of_kind {
         all += 1;
         matching += usize::from(policy.selector.matches(&seen.meta.labels));
     }
-    if matching > 0 || !world.whole.contains(&key) {
+    if matching > 0 || !world.fully_listed.contains(&key) {
         return None;
     }
-    let fix = "nothing to do if they are still to come; otherwise correct spec.parent";
+    let fix = "none if they will be created later; otherwise correct spec.parent";
     Some(
-        finding(Severity::Warning, name).because(format!("it matches none of {all} {kind} objects")).fix(fix),
+        policy_finding(DoctorSeverity::Warning, name)
+            .with_evidence(format!("it matches none of {all} {kind} objects"))
+            .with_fix(fix),
     )
 }
 
-/// It waits for children of a kind that is not installed.
-fn lost(world: &World, name: &str, policy: &Compiled) -> Vec<Finding> {
-    let gone = |kind: &&api::policy::KindRef| world.absent.contains(&(kind.group.clone(), kind.kind.clone()));
+/// Returns a finding for each kind of children that is not installed.
+fn missing_child_kinds(world: &DoctorInventory, name: &str, policy: &CompiledPolicy) -> Vec<DoctorFinding> {
+    let gone = |kind: &&api::policy::KindRef| {
+        world.unserved_kinds.contains(&(kind.group.clone(), kind.kind.clone()))
+    };
     let kinds = policy.groups.iter().map(|group| &group.kind).filter(gone);
     let told = kinds.map(|kind| {
-        finding(Severity::Warning, name)
-            .because(format!(
+        policy_finding(DoctorSeverity::Warning, name)
+            .with_evidence(format!(
                 "the cluster serves no {} of group {:?}: it counts as zero children",
                 kind.kind, kind.group
             ))
-            .fix("install its CRD, or take the kind out of spec.children")
+            .with_fix("install its CRD, or remove the kind from spec.children")
     });
     told.collect()
 }
@@ -76,25 +80,27 @@ mod tests {
 
     #[test]
     fn a_policy_without_parents_is_found() {
-        assert_eq!(told(&check(&world(&[]))), ["warning ReadinessPolicy databases"]);
+        assert_eq!(told(&run_check(&world(&[]))), ["warning ReadinessPolicy databases"]);
         let mut narrow = world(&[object("Database", "db", &json!({}), &json!({}))]);
-        assert!(check(&narrow).is_empty());
+        assert!(run_check(&narrow).is_empty());
         let selector = json!({ "parent": { "group": "example.com", "kind": "Database",
             "selector": { "matchLabels": { "tier": "gold" } } } });
         narrow.policies = vec![policy("Database", &selector)];
-        assert_eq!(told(&check(&narrow)), ["warning ReadinessPolicy databases"]);
-        // One namespace alone cannot tell.
-        narrow.whole.clear();
-        assert!(check(&narrow).is_empty());
+        assert_eq!(told(&run_check(&narrow)), ["warning ReadinessPolicy databases"]);
+        // A single namespace is not enough to tell.
+        narrow.fully_listed.clear();
+        assert!(run_check(&narrow).is_empty());
     }
 
     #[test]
     fn kinds_that_are_not_installed_and_policies_that_are_not_valid_are_named() {
         let mut world = world(&[]);
-        world.absent.insert(("example.com".to_owned(), "Database".to_owned()));
-        world.broken.push(("odd".to_owned(), "spec.quorum: 150%".to_owned()));
-        world.told.push(("twin".to_owned(), "Accepted=False, Conflict: another has it".to_owned()));
+        world.unserved_kinds.insert(("example.com".to_owned(), "Database".to_owned()));
+        world.invalid_policies.push(("odd".to_owned(), "spec.quorum: 150%".to_owned()));
+        world
+            .service_conditions
+            .push(("twin".to_owned(), "Accepted=False, Conflict: another has it".to_owned()));
         let expected = ["odd", "twin", "databases"].map(|name| format!("error ReadinessPolicy {name}"));
-        assert_eq!(told(&check(&world)), expected);
+        assert_eq!(told(&run_check(&world)), expected);
     }
 }

@@ -1,17 +1,21 @@
-//! Rights that the policies need and that are lacking.
+//! Rights that the policies need and that are missing.
 
-use super::super::finding::{Finding, Severity};
-use super::super::world::World;
+use super::super::finding::{DoctorFinding, DoctorSeverity};
+use super::super::inventory::DoctorInventory;
 
-pub(super) const NAME: &str = "rights";
+pub(super) const CHECK_NAME: &str = "rights";
 
-pub(super) fn check(world: &World) -> Vec<Finding> {
-    // Whoever looks may well lack what the service has; a service account that was named is to have it.
-    let severity = if world.subject.starts_with("ServiceAccount") { Severity::Error } else { Severity::Info };
+pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
+    // The user may well lack the service's rights; a named service account is expected to have them.
+    let severity = if world.subject.starts_with("ServiceAccount") {
+        DoctorSeverity::Error
+    } else {
+        DoctorSeverity::Info
+    };
     let lacking = |right: &String| {
-        Finding::new(severity, NAME, world.subject.clone())
-            .because(format!("may not {right}, which the policies need"))
-            .fix("rollcall rbac -f POLICY | kubectl apply -f -; --service-account NAMESPACE/NAME asks for that of the service")
+        DoctorFinding::new(severity, CHECK_NAME, world.subject.clone())
+            .with_evidence(format!("may not {right}, which the policies need"))
+            .with_fix("rollcall rbac -f POLICY | kubectl apply -f -; --service-account NAMESPACE/NAME checks the rights of the service")
     };
     world.denied.iter().map(lacking).collect()
 }
@@ -24,13 +28,13 @@ mod tests {
     #[test]
     fn what_the_service_may_not_do_is_an_error_and_what_you_may_not_do_a_note() {
         for (subject, severity) in [
-            ("ServiceAccount rollcall-system/rollcall", Severity::Error),
-            ("the identity of this kubeconfig", Severity::Info),
+            ("ServiceAccount rollcall-system/rollcall", DoctorSeverity::Error),
+            ("the identity of this kubeconfig", DoctorSeverity::Info),
         ] {
             let mut world = world(&[]);
             world.subject = subject.to_owned();
             world.denied = vec!["patch databases/status.example.com".to_owned()];
-            let found = check(&world);
+            let found = run_check(&world);
             assert_eq!((found.len(), found[0].severity), (1, severity));
             assert!(found[0].evidence.contains("patch databases/status.example.com"));
         }

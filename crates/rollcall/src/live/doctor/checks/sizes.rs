@@ -1,58 +1,67 @@
-//! Objects that grow towards a limit of the server: beyond it every write fails, also the one that would make it smaller.
+//! Objects near a size limit of the server: beyond it every write fails, also one that would shrink the object.
 
-use super::super::finding::{Finding, Severity};
-use super::super::seen::Seen;
-use super::super::world::World;
+use super::super::checked_object::CheckedObject;
+use super::super::finding::{DoctorFinding, DoctorSeverity};
+use super::super::inventory::DoctorInventory;
 
-pub(super) const NAME: &str = "size";
+pub(super) const CHECK_NAME: &str = "size";
 
-/// All annotations of an object together: `TotalAnnotationSizeLimitB` of Kubernetes.
-const ANNOTATIONS: usize = 256 * 1024;
-/// What etcd takes in one request by default (`--max-request-bytes`).
-const OBJECT: usize = 1_572_864;
+/// Limit of all annotations of an object together: `TotalAnnotationSizeLimitB` of Kubernetes.
+const MAX_ANNOTATION_BYTES: usize = 256 * 1024;
+/// Default limit of an etcd request (`--max-request-bytes`).
+const MAX_OBJECT_BYTES: usize = 1_572_864;
 
-pub(super) fn check(world: &World) -> Vec<Finding> {
-    world.objects.iter().flat_map(|seen| annotations(seen).into_iter().chain(object(seen))).collect()
+pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
+    world
+        .objects
+        .iter()
+        .flat_map(|seen| check_annotations(seen).into_iter().chain(check_object(seen)))
+        .collect()
 }
 
-/// From three quarters on it is worth a word, from nine tenths on it is late.
-fn severity(size: usize, limit: usize) -> Option<Severity> {
+/// Returns a warning from three quarters of the limit on, an error from nine tenths on.
+fn size_severity(size: usize, limit: usize) -> Option<DoctorSeverity> {
     match size * 100 / limit {
         0..75 => None,
-        75..90 => Some(Severity::Warning),
-        _ => Some(Severity::Error),
+        75..90 => Some(DoctorSeverity::Warning),
+        _ => Some(DoctorSeverity::Error),
     }
 }
 
-fn annotations(seen: &Seen) -> Option<Finding> {
+fn check_annotations(seen: &CheckedObject) -> Option<DoctorFinding> {
     let total: usize = seen.annotations.iter().map(|(key, size)| key.len() + size).sum();
-    let severity = severity(total, ANNOTATIONS)?;
+    let severity = size_severity(total, MAX_ANNOTATION_BYTES)?;
     let (key, size) = seen.annotations.iter().max_by_key(|(_, size)| *size)?;
     let fix = if key.ends_with("/last-handled-configuration") {
-        "Kopf keeps the whole spec in it: let the operator use StatusDiffBaseStorage, or ignore large fields in its diff base"
+        "Kopf stores the whole spec in it: configure the operator to use \
+             StatusDiffBaseStorage, or to ignore large fields in its diff base"
     } else if key == "kubectl.kubernetes.io/last-applied-configuration" {
-        "apply it by `kubectl apply --server-side`, which needs no such annotation"
+        "apply it with `kubectl apply --server-side`, which needs no such annotation"
     } else {
-        "whoever writes it has to write less"
+        "change its writer to store less in it"
     };
     let evidence = format!(
         "its annotations have {} of at most {}; {key} alone has {}",
-        kib(total),
-        kib(ANNOTATIONS),
-        kib(*size)
+        format_kib(total),
+        format_kib(MAX_ANNOTATION_BYTES),
+        format_kib(*size)
     );
-    Some(Finding::new(severity, NAME, seen.title()).because(evidence).fix(fix))
+    Some(DoctorFinding::new(severity, CHECK_NAME, seen.display_title()).with_evidence(evidence).with_fix(fix))
 }
 
-fn object(seen: &Seen) -> Option<Finding> {
+fn check_object(seen: &CheckedObject) -> Option<DoctorFinding> {
     let bytes = seen.bytes?;
-    let severity = severity(bytes, OBJECT)?;
-    let evidence = format!("it has {} as JSON; etcd takes {} by default", kib(bytes), kib(OBJECT));
-    let fix = "whoever writes history, logs or results into it has to keep them elsewhere";
-    Some(Finding::new(severity, NAME, seen.title()).because(evidence).fix(fix))
+    let severity = size_severity(bytes, MAX_OBJECT_BYTES)?;
+    let evidence = format!(
+        "it has {} as JSON; etcd takes {} by default",
+        format_kib(bytes),
+        format_kib(MAX_OBJECT_BYTES)
+    );
+    let fix = "store history, logs or results elsewhere";
+    Some(DoctorFinding::new(severity, CHECK_NAME, seen.display_title()).with_evidence(evidence).with_fix(fix))
 }
 
-fn kib(bytes: usize) -> String {
+fn format_kib(bytes: usize) -> String {
     format!("{} KiB", bytes.div_ceil(1024))
 }
 
@@ -71,7 +80,7 @@ mod tests {
             (250_000, vec!["error Database shop/db"]),
         ] {
             let metadata = json!({ "annotations": { key: "x".repeat(size), "small": "y" } });
-            let found = check(&world(&[object("Database", "db", &metadata, &json!({}))]));
+            let found = run_check(&world(&[object("Database", "db", &metadata, &json!({}))]));
             assert_eq!(told(&found), expected, "{size}");
             assert!(found.iter().all(|finding| finding.fix.contains("StatusDiffBaseStorage")));
         }
@@ -81,10 +90,10 @@ mod tests {
     fn an_object_near_what_etcd_takes_is_found() {
         let status = json!({ "history": "x".repeat(1_450_000) });
         assert_eq!(
-            told(&check(&world(&[object("Database", "db", &json!({}), &status)]))),
+            told(&run_check(&world(&[object("Database", "db", &json!({}), &status)]))),
             ["error Database shop/db"]
         );
         let status = json!({ "history": "x".repeat(1_000_000) });
-        assert!(check(&world(&[object("Database", "db", &json!({}), &status)])).is_empty());
+        assert!(run_check(&world(&[object("Database", "db", &json!({}), &status)])).is_empty());
     }
 }

@@ -1,62 +1,68 @@
-//! Others who write the condition that a policy is to write.
+//! Other field managers that write a policy's condition.
 
-use controller::policies::Compiled;
+use policy::CompiledPolicy;
 
-use super::super::finding::{Finding, Severity};
-use super::super::seen::Seen;
-use super::super::world::World;
+use super::super::checked_object::CheckedObject;
+use super::super::finding::{DoctorFinding, DoctorSeverity};
+use super::super::inventory::DoctorInventory;
 
-pub(super) const NAME: &str = "condition-owner";
+pub(super) const CHECK_NAME: &str = "condition-owner";
 
-pub(super) fn check(world: &World) -> Vec<Finding> {
+pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
     let mut found = Vec::new();
     for (name, policy) in world.policies.iter().filter(|(_, policy)| !policy.shadow) {
         let (group, kind) = (&policy.parent.group, &policy.parent.kind);
         let parents = world
             .objects
             .iter()
-            .filter(|seen| seen.is(group, kind) && policy.selector.matches(&seen.meta.labels));
+            .filter(|seen| seen.is_kind(group, kind) && policy.selector.matches(&seen.meta.labels));
         for seen in parents {
-            found.extend(owned(name, policy, seen).or_else(|| rewritten(seen)));
+            found.extend(owned_condition(name, policy, seen).or_else(|| rewritten_list(seen)));
             found.extend(seen.unwritable.map(|why| {
-                Finding::new(Severity::Error, NAME, seen.title())
-                    .because(format!("{why}: no condition can be written"))
-                    .fix("its operator has to write a status with a list of conditions")
+                DoctorFinding::new(DoctorSeverity::Error, CHECK_NAME, seen.display_title())
+                    .with_evidence(format!("{why}: no condition can be written"))
+                    .with_fix("change its operator to write a status with a list of conditions")
             }));
         }
     }
     found
 }
 
-fn owned(name: &str, policy: &Compiled, seen: &Seen) -> Option<Finding> {
-    let (_, manager) = seen.foreign.iter().find(|(kind, _)| *kind == policy.condition)?;
-    let by = if manager.is_empty() { "somebody else".to_owned() } else { format!("field manager {manager}") };
-    let finding = |severity| Finding::new(severity, NAME, seen.title());
+fn owned_condition(name: &str, policy: &CompiledPolicy, seen: &CheckedObject) -> Option<DoctorFinding> {
+    let (_, manager) = seen.foreign_conditions.iter().find(|(kind, _)| *kind == policy.condition)?;
+    let by = if manager.is_empty() {
+        "another field manager".to_owned()
+    } else {
+        format!("field manager {manager}")
+    };
+    let finding = |severity| DoctorFinding::new(severity, CHECK_NAME, seen.display_title());
     let evidence = format!("its condition {} belongs to {by}", policy.condition);
     Some(match (&policy.fallback, policy.takeover) {
-        (_, true) => finding(Severity::Warning)
-            .because(format!("{evidence}; policy {name} takes it over, and they may fight"))
-            .fix("keep the other from writing it"),
-        (Some(fallback), _) => finding(Severity::Info)
-            .because(format!("{evidence}; policy {name} writes {fallback} instead"))
-            .fix(format!("readers have to look at {fallback}")),
-        (None, false) => finding(Severity::Error)
-            .because(format!("{evidence}: policy {name} says nothing on it"))
-            .fix("name another type in spec.condition.fallback, or keep the other from writing this one"),
+        (_, true) => finding(DoctorSeverity::Warning)
+            .with_evidence(format!("{evidence}; policy {name} takes it over, and both may keep overwriting each other"))
+            .with_fix("stop the other field manager from writing it"),
+        (Some(fallback), _) => finding(DoctorSeverity::Info)
+            .with_evidence(format!("{evidence}; policy {name} writes {fallback} instead"))
+            .with_fix(format!("let readers use {fallback}")),
+        (None, false) => finding(DoctorSeverity::Error)
+            .with_evidence(format!("{evidence}: policy {name} writes no condition on it"))
+            .with_fix("set another type in spec.condition.fallback, or stop the other field manager from writing this one"),
     })
 }
 
-/// Our entry stands in a list that another writes as a whole.
-fn rewritten(seen: &Seen) -> Option<Finding> {
-    if seen.ours.is_empty() {
+/// Returns a finding if Rollcall's condition is in a list that another manager writes as a whole.
+fn rewritten_list(seen: &CheckedObject) -> Option<DoctorFinding> {
+    if seen.own_conditions.is_empty() {
         return None;
     }
-    let other =
-        seen.managers.iter().find(|writer| writer.conditions && writer.name != watcher::status::MANAGER)?;
+    let other = seen
+        .managers
+        .iter()
+        .find(|writer| writer.owns_conditions && writer.name != watcher::status::FIELD_MANAGER)?;
     Some(
-        Finding::new(Severity::Warning, NAME, seen.title())
-            .because(format!("field manager {} writes status.conditions as one list: it drops the entries of others at each write", other.name))
-            .fix("it should patch its own entries only; a list-map in the CRD lets it apply them"),
+        DoctorFinding::new(DoctorSeverity::Warning, CHECK_NAME, seen.display_title())
+            .with_evidence(format!("field manager {} writes status.conditions as one list: each write drops the conditions of others", other.name))
+            .with_fix("change it to patch its own conditions only; with a list-map in the CRD it can apply them"),
     )
 }
 
@@ -77,7 +83,7 @@ mod tests {
     fn found(rest: &Value, database: Value) -> Vec<String> {
         let mut world = world(&[database]);
         world.policies = vec![policy("Database", rest)];
-        told(&check(&world))
+        told(&run_check(&world))
     }
 
     #[test]

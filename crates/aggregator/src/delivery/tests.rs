@@ -1,0 +1,187 @@
+//! Backoff, overwrites and late writes of one parent, told in sentences.
+
+use super::*;
+
+#[test]
+fn failures_in_a_row_are_answered_ever_more_slowly_up_to_a_minute_and_as_the_server_asks() {
+    let sec = Duration::from_secs;
+    let retry = DeliveryOutcome::Retry;
+    let cases: &[(&[DeliveryOutcome], u64, u64)] = &[
+        (&[retry(sec(0))], 0, 1),
+        (&[retry(sec(0)); 2], 1, 2),
+        (&[retry(sec(0)); 4], 6, 8),
+        (&[retry(sec(0)); 7], 45, 60),
+        (&[retry(sec(0)); 200], 45, 60),
+        (&[retry(sec(90))], 90, 90),
+        (&[retry(sec(0)), retry(sec(3))], 3, 3),
+        (&[DeliveryOutcome::Denied], 22, 30),
+        (&[DeliveryOutcome::Denied; 5], 45, 60),
+        (&[retry(sec(0)), retry(sec(0)), DeliveryOutcome::Unsent], 1, 1),
+        // An answer that is no failure begins the row anew.
+        (&[retry(sec(0)), retry(sec(0)), DeliveryOutcome::Conflict, retry(sec(0))], 0, 1),
+    ];
+    for (outcomes, at_least, at_most) in cases {
+        let (mut delivery, mut now) = (ParentDelivery::default(), Time(1_000_000));
+        for outcome in *outcomes {
+            now = delivery.not_before.unwrap_or(now).max(now);
+            let (decision, _) = delivery.offer_digest(TICKET, digest(1), Duration::ZERO, now);
+            assert_eq!(decision, DeliveryDecision::Send(TICKET), "{outcomes:?}");
+            delivery.settle_write(TICKET, *outcome, APART, now);
+        }
+        let delay = delivery.not_before.unwrap() - now;
+        assert!(delay >= sec(*at_least) && delay <= sec(*at_most), "{outcomes:?}: {delay:?}");
+    }
+}
+
+const TICKET: WriteTicket = WriteTicket(1);
+const APART: JitterKey = JitterKey { seed: Seed(1), key: 1 };
+
+fn digest(number: u64) -> EntriesDigest {
+    EntriesDigest { whole: number, without_messages: number }
+}
+
+#[test]
+fn a_write_that_is_seen_long_after_its_answer_was_lost_is_ours_all_the_same() {
+    let (mut delivery, mut now) = (ParentDelivery::default(), Time(0));
+    let window = Duration::from_secs(1);
+    for _ in 0..REPEATED_OVERWRITE_COUNT {
+        now = now + Duration::from_secs(30);
+        assert_eq!(delivery.offer_digest(TICKET, digest(1), window, now).0, DeliveryDecision::Send(TICKET));
+        delivery.settle_write(TICKET, DeliveryOutcome::Retry(Duration::ZERO), APART, now);
+        delivery.observe_digest(digest(1), APART, now);
+        assert_eq!(delivery.offer_digest(TICKET, digest(1), window, now).0, DeliveryDecision::Same);
+        assert!(!delivery.is_yielding());
+        // Another client overwrites it.
+        delivery.observe_digest(digest(2), APART, now);
+    }
+    assert!(delivery.is_yielding());
+}
+
+#[test]
+fn a_write_whose_answer_was_lost_is_no_overwrite_of_those_that_fail_after_it() {
+    for seen_during_a_write in [false, true] {
+        let (mut delivery, mut now) = (ParentDelivery::default(), Time(0));
+        let mut send = |delivery: &mut ParentDelivery, number: u64| {
+            now = now + Duration::from_secs(120);
+            let decision = delivery.offer_digest(TICKET, digest(number), Duration::ZERO, now);
+            assert_eq!(decision.0, DeliveryDecision::Send(TICKET));
+            now
+        };
+        for round in 0..=REPEATED_OVERWRITE_COUNT {
+            let number = u64::from(round) * 10;
+            let now = send(&mut delivery, number + 1);
+            delivery.observe_digest(digest(number + 1), APART, now);
+            delivery.settle_write(TICKET, DeliveryOutcome::Written, APART, now);
+            // This one arrives, and neither its answer nor the event of it does; those after it meet it there.
+            let now = send(&mut delivery, number + 2);
+            delivery.settle_write(TICKET, DeliveryOutcome::Retry(Duration::ZERO), APART, now);
+            let now = send(&mut delivery, number + 3);
+            if seen_during_a_write {
+                delivery.observe_digest(digest(number + 2), APART, now);
+            }
+            delivery.settle_write(TICKET, DeliveryOutcome::Conflict, APART, now);
+            delivery.observe_digest(digest(number + 2), APART, now);
+            assert_eq!(delivery.overwrites, 0, "{seen_during_a_write}");
+        }
+        delivery.observe_digest(digest(99), APART, now);
+        assert_eq!(delivery.overwrites, 1, "what somebody else writes then is one");
+    }
+}
+
+#[test]
+fn an_entry_that_somebody_took_away_beside_the_one_that_we_wrote_is_written_again() {
+    let mut delivery = ParentDelivery::default();
+    delivery.observe_digest(digest(1), APART, Time(0));
+    assert_eq!(
+        delivery.offer_digest(TICKET, digest(2), Duration::ZERO, Time(1)).0,
+        DeliveryDecision::Send(TICKET)
+    );
+    // One of the two entries is the new one, and the other one is not there.
+    delivery.observe_digest(digest(3), APART, Time(2));
+    delivery.settle_write(TICKET, DeliveryOutcome::Pruned, APART, Time(2));
+    assert!(!delivery.is_pruned());
+    assert_eq!(
+        delivery.offer_digest(TICKET, digest(2), Duration::ZERO, Time(3)).0,
+        DeliveryDecision::Send(TICKET)
+    );
+    // Nothing of it is kept.
+    delivery.settle_write(TICKET, DeliveryOutcome::Pruned, APART, Time(4));
+    assert!(delivery.is_pruned());
+    assert_eq!(delivery.offer_digest(TICKET, digest(2), Duration::ZERO, Time(5)).0, DeliveryDecision::Same);
+}
+
+#[test]
+fn what_somebody_else_wrote_before_our_write_was_heard_of_is_no_fight() {
+    let mut delivery = ParentDelivery::default();
+    assert_eq!(
+        delivery.offer_digest(TICKET, digest(1), Duration::ZERO, Time(0)).0,
+        DeliveryDecision::Send(TICKET)
+    );
+    delivery.settle_write(TICKET, DeliveryOutcome::Retry(Duration::ZERO), APART, Time(1));
+    for other in 2..10 {
+        delivery.observe_digest(digest(other), APART, Time(2));
+    }
+    assert!(!delivery.is_yielding());
+}
+
+/// Times of the writes against a rival that overwrites each write after a delay chosen by the seed.
+fn fought(apart: JitterKey, hours: u64) -> Vec<u64> {
+    let (mut delivery, mut now, mut writes) = (ParentDelivery::default(), Time(0), vec![]);
+    while now.0.unsigned_abs() < hours * 3_600_000 {
+        match delivery.offer_digest(TICKET, digest(1), Duration::from_secs(1), now) {
+            (DeliveryDecision::Send(TICKET), _) => {
+                writes.push(now.0.unsigned_abs());
+                delivery.observe_digest(digest(1), apart, now);
+                delivery.settle_write(TICKET, DeliveryOutcome::Written, apart, now);
+                now = now + apart.seed.duration_below(Duration::from_secs(5), now.0.unsigned_abs());
+                delivery.observe_digest(digest(2), apart, now);
+            }
+            (_, at) => now = at.unwrap(),
+        }
+    }
+    writes
+}
+
+#[test]
+fn a_rival_is_answered_ever_more_slowly_and_never_given_up() {
+    for seed in 0..200 {
+        let writes = fought(JitterKey { seed: Seed(seed), key: seed ^ 7 }, 2);
+        let gaps: Vec<u64> = writes.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let expected = [1_000_u64, 2_000, 4_000, 8_000, 16_000, 32_000];
+        for (gap, full) in gaps[1..].iter().zip(expected) {
+            // Up to a quarter is jitter, and the rival took up to five seconds.
+            assert!((full * 3 / 4..full + 5_000).contains(gap), "{gaps:?}");
+        }
+        assert!(gaps[7..].iter().all(|gap| (60_000..65_000).contains(gap)), "{gaps:?}");
+        assert!(gaps.len() > 100, "{gaps:?}");
+    }
+}
+
+#[test]
+fn after_a_rest_the_next_one_is_answered_at_once() {
+    let mut delivery = ParentDelivery::default();
+    for n in 0..10 {
+        let now = Time(n * 600_000);
+        assert_eq!(
+            delivery.offer_digest(TICKET, digest(1), Duration::ZERO, now).0,
+            DeliveryDecision::Send(TICKET)
+        );
+        delivery.observe_digest(digest(1), APART, now);
+        delivery.settle_write(TICKET, DeliveryOutcome::Written, APART, now);
+        delivery.observe_digest(digest(2), APART, now);
+    }
+    assert!(delivery.is_repeatedly_overwritten());
+    delivery.end_conflict();
+    let now = Time(7_000_000);
+    assert_eq!(
+        delivery.offer_digest(TICKET, digest(1), Duration::ZERO, now).0,
+        DeliveryDecision::Send(TICKET)
+    );
+    delivery.observe_digest(digest(1), APART, now);
+    delivery.settle_write(TICKET, DeliveryOutcome::Written, APART, now);
+    delivery.observe_digest(digest(2), APART, now);
+    assert_eq!(
+        delivery.offer_digest(TICKET, digest(1), Duration::ZERO, now).0,
+        DeliveryDecision::Send(TICKET)
+    );
+}

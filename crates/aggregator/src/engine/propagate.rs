@@ -1,0 +1,301 @@
+//! Propagation of a change: debounce, evaluation, and evaluation of the owners in the same poll.
+
+use readiness::Time;
+use readiness::rollup::ParentReason;
+
+use super::{ChangeOrigin, Engine, ParentDraft};
+use crate::evaluate::{is_urgent, may_be_ready};
+use crate::evaluation::{EvaluationQueues, ParentEvaluation};
+use crate::types::{Acceptance, EnginePolicy, EvaluationId, HandledEvidence, ObjectId};
+
+/// Largest number of evaluations of one parent in one poll. More means a loop that the cycle check missed; it continues
+/// in a later poll.
+const MAX_EVALUATIONS_PER_POLL: u8 = 64;
+/// Delay until that later evaluation.
+const EVALUATION_LOOP_DELAY: std::time::Duration = std::time::Duration::from_secs(1);
+
+impl Engine {
+    /// Schedules an evaluation after a change: debounced, or at once after a long quiet span or if the parent has
+    /// failed or is stuck. The delivery limits how often the result is written.
+    pub(super) fn touch_evaluation(&mut self, id: EvaluationId, now: Time, cause: ChangeOrigin) {
+        let Some(roll) = self.graph.evaluation_mut(id) else { return };
+        let at = roll.policy.index();
+        let Some(Some(policy)) = self.policies.get(at) else { return };
+        if self.gates[at].awaits_list() {
+            return self.touch_unlisted(id, now, self.gates[at]);
+        }
+        roll.restart_hold(policy);
+        let at = roll.debounce.record_touch(now, policy.debounce);
+        roll.external_change |= cause == ChangeOrigin::External;
+        if at <= now || is_urgent(roll, policy) {
+            return self.enqueue_evaluation(id, now, cause);
+        }
+        let Some(roll) = self.graph.evaluation_mut(id).filter(|r| !r.queued.immediate) else { return };
+        roll.queued.quiet = true;
+        self.quiet.set_deadline(id, at);
+        self.propagate_doubt(id);
+    }
+
+    /// Schedules an evaluation in the next poll.
+    pub(super) fn enqueue_evaluation(&mut self, id: EvaluationId, now: Time, cause: ChangeOrigin) {
+        let Some(roll) = self.graph.evaluation_mut(id) else { return };
+        if let Some(Some(policy)) = self.policies.get(roll.policy.index()) {
+            roll.restart_hold(policy);
+        }
+        roll.external_change |= cause == ChangeOrigin::External;
+        if !std::mem::replace(&mut roll.queued.immediate, true) {
+            self.immediate.push_back(id);
+            self.immediate_since.get_or_insert(now);
+        }
+    }
+
+    /// Schedules the evaluations whose messages quote `id`, because its text changed.
+    pub(super) fn touch_owners(&mut self, id: ObjectId, now: Time, cause: ChangeOrigin) {
+        let edges = self.graph.edges_of(id);
+        edges
+            .iter()
+            .filter(|e| !e.cyclic)
+            .for_each(|edge| self.touch_evaluation(edge.evaluation, now, cause));
+    }
+
+    /// Records that other components changed the text about this object without changing its verdict.
+    pub fn mark_text_changed(&mut self, id: ObjectId, now: Time) {
+        for at in 0..self.graph.evaluations_of(id).len() {
+            let roll = self.graph.evaluations_of(id)[at];
+            self.touch_evaluation(roll, now, ChangeOrigin::External);
+        }
+        self.touch_owners(id, now, ChangeOrigin::External);
+    }
+
+    /// Marks a ready answer as in doubt while its evaluation is pending, so that no ancestor counts it as ready. One that
+    /// was restored from the parent is in doubt until everything was listed: what is not listed yet may contradict it. What
+    /// a refused policy said stands.
+    pub(super) fn propagate_doubt(&mut self, id: EvaluationId) {
+        let mut work = vec![id];
+        while let Some(id) = work.pop() {
+            let Some(roll) = self.graph.evaluation_mut(id) else { continue };
+            let Some(Some(policy)) = self.policies.get(roll.policy.index()) else { continue };
+            roll.restart_hold(policy);
+            let said = roll.answer.is_some_and(|a| a.reason == ParentReason::AllChildrenReady);
+            let unproven = !roll.evaluated
+                && policy.acceptance == Acceptance::Accepted
+                && self.gates[roll.policy.index()].awaits_list();
+            let (parent, doubted) = (roll.parent, said && (unproven || !may_be_ready(roll, policy)));
+            if doubted != roll.in_doubt {
+                if let Some(roll) = self.graph.evaluation_mut(id) {
+                    roll.in_doubt = doubted;
+                }
+                self.reweigh_child(parent);
+                work.append(&mut self.moved);
+            }
+        }
+    }
+
+    /// Updates the weight of `child` at its owners; the affected evaluations are collected in `self.moved`.
+    pub(super) fn reweigh_child(&mut self, child: ObjectId) {
+        self.moved.clear();
+        self.graph.reweigh_edges(child, &mut self.moved);
+    }
+
+    /// Evaluates everything that is due and adds each parent whose conditions may have changed to `drafts` once.
+    pub fn poll(&mut self, now: Time, drafts: &mut Vec<ParentDraft>) {
+        self.polls = self.polls.wrapping_add(1);
+        self.end_due_conflicts(now);
+        let mut parents = std::mem::take(&mut self.drafted);
+        while let Some(parent) = self.redeliver.take_due(now) {
+            self.enqueue_doubted(parent, now);
+            parents.push(parent);
+        }
+        while let Some(id) = self.next_due_evaluation(now) {
+            if self.is_looping(id) {
+                self.time_dependent.set_if_earlier(id, now + EVALUATION_LOOP_DELAY);
+            } else if let Some(parent) = self.evaluate_now(id, now) {
+                if self.graph.evaluations_of(parent).len() > 1 {
+                    self.enqueue_doubted(parent, now);
+                }
+                parents.push(parent);
+            }
+        }
+        self.immediate_since = None;
+        self.awaiting_lists = self.is_awaiting_lists();
+        parents.sort_unstable();
+        parents.dedup();
+        parents.retain(|parent| self.is_draftable(*parent));
+        drafts.extend(parents.drain(..).map(|parent| ParentDraft { parent }));
+        self.drafted = parents;
+    }
+
+    /// Schedules the evaluations in doubt, so that no parent is reported ready while a child is known not to be.
+    fn enqueue_doubted(&mut self, parent: ObjectId, now: Time) {
+        for at in 0..self.graph.evaluations_of(parent).len() {
+            let id = self.graph.evaluations_of(parent)[at];
+            if self.graph.find_evaluation(id).is_some_and(|r| r.in_doubt) {
+                self.enqueue_evaluation(id, now, ChangeOrigin::PossiblyOwn);
+            }
+        }
+    }
+
+    /// Is the draft that an earlier poll made of `parent` still one, now that its turn to be written has come? One that is
+    /// not, because an answer is in doubt, is made again by the next poll once it is evaluated.
+    pub fn confirm_draft(&mut self, parent: ObjectId, now: Time) -> bool {
+        let draftable = self.is_draftable(parent);
+        let mut evaluations = self.graph.evaluations_of(parent).iter();
+        if !draftable && evaluations.any(|id| self.graph.find_evaluation(*id).is_some_and(|r| r.in_doubt)) {
+            self.redeliver.set_if_earlier(parent, now);
+        }
+        draftable
+    }
+
+    fn next_due_evaluation(&mut self, now: Time) -> Option<EvaluationId> {
+        while let Some(id) = self.immediate.pop_front() {
+            if self.graph.evaluation_mut(id).is_some_and(|r| std::mem::take(&mut r.queued.immediate)) {
+                return Some(id);
+            }
+        }
+        self.quiet.take_due(now).or_else(|| self.time_dependent.take_due(now))
+    }
+
+    fn is_looping(&mut self, id: EvaluationId) -> bool {
+        let Some(roll) = self.graph.evaluation_mut(id) else { return false };
+        if roll.poll_evaluations.0 != self.polls {
+            roll.poll_evaluations = (self.polls, 0);
+        }
+        roll.poll_evaluations.1 += 1;
+        roll.poll_evaluations.1 > MAX_EVALUATIONS_PER_POLL
+    }
+
+    /// Returns `true` if a draft may be made: one of its policies has evaluated the parent, or no policy applies any
+    /// more. Before that its conditions stay as they are. They also stay while an answer is in doubt and cannot be
+    /// evaluated again.
+    fn is_draftable(&self, parent: ObjectId) -> bool {
+        let Some(parent) = self.graph.find_parent(parent).filter(|p| !p.termination_written) else {
+            return false;
+        };
+        let rolls = parent.evaluations.iter().filter_map(|r| self.graph.find_evaluation(*r));
+        let (mut any, mut say) = (false, false);
+        for roll in rolls {
+            if roll.in_doubt && self.is_open(roll.policy) {
+                return false;
+            }
+            (any, say) = (true, say || self.has_own_answer(roll) || roll.view.is_none());
+        }
+        say || !any
+    }
+
+    fn evaluate_now(&mut self, id: EvaluationId, now: Time) -> Option<ObjectId> {
+        let roll = self.graph.find_evaluation(id)?;
+        let (parent, at, gate) = (roll.parent, roll.policy.index(), self.list_gate(roll.policy));
+        if !self.can_evaluate(roll, gate) {
+            return None;
+        }
+        let waits = !gate.only_takes_back() && roll.phase.announced && !roll.deleting;
+        let held = waits && self.awaits_child_evaluation(roll);
+        let policy = self.policies.get(at)?.as_ref()?;
+        let roll = self.graph.evaluation_mut(id)?;
+        if held {
+            roll.deferred = true;
+            return None;
+        }
+        let news = roll.evaluate_at(policy, gate, now);
+        let seen = roll.view.is_some();
+        let settled = roll.answer.is_none_or(|a| a.reason != ParentReason::ChildrenPending);
+        let spoke = settled && self.mark_settled(id);
+        self.counts.evaluations += 1;
+        self.requeue_evaluation(id, news.was_queued, news.recheck_at);
+        if !seen {
+            return None;
+        }
+        let cause = self.record_evaluated(parent, news.external_change, now);
+        if news.moved {
+            self.propagate_change(parent, cause, now);
+        }
+        if news.awaited || spoke {
+            self.touch_owners(parent, now, cause);
+        }
+        Some(parent)
+    }
+
+    fn requeue_evaluation(&mut self, id: EvaluationId, waited: EvaluationQueues, again: Option<Time>) {
+        if waited.quiet {
+            self.quiet.clear_deadline(id);
+        }
+        match again {
+            Some(at) => self.time_dependent.set_deadline(id, at),
+            None if waited.time_dependent => _ = self.time_dependent.clear_deadline(id),
+            None => {}
+        }
+    }
+
+    /// Returns `true` if any policy awaits a list.
+    fn is_awaiting_lists(&self) -> bool {
+        let mut used = self.policies.iter().zip(&self.gates);
+        let accepted = |policy: &EnginePolicy| policy.acceptance == Acceptance::Accepted;
+        used.any(|(policy, gate)| policy.as_ref().is_some_and(accepted) && gate.awaits_list())
+    }
+
+    /// Returns `true` if the parent's unready children include a parent that was not evaluated because a list is
+    /// awaited: its readiness is unknown. The answers of all ancestors stay until it is evaluated.
+    fn awaits_child_evaluation(&self, roll: &ParentEvaluation) -> bool {
+        (self.awaiting_lists || self.unsettled_count > 0)
+            && roll.unready.iter().any(|t| self.is_evaluation_awaited(t.child))
+    }
+
+    fn is_evaluation_awaited(&self, child: ObjectId) -> bool {
+        let mut rolls =
+            self.graph.evaluations_of(child).iter().filter_map(|r| self.graph.find_evaluation(*r));
+        // What a refused policy said stands: nobody waits for another word of it.
+        let refused = |r: &ParentEvaluation| {
+            self.find_policy(r.policy).is_some_and(|p| p.acceptance != Acceptance::Accepted)
+        };
+        let unknown = |r: &ParentEvaluation| {
+            (!r.evaluated && !refused(r))
+                || (r.unsettled && r.evidence == HandledEvidence::Silent)
+                || self.awaits_child_evaluation(r)
+        };
+        rolls.any(|r| r.view.is_some() && !r.deleting && unknown(r))
+    }
+
+    /// A roll of `parent` was judged. The pass begins to be patient anew; and if others have moved something, we may
+    /// write about it. Who moved what is said of it, since it was last offered.
+    fn record_evaluated(&mut self, id: ObjectId, provoked: bool, now: Time) -> ChangeOrigin {
+        let Some(parent) = self.graph.parent_mut(id) else { return ChangeOrigin::PossiblyOwn };
+        if provoked {
+            parent.external_change = true;
+            parent.delivery.mark_external_change(now);
+        }
+        let cause = if parent.external_change { ChangeOrigin::External } else { ChangeOrigin::PossiblyOwn };
+        if std::mem::take(&mut parent.resynced) {
+            self.resync.record_change(id, now);
+        }
+        cause
+    }
+
+    /// Propagates a changed answer of `parent`. Its owners are evaluated in the same poll, so that a cascade costs one
+    /// debounce.
+    fn propagate_change(&mut self, parent: ObjectId, cause: ChangeOrigin, now: Time) {
+        self.counts.changed_answers += 1;
+        self.enroll_in_resync(parent, now);
+        self.reweigh_child(parent);
+        for at in 0..self.moved.len() {
+            let owner = self.moved[at];
+            self.enqueue_evaluation(owner, now, cause);
+        }
+    }
+
+    /// Enrolls a parent in the resync if it is not ready.
+    fn enroll_in_resync(&mut self, id: ObjectId, now: Time) {
+        if self.graph.find_parent(id).is_some_and(|p| !p.enrolled)
+            && self.is_parent_unready(id)
+            && let Some(parent) = self.graph.parent_mut(id)
+        {
+            parent.enrolled = true;
+            self.resync.enroll_key(id, now);
+        }
+    }
+
+    pub(super) fn is_parent_unready(&self, parent: ObjectId) -> bool {
+        let rolls = self.graph.evaluations_of(parent).iter().filter_map(|r| self.graph.find_evaluation(*r));
+        let mut answers = rolls.filter(|r| !r.deleting).filter_map(|r| r.answer);
+        answers.any(|a| a.reason != ParentReason::AllChildrenReady)
+    }
+}

@@ -1,0 +1,133 @@
+use std::time::Duration;
+
+use readiness::Level;
+use readiness::rollup::ChildWeight;
+use timer::{DebounceConfig, Seed};
+
+use super::*;
+use crate::types::{
+    Acceptance, AnswerView, ChildGroup, ChildLink, EnginePolicy, GroupRole, KindState, LinkTarget,
+    ParentView, PolicyId,
+};
+
+const PARENTS: KindId = KindId(0);
+const CHILDREN: KindId = KindId(1);
+const POLICY: PolicyId = PolicyId(1);
+const PARENT: ObjectId = ObjectId(0);
+const NOW: Time = Time(1_000);
+
+fn link() -> ChildLink {
+    ChildLink::new(POLICY, 0, 0, LinkTarget::Object(PARENT))
+}
+
+fn weight(child: u32) -> [ChildWeight; 1] {
+    let level = if child == 3 { Level::Progressing } else { Level::Ready };
+    [ChildWeight { level, terminal: false }]
+}
+
+fn view<'a>(weights: &'a [ChildWeight], links: &'a [ChildLink]) -> ObjectView<'a> {
+    ObjectView {
+        kind: CHILDREN,
+        weights,
+        generation: 1,
+        created: NOW,
+        name: 7,
+        links,
+        recheck: None,
+        lent_selectors: &[],
+        parent: None,
+    }
+}
+
+/// A parent with so many children, of which the third is not ready.
+fn observed(children: u32) -> Engine {
+    let mut engine = Engine::new(Duration::from_secs(30), Duration::from_secs(600), Seed(1));
+    let quorum = crate::types::Quorum::All;
+    let group = ChildGroup { kind: CHILDREN, role: GroupRole::Critical, min: 1, max: None, quorum };
+    let policy = EnginePolicy {
+        groups: vec![group],
+        min: 0,
+        kinds: vec![PARENTS, CHILDREN],
+        debounce: DebounceConfig { quiet: Duration::ZERO, cap: Duration::ZERO },
+        settle: Duration::ZERO,
+        hold: Duration::ZERO,
+        pending: Duration::from_secs(600),
+        deadline: None,
+        shadow: false,
+        expects_names: false,
+        acceptance: Acceptance::Accepted,
+    };
+    engine.set_policy(NOW, POLICY, Some(policy));
+    let answers = vec![AnswerView { policy: POLICY, ..AnswerView::default() }];
+    let parent = ParentView { generation: 1, answers, ..ParentView::default() };
+    let weights = weight(0);
+    let shown = ObjectView { kind: PARENTS, parent: Some(&parent), ..view(&weights, &[]) };
+    engine.observe_object(NOW, PARENT, Some(&shown));
+    for child in 1..=children {
+        engine.observe_object(NOW, ObjectId(child), Some(&view(&weight(child), &[link()])));
+    }
+    for kind in [PARENTS, CHILDREN] {
+        engine.set_kind_state(NOW, kind, KindState::Synced);
+    }
+    engine
+}
+
+fn is_observed(engine: &Engine, child: u32) -> bool {
+    engine.is_observed_as(ObjectId(child), Some(&view(&weight(child), &[link()])))
+}
+
+fn count(engine: &Engine) -> u32 {
+    engine.group_tally(PARENT, POLICY, 0).total_count()
+}
+
+#[test]
+fn what_is_right_is_left_alone() {
+    let mut engine = observed(20);
+    assert_eq!(engine.recount_kind(NOW, CHILDREN), RecountResult::default());
+    assert!((1..=20).all(|child| is_observed(&engine, child)));
+}
+
+#[test]
+fn an_edge_that_was_lost_is_found_and_counts_again() {
+    let mut engine = observed(3);
+    let edge = *engine.graph.edges_of(ObjectId(2)).iter().next().unwrap();
+    engine.graph.detach_edge(ObjectId(2), edge);
+    assert!(is_observed(&engine, 2), "the object alone does not tell");
+    assert_eq!(engine.recount_kind(NOW, CHILDREN).children, [ObjectId(2)]);
+    assert_eq!(count(&engine), 3);
+    assert_eq!(engine.recount_kind(NOW, CHILDREN), RecountResult::default());
+}
+
+#[test]
+fn a_count_that_is_wrong_is_put_right_and_its_parent_evaluated_again() {
+    let mut engine = observed(3);
+    let mut drafts = Vec::new();
+    engine.poll(NOW, &mut drafts);
+    let evaluation = engine.graph.find_evaluation_for(PARENT, POLICY).unwrap();
+    engine.graph.evaluation_mut(evaluation).unwrap().groups.clear();
+    assert_eq!(engine.recount_kind(NOW, CHILDREN).parents, [PARENT]);
+    assert_eq!((count(&engine), engine.find_miscounted()), (3, None));
+    assert!(engine.next_deadline().is_some(), "it is evaluated again");
+    assert_eq!(engine.recount_kind(NOW, CHILDREN), RecountResult::default());
+}
+
+#[test]
+fn an_unready_child_that_was_forgotten_is_named_again() {
+    let mut engine = observed(3);
+    let evaluation = engine.graph.find_evaluation_for(PARENT, POLICY).unwrap();
+    engine.graph.evaluation_mut(evaluation).unwrap().unready = crate::evaluation::UnreadySet::default();
+    assert_eq!(engine.recount_kind(NOW, CHILDREN).parents, [PARENT]);
+    let held = engine.graph.find_evaluation(evaluation).unwrap();
+    assert_eq!(held.unready.iter().count(), 1);
+}
+
+#[test]
+fn an_object_that_was_not_observed_as_it_is_shown_is_told_from_one_that_was() {
+    let engine = observed(3);
+    assert!(!engine.is_observed_as(ObjectId(3), None), "it is gone");
+    assert!(engine.is_observed_as(ObjectId(9), None), "it never was");
+    let ready = [ChildWeight { level: Level::Ready, terminal: false }];
+    assert!(!engine.is_observed_as(ObjectId(3), Some(&view(&ready, &[link()]))), "the first is not ready");
+    assert!(!engine.is_observed_as(ObjectId(2), Some(&view(&ready, &[]))), "it counts for nobody any more");
+    assert_eq!(engine.present_objects(CHILDREN).len(), 3);
+}

@@ -1,0 +1,57 @@
+//! One object of the graph, with its edges.
+
+use readiness::rollup::ChildWeight;
+
+use super::inline_vec::{InlineVec, ObjectWeights};
+use crate::delivery::ParentDelivery;
+use crate::types::{ChildLink, EvaluationId, KindId, PolicyId, SelectorId};
+
+/// Edge from a child to one evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ChildEdge {
+    pub(crate) evaluation: EvaluationId,
+    pub(crate) group: u8,
+    pub(crate) rule_index: u16,
+    /// The edge lies on a cycle and is not counted.
+    pub(crate) cyclic: bool,
+    /// Weight with which the child is counted.
+    pub(crate) weight: ChildWeight,
+}
+
+// A wider link or edge would make every node wider.
+const _: () = assert!(size_of::<InlineVec<ChildLink>>() == 16 && size_of::<InlineVec<ChildEdge>>() == 16);
+
+/// One object. Data that only parents or unusual children need is boxed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GraphNode {
+    pub(crate) edges: InlineVec<ChildEdge>,
+    pub(crate) links: InlineVec<ChildLink>,
+    pub(crate) name: u64,
+    pub(crate) generation: u32,
+    pub(crate) kind: KindId,
+    pub(crate) weights: ObjectWeights,
+    pub(crate) present: bool,
+    /// The verdict changes with time alone.
+    pub(crate) has_recheck: bool,
+    pub(crate) parent: Option<Box<ParentNode>>,
+}
+
+/// State of a node that is a parent.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ParentNode {
+    pub(crate) evaluations: InlineVec<EvaluationId>,
+    pub(crate) selectors: Vec<(PolicyId, SelectorId)>,
+    pub(crate) delivery: ParentDelivery,
+    /// A digest of the words in which those above quote it; zero for none.
+    pub(crate) quoted: u64,
+    /// Something other than the parent has changed since the last offer.
+    pub(crate) external_change: bool,
+    /// The parent is enrolled in the resync; it leaves when its resync is due and it is ready.
+    pub(crate) enrolled: bool,
+    /// The parent was resynced since its last change.
+    pub(crate) resynced: bool,
+    /// The parent is being deleted and its conditions say so: it is not written any more.
+    pub(crate) termination_written: bool,
+    /// The end of a write conflict is scheduled.
+    pub(crate) in_conflict: bool,
+}

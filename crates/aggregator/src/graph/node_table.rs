@@ -1,0 +1,47 @@
+//! Nodes indexed by small integers, in chunks: a vector that doubles could hold up to twice the memory needed.
+
+use super::graph_node::GraphNode;
+use crate::types::ObjectId;
+
+const NODES_PER_CHUNK: usize = 256;
+
+/// All nodes. The ids are dense enough for a table.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NodeTable {
+    chunks: Vec<Option<Box<[GraphNode; NODES_PER_CHUNK]>>>,
+}
+
+impl NodeTable {
+    pub(super) fn get(&self, id: ObjectId) -> Option<&GraphNode> {
+        let at = id.0 as usize;
+        Some(&self.chunks.get(at / NODES_PER_CHUNK)?.as_ref()?[at % NODES_PER_CHUNK])
+    }
+
+    pub(super) fn find_mut(&mut self, id: ObjectId) -> Option<&mut GraphNode> {
+        let at = id.0 as usize;
+        Some(&mut self.chunks.get_mut(at / NODES_PER_CHUNK)?.as_mut()?[at % NODES_PER_CHUNK])
+    }
+
+    /// Returns the node at `id`, created if there is none.
+    pub(super) fn get_or_insert(&mut self, id: ObjectId) -> &mut GraphNode {
+        let at = id.0 as usize;
+        if at / NODES_PER_CHUNK >= self.chunks.len() {
+            self.chunks.resize_with(at / NODES_PER_CHUNK + 1, || None);
+        }
+        let chunk = self.chunks[at / NODES_PER_CHUNK]
+            .get_or_insert_with(|| Box::new(std::array::from_fn(|_| GraphNode::default())));
+        &mut chunk[at % NODES_PER_CHUNK]
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut GraphNode> {
+        self.chunks.iter_mut().flatten().flat_map(|chunk| chunk.iter_mut())
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (ObjectId, &GraphNode)> {
+        let firsts = (0..=u32::MAX).step_by(NODES_PER_CHUNK);
+        let chunks = firsts.zip(&self.chunks).filter_map(|(first, chunk)| Some((first, chunk.as_ref()?)));
+        chunks.flat_map(|(first, nodes)| {
+            (first..=u32::MAX).zip(nodes.iter()).map(|(at, node)| (ObjectId(at), node))
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! Of a policy that is refused and was never accepted nothing is said, but what says True is taken back after a while.
+
+use aggregator::{Acceptance, EnginePolicy, PolicyId};
+use readiness::Level::{Failed, Progressing, Ready};
+
+use crate::world::{CHILDREN, PARENTS, POLICY, World};
+use crate::{group, groups, policy};
+
+/// All that is known of such a policy: nothing about children.
+fn refused(acceptance: Acceptance) -> EnginePolicy {
+    EnginePolicy { acceptance, ..groups(Vec::new()) }
+}
+
+#[test]
+fn what_stands_stays_and_true_is_taken_back_after_a_while() {
+    let mut w = World::with(policy());
+    for (parent, child, level) in [("db", "web", Ready), ("sick", "job", Failed)] {
+        w.parent(parent);
+        w.child(child, parent, level);
+    }
+    w.run(20_000);
+    assert_eq!((w.says("db"), w.says("sick")), ("AllChildrenReady".to_owned(), "ChildrenFailed".to_owned()));
+    let before = w.log.len();
+    w.policies.insert(POLICY, refused(Acceptance::Refused));
+    w.restart(&[]);
+    w.run(600_000);
+    assert_eq!(w.log.len(), before, "it is left as it is");
+
+    w.policy(POLICY, refused(Acceptance::RefusedForLong));
+    w.run(10_000);
+    assert_eq!((w.says("db"), w.says("sick")), ("PolicyRefused".to_owned(), "ChildrenFailed".to_owned()));
+    let before = w.log.len();
+    w.restart(&[]);
+    w.run(600_000);
+    assert_eq!(w.log.len(), before, "nothing is said twice");
+
+    w.policy(POLICY, policy());
+    w.sync();
+    w.run(20_000);
+    assert_eq!((w.says("db"), w.says("sick")), ("AllChildrenReady".to_owned(), "ChildrenFailed".to_owned()));
+}
+
+#[test]
+fn nobody_waits_for_another_word_of_a_refused_policy() {
+    const OTHER: PolicyId = PolicyId(2);
+    let mut w = World::empty();
+    w.policy(POLICY, groups(vec![group(PARENTS), group(CHILDREN)]));
+    w.policy(OTHER, policy());
+    w.sync();
+    w.parent("top");
+    w.child("own", "top", Ready);
+    w.parent_so("mid", |mid| mid.policies = vec![OTHER]);
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+    w.change("own", |own| own.owners = vec![(POLICY, 1, "top".to_owned())]);
+    w.create("leaf", CHILDREN, Progressing, |leaf| leaf.owners = vec![(OTHER, 0, "mid".to_owned())]);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "ChildrenProgressing");
+    w.policies.insert(OTHER, refused(Acceptance::Refused));
+    w.restart(&[]);
+    w.turn("own", Failed);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "ChildrenFailed");
+    assert_eq!(w.says_for("mid", OTHER), "ChildrenProgressing");
+    w.turn("own", Ready);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "ChildrenProgressing", "by what mid says");
+}

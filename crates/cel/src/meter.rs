@@ -1,0 +1,100 @@
+//! Budget of one CEL evaluation, charged while it runs.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use crate::CostLimit;
+use crate::fault::EvalFault;
+
+/// Maximum number of operations and elements walked: some milliseconds. Typical rules need a few hundred.
+pub(crate) const MAX_EVALUATION_STEPS: u32 = 100_000;
+
+/// Maximum number of bytes that an evaluation may allocate, including those it has dropped.
+pub(crate) const MAX_EVALUATION_BYTES: usize = 8 << 20;
+
+/// Last resort for uncounted work. Steps decide, so that the same object gets the same verdict on a busy machine; this
+/// time is longer than a container that has used up its CPU quota waits for the next period. Without optimisation the
+/// steps alone may take as long.
+const MAX_EVALUATION_TIME: Duration =
+    Duration::from_millis(if cfg!(debug_assertions) { 10_000 } else { 250 });
+
+/// Counters of one evaluation.
+#[derive(Debug, Default)]
+pub(crate) struct CostMeter {
+    steps: Cell<u32>,
+    bytes: Cell<usize>,
+    /// Values of the object that were kept.
+    kept: Cell<usize>,
+    started: Cell<Option<Instant>>,
+    spent: Cell<Option<CostLimit>>,
+}
+
+impl CostMeter {
+    /// Charges `count` steps. Once a limit is reached every further step fails too: no operator can absorb that.
+    pub(crate) fn charge_steps(&self, count: usize) -> Result<(), EvalFault> {
+        let before = self.steps.get();
+        let after = before.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
+        self.steps.set(after);
+        if after > MAX_EVALUATION_STEPS {
+            return Err(self.record_limit(CostLimit::Steps));
+        }
+        // Few evaluations get this far, so that most never read the clock.
+        if before / 4096 == after / 4096 { Ok(()) } else { self.check_time() }
+    }
+
+    /// Charges the allocation of this many bytes: one step, and one more per 64 bytes.
+    pub(crate) fn charge_allocation(&self, bytes: usize) -> Result<(), EvalFault> {
+        let made = self.bytes.get().saturating_add(bytes);
+        self.bytes.set(made);
+        if made > MAX_EVALUATION_BYTES {
+            return Err(self.record_limit(CostLimit::Memory));
+        }
+        self.charge_read(bytes)
+    }
+
+    /// Charges the parsing of this many bytes of the object: a step per 256 of them.
+    pub(crate) fn charge_scan(&self, bytes: usize) -> Result<(), EvalFault> {
+        self.charge_steps(bytes / 256)
+    }
+
+    /// Charges a value of the object that is kept for the evaluation. Its memory decides, not its step: the largest
+    /// object that a server stores has fewer values than the limit.
+    pub(crate) fn charge_kept_value(&self, bytes: usize) -> Result<(), EvalFault> {
+        let kept = self.kept.get() + 1;
+        self.kept.set(kept);
+        if kept.saturating_mul(bytes) > MAX_EVALUATION_BYTES {
+            return Err(self.record_limit(CostLimit::Memory));
+        }
+        self.charge_steps(usize::from(kept.is_multiple_of(8)))
+    }
+
+    /// Charges reading this many bytes.
+    pub(crate) fn charge_read(&self, bytes: usize) -> Result<(), EvalFault> {
+        self.charge_steps(1 + bytes / 64)
+    }
+
+    pub(crate) fn spent_limit(&self) -> Option<CostLimit> {
+        self.spent.get()
+    }
+
+    pub(crate) fn record_limit(&self, limit: CostLimit) -> EvalFault {
+        let first = self.spent.get().unwrap_or(limit);
+        self.spent.set(Some(first));
+        EvalFault::Limit(first)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a bound on effort, no part of a verdict")]
+    fn check_time(&self) -> Result<(), EvalFault> {
+        let now = Instant::now();
+        match self.started.get() {
+            None => {
+                self.started.set(Some(now));
+                Ok(())
+            }
+            Some(started) if now.duration_since(started) > MAX_EVALUATION_TIME => {
+                Err(self.record_limit(CostLimit::Time))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,415 @@
+//! The event loop: the only reader of the clock and the only owner of the engine.
+
+mod conflict_notices;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use aggregator::{DeliveryOutcome, KindId, KindState, ObjectId, PolicyId};
+use readiness::Time;
+use timer::Seed;
+use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender};
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, info, warn};
+use watcher::ApiFailureCause;
+
+use crate::clock::ServerClock;
+use crate::event_recorder::NoticeSender;
+use crate::failure_log::{FailureLine, FailureLog};
+use crate::kind_tasks::KindEvent;
+use crate::lease::Leadership;
+use crate::metrics::Metrics;
+use crate::page::LoopQuery;
+use crate::parent_writer::{MAX_HANDED_OUT_WRITES, SettledWrite, WriteFailure};
+use crate::snapshot::{NotReadyDetail, NotReadySince, StatsSnapshot};
+use crate::transitions::TransitionHub;
+use policy::WatchPlan;
+use rollcall_core::{
+    BlindKind, Core, LiveRead, ParentWrite, RecountDrift, RecountSchedule, TreeNode, VerdictAges, WatchHealth,
+};
+
+/// Sender of the trees of all parents, for consumers that draw them.
+pub type TreeSender = watch::Sender<Arc<Vec<TreeNode>>>;
+
+/// Maximum number of objects taken from the dirty set in one turn, so that no other input of the loop is starved.
+const MAX_OBJECTS_PER_TURN: usize = 256;
+/// Interval at which the numbers for policy status and metrics are published, if anything has changed. 2 s.
+const STATS_INTERVAL: Duration = Duration::from_secs(2);
+/// The same interval if trees are drawn, so that their changes are visible. 100 ms.
+const TREES_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Input of the event loop.
+enum LoopInput {
+    Stop,
+    Deadline,
+    Settled(SettledWrite),
+    Leadership(bool),
+    Kind(KindId, KindEvent),
+    Plan(Arc<WatchPlan>),
+    Dirty(Vec<ObjectId>),
+    Query(LoopQuery),
+}
+
+/// Channel ends that the event loop holds.
+pub(crate) struct LoopChannels {
+    /// Signals that objects changed.
+    pub(crate) dirty: Arc<Notify>,
+    /// State changes reported by the tasks that follow kinds.
+    pub(crate) kind_events: UnboundedReceiver<(KindId, KindEvent)>,
+    /// New plans.
+    pub(crate) plans: UnboundedReceiver<Arc<WatchPlan>>,
+    /// Writes for the parent writer.
+    pub(crate) writes: UnboundedSender<ParentWrite>,
+    /// Leadership of this replica.
+    pub(crate) leadership: Leadership,
+    /// Results from the parent writer.
+    pub(crate) settled: UnboundedReceiver<SettledWrite>,
+    /// Kinds that are to be listed anew, to whoever keeps their tasks.
+    pub(crate) relists: UnboundedSender<KindId>,
+    /// Live reads ordered by a resync.
+    pub(crate) live_reads: UnboundedSender<Vec<LiveRead>>,
+    /// Numbers for policy status, metrics and `/readyz`.
+    pub(crate) snapshot: watch::Sender<Arc<StatsSnapshot>>,
+    /// Trees, if anything draws them.
+    pub(crate) trees: Option<TreeSender>,
+    /// Notices for Events that are not transitions.
+    pub(crate) notices: Option<NoticeSender>,
+    /// Transitions for Events, history and the live page.
+    pub(crate) transitions: Arc<TransitionHub>,
+    /// Queries of the page: infrequent, and bounded in size.
+    pub(crate) queries: Receiver<LoopQuery>,
+}
+
+/// The event loop and the state it owns.
+pub(crate) struct EventLoop {
+    core: Core,
+    clock: ServerClock,
+    channels: LoopChannels,
+    metrics: Arc<Metrics>,
+    health: WatchHealth,
+    recounts: RecountSchedule,
+    plan: Option<Arc<WatchPlan>>,
+    /// Policies that were replaced and still have entries to withdraw.
+    superseded: Vec<(PolicyId, String)>,
+    changed: bool,
+    publish_at: Time,
+    ages: VerdictAges,
+    /// Time at which each write in flight was requested.
+    requested_at: BTreeMap<ObjectId, Time>,
+    not_ready_since: NotReadySince,
+    /// Parents for which an Event about overwritten conditions was created.
+    overwritten: BTreeSet<ObjectId>,
+    /// Parents for which an Event about a condition owned by another field manager was created.
+    owned: BTreeSet<(ObjectId, PolicyId, String)>,
+    /// Failed writes, by kind, metric label and HTTP status.
+    write_failures: FailureLog<(KindId, &'static str, u16), WriteFailure>,
+}
+
+impl EventLoop {
+    /// Creates a loop over this core.
+    pub(crate) fn new(
+        mut core: Core,
+        clock: ServerClock,
+        wires: LoopChannels,
+        metrics: Arc<Metrics>,
+        seed: Seed,
+    ) -> Self {
+        core.set_max_in_flight_writes(MAX_HANDED_OUT_WRITES);
+        EventLoop {
+            core,
+            clock,
+            channels: wires,
+            metrics,
+            health: WatchHealth::default(),
+            recounts: RecountSchedule::new(seed),
+            plan: None,
+            superseded: Vec::new(),
+            changed: true,
+            publish_at: Time::default(),
+            ages: VerdictAges::default(),
+            requested_at: BTreeMap::new(),
+            not_ready_since: NotReadySince::default(),
+            overwritten: BTreeSet::new(),
+            owned: BTreeSet::new(),
+            write_failures: FailureLog::default(),
+        }
+    }
+
+    /// Runs until `stop`. Ends early, with an error, only if the other end of a channel is closed.
+    pub(crate) async fn run_loop(mut self, stop: CancellationToken) -> anyhow::Result<()> {
+        // Before the server's first response its time is unknown, and nothing can be evaluated.
+        while !self.clock.is_known() {
+            tokio::select! { biased;
+                () = stop.cancelled() => return Ok(()),
+                () = self.clock.wait_until_known() => {}
+                Some(ask) = self.channels.queries.recv() => ask.answer_query(&self.core, self.clock.now()),
+            }
+        }
+        self.set_leadership(self.channels.leadership.is_leader());
+        loop {
+            let now = self.clock.now();
+            self.metrics.begin_turn(self.core.reflector.dirty_len());
+            for write in self.core.run_turn(now) {
+                if let Some(since) = self.core.engine.take_first_touch(write.parent) {
+                    self.requested_at.insert(write.parent, since);
+                }
+                self.channels.writes.send(write)?;
+            }
+            self.metrics.set_write_queue(self.core.write_queue_len());
+            self.channels.transitions.publish_transitions(self.core.take_transitions());
+            self.report_flaps();
+            self.order_resyncs(now)?;
+            self.publish_stats(now);
+            match self.next_input(&stop).await? {
+                LoopInput::Stop => return Ok(()),
+                LoopInput::Deadline => self.on_deadline()?,
+                LoopInput::Settled(settled) => self.on_settled(&settled),
+                LoopInput::Leadership(leads) => self.set_leadership(leads),
+                LoopInput::Kind(kind, news) => self.on_kind_event(kind, &news),
+                LoopInput::Plan(plan) => self.set_plan(plan),
+                LoopInput::Query(ask) => ask.answer_query(&self.core, now),
+                LoopInput::Dirty(moved) => {
+                    self.changed = true;
+                    self.core.observe_objects(self.clock.now(), &moved);
+                }
+            }
+        }
+    }
+
+    /// Returns the next input. The deadline precedes the dirty set: a full set must not delay writes that are due.
+    async fn next_input(&mut self, stop: &CancellationToken) -> anyhow::Result<LoopInput> {
+        let gather = self.changed.then_some(self.publish_at);
+        let deadline =
+            [self.core.next_deadline(), self.health.next_deadline(), self.recounts.next_deadline(), gather]
+                .into_iter()
+                .flatten()
+                .min();
+        let wires = &mut self.channels;
+        let gone = || anyhow::anyhow!("a supervised task has exited");
+        Ok(tokio::select! { biased;
+            () = stop.cancelled() => LoopInput::Stop,
+            () = self.clock.sleep_until(deadline) => LoopInput::Deadline,
+            leads = wires.leadership.wait_for_change() => LoopInput::Leadership(leads),
+            settled = wires.settled.recv() => LoopInput::Settled(settled.ok_or_else(gone)?),
+            news = wires.kind_events.recv() => news.map(|(kind, news)| LoopInput::Kind(kind, news)).ok_or_else(gone)?,
+            plan = wires.plans.recv() => LoopInput::Plan(plan.ok_or_else(gone)?),
+            // Precedes the dirty set, which may stay full for long; queries are few, since each client waits for its
+            // answer.
+            Some(ask) = wires.queries.recv() => LoopInput::Query(ask),
+            () = wires.dirty.notified() => {
+                let moved = self.core.reflector.take_dirty(MAX_OBJECTS_PER_TURN);
+                if self.core.reflector.dirty_len() > 0 {
+                    wires.dirty.notify_one();
+                }
+                LoopInput::Dirty(moved)
+            }
+        })
+    }
+
+    fn on_deadline(&mut self) -> anyhow::Result<()> {
+        let now = self.clock.now();
+        self.changed = true;
+        while let Some(BlindKind { kind, state, needs_list }) = self.health.take_overdue(now) {
+            warn!(kind = %self.core.kind_label(kind), ?state, "watch is stale: kind could be neither watched nor listed for too long");
+            self.set_kind_state(kind, state);
+            if needs_list {
+                self.channels.relists.send(kind)?;
+            }
+        }
+        self.run_recounts(now);
+        Ok(())
+    }
+
+    /// Runs the self-checks that are due: one line for each kind in which something had to be put right.
+    fn run_recounts(&mut self, now: Time) {
+        let kinds: Vec<KindId> = self.plan.iter().flat_map(|plan| plan.kinds.keys().copied()).collect();
+        for drift in self.recounts.run_due(&mut self.core, &kinds, now) {
+            let kind = self.core.kind_label(drift.kind);
+            let differences = u64::try_from(drift.total()).unwrap_or(u64::MAX);
+            if self.is_followed(drift.kind) {
+                self.metrics.count_drift(&kind, "recount", differences);
+            }
+            let RecountDrift { objects, edges, counts, example, .. } = drift;
+            warn!(
+                kind,
+                objects, edges, counts, example, "drift: a recount found differences and mended them"
+            );
+        }
+    }
+
+    /// Switches leadership. Everything but writing continues on a standby; the leader exports the numbers.
+    fn set_leadership(&mut self, leads: bool) {
+        let now = self.clock.now();
+        self.metrics.set_leader(leads);
+        self.core.engine.set_standby(now, !leads);
+        (self.changed, self.publish_at) = (true, now);
+    }
+
+    fn on_settled(&mut self, settled: &SettledWrite) {
+        let now = self.clock.now();
+        if let Some(failure) = &settled.failure {
+            let cause = (settled.kind, settled.label, failure.status);
+            if let Some(line) = self.write_failures.record_failure(now, cause, failure.clone()) {
+                log_write_failure(&line);
+            }
+        }
+        let called = self.requested_at.remove(&settled.parent).map(|since| now - since);
+        if let Some(plan) = &self.plan {
+            self.metrics.record_write(settled, called, plan);
+        }
+        self.core.settle_write(now, settled.parent, settled.ticket, settled.outcome);
+        self.changed = true;
+        for policy in settled.policies.iter().filter(|_| settled.outcome == DeliveryOutcome::Written) {
+            let since = self.core.engine.take_first_ready(settled.parent, *policy);
+            let plan = self.plan.as_ref().and_then(|plan| plan.policies.get(policy));
+            if let Some((since, (_, words))) = since.zip(plan) {
+                self.metrics.observe_first_ready(&words.name, now - since);
+            }
+        }
+    }
+
+    fn on_kind_event(&mut self, kind: KindId, news: &KindEvent) {
+        if let KindEvent::RuleChanged(policies) = news {
+            for (policy, groups) in policies {
+                self.core.engine.mark_rule_changed(self.clock.now(), *policy, *groups);
+            }
+        }
+        if *news == KindEvent::Synced {
+            // All objects of the list have to be observed before the list counts as synced.
+            let moved = self.core.reflector.take_dirty(usize::MAX);
+            self.core.observe_objects(self.clock.now(), &moved);
+            for (child, owner) in self.core.reflector.cross_namespace_children(20) {
+                warn!(
+                    child,
+                    owner,
+                    "ignoring ownerReference to another namespace: the API server treats such an owner as absent"
+                );
+            }
+        }
+        let now = self.clock.now();
+        if self.is_followed(kind) {
+            self.metrics.record_kind_event(&self.core.kind_label(kind), news, now);
+        }
+        if let KindEvent::Failure(ApiFailureCause::Forbidden, _) = news {
+            debug!(kind = %self.core.kind_label(kind), "not permitted to list or watch kind");
+        }
+        if *news == KindEvent::Synced {
+            self.recounts.on_listed(kind, now);
+        }
+        if let Some(state) = self.health.observe_event(kind, news, now) {
+            self.set_kind_state(kind, state);
+        }
+    }
+
+    /// Not exported: events of a kind that is not planned yet, or not planned any more.
+    fn is_followed(&self, kind: KindId) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.kinds.contains_key(&kind))
+    }
+
+    fn set_kind_state(&mut self, kind: KindId, state: KindState) {
+        if self.is_followed(kind) {
+            self.metrics.set_kind_state(&self.core.kind_label(kind), state);
+        }
+        self.core.engine.set_kind_state(self.clock.now(), kind, state);
+        self.retire_superseded();
+        self.changed = true;
+    }
+
+    fn set_plan(&mut self, plan: Arc<WatchPlan>) {
+        let now = self.clock.now();
+        for (id, kind) in &plan.kinds {
+            self.core.set_kind_name(*id, &kind.key.1, &kind.key.0);
+        }
+        self.register_series(&plan, now);
+        let before = self.plan.take().unwrap_or_default();
+        for (id, (_, words)) in before.policies.iter().filter(|(id, _)| !plan.policies.contains_key(id)) {
+            self.superseded.push((*id, words.name.clone()));
+        }
+        for (id, policy) in
+            plan.policies.iter().filter(|(id, policy)| before.policies.get(id) != Some(policy))
+        {
+            self.core.set_policy(now, *id, Some(policy.clone()));
+        }
+        info!(policies = plan.policies.len(), kinds = plan.kinds.len(), "plan updated");
+        self.plan = Some(plan);
+        self.retire_superseded();
+        self.changed = true;
+    }
+
+    /// Forgets deleted policies at once. A policy that was replaced by one with other rules first withdraws what rested
+    /// on the old rules, unless its successor can already answer.
+    fn retire_superseded(&mut self) {
+        let now = self.clock.now();
+        let EventLoop { core, plan, superseded, .. } = self;
+        superseded.retain(|(id, name)| {
+            let policies = plan.iter().flat_map(|plan| &plan.policies);
+            let successor = policies.filter(|(_, (_, words))| words.name == *name).map(|(id, _)| *id).next();
+            let speaks = successor.is_none_or(|successor| core.engine.is_open(successor));
+            let buried = speaks || !core.engine.has_changed_rule(*id);
+            if buried {
+                core.set_policy(now, *id, None);
+            }
+            !buried
+        });
+    }
+
+    /// Registers the metric series of a plan.
+    fn register_series(&self, plan: &WatchPlan, now: Time) {
+        let label = |id: &KindId| self.core.kind_label(*id);
+        let policies = plan.policies.values().map(|(policy, words)| {
+            (words.name.clone(), policy.groups.iter().map(|group| label(&group.kind)).collect())
+        });
+        self.metrics.set_planned(policies.collect(), plan.kinds.keys().map(label).collect());
+        let names = plan.policies.iter().map(|(id, (_, words))| (*id, words.name.clone()));
+        self.metrics.set_policy_names(names.collect());
+        // A kind's task may have reported before its plan arrived.
+        for id in plan.kinds.keys().filter(|id| !self.is_followed(**id)) {
+            let (state, _) = self.health.kind_status(*id);
+            self.metrics.set_kind_state(&self.core.kind_label(*id), state);
+            if state == KindState::Synced {
+                self.metrics.record_kind_event(&self.core.kind_label(*id), &KindEvent::Alive, now);
+            }
+        }
+    }
+
+    /// Orders live reads for the parents whose resync is due.
+    fn order_resyncs(&mut self, now: Time) -> anyhow::Result<()> {
+        while let Some(parent) = self.core.engine.take_due_resync(now) {
+            self.channels.live_reads.send(self.core.resync_reads(parent))?;
+        }
+        Ok(())
+    }
+
+    fn publish_stats(&mut self, now: Time) {
+        if !self.changed || now < self.publish_at {
+            return;
+        }
+        self.write_failures.take_due_lines(now).iter().for_each(log_write_failure);
+        let pause = if self.channels.trees.is_some() { TREES_INTERVAL } else { STATS_INTERVAL };
+        (self.changed, self.publish_at) = (false, now + pause);
+        if let Some(trees) = &self.channels.trees {
+            trees.send_replace(Arc::new(self.core.parent_trees(now, &mut self.ages)));
+        }
+        let snapshot = StatsSnapshot::take_snapshot(
+            &self.core,
+            self.plan.as_deref(),
+            &self.health,
+            &mut self.not_ready_since,
+            now,
+        );
+        self.report_overwrites(&snapshot.overwritten);
+        self.report_owners(&snapshot.owned);
+        self.metrics.set_clock_offset(self.clock.offset_seconds());
+        let counts = self.core.engine.take_counts();
+        self.metrics
+            .record_snapshot(&snapshot, counts, |parent| NotReadyDetail::of_parent(&self.core, parent, now));
+        self.channels.snapshot.send_replace(Arc::new(snapshot));
+    }
+}
+
+fn log_write_failure(line: &FailureLine<WriteFailure>) {
+    let FailureLine { sample: WriteFailure { object, message, status, detail, reread }, failures } = line;
+    warn!(object, status, detail, reread, failures, "{message}");
+}

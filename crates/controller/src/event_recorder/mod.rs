@@ -1,0 +1,294 @@
+//! Kubernetes Events (`events.k8s.io/v1`) about parents, for transitions and other occurrences of interest to cluster
+//! operators. None in shadow mode, in which nothing is written.
+//!
+//! Events may be lost, and are counted then; nothing waits for them. [`correlator`] decides which are sent at which
+//! time, this module sends them.
+
+mod correlator;
+mod event_requests;
+
+use std::time::Duration;
+
+use http::Request;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use prometheus::IntCounterVec;
+use readiness::Time;
+use serde_json::Value;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::clock::ServerClock;
+use crate::lease::Leadership;
+use crate::transitions::{ObjectRef, Transition, TransitionEvent, TransitionSubscription};
+use correlator::{EventCorrelator, EventRequest};
+pub(crate) use event_requests::host_name;
+pub(crate) use event_requests::instance_name;
+
+/// Outcomes of Events, as in `rollcall_events_total{outcome}`.
+pub(crate) const EVENT_OUTCOMES: [&str; 6] =
+    ["created", "repeated", "limited", "forbidden", "gone", "failed"];
+/// Timeout of a request. 10 s.
+const EVENT_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum number of waiting notices.
+const NOTICE_QUEUE_SIZE: usize = 1_024;
+
+/// Occurrence that is reported by an Event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EventNotice {
+    /// Object that the Event is about.
+    pub(crate) about: ObjectRef,
+    /// API version of its kind.
+    pub(crate) version: String,
+    /// Its uid.
+    pub(crate) uid: String,
+    /// Reason in CamelCase, from a closed set.
+    pub(crate) reason: &'static str,
+    /// Human-readable note; truncated to the size that the API accepts.
+    pub(crate) note: String,
+    /// The Event has type Warning.
+    pub(crate) warning: bool,
+}
+
+impl EventNotice {
+    /// Notice of a transition: `None` in shadow mode, for a new parent that is ready, and while a parent settles.
+    fn from_transition(transition: &Transition) -> Option<EventNotice> {
+        use readiness::rollup::ParentReason::{
+            AllChildrenReady, ChildrenFailed, ChildrenMissing, ChildrenSettling, ChildrenStuck,
+            ChildrenUnknown, DeadlineExceeded, KindNotVisible, OperatorFailed, OperatorSilent, PolicyRefused,
+            TemplateFailed, TooManyChildren, WatchStale,
+        };
+        let from = transition.from?;
+        if transition.shadow || transition.to == ChildrenSettling {
+            return None;
+        }
+        let warning = match transition.to {
+            // During a rollout children are missing because they are yet to be created.
+            ChildrenMissing => from == AllChildrenReady,
+            ChildrenFailed | ChildrenStuck | ChildrenUnknown | DeadlineExceeded | KindNotVisible
+            | OperatorFailed | OperatorSilent | PolicyRefused | TemplateFailed | TooManyChildren
+            | WatchStale => true,
+            _ => false,
+        };
+        Some(EventNotice {
+            about: transition.parent.clone(),
+            version: transition.version.clone(),
+            uid: transition.uid.clone(),
+            reason: transition.to.as_str(),
+            note: transition.message.clone(),
+            warning,
+        })
+    }
+}
+
+/// Sender of notices that are not transitions. Never waits.
+#[derive(Clone, Debug)]
+pub(crate) struct NoticeSender {
+    queue: mpsc::Sender<EventNotice>,
+    outcomes: IntCounterVec,
+}
+
+impl NoticeSender {
+    /// Creates both ends of the channel.
+    pub(crate) fn new(outcomes: IntCounterVec) -> (Self, mpsc::Receiver<EventNotice>) {
+        let (told, heard) = mpsc::channel(NOTICE_QUEUE_SIZE);
+        (NoticeSender { queue: told, outcomes }, heard)
+    }
+
+    /// Sends a notice, or counts it as lost.
+    pub(crate) fn send_notice(&self, notice: EventNotice) {
+        if self.queue.try_send(notice).is_err() {
+            self.outcomes.with_label_values(&["limited"]).inc();
+        }
+    }
+}
+
+/// Creates Events.
+pub(crate) struct EventRecorder {
+    pub(crate) client: kube::Client,
+    pub(crate) transitions: TransitionSubscription,
+    pub(crate) notices: mpsc::Receiver<EventNotice>,
+    pub(crate) clock: ServerClock,
+    /// Leadership: a standby has the same notices, and leaves them to the leader.
+    pub(crate) leadership: Leadership,
+    pub(crate) outcomes: IntCounterVec,
+    /// Reporting instance in the Events.
+    pub(crate) instance: String,
+}
+
+/// Sending part, separate from the receiving one.
+struct EventSender {
+    client: kube::Client,
+    leadership: Leadership,
+    outcomes: IntCounterVec,
+    instance: String,
+    was_forbidden: bool,
+}
+
+impl EventRecorder {
+    /// Runs until `stop`. Events that are still queued then are dropped.
+    pub(crate) async fn run(self, stop: CancellationToken) {
+        let EventRecorder {
+            client,
+            mut transitions,
+            mut notices,
+            clock,
+            leadership: mandate,
+            outcomes,
+            instance,
+        } = self;
+        let mut sender =
+            EventSender { client, leadership: mandate, outcomes, instance, was_forbidden: false };
+        let mut ledger = EventCorrelator::default();
+        loop {
+            let now = clock.now();
+            if let Some(order) = ledger.take_due(now) {
+                tokio::select! { biased;
+                    () = stop.cancelled() => return,
+                    () = sender.send_event(&mut ledger, order, now) => {}
+                }
+                // Notices are received during a request, or repetitions that could be merged would be lost.
+                while let Some(heard) = transitions.try_next() {
+                    sender.on_transition(&mut ledger, &heard, clock.now());
+                }
+                continue;
+            }
+            let due = ledger.next_due().map(|at| at - now);
+            tokio::select! { biased;
+                () = stop.cancelled() => return,
+                heard = transitions.next() => match heard {
+                    Some(heard) => sender.on_transition(&mut ledger, &heard, clock.now()),
+                    None => return,
+                },
+                Some(notice) = notices.recv() => sender.admit_notice(&mut ledger, notice, clock.now()),
+                () = tokio::time::sleep(due.unwrap_or_default()), if due.is_some() => {}
+            }
+        }
+    }
+}
+
+impl EventSender {
+    fn on_transition(&self, ledger: &mut EventCorrelator, heard: &TransitionEvent, now: Time) {
+        match heard {
+            TransitionEvent::Received(transition) => {
+                if let Some(notice) = EventNotice::from_transition(transition) {
+                    self.admit_notice(ledger, notice, now);
+                }
+            }
+            TransitionEvent::Lost(count) => self.outcomes.with_label_values(&["limited"]).inc_by(*count),
+        }
+    }
+
+    fn admit_notice(&self, ledger: &mut EventCorrelator, notice: EventNotice, now: Time) {
+        if self.leadership.may_write() && !ledger.admit_notice(notice, now) {
+            self.outcomes.with_label_values(&["limited"]).inc();
+        }
+    }
+
+    async fn send_event(&mut self, ledger: &mut EventCorrelator, order: EventRequest, now: Time) {
+        let (request, created) = match &order {
+            EventRequest::Create(event) => (event_requests::create_request(event, &self.instance), true),
+            EventRequest::Repeat(series) => (event_requests::series_request(series), false),
+        };
+        let done = match request {
+            Ok(request) => tokio::time::timeout(EVENT_REQUEST_TIMEOUT, self.call_api(request)).await,
+            Err(error) => Ok(Err(error)),
+        };
+        let (outcome, detail) = match done {
+            Ok(Ok((200..=299, _))) => (if created { "created" } else { "repeated" }, String::new()),
+            Ok(Ok((404, body))) => ("gone", body),
+            // A namespace that is being deleted rejects Events; that is not a missing right.
+            Ok(Ok((403, body))) if body.contains("NamespaceTerminating") => ("gone", body),
+            Ok(Ok((403, body))) => ("forbidden", body),
+            Ok(Ok((status, body))) => ("failed", format!("{status}: {body}")),
+            Ok(Err(error)) => ("failed", format!("{error:#}")),
+            Err(_) => ("failed", "request timed out".to_owned()),
+        };
+        self.outcomes.with_label_values(&[outcome]).inc();
+        ledger.settle_request(&order, matches!(outcome, "created" | "repeated"), now);
+        match outcome {
+            "forbidden" if !std::mem::replace(&mut self.was_forbidden, true) => warn!(
+                detail,
+                "not permitted to create Events (logged once); grant it with `rollcall rbac -f POLICY | kubectl apply -f -`, \
+                 or disable them with --events=false"
+            ),
+            "failed" => warn!(detail, "failed to create or patch Event"),
+            "gone" => debug!(detail, "Event not written: namespace or Event series no longer exists"),
+            _ => {}
+        }
+    }
+
+    /// Status of the response and, unless it is a success, its body.
+    async fn call_api(
+        &self,
+        (method, target, body): event_requests::EventCall,
+    ) -> anyhow::Result<(u16, String)> {
+        let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+        let request = Request::builder()
+            .method(method)
+            .uri(target)
+            .header(CONTENT_TYPE, kind)
+            .header(ACCEPT, "application/json")
+            .body(Body::from(body))?;
+        let response = self.client.send(request).await?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok((status.as_u16(), String::new()));
+        }
+        let body = response.into_body().collect().await?.to_bytes();
+        let said: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let cause = said["details"]["causes"][0]["reason"].as_str().unwrap_or_default();
+        let message = said["message"].as_str().unwrap_or_default();
+        Ok((status.as_u16(), format!("{message} {cause}").trim().to_owned()))
+    }
+}
+
+/// Initializes the series of `rollcall_events_total` to 0.
+pub(crate) fn init_series(outcomes: &IntCounterVec) {
+    for outcome in EVENT_OUTCOMES {
+        outcomes.with_label_values(&[outcome]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use readiness::rollup::ParentReason::{
+        self, AllChildrenReady, ChildrenFailed, ChildrenMissing, ChildrenPending,
+    };
+
+    fn worth(from: Option<ParentReason>, to: ParentReason, shadow: bool) -> Option<bool> {
+        let transition = Transition {
+            at: Time(0),
+            policy: String::new(),
+            parent: ObjectRef::default(),
+            version: String::new(),
+            uid: String::new(),
+            generation: None,
+            from,
+            to,
+            message: String::new(),
+            causes: Vec::new(),
+            shadow,
+            kind: aggregator::KindId(0),
+        };
+        EventNotice::from_transition(&transition).map(|notice| notice.warning)
+    }
+
+    #[test]
+    fn a_warning_is_what_somebody_should_look_at() {
+        assert_eq!(worth(Some(AllChildrenReady), ChildrenFailed, false), Some(true));
+        assert_eq!(worth(Some(ChildrenFailed), AllChildrenReady, false), Some(false));
+        assert_eq!(worth(Some(AllChildrenReady), ChildrenMissing, false), Some(true));
+        assert_eq!(worth(Some(ChildrenPending), ChildrenMissing, false), Some(false));
+    }
+
+    #[test]
+    fn there_is_none_in_shadow_nor_at_first_sight_nor_while_it_settles() {
+        assert_eq!(worth(Some(AllChildrenReady), ChildrenFailed, true), None);
+        assert_eq!(worth(None, ChildrenPending, false), None);
+        assert_eq!(worth(Some(ChildrenPending), ParentReason::ChildrenSettling, false), None);
+    }
+}

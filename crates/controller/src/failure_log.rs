@@ -1,0 +1,133 @@
+//! Log of repeated failures: one line an interval and cause, with the number of failures that it stands for.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use readiness::Time;
+
+/// Shortest interval between two lines about one cause, where nothing else was said. 1 s.
+const FAILURE_LOG_INTERVAL: Duration = Duration::from_secs(1);
+/// Number of causes that are kept apart. Beyond it the one that was logged longest ago is forgotten.
+const MAX_FAILURE_CAUSES: usize = 256;
+
+/// Line to be logged: the last failure of its cause, and how many there were since the line before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct FailureLine<S> {
+    /// The last failure.
+    pub(crate) sample: S,
+    /// Number of failures since the line before, including this one.
+    pub(crate) failures: u64,
+}
+
+#[derive(Clone, Debug)]
+struct LoggedCause<S> {
+    logged_at: Time,
+    pending: Option<FailureLine<S>>,
+}
+
+/// Failures by cause, and when each cause was last logged.
+#[derive(Clone, Debug)]
+pub(crate) struct FailureLog<K, S> {
+    causes: BTreeMap<K, LoggedCause<S>>,
+    interval: Duration,
+}
+
+impl<K, S> Default for FailureLog<K, S> {
+    fn default() -> Self {
+        FailureLog { causes: BTreeMap::new(), interval: FAILURE_LOG_INTERVAL }
+    }
+}
+
+impl<K, S> FailureLog<K, S> {
+    /// A log with another interval between two lines about one cause.
+    pub(crate) fn with_interval(interval: Duration) -> Self {
+        FailureLog { interval, ..FailureLog::default() }
+    }
+}
+
+impl<K: Ord + Clone, S> FailureLog<K, S> {
+    /// Records a failure. Returns the line to log, unless one about its cause was logged a moment ago.
+    pub(crate) fn record_failure(&mut self, now: Time, cause: K, sample: S) -> Option<FailureLine<S>> {
+        self.record_failures(now, cause, sample, 1)
+    }
+
+    /// Records failures of one cause at once, as [`FailureLog::record_failure`] does one.
+    pub(crate) fn record_failures(
+        &mut self,
+        now: Time,
+        cause: K,
+        sample: S,
+        failures: u64,
+    ) -> Option<FailureLine<S>> {
+        if let Some(logged) = self.causes.get_mut(&cause) {
+            let before = logged.pending.take().map_or(0, |line| line.failures);
+            let line = FailureLine { sample, failures: before + failures };
+            if logged.logged_at + self.interval > now {
+                logged.pending = Some(line);
+                return None;
+            }
+            logged.logged_at = now;
+            return Some(line);
+        }
+        if self.causes.len() >= MAX_FAILURE_CAUSES {
+            let oldest = self.causes.iter().min_by_key(|(_, logged)| logged.logged_at);
+            if let Some(oldest) = oldest.map(|(cause, _)| cause.clone()) {
+                self.causes.remove(&oldest);
+            }
+        }
+        self.causes.insert(cause, LoggedCause { logged_at: now, pending: None });
+        Some(FailureLine { sample, failures })
+    }
+
+    /// Takes the lines about failures that were held back and are due.
+    pub(crate) fn take_due_lines(&mut self, now: Time) -> Vec<FailureLine<S>> {
+        let interval = self.interval;
+        let due = self.causes.values_mut().filter(|logged| logged.logged_at + interval <= now);
+        due.filter_map(|logged| {
+            let line = logged.pending.take()?;
+            logged.logged_at = now;
+            Some(line)
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(failures: &[(i64, &'static str)], flushed_at: i64) -> Vec<(i64, u64)> {
+        let (mut log, mut lines) = (FailureLog::default(), Vec::new());
+        for (at, cause) in failures {
+            lines.extend(log.record_failure(Time(*at), *cause, ()).map(|line| (*at, line.failures)));
+        }
+        lines.extend(log.take_due_lines(Time(flushed_at)).iter().map(|line| (flushed_at, line.failures)));
+        lines
+    }
+
+    #[test]
+    fn repeated_failures_are_one_line_a_second_and_cause_and_none_is_uncounted() {
+        /// Failures with their causes, the time of the flush, and the lines that come of it.
+        type Case<'a> = (&'a [(i64, &'a str)], i64, &'a [(i64, u64)]);
+        let cases: &[Case<'_>] = &[
+            (&[(0, "a")], 9_000, &[(0, 1)]),
+            (&[(0, "a"), (999, "a"), (1_000, "a")], 1_000, &[(0, 1), (1_000, 2)]),
+            (&[(0, "a"), (1, "a"), (2, "a")], 500, &[(0, 1)]),
+            (&[(0, "a"), (1, "a"), (2, "a")], 2_000, &[(0, 1), (2_000, 2)]),
+            (&[(0, "a"), (1, "b"), (2, "a"), (3, "b")], 2_000, &[(0, 1), (1, 1), (2_000, 1), (2_000, 1)]),
+            (&[(0, "a"), (5_000, "a")], 9_000, &[(0, 1), (5_000, 1)]),
+        ];
+        for (failures, flushed_at, expected) in cases {
+            assert_eq!(lines(failures, *flushed_at), *expected, "{failures:?}");
+        }
+    }
+
+    #[test]
+    fn many_causes_take_no_more_room_than_some() {
+        let mut log = FailureLog::default();
+        for cause in 0..10_000 {
+            log.record_failure(Time(cause), cause, ());
+        }
+        assert_eq!(log.causes.len(), MAX_FAILURE_CAUSES);
+    }
+}

@@ -1,0 +1,475 @@
+//! One task per kind: resolve it through discovery, follow it, ingest its objects, and report its state.
+
+mod absence;
+mod reappearance;
+mod scopes;
+mod voice;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use aggregator::KindId;
+use dashmap::DashMap;
+use futures::StreamExt;
+use futures::stream::select_all;
+use readiness::{Level, Time};
+use timer::Seed;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tracing::{debug, info, warn};
+use watcher::plan::Interest;
+use watcher::reflector::{ListPass, Reflector};
+use watcher::{
+    ApiFailureCause, ApiKind, Discovered, FollowEvent, FollowFailure, FollowOptions, ParentObject,
+    ReflectorObject, discover, follow, list_live_at_most, wire::ChildObject,
+};
+
+use absence::AbsenceProof;
+use reappearance::{ReappearanceCheck, search_delay};
+use scopes::ScopeTracker;
+use voice::KindVoice;
+
+use crate::lease::Leadership;
+use crate::metrics::Metrics;
+use policy::{KindPlan, WatchPlan};
+pub(crate) use rollcall_core::KindEvent;
+
+/// A kind as the server serves it. By what its objects are judged, the reflector knows.
+#[derive(Clone, Debug)]
+pub(crate) struct ResolvedKind {
+    /// The kind.
+    pub(crate) id: KindId,
+    /// API endpoint of the kind.
+    pub(crate) api: ApiKind,
+}
+
+/// Whether the task of a kind may still feed the reflector. Whoever closes it waits for a task that is in the middle of that,
+/// so that nothing of the task comes after its successor has begun.
+#[derive(Clone, Debug, Default)]
+struct FeedGate(Arc<Mutex<bool>>);
+
+impl FeedGate {
+    fn close(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    }
+
+    fn pass<R>(&self, feed: impl FnOnce() -> R) -> Option<R> {
+        let closed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (!*closed).then(feed)
+    }
+}
+
+/// A task that follows a kind, as whoever stops it knows it.
+struct RunningTask {
+    plan: Arc<KindPlan>,
+    voice: KindVoice,
+    gate: FeedGate,
+}
+
+/// Longest time that a look at a kind may take which has lost its objects. 5 s.
+const REAPPEARANCE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Maximum number of objects that are looked at for that.
+const MAX_REAPPEARED_OBJECTS: u32 = 20;
+
+/// Resolved kinds by id, for the writer and for live reads.
+pub(crate) type ResolvedKinds = Arc<DashMap<KindId, Arc<ResolvedKind>>>;
+
+/// Shared context of the kinds' tasks.
+#[derive(Clone)]
+pub(crate) struct KindContext {
+    /// Kubernetes client with timeouts.
+    pub(crate) client: kube::Client,
+    /// Reflector that ingests the objects.
+    pub(crate) reflector: Arc<Reflector>,
+    /// Kinds resolved so far.
+    pub(crate) resolved: ResolvedKinds,
+    /// Events for the event loop.
+    pub(crate) kind_events: UnboundedSender<(KindId, KindEvent)>,
+    /// Namespaces to follow; empty for all.
+    pub(crate) namespaces: Vec<String>,
+    /// Seed that spreads watch durations and waits.
+    pub(crate) seed: Seed,
+    /// Histogram of children's run durations.
+    pub(crate) metrics: Arc<Metrics>,
+    /// Context of Rollcall's own records.
+    pub(crate) records: RecordsContext,
+    /// Signals that the API server refused something for want of a right.
+    pub(crate) refusals: Arc<Notify>,
+}
+
+/// Context of Rollcall's own records.
+#[derive(Clone)]
+pub(crate) struct RecordsContext {
+    /// Namespace of the records.
+    pub(crate) namespace: String,
+    /// Signals that records have to be updated.
+    pub(crate) moved: Arc<Notify>,
+    /// Leadership: only the leader writes records.
+    pub(crate) leadership: Leadership,
+    /// Why outcomes cannot be saved, while they cannot.
+    pub(crate) trouble: watch::Sender<Option<RecordsTrouble>>,
+}
+
+/// Why outcomes of Jobs cannot be saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecordsTrouble {
+    /// Reason of a policy's condition.
+    pub(crate) reason: &'static str,
+    /// What is wrong, and the command that mends it.
+    pub(crate) message: String,
+}
+
+/// Tasks of all kinds of the current plan.
+pub(crate) struct KindTasks {
+    context: KindContext,
+    running: BTreeMap<KindId, RunningTask>,
+    plan: Arc<WatchPlan>,
+    tasks: JoinSet<KindId>,
+}
+
+impl KindTasks {
+    /// Creates the collection without tasks.
+    pub(crate) fn new(setting: KindContext) -> Self {
+        KindTasks { context: setting, running: BTreeMap::new(), plan: Arc::default(), tasks: JoinSet::new() }
+    }
+
+    /// Applies the plan: starts new kinds, restarts kinds whose interest changed, and stops the others.
+    pub(crate) fn follow_plan(&mut self, plan: &Arc<WatchPlan>) {
+        let before = std::mem::replace(&mut self.plan, Arc::clone(plan));
+        let gone: Vec<_> = self.running.keys().copied().filter(|id| !plan.kinds.contains_key(id)).collect();
+        for id in gone {
+            self.stop_kind(id);
+            self.context.resolved.remove(&id);
+            self.context.reflector.forget_kind(id);
+            _ = self.context.kind_events.send((id, KindEvent::Stopped));
+        }
+        for (id, plan) in &plan.kinds {
+            let same = |task: &RunningTask| *task.plan == *plan;
+            if !self.running.get(id).is_some_and(same) {
+                let changed = self.plan.changed_rules(&before, *id);
+                if !changed.is_empty() {
+                    _ = self.context.kind_events.send((*id, KindEvent::RuleChanged(changed)));
+                }
+                self.stop_kind(*id);
+                self.start_kind(plan.clone());
+            }
+        }
+    }
+
+    /// Relists one kind, because its interest changed in a way that the plan does not show.
+    pub(crate) fn restart_kind(&mut self, id: KindId) {
+        if let Some(plan) = self.running.get(&id).map(|task| (*task.plan).clone()) {
+            self.stop_kind(id);
+            self.start_kind(plan);
+        }
+    }
+
+    fn start_kind(&mut self, plan: KindPlan) {
+        let gate = FeedGate::default();
+        let (id, plan) = (plan.id, Arc::new(plan));
+        let voice = KindVoice::new(id, self.context.kind_events.clone());
+        voice.say(KindEvent::Starting);
+        if plan.awaits_library {
+            // The rule of the kind is not known yet: its objects are not observed, so no condition rests on them.
+            self.running.insert(id, RunningTask { plan, voice, gate });
+            return;
+        }
+        let task = KindTask {
+            context: self.context.clone(),
+            plan: plan.clone(),
+            voice: voice.clone(),
+            gate: gate.clone(),
+        };
+        self.tasks.spawn(async move {
+            task.run().await;
+            id
+        });
+        self.running.insert(id, RunningTask { plan, voice, gate });
+    }
+
+    /// Stops a kind's task. By what the kind is judged is not known from then on, until its successor has found it: what was
+    /// asked for meanwhile is refused.
+    fn stop_kind(&mut self, id: KindId) {
+        if let Some(task) = self.running.remove(&id) {
+            task.voice.cancel();
+            task.gate.close();
+            self.context.reflector.remove_interest(id);
+        }
+    }
+
+    /// Ends all tasks: none may be interrupted by the end of the runtime.
+    pub(crate) async fn shut_down(mut self) {
+        self.tasks.shutdown().await;
+    }
+
+    /// Waits for a task that ended by itself, which is an error. Tasks that were stopped are only removed.
+    pub(crate) async fn next_failure(&mut self) -> anyhow::Error {
+        loop {
+            match self.tasks.join_next().await {
+                None => std::future::pending().await,
+                Some(Ok(_)) => {}
+                Some(Err(error)) => return anyhow::Error::new(error).context("a kind's task failed"),
+            }
+        }
+    }
+}
+
+/// Run duration of a child that recorded its completion.
+fn run_duration(child: &ChildObject) -> Option<Duration> {
+    let status = &child.facts.status;
+    Some(status.finished? - status.started?)
+}
+
+/// Task of one kind.
+pub(crate) struct KindTask {
+    pub(crate) context: KindContext,
+    pub(crate) plan: Arc<KindPlan>,
+    voice: KindVoice,
+    gate: FeedGate,
+}
+
+impl KindTask {
+    async fn run(self) {
+        let stop = self.voice.stop();
+        stop.run_until_cancelled(async {
+            let mut followed_until = None;
+            loop {
+                let api = self.wait_until_resolved(followed_until).await;
+                info!(kind = %api, version = %api.version, "following kind");
+                if self.plan.records.is_some() {
+                    self.keep_records(&api).await;
+                } else {
+                    self.follow_kind(api).await;
+                }
+                followed_until = Some(Instant::now());
+                // What discovery still lists may not be served any more: nobody else paces that.
+                sleep(self.search_delay(1, None)).await;
+            }
+        })
+        .await;
+    }
+
+    pub(crate) fn send_event(&self, news: KindEvent) {
+        if matches!(news, KindEvent::Failure(ApiFailureCause::Forbidden, _)) {
+            self.context.refusals.notify_one();
+        }
+        self.voice.say(news);
+    }
+
+    /// Does something to the reflector, unless the task was stopped.
+    fn feed_reflector<R>(&self, feed: impl FnOnce(&Reflector) -> R) -> Option<R> {
+        self.gate.pass(|| feed(&self.context.reflector))
+    }
+
+    fn search_delay(&self, failures: u32, gone_for: Option<Duration>) -> Duration {
+        search_delay(failures, gone_for, self.context.seed, u64::from(self.plan.id))
+    }
+
+    /// Waits until the kind is served.
+    async fn wait_until_resolved(&self, followed_until: Option<Instant>) -> ApiKind {
+        let (group, kind) = &self.plan.key;
+        let mut absence = AbsenceProof::default();
+        for failures in 1.. {
+            let found = discover(&self.context.client, group, self.plan.version.as_deref(), kind).await;
+            if let Ok(Discovered::Served(api)) = found {
+                return api;
+            }
+            match absence.judge(&found, self.context.reflector.count_held(self.plan.id) > 0) {
+                None => {
+                    if failures == 1 {
+                        info!(kind, group, "kind is not installed; waiting for its CRD");
+                    }
+                    self.feed_reflector(|reflector| reflector.forget_kind(self.plan.id));
+                    self.send_event(KindEvent::Absent);
+                }
+                Some(trouble) => {
+                    warn!(kind, group, ?trouble, "API discovery did not find the kind; will retry");
+                    self.send_event(trouble);
+                }
+            }
+            let wait = self.search_delay(failures, followed_until.map(|at| at.elapsed()));
+            absence.wait(&found, wait);
+            sleep(wait).await;
+        }
+        unreachable!("counted to the end of u32 by waiting a while each")
+    }
+
+    fn current_level(&self, child: &ChildObject) -> Option<Level> {
+        let reflector = &self.context.reflector;
+        reflector.read_row(reflector.find_object(&child.meta.uid)?, |row| row.assessment.verdict.level)
+    }
+
+    /// Records the run duration of a child that was observed before it was ready, is ready now, and recorded its
+    /// completion.
+    fn measure_duration(&self, api: &ApiKind, child: &ChildObject) {
+        let Some(took) = run_duration(child).filter(|_| self.current_level(child) == Some(Level::Ready))
+        else {
+            return;
+        };
+        let reflector = &self.context.reflector;
+        let Some(id) = reflector.find_object(&child.meta.uid) else { return };
+        let policies = reflector.with_view(id, Time::default(), |view| {
+            view.map(|view| view.links.iter().map(|link| link.policy).collect()).unwrap_or_default()
+        });
+        self.context.metrics.observe_child_duration(&policies, &api.to_string(), took);
+    }
+
+    async fn follow_kind(&self, api: ApiKind) {
+        let mut interest = Interest { counted: api.has_status, ..self.plan.interest.clone() };
+        for rule in interest.assessment_rules.iter_mut().filter_map(|lens| lens.rule.as_mut()) {
+            rule.of = (api.api_version().into(), api.kind.as_str().into());
+        }
+        let whole = interest.reads_whole();
+        let id = self.plan.id;
+        let begun = self.feed_reflector(|reflector| {
+            self.context.resolved.insert(id, Arc::new(ResolvedKind { id, api: api.clone() }));
+            reflector.set_interest(interest);
+        });
+        match begun {
+            None => {}
+            Some(()) if whole => self.follow_kind_streams::<ParentObject>(&api).await,
+            Some(()) => self.follow_kind_streams::<ChildObject>(&api).await,
+        }
+    }
+
+    /// Feeds the reflector until the kind is no longer served.
+    async fn follow_kind_streams<K: ReflectorObject>(&self, api: &ApiKind) {
+        let everywhere = self.context.namespaces.is_empty() || !api.namespaced;
+        let scopes: Vec<Option<String>> =
+            if everywhere { vec![None] } else { self.context.namespaces.iter().cloned().map(Some).collect() };
+        let mut feeding =
+            Feeding { api, passes: vec![None; scopes.len()], tracker: ScopeTracker::new(scopes.len()) };
+        let streams = scopes.iter().enumerate().map(|(at, scope)| {
+            let options = FollowOptions::new(self.context.seed);
+            follow::<K>(&self.context.client, api, scope.as_deref(), options)
+                .map(move |event| (at, event))
+                .boxed()
+        });
+        let has_rules = self.plan.interest.assessment_rules.iter().any(|lens| lens.rule.is_some());
+        let mut events = select_all(streams);
+        let mut check = ReappearanceCheck::default();
+        loop {
+            let look = check.next_look();
+            tokio::select! { biased;
+                event = events.next() => {
+                    let Some((at, event)) = event else { return };
+                    // Groups without a dot are the server's own: nobody deletes their definitions.
+                    if matches!(event, FollowEvent::Delete(_)) && api.group.contains('.') {
+                        check.on_deleted(Instant::now());
+                    }
+                    let fed = self.gate.pass(|| self.take(&mut feeding, at, scopes[at].as_deref(), event));
+                    if fed != Some(true) {
+                        return;
+                    }
+                }
+                () = sleep_until(look.unwrap_or_else(Instant::now)), if look.is_some() => {
+                    if self.is_watch_deaf(api, &scopes, &mut check).await {
+                        info!(kind = %api, "objects exist that the watch does not deliver; listing the kind again");
+                        return;
+                    }
+                }
+            }
+            if has_rules {
+                // After one evaluation of a rule, which may take as long as its limits allow, everybody else has a turn.
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Looks whether a kind that has lost its objects has others, of which the watch says nothing.
+    async fn is_watch_deaf(
+        &self,
+        api: &ApiKind,
+        scopes: &[Option<String>],
+        check: &mut ReappearanceCheck,
+    ) -> bool {
+        if self.context.reflector.count_held(self.plan.id) > 0 {
+            check.stand_down();
+            return false;
+        }
+        let mut found = false;
+        for scope in scopes {
+            let most = MAX_REAPPEARED_OBJECTS;
+            let look =
+                list_live_at_most::<ChildObject>(&self.context.client, api, scope.as_deref(), None, most);
+            if let Ok(Ok(objects)) = timeout(REAPPEARANCE_TIMEOUT, look).await {
+                let wanted =
+                    |object: &ChildObject| self.context.reflector.wants_object(self.plan.id, &object.meta);
+                found |= objects.iter().any(wanted);
+            }
+        }
+        check.settle_look(found, Instant::now())
+    }
+
+    /// Takes in what one of the streams of a kind says; whether there is more to come.
+    fn take<K: ReflectorObject>(
+        &self,
+        feeding: &mut Feeding<'_>,
+        at: usize,
+        scope: Option<&str>,
+        event: FollowEvent<K>,
+    ) -> bool {
+        let (reflector, id) = (&self.context.reflector, self.plan.id);
+        match event {
+            FollowEvent::Init => {
+                feeding.passes[at] = Some(reflector.begin_list(id, scope));
+                self.send_event(feeding.tracker.list_began(at));
+            }
+            FollowEvent::InitApply(object) => {
+                if let Some(pass) = &feeding.passes[at] {
+                    reflector.apply_listed(pass, object.as_child(), object.raw_text());
+                }
+            }
+            FollowEvent::Apply(object) => {
+                let before =
+                    run_duration(object.as_child()).and_then(|_| self.current_level(object.as_child()));
+                reflector.apply_object(id, object.as_child(), object.raw_text());
+                if before.is_some_and(|level| level != Level::Ready) {
+                    self.measure_duration(feeding.api, object.as_child());
+                }
+            }
+            FollowEvent::InitDone => {
+                let swept = feeding.passes[at].take().and_then(|pass| reflector.finish_list(&pass));
+                debug!(kind = %feeding.api, swept, "listed kind");
+                if swept.is_some() {
+                    feeding.tracker.listed(at).into_iter().for_each(|news| self.send_event(news));
+                }
+            }
+            FollowEvent::Delete(object) => reflector.on_deleted(id, object.as_child()),
+            FollowEvent::Alive => {
+                feeding.tracker.answered(at).into_iter().for_each(|news| self.send_event(news));
+            }
+            FollowEvent::Failure(trouble) => {
+                log_trouble(feeding.api, &trouble);
+                let gone = trouble.cause == ApiFailureCause::NotInstalled;
+                feeding.tracker.troubled(at);
+                self.send_event(KindEvent::Failure(trouble.cause, trouble.detail));
+                return !gone;
+            }
+        }
+        true
+    }
+}
+
+/// How far the streams of a kind are, scope by scope.
+struct Feeding<'a> {
+    api: &'a ApiKind,
+    /// The list that is being read.
+    passes: Vec<Option<ListPass>>,
+    tracker: ScopeTracker,
+}
+
+/// Logs a failure, with its remedy if the reader can apply it.
+pub(crate) fn log_trouble(api: &ApiKind, trouble: &FollowFailure) {
+    let FollowFailure { cause, detail } = trouble;
+    if *cause == ApiFailureCause::Forbidden {
+        let way = "not permitted to list and watch kind; grant it with `rollcall rbac -f POLICY | kubectl apply -f -`";
+        warn!(kind = %api, detail, "{way}");
+    } else {
+        warn!(kind = %api, cause = cause.metric_label(), detail, "watch failed; will retry");
+    }
+}

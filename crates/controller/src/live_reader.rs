@@ -1,0 +1,314 @@
+//! Periodic resync: parents that are not ready are read again, live, at a bounded rate. Changes the watch still lacks
+//! later are reported as drift.
+
+mod drift_log;
+mod read_queue;
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use readiness::PodShortage;
+use rustc_hash::FxHashSet;
+use serde_json::Value;
+use timer::Seed;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::time::{Instant, MissedTickBehavior, sleep_until, timeout};
+use tracing::{debug, warn};
+use watcher::reflector::Reflector;
+use watcher::{
+    ApiFailureCause, ApiKind, LiveReadError, ParentObject, ReflectorObject, get_live, list_live,
+    wire::ChildObject,
+};
+
+use drift_log::DriftExample;
+pub(crate) use drift_log::DriftLog;
+use read_queue::{ReadLane, ReadQueue};
+
+use crate::clock::ServerClock;
+use crate::kind_tasks::{ResolvedKind, ResolvedKinds};
+use crate::metrics::Metrics;
+use rollcall_core::pod_causes::{self, WorkloadLookup};
+use rollcall_core::{LiveRead, UnreadyWorkload, WatchLag, live_reads};
+
+/// Longest time that the read of one object may take. 5 s.
+const LIVE_READ_TIMEOUT: Duration = Duration::from_secs(5);
+/// Number of objects for which a list gets that much time again.
+const OBJECTS_PER_TIMEOUT: usize = 500;
+/// Time the watch may lag behind a live read before the difference is reported as drift. 5 s.
+const DRIFT_GRACE_PERIOD: Duration = Duration::from_secs(5);
+/// Maximum number of workloads of one list for which reasons are looked up.
+const MAX_EXPLAINED_WORKLOADS: usize = 10;
+/// Maximum number of Events read for one workload. Its controller creates about forty within the hour for which they
+/// are kept.
+const MAX_WORKLOAD_EVENTS: u32 = 500;
+
+/// Executes live reads.
+#[derive(Clone)]
+pub(crate) struct LiveReader {
+    /// The client.
+    pub(crate) client: kube::Client,
+    /// Reflector that ingests the objects read.
+    pub(crate) reflector: Arc<Reflector>,
+    /// Resolved API endpoints of kinds.
+    pub(crate) resolved: ResolvedKinds,
+    /// Counters of reads and drift.
+    pub(crate) metrics: Arc<Metrics>,
+    /// Maximum number of reads per second.
+    pub(crate) rate: u32,
+    /// The API server's clock, which the timestamps of Events come from.
+    pub(crate) clock: ServerClock,
+    /// Log of drift, shared with the audit.
+    pub(crate) drift_log: Arc<DriftLog>,
+    /// Seed that spreads the waits for what does not answer.
+    pub(crate) seed: Seed,
+}
+
+/// One request of the resync.
+enum ResyncRequest {
+    /// Objects of parents that are not ready.
+    Read(LiveRead),
+    /// What is below a workload that is not ready.
+    Explain(Box<UnreadyWorkload>),
+}
+
+impl ResyncRequest {
+    fn lane(&self) -> ReadLane {
+        match self {
+            ResyncRequest::Read(read) => ReadLane::Kind(read.kind()),
+            ResyncRequest::Explain(_) => ReadLane::Reasons,
+        }
+    }
+}
+
+/// How a request of the resync ended.
+struct SettledRequest {
+    lane: ReadLane,
+    answered: bool,
+    result: LiveReadResult,
+}
+
+impl LiveReader {
+    /// Executes live reads until the channel is closed: several at a time, and never more a second than the rate allows.
+    pub(crate) async fn run(self, mut orders: UnboundedReceiver<Vec<LiveRead>>) {
+        let mut ticks = tokio::time::interval(Duration::from_secs(1) / self.rate.max(1));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut checks = FuturesUnordered::new();
+        let mut under_way = FuturesUnordered::new();
+        let mut queue = ReadQueue::new(self.seed);
+        let mut queued = FxHashSet::default();
+        let mut logging = pin!(self.drift_log.keep_flushing());
+        loop {
+            let ready = queue.is_ready(Instant::now());
+            let retry = queue.next_retry().filter(|_| !ready);
+            tokio::select! { biased;
+                order = orders.recv() => match order {
+                    Some(order) => for read in order.into_iter().filter(|read| queued.insert(read.clone())) {
+                        let read = ResyncRequest::Read(read);
+                        queue.enqueue(read.lane(), read);
+                    },
+                    None => return,
+                },
+                Some(()) = checks.next(), if !checks.is_empty() => {}
+                Some(settled) = under_way.next(), if !under_way.is_empty() => {
+                    let SettledRequest { lane, answered, result } = settled;
+                    queue.settle_read(lane, answered, Instant::now());
+                    for workload in result.workloads {
+                        queue.enqueue(ReadLane::Reasons, ResyncRequest::Explain(Box::new(workload)));
+                    }
+                    if !result.drifts.is_empty() {
+                        checks.push(self.check_drift(result.drifts, "resync"));
+                    }
+                }
+                _ = ticks.tick(), if ready => if let Some((lane, request)) = queue.take_next(Instant::now()) {
+                    if let ResyncRequest::Read(read) = &request {
+                        queued.remove(read);
+                    }
+                    self.metrics.resync_reads.inc();
+                    under_way.push(self.execute(lane, request));
+                },
+                () = sleep_until(retry.unwrap_or_else(Instant::now)), if retry.is_some() => {}
+                () = &mut logging => {}
+            }
+        }
+    }
+
+    /// Executes a request within its time.
+    async fn execute(&self, lane: ReadLane, request: ResyncRequest) -> SettledRequest {
+        let result = match request {
+            ResyncRequest::Read(read) => timeout(self.read_timeout(&read), self.try_read(&read))
+                .await
+                .map(|done| done.inspect_err(log_read_error).ok()),
+            ResyncRequest::Explain(workload) => {
+                timeout(LIVE_READ_TIMEOUT, self.explain_workload(*workload)).await.map(|next| {
+                    next.map(|next| LiveReadResult {
+                        drifts: Vec::new(),
+                        workloads: next.into_iter().collect(),
+                    })
+                })
+            }
+        };
+        if result.is_err() {
+            warn!(?lane, "live read was not answered in time; will retry later");
+        }
+        let result = result.ok().flatten();
+        SettledRequest { lane, answered: result.is_some(), result: result.unwrap_or_default() }
+    }
+
+    /// Longest time for a read; a list gets more, the more there is to list.
+    fn read_timeout(&self, read: &LiveRead) -> Duration {
+        let held = match read {
+            LiveRead::One { .. } => 0,
+            LiveRead::All { kind, .. } => self.reflector.count_held(*kind),
+        };
+        LIVE_READ_TIMEOUT * u32::try_from(1 + held / OBJECTS_PER_TIMEOUT).unwrap_or(u32::MAX)
+    }
+
+    /// Executes a live read. Returns the objects that were new to the cache, with the version that the watch had not
+    /// delivered; none where it failed.
+    pub(crate) async fn read_live(&self, read: &LiveRead) -> LiveReadResult {
+        self.try_read(read).await.inspect_err(log_read_error).unwrap_or_default()
+    }
+
+    async fn try_read(&self, read: &LiveRead) -> Result<LiveReadResult, LiveReadError> {
+        let Some(followed) = self.resolved.get(&read.kind()).map(|k| Arc::clone(&k)) else {
+            return Ok(LiveReadResult::default());
+        };
+        let Some(interest) = self.reflector.interest(read.kind()) else {
+            return Ok(LiveReadResult::default());
+        };
+        let whole = interest.reads_whole() || interest.judge.owns_pods();
+        let (ahead, workloads) = if whole {
+            self.read_live_as::<ParentObject>(&followed, read).await?
+        } else {
+            self.read_live_as::<ChildObject>(&followed, read).await?
+        };
+        let kind = followed.api.to_string();
+        let drifts = ahead.into_iter().map(|lag| Drift { kind: kind.clone(), lag }).collect();
+        Ok(LiveReadResult { drifts, workloads })
+    }
+
+    async fn read_live_as<K: ReflectorObject>(
+        &self,
+        followed: &ResolvedKind,
+        read: &LiveRead,
+    ) -> Result<(Vec<WatchLag>, Vec<UnreadyWorkload>), LiveReadError> {
+        let ResolvedKind { api, id: kind } = followed;
+        let reflector = &self.reflector;
+        let below =
+            |live: &K| pod_causes::find_unready_workload(reflector, *kind, live.as_child(), live.raw_text()?);
+        let start = reflector.start_read();
+        match read {
+            LiveRead::One { namespace, name, known, .. } => {
+                let scope = Some(namespace.as_str()).filter(|n| !n.is_empty());
+                let live = get_live::<K>(&self.client, api, scope, name).await?;
+                let ahead = live_reads::apply_live_read(reflector, *kind, start, *known, live.as_ref());
+                Ok((ahead.into_iter().collect(), live.iter().filter_map(below).collect()))
+            }
+            LiveRead::All { namespace, .. } => {
+                let scope = Some(namespace.as_str()).filter(|n| !n.is_empty() && api.namespaced);
+                let live = list_live::<K>(&self.client, api, scope, None).await?;
+                let ahead = live
+                    .iter()
+                    .filter_map(|live| live_reads::apply_live_object(reflector, *kind, start, live))
+                    .collect();
+                // Only the first few of a list: those are the ones named in a message.
+                Ok((ahead, live.iter().filter_map(below).take(MAX_EXPLAINED_WORKLOADS).collect()))
+            }
+        }
+    }
+
+    /// Reads the pods of a workload that is not ready, or its Events. Returns the next object to read if these do not
+    /// explain it all; `None` where the read failed.
+    async fn explain_workload(&self, below: UnreadyWorkload) -> Option<Option<UnreadyWorkload>> {
+        let UnreadyWorkload { owner, interest, namespace, uid, selector, lookup: at, .. } = &below;
+        let owner = *owner;
+        if let WorkloadLookup::Events(lack, cause) = at {
+            // If the Events cannot be read now, the causes found before are kept.
+            let events = self.list_events(namespace, uid).await?;
+            let found = below.explain_by_events(
+                &events,
+                PodShortage { now: self.clock.now(), ..*lack },
+                cause.clone(),
+            );
+            self.reflector.refine(owner, interest, found);
+            return Some(None);
+        }
+        let pods = ApiKind {
+            group: String::new(),
+            version: "v1".to_owned(),
+            kind: "Pod".to_owned(),
+            plural: "pods".to_owned(),
+            namespaced: true,
+            has_status: true,
+        };
+        match list_live::<ChildObject>(&self.client, &pods, Some(namespace), Some(selector)).await {
+            Ok(pods) => match below.explain_by_pods(&pods) {
+                (found, None) => _ = self.reflector.refine(owner, interest, found),
+                (found, Some(lack)) => {
+                    let lookup = WorkloadLookup::Events(lack, found);
+                    return Some(Some(UnreadyWorkload { lookup, ..below }));
+                }
+            },
+            Err(error) => {
+                log_read_error(&error);
+                return None;
+            }
+        }
+        Some(None)
+    }
+
+    /// Lists the Events about a workload that lacks pods; empty if Events may not be listed. `None` if the request
+    /// failed.
+    async fn list_events(&self, namespace: &str, uid: &str) -> Option<Value> {
+        let path = format!(
+            "/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.uid={uid}&limit={MAX_WORKLOAD_EVENTS}"
+        );
+        let request = http::Request::get(path).body(Vec::new()).ok()?;
+        match self.client.request::<Value>(request).await {
+            Err(kube::Error::Api(status)) if status.code == 403 => Some(Value::Null),
+            answer => answer
+                .inspect_err(|error| debug!(%error, "failed to list Events of a workload that lacks pods"))
+                .ok(),
+        }
+    }
+
+    /// Checks, after the grace period, for objects that are still known only from a live read, and reports them as
+    /// drift.
+    pub(crate) async fn check_drift(&self, news: Vec<Drift>, found_by: &str) {
+        tokio::time::sleep(DRIFT_GRACE_PERIOD).await;
+        let lost = news.iter().filter(|drift| self.reflector.is_still_awaited(&drift.lag.awaited));
+        self.drift_log.report(lost.map(|Drift { kind, lag }| {
+            self.metrics.count_drift(kind, found_by, 1);
+            let (object, held, live) = (lag.object.clone(), lag.before, lag.live);
+            DriftExample { kind: kind.clone(), object, held, live }
+        }));
+    }
+}
+
+/// Result of one live read.
+#[derive(Default)]
+pub(crate) struct LiveReadResult {
+    /// Objects that the watch had not delivered.
+    pub(crate) drifts: Vec<Drift>,
+    /// Workloads whose pods explain why they are not ready.
+    workloads: Vec<UnreadyWorkload>,
+}
+
+fn log_read_error(error: &LiveReadError) {
+    // Of a kind that is not served or may not be read its own task speaks.
+    if matches!(error.cause, ApiFailureCause::Forbidden | ApiFailureCause::NotInstalled) {
+        debug!(%error, "live read failed");
+    } else {
+        warn!(%error, "live read failed");
+    }
+}
+
+/// Change that a live read observed before the watch did.
+#[derive(Clone, Debug)]
+pub(crate) struct Drift {
+    kind: String,
+    lag: WatchLag,
+}

@@ -1,0 +1,97 @@
+//! Kinds and namespaces that a viewer may see.
+
+use std::collections::BTreeSet;
+
+use aggregator::KindId;
+use rustc_hash::FxHashSet;
+use watcher::reflector::NamespaceName;
+
+use super::PageService;
+use super::authz::PageViewer;
+use super::refusal::PageRefusal;
+use super::tree::KindNamespace;
+use super::view::PageNames;
+use crate::reviews::AccessRight;
+
+/// Scope that a viewer may see.
+#[derive(Clone, Debug, Default)]
+pub(super) struct VisibleScope {
+    /// The viewer may see everything.
+    pub(super) all: bool,
+    /// Kinds visible in every namespace.
+    kinds: FxHashSet<KindId>,
+    /// Kinds visible in single namespaces.
+    pub(super) places: FxHashSet<KindNamespace>,
+    /// There were more namespaces than one request may review.
+    pub(super) truncated: bool,
+}
+
+impl VisibleScope {
+    pub(super) fn may_see(&self, kind: KindId, namespace: &NamespaceName) -> bool {
+        self.all || self.kinds.contains(&kind) || self.places.contains(&(kind, namespace.clone()))
+    }
+
+    /// True if the viewer may see nothing.
+    pub(super) fn is_nothing(&self) -> bool {
+        !self.all && self.kinds.is_empty() && self.places.is_empty()
+    }
+}
+
+impl PageService {
+    /// Subset of these kinds and namespaces that `viewer` may list.
+    pub(super) async fn visible_to(
+        &self,
+        viewer: &PageViewer,
+        names: &PageNames,
+        places: impl IntoIterator<Item = KindNamespace>,
+    ) -> Result<VisibleScope, PageRefusal> {
+        if matches!(viewer, PageViewer::Local) {
+            return Ok(VisibleScope { all: true, ..VisibleScope::default() });
+        }
+        let places: BTreeSet<KindNamespace> = places.into_iter().collect();
+        let kinds: Vec<KindId> =
+            places.iter().map(|(kind, _)| *kind).collect::<BTreeSet<_>>().into_iter().collect();
+        let everywhere = kinds.iter().map(|kind| self.list_right(names, *kind, "")).collect();
+        let (allowed, _) = self.0.authz.allowed_rights(viewer, everywhere).await?;
+        let kinds: FxHashSet<KindId> = allowed.into_iter().map(|at| kinds[at]).collect();
+        let open: Vec<KindNamespace> =
+            places.into_iter().filter(|(kind, space)| !kinds.contains(kind) && !space.is_empty()).collect();
+        let rights = open.iter().map(|(kind, namespace)| self.list_right(names, *kind, namespace)).collect();
+        let (allowed, cut) = self.0.authz.allowed_rights(viewer, rights).await?;
+        let places = allowed.into_iter().map(|at| open[at].clone()).collect();
+        Ok(VisibleScope { all: false, kinds, places, truncated: cut })
+    }
+
+    /// Right to list a kind in a namespace.
+    pub(super) fn list_right(&self, names: &PageNames, kind: KindId, namespace: &str) -> AccessRight {
+        let followed = self.0.resolved.get(&kind).map(|known| known.api.clone());
+        let (group, resource) = followed.map_or_else(
+            || {
+                let (name, label) = names.kinds.get(&kind).cloned().unwrap_or_default();
+                let group = label.strip_prefix(&name).unwrap_or_default().trim_start_matches('.').to_owned();
+                (group, policy::rbac::default_plural(&name))
+            },
+            |api| (api.group, api.plural),
+        );
+        AccessRight { verb: "list", group, resource, namespace: namespace.to_owned(), name: String::new() }
+    }
+
+    /// True if `viewer` may know that there is nothing to see: a viewer who may list a kind of parent is told that
+    /// there is none.
+    pub(super) async fn may_list_any(
+        &self,
+        viewer: &PageViewer,
+        names: &PageNames,
+        namespace: &str,
+    ) -> Result<bool, PageRefusal> {
+        let reflector = &self.0.views.reflector;
+        let known: Vec<KindId> = self.0.resolved.iter().map(|kind| *kind.key()).collect();
+        let has_parents =
+            |kind: &KindId| reflector.interest(*kind).is_some_and(|interest| !interest.parent.is_empty());
+        let parents: Vec<KindId> = known.into_iter().filter(has_parents).collect();
+        let rights: Vec<_> =
+            parents.into_iter().map(|kind| self.list_right(names, kind, namespace)).collect();
+        // Without policies there is nothing to hide.
+        Ok(rights.is_empty() || !self.0.authz.allowed_rights(viewer, rights).await?.0.is_empty())
+    }
+}

@@ -1,0 +1,278 @@
+//! Writer of parents: patches their status, a few at a time, and reports the outcome of each write.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aggregator::{DeliveryOutcome, KindId, ObjectId, PolicyId, WriteTicket};
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use http::Request;
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use http_body_util::BodyExt;
+use kube::client::Body;
+use readiness::rollup::ConditionStatus;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tracing::{debug, info, warn};
+use watcher::reflector::Reflector;
+use watcher::status::{FIELD_MANAGER, patch_body};
+use watcher::{ApiKind, ParentObject, get_live};
+
+use crate::kind_tasks::{ResolvedKind, ResolvedKinds};
+use crate::lease::Leadership;
+use rollcall_core::{KnownObject, ParentWrite, WriteReply, write_reply};
+
+/// Maximum number of status writes in flight.
+const MAX_IN_FLIGHT_WRITES: usize = 16;
+/// Maximum number of writes handed to the writer: those in flight, and as many that follow them without a turn of the
+/// loop between.
+pub(crate) const MAX_HANDED_OUT_WRITES: usize = 2 * MAX_IN_FLIGHT_WRITES;
+/// Longest time a status write may take before its outcome is unknown. 15 s.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
+/// A live read that takes longer is done without.
+const LOOK: Duration = Duration::from_secs(5);
+
+const PATCH_FAILED: &str = "failed to patch status";
+const NOT_PERMITTED: &str =
+    "not permitted to patch status; grant it with `rollcall rbac -f POLICY | kubectl apply -f -`";
+const PRUNED: &str = "the API server pruned status.conditions: the CRD's schema does not declare the field";
+
+/// Result of a status write.
+#[derive(Clone, Debug)]
+pub(crate) struct SettledWrite {
+    /// Parent that was written.
+    pub(crate) parent: ObjectId,
+    /// Which write it was.
+    pub(crate) ticket: WriteTicket,
+    /// Kind of the parent.
+    pub(crate) kind: KindId,
+    /// Policies whose answers the write carried.
+    pub(crate) policies: Vec<PolicyId>,
+    /// Outcome of the write.
+    pub(crate) outcome: DeliveryOutcome,
+    /// Outcome of the write, as a metric's label.
+    pub(crate) label: &'static str,
+    /// New status of the first policy's condition, if the write was accepted and changed it.
+    pub(crate) status_transition: Option<ConditionStatus>,
+    /// Failure to be logged.
+    pub(crate) failure: Option<WriteFailure>,
+}
+
+/// Failed write, as it is logged. Many fail alike, so the loop logs one line for all of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct WriteFailure {
+    /// Kind, namespace and name of the parent.
+    pub(crate) object: String,
+    /// Log message.
+    pub(crate) message: &'static str,
+    /// HTTP status; 0 if no response came.
+    pub(crate) status: u16,
+    /// Detail given by the server or by the client.
+    pub(crate) detail: String,
+    /// Error of the live read after the write, if that failed too.
+    pub(crate) reread: Option<String>,
+}
+
+/// Writes the status of parents.
+#[derive(Clone)]
+pub(crate) struct ParentWriter {
+    /// Kubernetes client without retries; the writer does its own.
+    pub(crate) client: kube::Client,
+    /// Reflector that ingests the server's responses.
+    pub(crate) reflector: Arc<Reflector>,
+    /// Resolved API endpoints of kinds.
+    pub(crate) resolved: ResolvedKinds,
+    /// Leadership that permits a write to start.
+    pub(crate) leadership: Leadership,
+    /// Signals that the API server refused a write for want of a right.
+    pub(crate) refusals: Arc<Notify>,
+}
+
+impl ParentWriter {
+    /// Writes until the channel is closed, then finishes the writes in flight.
+    pub(crate) async fn run(
+        self,
+        mut writes: UnboundedReceiver<ParentWrite>,
+        settled: UnboundedSender<SettledWrite>,
+    ) {
+        let mut under_way = FuturesUnordered::new();
+        loop {
+            tokio::select! { biased;
+                Some(done) = under_way.next(), if !under_way.is_empty() => { _ = settled.send(done); }
+                write = writes.recv(), if under_way.len() < MAX_IN_FLIGHT_WRITES => match write {
+                    Some(write) => under_way.push(self.write_parent(write)),
+                    None => break,
+                },
+            }
+        }
+        while let Some(done) = under_way.next().await {
+            _ = settled.send(done);
+        }
+    }
+
+    async fn write_parent(&self, write: ParentWrite) -> SettledWrite {
+        let known = self.resolved.get(&write.kind).map(|k| Arc::clone(&k));
+        let mut failure = None;
+        let (outcome, label) = match known {
+            Some(followed) => self.patch_parent(&followed, &write, &mut failure).await,
+            // The kind was unfollowed in the meantime; the retry resolves it again.
+            None => (DeliveryOutcome::Unsent, "dropped"),
+        };
+        if failure.as_ref().is_some_and(|failure| failure.status == 403) {
+            self.refusals.notify_one();
+        }
+        let turned_to = write.status_transition.filter(|_| outcome == DeliveryOutcome::Written);
+        let ParentWrite { parent, ticket, kind, policies, .. } = write;
+        SettledWrite { parent, ticket, kind, policies, outcome, label, status_transition: turned_to, failure }
+    }
+
+    async fn patch_parent(
+        &self,
+        followed: &ResolvedKind,
+        write: &ParentWrite,
+        failure: &mut Option<WriteFailure>,
+    ) -> (DeliveryOutcome, &'static str) {
+        let object = format!("{} {}/{}", followed.api, write.namespace, write.name);
+        if !self.leadership.may_write() {
+            // The write was decided while this replica led. The new leader decides for itself.
+            return (DeliveryOutcome::Unsent, "standby");
+        }
+        let patience = WRITE_TIMEOUT.min(self.leadership.write_time_left());
+        let response = match tokio::time::timeout(patience, self.send_patch(&followed.api, write)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => {
+                let reread = self.reread_parent(followed, write).await;
+                let detail = format!("{error:#}");
+                *failure = Some(WriteFailure { object, message: PATCH_FAILED, status: 0, detail, reread });
+                return (DeliveryOutcome::Retry(Duration::ZERO), "error");
+            }
+            Err(_) => {
+                let reread = self.reread_parent(followed, write).await;
+                let detail = "request timed out".to_owned();
+                *failure = Some(WriteFailure { object, message: PATCH_FAILED, status: 0, detail, reread });
+                return (DeliveryOutcome::Retry(Duration::ZERO), "timeout");
+            }
+        };
+        let PatchResponse { status, retry_after, body } = response;
+        let reply = WriteReply::from_status(status, &body, &followed.api, &write.name);
+        let outcome = reply.write_outcome(retry_after);
+        match reply {
+            WriteReply::Accepted => {
+                let (outcome, label) = self.on_accepted(write, &object, &body);
+                if outcome == DeliveryOutcome::Pruned {
+                    *failure =
+                        Some(WriteFailure { object, message: PRUNED, status, ..WriteFailure::default() });
+                }
+                (outcome, label)
+            }
+            WriteReply::Gone => {
+                debug!(object, "status patch dropped: parent was deleted");
+                log_reread_error(self.reread_parent(followed, write).await);
+                (outcome, "gone")
+            }
+            WriteReply::Conflict => {
+                debug!(object, status, body = %String::from_utf8_lossy(&body), "status patch rejected: precondition failed; re-reading the parent");
+                log_reread_error(self.reread_parent(followed, write).await);
+                (outcome, "conflict")
+            }
+            WriteReply::NotPermitted => {
+                let detail = format!("{}; grant {}", status_message(&body), missing_rule(&followed.api));
+                *failure =
+                    Some(WriteFailure { object, message: NOT_PERMITTED, status: 403, detail, reread: None });
+                (outcome, "forbidden")
+            }
+            WriteReply::Failed => {
+                let mut reread = None;
+                if write_reply::is_unknown(status) {
+                    reread = self.reread_parent(followed, write).await;
+                }
+                let detail = status_message(&body);
+                *failure = Some(WriteFailure { object, message: PATCH_FAILED, status, detail, reread });
+                (outcome, if status == 429 { "throttled" } else { "error" })
+            }
+        }
+    }
+
+    async fn send_patch(&self, api: &ApiKind, write: &ParentWrite) -> anyhow::Result<PatchResponse> {
+        let namespace = Some(write.namespace.as_str()).filter(|n| !n.is_empty());
+        let status = if api.has_status { "/status" } else { "" };
+        let target =
+            format!("{}/{}{status}?fieldManager={FIELD_MANAGER}", api.list_path(namespace), write.name);
+        let request = Request::patch(target)
+            .header(CONTENT_TYPE, "application/json-patch+json")
+            .header(ACCEPT, "application/json")
+            .body(Body::from(patch_body(&write.patch)))?;
+        let response = self.client.send(request).await?;
+        let status = response.status().as_u16();
+        let retry_after =
+            response.headers().get(RETRY_AFTER).and_then(|v| v.to_str().ok()?.trim().parse().ok());
+        let body = response.into_body().collect().await?.to_bytes().to_vec();
+        Ok(PatchResponse { status, retry_after: Duration::from_secs(retry_after.unwrap_or(0)), body })
+    }
+
+    /// Handles an accepted write. The response is the parent's current state, which may hold less than what was sent.
+    fn on_accepted(&self, write: &ParentWrite, object: &str, body: &[u8]) -> (DeliveryOutcome, &'static str) {
+        let Some(parent) =
+            std::str::from_utf8(body).ok().and_then(|b| serde_json::from_str::<ParentObject>(b).ok())
+        else {
+            return (DeliveryOutcome::Written, "written");
+        };
+        let outcome = write_reply::apply_accepted(&self.reflector, write, &parent);
+        if outcome == DeliveryOutcome::Written {
+            for entry in
+                write.wanted.entries.iter().filter(|e| !matches!(&*e.r#type, "Reconciling" | "Stalled"))
+            {
+                info!(
+                    object,
+                    condition = entry.r#type,
+                    status = entry.status,
+                    reason = entry.reason,
+                    entry.message,
+                    "wrote"
+                );
+            }
+            return (outcome, "written");
+        }
+        (outcome, "pruned")
+    }
+
+    /// Reads a parent live, so that what is decided next rests on what it says now: a guard failed, or nobody knows what
+    /// became of the write.
+    async fn reread_parent(&self, followed: &ResolvedKind, write: &ParentWrite) -> Option<String> {
+        let namespace = Some(write.namespace.as_str()).filter(|n| !n.is_empty());
+        let (start, known) = (self.reflector.start_read(), KnownObject::of(&self.reflector, &write.uid));
+        let live = get_live::<ParentObject>(&self.client, &followed.api, namespace, &write.name);
+        match tokio::time::timeout(LOOK, live).await {
+            Ok(Ok(live)) => {
+                write_reply::apply_reread(&self.reflector, write, start, known, live.as_ref());
+                None
+            }
+            Ok(Err(error)) => Some(error.to_string()),
+            Err(_) => Some("no answer".to_owned()),
+        }
+    }
+}
+
+fn log_reread_error(error: Option<String>) {
+    if let Some(error) = error {
+        warn!(error, "failed to re-read the parent after a write");
+    }
+}
+
+/// The RBAC rule that a status patch of this kind needs.
+fn missing_rule(api: &ApiKind) -> String {
+    let status = if api.has_status { "/status" } else { "" };
+    format!("apiGroups: [{:?}], resources: [{}{status}], verbs: [patch]", api.group, api.plural)
+}
+
+struct PatchResponse {
+    status: u16,
+    retry_after: Duration,
+    body: Vec<u8>,
+}
+
+/// Message of a Kubernetes `Status` object.
+fn status_message(body: &[u8]) -> String {
+    let status: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    status["message"].as_str().map_or_else(|| String::from_utf8_lossy(body).into_owned(), str::to_owned)
+}

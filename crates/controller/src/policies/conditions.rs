@@ -1,0 +1,263 @@
+//! Conditions `Accepted`, `Watching` and `Ready` of a policy: what became of it, and what keeps it from being carried
+//! out, with the command that mends it.
+
+use aggregator::KindState;
+use api::ReadinessPolicyStatus;
+use api::policy::PolicyCondition;
+use policy::rbac::AccessNeed;
+use policy::{AcceptedSpec, FoundPolicy, PolicyInUse, RECORD_KIND, RefusedPolicy, is_status_owned_by_others};
+use readiness::Time;
+use watcher::reflector::RuleSuspension;
+use watcher::status::time;
+
+use super::rights::{RightsFindings, describe_rights};
+use crate::kind_tasks::RecordsTrouble;
+use crate::snapshot::{PolicyNumbers, StatsSnapshot};
+
+/// Maximum number of lines about missing rights in the message of a condition.
+const MAX_RIGHTS_IN_MESSAGE: usize = 6;
+
+/// What was decided about a policy.
+pub(super) struct DecidedPolicy<'b> {
+    pub(super) refused: Option<&'b RefusedPolicy>,
+    pub(super) accepted: Option<&'b AcceptedSpec>,
+    pub(super) used: Option<&'b PolicyInUse>,
+    pub(super) missing: MissingRights,
+    pub(super) records: Option<&'b RecordsTrouble>,
+}
+
+/// Rights that a policy lacks, in words.
+#[derive(Default)]
+pub(super) struct MissingRights {
+    /// Without which kinds cannot be watched.
+    watch: Vec<String>,
+    /// Without which answers cannot be written or outcomes not be kept.
+    write: Vec<String>,
+    /// Without which only explanations are missing.
+    explain: Vec<String>,
+    /// The command that grants them.
+    command: String,
+}
+
+impl MissingRights {
+    pub(super) fn of_policy(policy: &str, rights: &RightsFindings) -> MissingRights {
+        let lines = |chosen: fn(&AccessNeed) -> bool| {
+            let needs: Vec<_> =
+                rights.lacking_for(policy).iter().filter(|need| chosen(need)).cloned().collect();
+            describe_rights(&needs)
+        };
+        MissingRights {
+            watch: lines(|need| need.essential && is_read(need)),
+            write: lines(|need| need.essential && !is_read(need)),
+            explain: lines(|need| !need.essential),
+            command: rights.granting_command(policy),
+        }
+    }
+
+    fn all(&self) -> Vec<String> {
+        [&self.watch, &self.write, &self.explain].into_iter().flatten().cloned().collect()
+    }
+
+    /// Which rights lack, and what grants them.
+    fn message(&self, rights: &[String]) -> String {
+        let few: Vec<&str> = rights.iter().take(MAX_RIGHTS_IN_MESSAGE).map(String::as_str).collect();
+        let more = rights.len().saturating_sub(few.len());
+        let more = if more > 0 { format!("; and {more} more (status.missingRights)") } else { String::new() };
+        format!("not permitted: {}{more}; grant it with `{}`", few.join("; "), self.command)
+    }
+}
+
+fn is_read(need: &AccessNeed) -> bool {
+    matches!(need.verb, "get" | "list" | "watch")
+}
+
+/// The whole status of a policy.
+pub(super) fn policy_status(
+    policy: &FoundPolicy,
+    decided: &DecidedPolicy<'_>,
+    numbers: Option<&PolicyNumbers>,
+    snapshot: &StatsSnapshot,
+    old: &ReadinessPolicyStatus,
+    now: Time,
+) -> ReadinessPolicyStatus {
+    let condition = |kind: &str, (status, reason, message): (bool, &str, String)| {
+        let status = if status { "True" } else { "False" };
+        let held = old.conditions.iter().find(|c| c.r#type == kind && c.status == status);
+        PolicyCondition {
+            r#type: kind.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            message,
+            last_transition_time: held
+                .map_or_else(|| time::format_seconds(now), |c| c.last_transition_time.clone()),
+            observed_generation: Some(policy.generation),
+        }
+    };
+    let DecidedPolicy { used, .. } = *decided;
+    let accepted = accepted_condition(policy, decided);
+    let watching = used.map_or((false, "NotAccepted", String::new()), |used| {
+        watching_condition(used, snapshot, &decided.missing)
+    });
+    let ready = match (accepted.0, watching.0, numbers) {
+        (true, true, _) if !decided.missing.write.is_empty() => {
+            (false, "Forbidden", decided.missing.message(&decided.missing.write))
+        }
+        (true, true, Some(numbers)) if numbers.synced => {
+            ready_condition(numbers, &decided.missing, decided.records)
+        }
+        (true, true, _) => (false, "Listing", "the initial lists are not complete".to_owned()),
+        (true, false, _) => (false, "NotWatching", watching.2.clone()),
+        (false, ..) => (false, "NotAccepted", accepted.2.clone()),
+    };
+    ReadinessPolicyStatus {
+        conditions: vec![
+            condition("Accepted", accepted),
+            condition("Watching", watching),
+            condition("Ready", ready),
+        ],
+        observed_generation: Some(policy.generation),
+        // What is not understood here may be by another release: it is not taken away.
+        accepted_generation: decided.accepted.map(|a| a.generation).or(old.accepted_generation),
+        accepted: decided.accepted.map(|a| (*a.kept).clone()).or_else(|| old.accepted.clone()),
+        missing_rights: decided.missing.all(),
+        parents: numbers.map(|n| i64::try_from(n.parents).unwrap_or(i64::MAX)),
+        ready: numbers.map(|n| i64::try_from(n.ready).unwrap_or(i64::MAX)),
+    }
+}
+
+fn accepted_condition(policy: &FoundPolicy, decided: &DecidedPolicy<'_>) -> (bool, &'static str, String) {
+    match (decided.refused, decided.used) {
+        (Some(RefusedPolicy { reason, why }), Some(_)) => {
+            let older = decided.accepted.filter(|accepted| accepted.generation != policy.generation);
+            let stays = older.map(|a| format!("; generation {} stays in force", a.generation));
+            (false, reason, format!("{why}{}", stays.unwrap_or_default()))
+        }
+        (Some(RefusedPolicy { reason, why }), None) => (false, reason, why.clone()),
+        (None, Some(used)) if used.compiled.shadow => {
+            let parent = &used.compiled.parent;
+            let whose = if is_status_owned_by_others(&parent.group) {
+                format!("the status of a {} is not for others to write: ", parent.kind)
+            } else {
+                String::new()
+            };
+            (true, "Shadow", format!("{whose}computed and exported, nothing is written"))
+        }
+        (None, _) => (true, "Accepted", String::new()),
+    }
+}
+
+/// Kinds that cannot be watched, with a remedy for each.
+fn watching_condition(
+    used: &PolicyInUse,
+    snapshot: &StatsSnapshot,
+    missing: &MissingRights,
+) -> (bool, &'static str, String) {
+    let compiled = &used.compiled;
+    let mut wanted: Vec<(&str, &str)> = vec![(&compiled.parent.group, &compiled.parent.kind)];
+    wanted.extend(compiled.groups.iter().map(|g| (g.kind.group.as_str(), g.kind.kind.as_str())));
+    wanted.extend(compiled.remembers_outcomes().then_some(RECORD_KIND));
+    wanted.sort_unstable();
+    wanted.dedup();
+    let (mut absent, mut forbidden, mut stale) = (Vec::new(), Vec::new(), Vec::new());
+    for (group, kind) in wanted {
+        let label = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+        match snapshot.kinds.values().find(|k| k.label == label).map(|k| k.state) {
+            Some(KindState::Absent) => absent.push(label),
+            Some(KindState::Forbidden) => forbidden.push(label),
+            Some(KindState::Stale) => stale.push(label),
+            _ => {}
+        }
+    }
+    if !missing.watch.is_empty() {
+        return (false, "Forbidden", missing.message(&missing.watch));
+    }
+    if !forbidden.is_empty() {
+        // The server has not said yet which right it is.
+        let kinds = forbidden.join(", ");
+        let what = format!("not permitted to list and watch {kinds}; grant it with `{}`", missing.command);
+        return (false, "Forbidden", what);
+    }
+    if !stale.is_empty() {
+        return (false, "Stale", format!("watch and list have failed for two minutes: {}", stale.join(", ")));
+    }
+    if !absent.is_empty() {
+        return (
+            false,
+            "NotInstalled",
+            format!("waiting for kinds that are not installed: {}", absent.join(", ")),
+        );
+    }
+    (true, "Watching", String::new())
+}
+
+/// A rule that is not evaluated for a while. How many objects, and when it is over, is left out: a status that
+/// ticks is written again and again.
+fn slow_rule_words(group: u8, suspension: RuleSuspension) -> String {
+    let on = match suspension {
+        RuleSuspension { entirely: true, .. } => String::new(),
+        RuleSuspension { objects: 1, .. } => " on one object".to_owned(),
+        _ => " on some objects".to_owned(),
+    };
+    format!(
+        "the rule of spec.children[{group}].ready exceeded its limits several times in a row and is not evaluated for a \
+         while{on}: let it do less"
+    )
+}
+
+fn ready_condition(
+    numbers: &PolicyNumbers,
+    missing: &MissingRights,
+    records: Option<&RecordsTrouble>,
+) -> (bool, &'static str, String) {
+    if let Some(RecordsTrouble { reason, message }) = records {
+        return (false, reason, message.clone());
+    }
+    let mut words = Vec::new();
+    if !missing.explain.is_empty() {
+        words.push(format!("explanations are incomplete: {}", missing.message(&missing.explain)));
+    }
+    if !numbers.owned.is_empty() {
+        let owners = numbers.owned.iter().map(|(owner, n)| match owner.as_str() {
+            "" => format!("{n} parents"),
+            owner => format!("{n} parents by {owner}"),
+        });
+        let owners = owners.collect::<Vec<_>>().join(", ");
+        words.push(format!(
+            "the condition is owned by another field manager on {owners}: set spec.condition.fallback or takeover"
+        ));
+    }
+    if !numbers.yielding.is_empty() {
+        let rivals = numbers.yielding.iter().map(|(rivals, n)| match rivals.as_str() {
+            "" => format!("{n} parents"),
+            rivals => format!("{n} parents where {rivals} writes conditions too"),
+        });
+        let rivals = rivals.collect::<Vec<_>>().join(", ");
+        words.push(format!(
+            "the condition is repeatedly overwritten on {rivals}: Rollcall backs off to one write \
+             a minute; set spec.condition.fallback to use another type"
+        ));
+    }
+    if numbers.pruned > 0 {
+        words.push(format!(
+            "{} parents cannot store the condition: their CRD's schema prunes status.conditions; declare the field there",
+            numbers.pruned
+        ));
+    }
+    words.extend(
+        numbers.suspended_rules.iter().map(|(group, suspension)| slow_rule_words(*group, *suspension)),
+    );
+    if numbers.suspended_rules.values().any(|suspension| suspension.entirely) {
+        return (false, "RuleTooSlow", words.join("; "));
+    }
+    let reason = match (numbers.owned.is_empty(), numbers.pruned, numbers.yielding.values().sum::<u64>()) {
+        (true, 0, 0) if !numbers.suspended_rules.is_empty() => "RuleTooSlow",
+        (false, ..) => "ConditionOwned",
+        (true, 1.., _) => "ConditionPruned",
+        (true, 0, 1..) => "Yielding",
+        (true, 0, 0) => "Synced",
+    };
+    (true, reason, words.join("; "))
+}
+
+#[cfg(test)]
+mod tests;

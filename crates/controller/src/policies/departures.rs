@@ -1,0 +1,109 @@
+//! Policies that are said to be gone. They stay in force until the server itself confirms it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::{FuturesUnordered, StreamExt};
+use policy::FoundPolicy;
+use tracing::warn;
+use watcher::plan::LabelMatcher;
+use watcher::{LiveReadError, ParentObject, get_live};
+
+use super::policy_task::policy_kind;
+
+/// Time after which a live read that failed is tried again.
+const CONFIRM_RETRY: Duration = Duration::from_secs(5);
+
+type LiveRead = (FoundPolicy, Result<Option<ParentObject>, LiveReadError>);
+
+/// Policies that a watch or a complete list has said to be gone.
+#[derive(Default)]
+pub(super) struct Departures {
+    suspected: BTreeMap<String, FoundPolicy>,
+    reads: FuturesUnordered<BoxFuture<'static, LiveRead>>,
+}
+
+/// What a live read has shown of a policy that was said to be gone.
+#[derive(Debug)]
+pub(super) enum Departure {
+    /// It is gone, or another one has its name, or it is not for this release any more.
+    Confirmed(FoundPolicy),
+    /// It is there.
+    Refuted(Box<ParentObject>),
+    /// It could not be read: it is read again after a while.
+    Unconfirmed(FoundPolicy),
+    /// Nobody wants to know any more.
+    Superseded,
+}
+
+impl Departures {
+    /// This policy is said to be gone.
+    pub(super) fn suspect(&mut self, found: FoundPolicy) {
+        self.suspected.insert(found.name.clone(), found);
+    }
+
+    /// A policy of this name is there.
+    pub(super) fn refute(&mut self, name: &str) {
+        self.suspected.remove(name);
+    }
+
+    /// Policies that are said to be gone.
+    pub(super) fn suspected(&self) -> impl Iterator<Item = &FoundPolicy> {
+        self.suspected.values()
+    }
+
+    /// Asks the server about these, at once.
+    pub(super) fn confirm(&mut self, client: &kube::Client, suspects: Vec<FoundPolicy>) {
+        for found in suspects {
+            self.read(client, found, Duration::ZERO);
+        }
+    }
+
+    /// Asks the server about this one again, later.
+    pub(super) fn retry(&mut self, client: &kube::Client, found: FoundPolicy) {
+        self.read(client, found, CONFIRM_RETRY);
+    }
+
+    fn read(&mut self, client: &kube::Client, found: FoundPolicy, after: Duration) {
+        let client = client.clone();
+        self.reads.push(Box::pin(async move {
+            tokio::time::sleep(after).await;
+            let read = get_live::<ParentObject>(&client, &policy_kind(), None, &found.name).await;
+            (found, read)
+        }));
+    }
+
+    /// The next answer of the server; `None` where nothing is asked.
+    pub(super) async fn next(&mut self, selector: &LabelMatcher) -> Option<Departure> {
+        let (found, read) = self.reads.next().await?;
+        Some(self.settle(found, read, selector))
+    }
+
+    fn settle(
+        &mut self,
+        found: FoundPolicy,
+        read: Result<Option<ParentObject>, LiveReadError>,
+        selector: &LabelMatcher,
+    ) -> Departure {
+        if self.suspected.get(&found.name).is_none_or(|suspect| suspect.uid != found.uid) {
+            return Departure::Superseded;
+        }
+        match read {
+            Ok(Some(policy))
+                if *policy.child.meta.uid == *found.uid && selector.matches(&policy.child.meta.labels) =>
+            {
+                self.suspected.remove(&found.name);
+                Departure::Refuted(Box::new(policy))
+            }
+            Ok(_) => {
+                self.suspected.remove(&found.name);
+                Departure::Confirmed(found)
+            }
+            Err(error) => {
+                warn!(policy = found.name, %error, "cannot confirm that the policy is deleted; it stays in force");
+                Departure::Unconfirmed(found)
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Entries are taken off parents for a confirmed deletion, and for nothing else.
+
+use serde_json::json;
+
+use super::*;
+
+const NOW: Time = Time(1_800_000_000_000);
+
+/// A policy over a kind of the same name.
+fn policy(name: &str) -> ParentObject {
+    labelled(name, "mine")
+}
+
+fn labelled(name: &str, team: &str) -> ParentObject {
+    let object = json!({
+        "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy",
+        "metadata": { "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1", "generation": 1,
+            "labels": { "team": team } },
+        "spec": { "parent": { "group": "example.com", "kind": name } },
+    });
+    serde_json::from_value(object).expect("a policy")
+}
+
+fn tell(state: &mut PolicyTaskState, event: FollowEvent<ParentObject>) -> (bool, Vec<FoundPolicy>) {
+    let (read, _) = watch::channel(false);
+    state.apply_event(event, &read)
+}
+
+fn list(state: &mut PolicyTaskState, names: &[&str]) -> Vec<FoundPolicy> {
+    tell(state, FollowEvent::Init);
+    for name in names {
+        tell(state, FollowEvent::InitApply(policy(name)));
+    }
+    tell(state, FollowEvent::InitDone).1
+}
+
+/// Policies in force, and parent kinds whose entries are taken away.
+fn decided(state: &mut PolicyTaskState) -> (Vec<String>, Vec<String>) {
+    state.decide(&PolicySettings::with_stuck_after(Duration::from_mins(10)), NOW);
+    let in_force = state.book.in_use.iter().map(|policy| policy.name.clone()).collect();
+    (in_force, state.released.keys().map(|(_, kind)| kind.clone()).collect())
+}
+
+fn both() -> (Vec<String>, Vec<String>) {
+    (vec!["a".to_owned(), "b".to_owned()], Vec::new())
+}
+
+/// A server that answers every live read so.
+#[derive(Clone)]
+struct Answering(u16, String);
+
+impl tower_service::Service<http::Request<kube::client::Body>> for Answering {
+    type Response = http::Response<kube::client::Body>;
+    type Error = std::io::Error;
+    type Future = std::future::Ready<Result<Self::Response, Self::Error>>;
+
+    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Self::Error>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: http::Request<kube::client::Body>) -> Self::Future {
+        let body = kube::client::Body::from(self.1.clone().into_bytes());
+        std::future::ready(Ok(http::Response::builder().status(self.0).body(body).expect("a response")))
+    }
+}
+
+fn server(code: u16, body: &serde_json::Value) -> kube::Client {
+    kube::Client::new(Answering(code, body.to_string()), "default")
+}
+
+/// A server that has no policy of this name, as kube-apiserver says it.
+fn not_found(name: &str) -> kube::Client {
+    let details = json!({ "name": name, "group": "rollcall.dev", "kind": "readinesspolicies" });
+    server(
+        404,
+        &json!({ "kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "details": details }),
+    )
+}
+
+async fn confirm(
+    state: &mut PolicyTaskState,
+    client: &kube::Client,
+    suspects: Vec<FoundPolicy>,
+) -> Departure {
+    state.departures.confirm(client, suspects);
+    state.departures.next(&state.selector).await.expect("an answer")
+}
+
+#[test]
+fn a_plan_is_never_made_from_half_a_list() {
+    let mut state = PolicyTaskState::default();
+    tell(&mut state, FollowEvent::Init);
+    tell(&mut state, FollowEvent::InitApply(policy("a")));
+    assert!(!state.decide(&PolicySettings::with_stuck_after(Duration::ZERO), NOW), "nothing was listed yet");
+    list(&mut state, &["a", "b"]);
+    assert_eq!(decided(&mut state), both());
+    tell(&mut state, FollowEvent::Init);
+    tell(&mut state, FollowEvent::InitApply(policy("a")));
+    assert_eq!(decided(&mut state), both(), "half a list");
+    tell(&mut state, FollowEvent::Init);
+    assert_eq!(decided(&mut state), both(), "it broke off");
+}
+
+#[tokio::test]
+async fn a_deletion_takes_nothing_away_before_the_server_confirms_it() {
+    let gone = not_found("b");
+    let recreated = json!({ "metadata": { "name": "b", "uid": "another", "labels": { "team": "mine" } } });
+    for client in [gone, server(200, &recreated)] {
+        for watched in [true, false] {
+            let mut state = PolicyTaskState::default();
+            list(&mut state, &["a", "b"]);
+            decided(&mut state);
+            let suspects = if watched {
+                tell(&mut state, FollowEvent::Delete(policy("b"))).1
+            } else {
+                list(&mut state, &["a"])
+            };
+            assert_eq!(decided(&mut state), both(), "not confirmed yet");
+            let departure = confirm(&mut state, &client, suspects).await;
+            assert!(matches!(&departure, Departure::Confirmed(gone) if gone.name == "b"), "{departure:?}");
+            assert_eq!(decided(&mut state), (vec!["a".to_owned()], vec!["b".to_owned()]));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_policy_that_a_list_has_lost_is_found_again_by_a_live_read() {
+    let mut state = PolicyTaskState::default();
+    list(&mut state, &["a", "b"]);
+    decided(&mut state);
+    let suspects = list(&mut state, &["a"]);
+    let client = server(200, &serde_json::from_str(policy("b").text.get()).expect("JSON"));
+    let Departure::Refuted(policy) = confirm(&mut state, &client, suspects).await else {
+        panic!("it is there")
+    };
+    state.insert_policy(&policy);
+    assert_eq!(decided(&mut state), both());
+    assert_eq!(state.policies.items().map(BTreeMap::len), Some(2));
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_answer_confirms_nothing() {
+    let mut state = PolicyTaskState::default();
+    list(&mut state, &["a", "b"]);
+    decided(&mut state);
+    let suspects = tell(&mut state, FollowEvent::Delete(policy("b"))).1;
+    let departure =
+        confirm(&mut state, &server(403, &json!({ "kind": "Status", "code": 403 })), suspects).await;
+    assert!(matches!(departure, Departure::Unconfirmed(_)), "{departure:?}");
+    assert_eq!(decided(&mut state), both());
+}
+
+#[test]
+fn a_policy_that_loses_its_labels_is_gone_by_the_event_itself() {
+    let mut state = PolicyTaskState {
+        selector: policy::parse_selector("team=mine").expect("a selector"),
+        ..PolicyTaskState::default()
+    };
+    list(&mut state, &["a", "b"]);
+    decided(&mut state);
+    let (moved, suspects) = tell(&mut state, FollowEvent::Delete(labelled("b", "theirs")));
+    assert!(moved && suspects.is_empty());
+    assert_eq!(decided(&mut state), (vec!["a".to_owned()], vec!["b".to_owned()]));
+}
+
+#[test]
+fn a_refusal_that_lasts_takes_back_what_was_never_accepted() {
+    let mut state = PolicyTaskState::default();
+    let mut wrong: serde_json::Value = serde_json::from_str(policy("a").text.get()).expect("JSON");
+    wrong["spec"]["frobnicate"] = json!(1);
+    tell(&mut state, FollowEvent::Init);
+    tell(&mut state, FollowEvent::InitApply(serde_json::from_value(wrong).expect("a policy")));
+    tell(&mut state, FollowEvent::InitDone);
+    let mut after = |seconds: u64| {
+        state.decide(&PolicySettings::with_stuck_after(Duration::ZERO), NOW + Duration::from_secs(seconds));
+        state.book.in_use[0].acceptance
+    };
+    assert_eq!(after(0), Acceptance::Refused);
+    assert_eq!(after(119), Acceptance::Refused);
+    assert_eq!(after(120), Acceptance::RefusedForLong);
+}
+
+/// A policy over Databases that writes this condition.
+fn writing(name: &str, generation: u32, condition: &serde_json::Value) -> ParentObject {
+    let mut object: serde_json::Value = serde_json::from_str(policy(name).text.get()).expect("JSON");
+    object["metadata"]["generation"] = json!(generation);
+    object["metadata"]["resourceVersion"] = json!(generation.to_string());
+    object["spec"] =
+        json!({ "parent": { "group": "example.com", "kind": "Database" }, "condition": condition });
+    serde_json::from_value(object).expect("a policy")
+}
+
+#[tokio::test]
+async fn types_are_released_that_a_predecessor_wrote_and_nobody_writes_now() {
+    let mut state = PolicyTaskState::default();
+    list(&mut state, &[]);
+    let released = |state: &mut PolicyTaskState| {
+        state.decide(&PolicySettings::with_stuck_after(Duration::from_secs(600)), NOW);
+        assert!(state.book.refused.is_empty(), "{:?}", state.book.refused.keys());
+        state.released.values().flatten().map(String::as_str).collect::<Vec<_>>().join(" ")
+    };
+    let (ready, healthy) = (json!({}), json!({ "type": "Healthy", "fallback": "ChildrenReady" }));
+    tell(&mut state, FollowEvent::Apply(writing("a", 1, &ready)));
+    assert_eq!(released(&mut state), "");
+    tell(&mut state, FollowEvent::Apply(writing("a", 2, &healthy)));
+    assert_eq!(released(&mut state), "Ready Reconciling Stalled");
+    tell(&mut state, FollowEvent::Apply(writing("b", 1, &ready)));
+    assert_eq!(released(&mut state), "");
+    let suspects = tell(&mut state, FollowEvent::Delete(writing("a", 2, &healthy))).1;
+    confirm(&mut state, &not_found("a"), suspects).await;
+    assert_eq!(released(&mut state), "ChildrenReady Healthy");
+    let suspects = tell(&mut state, FollowEvent::Delete(writing("b", 1, &ready))).1;
+    confirm(&mut state, &not_found("b"), suspects).await;
+    assert_eq!(released(&mut state), "ChildrenReady Healthy Ready Reconciling Stalled");
+}

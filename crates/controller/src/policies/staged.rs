@@ -1,0 +1,121 @@
+//! What is listed and watched, by key: never half a list.
+
+use std::collections::BTreeMap;
+
+/// Items as a watch tells them. What a list brings is staged, and swapped in when the list is complete: what it lacks is
+/// gone then, and a list that breaks off changes nothing.
+///
+/// **Invariant:** nothing can be read of it that a complete list has not brought, or a watch after one.
+#[derive(Debug)]
+pub(super) struct StagedList<K, V> {
+    complete: Option<BTreeMap<K, V>>,
+    staged: Option<BTreeMap<K, V>>,
+}
+
+impl<K, V> Default for StagedList<K, V> {
+    fn default() -> Self {
+        StagedList { complete: None, staged: None }
+    }
+}
+
+impl<K: Ord + Clone, V: Clone> StagedList<K, V> {
+    /// A list that is complete from the start and that nobody watches.
+    pub(super) fn of_complete(items: impl IntoIterator<Item = (K, V)>) -> Self {
+        StagedList { complete: Some(items.into_iter().collect()), staged: None }
+    }
+
+    /// A list begins; what another one that broke off has brought counts for nothing.
+    pub(super) fn begin_list(&mut self) {
+        self.staged = Some(BTreeMap::new());
+    }
+
+    /// An item of the list under way.
+    pub(super) fn stage_item(&mut self, key: K, value: V) {
+        self.staged.get_or_insert_default().insert(key, value);
+    }
+
+    /// The list is complete. Items that were known and are not in it any more.
+    pub(super) fn finish_list(&mut self) -> BTreeMap<K, V> {
+        let listed = self.staged.take().unwrap_or_default();
+        let mut before = self.complete.take().unwrap_or_default();
+        before.retain(|key, _| !listed.contains_key(key));
+        self.complete = Some(listed);
+        before
+    }
+
+    /// The watch has seen an item created or changed; what it was before. Nothing is known of it before the first list
+    /// is complete.
+    pub(super) fn apply_item(&mut self, key: K, value: V) -> Option<V> {
+        if let Some(staged) = &mut self.staged {
+            staged.insert(key.clone(), value.clone());
+        }
+        self.complete.as_mut()?.insert(key, value)
+    }
+
+    /// The watch has seen an item deleted; what it was.
+    pub(super) fn remove_item(&mut self, key: &K) -> Option<V> {
+        if let Some(staged) = &mut self.staged {
+            staged.remove(key);
+        }
+        self.complete.as_mut()?.remove(key)
+    }
+
+    /// All items; `None` before the first list is complete.
+    pub(super) fn items(&self) -> Option<&BTreeMap<K, V>> {
+        self.complete.as_ref()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listed(items: &[(&'static str, u8)]) -> StagedList<&'static str, u8> {
+        let mut list = StagedList::default();
+        list.begin_list();
+        for (key, value) in items {
+            list.stage_item(*key, *value);
+        }
+        list.finish_list();
+        list
+    }
+
+    fn items(list: &StagedList<&'static str, u8>) -> Vec<(&'static str, u8)> {
+        list.items().into_iter().flatten().map(|(key, value)| (*key, *value)).collect()
+    }
+
+    #[test]
+    fn nothing_is_known_before_the_first_list_is_complete() {
+        let mut list = StagedList::default();
+        list.begin_list();
+        list.stage_item("a", 1);
+        assert_eq!(list.items(), None);
+        list.finish_list();
+        assert_eq!(items(&list), [("a", 1)]);
+    }
+
+    #[test]
+    fn what_a_complete_list_lacks_is_gone_and_a_half_list_changes_nothing() {
+        let mut list = listed(&[("a", 1), ("b", 2)]);
+        list.begin_list();
+        list.stage_item("b", 3);
+        assert_eq!(items(&list), [("a", 1), ("b", 2)], "half a list");
+        list.begin_list();
+        assert_eq!(items(&list), [("a", 1), ("b", 2)], "it broke off, and another begins");
+        list.stage_item("c", 4);
+        assert_eq!(list.finish_list(), [("a", 1), ("b", 2)].into());
+        assert_eq!(items(&list), [("c", 4)]);
+    }
+
+    #[test]
+    fn what_the_watch_sees_during_a_list_outlives_it() {
+        let mut list = listed(&[("a", 1), ("b", 2)]);
+        list.begin_list();
+        list.stage_item("a", 1);
+        list.stage_item("b", 2);
+        assert_eq!(list.apply_item("a", 5), Some(1));
+        assert_eq!(list.remove_item(&"b"), Some(2));
+        assert_eq!(list.finish_list(), BTreeMap::new());
+        assert_eq!(items(&list), [("a", 5)]);
+    }
+}

@@ -1,0 +1,291 @@
+//! Task that maintains ReadinessRecords: reads them before any condition is written, updates them, and searches Events
+//! for outcomes that were not observed.
+
+mod job_evidence;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
+use http::Request;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use serde_json::{Value, json};
+use timer::Backoff;
+use tokio::sync::Semaphore;
+use tracing::{debug, warn};
+use watcher::reflector::OutcomeParent;
+use watcher::status::FIELD_MANAGER;
+use watcher::{
+    ApiFailureCause, ApiKind, Discovered, FollowEvent, FollowOptions, ParentObject, discover, follow,
+    get_live, wire::ChildObject,
+};
+
+use crate::kind_tasks::{KindTask, RecordsTrouble, log_trouble};
+use job_evidence::EvidenceSearch;
+use rollcall_core::KindEvent;
+use rollcall_core::records::{RecordOperation, RecordOperationResult, RecordStore};
+
+/// Maximum number of records written concurrently.
+const MAX_CONCURRENT_RECORD_WRITES: usize = 8;
+/// Backoff between retries, and between writes to one record that another writer keeps changing.
+const RECORD_WRITE_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) };
+/// Interval at which pending decisions are checked again.
+const RECORD_RECHECK_INTERVAL: Duration = Duration::from_secs(15);
+
+type FinishedOperation = (String, RecordOperationResult);
+
+impl KindTask {
+    /// Maintains the records until their kind is no longer served.
+    pub(crate) async fn keep_records(&self, api: &ApiKind) {
+        let reflector = &self.context.reflector;
+        let mut keeper = RecordStore::new(self.plan.records.clone().unwrap_or_default());
+        let options = FollowOptions::new(self.context.seed);
+        let namespace = self.context.records.namespace.as_str();
+        let mut events = follow::<ParentObject>(&self.context.client, api, Some(namespace), options).boxed();
+        let (mut read, mut failures) = (false, BTreeMap::<String, u32>::new());
+        let mut under_way = FuturesUnordered::<BoxFuture<'_, FinishedOperation>>::new();
+        let mut seeking = EvidenceSearch::new(self);
+        let permits = Arc::new(Semaphore::new(MAX_CONCURRENT_RECORD_WRITES));
+        let mut mandate = self.context.records.leadership.clone();
+        let mut later = tokio::time::interval(RECORD_RECHECK_INTERVAL);
+        loop {
+            tokio::select! { biased;
+                Some((name, done)) = under_way.next(), if !under_way.is_empty() => {
+                    if done == RecordOperationResult::Failed {
+                        *failures.entry(name.clone()).or_default() += 1;
+                    } else {
+                        failures.remove(&name);
+                    }
+                    log_complaints(&name, &keeper.settle_operation(reflector, &name, &done));
+                }
+                () = seeking.next_finished() => {}
+                Some(event) = events.next() => {
+                    let through = matches!(event, FollowEvent::InitDone);
+                    if self.on_record_event(api, &mut keeper, event) {
+                        return;
+                    }
+                    if through {
+                        // Outcomes that were missed are searched for before any condition rests on the records.
+                        if !read {
+                            seeking.begin_search().await;
+                        }
+                        read = true;
+                        self.send_event(KindEvent::Synced);
+                    }
+                }
+                () = self.context.records.moved.notified(), if read => {}
+                _ = later.tick(), if read => keeper.count_round(),
+                _ = mandate.wait_for_change() => {}
+            }
+            if read && mandate.may_write() {
+                for (name, errand) in keeper.take_operations(reflector) {
+                    let failed = failures.get(&name).copied().unwrap_or(0);
+                    let permits = permits.clone();
+                    under_way.push(
+                        async move {
+                            let done = self.run_operation(api, &name, errand, failed, &permits).await;
+                            (name, done)
+                        }
+                        .boxed(),
+                    );
+                }
+            }
+            if read {
+                seeking.continue_search();
+            }
+        }
+    }
+
+    /// Handles an event of the records' watch. Returns true if their kind is no longer served.
+    fn on_record_event(
+        &self,
+        api: &ApiKind,
+        keeper: &mut RecordStore,
+        event: FollowEvent<ParentObject>,
+    ) -> bool {
+        let reflector = &self.context.reflector;
+        match event {
+            FollowEvent::Init => {
+                keeper.begin_list();
+                self.send_event(KindEvent::Listing);
+            }
+            FollowEvent::InitApply(record) | FollowEvent::Apply(record) => {
+                let value = serde_json::from_str::<Value>(record.text.get()).unwrap_or_default();
+                log_complaints(&record.child.meta.name, &keeper.observe_record(reflector, &value));
+            }
+            FollowEvent::InitDone => keeper.finish_list(),
+            FollowEvent::Delete(record) => keeper.observe_deletion(&record.child.meta.name),
+            FollowEvent::Alive => self.send_event(KindEvent::Alive),
+            FollowEvent::Failure(trouble) => {
+                log_trouble(api, &trouble);
+                let gone = trouble.cause == ApiFailureCause::NotInstalled;
+                self.send_event(KindEvent::Failure(trouble.cause, trouble.detail));
+                return gone;
+            }
+        }
+        false
+    }
+
+    async fn run_operation(
+        &self,
+        api: &ApiKind,
+        name: &str,
+        errand: RecordOperation,
+        failures: u32,
+        permits: &Semaphore,
+    ) -> RecordOperationResult {
+        let wait = |n: u32| RECORD_WRITE_BACKOFF.delay_after(n, self.context.seed, u64::from(self.plan.id));
+        if let RecordOperation::Patch { again: again @ 1.., .. } = &errand {
+            warn!(
+                record = name,
+                again, "ReadinessRecord is repeatedly changed by another writer; reverting it with backoff"
+            );
+            tokio::time::sleep(wait(*again)).await;
+        }
+        let done = {
+            let _permit = permits.acquire().await;
+            match errand {
+                RecordOperation::CheckParent(whose) => self.check_parent(&whose).await,
+                errand => self.write_record(api, name, errand).await,
+            }
+        };
+        match done {
+            Ok(Some(done)) => {
+                self.report_trouble(None);
+                return done;
+            }
+            Ok(None) => {}
+            Err(error) => {
+                let trouble = self.records_trouble(&error);
+                warn!(record = name, why = trouble.message, "cannot save Job outcomes");
+                self.report_trouble(Some(trouble));
+            }
+        }
+        tokio::time::sleep(wait(failures + 1)).await;
+        RecordOperationResult::Failed
+    }
+
+    /// Tells the policies' status, `/readyz` and the metrics whether outcomes can be saved.
+    fn report_trouble(&self, trouble: Option<RecordsTrouble>) {
+        self.context.metrics.records_failing.set(i64::from(trouble.is_some()));
+        self.context.records.trouble.send_if_modified(|known| {
+            let changed = *known != trouble;
+            *known = trouble;
+            changed
+        });
+    }
+
+    /// Says what keeps outcomes from being saved, and what mends it.
+    fn records_trouble(&self, error: &anyhow::Error) -> RecordsTrouble {
+        let namespace = &self.context.records.namespace;
+        let status = match error.downcast_ref::<kube::Error>() {
+            Some(kube::Error::Api(status)) => Some(&**status),
+            _ => error.downcast_ref::<Box<kube::core::Status>>().map(|status| &**status),
+        };
+        let no_namespace = |status: &kube::core::Status| {
+            status.code == 404 && status.details.as_ref().is_some_and(|of| of.kind == "namespaces")
+        };
+        if status.is_some_and(no_namespace) {
+            return RecordsTrouble {
+                reason: "RecordsNamespaceMissing",
+                message: format!(
+                    "outcomes of Jobs are not saved: namespace {namespace} does not exist; create it with \
+                     `kubectl create namespace {namespace}`, or name another with --records-namespace"
+                ),
+            };
+        }
+        if status.is_some_and(|status| status.code == 403) {
+            self.context.refusals.notify_one();
+        }
+        // Without what differs from one record to the next: all fail alike.
+        let why = status.map_or_else(|| error.root_cause().to_string(), |status| status.reason.clone());
+        RecordsTrouble {
+            reason: "RecordsNotSaved",
+            message: format!("outcomes of Jobs are not saved in namespace {namespace}: {why}"),
+        }
+    }
+
+    /// Checks whether the parent of a record still exists.
+    async fn check_parent(&self, whose: &OutcomeParent) -> anyhow::Result<Option<RecordOperationResult>> {
+        let of = |api: &ApiKind| api.group == *whose.group && api.kind == *whose.kind;
+        let known = self.context.resolved.iter().find(|k| of(&k.api)).map(|k| k.api.clone());
+        let found = match known {
+            Some(api) => Some(api),
+            None => match discover(&self.context.client, &whose.group, None, &whose.kind).await? {
+                Discovered::Served(api) => Some(api),
+                // No version of its group has the kind: it has no objects.
+                Discovered::Absent => None,
+                // Not being served for a moment is no evidence: the record is kept and asked about again.
+                Discovered::Unserved(why) => anyhow::bail!("{} cannot be looked up: {why}", whose.kind),
+            },
+        };
+        let Some(api) = found else { return Ok(Some(RecordOperationResult::ParentGone)) };
+        let scope = Some(&*whose.namespace).filter(|namespace| !namespace.is_empty());
+        let live = get_live::<ChildObject>(&self.context.client, &api, scope, &whose.name).await?;
+        let there = live.is_some_and(|live| live.meta.uid == whose.uid);
+        Ok(Some(if there { RecordOperationResult::ParentExists } else { RecordOperationResult::ParentGone }))
+    }
+
+    async fn write_record(
+        &self,
+        api: &ApiKind,
+        name: &str,
+        errand: RecordOperation,
+    ) -> anyhow::Result<Option<RecordOperationResult>> {
+        let path = api.list_path(Some(&self.context.records.namespace));
+        let (request, body, kind) = match errand {
+            RecordOperation::Create(body) => {
+                (Request::post(format!("{path}?fieldManager={FIELD_MANAGER}")), body, "application/json")
+            }
+            RecordOperation::Patch { patch, .. } => {
+                let target = format!("{path}/{name}?fieldManager={FIELD_MANAGER}");
+                (Request::patch(target), patch, "application/json-patch+json")
+            }
+            RecordOperation::Delete { uid, version } => {
+                let preconditions = json!({ "uid": uid, "resourceVersion": version });
+                let body =
+                    json!({ "apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions });
+                (Request::delete(format!("{path}/{name}")), body, "application/json")
+            }
+            RecordOperation::CheckParent(_) => return Ok(None),
+        };
+        let removes = request.method_ref() == Some(&http::Method::DELETE);
+        let request = request
+            .header(CONTENT_TYPE, kind)
+            .header(ACCEPT, "application/json")
+            .body(body.to_string().into_bytes())?;
+        match self.context.client.request::<Value>(request).await {
+            Ok(_) if removes => Ok(Some(RecordOperationResult::Current(None))),
+            Ok(now) => Ok(Some(RecordOperationResult::Current(Some(now)))),
+            // Another writer was faster: the current content decides.
+            Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409 | 422) => {
+                debug!(record = name, code = status.code, "conflict on ReadinessRecord; re-reading it");
+                let live = get_live::<ParentObject>(
+                    &self.context.client,
+                    api,
+                    Some(&self.context.records.namespace),
+                    name,
+                )
+                .await?;
+                match live {
+                    None if status.code != 404 || removes => Ok(Some(RecordOperationResult::Current(None))),
+                    // The record was deleted before the patch, or its namespace does not exist.
+                    None => Err(status.into()),
+                    Some(live) => {
+                        Ok(Some(RecordOperationResult::Current(Some(serde_json::from_str(live.text.get())?))))
+                    }
+                }
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn log_complaints(record: &str, complaints: &[String]) {
+    for what in complaints {
+        warn!(record, what, "ignoring invalid edit to ReadinessRecord");
+    }
+}

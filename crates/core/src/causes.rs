@@ -1,0 +1,195 @@
+//! Root causes as text: at most three kinds of cause with three names each, deterministic for the same state.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use aggregator::{GroupRole, ObjectId, PolicyId, UnreadyChild};
+use readiness::{Level, Reason, Time};
+
+use super::Core;
+
+/// Maximum number of kinds of cause in a message.
+const MAX_CAUSE_KINDS: usize = 3;
+/// Maximum number of names per kind of cause.
+const MAX_NAMES_PER_CAUSE: usize = 3;
+/// Maximum size of a message, in bytes.
+pub(super) const MAX_MESSAGE_BYTES: usize = 1_024;
+
+/// Causes of one severity and kind: the first few names, and their number.
+#[derive(Default)]
+struct CauseGroup {
+    first: BTreeMap<String, UnreadyChild>,
+    count: usize,
+}
+
+/// One line of a message: severity, kind, text.
+type CauseLine = (Level, String, String);
+
+impl Core {
+    /// Text of a parent's causes, worst first; empty if there are none.
+    pub(super) fn causes_text(
+        &self,
+        parent: ObjectId,
+        policy: PolicyId,
+        role: GroupRole,
+        now: Time,
+    ) -> String {
+        let lines = self.cause_lines(parent, policy, role, now);
+        let more = lines.len().saturating_sub(MAX_CAUSE_KINDS);
+        let mut text: Vec<String> =
+            lines.into_iter().take(MAX_CAUSE_KINDS).map(|(_, _, text)| text).collect();
+        if more > 0 {
+            text.push(format!("and {more} more kinds of trouble"));
+        }
+        text.join(", ")
+    }
+
+    /// The first of these troubles.
+    pub(super) fn first_cause(&self, parent: ObjectId, policy: PolicyId, now: Time) -> Option<String> {
+        self.cause_lines(parent, policy, GroupRole::Critical, now).into_iter().next().map(|(_, _, text)| text)
+    }
+
+    fn cause_lines(&self, parent: ObjectId, policy: PolicyId, role: GroupRole, now: Time) -> Vec<CauseLine> {
+        let mut lines = self.trouble_lines(parent, policy, role, now);
+        if role == GroupRole::Critical {
+            lines.extend(self.missing_lines(parent, policy));
+        }
+        lines.sort();
+        lines
+    }
+
+    fn trouble_lines(
+        &self,
+        parent: ObjectId,
+        policy: PolicyId,
+        role: GroupRole,
+        now: Time,
+    ) -> Vec<CauseLine> {
+        let mut heaps: BTreeMap<(Level, &str), CauseGroup> = BTreeMap::new();
+        let namespace = self.reflector.read_row(parent, |row| row.namespace.clone()).unwrap_or_default();
+        for trouble in self.engine.unready_children(parent, policy, role) {
+            let named = self.reflector.read_row(trouble.child, |row| {
+                if *row.namespace == *namespace || row.namespace.is_empty() {
+                    row.name.to_string()
+                } else {
+                    format!("{}/{}", row.namespace, row.name)
+                }
+            });
+            let heap = heaps.entry((trouble.weight.level, self.kind_name(trouble.kind))).or_default();
+            heap.count += 1;
+            heap.first.insert(named.unwrap_or_default(), trouble);
+            if heap.first.len() > MAX_NAMES_PER_CAUSE {
+                heap.first.pop_last();
+            }
+        }
+        let line = |((level, kind), heap): ((Level, &str), CauseGroup)| {
+            (level, kind.to_owned(), self.cause_line(level, kind, &heap, now))
+        };
+        heaps.into_iter().map(line).collect()
+    }
+
+    fn cause_line(&self, level: Level, kind: &str, heap: &CauseGroup, now: Time) -> String {
+        let told = heap.first.iter().map(|(name, trouble)| {
+            let detail = self.cause_detail(trouble, now);
+            let detail = if detail.is_empty() { detail } else { format!(" ({detail})") };
+            format!("{kind} {name} {}{detail}", level.as_str().to_lowercase())
+        });
+        let mut text = told.collect::<Vec<_>>().join(", ");
+        if heap.count > heap.first.len() {
+            _ = write!(text, " and {} more", heap.count - heap.first.len());
+        }
+        text
+    }
+
+    /// Why this child is not ready: in its own words where it is a parent itself, else what its rule says.
+    fn cause_detail(&self, trouble: &UnreadyChild, now: Time) -> String {
+        let mut answers = self.engine.policies_of(trouble.child);
+        let judged = answers.any(|policy| self.engine.answer_of(trouble.child, policy).is_some());
+        if judged && !self.is_held_by_itself(trouble, now) {
+            return self.quotes.of(trouble.child).to_owned();
+        }
+        if trouble.rule_changed {
+            return Reason::RuleChanged.to_string();
+        }
+        let through = |row: &watcher::reflector::ObjectRow| {
+            row.assessment_for(trouble.rule_index).verdict_at(now).reason.to_string()
+        };
+        self.reflector.read_row(trouble.child, through).unwrap_or_default()
+    }
+
+    /// Being deleted, and being stuck in that, is what a child says itself, whatever is below it.
+    fn is_held_by_itself(&self, trouble: &UnreadyChild, now: Time) -> bool {
+        let held = |level| matches!(level, Level::Terminating | Level::Stuck);
+        let own = |row: &watcher::reflector::ObjectRow| {
+            held(row.assessment_for(trouble.rule_index).verdict_at(now).level)
+        };
+        held(trouble.weight.level) && self.reflector.read_row(trouble.child, own).unwrap_or(true)
+    }
+
+    /// Lines about missing and surplus children.
+    pub(super) fn missing_lines(&self, parent: ObjectId, policy: PolicyId) -> Vec<CauseLine> {
+        let Some(words) = self.policies.get(&policy) else { return Vec::new() };
+        let mut lines = Vec::new();
+        let mut total = 0;
+        for (at, group) in (0..=u8::MAX).zip(&words.groups) {
+            if self.engine.group_role(policy, at) == Some(GroupRole::Optional) {
+                continue;
+            }
+            let (count, min) = (
+                self.engine.group_tally(parent, policy, at).total_count(),
+                self.engine.expected(parent, policy, at),
+            );
+            total += count;
+            if count < min {
+                let text = format!("{} missing ({count} of at least {min} found)", group.kind);
+                lines.push((Level::Missing, group.kind.clone(), text));
+            }
+            if let Some(max) = group.max.filter(|max| count > *max) {
+                let text = format!("{} too many ({count} found, at most {max} expected)", group.kind);
+                lines.push((Level::Missing, group.kind.clone(), text));
+            }
+        }
+        lines.extend(self.missing_names(parent, policy, words));
+        let min = words.min.max(1);
+        if lines.is_empty() && total < min {
+            let text = match total {
+                0 => format!("no children yet (at least {min} expected)"),
+                _ => format!("children missing ({total} of at least {min} found)"),
+            };
+            lines.push((Level::Missing, String::new(), text));
+        }
+        lines
+    }
+
+    fn missing_names(
+        &self,
+        parent: ObjectId,
+        policy: PolicyId,
+        words: &super::PolicySummary,
+    ) -> Vec<CauseLine> {
+        let names = self.reflector.read_row(parent, |row| {
+            let target = row.parent.as_ref()?.targets.iter().find(|t| t.policy == policy)?;
+            Some(target.names.clone())
+        });
+        let kind = |group: u8| words.groups.get(usize::from(group)).map_or("", |g| &g.kind).to_owned();
+        let mut missing = names.flatten().unwrap_or_default();
+        missing.retain(|(group, name)| {
+            !self.engine.has_named_child(parent, policy, *group, watcher::reflector::name_hash(name))
+        });
+        missing.sort();
+        missing
+            .into_iter()
+            .map(|(group, name)| (Level::Missing, kind(group), format!("{} {name} missing", kind(group))))
+            .collect()
+    }
+}
+
+/// Cuts a text to so many bytes, on a character's boundary.
+pub(super) fn truncate_message(mut text: String, limit: usize) -> String {
+    if text.len() > limit {
+        let end = (0..=limit - '…'.len_utf8()).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}

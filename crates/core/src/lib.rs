@@ -1,0 +1,324 @@
+//! The event loop without clock and network: the work of one turn, shared by the service and the simulator.
+//!
+//! [`Core`] holds the engine and reads the reflector. Its inputs are changed objects and the time; its outputs are
+//! writes. Nothing in here waits, and nothing in here depends on kube.
+
+mod causes;
+mod cluster_snapshot;
+pub mod event_causes;
+mod finalizer_flaps;
+pub mod live_reads;
+pub mod pod_causes;
+mod policy_summary;
+mod quotes;
+pub mod records;
+mod recount;
+mod render;
+mod top_cause;
+mod transition;
+mod tree;
+mod watch_health;
+mod write_breaker;
+mod write_queue;
+pub mod write_reply;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aggregator::{
+    DeliveryDecision, DeliveryOutcome, Engine, EnginePolicy, KindId, ObjectId, ParentDraft, PolicyId,
+    WriteTicket,
+};
+use readiness::Time;
+use readiness::rollup::{ConditionStatus, ParentReason};
+use serde_json::Value;
+use timer::Seed;
+use watcher::reflector::{ObjectRow, Reflector};
+use watcher::status::{ListShape, ParentStatus, PatchGuard, WantedConditions, guarded_patch};
+
+pub use cluster_snapshot::{ClusterSnapshot, GroupTally, ParentAnswer, ParentDetail};
+pub use live_reads::{KnownObject, LiveRead, WatchLag};
+pub use pod_causes::UnreadyWorkload;
+pub use policy_summary::{GroupSummary, PolicySummary};
+pub use recount::{RecountDrift, RecountSchedule};
+pub use top_cause::TopCause;
+pub use transition::{MAX_ROOT_CAUSES, ObjectRef, RootCause, Transition};
+pub use tree::{TreeNode, VerdictAges};
+pub use watch_health::{BlindKind, KindEvent, WatchHealth};
+pub use write_reply::WriteReply;
+
+/// Engine, the reflector that feeds it, and the names of kinds and policies.
+pub struct Core {
+    /// The engine.
+    pub engine: Engine,
+    /// Cached objects and verdicts.
+    pub reflector: Arc<Reflector>,
+    kinds: BTreeMap<KindId, (String, String)>,
+    policies: BTreeMap<PolicyId, PolicySummary>,
+    drafts: Vec<ParentDraft>,
+    flaps: finalizer_flaps::FinalizerFlaps,
+    quotes: quotes::Quotes,
+    queue: write_queue::WriteQueue,
+    breakers: write_breaker::WriteBreakers,
+    max_in_flight_writes: usize,
+    /// Transitions of the last turn. They are discarded if nobody takes them.
+    transitions: Vec<Transition>,
+}
+
+/// One write to one parent.
+#[derive(Clone, Debug)]
+pub struct ParentWrite {
+    /// The parent.
+    pub parent: ObjectId,
+    /// Which write this is: its outcome is reported with it.
+    pub ticket: WriteTicket,
+    /// Its kind.
+    pub kind: KindId,
+    /// Its namespace; empty for cluster-scoped parents.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its uid.
+    pub uid: String,
+    /// Policies whose answers the write carries.
+    pub policies: Vec<PolicyId>,
+    /// JSON Patch.
+    pub patch: Value,
+    /// Entries of the parent after the write.
+    pub wanted: WantedConditions,
+    /// New status of the condition, if the write changes it.
+    pub status_transition: Option<ConditionStatus>,
+}
+
+fn status_transition(status: &ParentStatus, wanted: &WantedConditions) -> Option<ConditionStatus> {
+    let main = wanted.entries.first()?;
+    let before = status.our_entry(&main.r#type).map(|o| o.entry.status.as_str());
+    (before != Some(&main.status)).then(|| main.parent_reason().map(ParentReason::condition_status)).flatten()
+}
+
+impl Core {
+    /// Creates a core over this reflector, with the intervals of resync and audit.
+    pub fn new(reflector: Arc<Reflector>, resync: Duration, audit: Duration, seed: Seed) -> Self {
+        Core {
+            engine: Engine::new(resync, audit, seed),
+            reflector,
+            kinds: BTreeMap::new(),
+            policies: BTreeMap::new(),
+            drafts: Vec::new(),
+            flaps: finalizer_flaps::FinalizerFlaps::default(),
+            quotes: quotes::Quotes::default(),
+            queue: write_queue::WriteQueue::default(),
+            breakers: write_breaker::WriteBreakers::default(),
+            max_in_flight_writes: usize::MAX,
+            transitions: Vec::new(),
+        }
+    }
+
+    /// Limits the writes that are handed out and not settled, to as many as the writer has room for. No limit by default.
+    pub fn set_max_in_flight_writes(&mut self, most: usize) {
+        self.max_in_flight_writes = most;
+    }
+
+    /// Number of parents with something to say that are not written yet.
+    pub fn write_queue_len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Sets the display name of a kind.
+    pub fn set_kind_name(&mut self, kind: KindId, name: &str, group: &str) {
+        let label = if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") };
+        self.kinds.insert(kind, (name.to_owned(), label));
+    }
+
+    /// Kind and group as in metrics and logs: `Deployment.apps`.
+    pub fn kind_label(&self, kind: KindId) -> String {
+        self.kinds.get(&kind).map_or_else(|| "object".to_owned(), |(_, label)| label.clone())
+    }
+
+    /// Adds, changes, or (`None`) removes a policy.
+    pub fn set_policy(&mut self, now: Time, id: PolicyId, policy: Option<(EnginePolicy, PolicySummary)>) {
+        let (policy, words) = policy.unzip();
+        match words {
+            Some(words) => _ = self.policies.insert(id, words),
+            None => _ = self.policies.remove(&id),
+        }
+        self.engine.set_policy(now, id, policy);
+    }
+
+    /// Observes changed objects.
+    pub fn observe_objects(&mut self, now: Time, moved: &[ObjectId]) {
+        for id in moved {
+            self.reflector.date_unready(*id, now);
+            let gone = self.reflector.with_view(*id, now, |view| {
+                self.engine.observe_object(now, *id, view);
+                view.is_none()
+            });
+            if gone {
+                self.forget_finalizers(*id);
+                self.quotes.forget(*id);
+                self.queue.remove_parent(*id);
+                self.reflector.recycle_slot(*id);
+            }
+        }
+    }
+
+    /// Runs everything that is due. Returns the writes to send: no more than there is room for. Each of them has to be
+    /// settled by [`Core::settle_write`], after which the next turn hands out others.
+    pub fn run_turn(&mut self, now: Time) -> Vec<ParentWrite> {
+        self.reflector.set_now(now);
+        self.transitions.clear();
+        self.process_finalizer_changes(now);
+        while let Some(id) = self.engine.take_due_recheck(now) {
+            self.observe_objects(now, &[id]);
+        }
+        let mut drafts = std::mem::take(&mut self.drafts);
+        self.engine.poll(now, &mut drafts);
+        self.quote_drafts(&drafts, now);
+        let first_new = self.queue.next_number();
+        for draft in drafts.drain(..) {
+            self.enqueue_draft(now, draft.parent);
+        }
+        self.drafts = drafts;
+        self.take_writes(now, first_new)
+    }
+
+    /// Records what `parent` turned to, and puts it into the queue of those to be written.
+    fn enqueue_draft(&mut self, now: Time, parent: ObjectId) {
+        // A watch feeds the reflector at any moment, and may have delivered a newer generation than the one evaluated.
+        if !self.is_generation_current(parent, self.engine.parent_generation(parent)) {
+            return self.observe_objects(now, &[parent]);
+        }
+        self.record_transitions(now, parent);
+        if let Some(kind) = self.reflector.read_row(parent, |row| row.kind) {
+            self.queue.enqueue_parent(parent, kind, self.engine.is_write_failing(parent));
+        }
+    }
+
+    /// Renders the parents whose turn has come, while there is room. Those that waited, from before `first_new`, may have
+    /// nothing to say any more, or something else.
+    fn take_writes(&mut self, now: Time, first_new: u64) -> Vec<ParentWrite> {
+        let mut writes = Vec::new();
+        while self.breakers.in_flight_count() < self.max_in_flight_writes {
+            let breakers = &self.breakers;
+            let next = self.queue.take_next(|kind| breakers.may_write(kind, now));
+            let Some((parent, number)) = next else { break };
+            if !self.engine.confirm_draft(parent, now) {
+                continue;
+            }
+            if number < first_new {
+                self.quote_drafts(&[ParentDraft { parent }], now);
+            }
+            if let Some(write) = self.prepare_write(now, parent) {
+                self.breakers.begin_write(write.kind, write.ticket, now);
+                writes.push(write);
+            }
+        }
+        writes
+    }
+
+    /// Time at which a waiting write may be sent though nothing else happens: the next probe of a kind that failed.
+    fn next_write_deadline(&self) -> Option<Time> {
+        let room = self.breakers.in_flight_count() < self.max_in_flight_writes;
+        let kinds = self.queue.waiting_kinds().filter(|_| room);
+        kinds.filter_map(|kind| self.breakers.next_probe(kind)).min()
+    }
+
+    /// Prepares the write to `parent`, if its entries differ from those wanted and its turn has come.
+    fn prepare_write(&mut self, now: Time, parent: ObjectId) -> Option<ParentWrite> {
+        let judged = self.engine.parent_generation(parent);
+        if !self.is_generation_current(parent, judged) {
+            self.observe_objects(now, &[parent]);
+            return None;
+        }
+        if self.engine.is_repeatedly_overwritten(parent) {
+            self.reflector.use_fallback_type(parent);
+        }
+        let wanted = self.render_conditions(parent, now)?;
+        let digest = watcher::status::conditions_digest(&wanted.entries, wanted.observed_generation);
+        let DeliveryDecision::Send(ticket) = self.engine.offer_digest(parent, digest, now) else {
+            return None;
+        };
+        let policies = self.engine.answers_to_write(parent).into_iter().map(|(policy, _)| policy).collect();
+        let write = self.reflector.read_row(parent, |row| {
+            let row_parent = row.parent.as_ref()?;
+            if judged.is_some_and(|generation| generation != row_parent.view.generation) {
+                return None;
+            }
+            let guarded = PatchGuard {
+                uid: &row_parent.uid,
+                generation: row_parent.generation,
+                status: &row_parent.status,
+            };
+            Some(guarded_patch(&guarded, &wanted).map(|patch| ParentWrite {
+                parent,
+                ticket,
+                kind: row.kind,
+                namespace: row.namespace.to_string(),
+                name: row.name.to_string(),
+                uid: row_parent.uid.to_string(),
+                policies,
+                patch,
+                status_transition: status_transition(&row_parent.status, &wanted),
+                wanted,
+            }))
+        });
+        match write.flatten() {
+            Some(Some(write)) => Some(write),
+            Some(None) => {
+                self.engine.settle_write(parent, ticket, self.unsent_outcome(parent), now);
+                None
+            }
+            // A newer generation arrived during rendering. Nothing was sent; the parent is evaluated again.
+            None => {
+                self.settle_write(now, parent, ticket, DeliveryOutcome::Conflict);
+                None
+            }
+        }
+    }
+
+    /// Outcome of a write that has nothing to send.
+    fn unsent_outcome(&self, parent: ObjectId) -> DeliveryOutcome {
+        let unwritable = |row: &ObjectRow| {
+            row.parent.as_ref().is_some_and(|row| matches!(row.status.list, ListShape::Unwritable(_)))
+        };
+        match self.reflector.read_row(parent, unwritable) {
+            // The status has a shape that cannot hold an entry: there is nothing to send until that changes.
+            Some(true) => DeliveryOutcome::Pruned,
+            // The parent changed to the wanted state in between; the next change must not wait for that.
+            _ => DeliveryOutcome::Unsent,
+        }
+    }
+
+    /// True if the parent's generation, as last read, is the one that was evaluated. Without an evaluated one, entries
+    /// are only removed.
+    fn is_generation_current(&self, parent: ObjectId, judged: Option<u64>) -> bool {
+        let read =
+            self.reflector.read_row(parent, |row| row.parent.as_ref().map(|p| p.view.generation)).flatten();
+        judged.is_none() || read.is_none() || judged == read
+    }
+
+    /// The write of this ticket ended so; what the parent says now was applied to the reflector before.
+    pub fn settle_write(
+        &mut self,
+        now: Time,
+        parent: ObjectId,
+        ticket: WriteTicket,
+        outcome: DeliveryOutcome,
+    ) {
+        // Changes read in between have to be observed before the outcome, or they would look like another writer's.
+        self.observe_objects(now, &[parent]);
+        self.breakers.end_write(ticket, outcome, now);
+        self.engine.settle_write(parent, ticket, outcome, now);
+    }
+
+    fn kind_group(&self, kind: KindId) -> &str {
+        let group = self.kinds.get(&kind).and_then(|(name, label)| label.get(name.len() + 1..));
+        group.unwrap_or_default()
+    }
+
+    /// The name of a kind, for messages; `object` where it is not known.
+    pub fn kind_name(&self, kind: KindId) -> &str {
+        self.kinds.get(&kind).map_or("object", |(name, _)| name.as_str())
+    }
+}

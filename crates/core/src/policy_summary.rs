@@ -1,0 +1,27 @@
+//! Data about a policy that the renderer requires and the engine does not.
+
+use aggregator::KindId;
+
+/// Summary of a policy for rendering.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicySummary {
+    /// Its name.
+    pub name: String,
+    /// Its groups.
+    pub groups: Vec<GroupSummary>,
+    /// Minimum number of critical children in all groups together.
+    pub min: u32,
+    /// Kinds that its answers depend on.
+    pub kinds: Vec<KindId>,
+}
+
+/// Summary of one entry of `children`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GroupSummary {
+    /// The kind.
+    pub kind: String,
+    /// Minimum number.
+    pub min: u32,
+    /// Maximum number.
+    pub max: Option<u32>,
+}

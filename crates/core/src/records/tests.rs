@@ -1,0 +1,366 @@
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
+
+use aggregator::PolicyId;
+use readiness::StuckLimits;
+use watcher::plan::{
+    AssessmentRule, ChildRule, FindChildrenBy, Interest, LabelMatchTerm, LabelMatcher, OutcomeRetention,
+    ParentRule,
+};
+use watcher::reflector::ListPass;
+use watcher::{ParentObject, ReflectorObject};
+
+use super::*;
+
+const PARENT: &str = "00000000-0000-4000-8000-000000000001";
+const JOB: &str = "00000000-0000-4000-8000-000000000002";
+
+fn jobs() -> Interest {
+    let find = FindChildrenBy::Owner { group: "example.com".into(), kind: "Database".into() };
+    Interest {
+        assessment_rules: vec![AssessmentRule {
+            limits: StuckLimits::default(),
+            rule: None,
+            remembers_outcome: true,
+        }],
+        child: vec![ChildRule {
+            policy: PolicyId(1),
+            group: 0,
+            rule_index: 0,
+            find,
+            ignore: None,
+            retention: OutcomeRetention::Remember,
+        }],
+        ..Interest::for_kind(KindId(1), "batch", "Job")
+    }
+}
+
+fn databases() -> Interest {
+    let rule = ParentRule::for_policy(PolicyId(1));
+    Interest { parent: vec![rule], ..Interest::for_kind(KindId(2), "example.com", "Database") }
+}
+
+fn database() -> Value {
+    json!({ "apiVersion": "example.com/v1", "kind": "Database", "spec": {},
+        "metadata": { "name": "orders", "namespace": "shop", "uid": PARENT, "resourceVersion": "1", "generation": 1 } })
+}
+
+fn job(version: u32, ended: &str) -> Value {
+    let owner =
+        json!([{ "apiVersion": "example.com/v1", "kind": "Database", "name": "orders", "uid": PARENT }]);
+    json!({ "apiVersion": "batch/v1", "kind": "Job", "spec": {},
+        "metadata": { "name": "migrate", "namespace": "shop", "uid": JOB, "resourceVersion": version.to_string(),
+            "ownerReferences": owner },
+        "status": { "conditions": [{ "type": ended, "status": "True" }] } })
+}
+
+fn parse(object: &Value) -> ParentObject {
+    serde_json::from_str(&object.to_string()).unwrap()
+}
+
+/// One process: its reflector and its record store.
+struct Process {
+    reflector: Reflector,
+    keeper: RecordStore,
+    passes: [ListPass; 2],
+}
+
+impl Process {
+    /// Both kinds were listed, and the parent was in the list.
+    fn new() -> Process {
+        let process = Process::blind();
+        let parent = parse(&database());
+        process.reflector.apply_object(KindId(2), parent.as_child(), parent.raw_text());
+        process.list();
+        process
+    }
+
+    fn blind() -> Process {
+        let spoken_of = RecordedKinds::from([
+            (("batch".to_owned(), "Job".to_owned()), KindId(1)),
+            (("example.com".to_owned(), "Database".to_owned()), KindId(2)),
+        ]);
+        let reflector = Reflector::new(|| ());
+        reflector.set_interest(jobs());
+        reflector.set_interest(databases());
+        let passes = [KindId(1), KindId(2)].map(|kind| reflector.begin_list(kind, None));
+        Process { reflector, keeper: RecordStore::new(spoken_of), passes }
+    }
+
+    fn list(&self) {
+        for pass in &self.passes {
+            assert!(self.reflector.finish_list(pass).is_some());
+        }
+    }
+
+    fn see(&self, job: &Value) {
+        self.reflector.apply_object(KindId(1), parse(job).as_child(), None);
+    }
+
+    /// The only operation that is due.
+    fn errand(&mut self) -> RecordOperation {
+        let mut errands = self.keeper.take_operations(&self.reflector);
+        assert_eq!(errands.len(), 1, "{errands:?}");
+        let (name, errand) = errands.pop().unwrap();
+        assert_eq!(name, PARENT);
+        errand
+    }
+
+    fn rests(&mut self) {
+        assert_eq!(self.keeper.take_operations(&self.reflector), []);
+    }
+
+    fn done(&mut self, done: &RecordOperationResult) {
+        assert_eq!(self.keeper.settle_operation(&self.reflector, PARENT, done), Vec::<String>::new());
+    }
+
+    /// Writes a record with the Job's current outcome, and returns it.
+    fn written(&mut self) -> Value {
+        let RecordOperation::Create(mut body) = self.errand() else { panic!("it is to be created") };
+        body["metadata"]["uid"] = json!("r-1");
+        body["metadata"]["resourceVersion"] = json!("10");
+        self.done(&RecordOperationResult::Current(Some(body.clone())));
+        self.rests();
+        body
+    }
+}
+
+fn outcome(record: &Value) -> &str {
+    record["spec"]["outcomes"][0]["outcome"].as_str().unwrap()
+}
+
+#[test]
+fn a_stub_is_written_at_first_sight_and_amended_at_the_end() {
+    let mut process = Process::new();
+    process.see(&job(5, ""));
+    let record = process.written();
+    assert_eq!((record["metadata"]["name"].as_str(), outcome(&record)), (Some(PARENT), "Running"));
+    process.see(&job(6, ""));
+    process.rests();
+    process.see(&job(7, "Complete"));
+    let RecordOperation::Patch { patch, again: 0 } = process.errand() else { panic!("it is to be amended") };
+    let tests = json!([
+        { "op": "test", "path": "/metadata/uid", "value": "r-1" },
+        { "op": "test", "path": "/metadata/resourceVersion", "value": "10" },
+    ]);
+    assert_eq!(json!([patch[0], patch[1]]), tests);
+    assert_eq!(patch[2]["value"]["outcomes"][0]["outcome"], "Complete");
+}
+
+#[test]
+fn of_one_record_one_thing_is_done_at_a_time() {
+    let mut process = Process::new();
+    process.see(&job(5, ""));
+    assert!(matches!(process.errand(), RecordOperation::Create(_)));
+    process.see(&job(7, "Complete"));
+    process.rests();
+    process.done(&RecordOperationResult::Failed);
+    let RecordOperation::Create(body) = process.errand() else { panic!("it is tried again") };
+    assert_eq!(outcome(&body), "Complete", "with what is known by then");
+}
+
+#[test]
+fn a_record_that_somebody_deletes_is_written_again() {
+    let mut process = Process::new();
+    process.see(&job(5, "Complete"));
+    process.written();
+    process.keeper.observe_deletion(PARENT);
+    assert_eq!(outcome(&process.written()), "Complete");
+    process.keeper.begin_list();
+    process.keeper.finish_list();
+    assert!(matches!(process.errand(), RecordOperation::Create(_)), "a list does not have it");
+}
+
+#[test]
+fn a_record_that_somebody_edits_is_set_right_and_more_slowly_each_time() {
+    let mut process = Process::new();
+    process.see(&job(5, "Complete"));
+    let mut record = process.written();
+    let right = record.clone();
+    for round in 0..3 {
+        record["spec"]["outcomes"][0]["outcome"] = json!("Failed");
+        assert!(process.keeper.observe_record(&process.reflector, &record).is_empty());
+        let RecordOperation::Patch { patch, again } = process.errand() else {
+            panic!("it is to be set right")
+        };
+        assert_eq!((&patch[2]["value"], again), (&right["spec"], round));
+        process.done(&RecordOperationResult::Current(Some(right.clone())));
+        process.rests();
+    }
+}
+
+#[test]
+fn an_answer_that_comes_after_what_the_watch_has_brought_since_hides_nothing() {
+    let written = |process: &mut Process| {
+        process.see(&job(5, "Complete"));
+        let RecordOperation::Create(mut body) = process.errand() else { panic!("it is to be created") };
+        body["metadata"]["uid"] = json!("r-1");
+        body["metadata"]["resourceVersion"] = json!("10");
+        body
+    };
+    let mut edited = Process::new();
+    let record = written(&mut edited);
+    let mut wrong = record.clone();
+    wrong["spec"]["outcomes"][0]["outcome"] = json!("Failed");
+    wrong["metadata"]["resourceVersion"] = json!("11");
+    edited.keeper.observe_record(&edited.reflector, &wrong);
+    edited.done(&RecordOperationResult::Current(Some(record)));
+    let RecordOperation::Patch { patch, .. } = edited.errand() else { panic!("it is to be set right") };
+    assert_eq!(patch[1]["value"], "11");
+
+    let mut deleted = Process::new();
+    let record = written(&mut deleted);
+    deleted.keeper.observe_deletion(PARENT);
+    deleted.done(&RecordOperationResult::Current(Some(record)));
+    assert!(matches!(deleted.errand(), RecordOperation::Create(_)), "it is to be written again");
+}
+
+#[test]
+fn a_record_with_garbage_is_survived_and_named() {
+    let mut process = Process::new();
+    process.see(&job(5, "Complete"));
+    let mut record = process.written();
+    record["spec"]["outcomes"][0]["outcome"] = json!("Splendid");
+    let complaints = process.keeper.observe_record(&process.reflector, &record);
+    assert!(complaints[0].contains("migrate"), "{complaints:?}");
+    assert!(matches!(process.errand(), RecordOperation::Patch { .. }));
+
+    let mut next = Process::blind();
+    next.keeper.observe_record(&next.reflector, &record);
+    next.list();
+    assert!(next.reflector.is_unseen(JOB), "what cannot be read was not seen");
+    let mut next = Process::blind();
+    record["spec"] = json!("garbage");
+    next.keeper.observe_record(&next.reflector, &record);
+    next.list();
+    assert!(matches!(next.errand(), RecordOperation::Delete { .. }), "nobody knows whose it was");
+}
+
+#[test]
+fn a_record_is_swept_once_a_live_read_says_that_its_parent_is_gone() {
+    let mut process = Process::new();
+    process.see(&job(5, "Complete"));
+    let record = process.written();
+    let mut next = Process::blind();
+    next.keeper.observe_record(&next.reflector, &record);
+    next.rests();
+    assert!(next.keeper.has_pending(), "its kind is not listed yet");
+    next.list();
+    let RecordOperation::CheckParent(whose) = next.errand() else { panic!("it is to be asked for") };
+    assert_eq!((&*whose.kind, &*whose.namespace, &*whose.name), ("Database", "shop", "orders"));
+    next.done(&RecordOperationResult::ParentExists);
+    next.rests();
+
+    process.reflector.delete_object(PARENT, 9);
+    assert!(matches!(process.errand(), RecordOperation::CheckParent(_)));
+    process.done(&RecordOperationResult::ParentGone);
+    let removal = RecordOperation::Delete { uid: "r-1".to_owned(), version: "10".to_owned() };
+    assert_eq!(process.errand(), removal);
+    process.done(&RecordOperationResult::Current(None));
+    process.rests();
+    assert!(process.reflector.parent_outcomes(PARENT).is_none());
+}
+
+#[test]
+fn where_nothing_is_left_to_remember_the_record_goes() {
+    let mut process = Process::new();
+    process.see(&job(5, ""));
+    process.written();
+    process.reflector.on_deleted(KindId(1), parse(&job(6, "")).as_child());
+    assert!(matches!(process.errand(), RecordOperation::Delete { .. }));
+}
+
+fn unchosen() -> Interest {
+    let mut interest = databases();
+    interest.parent[0].selector = LabelMatcher { requirements: vec![LabelMatchTerm::Exists("team".into())] };
+    interest
+}
+
+#[test]
+fn a_record_goes_some_time_after_no_policy_chooses_its_parent_any_more() {
+    let mut process = Process::new();
+    process.see(&job(5, "Complete"));
+    process.written();
+    let mut parent = database();
+    for (version, interest) in [("2", unchosen()), ("3", databases()), ("4", unchosen())] {
+        parent["metadata"]["resourceVersion"] = json!(version);
+        let parent = parse(&parent);
+        process.reflector.set_interest(interest);
+        process.reflector.apply_object(KindId(2), parent.as_child(), parent.raw_text());
+        if version == "3" {
+            process.rests();
+            continue;
+        }
+        assert!(matches!(process.errand(), RecordOperation::CheckParent(_)), "it may be gone");
+        process.done(&RecordOperationResult::ParentExists);
+        for _ in 0..DESELECTED_ROUNDS - 1 {
+            process.rests();
+            process.keeper.count_round();
+        }
+        process.rests();
+    }
+    process.keeper.count_round();
+    assert!(matches!(process.errand(), RecordOperation::Delete { .. }));
+    process.done(&RecordOperationResult::Current(None));
+    process.rests();
+    assert_eq!(process.reflector.parent_outcomes(PARENT), None);
+    parent["metadata"]["resourceVersion"] = json!("5");
+    let parent = parse(&parent);
+    process.reflector.set_interest(databases());
+    process.reflector.apply_object(KindId(2), parent.as_child(), parent.raw_text());
+    process.rests();
+    process.see(&job(9, "Failed"));
+    assert_eq!(outcome(&process.written()), "Failed", "it begins anew");
+}
+
+#[test]
+fn a_record_goes_some_time_after_no_policy_remembers_any_more() {
+    let mut process = Process::new();
+    process.see(&job(5, "Complete"));
+    process.written();
+    let mut forgetful = jobs();
+    forgetful.child[0].retention = OutcomeRetention::Forget;
+    forgetful.assessment_rules[0].remembers_outcome = false;
+    process.reflector.set_interest(forgetful);
+    process.rests();
+    (0..DESELECTED_ROUNDS).for_each(|_| process.keeper.count_round());
+    assert!(matches!(process.errand(), RecordOperation::Delete { .. }));
+}
+
+#[test]
+fn the_record_of_a_parent_that_was_never_chosen_here_is_somebody_elses() {
+    let mut process = Process::new();
+    process.see(&job(5, "Complete"));
+    let record = process.written();
+    let mut other = Process::blind();
+    other.keeper.observe_record(&other.reflector, &record);
+    let parent = parse(&database());
+    other.reflector.set_interest(unchosen());
+    other.passes[1] = other.reflector.begin_list(KindId(2), None);
+    other.reflector.apply_object(KindId(2), parent.as_child(), parent.raw_text());
+    other.list();
+    assert!(matches!(other.errand(), RecordOperation::CheckParent(_)));
+    other.done(&RecordOperationResult::ParentExists);
+    (0..10 * DESELECTED_ROUNDS).for_each(|_| other.keeper.count_round());
+    other.rests();
+}
+
+#[test]
+fn what_was_sent_brings_nothing_back_that_was_superseded_meanwhile() {
+    for answered in [true, false] {
+        let mut process = Process::new();
+        process.see(&job(5, ""));
+        let RecordOperation::Create(mut body) = process.errand() else { panic!("it is to be created") };
+        process.reflector.on_deleted(KindId(1), parse(&job(6, "")).as_child());
+        body["metadata"]["uid"] = json!("r-1");
+        body["metadata"]["resourceVersion"] = json!("10");
+        if answered {
+            process.done(&RecordOperationResult::Current(Some(body)));
+        } else {
+            process.done(&RecordOperationResult::Failed);
+            process.keeper.observe_record(&process.reflector, &body);
+        }
+        let known = process.reflector.parent_outcomes(PARENT).unwrap_or_default();
+        assert_eq!(known.outcomes, [], "it was deleted before its end");
+        assert!(matches!(process.errand(), RecordOperation::Delete { .. }));
+    }
+}

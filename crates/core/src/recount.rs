@@ -1,0 +1,183 @@
+//! The self-check: after each list, and now and then, what the engine holds of a kind is compared with the rows of the
+//! reflector and counted again. What differs is put right and reported, never carried on.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use aggregator::{KindId, ObjectId};
+use readiness::Time;
+use timer::Seed;
+
+use super::Core;
+
+/// Time after a list until its kind is counted again. Lists often come together. 5 s.
+const RECOUNT_AFTER_LIST: Duration = Duration::from_secs(5);
+/// Time until a kind is counted again without a cause. 5 min, and up to as much again.
+const RECOUNT_INTERVAL: Duration = Duration::from_mins(5);
+/// Time that an object has to be observed as it is: it may have changed a moment ago. 1 s.
+const OBSERVATION_GRACE_PERIOD: Duration = Duration::from_secs(1);
+
+/// Differences of one kind, which have been put right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecountDrift {
+    /// The kind.
+    pub kind: KindId,
+    /// Objects of it that were not observed as they are.
+    pub objects: usize,
+    /// Objects of it with edges other than their links.
+    pub edges: usize,
+    /// Parents with another count than their edges amount to.
+    pub counts: usize,
+    /// One of these objects or parents: `namespace/name`.
+    pub example: String,
+}
+
+impl RecountDrift {
+    /// Number of differences.
+    pub fn total(&self) -> usize {
+        self.objects + self.edges + self.counts
+    }
+}
+
+/// An object that was held otherwise than it was shown, and its version then.
+#[derive(Clone, Copy, Debug)]
+struct SuspectedObject {
+    id: ObjectId,
+    version: Option<u64>,
+}
+
+/// When which kind is counted again.
+#[derive(Debug)]
+pub struct RecountSchedule {
+    /// Kinds that were listed.
+    listed: BTreeSet<KindId>,
+    listed_due: Option<Time>,
+    /// Objects that are looked at again before they count as a difference.
+    suspects: BTreeMap<KindId, Vec<SuspectedObject>>,
+    suspects_due: Option<Time>,
+    next_random: Option<Time>,
+    rounds: u64,
+    seed: Seed,
+}
+
+impl RecountSchedule {
+    /// Nothing is due before the first list.
+    pub fn new(seed: Seed) -> Self {
+        RecountSchedule {
+            listed: BTreeSet::new(),
+            listed_due: None,
+            suspects: BTreeMap::new(),
+            suspects_due: None,
+            next_random: None,
+            rounds: 0,
+            seed,
+        }
+    }
+
+    /// A list of this kind was completed.
+    pub fn on_listed(&mut self, kind: KindId, now: Time) {
+        self.listed.insert(kind);
+        self.listed_due.get_or_insert(now + RECOUNT_AFTER_LIST);
+        if self.next_random.is_none() {
+            self.schedule_random(now);
+        }
+    }
+
+    fn schedule_random(&mut self, now: Time) {
+        self.rounds += 1;
+        let spread = self.seed.duration_below(RECOUNT_INTERVAL, self.rounds);
+        self.next_random = Some(now + RECOUNT_INTERVAL + spread);
+    }
+
+    /// Earliest time at which something is due.
+    pub fn next_deadline(&self) -> Option<Time> {
+        [self.listed_due, self.suspects_due, self.next_random].into_iter().flatten().min()
+    }
+
+    /// Compares and counts what is due. `kinds` are those that are followed.
+    pub fn run_due(&mut self, core: &mut Core, kinds: &[KindId], now: Time) -> Vec<RecountDrift> {
+        let is_due = |at: Option<Time>| at.is_some_and(|at| at <= now);
+        let mut due = BTreeSet::new();
+        if is_due(self.listed_due) {
+            self.listed_due = None;
+            due = std::mem::take(&mut self.listed);
+        }
+        if is_due(self.next_random) {
+            self.schedule_random(now);
+            let most = u64::try_from(kinds.len().max(1)).unwrap_or(u64::MAX);
+            let any = usize::try_from(self.seed.number_for(self.rounds) % most).ok();
+            due.extend(any.and_then(|any| kinds.get(any)));
+        }
+        let mut found = BTreeMap::new();
+        if is_due(self.suspects_due) && core.reflector.dirty_len() > 0 {
+            // What has not been observed yet is no difference.
+            self.suspects_due = Some(now + OBSERVATION_GRACE_PERIOD);
+        } else if is_due(self.suspects_due) {
+            self.suspects_due = None;
+            for (kind, suspects) in std::mem::take(&mut self.suspects) {
+                let drift = core.observe_missed(kind, &suspects, now);
+                found.insert(kind, drift);
+            }
+        }
+        for kind in due {
+            core.recount(kind, now, found.entry(kind).or_insert_with(|| RecountDrift::none(kind)));
+            let suspects = core.find_unobserved(kind, now);
+            if !suspects.is_empty() {
+                self.suspects.insert(kind, suspects);
+                self.suspects_due.get_or_insert(now + OBSERVATION_GRACE_PERIOD);
+            }
+        }
+        found.into_values().filter(|drift| drift.total() > 0).collect()
+    }
+}
+
+impl RecountDrift {
+    fn none(kind: KindId) -> Self {
+        RecountDrift { kind, objects: 0, edges: 0, counts: 0, example: String::new() }
+    }
+}
+
+impl Core {
+    /// Objects of a kind that the engine holds otherwise than the reflector shows them.
+    fn find_unobserved(&self, kind: KindId, now: Time) -> Vec<SuspectedObject> {
+        let mut objects: BTreeSet<ObjectId> = self.engine.present_objects(kind).into_iter().collect();
+        self.reflector.for_each_row(|id, row| {
+            if row.kind == kind {
+                objects.insert(id);
+            }
+        });
+        let differing = objects.into_iter().filter(|id| !self.is_observed(*id, now));
+        differing.map(|id| SuspectedObject { id, version: self.version_of(id) }).collect()
+    }
+
+    fn version_of(&self, id: ObjectId) -> Option<u64> {
+        self.reflector.read_row(id, |row| row.version)
+    }
+
+    fn is_observed(&self, id: ObjectId, now: Time) -> bool {
+        self.reflector.with_view(id, now, |view| self.engine.is_observed_as(id, view))
+    }
+
+    /// Observes those that still differ. One that has changed since will be observed as any other.
+    fn observe_missed(&mut self, kind: KindId, suspects: &[SuspectedObject], now: Time) -> RecountDrift {
+        let same = |suspect: &&SuspectedObject| self.version_of(suspect.id) == suspect.version;
+        let missed = suspects.iter().filter(same).map(|suspect| suspect.id);
+        let missed: Vec<_> = missed.filter(|id| !self.is_observed(*id, now)).collect();
+        let example = missed.first().map(|id| self.name_of(*id)).unwrap_or_default();
+        self.observe_objects(now, &missed);
+        RecountDrift { objects: missed.len(), example, ..RecountDrift::none(kind) }
+    }
+
+    fn recount(&mut self, kind: KindId, now: Time, drift: &mut RecountDrift) {
+        let result = self.engine.recount_kind(now, kind);
+        (drift.edges, drift.counts) = (result.children.len(), result.parents.len());
+        if let Some(first) = result.children.first().or(result.parents.first()) {
+            drift.example = self.name_of(*first);
+        }
+    }
+
+    fn name_of(&self, id: ObjectId) -> String {
+        let name = self.reflector.read_row(id, |row| format!("{}/{}", row.namespace, row.name));
+        name.unwrap_or_else(|| "an object that is gone".to_owned())
+    }
+}

@@ -1,0 +1,306 @@
+//! Renders answers as conditions of a parent.
+//!
+//! **Invariant:** rendering is deterministic: the same state gives the same text. Messages name objects and points in
+//! time, never ages.
+
+use aggregator::{GroupRole, HandledEvidence, KindState, ObjectId, PolicyAnswer, PolicyId};
+use readiness::Time;
+use readiness::rollup::{ConditionStatus, ParentReason};
+use watcher::reflector::{AnswerTarget, ObjectRow, ParentRow};
+use watcher::status::{
+    BEING_DELETED, ConditionEntry, FAILED_TO_HANDLE, NOT_HANDLED, NOT_IN_TIME, ParentStatus,
+    WantedConditions, time,
+};
+
+use super::Core;
+use super::causes::{MAX_MESSAGE_BYTES, truncate_message};
+use super::transition::names_children;
+
+/// Why an operator that says nothing is waited for, where others of its parents carry its `observedGeneration`, or where it
+/// writes a status in which Rollcall wrote that field.
+const GENERATION_AWAITED: &str = "it may keep status.observedGeneration, and has not written this one; if it does not keep \
+                                  the field, set observedGeneration: write in the policy";
+/// Why Kopf's mark is not enough, where no child shows that its handlers did anything.
+const OUTCOME_UNKNOWN: &str = "Kopf's mark names it, but no child has changed since, and a handler that failed leaves the same \
+                               mark: let the operator keep its outcomes (rollcall_kopf.py), or set evidence: own in the policy";
+/// The same, where nobody but Rollcall ever wrote a status, and no child has changed since.
+const GENERATION_MASKED: &str = "no child has changed since, and status.observedGeneration is Rollcall's own; if the \
+                                 operator does not keep the field, set observedGeneration: write in the policy";
+
+impl Core {
+    /// All entries that `parent` is to have; `None` if it is no longer a parent.
+    pub fn render_conditions(&self, parent: ObjectId, now: Time) -> Option<WantedConditions> {
+        let answers = self.engine.answers_to_write(parent);
+        let messages: Vec<String> =
+            answers.iter().map(|(policy, a)| self.render_message(parent, *policy, *a, now)).collect();
+        self.reflector
+            .read_row(parent, |row| {
+                let row = row.parent.as_ref()?;
+                let mut wanted = WantedConditions::default();
+                for ((policy, answer), message) in answers.iter().zip(messages) {
+                    if let Some(target) = row.targets.iter().find(|t| t.policy == *policy) {
+                        let handled = self.engine.is_handled(parent, *policy);
+                        push_entries(&mut wanted, row, target, *answer, handled, &message, now);
+                    }
+                }
+                keep_while_undecided(&mut wanted, row, self.undecided_conditions(parent, row));
+                Some(wanted)
+            })
+            .flatten()
+    }
+
+    /// Condition types of policies that apply to this parent but have no answer yet: their entries stay as they are.
+    fn undecided_conditions(&self, parent: ObjectId, row: &ParentRow) -> Vec<Box<str>> {
+        let silent = |target: &&AnswerTarget| !self.engine.has_evaluated(parent, target.policy);
+        row.targets.iter().filter(silent).filter_map(|t| t.condition.clone()).collect()
+    }
+
+    /// Message of the condition of a parent under one policy, with this answer.
+    pub fn render_message(
+        &self,
+        parent: ObjectId,
+        policy: PolicyId,
+        answer: PolicyAnswer,
+        now: Time,
+    ) -> String {
+        let PolicyAnswer { total, ready, .. } = answer;
+        // If status writes change the generation too, naming it would make each write cause another one.
+        let counted = |p: &ParentRow| p.generation.filter(|n| u64::try_from(*n) == Ok(p.view.generation));
+        let generation =
+            self.reflector.read_row(parent, |row| row.parent.as_deref().and_then(counted)).flatten();
+        let generation = generation.map_or_else(|| " its spec".to_owned(), |n| format!(" generation {n}"));
+        let text = match answer.reason {
+            ParentReason::AllChildrenReady => {
+                let optional = self.causes_text(parent, policy, GroupRole::Optional, now);
+                let beside = if optional.is_empty() { optional } else { format!("; optional: {optional}") };
+                format!("{ready} of {total} ready{beside}")
+            }
+            ParentReason::ChildrenSettling => format!("{ready} of {total} ready, settling"),
+            ParentReason::ChildrenPending => {
+                format!("waiting for the operator to handle{generation}{}", self.operator_progress(parent))
+            }
+            ParentReason::OperatorSilent => {
+                format!("{NOT_HANDLED}{generation}{}", self.silence_text(parent, policy))
+            }
+            ParentReason::OperatorFailed => {
+                format!("{FAILED_TO_HANDLE}{generation}{}", self.operator_progress(parent))
+            }
+            ParentReason::Terminating => BEING_DELETED.to_owned(),
+            ParentReason::KindNotVisible => {
+                format!("not permitted to list and watch {}", self.kinds_in(policy, KindState::Forbidden))
+            }
+            ParentReason::WatchStale => {
+                format!("can neither watch nor list {}", self.kinds_in(policy, KindState::Stale))
+            }
+            ParentReason::PolicyRefused => {
+                let name = self.policies.get(&policy).map_or("", |words| words.name.as_str());
+                format!("ReadinessPolicy {name} is refused, and no accepted version of it is known")
+            }
+            ParentReason::TemplateFailed => self.template_error(parent, policy),
+            // Reports the cause it was waiting for when the deadline passed; it still holds.
+            ParentReason::DeadlineExceeded if !self.template_error(parent, policy).is_empty() => {
+                format!("{NOT_IN_TIME}{}", self.template_error(parent, policy))
+            }
+            ParentReason::DeadlineExceeded if self.is_generation_unhandled(parent, policy) => {
+                format!("{NOT_HANDLED}{generation}{}", self.silence_text(parent, policy))
+            }
+            // The policy was replaced by one with other rules.
+            ParentReason::ChildrenUnknown if !self.has_troubles(parent, policy) => {
+                format!("the rule for its children changed; {total} not judged anew yet")
+            }
+            _ => {
+                let causes = self.causes_text(parent, policy, GroupRole::Critical, now);
+                match total - ready {
+                    0 if answer.reason == ParentReason::DeadlineExceeded => format!("{NOT_IN_TIME}{causes}"),
+                    0 => causes,
+                    unready => format!("{unready} of {total} not ready: {causes}"),
+                }
+            }
+        };
+        let cycles = self.engine.cyclic_edge_count(parent, policy);
+        let cycles = if cycles == 0 {
+            String::new()
+        } else {
+            format!("; not counted: {cycles} in a cycle of owners or references")
+        };
+        let finalizers = self.finalizer_text(parent, policy);
+        let between = if finalizers.is_empty() { "" } else { "; " };
+        truncate_message(text + &cycles + between + &finalizers, MAX_MESSAGE_BYTES)
+    }
+
+    /// Does a parent that says so name its children as the causes of that?
+    pub(super) fn names_causes(&self, parent: ObjectId, policy: PolicyId, reason: ParentReason) -> bool {
+        let named = match reason {
+            ParentReason::DeadlineExceeded => {
+                self.template_error(parent, policy).is_empty()
+                    && !self.is_generation_unhandled(parent, policy)
+            }
+            ParentReason::ChildrenUnknown => self.has_troubles(parent, policy),
+            _ => true,
+        };
+        named && names_children(reason)
+    }
+
+    /// Progress that the operator reports, if it does.
+    fn operator_progress(&self, parent: ObjectId) -> String {
+        let said = self.reflector.read_row(parent, |row| row.parent.as_ref()?.progress.clone()).flatten();
+        said.map(|said| format!(": {said}")).unwrap_or_default()
+    }
+
+    /// The same; else why its silence is not enough, where nobody may ever say more.
+    fn silence_text(&self, parent: ObjectId, policy: PolicyId) -> String {
+        let progress = self.operator_progress(parent);
+        let read = |row: &ObjectRow| row.parent.as_ref().map(|p| (p.view.evidence, p.awaits_generation));
+        match self.reflector.read_row(parent, read).flatten() {
+            _ if !progress.is_empty() => progress,
+            Some((HandledEvidence::Unmarked, true)) => format!(": {GENERATION_AWAITED}"),
+            Some((HandledEvidence::Unproven, _)) => format!(": {OUTCOME_UNKNOWN}"),
+            Some((HandledEvidence::Masked, _)) if !self.engine.is_handled(parent, policy) => {
+                format!(": {GENERATION_MASKED}")
+            }
+            _ => progress,
+        }
+    }
+
+    fn is_generation_unhandled(&self, parent: ObjectId, policy: PolicyId) -> bool {
+        let evidence = self.reflector.read_row(parent, |row| row.parent.as_ref().map(|p| p.view.evidence));
+        match evidence.flatten() {
+            Some(
+                HandledEvidence::NotYet
+                | HandledEvidence::Unmarked
+                | HandledEvidence::Failed
+                | HandledEvidence::GivenUp,
+            ) => true,
+            Some(HandledEvidence::Masked | HandledEvidence::Unproven) => {
+                !self.engine.is_handled(parent, policy)
+            }
+            _ => false,
+        }
+    }
+
+    fn has_troubles(&self, parent: ObjectId, policy: PolicyId) -> bool {
+        self.engine.unready_children(parent, policy, GroupRole::Critical).next().is_some()
+    }
+
+    fn kinds_in(&self, policy: PolicyId, state: KindState) -> String {
+        let kinds = self.policies.get(&policy).map(|p| p.kinds.as_slice()).unwrap_or_default();
+        let mut names: Vec<_> = kinds
+            .iter()
+            .filter(|k| self.engine.kind_state(**k) == state)
+            .map(|k| self.kind_label(*k))
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        names.join(", ")
+    }
+
+    fn template_error(&self, parent: ObjectId, policy: PolicyId) -> String {
+        let error = self.reflector.read_row(parent, |row| {
+            let target = row.parent.as_ref()?.targets.iter().find(|t| t.policy == policy)?;
+            Some(target.unrendered.as_ref()?.to_string())
+        });
+        error.flatten().unwrap_or_default()
+    }
+}
+
+fn push_entries(
+    wanted: &mut WantedConditions,
+    row: &ParentRow,
+    target: &AnswerTarget,
+    answer: PolicyAnswer,
+    handled: bool,
+    message: &str,
+    now: Time,
+) {
+    let Some(condition) = &target.condition else { return };
+    let about = row.view.answers.iter().find(|a| a.policy == target.policy).and_then(|a| a.about_generation);
+    let current = about == Some(row.view.generation);
+    let mut push = |kind: &str, status: ConditionStatus| {
+        let entry = condition_entry(&row.status, kind, status, answer.reason, message, now);
+        wanted.entries.push(with_generation(entry, row, current));
+    };
+    push(condition, answer.reason.condition_status());
+    if &**condition == "Ready" {
+        for (kind, holds) in [("Reconciling", answer.reconciling), ("Stalled", answer.stalled)] {
+            if holds && !row.status.is_foreign(kind) {
+                push(kind, ConditionStatus::True);
+            }
+        }
+    }
+    if target.keeps_generation {
+        let claims = claims_generation(row, answer, handled);
+        wanted.observed_generation = if claims { row.generation } else { row.status.observed_generation };
+    }
+}
+
+/// Returns `true` if `status.observedGeneration` is to name the current generation: with the answers at which those who read by
+/// kstatus stop waiting, and with no other. Until then the operator's own word, whatever it writes, changes the value, so that
+/// it is seen. Where nothing but its silence speaks, a generation that it was not taken to have handled is never claimed.
+fn claims_generation(row: &ParentRow, answer: PolicyAnswer, handled: bool) -> bool {
+    let is_silent = matches!(row.view.evidence, HandledEvidence::Silent | HandledEvidence::Masked);
+    let is_final = answer.reason == ParentReason::AllChildrenReady || answer.stalled;
+    is_final && (handled || !is_silent)
+}
+
+/// Entry as wanted; `lastTransitionTime` changes only with the status.
+fn condition_entry(
+    status: &ParentStatus,
+    kind: &str,
+    is: ConditionStatus,
+    reason: ParentReason,
+    message: &str,
+    now: Time,
+) -> ConditionEntry {
+    let since = status
+        .our_entry(kind)
+        .filter(|o| o.entry.status == is.as_str() && !o.entry.last_transition_time.is_empty());
+    ConditionEntry {
+        r#type: kind.to_owned(),
+        status: is.as_str().to_owned(),
+        observed_generation: None,
+        last_transition_time: since
+            .map_or_else(|| time::format_seconds(now), |o| o.entry.last_transition_time.clone()),
+        reason: reason.as_str().to_owned(),
+        message: message.to_owned(),
+    }
+}
+
+/// Sets the generation of an entry.
+///
+/// If status writes change the generation too (no status subresource), our own write creates the next one, so the entry
+/// names that one. An entry with unchanged content for the same spec keeps its generation, or each write would cause
+/// another one.
+fn with_generation(mut entry: ConditionEntry, row: &ParentRow, current: bool) -> ConditionEntry {
+    let counted = row.generation.is_none_or(|n| u64::try_from(n) == Ok(row.view.generation));
+    entry.observed_generation = row.generation.map(|n| if counted { n } else { n + 1 });
+    let held = row.status.our_entry(&entry.r#type).map(|o| &o.entry);
+    if let Some(held) = held.filter(|_| !counted && current) {
+        let undated = ConditionEntry { observed_generation: held.observed_generation, ..entry.clone() };
+        if undated == *held {
+            return undated;
+        }
+    }
+    entry
+}
+
+/// Before all kinds of a policy were listed it has no answer, but its existing entries must not be removed for that
+/// reason.
+fn keep_while_undecided(wanted: &mut WantedConditions, row: &ParentRow, undecided: Vec<Box<str>>) {
+    let keeps = |condition: &str| {
+        let target = row.targets.iter().find(|target| target.condition.as_deref() == Some(condition));
+        target.is_some_and(|target| target.keeps_generation)
+    };
+    if wanted.observed_generation.is_none() && undecided.iter().any(|condition| keeps(condition)) {
+        wanted.observed_generation = row.status.observed_generation;
+    }
+    for condition in undecided {
+        let beside = if &*condition == "Ready" { &["Reconciling", "Stalled"][..] } else { &[] };
+        for kind in std::iter::once(&*condition).chain(beside.iter().copied()) {
+            if let Some(held) = row.status.our_entry(kind)
+                && !wanted.entries.iter().any(|e| e.r#type == kind)
+            {
+                wanted.entries.push(held.entry.clone());
+            }
+        }
+    }
+}

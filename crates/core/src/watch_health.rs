@@ -1,0 +1,248 @@
+//! Is each kind seen? Nothing flips before a kind was blind for two minutes, and then it does; a kind that was blind is
+//! seen again by a completed list alone.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aggregator::{KindId, KindState, PolicyId};
+use readiness::Time;
+use timer::DeadlineQueue;
+use watcher::ApiFailureCause;
+
+/// Time without a working list or watch after which a kind is stale. 2 min.
+const WATCH_STALE_AFTER: Duration = Duration::from_mins(2);
+/// Time before its first list after which a forbidden kind counts as not permitted: a server that has just started
+/// rejects all requests for a moment. 3 s.
+const WATCH_FORBIDDEN_AFTER: Duration = Duration::from_secs(3);
+
+/// Event that a kind's task sends to the loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum KindEvent {
+    /// The kind is followed from the start: cached objects are neither confirmed nor deleted until `Synced`.
+    Starting,
+    /// Discovery says that no version of its group has it.
+    Absent,
+    /// A list begins: the server is alive, but nothing is confirmed before `Synced`.
+    Listing,
+    /// Everything was listed, in every namespace that is followed.
+    Synced,
+    /// The server answered, for every namespace that is followed.
+    Alive,
+    /// A list or watch failed.
+    Failure(ApiFailureCause, String),
+    /// The kind is no longer followed.
+    Stopped,
+    /// The kind is about to be relisted, because these policies judge these of their groups (as bits) by a different
+    /// rule.
+    RuleChanged(Vec<(PolicyId, u64)>),
+}
+
+/// The ways in which a kind is not seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Blindness {
+    /// It could be neither watched nor listed for two minutes.
+    Stale,
+    /// We may not list or watch it.
+    Forbidden,
+}
+
+/// Where the list and the watch of one kind stand. A dot means that the stage stays:
+///
+/// ```text
+///             Starting  Listing    Alive   Synced   Absent  Trouble  time is up
+/// Unlisted    .         .          .       Watched  Absent  . dated  Blind
+/// Watched     Unlisted  Relisting  . anew  . anew   Absent  .        Blind, and a list is ordered
+/// Relisting   Unlisted  .          .       Watched  Absent  .        Blind
+/// Absent      Unlisted  Unlisted   .       .        . anew  . dated  Blind
+/// Blind       .         .          .       Watched  Absent  .        never
+/// ```
+///
+/// What parents are told of it, by the state that each stage has for the engine:
+///
+/// - `Unlisted`: nothing new. What they say stays, until two minutes of trouble make it `Blind`. A kind that comes back
+///   after it was `Absent` is here: no True may come of the part of a list.
+/// - `Watched`, `Relisting`: what is known. Where a relist began, what was known holds until its two minutes are over;
+///   what the server answers on the way proves nothing, as a list that always breaks off shows.
+/// - `Absent`: that it has no objects. A True that rested on an object of it is over: `expect` misses it.
+/// - `Blind`: at most Unknown. **Invariant:** nothing but a completed list, or the proof of its absence, ends it: a
+///   watch that the server opens again says nothing about the backlog that it will bring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SightStage {
+    /// No list was completed since it is followed. Since when it is refused, and since when it is in trouble.
+    Unlisted { refused: Option<Time>, troubled: Option<Time> },
+    /// Everything was listed, and a watch stood then.
+    Watched { proven: Time },
+    /// Everything was listed once, was last seen then, and is being listed again.
+    Relisting { proven: Time },
+    /// Its API is not installed, as was found out last. Since when that cannot be asked any more.
+    Absent { troubled: Option<Time> },
+    /// It is not seen.
+    Blind(Blindness),
+}
+
+impl Default for SightStage {
+    fn default() -> Self {
+        SightStage::Unlisted { refused: None, troubled: None }
+    }
+}
+
+impl SightStage {
+    fn state(self) -> KindState {
+        match self {
+            SightStage::Unlisted { .. } => KindState::Listing,
+            SightStage::Watched { .. } | SightStage::Relisting { .. } => KindState::Synced,
+            SightStage::Absent { .. } => KindState::Absent,
+            SightStage::Blind(Blindness::Stale) => KindState::Stale,
+            SightStage::Blind(Blindness::Forbidden) => KindState::Forbidden,
+        }
+    }
+
+    /// The moment at which it becomes blind, if nothing is heard before.
+    fn deadline(self) -> Option<Time> {
+        match self {
+            SightStage::Unlisted { refused, troubled } => {
+                let (refused, troubled) =
+                    (refused.map(|at| at + WATCH_FORBIDDEN_AFTER), troubled.map(stale_at));
+                refused.into_iter().chain(troubled).min()
+            }
+            SightStage::Watched { proven } | SightStage::Relisting { proven } => Some(stale_at(proven)),
+            SightStage::Absent { troubled } => troubled.map(stale_at),
+            SightStage::Blind(_) => None,
+        }
+    }
+
+    /// It is followed anew. What was in trouble before is not forgiven by that.
+    fn started(self, troubled: bool) -> SightStage {
+        let troubled = match self {
+            SightStage::Blind(_) => return self,
+            SightStage::Unlisted { troubled, .. } | SightStage::Absent { troubled } => troubled,
+            SightStage::Watched { proven } | SightStage::Relisting { proven } => troubled.then_some(proven),
+        };
+        SightStage::Unlisted { refused: None, troubled }
+    }
+
+    fn list_began(self) -> SightStage {
+        match self {
+            SightStage::Watched { proven } => SightStage::Relisting { proven },
+            SightStage::Absent { troubled } => SightStage::Unlisted { refused: None, troubled },
+            stays => stays,
+        }
+    }
+
+    fn answered(self, now: Time) -> SightStage {
+        match self {
+            SightStage::Watched { .. } => SightStage::Watched { proven: now },
+            SightStage::Unlisted { troubled, .. } => SightStage::Unlisted { refused: None, troubled },
+            stays => stays,
+        }
+    }
+
+    /// A list of a kind that is absent has not begun: what is said to be complete is an older one.
+    fn listed(self, now: Time) -> SightStage {
+        match self {
+            SightStage::Absent { .. } => self,
+            _ => SightStage::Watched { proven: now },
+        }
+    }
+
+    fn troubled(self, cause: ApiFailureCause, now: Time) -> SightStage {
+        match self {
+            SightStage::Unlisted { refused, troubled } => {
+                let refused = (cause == ApiFailureCause::Forbidden).then(|| refused.unwrap_or(now));
+                SightStage::Unlisted { refused, troubled: troubled.or(Some(now)) }
+            }
+            SightStage::Absent { troubled } => SightStage::Absent { troubled: troubled.or(Some(now)) },
+            stays => stays,
+        }
+    }
+}
+
+fn stale_at(seen: Time) -> Time {
+    seen + WATCH_STALE_AFTER
+}
+
+/// A kind that has become blind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BlindKind {
+    /// The kind.
+    pub kind: KindId,
+    /// Its new state.
+    pub state: KindState,
+    /// Nobody is listing it: without being told to, its task would go on with its watch, and that proves nothing.
+    pub needs_list: bool,
+}
+
+/// State of the list and watch of every kind.
+#[derive(Debug, Default)]
+pub struct WatchHealth {
+    kinds: BTreeMap<KindId, KindSight>,
+    deadlines: DeadlineQueue<KindId, Time>,
+}
+
+#[derive(Debug, Default)]
+struct KindSight {
+    stage: SightStage,
+    /// What ails it, for people.
+    trouble: Option<(ApiFailureCause, String)>,
+}
+
+impl WatchHealth {
+    /// A kind's task said something; its state from now on.
+    pub fn observe_event(&mut self, id: KindId, news: &KindEvent, now: Time) -> Option<KindState> {
+        let KindSight { stage, trouble } = self.kinds.entry(id).or_default();
+        *stage = match news {
+            KindEvent::Starting => stage.started(trouble.is_some()),
+            KindEvent::Listing => stage.list_began(),
+            KindEvent::Absent => SightStage::Absent { troubled: None },
+            KindEvent::Synced => stage.listed(now),
+            KindEvent::Alive => stage.answered(now),
+            KindEvent::Failure(cause, _) => stage.troubled(*cause, now),
+            KindEvent::RuleChanged(_) => return None,
+            KindEvent::Stopped => {
+                self.kinds.remove(&id);
+                self.deadlines.clear_deadline(id);
+                return None;
+            }
+        };
+        match news {
+            KindEvent::Failure(cause, detail) => *trouble = Some((*cause, detail.clone())),
+            KindEvent::Absent | KindEvent::Synced | KindEvent::Alive => *trouble = None,
+            _ => {}
+        }
+        match stage.deadline() {
+            Some(at) => self.deadlines.set_deadline(id, at),
+            None => _ = self.deadlines.clear_deadline(id),
+        }
+        Some(stage.state())
+    }
+
+    /// A kind whose time has run out.
+    pub fn take_overdue(&mut self, now: Time) -> Option<BlindKind> {
+        while let Some(id) = self.deadlines.take_due(now) {
+            if let Some(kind) = self.kinds.get_mut(&id) {
+                let forbidden =
+                    kind.trouble.as_ref().is_some_and(|(cause, _)| *cause == ApiFailureCause::Forbidden);
+                let needs_list = matches!(kind.stage, SightStage::Watched { .. });
+                kind.stage =
+                    SightStage::Blind(if forbidden { Blindness::Forbidden } else { Blindness::Stale });
+                return Some(BlindKind { kind: id, state: kind.stage.state(), needs_list });
+            }
+        }
+        None
+    }
+
+    /// Earliest deadline of a kind.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.deadlines.next_deadline()
+    }
+
+    /// State of a kind, and its current failure.
+    pub fn kind_status(&self, id: KindId) -> (KindState, Option<(ApiFailureCause, &str)>) {
+        let kind = self.kinds.get(&id);
+        let trouble = kind.and_then(|k| k.trouble.as_ref()).map(|(cause, detail)| (*cause, detail.as_str()));
+        (kind.map(|k| k.stage.state()).unwrap_or_default(), trouble)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! Meaning of the server's response to a write, and its effect on the reflector before the loop learns the outcome.
+
+use std::time::Duration;
+
+use aggregator::DeliveryOutcome;
+use watcher::reflector::{ReadStart, Reflector};
+use watcher::status::{OwnTypes, ParentStatus};
+use watcher::{ApiKind, ParentObject, proves_absence};
+
+use super::ParentWrite;
+use super::live_reads::{self, KnownObject};
+
+/// Longest `Retry-After` that is obeyed. 10 min.
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(10);
+
+/// Meaning of the HTTP status of a guarded write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteReply {
+    /// The server accepted the patch: pass the response to [`apply_accepted`].
+    Accepted,
+    /// The server says that there is no such parent: read it live, and [`apply_reread`].
+    Gone,
+    /// A precondition failed: read the parent live, and call [`apply_reread`].
+    Conflict,
+    /// The write is not permitted.
+    NotPermitted,
+    /// It failed, or nobody knows whether it did ([`is_unknown`]).
+    Failed,
+}
+
+impl WriteReply {
+    /// Reads an answer. A 404 that does not name the parent is one of its kind, which is not served for now: nothing is known
+    /// of the parent, and the write failed.
+    pub fn from_status(status: u16, body: &[u8], kind: &ApiKind, name: &str) -> WriteReply {
+        match status {
+            200..300 => WriteReply::Accepted,
+            404 if proves_absence(body, kind, name) => WriteReply::Gone,
+            409 | 422 => WriteReply::Conflict,
+            403 => WriteReply::NotPermitted,
+            _ => WriteReply::Failed,
+        }
+    }
+
+    /// Outcome of the write. For an accepted one [`apply_accepted`] knows more.
+    pub fn write_outcome(self, retry_after: Duration) -> DeliveryOutcome {
+        match self {
+            WriteReply::Accepted => DeliveryOutcome::Written,
+            WriteReply::Gone => DeliveryOutcome::Gone,
+            WriteReply::Conflict => DeliveryOutcome::Conflict,
+            WriteReply::NotPermitted => DeliveryOutcome::Denied,
+            WriteReply::Failed => DeliveryOutcome::Retry(retry_after.min(MAX_RETRY_AFTER)),
+        }
+    }
+}
+
+/// Nobody knows whether the server took what it answered so: read the parent live, and [`apply_reread`].
+pub const fn is_unknown(status: u16) -> bool {
+    status >= 500
+}
+
+/// Applies the response of an accepted write. It is the parent's current state, which may hold less than what was sent.
+pub fn apply_accepted(reflector: &Reflector, write: &ParentWrite, answer: &ParentObject) -> DeliveryOutcome {
+    let types: Vec<&str> = write.wanted.entries.iter().map(|e| e.r#type.as_str()).collect();
+    let own = OwnTypes::of(types.iter().copied()).taking(types.iter().copied());
+    let status = ParentStatus::read(&answer.text, &own);
+    reflector.on_write_accepted(&answer.child.meta.uid, &write.wanted.entries, &status);
+    reflector.apply_object(write.kind, &answer.child, Some(&answer.text));
+    let kept = types.iter().all(|kind| status.our_entry(kind).is_some());
+    if kept { DeliveryOutcome::Written } else { DeliveryOutcome::Pruned }
+}
+
+/// After a failed guard, or where nobody knows what became of a write, the parent was read live: what is decided next rests
+/// on what it says now. `known` is the parent as it was held before that read was sent: what is seen of it later, the read
+/// knows nothing of.
+pub fn apply_reread(
+    reflector: &Reflector,
+    write: &ParentWrite,
+    start: ReadStart,
+    known: Option<KnownObject>,
+    live: Option<&ParentObject>,
+) {
+    if live.is_none_or(|live| *live.child.meta.uid != *write.uid) {
+        known.and_then(|known| live_reads::apply_vanished(reflector, known));
+    }
+    if let Some(live) = live {
+        reflector.apply_live(write.kind, start, &live.child, Some(&live.text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_parent_is_gone_where_the_server_names_it_and_a_kind_that_is_not_served_fails_the_write() {
+        let kind = ApiKind {
+            group: "example.com".into(),
+            version: "v1".into(),
+            kind: "Database".into(),
+            plural: "databases".into(),
+            namespaced: true,
+            has_status: true,
+        };
+        let status = |name: &str| {
+            json!({ "kind": "Status", "status": "Failure", "reason": "NotFound", "code": 404,
+                "details": { "name": name, "group": "example.com", "kind": "databases" } })
+            .to_string()
+        };
+        let read = |code: u16, body: &str| WriteReply::from_status(code, body.as_bytes(), &kind, "db");
+        assert_eq!(read(404, &status("db")), WriteReply::Gone);
+        assert_eq!(read(404, &status("other")), WriteReply::Failed);
+        assert_eq!(read(404, "404 page not found\n"), WriteReply::Failed);
+        assert_eq!(read(409, ""), WriteReply::Conflict);
+        assert_eq!(read(200, ""), WriteReply::Accepted);
+    }
+}

@@ -1,0 +1,342 @@
+//! Which spec of each policy is in force: the last one that was accepted, for as long as a later one is not.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use aggregator::{Acceptance, PolicyId};
+use api::ReadinessPolicySpec;
+use api::policy::AcceptedPolicy;
+
+use super::compile::{CompiledPolicy, compile_with};
+use super::found_policy::{FoundPolicy, RefusedPolicy};
+use super::library_rules::{LibraryRules, LibraryState};
+use super::plan::{IdRegistry, KindKey, PolicyInUse};
+use super::protected_kinds::PolicySettings;
+use super::ready_rule::GroupRule;
+use super::rule_changes::same_but_for_rules;
+use super::stub;
+
+/// Longest spec that is kept in the status of its policy, in bytes of JSON text.
+const MAX_KEPT_SPEC: usize = 64 << 10;
+/// Most groups of all policies together that may judge one kind: each may bring a rule of its own.
+const MAX_GROUPS_OF_KIND: usize = u16::MAX as usize;
+
+/// A spec that was accepted.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AcceptedSpec {
+    uid: String,
+    /// The generation that it was accepted with.
+    pub generation: i64,
+    spec: ReadinessPolicySpec,
+    /// As the status of the policy keeps it.
+    pub kept: Arc<AcceptedPolicy>,
+}
+
+/// What became of each policy.
+#[derive(Debug, Default)]
+pub struct PolicyBook {
+    /// What is in force, or was when it was last accepted.
+    pub accepted: BTreeMap<String, AcceptedSpec>,
+    /// Why the spec as it is now is not in force.
+    pub refused: BTreeMap<String, RefusedPolicy>,
+    /// Policies in force, and those that are refused and never were.
+    pub in_use: Vec<PolicyInUse>,
+    ids: BTreeMap<String, (PolicyId, PolicyIdentity)>,
+}
+
+/// What makes a policy the same one to the engine: its uid, and its spec but for the rules for children. One that was
+/// never accepted has no spec, only what it claims.
+#[derive(Clone, Debug)]
+struct PolicyIdentity {
+    uid: String,
+    spec: Option<ReadinessPolicySpec>,
+    claim: Claim,
+}
+
+/// What may be in force of one policy.
+struct Candidate<'f> {
+    found: &'f FoundPolicy,
+    /// The spec as it is now.
+    wish: Option<CompiledPolicy>,
+    /// The last one that was accepted.
+    last: Option<(AcceptedSpec, CompiledPolicy)>,
+    choice: Choice,
+    refused: Option<RefusedPolicy>,
+    /// It is not known yet what its rules are: it is not accepted before.
+    provisional: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Choice {
+    Wish,
+    Last,
+    None,
+}
+
+type Claim = (KindKey, String);
+
+fn claim_of(compiled: &CompiledPolicy) -> Claim {
+    ((compiled.parent.group.clone(), compiled.parent.kind.clone()), compiled.condition.clone())
+}
+
+impl AcceptedSpec {
+    fn of(found: &FoundPolicy, spec: &ReadinessPolicySpec) -> AcceptedSpec {
+        let text = serde_json::to_string(spec).unwrap_or_default();
+        let (spec_text, omitted) = if text.is_empty() || text.len() > MAX_KEPT_SPEC {
+            (None, Some(format!("the spec has more than {} KiB", MAX_KEPT_SPEC >> 10)))
+        } else {
+            (Some(text), None)
+        };
+        let kept = AcceptedPolicy { generation: found.generation, spec: spec_text, omitted };
+        AcceptedSpec {
+            uid: found.uid.clone(),
+            generation: found.generation,
+            spec: spec.clone(),
+            kept: Arc::new(kept),
+        }
+    }
+
+    /// As the policy's own status has it.
+    fn kept_by(found: &FoundPolicy) -> Option<AcceptedSpec> {
+        let kept = found.status.accepted.as_ref()?;
+        let spec = serde_json::from_str(kept.spec.as_deref()?).ok()?;
+        Some(AcceptedSpec {
+            uid: found.uid.clone(),
+            generation: kept.generation,
+            spec,
+            kept: Arc::new(kept.clone()),
+        })
+    }
+}
+
+impl<'f> Candidate<'f> {
+    fn of(
+        found: &'f FoundPolicy,
+        known: Option<&AcceptedSpec>,
+        settings: &PolicySettings,
+        libraries: &dyn LibraryRules,
+        registry: &mut IdRegistry,
+    ) -> Self {
+        let known = known.filter(|known| known.uid == found.uid).cloned();
+        let last = known.or_else(|| AcceptedSpec::kept_by(found)).and_then(|last| {
+            let compiled = compile_with(&last.spec, settings).ok()?;
+            registry.enroll(&compiled).is_ok().then_some((last, compiled))
+        });
+        let wish = found.compile_spec(settings).and_then(|compiled| match registry.enroll(&compiled) {
+            Ok(()) => Ok(compiled),
+            Err(kind) => Err(format!("{} is one kind more than one process can follow", kind.kind)),
+        });
+        let mut candidate = match wish {
+            Ok(compiled) => Candidate::new(found, Some(compiled), last, None),
+            Err(why) => Candidate::new(found, None, last, Some(RefusedPolicy { reason: "Invalid", why })),
+        };
+        candidate.look_at_libraries(libraries);
+        candidate
+    }
+
+    fn new(
+        found: &'f FoundPolicy,
+        wish: Option<CompiledPolicy>,
+        last: Option<(AcceptedSpec, CompiledPolicy)>,
+        refused: Option<RefusedPolicy>,
+    ) -> Self {
+        let choice = match (&wish, &last) {
+            (Some(_), _) => Choice::Wish,
+            (None, Some(_)) => Choice::Last,
+            (None, None) => Choice::None,
+        };
+        Candidate { found, wish, last, choice, refused, provisional: false }
+    }
+
+    /// A spec by whose rules nothing can be judged gives way to one by which it can.
+    fn look_at_libraries(&mut self, libraries: &dyn LibraryRules) {
+        for group in self.wish.iter().flat_map(|wish| &wish.groups) {
+            let Some(GroupRule::Library(name)) = &group.rule else { continue };
+            let (why, then) = match libraries.state(name) {
+                LibraryState::Current => continue,
+                LibraryState::Unread => {
+                    self.provisional = true;
+                    continue;
+                }
+                LibraryState::Outdated(why) => (why, "the rules that were last read stay in force"),
+                LibraryState::Missing(why) if self.is_changed() => {
+                    self.choice = Choice::Last;
+                    (why, "the spec that was last accepted stays in force")
+                }
+                LibraryState::Missing(why) => (why, "what it judges is Unknown"),
+            };
+            let why = format!("spec.children[{}].ready.rules: ConfigMap {name}: {why}; {then}", group.at);
+            self.refused = Some(RefusedPolicy { reason: "RulesUnavailable", why });
+        }
+    }
+
+    /// There is a spec that was accepted, and it is not the one of now.
+    fn is_changed(&self) -> bool {
+        self.last.as_ref().is_some_and(|(last, _)| self.found.spec.as_ref() != Ok(&last.spec))
+    }
+
+    fn chosen(&self) -> Option<&CompiledPolicy> {
+        match self.choice {
+            Choice::Wish => self.wish.as_ref(),
+            Choice::Last => self.last.as_ref().map(|(_, compiled)| compiled),
+            Choice::None => None,
+        }
+    }
+
+    /// By what was last accepted, the claim is its own already.
+    fn holds(&self, claim: &Claim) -> bool {
+        self.last.as_ref().is_some_and(|(_, compiled)| claim_of(compiled) == *claim)
+    }
+
+    /// Refuses what is chosen, for what was accepted before that.
+    fn give_way(&mut self, refused: RefusedPolicy) {
+        self.choice = match self.choice {
+            Choice::Wish if self.is_changed() => Choice::Last,
+            _ => Choice::None,
+        };
+        self.refused = Some(refused);
+    }
+
+    fn accepted(&self) -> Option<AcceptedSpec> {
+        let last = || self.last.as_ref().map(|(last, _)| last.clone());
+        match (self.choice, &self.found.spec) {
+            (Choice::Wish, Ok(spec)) if !self.provisional => {
+                let known = last().filter(|last| last.generation == self.found.generation);
+                Some(known.unwrap_or_else(|| AcceptedSpec::of(self.found, spec)))
+            }
+            _ => last(),
+        }
+    }
+}
+
+/// Where two policies claim the same condition on the same kind, the one that gives way, and to whom: not the one that
+/// was accepted with it, else the one that was created later.
+fn find_conflict(candidates: &[Candidate<'_>]) -> Option<(usize, usize, Claim)> {
+    let mut taken: BTreeMap<Claim, usize> = BTreeMap::new();
+    for (at, candidate) in candidates.iter().enumerate() {
+        let Some(claim) = candidate.chosen().map(claim_of) else { continue };
+        let Some(before) = taken.get(&claim).copied() else {
+            taken.insert(claim, at);
+            continue;
+        };
+        let later_holds = candidate.holds(&claim) && !candidates[before].holds(&claim);
+        let (loser, winner) = if later_holds { (before, at) } else { (at, before) };
+        return Some((loser, winner, claim));
+    }
+    None
+}
+
+/// Where all policies together bring more rules for one kind than can be numbered, the latest of them.
+fn find_excess(candidates: &[Candidate<'_>]) -> Option<(usize, String)> {
+    let mut groups: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (at, candidate) in candidates.iter().enumerate() {
+        for group in candidate.chosen().iter().flat_map(|compiled| &compiled.groups) {
+            let of = groups.entry((&group.kind.group, &group.kind.kind)).or_default();
+            *of += 1;
+            if *of > MAX_GROUPS_OF_KIND {
+                return Some((at, group.kind.kind.clone()));
+            }
+        }
+    }
+    None
+}
+
+impl PolicyBook {
+    /// Decides which spec of each policy is in force, and why another one is not.
+    pub fn decide<'f>(
+        &mut self,
+        found: impl Iterator<Item = &'f FoundPolicy>,
+        settings: &PolicySettings,
+        libraries: &dyn LibraryRules,
+        registry: &mut IdRegistry,
+    ) {
+        let mut found: Vec<_> = found.collect();
+        found.sort_by(|a, b| (a.created, &a.name).cmp(&(b.created, &b.name)));
+        let mut candidates: Vec<_> = found
+            .into_iter()
+            .map(|f| Candidate::of(f, self.accepted.get(&f.name), settings, libraries, registry))
+            .collect();
+        while let Some((loser, winner, (parent, condition))) = find_conflict(&candidates) {
+            let other = &candidates[winner].found.name;
+            let why =
+                format!("spec.condition.type: policy {other} writes {condition} on {} already", parent.1);
+            candidates[loser].give_way(RefusedPolicy { reason: "Conflict", why });
+        }
+        while let Some((at, kind)) = find_excess(&candidates) {
+            let why = format!(
+                "spec.children: all policies together have more than {MAX_GROUPS_OF_KIND} groups of {kind}; \
+                 split them among releases with --policy-selector"
+            );
+            candidates[at].give_way(RefusedPolicy { reason: "Invalid", why });
+        }
+        self.note(&candidates);
+        self.put_in_use(&candidates, registry);
+    }
+
+    fn note(&mut self, candidates: &[Candidate<'_>]) {
+        let named = |c: &Candidate<'_>| c.found.name.clone();
+        self.accepted = candidates.iter().filter_map(|c| Some((named(c), c.accepted()?))).collect();
+        let refused: BTreeMap<_, _> =
+            candidates.iter().filter_map(|c| Some((named(c), c.refused.clone()?))).collect();
+        for (policy, RefusedPolicy { reason, why }) in &refused {
+            if self.refused.get(policy).is_none_or(|before| before.why != *why) {
+                let in_force = self.accepted.get(policy).map(|accepted| accepted.generation);
+                tracing::warn!(
+                    policy,
+                    reason,
+                    why,
+                    in_force,
+                    "policy refused; what was last accepted stays in force"
+                );
+            }
+        }
+        self.refused = refused;
+    }
+
+    fn put_in_use(&mut self, candidates: &[Candidate<'_>], registry: &mut IdRegistry) {
+        let mut before = std::mem::take(&mut self.ids);
+        let mut claimed: Vec<Claim> = candidates.iter().filter_map(|c| c.chosen().map(claim_of)).collect();
+        self.in_use.clear();
+        for candidate in candidates {
+            let spec = match candidate.choice {
+                Choice::Wish => candidate.found.spec.as_ref().ok(),
+                Choice::Last => candidate.last.as_ref().map(|(last, _)| &last.spec),
+                Choice::None => None,
+            };
+            let chosen = candidate.chosen().cloned().map(|compiled| (compiled, Acceptance::Accepted));
+            // What stands for one that was never accepted, as far as it says what that is.
+            let refused = || {
+                let stub =
+                    stub::compile(candidate.found).filter(|stub| !claimed.contains(&claim_of(stub)))?;
+                registry.enroll(&stub).ok()?;
+                claimed.push(claim_of(&stub));
+                Some((stub, Acceptance::Refused))
+            };
+            let Some((compiled, acceptance)) = chosen.or_else(refused) else { continue };
+            let now = PolicyIdentity {
+                uid: candidate.found.uid.clone(),
+                spec: spec.cloned(),
+                claim: claim_of(&compiled),
+            };
+            let known = before.remove(&candidate.found.name).filter(|(_, before)| before.is_same(&now));
+            let id = known.map_or_else(|| registry.new_policy_id(), |(id, _)| id);
+            self.ids.insert(candidate.found.name.clone(), (id, now));
+            self.in_use.push(PolicyInUse { id, name: candidate.found.name.clone(), compiled, acceptance });
+        }
+        registry.retain_policies(self.ids.values().map(|(id, _)| *id));
+    }
+}
+
+impl PolicyIdentity {
+    fn is_same(&self, other: &PolicyIdentity) -> bool {
+        let spec = match (&self.spec, &other.spec) {
+            (Some(before), Some(now)) => same_but_for_rules(before, now),
+            (None, None) => self.claim == other.claim,
+            _ => false,
+        };
+        spec && self.uid == other.uid
+    }
+}
+
+#[cfg(test)]
+mod tests;

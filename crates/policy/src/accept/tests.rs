@@ -1,0 +1,172 @@
+//! The last good word of a policy.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::super::found_policy::read_policy;
+use super::super::library_rules::UnreadLibraries;
+use super::*;
+
+/// A policy named `a`, `b`, …, of which the first was created first, as the server has it.
+fn policy(name: &str, generation: i64, spec: Value) -> FoundPolicy {
+    with_status(name, generation, spec, Value::Null)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "a spec is written where it is passed")]
+fn with_status(name: &str, generation: i64, spec: Value, status: Value) -> FoundPolicy {
+    let second = name.bytes().next().map_or(0, |first| first - b'a');
+    let object = json!({
+        "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy",
+        "metadata": { "name": name, "uid": format!("uid-{name}"), "resourceVersion": "1", "generation": generation,
+            "creationTimestamp": format!("2026-01-01T00:00:{second:02}Z") },
+        "spec": spec, "status": status,
+    });
+    read_policy(&serde_json::from_value(object).expect("a policy"))
+}
+
+fn databases(current: &str) -> Value {
+    json!({
+        "parent": { "group": "example.com", "kind": "Database" },
+        "children": [{ "kind": { "group": "apps", "kind": "Deployment" }, "ready": { "cel": { "current": current } } }],
+    })
+}
+
+fn saying(condition: &str) -> Value {
+    json!({ "parent": { "group": "example.com", "kind": "Database" }, "condition": { "type": condition } })
+}
+
+#[derive(Default)]
+struct Decided {
+    book: PolicyBook,
+    registry: IdRegistry,
+}
+
+impl Decided {
+    fn decide(&mut self, policies: &[FoundPolicy]) {
+        let settings = PolicySettings::with_stuck_after(Duration::from_mins(10));
+        self.book.decide(policies.iter(), &settings, &UnreadLibraries, &mut self.registry);
+    }
+
+    /// Policies in force, with the condition that each writes and the source of its first rule.
+    fn in_force(&self) -> Vec<(&str, &str, String)> {
+        let accepted = self.book.in_use.iter().filter(|p| p.acceptance == Acceptance::Accepted);
+        accepted.map(|p| (p.name.as_str(), p.compiled.condition.as_str(), rule(&p.compiled))).collect()
+    }
+
+    fn why(&self, policy: &str) -> String {
+        self.book.refused.get(policy).map_or_else(String::new, |refused| refused.why.clone())
+    }
+}
+
+fn rule(compiled: &CompiledPolicy) -> String {
+    match compiled.groups.first().and_then(|group| group.rule.as_ref()) {
+        Some(GroupRule::Own { source, .. }) => source.to_string(),
+        _ => String::new(),
+    }
+}
+
+#[test]
+fn a_spec_that_is_refused_leaves_the_one_before_in_force() {
+    let mut unknown = databases("true");
+    unknown["frobnicate"] = json!(1);
+    for (wrong, named) in [
+        (databases("nonsense("), "spec.children[0].ready.cel.current"),
+        (unknown, "frobnicate"),
+        (
+            json!({ "parent": { "group": "example.com", "kind": "Database" }, "settle": "soon" }),
+            "spec.settle",
+        ),
+    ] {
+        let mut decided = Decided::default();
+        decided.decide(&[policy("a", 1, databases("status.ready"))]);
+        let id = decided.book.in_use[0].id;
+        decided.decide(&[policy("a", 2, wrong)]);
+        let in_force = decided.in_force();
+        assert!(in_force[0].2.contains("status.ready"), "{in_force:?}");
+        assert_eq!(decided.book.in_use[0].id, id, "nothing is judged anew");
+        assert_eq!(decided.book.accepted["a"].generation, 1);
+        assert!(decided.why("a").contains(named), "{}", decided.why("a"));
+        decided.decide(&[policy("a", 3, databases("status.mended"))]);
+        assert_eq!(decided.book.accepted["a"].generation, 3);
+        assert!(decided.in_force()[0].2.contains("status.mended"));
+        assert!(decided.book.refused.is_empty());
+    }
+}
+
+#[test]
+fn what_was_accepted_is_found_in_the_status_after_a_restart() {
+    let mut before = Decided::default();
+    before.decide(&[policy("a", 1, databases("status.ready"))]);
+    let kept = serde_json::to_value(&*before.book.accepted["a"].kept).expect("JSON");
+    let mut after = Decided::default();
+    after.decide(&[with_status("a", 2, databases("nonsense("), json!({ "accepted": kept }))]);
+    assert!(after.in_force()[0].2.contains("status.ready"));
+    assert_eq!(after.book.accepted["a"].kept, before.book.accepted["a"].kept);
+    assert!(!after.why("a").is_empty());
+}
+
+#[test]
+fn a_policy_that_was_never_accepted_only_says_whose_entries_they_are() {
+    let mut decided = Decided::default();
+    let mut unknown = saying("ChildrenReady");
+    unknown["frobnicate"] = json!(1);
+    decided.decide(&[policy("a", 1, unknown)]);
+    let [stub] = decided.book.in_use.as_slice() else { panic!("{:?}", decided.book.in_use) };
+    assert_eq!(stub.acceptance, Acceptance::Refused);
+    assert_eq!((&*stub.compiled.parent.kind, &*stub.compiled.condition), ("Database", "ChildrenReady"));
+    assert!(stub.compiled.groups.is_empty());
+    assert!(decided.book.accepted.is_empty());
+}
+
+#[test]
+fn a_condition_stays_with_the_policy_that_was_accepted_with_it() {
+    let mut decided = Decided::default();
+    let (older, younger) = (policy("a", 1, saying("A")), policy("b", 1, saying("B")));
+    decided.decide(&[older.clone(), younger.clone()]);
+    // Of two that are new, the younger one would give way.
+    let edited = policy("a", 2, saying("B"));
+    decided.decide(&[edited.clone(), younger]);
+    let claims = |decided: &Decided| -> Vec<_> {
+        decided.in_force().into_iter().map(|(name, condition, _)| format!("{name} {condition}")).collect()
+    };
+    assert_eq!(claims(&decided), ["a A", "b B"]);
+    assert!(decided.why("a").contains("policy b writes B on Database already"), "{}", decided.why("a"));
+    decided.decide(&[edited, policy("b", 2, saying("A"))]);
+    assert_eq!(claims(&decided), ["a B", "b A"], "both want what the other gives up");
+    assert!(decided.book.refused.is_empty());
+}
+
+#[test]
+fn of_two_new_policies_for_one_condition_the_later_one_is_refused() {
+    let mut decided = Decided::default();
+    decided.decide(&[policy("b", 1, saying("A")), policy("a", 1, saying("A"))]);
+    assert_eq!(decided.in_force().len(), 1);
+    assert_eq!(decided.in_force()[0].0, "a");
+    assert!(decided.why("b").contains("policy a writes A"));
+}
+
+#[test]
+fn a_spec_that_is_too_large_is_not_kept_in_the_status_and_that_is_said() {
+    let mut decided = Decided::default();
+    let long = format!("metadata.name != '{}'", "x".repeat(4_000));
+    let child = |n: usize| json!({ "kind": { "group": "apps", "kind": format!("Kind{n}") }, "ready": { "cel": { "current": long } } });
+    let mut large = databases("true");
+    large["children"] = (0..18).map(child).collect();
+    decided.decide(&[policy("a", 1, large)]);
+    let kept = &decided.book.accepted["a"].kept;
+    assert_eq!((kept.generation, &kept.spec), (1, &None));
+    assert_eq!(kept.omitted.as_deref(), Some("the spec has more than 64 KiB"));
+    decided.decide(&[policy("a", 2, databases("nonsense("))]);
+    assert_eq!(decided.book.accepted["a"].generation, 1, "in memory it is kept");
+    assert_eq!(decided.in_force().len(), 1);
+}
+
+#[test]
+fn a_policy_of_the_same_name_inherits_nothing() {
+    let mut decided = Decided::default();
+    decided.decide(&[policy("a", 1, databases("true"))]);
+    let recreated = FoundPolicy { uid: "another".to_owned(), ..policy("a", 1, databases("nonsense(")) };
+    decided.decide(&[recreated]);
+    assert_eq!(decided.in_force(), []);
+}

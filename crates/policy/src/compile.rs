@@ -1,0 +1,214 @@
+//! Compiles a policy's spec into the types of the engine, the reflector and the renderer. Pure; reports all problems at
+//! once.
+
+use std::time::Duration;
+
+use api::policy::{
+    EvidenceMode, KindRef, LabelSelector, ObservedGenerationMode, ReadinessPolicySpec, SelectorOperator,
+    WriteMode,
+};
+use readiness::StuckLimits;
+use watcher::plan::{
+    KopfMarkRule, LabelMatchTerm, LabelMatcher, ObservedGenerationRule, OutcomeRetention, ParentTemplate,
+};
+
+use super::groups::{CompiledGroup, default_groups};
+use super::problem::PolicyProblem;
+use super::protected_kinds::PolicySettings;
+
+/// Policy that was validated and translated into the types of other crates; kinds are still names.
+#[derive(Clone, Debug)]
+pub struct CompiledPolicy {
+    /// Kind of the parents.
+    pub parent: KindRef,
+    /// Label selector of the parents.
+    pub selector: LabelMatcher,
+    /// Label selector of the parents' namespaces.
+    pub namespace_selector: Option<LabelMatcher>,
+    /// Groups of children.
+    pub groups: Vec<CompiledGroup>,
+    /// Minimum number of critical children in all groups together.
+    pub min: u32,
+    /// Condition type that is written.
+    pub condition: String,
+    /// Condition type to fall back to.
+    pub fallback: Option<String>,
+    /// The condition is written even if another field manager owns it.
+    pub takeover: bool,
+    /// Maintenance of `status.observedGeneration`.
+    pub observed_generation: ObservedGenerationRule,
+    /// Meaning of a parent without a mark of its operator.
+    pub marks: KopfMarkRule,
+    /// Debounce of writes.
+    pub debounce: timer::DebounceConfig,
+    /// `spec.settle`.
+    pub settle: Duration,
+    /// `spec.hold`.
+    pub hold: Duration,
+    /// `spec.limits.pending` and `spec.limits.terminating`.
+    pub limits: StuckLimits,
+    /// `spec.limits.deadline`.
+    pub deadline: Option<Duration>,
+    /// Shadow mode: nothing is written.
+    pub shadow: bool,
+}
+
+const fn observed_generation_rule(mode: ObservedGenerationMode) -> ObservedGenerationRule {
+    match mode {
+        ObservedGenerationMode::Auto => ObservedGenerationRule::Auto,
+        ObservedGenerationMode::Write => ObservedGenerationRule::Write,
+        ObservedGenerationMode::Never => ObservedGenerationRule::Never,
+    }
+}
+
+const fn kopf_mark_rule(mode: EvidenceMode) -> KopfMarkRule {
+    match mode {
+        EvidenceMode::Auto => KopfMarkRule::Learned,
+        EvidenceMode::Kopf => KopfMarkRule::Expected,
+        EvidenceMode::Own => KopfMarkRule::Optional,
+    }
+}
+
+/// Compiles a policy where the administrator set nothing. `stuck_after` is the default of limits that it leaves out.
+pub fn compile(
+    spec: &ReadinessPolicySpec,
+    stuck_after: Duration,
+) -> Result<CompiledPolicy, Vec<PolicyProblem>> {
+    compile_with(spec, &PolicySettings::with_stuck_after(stuck_after))
+}
+
+/// Compiles a policy under these settings.
+pub fn compile_with(
+    spec: &ReadinessPolicySpec,
+    settings: &PolicySettings,
+) -> Result<CompiledPolicy, Vec<PolicyProblem>> {
+    let parent = KindRef { group: spec.parent.group.clone(), version: None, kind: spec.parent.kind.clone() };
+    let mut check = PolicyChecker {
+        problems: crate::admission::check_spec(spec),
+        settings,
+        protected_parent: settings.is_protected(&parent).then_some(parent.kind),
+    };
+    let stuck_after = settings.stuck_after;
+    let limits = StuckLimits {
+        pending: check.parse_limit("spec.limits.pending", spec.limits.pending.as_deref(), stuck_after),
+        terminating: check.parse_limit(
+            "spec.limits.terminating",
+            spec.limits.terminating.as_deref(),
+            stuck_after,
+        ),
+    };
+    let deadline =
+        spec.limits.deadline.as_deref().map(|text| check.parse_duration("spec.limits.deadline", text));
+    let quiet = check.parse_duration("spec.debounce.quiet", &spec.debounce.quiet);
+    let cap = check.parse_duration("spec.debounce.cap", &spec.debounce.cap);
+    let (groups, min) = if spec.children.is_empty() {
+        (default_groups(), 1)
+    } else {
+        (check.compile_groups(&spec.children), 0)
+    };
+    let compiled = CompiledPolicy {
+        parent: KindRef {
+            group: spec.parent.group.clone(),
+            version: spec.parent.version.clone(),
+            kind: spec.parent.kind.clone(),
+        },
+        selector: compile_selector(spec.parent.selector.as_ref()).unwrap_or_default(),
+        namespace_selector: compile_selector(spec.parent.namespace_selector.as_ref()),
+        groups,
+        min,
+        condition: spec.condition.r#type.clone(),
+        fallback: spec.condition.fallback.clone(),
+        takeover: spec.condition.takeover,
+        observed_generation: observed_generation_rule(spec.observed_generation),
+        marks: kopf_mark_rule(spec.evidence),
+        debounce: timer::DebounceConfig { quiet, cap },
+        settle: check.parse_duration("spec.settle", &spec.settle),
+        hold: check.parse_duration("spec.hold", &spec.hold),
+        limits,
+        deadline,
+        shadow: spec.mode == WriteMode::Shadow || is_status_owned_by_others(&spec.parent.group),
+    };
+    if check.problems.is_empty() { Ok(compiled) } else { Err(check.problems) }
+}
+
+impl CompiledPolicy {
+    /// True if the policy remembers outcomes of deleted children.
+    pub fn remembers_outcomes(&self) -> bool {
+        self.groups.iter().any(|group| group.after != OutcomeRetention::Forget)
+    }
+}
+
+/// API groups whose objects' status is owned by other controllers: evaluated, never written.
+pub fn is_status_owned_by_others(group: &str) -> bool {
+    let built_in = group.is_empty() || !group.contains('.') || group.ends_with(".k8s.io");
+    built_in || group == "argoproj.io" || group == "kro.run" || group.ends_with(".toolkit.fluxcd.io")
+}
+
+/// What is wrong so far. The API server's own checks come first; what they allow is checked only by what it says to a
+/// compiler.
+pub(super) struct PolicyChecker<'s> {
+    pub(super) problems: Vec<PolicyProblem>,
+    pub(super) settings: &'s PolicySettings,
+    /// Kind of the parent, if no rule may read more of it than its metadata.
+    pub(super) protected_parent: Option<String>,
+}
+
+impl PolicyChecker<'_> {
+    /// Adds a problem; none of a field that the rules of the schema refuse already.
+    pub(super) fn add_problem(&mut self, field: &str, what: impl Into<String>) {
+        if !self.problems.iter().any(|known| known.field == field) {
+            self.problems.push(PolicyProblem { field: field.to_owned(), what: what.into(), at: None });
+        }
+    }
+
+    fn parse_duration(&mut self, field: &str, text: &str) -> Duration {
+        humantime::parse_duration(text).unwrap_or_else(|error| {
+            self.add_problem(field, format!("{text:?} is not a duration: {error}"));
+            Duration::ZERO
+        })
+    }
+
+    fn parse_limit(&mut self, field: &str, text: Option<&str>, default: Duration) -> Duration {
+        text.map_or(default, |text| self.parse_duration(field, text))
+    }
+
+    pub(super) fn compile_template(&mut self, field: &str, text: &str) -> Option<ParentTemplate> {
+        let template =
+            ParentTemplate::parse(text).map_err(|error| self.add_problem(field, error.to_string())).ok()?;
+        if let Some(kind) = &self.protected_parent
+            && template.root_fields().any(|root| root != "metadata")
+        {
+            let what =
+                format!("policies never read a {kind} beyond its metadata: use {{parent.metadata.…}} alone");
+            self.add_problem(field, what);
+        }
+        Some(template)
+    }
+
+    pub(super) fn compile_templates(&mut self, field: &str, texts: &[String]) -> Vec<ParentTemplate> {
+        texts
+            .iter()
+            .enumerate()
+            .filter_map(|(at, text)| self.compile_template(&format!("{field}[{at}]"), text))
+            .collect()
+    }
+}
+
+pub(super) fn compile_selector(selector: Option<&LabelSelector>) -> Option<LabelMatcher> {
+    let selector = selector?;
+    let one = |(key, value): (&String, &String)| {
+        LabelMatchTerm::In(key.as_str().into(), vec![value.as_str().into()])
+    };
+    let mut requirements: Vec<_> = selector.match_labels.iter().map(one).collect();
+    requirements.extend(selector.match_expressions.iter().map(|requirement| {
+        let key = requirement.key.as_str().into();
+        let values = requirement.values.iter().map(|v| v.as_str().into()).collect();
+        match requirement.operator {
+            SelectorOperator::In => LabelMatchTerm::In(key, values),
+            SelectorOperator::NotIn => LabelMatchTerm::NotIn(key, values),
+            SelectorOperator::Exists => LabelMatchTerm::Exists(key),
+            SelectorOperator::DoesNotExist => LabelMatchTerm::DoesNotExist(key),
+        }
+    }));
+    Some(LabelMatcher { requirements })
+}

@@ -1,0 +1,73 @@
+//! A policy as it was found in the cluster or in a file, before anything of it is in force.
+
+use api::ReadinessPolicySpec;
+use watcher::ParentObject;
+
+use super::compile::{CompiledPolicy, compile_with};
+use super::problem::PolicyProblem;
+use super::protected_kinds::PolicySettings;
+
+/// Reason for not using a policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedPolicy {
+    /// `Invalid`, `Conflict` or `RulesUnavailable`.
+    pub reason: &'static str,
+    /// Human-readable explanation.
+    pub why: String,
+}
+
+/// Policy as read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundPolicy {
+    /// Its name.
+    pub name: String,
+    /// Uid; empty for a policy from a file.
+    pub uid: String,
+    /// Its generation.
+    pub generation: i64,
+    /// Creation time: of two conflicting policies the later one is refused.
+    pub created: Option<readiness::Time>,
+    /// Its labels.
+    pub labels: Vec<(Box<str>, Box<str>)>,
+    /// Spec, or the error of parsing it.
+    pub spec: Result<ReadinessPolicySpec, String>,
+    /// The object as it came, where its spec is none.
+    pub text: Option<Box<str>>,
+    /// Status as last read.
+    pub status: api::ReadinessPolicyStatus,
+}
+
+impl FoundPolicy {
+    /// Compiles the policy. The error lists all problems in one line.
+    pub fn compile_spec(&self, settings: &PolicySettings) -> Result<CompiledPolicy, String> {
+        let told = |problems: Vec<PolicyProblem>| {
+            problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+        };
+        compile_with(self.spec.as_ref().map_err(Clone::clone)?, settings).map_err(told)
+    }
+}
+
+/// Parses a policy as read from the cluster.
+pub fn read_policy(policy: &ParentObject) -> FoundPolicy {
+    #[derive(serde::Deserialize)]
+    struct StatusField {
+        #[serde(default)]
+        status: Option<api::ReadinessPolicyStatus>,
+    }
+    #[derive(serde::Deserialize)]
+    struct SpecField {
+        spec: api::ReadinessPolicySpec,
+    }
+    let (meta, text) = (&policy.child.meta, policy.text.get());
+    let spec = serde_json::from_str::<SpecField>(text).map(|s| s.spec).map_err(|error| error.to_string());
+    FoundPolicy {
+        name: meta.name.to_string(),
+        uid: meta.uid.to_string(),
+        generation: meta.generation,
+        created: meta.created,
+        labels: meta.labels.clone(),
+        text: spec.is_err().then(|| text.into()),
+        spec,
+        status: serde_json::from_str::<StatusField>(text).ok().and_then(|s| s.status).unwrap_or_default(),
+    }
+}

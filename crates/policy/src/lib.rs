@@ -1,0 +1,38 @@
+//! Policies without a cluster: read from a file, validated, compiled, accepted, and combined into a plan; the rights
+//! and CRDs that they need; and what they say of objects that are given.
+
+mod accept;
+mod admission;
+mod compile;
+pub mod crd;
+mod found_policy;
+mod groups;
+mod library_rules;
+pub mod offline;
+mod plan;
+mod policy_file;
+mod problem;
+mod protected_kinds;
+pub mod rbac;
+mod ready_rule;
+mod rule_changes;
+mod selector;
+mod stub;
+mod yaml;
+
+pub use accept::{AcceptedSpec, PolicyBook};
+pub use admission::check_written_spec;
+pub use compile::{CompiledPolicy, compile, compile_with, is_status_owned_by_others};
+pub use found_policy::{FoundPolicy, RefusedPolicy, read_policy};
+pub use groups::{CompiledGroup, GroupCount};
+pub use library_rules::{LibraryRules, LibraryState, UnreadLibraries, compile_library_rule};
+pub use plan::{IdRegistry, KindKey, KindPlan, PolicyInUse, RECORD_KIND, Released, WatchPlan, build_plan};
+pub use policy_file::{
+    NOT_AN_OBJECT_NAME, PolicyManifest, document_objects, is_object_name, read_manifests,
+    read_policies as read_file,
+};
+pub use problem::PolicyProblem;
+pub use protected_kinds::{NotAKind, PolicySettings, ProtectedKind};
+pub use ready_rule::{ConfigMapName, GroupRule};
+pub use selector::parse_label_selector as parse_selector;
+pub use yaml::to_yaml;

@@ -1,0 +1,247 @@
+//! Evaluates policies over objects from files: the same reflector and core, over a state that no longer changes.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aggregator::{Acceptance, KindId, KindState};
+use readiness::Time;
+use timer::Seed;
+use watcher::ParentObject;
+use watcher::reflector::{ListPass, Reflector};
+
+use crate::compile::CompiledPolicy;
+use crate::library_rules::UnreadLibraries;
+use crate::plan::{IdRegistry, PolicyInUse, Released, WatchPlan, build_plan};
+use rollcall_core::records::RecordStore;
+use rollcall_core::{Core, TreeNode, VerdictAges};
+
+/// Maximum number of turns; more than any state at rest requires.
+const MAX_OFFLINE_TURNS: usize = 1_000_000;
+/// Kind that stores outcomes.
+const RECORD_KIND_NAME: &str = "ReadinessRecord";
+
+/// Trees of each policy's parents at `now`, if these objects are all that exist.
+pub fn roll_up(
+    policies: &[(String, CompiledPolicy)],
+    objects: &[&ParentObject],
+    hidden: &BTreeSet<(String, String)>,
+    now: Time,
+) -> Vec<TreeNode> {
+    let mut world = OfflineRollup::new(policies, now);
+    for object in objects.iter().filter(|object| &*object.child.meta.kind == "Namespace") {
+        world.add_namespace(object);
+    }
+    for object in objects {
+        world.add_object(object);
+    }
+    world.into_trees(hidden)
+}
+
+/// State that is fed object by object, so that they need not be held in memory together.
+///
+/// All objects count as unchanged for as long as settle and hold require. A kind without objects counts as listed
+/// unless it is hidden: the objects of hidden kinds are unknown. A rule from a ConfigMap finds no script, and reports
+/// that.
+pub struct OfflineRollup {
+    core: Core,
+    plan: WatchPlan,
+    intake: OfflineIntake,
+    start: Time,
+    now: Time,
+}
+
+impl OfflineRollup {
+    /// Creates an empty state.
+    pub fn new(policies: &[(String, CompiledPolicy)], now: Time) -> OfflineRollup {
+        let mut registry = IdRegistry::default();
+        let in_use: Vec<_> = policies
+            .iter()
+            .map(|(name, compiled)| PolicyInUse {
+                id: registry.new_policy_id(),
+                name: name.clone(),
+                // Writes are never answered here, so nothing may wait for an answer.
+                compiled: CompiledPolicy { shadow: true, ..compiled.clone() },
+                acceptance: Acceptance::Accepted,
+            })
+            .collect();
+        let plan = build_plan(&in_use, &Released::new(), &mut registry, &UnreadLibraries);
+        let rest = in_use.iter().map(|policy| settling_time(&policy.compiled)).max().unwrap_or_default();
+        let start = Time(now.0 - i64::try_from(rest.as_millis()).unwrap_or(0));
+        let mut core = Core::new(Arc::new(Reflector::new(|| ())), Duration::ZERO, Duration::ZERO, Seed(0));
+        let intake = OfflineIntake::begin_lists(&mut core, &plan, start);
+        OfflineRollup { core, plan, intake, start, now }
+    }
+
+    /// Adds a Namespace, whose labels may select objects: to be called before those are added.
+    pub fn add_namespace(&self, object: &ParentObject) {
+        self.core.reflector.set_namespace_labels(&object.child.meta.name, Some(&object.child.meta.labels));
+    }
+
+    /// Adds an object, with its type.
+    pub fn add_object(&mut self, object: &ParentObject) {
+        self.intake.apply_object(&self.core, object);
+    }
+
+    /// Discards everything fed of this kind (group and kind) so far; it is fed again.
+    pub fn restart_kind(&mut self, kind: &(String, String)) {
+        for (pass, id, _) in self.intake.kinds.iter_mut().filter(|(_, _, key)| key == kind) {
+            *pass = self.core.reflector.begin_list(*id, None);
+        }
+    }
+
+    /// Ends the input. The objects of the `hidden` kinds (group and kind) are unknown.
+    pub fn into_trees(mut self, hidden: &BTreeSet<(String, String)>) -> Vec<TreeNode> {
+        self.intake.finish_lists(&mut self.core, &self.plan, self.start);
+        for (id, _) in self.plan.kinds.iter().filter(|(_, kind)| hidden.contains(&kind.key)) {
+            self.core.engine.set_kind_state(self.start, *id, KindState::Forbidden);
+        }
+        let mut at = self.start;
+        for _ in 0..MAX_OFFLINE_TURNS {
+            self.core.run_turn(at);
+            match self.core.engine.next_deadline() {
+                Some(next) if next <= self.now => at = next.max(at),
+                _ => break,
+            }
+        }
+        self.core.run_turn(self.now);
+        self.core.parent_trees(self.now, &mut VerdictAges::default())
+    }
+}
+
+/// Time from the first observation of an object to its parent's final answer, plus a margin.
+fn settling_time(policy: &CompiledPolicy) -> Duration {
+    policy.settle + policy.hold + 2 * (policy.debounce.quiet + policy.debounce.cap) + Duration::from_secs(1)
+}
+
+/// Feeds objects to a core, in any order.
+struct OfflineIntake {
+    kinds: Vec<(ListPass, KindId, (String, String))>,
+    /// Records about deleted objects.
+    records: Vec<(usize, ParentObject)>,
+}
+
+impl OfflineIntake {
+    fn begin_lists(core: &mut Core, plan: &WatchPlan, start: Time) -> OfflineIntake {
+        core.reflector.set_now(start);
+        for (id, kind) in &plan.kinds {
+            core.set_kind_name(*id, &kind.key.1, &kind.key.0);
+        }
+        for (id, policy) in &plan.policies {
+            core.set_policy(start, *id, Some(policy.clone()));
+        }
+        for kind in plan.kinds.values() {
+            core.reflector.set_interest(kind.interest.clone());
+        }
+        let kinds =
+            plan.kinds.iter().map(|(id, kind)| (core.reflector.begin_list(*id, None), *id, kind.key.clone()));
+        OfflineIntake { kinds: kinds.collect(), records: Vec::new() }
+    }
+
+    fn apply_object(&mut self, core: &Core, object: &ParentObject) {
+        let meta = &object.child.meta;
+        for (at, (pass, _, key)) in self.kinds.iter().enumerate() {
+            if !is_of_kind(object, key) {
+                continue;
+            }
+            core.reflector.apply_listed(pass, &object.child, Some(&object.text));
+            if &*meta.kind == RECORD_KIND_NAME {
+                self.records.push((at, object.clone()));
+            }
+        }
+    }
+
+    fn finish_lists(&self, core: &mut Core, plan: &WatchPlan, start: Time) {
+        for (pass, ..) in &self.kinds {
+            core.reflector.finish_list(pass);
+        }
+        self.recall_records(core, plan);
+        let moved = core.reflector.take_dirty(usize::MAX);
+        core.observe_objects(start, &moved);
+        for id in plan.kinds.keys() {
+            core.engine.set_kind_state(start, *id, KindState::Synced);
+        }
+    }
+
+    /// Applies the records among the objects.
+    fn recall_records(&self, core: &Core, plan: &WatchPlan) {
+        for (at, (_, id, _)) in self.kinds.iter().enumerate() {
+            let Some(spoken_of) = plan.kinds.get(id).and_then(|kind| kind.records.as_ref()) else { continue };
+            let mut keeper = RecordStore::new(spoken_of.clone());
+            for (_, record) in self.records.iter().filter(|(of, _)| *of == at) {
+                if let Ok(record) = serde_json::from_str(record.text.get()) {
+                    keeper.observe_record(&core.reflector, &record);
+                }
+            }
+        }
+    }
+}
+
+/// Feeds all objects at once.
+pub fn load_objects(core: &mut Core, plan: &WatchPlan, objects: &[&ParentObject], start: Time) {
+    let mut intake = OfflineIntake::begin_lists(core, plan, start);
+    for object in objects {
+        intake.apply_object(core, object);
+    }
+    intake.finish_lists(core, plan, start);
+}
+
+fn is_of_kind(object: &ParentObject, (group, kind): &(String, String)) -> bool {
+    let meta = &object.child.meta;
+    let of = meta.api_version.split_once('/').map_or("", |(group, _)| group);
+    *meta.kind == **kind && of == group
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::compile;
+    use serde_json::{Value, json};
+
+    const NOW: Time = Time(1_800_000_000_000);
+
+    fn object(kind: &str, api_version: &str, name: &str, owner: Option<&str>) -> ParentObject {
+        let owners = owner.map(|owner| {
+            json!([{ "apiVersion": "example.com/v1", "kind": "Database", "name": owner, "uid": owner }])
+        });
+        let ready = json!([{ "type": "Ready", "status": "True" }]);
+        let value: Value = json!({ "apiVersion": api_version, "kind": kind,
+            "metadata": { "name": name, "namespace": "shop", "uid": name, "generation": 1,
+                "creationTimestamp": "2026-01-01T00:00:00Z", "ownerReferences": owners },
+            "status": { "observedGeneration": 1, "phase": "Running", "conditions": ready } });
+        serde_json::from_str(&value.to_string()).unwrap()
+    }
+
+    fn children(told: impl Fn(&mut OfflineRollup)) -> Vec<String> {
+        let spec = json!({ "parent": { "group": "example.com", "kind": "Database" }, "children": [{ "kind": { "kind": "Pod" } }] });
+        let policy = compile(&serde_json::from_value(spec).unwrap(), Duration::from_mins(10)).unwrap();
+        let mut world = OfflineRollup::new(&[("p".to_owned(), policy)], NOW);
+        told(&mut world);
+        let trees = world.into_trees(&BTreeSet::new());
+        assert_eq!(trees.len(), 1);
+        trees[0].children.iter().map(|child| child.name.clone()).collect()
+    }
+
+    #[test]
+    fn objects_come_in_any_order_and_a_list_that_is_told_anew_counts_alone() {
+        let (db, web) = (object("Database", "example.com/v1", "db", None), |n: u8| {
+            object("Pod", "v1", &format!("web-{n}"), Some("db"))
+        });
+        let pods = (String::new(), "Pod".to_owned());
+        let mixed = children(|world| {
+            for object in [&web(1), &db, &web(0)] {
+                world.add_object(object);
+            }
+        });
+        assert_eq!(mixed, ["web-0", "web-1"]);
+        let anew = children(|world| {
+            for object in [&db, &web(0), &web(1)] {
+                world.add_object(object);
+            }
+            world.restart_kind(&pods);
+            world.add_object(&web(1));
+            world.add_object(&web(2));
+        });
+        assert_eq!(anew, ["web-1", "web-2"]);
+    }
+}

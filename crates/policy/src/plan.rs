@@ -1,0 +1,370 @@
+//! Combines all accepted policies into one plan: for each kind, the policies its objects count for and the fields to
+//! read.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use aggregator::{Acceptance, EnginePolicy, KindId, PolicyId};
+use api::policy::KindRef;
+use tracing::warn;
+use watcher::plan::{
+    AssessmentRule, ChildRule, CountRule, FindChildrenBy, Interest, LabelRule, OutcomeRetention, ParentRule,
+    ReferenceRule, UserRule,
+};
+
+use super::compile::CompiledPolicy;
+use super::groups::{CompiledGroup, GroupCount};
+use super::library_rules::LibraryRules;
+use super::ready_rule::GroupRule;
+use rollcall_core::{GroupSummary, PolicySummary};
+
+/// Group and kind, which identify a kind in any version.
+pub type KindKey = (String, String);
+
+/// Kind of Rollcall's own records.
+pub const RECORD_KIND: (&str, &str) = ("rollcall.dev", "ReadinessRecord");
+
+/// Assigns small integers to kinds and policies, stable during the life of the process.
+#[derive(Debug, Default)]
+pub struct IdRegistry {
+    kinds: BTreeMap<KindKey, KindId>,
+    /// Kinds that records name, or named: what deleted policies left behind in them has to be cleaned up.
+    recorded_kinds: BTreeMap<KindKey, KindId>,
+    /// Numbers of policies that are in use: none of them is given again.
+    held: BTreeSet<PolicyId>,
+    /// The number that is looked at first for the next policy.
+    next: u32,
+}
+
+/// Numbers go round in a circle of so many, or of twice as many as are held: one that was given back rests for as long.
+const POLICY_NUMBERS: u32 = 1 << 16;
+
+impl IdRegistry {
+    /// The id of a kind; `None` where there are more kinds than ids.
+    pub fn kind(&mut self, group: &str, kind: &str) -> Option<KindId> {
+        if let Some(known) = self.find_kind(group, kind) {
+            return Some(known);
+        }
+        let next = u16::try_from(self.kinds.len()).ok().map(KindId)?;
+        self.kinds.insert((group.to_owned(), kind.to_owned()), next);
+        Some(next)
+    }
+
+    /// Gives every kind that a policy names its id, or names the first for which there is none left.
+    pub fn enroll(&mut self, policy: &CompiledPolicy) -> Result<(), KindRef> {
+        let records =
+            KindRef { group: RECORD_KIND.0.to_owned(), version: None, kind: RECORD_KIND.1.to_owned() };
+        let kinds = policy.groups.iter().map(|group| &group.kind);
+        let unnumbered =
+            kinds.chain([&policy.parent, &records]).find(|kind| self.kind(&kind.group, &kind.kind).is_none());
+        unnumbered.map_or(Ok(()), |kind| Err(kind.clone()))
+    }
+
+    /// Id of a kind, if it has one.
+    pub fn find_kind(&self, group: &str, kind: &str) -> Option<KindId> {
+        self.kinds.get(&(group.to_owned(), kind.to_owned())).copied()
+    }
+
+    /// New id for a generation of a policy. A changed policy gets a new one, so that verdicts under the old rules do
+    /// not count for it. It is held until [`IdRegistry::retain_policies`] lets go of it.
+    pub fn new_policy_id(&mut self) -> PolicyId {
+        let held = u32::try_from(self.held.len()).unwrap_or(u32::MAX);
+        let circle = held.saturating_mul(2).max(POLICY_NUMBERS);
+        loop {
+            let id = PolicyId(self.next % circle);
+            self.next = (id.0 + 1) % circle;
+            if self.held.insert(id) {
+                return id;
+            }
+        }
+    }
+
+    /// Lets go of the ids of all other policies.
+    pub fn retain_policies(&mut self, held: impl IntoIterator<Item = PolicyId>) {
+        self.held = held.into_iter().collect();
+    }
+}
+
+/// Plan for following one kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindPlan {
+    /// Its id.
+    pub id: KindId,
+    /// Group and kind.
+    pub key: KindKey,
+    /// Version to follow; `None` for the preferred one.
+    pub version: Option<String>,
+    /// A script library that judges the kind has not been read yet. The kind is not followed before.
+    pub awaits_library: bool,
+    /// Interest of the reflector in the kind; `counted` is set once the kind was resolved.
+    pub interest: Interest,
+    /// Kinds named in records, if this is the kind of Rollcall's own records.
+    pub records: Option<BTreeMap<KindKey, KindId>>,
+}
+
+/// Accepted policy.
+#[derive(Clone, Debug)]
+pub struct PolicyInUse {
+    /// Its id.
+    pub id: PolicyId,
+    /// Its name.
+    pub name: String,
+    /// Compiled policy.
+    pub compiled: CompiledPolicy,
+    /// Whether it may speak.
+    pub acceptance: Acceptance,
+}
+
+/// Everything that is followed, with the policies it is followed for.
+#[derive(Clone, Debug, Default)]
+pub struct WatchPlan {
+    /// Kinds.
+    pub kinds: BTreeMap<KindId, KindPlan>,
+    /// Policies in the terms of the engine and of the renderer.
+    pub policies: BTreeMap<PolicyId, (EnginePolicy, PolicySummary)>,
+    /// A policy selects parents by the labels of their namespaces.
+    pub namespaces: bool,
+}
+
+/// Types of conditions that policies wrote which do not do so any more, by parent kind.
+pub type Released = BTreeMap<KindKey, BTreeSet<String>>;
+
+/// Plans for these policies; what is `released` is taken off its parents.
+pub fn build_plan(
+    policies: &[PolicyInUse],
+    released: &Released,
+    registry: &mut IdRegistry,
+    libraries: &dyn LibraryRules,
+) -> WatchPlan {
+    let mut plan = WatchPlan::default();
+    for policy in policies {
+        if let Err(KindRef { kind, .. }) = registry.enroll(&policy.compiled) {
+            // It is refused before it comes here.
+            warn!(policy = policy.name, kind, "policy left out: more kinds than can be numbered");
+            continue;
+        }
+        plan.add_policy(policy, registry, libraries);
+    }
+    if !registry.recorded_kinds.is_empty()
+        && let (group, kind) = RECORD_KIND
+        && let Some(id) = registry.kind(group, kind)
+    {
+        plan.kind_entry(id, group, kind, None).records = Some(registry.recorded_kinds.clone());
+    }
+    for ((group, kind), types) in released {
+        if let Some(id) = registry.kind(group, kind) {
+            plan.kind_entry(id, group, kind, None).interest.release =
+                types.iter().map(|kind| kind.as_str().into()).collect();
+        }
+    }
+    plan
+}
+
+fn engine_policy(
+    policy: &PolicyInUse,
+    groups: Vec<aggregator::ChildGroup>,
+    kinds: Vec<KindId>,
+) -> EnginePolicy {
+    let compiled = &policy.compiled;
+    EnginePolicy {
+        groups,
+        min: compiled.min,
+        kinds,
+        debounce: compiled.debounce,
+        settle: compiled.settle,
+        hold: compiled.hold,
+        pending: compiled.limits.pending,
+        deadline: compiled.deadline,
+        shadow: compiled.shadow,
+        expects_names: compiled.groups.iter().any(|g| !g.names.is_empty() || g.references.is_some()),
+        acceptance: policy.acceptance,
+    }
+}
+
+fn policy_summary(policy: &PolicyInUse, kinds: &[KindId]) -> PolicySummary {
+    let group = |g: &CompiledGroup| GroupSummary { kind: g.kind.kind.clone(), min: g.min, max: g.max };
+    PolicySummary {
+        name: policy.name.clone(),
+        groups: policy.compiled.groups.iter().map(group).collect(),
+        min: policy.compiled.min,
+        kinds: kinds.to_vec(),
+    }
+}
+
+fn parent_rule(policy: &PolicyInUse) -> ParentRule {
+    let compiled = &policy.compiled;
+    let by_labels = |g: &CompiledGroup| LabelRule {
+        group: g.at,
+        values: g.labels.iter().map(|(_, value)| value.clone()).collect(),
+        namespaces: g.namespaces.clone(),
+    };
+    let groups = || compiled.groups.iter();
+    ParentRule {
+        policy: policy.id,
+        selector: compiled.selector.clone(),
+        namespace_selector: compiled.namespace_selector.clone(),
+        namespaces: Vec::new(),
+        condition: compiled.condition.as_str().into(),
+        fallback: compiled.fallback.as_deref().map(Into::into),
+        takeover: compiled.takeover,
+        observed_generation: compiled.observed_generation,
+        kopf_marks: compiled.marks,
+        labels: groups().filter(|g| !g.labels.is_empty()).map(by_labels).collect(),
+        names: groups().filter(|g| !g.names.is_empty()).map(|g| (g.at, g.names.clone())).collect(),
+        references: groups().filter_map(reference_rule).collect(),
+        counts: groups().filter_map(count_rule).collect(),
+    }
+}
+
+fn reference_rule(of: &CompiledGroup) -> Option<ReferenceRule> {
+    let KindRef { group: api, kind, .. } = &of.kind;
+    let path = of.references.clone()?;
+    Some(ReferenceRule { group: of.at, path, of: (api.as_str().into(), kind.as_str().into()) })
+}
+
+fn count_rule(of: &CompiledGroup) -> Option<CountRule> {
+    let GroupCount { count, source } = of.count.clone()?;
+    Some(CountRule { group: of.at, count, source })
+}
+
+impl WatchPlan {
+    /// Parents that are chosen by the labels of their namespaces are not looked at before those are known: one that
+    /// nothing chooses yet must not be taken for one that nothing chooses any more.
+    pub fn await_namespaces(&mut self) {
+        let chooses =
+            |kind: &&mut KindPlan| kind.interest.parent.iter().any(|r| r.namespace_selector.is_some());
+        self.kinds.values_mut().filter(chooses).for_each(|kind| kind.awaits_library = true);
+    }
+
+    /// Adds a policy all of whose kinds have their numbers.
+    fn add_policy(&mut self, policy: &PolicyInUse, registry: &mut IdRegistry, libraries: &dyn LibraryRules) {
+        let compiled = &policy.compiled;
+        let KindRef { group, kind, version } = &compiled.parent;
+        let Some(parent) = registry.kind(group, kind) else { return };
+        let entry = self.kind_entry(parent, group, kind, version.as_deref());
+        entry.interest.parent.push(parent_rule(policy));
+        self.namespaces |= compiled.namespace_selector.is_some();
+        let mut kinds = vec![parent];
+        let mut groups = Vec::new();
+        for group in &compiled.groups {
+            let KindRef { group: api, kind, version } = &group.kind;
+            let Some(id) = registry.kind(api, kind) else { return };
+            kinds.push(id);
+            groups.push(group.to_engine_group(id));
+            self.kind_entry(id, api, kind, version.as_deref()).add_child(policy, group, libraries);
+        }
+        self.count_claims(policy, registry);
+        if compiled.remembers_outcomes() {
+            kinds.extend(WatchPlan::register_records(registry, compiled));
+        }
+        kinds.sort_unstable();
+        kinds.dedup();
+        let words = policy_summary(policy, &kinds);
+        self.policies.insert(policy.id, (engine_policy(policy, groups, kinds), words));
+    }
+
+    /// Remembered outcomes are stored in records: no condition is written before they were read.
+    fn register_records(registry: &mut IdRegistry, of: &CompiledPolicy) -> Option<KindId> {
+        let remembered = of.groups.iter().filter(|g| g.after != OutcomeRetention::Forget).map(|g| &g.kind);
+        for kind in remembered.chain([&of.parent]) {
+            if let Some(id) = registry.kind(&kind.group, &kind.kind) {
+                registry.recorded_kinds.insert((kind.group.clone(), kind.kind.clone()), id);
+            }
+        }
+        let (group, kind) = RECORD_KIND;
+        registry.kind(group, kind)
+    }
+
+    fn kind_entry(&mut self, id: KindId, group: &str, kind: &str, version: Option<&str>) -> &mut KindPlan {
+        let plan = self.kinds.entry(id).or_insert_with(|| KindPlan {
+            id,
+            key: (group.to_owned(), kind.to_owned()),
+            version: None,
+            awaits_library: false,
+            interest: Interest::for_kind(id, group, kind),
+            records: None,
+        });
+        if plan.version.is_none() {
+            plan.version = version.map(str::to_owned);
+        }
+        plan
+    }
+}
+
+impl WatchPlan {
+    /// Volume claims of the parent's StatefulSets count too if a policy names both kinds: claims have no
+    /// ownerReference.
+    fn count_claims(&mut self, policy: &PolicyInUse, registry: &IdRegistry) {
+        let is =
+            |group: &CompiledGroup, of: &str, kind: &str| group.kind.group == of && group.kind.kind == kind;
+        let groups = &policy.compiled.groups;
+        if !groups.iter().any(|g| is(g, "apps", "StatefulSet")) {
+            return;
+        }
+        let by_owner = |g: &CompiledGroup| g.labels.is_empty() && g.references.is_none();
+        let sets = registry.find_kind("apps", "StatefulSet");
+        let volumes = registry.find_kind("", "PersistentVolumeClaim");
+        for group in groups.iter().filter(|g| is(g, "", "PersistentVolumeClaim") && by_owner(g)) {
+            if let Some(sets) = sets.and_then(|id| self.kinds.get_mut(&id)) {
+                sets.interest.claims.push((policy.id, group.at));
+            }
+            if let Some(volumes) = volumes.and_then(|id| self.kinds.get_mut(&id)) {
+                volumes.interest.add_claim_rule(policy.id, group.at);
+            }
+        }
+    }
+}
+
+impl KindPlan {
+    fn add_child(&mut self, policy: &PolicyInUse, group: &CompiledGroup, libraries: &dyn LibraryRules) {
+        if let Some(GroupRule::Library(name)) = &group.rule {
+            self.awaits_library |= !libraries.is_read(name);
+        }
+        let rule = group.rule.as_ref().map(|rule| {
+            let (rule, source) = match rule {
+                GroupRule::Own { rule, source } => (Arc::clone(rule), Arc::clone(source)),
+                GroupRule::Library(name) => libraries.library_rule(name),
+            };
+            let version = group.kind.version.as_deref().unwrap_or_default();
+            UserRule { rule, source, of: (version.into(), group.kind.kind.as_str().into()) }
+        });
+        let lens = AssessmentRule {
+            limits: policy.compiled.limits,
+            rule,
+            remembers_outcome: group.after != OutcomeRetention::Forget,
+        };
+        let known = self.interest.assessment_rules.iter().position(|l| *l == lens);
+        let Ok(at) = u16::try_from(known.unwrap_or(self.interest.assessment_rules.len())) else {
+            // It is refused before it comes here.
+            warn!(policy = policy.name, "children left out: more rules for one kind than can be numbered");
+            return;
+        };
+        if known.is_none() {
+            self.interest.assessment_rules.push(lens);
+        }
+        let parent = &policy.compiled.parent;
+        let find = if group.references.is_some() {
+            FindChildrenBy::References
+        } else if group.labels.is_empty() {
+            FindChildrenBy::Owner { group: parent.group.as_str().into(), kind: parent.kind.as_str().into() }
+        } else {
+            FindChildrenBy::Labels {
+                keys: group.labels.iter().map(|(key, _)| key.as_str().into()).collect(),
+                of: (parent.group.as_str().into(), parent.kind.as_str().into()),
+            }
+        };
+        let ignore = group.ignore.clone();
+        let rule = ChildRule {
+            policy: policy.id,
+            group: group.at,
+            rule_index: at,
+            find,
+            ignore,
+            retention: group.after,
+        };
+        self.interest.child.push(rule);
+    }
+}
+
+#[cfg(test)]
+mod tests;

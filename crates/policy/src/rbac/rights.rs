@@ -1,0 +1,187 @@
+//! Which rights are required, and what each is for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use readiness::RuleKind;
+
+use super::crd_names::CrdNames;
+use crate::compile::CompiledPolicy;
+use crate::ready_rule::{ConfigMapName, GroupRule};
+
+const WATCH_VERBS: &[&str] = &["get", "list", "watch"];
+
+/// Rule of a role: these verbs on these resources of this group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RbacRule {
+    /// API group; empty for the core group.
+    pub group: String,
+    /// Resources; a subresource follows a slash.
+    pub resources: Vec<String>,
+    /// Names of the objects that the rule is restricted to; empty for all.
+    pub names: Vec<String>,
+    /// Verbs.
+    pub verbs: &'static [&'static str],
+    /// What the rule is for, in a few words.
+    pub purpose: &'static str,
+    /// Without it nothing of the policy can be evaluated or written; otherwise only an explanation is missing.
+    pub essential: bool,
+}
+
+impl RbacRule {
+    fn new(
+        group: &str,
+        resources: &[&str],
+        verbs: &'static [&'static str],
+        purpose: &'static str,
+    ) -> RbacRule {
+        let resources = resources.iter().map(|&resource| resource.to_owned()).collect();
+        RbacRule { group: group.to_owned(), resources, names: Vec::new(), verbs, purpose, essential: true }
+    }
+
+    fn named(self, name: &str) -> RbacRule {
+        RbacRule { names: vec![name.to_owned()], ..self }
+    }
+
+    fn for_explanations(self) -> RbacRule {
+        RbacRule { essential: false, ..self }
+    }
+
+    /// Its resources, as `databases/status.example.com`.
+    pub fn qualified_resources(&self) -> impl Iterator<Item = String> + '_ {
+        self.resources.iter().map(|resource| qualify_resource(&self.group, resource))
+    }
+}
+
+/// A resource with its group, as `databases/status.example.com`.
+pub(super) fn qualify_resource(group: &str, resource: &str) -> String {
+    let dot = if group.is_empty() { "" } else { "." };
+    format!("{resource}{dot}{group}")
+}
+
+/// Rights of one policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicyRights {
+    /// On the kinds that it names: in the whole cluster, or in each of the namespaces that Rollcall is restricted to.
+    pub kinds: Vec<RbacRule>,
+    /// In Rollcall's own namespace.
+    pub home: Vec<RbacRule>,
+    /// On the ConfigMaps of health scripts that it names.
+    pub libraries: Vec<(ConfigMapName, RbacRule)>,
+}
+
+impl PolicyRights {
+    /// All rules.
+    pub fn all_rules(&self) -> impl Iterator<Item = &RbacRule> {
+        self.kinds.iter().chain(&self.home).chain(self.libraries.iter().map(|(_, rule)| rule))
+    }
+}
+
+/// Rights that Rollcall needs whatever its policies say: in the cluster, and in its own namespace.
+pub fn own_rights() -> (Vec<RbacRule>, Vec<RbacRule>) {
+    let review = "who asks for the page, and what they may see";
+    let cluster = vec![
+        RbacRule::new("rollcall.dev", &["readinesspolicies"], WATCH_VERBS, "the policies"),
+        RbacRule::new("rollcall.dev", &["readinesspolicies/status"], &["get", "patch"], "their status"),
+        RbacRule::new("authentication.k8s.io", &["tokenreviews"], &["create"], review).for_explanations(),
+        RbacRule::new("authorization.k8s.io", &["subjectaccessreviews"], &["create"], review)
+            .for_explanations(),
+    ];
+    let lease = |verbs| {
+        RbacRule::new("coordination.k8s.io", &["leases"], verbs, "the lease by which replicas elect a leader")
+    };
+    // The right to create cannot be restricted to a name.
+    let home = vec![lease(&["get", "update"]).named("rollcall"), lease(&["create"])];
+    (cluster, home)
+}
+
+/// Rights that this policy requires.
+pub fn policy_rights(policy: &CompiledPolicy, crds: &CrdNames) -> PolicyRights {
+    let mut kinds = read_rules(policy, crds);
+    kinds.extend(explanation_rules(policy, crds));
+    if !policy.shadow {
+        kinds.extend(write_rules(policy, crds));
+    }
+    PolicyRights { kinds, home: record_rules(policy), libraries: library_rules(policy) }
+}
+
+/// Lists and watches: the parents, the children by group, the labels of namespaces.
+fn read_rules(policy: &CompiledPolicy, crds: &CrdNames) -> Vec<RbacRule> {
+    let parent = crds.plural_of(&policy.parent.group, &policy.parent.kind);
+    let mut rules =
+        vec![RbacRule::new(&policy.parent.group, &[&parent], WATCH_VERBS, "the parents of the policy")];
+    let mut children: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+    for group in &policy.groups {
+        let plural = crds.plural_of(&group.kind.group, &group.kind.kind);
+        // A parent may be the child of another of its kind.
+        if (group.kind.group.as_str(), plural.as_str()) != (policy.parent.group.as_str(), parent.as_str()) {
+            children.entry(&group.kind.group).or_default().insert(plural);
+        }
+    }
+    for (group, plurals) in children {
+        let plurals: Vec<&str> = plurals.iter().map(String::as_str).collect();
+        rules.push(RbacRule::new(group, &plurals, WATCH_VERBS, "their children"));
+    }
+    if policy.namespace_selector.is_some() {
+        let purpose = "labels of the parents' namespaces, which the policy selects by";
+        rules.push(RbacRule::new("", &["namespaces"], WATCH_VERBS, purpose));
+    }
+    rules
+}
+
+/// Reads of single objects, to explain why something is not ready.
+fn explanation_rules(policy: &CompiledPolicy, crds: &CrdNames) -> Vec<RbacRule> {
+    let kinds = || policy.groups.iter().map(|g| RuleKind::from_group_kind(&g.kind.group, &g.kind.kind));
+    let mut rules = Vec::new();
+    let is_pod = |group: &str, kind: &str| group.is_empty() && crds.plural_of(group, kind) == "pods";
+    let watches_pods = policy.groups.iter().any(|g| is_pod(&g.kind.group, &g.kind.kind))
+        || is_pod(&policy.parent.group, &policy.parent.kind);
+    if kinds().any(RuleKind::owns_pods) && !watches_pods {
+        let purpose = "why a workload is not ready: its pods";
+        rules.push(RbacRule::new("", &["pods"], &["list"], purpose).for_explanations());
+    }
+    let told_by_events =
+        |kind: RuleKind| matches!(kind, RuleKind::StatefulSet | RuleKind::DaemonSet | RuleKind::Job);
+    if policy.remembers_outcomes() {
+        let purpose = "how a Job ended whose end was missed";
+        rules.push(RbacRule::new("", &["events"], &["list"], purpose));
+    } else if kinds().any(told_by_events) {
+        let purpose = "why pods could not be created, if no condition says so";
+        rules.push(RbacRule::new("", &["events"], &["list"], purpose).for_explanations());
+    }
+    rules
+}
+
+fn write_rules(policy: &CompiledPolicy, crds: &CrdNames) -> Vec<RbacRule> {
+    let (group, kind) = (&policy.parent.group, &policy.parent.kind);
+    let parent = crds.plural_of(group, kind);
+    let conditions = if crds.lacks_status_subresource(group, kind) {
+        // The right to patch the main resource includes its spec, so it is required only where there is no other.
+        let purpose = "conditions of the parents: without a status subresource this includes their spec";
+        RbacRule::new(group, &[&parent], &["patch"], purpose)
+    } else {
+        RbacRule::new(group, &[&format!("{parent}/status")], &["patch"], "conditions of the parents")
+    };
+    let purpose = "an Event when the answer of a parent changes";
+    let events =
+        RbacRule::new("events.k8s.io", &["events"], &["create", "patch"], purpose).for_explanations();
+    vec![conditions, events]
+}
+
+fn record_rules(policy: &CompiledPolicy) -> Vec<RbacRule> {
+    let verbs = &["get", "list", "watch", "create", "patch", "delete"];
+    let rule =
+        || RbacRule::new("rollcall.dev", &["readinessrecords"], verbs, "outcomes of Jobs that were deleted");
+    policy.remembers_outcomes().then(rule).into_iter().collect()
+}
+
+fn library_rules(policy: &CompiledPolicy) -> Vec<(ConfigMapName, RbacRule)> {
+    let named = policy.groups.iter().filter_map(|group| match &group.rule {
+        Some(GroupRule::Library(name)) => Some(name),
+        _ => None,
+    });
+    let rule = |library: &ConfigMapName| {
+        let rule = RbacRule::new("", &["configmaps"], WATCH_VERBS, "health scripts that the policy names");
+        (library.clone(), rule.named(&library.name))
+    };
+    named.collect::<BTreeSet<_>>().into_iter().map(rule).collect()
+}

@@ -1,0 +1,54 @@
+//! Detects changed readiness rules: verdicts that rest on the old ones are withdrawn.
+
+use std::sync::Arc;
+
+use aggregator::{KindId, PolicyId};
+use api::ReadinessPolicySpec;
+
+use super::plan::{KindPlan, WatchPlan};
+
+impl WatchPlan {
+    /// Policies of `before`, with the groups (as bits) whose children of this kind are now judged by a different rule.
+    /// A deleted policy or group has no rule; neither has a kind that was not judged before.
+    pub fn changed_rules(&self, before: &WatchPlan, kind: KindId) -> Vec<(PolicyId, u64)> {
+        let Some((old, new)) = before.kinds.get(&kind).zip(self.kinds.get(&kind)) else { return Vec::new() };
+        if old.awaits_library {
+            return Vec::new();
+        }
+        let changed = before.policies.iter().filter_map(|(id, (_, words))| {
+            let successors = self.policies.iter().filter(|(_, (_, new))| new.name == words.name);
+            let now: Vec<_> = successors.flat_map(|(id, _)| new.rule_sources(*id)).map(|(_, s)| s).collect();
+            let was = old.rule_sources(*id);
+            // Compared pairwise if their number is unchanged; else each old rule that occurs nowhere any more counts.
+            let paired = now.len() == was.len();
+            let differs =
+                |at: usize, source| if paired { now.get(at) != Some(source) } else { !now.contains(source) };
+            let groups = was.iter().enumerate().filter(|(at, (_, source))| differs(*at, source));
+            let bits = groups.fold(0, |bits, (_, (group, _))| bits | 1_u64.wrapping_shl(u32::from(*group)));
+            (bits != 0 && !now.is_empty()).then_some((*id, bits))
+        });
+        changed.collect()
+    }
+}
+
+impl KindPlan {
+    /// Rule source of each group of a policy; `None` for the native rules.
+    fn rule_sources(&self, policy: PolicyId) -> Vec<(u8, Option<Arc<str>>)> {
+        let rules = self.interest.child.iter().filter(|rule| rule.policy == policy);
+        let source = |lens: u16| {
+            self.interest.assessment_rules.get(usize::from(lens))?.rule.as_ref().map(|r| r.source.clone())
+        };
+        rules.map(|rule| (rule.group, source(rule.rule_index))).collect()
+    }
+}
+
+/// True if two specs differ at most in the rules for children. The policy then keeps its id: its parents, and the
+/// children that count for them, are the same.
+pub(super) fn same_but_for_rules(old: &ReadinessPolicySpec, new: &ReadinessPolicySpec) -> bool {
+    let without = |spec: &ReadinessPolicySpec| {
+        let mut spec = spec.clone();
+        spec.children.iter_mut().for_each(|child| child.ready = None);
+        spec
+    };
+    without(old) == without(new)
+}

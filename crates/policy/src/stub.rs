@@ -1,0 +1,35 @@
+//! What can be told of a policy that is refused: on which parents it wrote, and in which condition.
+
+use std::time::Duration;
+
+use api::ReadinessPolicySpec;
+use serde_json::{Value, json};
+
+use super::compile::CompiledPolicy;
+use super::found_policy::FoundPolicy;
+
+/// A policy that names the same parents and the same condition and nothing else; `None` where it names none.
+///
+/// **Invariant:** nothing is judged by it. It only says whose entries those on the parents are.
+pub(super) fn compile(found: &FoundPolicy) -> Option<CompiledPolicy> {
+    let given: Value = found.text.as_deref().and_then(|text| serde_json::from_str(text).ok())?;
+    let given = &given["spec"];
+    let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+    let kind = text(&given["parent"]["kind"])?;
+    let condition = text(&given["condition"]["type"]).unwrap_or_else(|| "Ready".to_owned());
+    let mut stub = json!({
+        "parent": { "group": text(&given["parent"]["group"]).unwrap_or_default(), "kind": kind },
+        "condition": { "type": condition },
+    });
+    for (of, field) in [("parent", "version"), ("condition", "fallback")] {
+        if let Some(said) = text(&given[of][field]) {
+            stub[of][field] = json!(said);
+        }
+    }
+    if let Some(mode) = text(&given["mode"]).filter(|mode| mode == "shadow") {
+        stub["mode"] = json!(mode);
+    }
+    let spec: ReadinessPolicySpec = serde_json::from_value(stub).ok()?;
+    let compiled = super::compile::compile(&spec, Duration::ZERO).ok()?;
+    Some(CompiledPolicy { groups: Vec::new(), min: 0, ..compiled })
+}

@@ -1,0 +1,304 @@
+//! Classification of fields by name: which of them describe the object's state.
+
+use super::lexicon::{WordSense, sense_of_text, sense_of_words};
+use super::tokens::{first_word, last_word, with_words};
+
+/// Returns `true` if a text in a field of this name describes the object's state.
+pub fn is_state_field(field: &str) -> bool {
+    with_words(field, has_state_words)
+}
+
+fn has_state_words(field: &[&str]) -> bool {
+    let family = matches!(
+        last_word(field),
+        "condition"
+            | "conclusion"
+            | "health"
+            | "lifecycle"
+            | "outcome"
+            | "phase"
+            | "result"
+            | "robustness"
+            | "stage"
+            | "state"
+            | "status"
+            | "verdict"
+    );
+    (family && has_current_words(field))
+        || is_error_field(field)
+        // The last word is the head: `currentVersion` is a version.
+        || matches!(sense_of_text(last_word(field)), Some(WordSense::Good | WordSense::Bad | WordSense::Paused))
+}
+
+/// Returns `true` if a text in a field of this name, inside an object of that name, describes the object's state.
+pub fn is_state_field_within(path: &str, field: &str) -> bool {
+    is_state_field(field)
+        || (with_words(path, is_error_field)
+            && matches!(field, "message" | "reason" | "details" | "description"))
+}
+
+/// Returns `true` if the elements of a list or a map of this name are parts of the object, not its history.
+pub fn is_part_field(field: &str) -> bool {
+    is_current_field(field) && !with_words(field, |words| is_record_name(last_word(words)))
+}
+
+/// Names of what an object keeps of its past, or lists without being made of it.
+fn is_record_name(word: &str) -> bool {
+    matches!(
+        word,
+        "attempts"
+            | "backups"
+            | "events"
+            | "executions"
+            | "history"
+            | "jobs"
+            | "log"
+            | "logs"
+            | "operations"
+            | "releases"
+            | "revisions"
+            | "runs"
+            | "snapshots"
+            | "steps"
+            | "tasks"
+            | "times"
+            | "timestamps"
+            | "transitions"
+            | "versions"
+    )
+}
+
+/// Returns `true` if a text in a field of this name describes the state of a part of the object.
+pub fn is_part_state_field(path: &str, field: &str) -> bool {
+    let record = path.split(['.', '[']).any(|name| !name.ends_with(']') && !is_part_field(name));
+    !record
+        && with_words(field, |words| {
+            matches!(last_word(words), "phase" | "state" | "status" | "health") && has_current_words(words)
+        })
+}
+
+/// Returns `true` if an annotation of this name can pause the controller of an object: `example.com/paused`.
+pub fn is_pausing_annotation(key: &str) -> bool {
+    key.rsplit_once('/').is_some_and(|(_, name)| pausing_words(name).is_some())
+}
+
+/// Returns `true` if this value of such an annotation pauses.
+pub fn says_paused(key: &str, value: &str) -> bool {
+    let name = key.rsplit_once('/').map_or(key, |(_, name)| name);
+    pausing_words(name).is_some_and(|values| values.iter().any(|word| value.eq_ignore_ascii_case(word)))
+}
+
+/// The values of an annotation of this name that pause: `paused: "true"`, `hibernation: "on"`,
+/// `reconciliationLoop: disabled`.
+fn pausing_words(name: &str) -> Option<&'static [&'static str]> {
+    match name {
+        // Of Cluster API its presence is enough.
+        "paused" => Some(&["", "true", "on", "yes", "1"]),
+        "pause"
+        | "pause-reconciliation"
+        | "reconciliation-paused"
+        | "suspend"
+        | "suspended"
+        | "hibernation" => Some(&["true", "on", "yes", "enabled", "1"]),
+        // Not `reconcile: disabled`, which tells whoever applies an object to leave it alone.
+        "reconciliation" | "reconciliationLoop" => Some(&["false", "off", "no", "disabled"]),
+        _ => None,
+    }
+}
+
+/// Returns `true` if the field is about the present state of this object, not about the past, the desired state or
+/// another object.
+pub fn is_current_field(field: &str) -> bool {
+    with_words(field, has_current_words)
+}
+
+fn has_current_words(field: &[&str]) -> bool {
+    match first_word(field) {
+        "last" | "previous" => field.contains(&"operation"),
+        "archived" | "desired" | "expected" | "history" | "initial" | "next" | "old" | "prior"
+        | "requested" | "target" | "template" | "wanted" | "spec" => false,
+        _ => last_word(field) != "history",
+    }
+}
+
+/// Returns `true` if a number in a field of this name counts things that can be ready.
+pub fn is_count_field(field: &str) -> bool {
+    with_words(field, |field| field.iter().any(|word| is_countable(word)))
+}
+
+fn is_countable(word: &str) -> bool {
+    matches!(
+        word,
+        "available"
+            | "brokers"
+            | "desired"
+            | "expected"
+            | "healthy"
+            | "instances"
+            | "members"
+            | "nodes"
+            | "pods"
+            | "ready"
+            | "replicas"
+            | "running"
+            | "servers"
+            | "shards"
+            | "size"
+            | "total"
+            | "unavailable"
+            | "unready"
+            | "updated"
+            | "workers"
+    )
+}
+
+/// Priority of a condition by its type, used to keep the most informative ones if there are too many.
+pub fn condition_priority(condition: &str) -> u8 {
+    match ConditionRole::from_condition_type(condition) {
+        Some(ConditionRole::Verdict) => 3,
+        Some(ConditionRole::Core) => 2,
+        Some(_) => 1,
+        None => 0,
+    }
+}
+
+/// Returns `true` if the presence of a text in this field means that something is wrong.
+pub(super) fn is_error_field(field: &[&str]) -> bool {
+    matches!(
+        field,
+        ["err" | "error" | "errors" | "failure"]
+            | ["err" | "error" | "failure", "message" | "msg" | "reason" | "messages" | "details"]
+            | ["last", "error"]
+            | ["last", "error", "message"]
+    )
+}
+
+/// Returns `true` if the condition is a first step of a process: `Scheduled`, `ControlPlaneInitialized`.
+fn is_first_step(condition: &[&str]) -> bool {
+    let step = matches!(
+        last_word(condition),
+        "initialized"
+            | "initialised"
+            | "validated"
+            | "scheduled"
+            | "started"
+            | "submitted"
+            | "admitted"
+            | "launched"
+    );
+    step && !condition.iter().any(|word| matches!(*word, "not" | "no" | "non"))
+}
+
+/// Returns `true` if the condition is about the whole object: one verb, with or without its particle (`Updating`,
+/// `ScalingUp`), or its reconciliation.
+pub(super) fn is_about_whole(condition: &[&str]) -> bool {
+    let particle = |word: &&str| matches!(*word, "up" | "down" | "in" | "out" | "back" | "over");
+    condition.iter().skip(1).all(particle) || first_word(condition).starts_with("reconcil")
+}
+
+/// Returns `true` if this is the name of a state field, and not of a field that is true or false.
+pub(super) fn is_state_name(field: &[&str]) -> bool {
+    field.iter().all(|word| {
+        matches!(
+            *word,
+            "phase"
+                | "state"
+                | "status"
+                | "health"
+                | "stage"
+                | "condition"
+                | "result"
+                | "outcome"
+                | "lifecycle"
+                | "conclusion"
+                // Qualifiers of the state: the object's own, and current.
+                | "aggregate"
+                | "cluster"
+                | "current"
+                | "operational"
+                | "overall"
+                | "printable"
+                | "provisioning"
+                | "resource"
+        )
+    })
+}
+
+/// Returns `true` if the field summarises the object.
+pub(super) fn is_summary_path(path: &str) -> bool {
+    path.split('.').all(|part| part == "summary" || with_words(part, is_state_name))
+}
+
+/// Meaning of a condition type when the condition is true.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConditionRole {
+    /// Summarises the object.
+    Verdict,
+    /// Reports a main step of the process.
+    Core,
+    /// Reports that a part of the object is healthy.
+    Part,
+    /// Reports a first step: on its own not a sign that the rest is done.
+    FirstStep,
+    /// Reports an error.
+    Wrong,
+    /// Reports that the object is being reconciled.
+    Working,
+    /// Reports that the object is paused on purpose.
+    Resting,
+    /// Reports that the object is being removed.
+    Leaving,
+}
+
+impl ConditionRole {
+    pub(super) fn from_condition_type(condition: &str) -> Option<ConditionRole> {
+        with_words(condition, |words| ConditionRole::from_words(condition, words))
+    }
+
+    /// Like the function above, for a name that is already split into words.
+    pub(super) fn from_words(condition: &str, words: &[&str]) -> Option<ConditionRole> {
+        let single = words.len() < 2;
+        match first_word(words) {
+            "ready" | "available" | "healthy" | "succeeded" | "success" | "successful" | "complete"
+            | "completed" | "finished" | "done" | "pass" | "passed"
+                if single =>
+            {
+                Some(ConditionRole::Verdict)
+            }
+            "accepted" | "active" | "applied" | "bound" | "configured" | "converged" | "deployed"
+            | "established" | "installed" | "online" | "operational" | "programmed" | "provisioned"
+            | "reconciled" | "released" | "running" | "stable" | "synced" | "synchronized"
+            | "synchronised" | "valid" | "updated"
+                if single =>
+            {
+                Some(ConditionRole::Core)
+            }
+            "ready" if condition.eq_ignore_ascii_case("readytouse") => Some(ConditionRole::Verdict),
+            "resolved" | "fully" | "all" | "up" | "in" | "reconcile" | "reconciliation"
+                if sense_of_words(condition, words) == Some(WordSense::Good) =>
+            {
+                Some(ConditionRole::Core)
+            }
+            // Advice beside the verdict, as Strimzi gives it; as a state it is one.
+            _ if matches!(last_word(words), "warning" | "warnings") => None,
+            "created" if single => Some(ConditionRole::FirstStep),
+            _ if is_first_step(words) => Some(ConditionRole::FirstStep),
+            _ => match sense_of_words(condition, words)? {
+                WordSense::Good => Some(ConditionRole::Part),
+                WordSense::Bad => Some(ConditionRole::Wrong),
+                WordSense::Busy => Some(ConditionRole::Working),
+                WordSense::Paused => Some(ConditionRole::Resting),
+                WordSense::Leaving if single => Some(ConditionRole::Leaving),
+                _ => None,
+            },
+        }
+    }
+
+    /// Returns `true` if true is the healthy status of the condition.
+    pub(super) fn is_positive(self) -> bool {
+        matches!(
+            self,
+            ConditionRole::Verdict | ConditionRole::Core | ConditionRole::Part | ConditionRole::FirstStep
+        )
+    }
+}

@@ -1,0 +1,152 @@
+//! Signals of texts in fields that describe a state: of the object, of its parts, and of its errors.
+
+use super::field_names::{ConditionRole, is_error_field, is_state_name, is_summary_path};
+use super::lexicon::{
+    WordSense, message_sense, runs_something, says_begun, says_ended, says_failed, sense_of_text,
+    sense_of_words,
+};
+use super::signal::{SignalBasis, SignalForce, SignalSource, StatusSignal, field_refusal_sense};
+use super::tokens::{first_word, last_word, with_words};
+use crate::facts::{Facts, StateField, TruthValue};
+use crate::kind::RuleKind;
+
+/// Returns the signal of a text field; `None` if its words are unknown.
+pub(super) fn state_field_signal<'a>(
+    word: &'a StateField,
+    facts: &Facts,
+    kind: RuleKind,
+) -> Option<StatusSignal<'a>> {
+    let (above, field) = word.path.rsplit_once('.').unwrap_or(("", &word.path));
+    let top = above.is_empty();
+    // `error.message` counts like `errorMessage`.
+    if !top && with_words(above, is_error_field) {
+        return error_field_signal(word, true, starts_with_last(above));
+    }
+    if is_part_path(above) {
+        return part_state_signal(word, field, facts, kind);
+    }
+    with_words(field, |name| {
+        if is_error_field(name) {
+            return error_field_signal(word, top, first_word(name) == "last");
+        }
+        if !is_state_name(name)
+            && let Some(role) = ConditionRole::from_words(field, name)
+        {
+            return named_field_signal(word, role, top, facts);
+        }
+        let force = if is_summary_path(&word.path) { SignalForce::Core } else { SignalForce::Hint };
+        state_text_signal(word, field, force, facts, kind)
+    })
+}
+
+/// Returns `true` if this is the path of an element of a list or of a map of objects.
+fn is_part_path(path: &str) -> bool {
+    path.contains(['[', '.'])
+}
+
+/// Returns the signal of a text that names the state of a part. The object is worth its worst part: one that is not
+/// there yet counts against whatever the object says of itself as a whole, one that is well speaks for no other.
+fn part_state_signal<'a>(
+    word: &'a StateField,
+    field: &str,
+    facts: &Facts,
+    kind: RuleKind,
+) -> Option<StatusSignal<'a>> {
+    let signal = state_text_signal(word, field, SignalForce::Hint, facts, kind)?;
+    let force = match signal.sense {
+        WordSense::Bad | WordSense::Busy | WordSense::Unknown => SignalForce::Core,
+        WordSense::Good => SignalForce::Part,
+        _ => SignalForce::Hint,
+    };
+    Some(StatusSignal { force, ..signal })
+}
+
+fn starts_with_last(text: &str) -> bool {
+    with_words(text, |words| first_word(words) == "last")
+}
+
+/// Returns the signal of a text that is present only if something is wrong.
+fn error_field_signal(word: &StateField, top: bool, last: bool) -> Option<StatusSignal<'_>> {
+    let none =
+        matches!(&*word.value.to_ascii_lowercase(), "none" | "null" | "nil" | "n/a" | "-" | "0" | "false");
+    let quiet = none || matches!(sense_of_text(&word.value), Some(WordSense::Good));
+    let force = if !top || last { SignalForce::Hint } else { SignalForce::Core };
+    let (sense, evidence, source) = (WordSense::Bad, SignalBasis::Said, SignalSource::StateField(word));
+    (!quiet).then_some(StatusSignal { sense, force, basis: evidence, source })
+}
+
+/// Returns the signal of a text that names a state.
+fn state_text_signal<'a>(
+    word: &'a StateField,
+    field: &str,
+    force: SignalForce,
+    facts: &Facts,
+    kind: RuleKind,
+) -> Option<StatusSignal<'a>> {
+    let signal = |sense, force| {
+        Some(StatusSignal { sense, force, basis: SignalBasis::Said, source: SignalSource::StateField(word) })
+    };
+    with_words(&word.value, |said| match sense_of_words(&word.value, said)? {
+        WordSense::Good if kind == RuleKind::Run && !says_ended(said) && !is_conclusion_field(field) => {
+            signal(WordSense::Busy, force)
+        }
+        WordSense::Good if !word.value.contains(' ') && runs_something(&word.value) => {
+            signal(WordSense::Busy, force)
+        }
+        WordSense::Good if says_begun(said) && (force == SignalForce::Hint || said.len() > 1) => {
+            signal(WordSense::Busy, force)
+        }
+        // An error of the whole object, reported about a part.
+        WordSense::Bad
+            if force == SignalForce::Hint && (field.starts_with("health") || says_failed(&word.value)) =>
+        {
+            signal(WordSense::Bad, SignalForce::Part)
+        }
+        // `NotReady` with a message that reports the cause.
+        WordSense::Busy if force == SignalForce::Core && is_negation(said) && status_complains(facts) => {
+            signal(WordSense::Bad, force)
+        }
+        sense => signal(sense, force),
+    })
+}
+
+fn is_negation(text: &[&str]) -> bool {
+    matches!(first_word(text), "not" | "no" | "unready")
+}
+
+fn status_complains(facts: &Facts) -> bool {
+    facts.status.message.as_deref().and_then(message_sense) == Some(WordSense::Bad)
+}
+
+/// Returns `true` if a text in this field reports a final result, so that nothing is left to run.
+fn is_conclusion_field(field: &str) -> bool {
+    with_words(field, |field| matches!(last_word(field), "conclusion" | "outcome" | "result" | "verdict"))
+}
+
+/// Returns the signal of a text under the name of a condition: `ready: "True"`, `ready: 2/3`.
+fn named_field_signal<'a>(
+    word: &'a StateField,
+    role: ConditionRole,
+    top: bool,
+    facts: &Facts,
+) -> Option<StatusSignal<'a>> {
+    let force = if top && role == ConditionRole::Verdict { SignalForce::Core } else { SignalForce::Hint };
+    let signal = |sense| {
+        Some(StatusSignal { sense, force, basis: SignalBasis::Said, source: SignalSource::StateField(word) })
+    };
+    let numbers = word.value.split_once('/').map(|(n, m)| (n.trim().parse::<u32>(), m.trim().parse::<u32>()));
+    match (TruthValue::from_text(&word.value), numbers) {
+        (TruthValue::True, _) if role.is_positive() => signal(WordSense::Good),
+        (TruthValue::False, _) if role.is_positive() => {
+            signal(with_words(&word.path, |path| field_refusal_sense(&word.path, path, !top, facts).0))
+        }
+        (TruthValue::True, _) if role == ConditionRole::Wrong => signal(WordSense::Bad),
+        (TruthValue::True, _) if role == ConditionRole::Resting => signal(WordSense::Paused),
+        (TruthValue::Absent, Some((Ok(ready), Ok(all)))) if role.is_positive() => {
+            signal(if ready >= all && all > 0 { WordSense::Good } else { WordSense::Busy })
+        }
+        (TruthValue::Absent, None) => signal(sense_of_text(&word.value)?)
+            .map(|signal| StatusSignal { force: SignalForce::Hint, ..signal }),
+        _ => None,
+    }
+}

@@ -1,0 +1,164 @@
+//! Parses a document into a checked policy or returns all of its problems.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use api::ReadinessPolicy;
+use policy::{
+    CompiledPolicy, NOT_AN_OBJECT_NAME, PolicyProblem, PolicySettings, ProtectedKind, check_written_spec,
+    compile_with, is_object_name,
+};
+use serde_json::Value;
+
+/// Limits are irrelevant to an offline check.
+const OFFLINE_STUCK_AFTER: Duration = Duration::from_mins(10);
+/// Maximum number of unreadable fields reported per document; with more, it is probably not a policy at all.
+const MAX_FIELD_PROBLEMS: usize = 50;
+
+/// Returns a valid policy or all of its problems. Rejects everything that the CRD's schema would reject and names the
+/// field.
+pub(super) fn check_policy(
+    mut value: Value,
+    protected: &[ProtectedKind],
+) -> Result<CompiledPolicy, Vec<PolicyProblem>> {
+    let problem = |field: &str, what: &str| {
+        vec![PolicyProblem { field: field.to_owned(), what: what.to_owned(), at: None }]
+    };
+    let group = value["apiVersion"].as_str().unwrap_or_default().starts_with("rollcall.dev/");
+    if value["kind"] != "ReadinessPolicy" || !group {
+        return Err(problem("kind", "not a rollcall.dev ReadinessPolicy"));
+    }
+    let mut gaps = RemovedFields { refused: check_written_spec(&value["spec"]), ..RemovedFields::default() };
+    match value["metadata"]["name"].as_str().filter(|name| !name.is_empty()) {
+        None => return Err(problem("metadata.name", "is missing")),
+        Some(name) if !is_object_name(name) => {
+            gaps.refused.extend(problem("metadata.name", NOT_AN_OBJECT_NAME));
+        }
+        Some(_) => {}
+    }
+    // Unreadable fields are removed so that the rest can be checked.
+    while gaps.problems.len() < MAX_FIELD_PROBLEMS {
+        match decode_policy(&value) {
+            Ok(policy) => return gaps.check_rest(&policy, protected),
+            Err(found) => {
+                let (field, known) = (found.field.clone(), gaps.is_consequence(&found));
+                if !known {
+                    gaps.record_problem(found);
+                }
+                if known || !remove_field(&mut value, &field) {
+                    break;
+                }
+            }
+        }
+    }
+    Err(gaps.into_problems())
+}
+
+/// The removed fields, by their path in the document.
+#[derive(Default)]
+struct RemovedFields {
+    /// What the API server would refuse in the document as it was written.
+    refused: Vec<PolicyProblem>,
+    problems: Vec<PolicyProblem>,
+}
+
+impl RemovedFields {
+    fn record_problem(&mut self, problem: PolicyProblem) {
+        let field = self.original_path(&problem.field);
+        self.problems.push(PolicyProblem { field, ..problem });
+    }
+
+    /// Returns `true` if the problem only reports a field as missing that was removed here.
+    fn is_consequence(&self, problem: &PolicyProblem) -> bool {
+        let missing = problem.what.strip_prefix("missing field `").and_then(|rest| rest.split_once('`'));
+        let field = |name: &str| format!("{}.{name}", self.original_path(&problem.field));
+        missing.is_some_and(|(name, _)| self.problems.iter().any(|gap| gap.field == field(name)))
+    }
+
+    /// Maps a path back to the original document: removing a list item moves the following items up.
+    fn original_path(&self, path: &str) -> String {
+        let mut field = String::new();
+        for (at, part) in path.split('[').enumerate() {
+            let Some((index, rest)) = part.split_once(']').filter(|_| at > 0) else {
+                field.push_str(part);
+                continue;
+            };
+            let Ok(mut index) = index.parse::<usize>() else {
+                // The key of a map, such as a label.
+                _ = write!(field, "[{index}]{rest}");
+                continue;
+            };
+            while self.problems.iter().any(|gap| gap.field == format!("{field}[{index}]")) {
+                index += 1;
+            }
+            _ = write!(field, "[{index}]{rest}");
+        }
+        field
+    }
+
+    /// Checks the readable rest of the policy and suppresses further problems of removed fields.
+    fn check_rest(
+        mut self,
+        policy: &ReadinessPolicy,
+        protected: &[ProtectedKind],
+    ) -> Result<CompiledPolicy, Vec<PolicyProblem>> {
+        let settings = PolicySettings { stuck_after: OFFLINE_STUCK_AFTER, protected: protected.to_vec() };
+        let found = match compile_with(&policy.spec, &settings) {
+            Ok(compiled) if self.problems.is_empty() && self.refused.is_empty() => return Ok(compiled),
+            Ok(_) => Vec::new(),
+            Err(found) => found,
+        };
+        for problem in found {
+            let field = self.original_path(&problem.field);
+            let known = self.problems.iter().any(|gap| gap.field.starts_with(&field))
+                || self.refused.iter().any(|refused| refused.field == field);
+            if !known {
+                self.problems.push(PolicyProblem { field, ..problem });
+            }
+        }
+        Err(self.into_problems())
+    }
+
+    fn into_problems(mut self) -> Vec<PolicyProblem> {
+        self.problems.extend(self.refused);
+        self.problems
+    }
+}
+
+fn decode_policy(value: &Value) -> Result<ReadinessPolicy, PolicyProblem> {
+    serde_path_to_error::deserialize(value).map_err(|error: serde_path_to_error::Error<serde_json::Error>| {
+        let (path, what) = (error.path().to_string(), error.inner().to_string());
+        // An unknown field is named in the message only: its position is its own, not that of the enclosing object.
+        let unknown = what.strip_prefix("unknown field `").and_then(|rest| rest.split_once('`'));
+        let known = path.rsplit('.').next().unwrap_or_default();
+        let field = match unknown {
+            Some((name, _)) if name != known => format!("{path}.{name}"),
+            _ => path.clone(),
+        };
+        PolicyProblem { field, what, at: None }
+    })
+}
+
+/// Removes the value at a path such as `spec.children[1].quorum`; returns `false` if there is none.
+fn remove_field(value: &mut Value, path: &str) -> bool {
+    let steps: Vec<String> = path.replace(']', "").split(['.', '[']).map(str::to_owned).collect();
+    let Some((last, above)) = steps.split_last() else { return false };
+    let mut at = value;
+    for step in above {
+        let next = match at {
+            Value::Object(map) => map.get_mut(step),
+            Value::Array(items) => step.parse::<usize>().ok().and_then(|index| items.get_mut(index)),
+            _ => None,
+        };
+        let Some(next) = next else { return false };
+        at = next;
+    }
+    match at {
+        Value::Object(map) => map.remove(last).is_some(),
+        Value::Array(items) => {
+            let index = last.parse::<usize>().ok().filter(|index| *index < items.len());
+            index.map(|index| items.remove(index)).is_some()
+        }
+        _ => false,
+    }
+}

@@ -1,0 +1,33 @@
+//! `rollcall rbac`: prints the rights that Rollcall and its policies need, or asks the API server which of them lack.
+
+mod args;
+mod policies;
+mod review;
+
+use std::process::ExitCode;
+
+use controller::args::ClusterArgs;
+use policy::rbac::{own_manifests, policy_manifests, policy_rights, roles_yaml};
+
+use crate::commands::print_stdout;
+pub(crate) use args::RbacArgs;
+use policies::RbacPolicies;
+
+pub(crate) async fn run_rbac(cluster: &ClusterArgs, args: &RbacArgs) -> anyhow::Result<ExitCode> {
+    if let Some(whose) = args.check {
+        return review::check_rights(cluster, args, whose).await;
+    }
+    let options = args.role_options();
+    let (mut manifests, mut code) = (Vec::new(), ExitCode::SUCCESS);
+    if args.names_policies() {
+        let found = RbacPolicies::read(cluster, args).await?;
+        code = ExitCode::from(u8::from(found.report_invalid()));
+        for (name, compiled) in &found.valid {
+            manifests.extend(policy_manifests(name, &policy_rights(compiled, &found.crds), &options));
+        }
+    } else {
+        manifests = own_manifests(&options);
+    }
+    print_stdout(&roles_yaml(&manifests)?)?;
+    Ok(code)
+}

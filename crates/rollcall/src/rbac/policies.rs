@@ -1,0 +1,109 @@
+//! The policies whose rights are asked for, and what is known of their kinds.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::bail;
+use controller::args::ClusterArgs;
+use policy::rbac::CrdNames;
+use policy::{CompiledPolicy, FoundPolicy, PolicyManifest, PolicySettings, read_manifests};
+use watcher::resolve_kind;
+
+use super::args::RbacArgs;
+use crate::commands::OFFLINE_STUCK_AFTER;
+use crate::live::connect_cluster;
+use crate::text::print_error_line;
+
+/// Policies by name, with what is known of their kinds.
+#[derive(Default)]
+pub(super) struct RbacPolicies {
+    pub(super) valid: Vec<(String, CompiledPolicy)>,
+    /// Policies that are not valid, each with the error.
+    pub(super) invalid: Vec<String>,
+    pub(super) crds: CrdNames,
+}
+
+impl RbacPolicies {
+    /// Reads the policies that the arguments name. An invalid one in a file is an error; in the cluster the others are
+    /// still told.
+    pub(super) async fn read(cluster: &ClusterArgs, args: &RbacArgs) -> anyhow::Result<RbacPolicies> {
+        let mut found = RbacPolicies::from_files(args)?;
+        if args.all || !args.policies.is_empty() {
+            let (client, _) = connect_cluster(cluster).await?;
+            found.add_policies_of_cluster(&client, args).await?;
+            found.resolve_kinds(&client).await?;
+        }
+        Ok(found)
+    }
+
+    /// Reads the policies of the files only.
+    pub(super) fn from_files(args: &RbacArgs) -> anyhow::Result<RbacPolicies> {
+        let (mut found, mut crds) = (RbacPolicies::default(), Vec::new());
+        for file in &args.files {
+            for manifest in read_manifests(file)? {
+                match manifest {
+                    PolicyManifest::Policy(policy) => {
+                        let compiled = compile_policy(file, &policy)?;
+                        found.valid.push((policy.name, compiled));
+                    }
+                    PolicyManifest::Crd(crd) => crds.push(crd),
+                }
+            }
+        }
+        found.crds = CrdNames::from_crds(&crds);
+        Ok(found)
+    }
+
+    /// Adds the named policies of the cluster, or all of them.
+    pub(super) async fn add_policies_of_cluster(
+        &mut self,
+        client: &kube::Client,
+        args: &RbacArgs,
+    ) -> anyhow::Result<()> {
+        let mut policies = controller::release::list_policies(client).await?;
+        policies.sort_by(|a, b| a.name.cmp(&b.name));
+        for name in &args.policies {
+            if !policies.iter().any(|policy| policy.name == *name) {
+                bail!("there is no policy {name} in the cluster");
+            }
+        }
+        policies.retain(|policy| args.policies.is_empty() || args.policies.contains(&policy.name));
+        for policy in policies {
+            match policy.compile_spec(&PolicySettings::with_stuck_after(OFFLINE_STUCK_AFTER)) {
+                Ok(compiled) => self.valid.push((policy.name, compiled)),
+                Err(why) => self.invalid.push(format!("policy {}: {why}", policy.name)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the server for the plurals of the kinds, and whether they have a status subresource. Kinds that are not
+    /// installed keep the usual ones.
+    pub(super) async fn resolve_kinds(&mut self, client: &kube::Client) -> anyhow::Result<()> {
+        let kinds: BTreeSet<_> = self
+            .valid
+            .iter()
+            .flat_map(|(_, policy)| policy.groups.iter().map(|group| &group.kind).chain([&policy.parent]))
+            .cloned()
+            .collect();
+        for kind in kinds {
+            let api = resolve_kind(client, &kind.group, kind.version.as_deref(), &kind.kind).await?;
+            if let Some(api) = api {
+                self.crds.add_kind(&api.group, &api.kind, &api.plural, api.has_status);
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints what is wrong with invalid policies; returns `true` if there are any.
+    pub(super) fn report_invalid(&self) -> bool {
+        self.invalid.iter().for_each(|what| print_error_line(what));
+        !self.invalid.is_empty()
+    }
+}
+
+fn compile_policy(file: &Path, found: &FoundPolicy) -> anyhow::Result<CompiledPolicy> {
+    found
+        .compile_spec(&PolicySettings::with_stuck_after(OFFLINE_STUCK_AFTER))
+        .map_err(|why| anyhow::anyhow!("{}: policy {}: {why}", file.display(), found.name))
+}

@@ -1,0 +1,87 @@
+//! `rollcall rbac`, run without a cluster.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// Exit code, standard output and standard error.
+fn rbac(policies: &str, args: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
+    command.arg("rbac").args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = command.spawn().unwrap();
+    running.stdin.take().unwrap().write_all(policies.as_bytes()).unwrap();
+    let output = running.wait_with_output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn policy(name: &str, kind: &str) -> String {
+    format!(
+        "---\napiVersion: rollcall.dev/v1alpha1\nkind: ReadinessPolicy\nmetadata: {{ name: {name} }}\nspec:\n  parent: {{ group: example.com, kind: {kind} }}\n"
+    )
+}
+
+fn objects(text: &str) -> Vec<(String, Value)> {
+    let objects: Vec<Value> = serde_saphyr::from_multiple(text).unwrap();
+    let named = |object: Value| {
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        (format!("{}/{}", text(&object["kind"]), text(&object["metadata"]["name"])), object)
+    };
+    objects.into_iter().map(named).collect()
+}
+
+#[test]
+fn each_policy_has_a_role_and_rollcall_one_that_aggregates_them() {
+    let both = policy("one", "Site") + &policy("two", "Store");
+    let (code, printed, errors) = rbac(&both, &["-f", "-"]);
+    assert_eq!(code, 0, "{errors}");
+    let roles = objects(&printed);
+    let names: Vec<_> = roles.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["ClusterRole/rollcall-policy-one", "ClusterRole/rollcall-policy-two"]);
+    assert!(roles[0].1.to_string().contains("sites") && !roles[0].1.to_string().contains("stores"));
+    let alone = rbac(&policy("two", "Store"), &["-f", "-"]).1;
+    assert_eq!(objects(&alone)[0], roles[1], "a policy's role is the same whoever is printed beside it");
+
+    let (_, printed, _) = rbac("", &[]);
+    let own = objects(&printed);
+    let selector = &own[0].1["aggregationRule"]["clusterRoleSelectors"][0]["matchLabels"];
+    for (label, value) in selector.as_object().unwrap() {
+        assert!(roles.iter().all(|(_, role)| role["metadata"]["labels"][label] == *value), "{label}");
+    }
+    let names: Vec<_> = own.iter().map(|(name, _)| name.as_str()).collect();
+    let expected = [
+        "ClusterRole/rollcall",
+        "ClusterRole/rollcall-own",
+        "ClusterRoleBinding/rollcall",
+        "Role/rollcall-lease",
+        "RoleBinding/rollcall-lease",
+    ];
+    assert_eq!(names, expected);
+}
+
+#[test]
+fn what_is_not_valid_prints_no_role() {
+    for (name, kind) in [
+        (r#""db\n---\nkind: ClusterRole""#, "Database"),
+        (r#""Db""#, "Database"),
+        ("db", r#""*""#),
+        ("db", r#""Data\e[31mbase""#),
+    ] {
+        let (code, printed, errors) = rbac(&policy(name, kind), &["-f", "-"]);
+        assert_eq!((code, printed.as_str()), (2, ""), "{errors}");
+        assert!(!errors.contains('\u{1b}') && errors.lines().count() == 1, "{errors:?}");
+    }
+    for args in [
+        ["--namespaces", "a,*"],
+        ["--service-account", "a\n- b"],
+        ["--namespace", "A"],
+        ["--aggregate-to", "x: y"],
+    ] {
+        let (code, printed, errors) = rbac("", &args);
+        assert_eq!((code, printed.as_str()), (2, ""), "{errors}");
+        assert!(errors.contains("RFC 1123"), "{errors}");
+    }
+}

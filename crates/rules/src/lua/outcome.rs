@@ -1,0 +1,20 @@
+//! Outcome of one call.
+
+use rollcall_cel::CostLimit;
+
+use crate::peer_verdict::PeerVerdict;
+
+/// Outcome of one call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptOutcome {
+    /// The script's verdict, or `Unknown` with the error. No status if it returned nothing.
+    pub verdict: PeerVerdict,
+    /// Line of the `return` that ended it.
+    pub line: Option<u32>,
+    /// The limit that stopped it.
+    pub limit: Option<CostLimit>,
+    /// `true` if the script could not be run, failed, was stopped, or returned no valid verdict: the verdict is then
+    /// ours, not the script's.
+    pub failed: bool,
+    pub(super) steps: u32,
+}

@@ -1,0 +1,269 @@
+//! The true state: Jobs, their parents, the server's records, and the watch lines and Events about them.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use std::fmt::Display;
+
+use aggregator::KindId;
+use readiness::millis_to_seconds;
+use serde_json::Value;
+
+use super::job_event::JobEvent;
+use crate::dice::Dice;
+use crate::sabotage::Sabotage;
+
+pub(super) const JOB_KIND: KindId = KindId(1);
+pub(super) const PARENT_KIND: KindId = KindId(2);
+/// Start time of every history, in milliseconds since the Unix epoch.
+const HISTORY_START_MS: i64 = 1_800_000_000_000;
+/// Letters of generated names.
+const NAME_SUFFIX_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// One Job, existing or deleted.
+pub(super) struct SimulatedJob {
+    pub(super) uid: String,
+    pub(super) name: String,
+    pub(super) slot: String,
+    pub(super) parent: usize,
+    /// The Job only has the name of one that the parent owns.
+    pub(super) stranger: bool,
+    pub(super) created: i64,
+    /// Outcome: `true` if it succeeded; `None` while it runs.
+    pub(super) end: Option<bool>,
+    pub(super) gone: bool,
+    pub(super) deleting: bool,
+    pub(super) version: u64,
+    /// First resourceVersion of the Job.
+    pub(super) born: u64,
+}
+
+/// One parent.
+pub(super) struct SimulatedParent {
+    pub(super) uid: String,
+    pub(super) generation: u64,
+    pub(super) gone: bool,
+    pub(super) version: u64,
+}
+
+/// A line of a watch.
+#[derive(Clone)]
+pub(super) enum JobWatchLine {
+    Present(Value),
+    Deleted(Value),
+}
+
+/// The simulated cluster.
+pub(super) struct JobCluster {
+    dice: Dice,
+    strict: bool,
+    pub(super) sabotage: Option<Sabotage>,
+    pub(super) now: i64,
+    pub(super) version: u64,
+    pub(super) jobs: Vec<SimulatedJob>,
+    pub(super) parents: Vec<SimulatedParent>,
+    /// All watch lines since the beginning, by kind.
+    pub(super) lines: BTreeMap<u16, Vec<JobWatchLine>>,
+    /// Records as stored by the server.
+    pub(super) records: BTreeMap<String, Value>,
+    /// Number of the service's writes to records.
+    pub(super) written: usize,
+    pub(super) restarts: u64,
+    pub(super) outages: u64,
+    /// Unobserved runs that Events revealed.
+    pub(super) superseded: u64,
+    /// Events about Jobs.
+    pub(super) job_events: Vec<JobEvent>,
+    pub(super) log: Vec<String>,
+    failure: OnceCell<String>,
+}
+
+pub(super) fn make_uid(class: u32, n: impl Display) -> String {
+    format!("{class:08}-0000-4000-8000-{n:0>12}")
+}
+
+/// Returns the suffix that the server appends to a name prefix.
+fn generated_suffix(mut number: usize) -> String {
+    let mut letter = || {
+        let at = number % NAME_SUFFIX_LETTERS.len();
+        number /= NAME_SUFFIX_LETTERS.len();
+        char::from(NAME_SUFFIX_LETTERS[at])
+    };
+    (0..5).map(|_| letter()).collect()
+}
+
+impl JobCluster {
+    pub(super) fn new(seed: u64, sabotage: Option<Sabotage>) -> JobCluster {
+        let mut world = JobCluster {
+            dice: Dice::new(seed, 3),
+            strict: seed % 2 == 1,
+            sabotage,
+            now: HISTORY_START_MS,
+            version: 10,
+            jobs: Vec::new(),
+            parents: Vec::new(),
+            lines: BTreeMap::from([(JOB_KIND.0, Vec::new()), (PARENT_KIND.0, Vec::new())]),
+            records: BTreeMap::new(),
+            written: 0,
+            restarts: 0,
+            outages: 0,
+            superseded: 0,
+            job_events: Vec::new(),
+            log: vec!["of what is remembered:".to_owned()],
+            failure: OnceCell::new(),
+        };
+        for n in 0..3 {
+            world.parents.push(SimulatedParent {
+                uid: make_uid(1, n),
+                generation: 1,
+                gone: false,
+                version: 0,
+            });
+            world.publish_parent(n);
+        }
+        world
+    }
+
+    /// Returns `true` if the policy sets `rememberGeneration`: half of all do.
+    pub(super) fn is_strict(&self) -> bool {
+        self.strict
+    }
+
+    pub(super) fn below(&mut self, n: usize) -> usize {
+        self.dice.below(n)
+    }
+
+    pub(super) fn millis_below(&mut self, n: i64) -> i64 {
+        self.dice.between(0, n)
+    }
+
+    pub(super) fn chance(&mut self, percent: usize) -> bool {
+        self.dice.chance(percent)
+    }
+
+    pub(super) fn log_event(&mut self, what: impl Display) {
+        self.log.push(format!("{:>8.3} {what}", millis_to_seconds(self.now - HISTORY_START_MS)));
+    }
+
+    /// Checks a condition; the first that does not hold ends the history.
+    pub(super) fn demand(&self, holds: bool, what: impl Display) {
+        if !holds {
+            let at = millis_to_seconds(self.now - HISTORY_START_MS);
+            _ = self.failure.set(format!("at {at:.3} s: {what}"));
+        }
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.failure.get().is_some()
+    }
+
+    pub(super) fn first_failure(&self) -> Option<String> {
+        self.failure.get().cloned()
+    }
+
+    /// Runs a Job from its creation to its end and deletion.
+    pub(super) fn run_whole_job(&mut self) {
+        if let Some(n) = self.create_job() {
+            self.now += self.millis_below(1_500);
+            self.finish_job(n);
+            self.now += self.millis_below(1_500);
+            self.remove_job(n);
+        }
+    }
+
+    pub(super) fn create_job(&mut self) -> Option<usize> {
+        let parent = self.below(self.parents.len());
+        if self.parents[parent].gone {
+            return None;
+        }
+        let (slot, generated) = [("migrate", false), ("seed", false), ("backup", true)][self.below(3)];
+        let number = self.jobs.len();
+        let name = format!("{slot}{parent}");
+        let (slot, name) = if generated {
+            (format!("{name}-"), format!("{name}-{}", generated_suffix(number)))
+        } else {
+            (name.clone(), name)
+        };
+        if self.jobs.iter().any(|job| !job.gone && job.name == name) {
+            return None;
+        }
+        let (uid, created, stranger) = (make_uid(2, number), self.now, self.chance(15));
+        self.jobs.push(SimulatedJob {
+            uid,
+            name,
+            slot,
+            parent,
+            stranger,
+            created,
+            end: None,
+            gone: false,
+            deleting: false,
+            version: 0,
+            born: self.version + 1,
+        });
+        self.publish_job(number);
+        self.emit_job_event(number, "SuccessfulCreate");
+        Some(number)
+    }
+
+    fn pick_job(&mut self, which: impl Fn(&SimulatedJob) -> bool) -> Option<usize> {
+        let all: Vec<usize> = (0..self.jobs.len()).filter(|n| which(&self.jobs[*n])).collect();
+        let at = self.below(all.len());
+        all.get(at).copied()
+    }
+
+    pub(super) fn finish_some_job(&mut self) {
+        if let Some(n) = self.pick_job(|job| !job.gone && job.end.is_none()) {
+            self.finish_job(n);
+        }
+    }
+
+    fn finish_job(&mut self, n: usize) {
+        let well = self.chance(65);
+        self.jobs[n].end = Some(well);
+        self.publish_job(n);
+        self.emit_job_event(n, if well { "Completed" } else { "BackoffLimitExceeded" });
+    }
+
+    pub(super) fn delete_some_job(&mut self) {
+        let early = self.chance(8);
+        let Some(n) = self.pick_job(|job| !job.gone && (early || job.end.is_some())) else { return };
+        if !self.jobs[n].deleting && self.chance(40) {
+            self.jobs[n].deleting = true;
+            return self.publish_job(n);
+        }
+        self.remove_job(n);
+    }
+
+    fn remove_job(&mut self, n: usize) {
+        self.jobs[n].gone = true;
+        self.publish_job(n);
+    }
+
+    pub(super) fn respecify_some_parent(&mut self) {
+        let n = self.below(self.parents.len());
+        if !self.parents[n].gone {
+            self.parents[n].generation += 1;
+            self.publish_parent(n);
+        }
+    }
+
+    pub(super) fn delete_some_parent(&mut self) {
+        if self.chance(80) || self.parents.len() > 5 {
+            return;
+        }
+        let n = self.below(self.parents.len());
+        if !self.parents[n].gone {
+            self.parents[n].gone = true;
+            self.publish_parent(n);
+            for job in 0..self.jobs.len() {
+                let of = &self.jobs[job];
+                if of.parent == n && !of.stranger && !of.gone {
+                    self.remove_job(job);
+                }
+            }
+            let uid = make_uid(1, self.parents.len());
+            self.parents.push(SimulatedParent { uid, generation: 1, gone: false, version: 0 });
+            self.publish_parent(self.parents.len() - 1);
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! One life of the process: its core, its record store, and the watch of each kind.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use aggregator::{ChildGroup, EnginePolicy, GroupRole, KindId, KindState, PolicyId, Quorum};
+use readiness::{StuckLimits, Time};
+use rollcall_core::records::{RecordOperation, RecordOperationResult, RecordStore, RecordedKinds};
+use rollcall_core::{Core, GroupSummary, LiveRead, PolicySummary, live_reads};
+use serde_json::Value;
+use timer::{DebounceConfig, Seed};
+use watcher::plan::{AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention, ParentRule};
+use watcher::reflector::{Reflector, RememberedOutcome, RunEnd, RunTrace};
+use watcher::{ParentObject, ReflectorObject};
+
+use super::job_cluster::{JOB_KIND, JobCluster, JobWatchLine, PARENT_KIND};
+use super::record_server::apply_record_operation;
+use crate::sabotage::Sabotage;
+
+const RECORD_KIND: KindId = KindId(3);
+pub(super) const MEMORY_POLICY: PolicyId = PolicyId(1);
+
+/// One life of the process.
+pub(super) struct ServiceProcess {
+    pub(super) core: Core,
+    keeper: RecordStore,
+    pub(super) after_deletion: OutcomeRetention,
+    /// Position of each watch among the lines of its kind; `None` if the kind must be listed.
+    watch_positions: BTreeMap<u16, Option<usize>>,
+    records_read: bool,
+    in_flight: Vec<(String, RecordOperation)>,
+    /// Records about which something was done whose answer was lost: the watch will tell of it.
+    unheard: Vec<String>,
+    /// Number of times that Events must still be listed for unobserved runs.
+    event_lists_left: u32,
+}
+
+fn job_interest(after: OutcomeRetention) -> Interest {
+    let find = FindChildrenBy::Owner { group: "example.com".into(), kind: "Widget".into() };
+    let child =
+        ChildRule { policy: MEMORY_POLICY, group: 0, rule_index: 0, find, ignore: None, retention: after };
+    let lens = AssessmentRule { limits: StuckLimits::default(), rule: None, remembers_outcome: true };
+    Interest {
+        child: vec![child],
+        assessment_rules: vec![lens],
+        ..Interest::for_kind(JOB_KIND, "batch", "Job")
+    }
+}
+
+fn parent_interest() -> Interest {
+    let rule = ParentRule::for_policy(MEMORY_POLICY);
+    Interest { parent: vec![rule], ..Interest::for_kind(PARENT_KIND, "example.com", "Widget") }
+}
+
+fn memory_policy() -> (EnginePolicy, PolicySummary) {
+    let group =
+        ChildGroup { kind: JOB_KIND, role: GroupRole::Critical, min: 1, max: None, quorum: Quorum::All };
+    let kinds = vec![JOB_KIND, PARENT_KIND, RECORD_KIND];
+    let policy = EnginePolicy {
+        groups: vec![group],
+        min: 0,
+        kinds: kinds.clone(),
+        debounce: DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
+        settle: Duration::from_millis(500),
+        hold: Duration::ZERO,
+        pending: Duration::from_mins(10),
+        deadline: None,
+        // The simulation answers no status writes.
+        shadow: true,
+        expects_names: false,
+        acceptance: aggregator::Acceptance::Accepted,
+    };
+    let groups = vec![GroupSummary { kind: "Job".to_owned(), min: 1, max: None }];
+    (policy, PolicySummary { name: "policy".to_owned(), groups, min: 0, kinds })
+}
+
+fn parse_object(object: &Value) -> ParentObject {
+    serde_json::from_str(&object.to_string())
+        .expect("invariant: what the world holds is what a server serves")
+}
+
+impl ServiceProcess {
+    pub(super) fn new(world: &JobCluster) -> ServiceProcess {
+        let spoken_of = RecordedKinds::from([
+            (("batch".to_owned(), "Job".to_owned()), JOB_KIND),
+            (("example.com".to_owned(), "Widget".to_owned()), PARENT_KIND),
+        ]);
+        let after =
+            if world.is_strict() { OutcomeRetention::RememberGeneration } else { OutcomeRetention::Remember };
+        let (resync, audit) = (Duration::from_secs(30), Duration::from_mins(10));
+        let mut core = Core::new(Arc::new(Reflector::new(|| ())), resync, audit, Seed(1));
+        core.set_kind_name(JOB_KIND, "Job", "batch");
+        core.set_kind_name(PARENT_KIND, "Widget", "example.com");
+        core.set_policy(Time(world.now), MEMORY_POLICY, Some(memory_policy()));
+        core.reflector.set_interest(job_interest(after));
+        core.reflector.set_interest(parent_interest());
+        ServiceProcess {
+            core,
+            keeper: RecordStore::new(spoken_of),
+            after_deletion: after,
+            watch_positions: BTreeMap::from([(JOB_KIND.0, None), (PARENT_KIND.0, None)]),
+            records_read: false,
+            in_flight: Vec::new(),
+            unheard: Vec::new(),
+            event_lists_left: 0,
+        }
+    }
+
+    /// Returns `true` if this kind was listed in this life of the process.
+    pub(super) fn is_listed(&self, kind: KindId) -> bool {
+        self.core.reflector.was_listed(kind)
+    }
+
+    fn apply_object(&self, kind: u16, object: &Value) {
+        let object = parse_object(object);
+        self.core.reflector.apply_object(KindId(kind), object.as_child(), object.raw_text());
+    }
+
+    /// Lists a kind, or applies the next line of its watch.
+    pub(super) fn watch_kind(&mut self, world: &mut JobCluster, kind: KindId) {
+        let reflector = &self.core.reflector;
+        let Some(place) = self.watch_positions[&kind.0] else {
+            world.log_event(format_args!("list of {kind:?}"));
+            let pass = reflector.begin_list(kind, None);
+            for object in world.list_kind(kind.0) {
+                let object = parse_object(&object);
+                reflector.apply_listed(&pass, object.as_child(), object.raw_text());
+            }
+            reflector.finish_list(&pass);
+            self.watch_positions.insert(kind.0, Some(world.lines[&kind.0].len()));
+            return self.mark_synced(world, kind);
+        };
+        let Some(line) = world.lines[&kind.0].get(place).cloned() else { return };
+        self.watch_positions.insert(kind.0, Some(place + 1));
+        match line {
+            JobWatchLine::Present(object) => self.apply_object(kind.0, &object),
+            JobWatchLine::Deleted(object) => {
+                reflector.on_deleted(kind, parse_object(&object).as_child());
+            }
+        }
+    }
+
+    fn mark_synced(&mut self, world: &JobCluster, kind: KindId) {
+        let moved = self.core.reflector.take_dirty(usize::MAX);
+        self.core.observe_objects(Time(world.now), &moved);
+        self.core.engine.set_kind_state(Time(world.now), kind, KindState::Synced);
+    }
+
+    /// Loses a watch's position: changes until the next list are never delivered.
+    pub(super) fn lose_watch_position(&mut self, world: &mut JobCluster) {
+        world.log_event("the watch of Jobs lost its place");
+        self.watch_positions.insert(JOB_KIND.0, None);
+    }
+
+    /// Reads some Job live.
+    pub(super) fn read_job_live(&mut self, world: &mut JobCluster) {
+        let held = live_reads::held_objects(&self.core.reflector, JOB_KIND, None);
+        let at = world.below(held.len());
+        let Some(LiveRead::One { name, known, .. }) = held.into_iter().nth(at) else { return };
+        let live = world.list_kind(JOB_KIND.0).into_iter().find(|job| job["metadata"]["name"] == *name);
+        world.log_event(format_args!("{name} read live"));
+        let live = live.as_ref().map(parse_object);
+        let start = self.core.reflector.start_read();
+        live_reads::apply_live_read(&self.core.reflector, JOB_KIND, start, known, live.as_ref());
+    }
+
+    /// Reads the records, or begins or ends an operation on one.
+    pub(super) fn step_records(&mut self, world: &mut JobCluster) {
+        if !self.records_read {
+            world.log_event("records are read");
+            self.keeper.begin_list();
+            for record in world.records.values() {
+                self.keeper.observe_record(&self.core.reflector, record);
+            }
+            self.keeper.finish_list();
+            self.records_read = true;
+            self.list_events(world);
+            return self.mark_synced(world, RECORD_KIND);
+        }
+        self.hear_of_records(world);
+        self.in_flight.extend(self.keeper.take_operations(&self.core.reflector));
+        let at = world.below(self.in_flight.len());
+        if self.in_flight.is_empty() || world.chance(30) {
+            return;
+        }
+        let (name, errand) = self.in_flight.swap_remove(at);
+        let fate = world.below(100);
+        let mut done = if fate < 10 {
+            RecordOperationResult::Failed
+        } else {
+            apply_record_operation(world, &name, &errand)
+        };
+        if fate > 94 {
+            // The operation was applied, but its answer was lost.
+            done = RecordOperationResult::Failed;
+            self.unheard.push(name.clone());
+        }
+        self.keeper.settle_operation(&self.core.reflector, &name, &done);
+    }
+
+    /// The watch of records tells what became of errands whose answers were lost.
+    fn hear_of_records(&mut self, world: &JobCluster) {
+        for name in std::mem::take(&mut self.unheard) {
+            match world.records.get(&name) {
+                Some(record) => self.observe_record(record),
+                None => self.observe_record_deleted(&name),
+            }
+        }
+    }
+
+    /// Applies a record from its watch.
+    pub(super) fn observe_record(&mut self, record: &Value) {
+        if self.records_read {
+            self.keeper.observe_record(&self.core.reflector, record);
+        }
+    }
+
+    pub(super) fn observe_record_deleted(&mut self, name: &str) {
+        if self.records_read {
+            self.keeper.observe_deletion(name);
+        }
+    }
+
+    /// Looks for Events about unobserved runs: at once, and two more times.
+    pub(super) fn seek_evidence(&mut self, world: &mut JobCluster) {
+        for unseen in self.core.reflector.take_unseen_runs() {
+            let end = world.readable_events().end_of(&unseen.uid);
+            if end != RunEnd::Open {
+                world.log_event(format_args!("evidence of {}: {end:?}", unseen.uid));
+                self.core.reflector.apply_evidence(&unseen.uid, &end);
+            }
+        }
+        if self.records_read {
+            self.list_events(world);
+        }
+    }
+
+    fn list_events(&mut self, world: &mut JobCluster) {
+        let reflector = &self.core.reflector;
+        if !reflector.take_blind_namespaces().is_empty() {
+            self.event_lists_left = 3;
+        }
+        if self.event_lists_left == 0 || world.sabotage == Some(Sabotage::OutagesForgotten) {
+            return;
+        }
+        self.event_lists_left -= 1;
+        let traces = world.readable_events().into_run_traces();
+        for trace in &traces {
+            reflector.apply_evidence(&trace.uid, &trace.end);
+        }
+        let there = |uid: &str| world.jobs.iter().any(|job| job.uid == *uid && !job.gone);
+        let gone: Vec<_> = reflector
+            .unheard_traces("shop", &traces)
+            .into_iter()
+            .filter(|trace| !there(&trace.uid))
+            .collect();
+        for trace in &gone {
+            world.log_event(format_args!("Events tell of {}: {:?}", trace.uid, trace.end));
+        }
+        world.superseded += reflector.supersede_runs("shop", gone) as u64;
+        if world.sabotage == Some(Sabotage::HearsayBelieved) {
+            self.believe_hearsay(world, &traces);
+        }
+    }
+
+    /// Sabotage: applies outcomes from Events as if a person had set them in the record.
+    fn believe_hearsay(&self, world: &JobCluster, traces: &[RunTrace]) {
+        let reflector = &self.core.reflector;
+        for memories in world.parents.iter().filter_map(|parent| reflector.parent_outcomes(&parent.uid)) {
+            let told =
+                |o: &RememberedOutcome| traces.iter().find(|trace| o.known_from_events && trace.uid == o.uid);
+            let believed = memories.outcomes.iter().filter_map(|o| Some((o, told(o)?)));
+            let believed =
+                believed.map(|(o, trace)| RememberedOutcome { end: trace.end.clone(), ..o.clone() });
+            reflector.recall_record(memories.parent.clone(), believed.collect());
+        }
+    }
+
+    /// Runs a turn of the loop.
+    pub(super) fn run_turn(&mut self, world: &JobCluster) {
+        let now = Time(world.now);
+        while self.core.reflector.dirty_len() > 0 {
+            let moved = self.core.reflector.take_dirty(16);
+            self.core.observe_objects(now, &moved);
+        }
+        self.core.run_turn(now);
+    }
+
+    /// Applies all pending work in order.
+    pub(super) fn drain_all(&mut self, world: &mut JobCluster) {
+        if self.watch_positions[&JOB_KIND.0].is_some() && !self.records_read {
+            self.step_records(world);
+        }
+        for kind in [PARENT_KIND, JOB_KIND] {
+            self.watch_kind(world, kind);
+            while self.watch_positions[&kind.0].is_some_and(|place| place < world.lines[&kind.0].len()) {
+                self.watch_kind(world, kind);
+            }
+        }
+        self.seek_evidence(world);
+        self.hear_of_records(world);
+        self.in_flight.extend(self.keeper.take_operations(&self.core.reflector));
+        if let Some((name, errand)) = self.in_flight.pop() {
+            let done = apply_record_operation(world, &name, &errand);
+            self.keeper.settle_operation(&self.core.reflector, &name, &done);
+        }
+    }
+
+    /// Returns `true` if no record operation is pending or in flight.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.in_flight.is_empty()
+    }
+
+    /// Ends the process; operations that it had sent may still arrive.
+    pub(super) fn stop_process(&mut self, world: &mut JobCluster) {
+        for (name, errand) in std::mem::take(&mut self.in_flight) {
+            if world.chance(50) {
+                apply_record_operation(world, &name, &errand);
+            }
+        }
+    }
+}

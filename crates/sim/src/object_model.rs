@@ -1,0 +1,232 @@
+//! One object, read naively from its JSON, as a person would. It shares nothing with the product's own reading.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use readiness::Level;
+use readiness::rollup::ParentReason;
+use serde_json::Value;
+
+use crate::scenario::KindDef;
+
+/// State of an object by its own status, unless it is being deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ModelState {
+    /// Its level, and whether it is stalled.
+    Is(Level, bool),
+    /// A Job that no controller has started: progressing, and stuck once that takes too long.
+    NotStarted,
+}
+
+/// The operator's report about the current generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ModelMark {
+    Handled,
+    NotYet,
+    Silent,
+}
+
+/// One condition of ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ModelCondition {
+    pub(crate) status: String,
+    pub(crate) reason: ParentReason,
+    pub(crate) message: String,
+    pub(crate) observed: i64,
+    pub(crate) since: i64,
+}
+
+/// One object.
+#[derive(Clone, Debug)]
+pub(crate) struct ModelObject {
+    pub(crate) kind: usize,
+    pub(crate) uid: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) version: u64,
+    pub(crate) generation: i64,
+    pub(crate) created: i64,
+    pub(crate) deleted: Option<i64>,
+    /// Group, kind and UID of each owner.
+    pub(crate) owners: Vec<(String, String, String)>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) state: ModelState,
+    pub(crate) mark: ModelMark,
+    pub(crate) ours: BTreeMap<String, ModelCondition>,
+    pub(crate) foreign: BTreeSet<String>,
+    /// Types of ours that stand in the list more than once.
+    pub(crate) doubled: BTreeSet<String>,
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn parse_moment(value: &Value) -> Option<i64> {
+    watcher::status::time::parse_rfc3339(value.as_str()?).map(|t| t.0)
+}
+
+/// Returns `true` if a condition has this type and the status True.
+pub(crate) fn has_true_condition(status: &Value, kind: &str) -> bool {
+    conditions_of(status).iter().any(|c| c["type"] == kind && c["status"] == "True")
+}
+
+/// Returns `conditions`; empty if there are none.
+pub(crate) fn conditions_of(status: &Value) -> &[Value] {
+    status["conditions"].as_array().map_or(&[], Vec::as_slice)
+}
+
+impl ModelObject {
+    /// Reads an object of this kind.
+    pub(crate) fn from_json(at: usize, kind: &KindDef, object: &Value) -> ModelObject {
+        let (meta, status) = (&object["metadata"], &object["status"]);
+        let owner = |owner: &Value| {
+            let api = text_of(&owner["apiVersion"]);
+            let group = api.split_once('/').map_or("", |(group, _)| group).to_owned();
+            (group, text_of(&owner["kind"]), text_of(&owner["uid"]))
+        };
+        let label = |(key, value): (&String, &Value)| (key.clone(), text_of(value));
+        let mut thing = ModelObject {
+            kind: at,
+            uid: text_of(&meta["uid"]),
+            namespace: text_of(&meta["namespace"]),
+            name: text_of(&meta["name"]),
+            version: text_of(&meta["resourceVersion"]).parse().unwrap_or(0),
+            generation: meta["generation"].as_i64().unwrap_or(0),
+            created: parse_moment(&meta["creationTimestamp"]).unwrap_or(0),
+            deleted: parse_moment(&meta["deletionTimestamp"]),
+            owners: meta["ownerReferences"].as_array().into_iter().flatten().map(owner).collect(),
+            labels: meta["labels"].as_object().into_iter().flatten().map(label).collect(),
+            state: read_state(&kind.api.kind, object),
+            mark: ModelMark::Silent,
+            ours: BTreeMap::new(),
+            foreign: BTreeSet::new(),
+            doubled: BTreeSet::new(),
+        };
+        for condition in conditions_of(status) {
+            thing.add_condition(condition, object);
+        }
+        thing.mark = read_mark(object, &thing);
+        thing
+    }
+
+    fn add_condition(&mut self, condition: &Value, object: &Value) {
+        let kind = text_of(&condition["type"]);
+        let reason = ParentReason::parse_reason(&text_of(&condition["reason"]));
+        // No policy writes what strangers say, and theirs are ordinary words: those are ours only with ours behind them.
+        let ordinary = matches!(reason, Some(ParentReason::DeadlineExceeded | ParentReason::Terminating));
+        let theirs = STRANGERS.contains(&&*kind) || (ordinary && condition["message"] == "");
+        match reason.filter(|_| !theirs && is_ours(object, &kind)) {
+            Some(reason) => {
+                if self.ours.contains_key(&kind) {
+                    self.doubled.insert(kind.clone());
+                }
+                let said = ModelCondition {
+                    status: text_of(&condition["status"]),
+                    reason,
+                    message: text_of(&condition["message"]),
+                    observed: condition["observedGeneration"].as_i64().unwrap_or(-1),
+                    since: parse_moment(&condition["lastTransitionTime"]).unwrap_or(0),
+                };
+                self.ours.insert(kind, said);
+            }
+            None => _ = self.foreign.insert(kind),
+        }
+    }
+}
+
+/// What other writers call their conditions.
+pub(crate) const STRANGERS: [&str; 2] = ["Degraded", "Reachable"];
+
+/// Returns `true` if the condition is ours. In a list-map the server records the owner of each entry; in an atomic list
+/// the last writer owns all of it.
+pub(crate) fn is_ours(object: &Value, condition: &str) -> bool {
+    let key = format!("k:{{\"type\":\"{condition}\"}}");
+    let mut owners = object["metadata"]["managedFields"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|m| m["fieldsV1"]["f:status"]["f:conditions"].get(&key).is_some())
+        .map(|m| text_of(&m["manager"]))
+        .peekable();
+    owners.peek().is_none() || owners.any(|owner| owner == watcher::status::FIELD_MANAGER)
+}
+
+fn read_mark(object: &Value, thing: &ModelObject) -> ModelMark {
+    let status = &object["status"];
+    let mut marks = Vec::new();
+    if let Some(observed) = status["observedGeneration"].as_i64() {
+        marks.push(observed >= thing.generation);
+    } else {
+        let foreign = conditions_of(status).iter().filter(|c| thing.foreign.contains(&text_of(&c["type"])));
+        let highest = foreign.filter_map(|c| c["observedGeneration"].as_i64()).max();
+        marks.extend(highest.map(|observed| observed >= thing.generation));
+    }
+    if let Some(handled) = object["metadata"]["annotations"][KOPF_ANNOTATION].as_str() {
+        let handled: Value = serde_json::from_str(handled).unwrap_or_default();
+        marks.push(handled["spec"] == object["spec"]);
+    }
+    match marks.as_slice() {
+        [] => ModelMark::Silent,
+        marks if marks.contains(&false) => ModelMark::NotYet,
+        _ => ModelMark::Handled,
+    }
+}
+
+/// Annotation in which Kopf stores the last handled configuration.
+pub(crate) const KOPF_ANNOTATION: &str = "kopf.zalando.org/last-handled-configuration";
+
+fn read_state(kind: &str, object: &Value) -> ModelState {
+    match kind {
+        "Deployment" | "StatefulSet" => workload_state(object),
+        "Job" => job_state(object),
+        _ => custom_state(object),
+    }
+}
+
+fn workload_state(object: &Value) -> ModelState {
+    let status = &object["status"];
+    if status["observedGeneration"].as_i64() != object["metadata"]["generation"].as_i64() {
+        return ModelState::Is(Level::Progressing, false);
+    }
+    if conditions_of(status).iter().any(|c| c["reason"] == "ProgressDeadlineExceeded") {
+        return ModelState::Is(Level::Failed, true);
+    }
+    let wanted = object["spec"]["replicas"].as_i64().unwrap_or(1);
+    let counts = ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"];
+    let all = counts.iter().all(|field| status[field].as_i64().unwrap_or(0) == wanted);
+    ModelState::Is(if all { Level::Ready } else { Level::Progressing }, false)
+}
+
+fn job_state(object: &Value) -> ModelState {
+    let status = &object["status"];
+    if has_true_condition(status, "Failed") {
+        ModelState::Is(Level::Failed, true)
+    } else if has_true_condition(status, "Complete") {
+        ModelState::Is(Level::Ready, false)
+    } else if object["spec"]["suspend"] == true {
+        ModelState::Is(Level::Suspended, false)
+    } else if status["startTime"].is_null() {
+        ModelState::NotStarted
+    } else {
+        ModelState::Is(Level::Progressing, false)
+    }
+}
+
+fn custom_state(object: &Value) -> ModelState {
+    let status = &object["status"];
+    let observed = status["observedGeneration"].as_i64();
+    let level = if object["spec"]["suspend"] == true {
+        Level::Suspended
+    } else if observed.is_some() && observed != object["metadata"]["generation"].as_i64() {
+        Level::Progressing
+    } else if has_true_condition(status, "Stalled") {
+        return ModelState::Is(Level::Failed, true);
+    } else if has_true_condition(status, "Reconciling") {
+        Level::Progressing
+    } else if has_true_condition(status, "Ready") {
+        Level::Ready
+    } else {
+        Level::Unknown
+    };
+    ModelState::Is(level, false)
+}

@@ -1,0 +1,53 @@
+//! What a parent says of a parent below it is what that one says itself.
+
+use std::rc::Rc;
+
+use crate::invariants::entry_of;
+use crate::object_model::{ModelCondition, ModelObject};
+use crate::sim::Sim;
+
+/// The text in brackets that `text` opens with, without the mark of a cut.
+fn bracketed(text: &str) -> &str {
+    let mut depth = 1;
+    let end = text.char_indices().find(|(_, c)| {
+        depth += i32::from(*c == '(') - i32::from(*c == ')');
+        depth == 0
+    });
+    text[..end.map_or(text.len(), |(at, _)| at)].trim_end_matches('…')
+}
+
+impl Sim {
+    /// Everything is quiet: whatever is quoted of a parent stands in one of its own entries.
+    pub(crate) fn check_quotes(&mut self, things: &[Rc<ModelObject>]) {
+        let mut strange = Vec::new();
+        for parent in things {
+            for said in parent.ours.values() {
+                for child in things.iter().filter(|child| child.deleted.is_none()) {
+                    strange.extend(self.misquoted(parent, said, child));
+                }
+            }
+        }
+        if let Some(first) = strange.first() {
+            self.fail_invariant("eventually exact", first);
+        }
+    }
+
+    fn misquoted(&self, parent: &ModelObject, said: &ModelCondition, child: &ModelObject) -> Option<String> {
+        let mut policies = self.scenario.policies.iter().filter(|p| p.parent == child.kind).peekable();
+        policies.peek()?;
+        // Of a policy that has no entry on it nobody can read what it says.
+        let own: Vec<&ModelCondition> =
+            policies.map(|policy| entry_of(policy, child)).collect::<Option<_>>()?;
+        let near = child.namespace == parent.namespace || child.namespace.is_empty();
+        let name = if near { child.name.clone() } else { format!("{}/{}", child.namespace, child.name) };
+        let (_, rest) =
+            said.message.split_once(&format!("{} {name} ", self.scenario.kind_name(child.kind)))?;
+        let (level, rest) = rest.split_once(' ')?;
+        let quote = bracketed(rest.strip_prefix('(')?);
+        let says =
+            |said: &&ModelCondition| said.message.contains(quote) || said.reason.as_str().starts_with(quote);
+        // What is stuck by itself says so itself.
+        let wrong = level != "stuck" && !own.iter().any(says);
+        wrong.then(|| format!("{} quotes {name} as {quote:?}, which says {own:?}", parent.name))
+    }
+}

@@ -1,0 +1,182 @@
+//! The naive oracle: after faults have stopped and everything is quiet, the conditions of every parent equal the result
+//! of a judge that reads nothing but the store.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use readiness::rollup::ParentReason;
+use serde_json::Value;
+
+use crate::invariants::{condition_of, given_up_for};
+use crate::naive_judge::{NaiveJudge, NaiveSum, NaiveWeight};
+use crate::object_model::{ModelMark, ModelObject};
+use crate::scenario::PolicyDef;
+use crate::sim::Sim;
+
+/// Number of times that somebody has to overwrite our conditions on a parent before a policy gives up its type.
+const OVERWRITES_BEFORE_FALLBACK: u32 = 3;
+
+/// Expected answer of a parent under one policy.
+struct ExpectedAnswer {
+    reason: ParentReason,
+    stalled: bool,
+    sum: NaiveSum,
+}
+
+struct StoreOracle<'a> {
+    judge: NaiveJudge<'a>,
+    policies: &'a [PolicyDef],
+}
+
+impl StoreOracle<'_> {
+    fn expected_answer(&self, policy: &PolicyDef, parent: &ModelObject) -> ExpectedAnswer {
+        let sum = self.judge.sum_children(policy, parent, &|thing| self.expected_weight(thing));
+        let (reason, stalled) = match (parent.deleted, parent.mark) {
+            (Some(_), _) => (ParentReason::Terminating, false),
+            // All limits have passed by now.
+            (None, ModelMark::NotYet) => (ParentReason::OperatorSilent, true),
+            _ => match sum.reason {
+                Some(reason) if policy.deadline.is_some() && reason != ParentReason::ChildrenSuspended => {
+                    (ParentReason::DeadlineExceeded, true)
+                }
+                Some(ParentReason::ChildrenMissing) => (ParentReason::ChildrenMissing, true),
+                Some(reason) => (reason, sum.stalled),
+                None => (ParentReason::AllChildrenReady, false),
+            },
+        };
+        ExpectedAnswer { reason, stalled, sum }
+    }
+
+    fn expected_weight(&self, thing: &ModelObject) -> Option<NaiveWeight> {
+        let policies = self.policies.iter().filter(|p| p.parent == thing.kind);
+        let weigh = |policy: &PolicyDef| {
+            let expected = self.expected_answer(policy, thing);
+            (expected.reason.child_level(), expected.stalled)
+        };
+        policies.map(weigh).min()
+    }
+}
+
+impl Sim {
+    fn read_store(&self) -> Vec<Rc<ModelObject>> {
+        let mut things = Vec::new();
+        for (at, kind) in self.scenario.kinds.iter().enumerate() {
+            let objects = self.store.list_objects(&kind.api.api_version(), &kind.api.kind, "");
+            let read = |object: &std::sync::Arc<Value>| Rc::new(ModelObject::from_json(at, kind, object));
+            things.extend(objects.iter().map(read));
+        }
+        things
+    }
+
+    /// Checks the quiet end state: the conditions of every parent match the oracle, and the reflector holds exactly the
+    /// objects of the store.
+    pub(crate) fn check_end(&mut self) {
+        let things = self.read_store();
+        let policies = self.scenario.policies.clone();
+        let scenario = self.scenario.clone();
+        let judge = NaiveJudge { scenario: &scenario, things: &things, now: self.now };
+        let oracle = StoreOracle { judge, policies: &policies };
+        self.counts.parents = 0;
+        for parent in &things {
+            let mut expected = BTreeMap::new();
+            for policy in policies.iter().filter(|p| p.parent == parent.kind) {
+                let overwritten = self.overwritten.get(&parent.uid).copied().unwrap_or(0);
+                if given_up_for(policy, parent).is_some() && overwritten < OVERWRITES_BEFORE_FALLBACK {
+                    let name = format!("{}/{}", parent.namespace, parent.name);
+                    let what = format!("{name} gave up its condition, overwritten {overwritten} times");
+                    self.fail_invariant("eventually exact", what);
+                }
+                if let Some(condition) = condition_of(policy, parent) {
+                    expected.insert(condition, oracle.expected_answer(policy, parent));
+                }
+            }
+            if policies.iter().any(|p| p.parent == parent.kind) {
+                self.counts.parents += 1;
+                self.check_parent(parent, &expected);
+            }
+        }
+        self.check_quotes(&things);
+        self.check_rows(&things);
+    }
+
+    fn check_parent(&mut self, parent: &ModelObject, expected: &BTreeMap<&'static str, ExpectedAnswer>) {
+        let name = format!("{} {}/{}", self.scenario.kind_name(parent.kind), parent.namespace, parent.name);
+        let mut types: Vec<&str> = expected.keys().copied().collect();
+        for (condition, ExpectedAnswer { reason, stalled, sum }) in expected {
+            let Some(said) = parent.ours.get(*condition) else {
+                let says: Vec<&String> = parent.ours.keys().collect();
+                let what = format!("{name} does not say {condition}: {reason:?}, but {says:?}");
+                self.fail_invariant("eventually exact", what);
+                continue;
+            };
+            // A parent that is being deleted was updated once and is then left alone.
+            let about = parent.deleted.is_some() || said.observed == parent.generation;
+            if !about || said.reason != *reason || said.status != reason.condition_status().as_str() {
+                self.fail_invariant(
+                    "eventually exact",
+                    format_args!("{name} at {} says {said:?}, to be {reason:?}", parent.generation),
+                );
+            }
+            let tells = sum.worst.is_empty() || sum.worst.iter().any(|w| said.message.contains(w.as_str()));
+            let names = matches!(
+                reason,
+                ParentReason::ChildrenFailed
+                    | ParentReason::ChildrenStuck
+                    | ParentReason::ChildrenProgressing
+            );
+            if names && !tells {
+                let message = &said.message;
+                self.fail_invariant(
+                    "eventually exact",
+                    format_args!("{name} does not name {:?}: {message}", sum.worst),
+                );
+            }
+            // A ready child must not be named as a cause.
+            if said.status == "False" && said.message.contains("(AllChildrenReady)") {
+                self.fail_invariant(
+                    "eventually exact",
+                    format_args!("{name} blames what is ready: {}", said.message),
+                );
+            }
+            if *condition == "Ready" {
+                let neutral = matches!(
+                    reason,
+                    ParentReason::AllChildrenReady
+                        | ParentReason::ChildrenSuspended
+                        | ParentReason::Terminating
+                );
+                types.extend(stalled.then_some("Stalled"));
+                types.extend((!stalled && !neutral).then_some("Reconciling"));
+            }
+        }
+        types.sort_unstable();
+        let says: Vec<&str> = parent.ours.keys().map(String::as_str).collect();
+        if says != types {
+            self.fail_invariant("eventually exact", format_args!("{name} has {says:?}, to have {types:?}"));
+        }
+        if !parent.doubled.is_empty() {
+            self.fail_invariant("eventually exact", format_args!("{name} says twice: {:?}", parent.doubled));
+        }
+    }
+
+    /// Checks that the reflector holds no object that is gone and no stale one.
+    fn check_rows(&mut self, things: &[Rc<ModelObject>]) {
+        let mut there = BTreeSet::new();
+        for thing in things {
+            there.insert((thing.kind, thing.namespace.clone(), thing.name.clone(), thing.version));
+        }
+        let mut strange = Vec::new();
+        self.core.reflector.for_each_row(|_, row| {
+            let key = (usize::from(row.kind.0), row.namespace.to_string(), row.name.to_string(), row.version);
+            if !there.contains(&key) {
+                strange.push(format!("{key:?}"));
+            }
+        });
+        if let Some(first) = strange.first() {
+            self.fail_invariant(
+                "eventually exact",
+                format_args!("the reflector holds {first}, which is not there"),
+            );
+        }
+    }
+}

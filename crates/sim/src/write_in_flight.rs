@@ -1,0 +1,37 @@
+//! A write on its way to the server, and its answer on the way back.
+
+use std::time::Duration;
+
+use aggregator::DeliveryOutcome;
+use rollcall_core::{KnownObject, ParentWrite};
+use watcher::reflector::ReadStart;
+
+use crate::shown_objects::ShownMoment;
+
+/// A write on its way to the server.
+#[derive(Debug)]
+pub(crate) struct WriteInFlight {
+    pub(crate) life: u32,
+    pub(crate) write: ParentWrite,
+}
+
+/// When a parent was read anew, and what was held of it then.
+#[derive(Debug, Default)]
+pub(crate) struct RereadStart {
+    pub(crate) start: ReadStart,
+    pub(crate) known: Option<KnownObject>,
+    pub(crate) sent: ShownMoment,
+    pub(crate) shown_version: u64,
+}
+
+/// An answer on its way back.
+#[derive(Debug)]
+pub(crate) struct LandedWrite {
+    pub(crate) write: ParentWrite,
+    /// Status, `Retry-After` and body; `None` if no answer came.
+    pub(crate) answer: Option<(u16, Duration, Vec<u8>)>,
+    pub(crate) outcome: DeliveryOutcome,
+    pub(crate) live: Option<Vec<u8>>,
+    /// When the parent was read anew, for the product and for the second cache, and as what they held it then.
+    pub(crate) reread: RereadStart,
+}

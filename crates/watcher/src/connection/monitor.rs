@@ -1,0 +1,87 @@
+//! A cheap read every ten seconds that shows whether the connections are alive.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use http_body_util::BodyExt;
+use kube::client::Body;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::transport::{LivenessRead, PoolSlot};
+
+/// What is read: it costs the server nothing, and needs no right that not everybody has. Any answer will do.
+const LIVENESS_PATH: &str = "/version";
+/// Interval of the liveness reads. 10 s.
+const LIVENESS_INTERVAL: Duration = Duration::from_secs(10);
+/// Longest time that a liveness read may take. 5 s.
+const LIVENESS_TIMEOUT: Duration = Duration::from_secs(5);
+/// Shortest time between two, whatever gives reason for doubt. 2 s.
+const MIN_LIVENESS_INTERVAL: Duration = Duration::from_secs(2);
+
+/// What a look at the connections showed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConnectionCheck {
+    /// The pool answers.
+    Answered,
+    /// It did not, and a new one did: it was replaced.
+    Replaced,
+    /// Nor did a new one: it is not the connections.
+    Unreachable,
+}
+
+/// Looks after the connections of one client: a pool that does not answer is replaced as a whole, if a new one does.
+///
+/// **Invariant:** connections are given up only when a new one was answered. A server that is slow or gone is asked once in a
+/// while, and whatever still stands is left as it is.
+pub struct ConnectionMonitor {
+    client: kube::Client,
+    slot: Arc<PoolSlot>,
+}
+
+impl ConnectionMonitor {
+    pub(super) fn new(client: kube::Client, slot: Arc<PoolSlot>) -> Self {
+        ConnectionMonitor { client, slot }
+    }
+
+    /// Looks after the connections until it is dropped; `on_replaced` is called for every pool that is given up.
+    pub async fn run(self, mut on_replaced: impl FnMut()) {
+        loop {
+            if self.check_connections().await == ConnectionCheck::Replaced {
+                on_replaced();
+            }
+            sleep(MIN_LIVENESS_INTERVAL).await;
+            tokio::select! {
+                () = self.slot.wait_for_doubt() => {}
+                () = sleep(LIVENESS_INTERVAL.saturating_sub(MIN_LIVENESS_INTERVAL)) => {}
+            }
+        }
+    }
+
+    pub(super) async fn check_connections(&self) -> ConnectionCheck {
+        let doubted_at = Instant::now();
+        if self.is_answered(LivenessRead(self.slot.current_pool())).await {
+            return ConnectionCheck::Answered;
+        }
+        let fresh = self.slot.open_pool();
+        if !self.is_answered(LivenessRead(fresh.clone())).await {
+            return ConnectionCheck::Unreachable;
+        }
+        self.slot.replace_pool(fresh, doubted_at);
+        ConnectionCheck::Replaced
+    }
+
+    /// Whether a pool brings an answer in time, whatever it says.
+    async fn is_answered(&self, pool: LivenessRead) -> bool {
+        let Ok(mut request) = Request::get(LIVENESS_PATH).body(Body::empty()) else { return false };
+        request.extensions_mut().insert(pool);
+        let read = async {
+            // Read to its end, so that the connection can be used for the next.
+            self.client.send(request).await?.into_body().collect().await
+        };
+        timeout(LIVENESS_TIMEOUT, read).await.is_ok_and(|answer| answer.is_ok())
+    }
+}
+
+#[cfg(test)]
+mod tests;

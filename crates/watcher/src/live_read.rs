@@ -1,0 +1,361 @@
+//! Live reads: the state known from a watch is checked against the server itself.
+//!
+//! Every read is consistent: none names a resourceVersion, so none may be answered from a stale cache.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::stream::{self, Stream};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::absence::proves_absence;
+use crate::event::{ApiFailureCause, WireObject};
+use crate::follow::is_stall;
+use crate::guard::{BoxError, FetchedResponse, fetch_response, utf8};
+use crate::kind::ApiKind;
+use crate::wire::{ChildObject, WireMeta};
+
+const ACCEPT_JSON: &str = "application/json";
+const ACCEPT_METADATA_OR_JSON: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+/// `Accept` header for metadata alone; a server that cannot provide it refuses instead of sending whole objects.
+const ACCEPT_METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+const ACCEPT_METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+/// Objects per page, as in kubectl.
+const LIST_PAGE_SIZE: u32 = 500;
+
+/// A live read that failed.
+#[derive(Debug, thiserror::Error)]
+#[error("failed to {what}: {detail}")]
+pub struct LiveReadError {
+    /// Target of the read, such as `get StatefulSet.apps shop/db`.
+    pub what: String,
+    /// Cause, for metrics; [`ApiFailureCause::NotInstalled`] if the server does not know the target.
+    pub cause: ApiFailureCause,
+    /// Detail, for people.
+    pub detail: String,
+    /// Delay from `Retry-After`, if the server sent one.
+    pub retry_after: Option<Duration>,
+    #[source]
+    source: Option<BoxError>,
+}
+
+impl LiveReadError {
+    fn from_source(what: &str, cause: ApiFailureCause, source: BoxError) -> Self {
+        LiveReadError {
+            what: what.into(),
+            cause,
+            detail: source.to_string(),
+            retry_after: None,
+            source: Some(source),
+        }
+    }
+
+    fn from_refusal(what: &str, fetched: &FetchedResponse) -> Self {
+        let said: ApiStatusMessage = serde_json::from_slice(&fetched.body).unwrap_or_default();
+        let detail =
+            said.message.filter(|message| !message.is_empty()).unwrap_or_else(|| fetched.status.to_string());
+        let cause = ApiFailureCause::from_http_status(fetched.status.as_u16());
+        LiveReadError { what: what.into(), cause, detail, retry_after: fetched.retry_after, source: None }
+    }
+}
+
+/// The part of a `Status` that is useful to people.
+#[derive(Default, Deserialize)]
+struct ApiStatusMessage {
+    message: Option<String>,
+}
+
+/// One object, as it is now; `None` where the server says that there is none of that name. Where it does not serve the kind,
+/// that is an error ([`ApiFailureCause::NotInstalled`]): nothing is known of the object.
+pub async fn get_live<K: WireObject>(
+    client: &kube::Client,
+    kind: &ApiKind,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<Option<K>, LiveReadError> {
+    get_with_accept(client, kind, namespace, name, ACCEPT_JSON).await
+}
+
+/// Reads the metadata of one object live. The server sends nothing else, for kinds whose contents must not be read.
+pub async fn get_live_head<K: WireObject>(
+    client: &kube::Client,
+    kind: &ApiKind,
+    namespace: Option<&str>,
+    name: &str,
+) -> Result<Option<K>, LiveReadError> {
+    get_with_accept(client, kind, namespace, name, ACCEPT_METADATA).await
+}
+
+async fn get_with_accept<K: WireObject>(
+    client: &kube::Client,
+    kind: &ApiKind,
+    namespace: Option<&str>,
+    name: &str,
+    accept: &str,
+) -> Result<Option<K>, LiveReadError> {
+    if !is_name(name) || !namespace.is_none_or(is_name) {
+        // No object can have this name: the server would refuse it or, worse, resolve it to another path.
+        return Ok(None);
+    }
+    let what = format!("get {kind} {}/{name}", namespace.unwrap_or_default());
+    let target = format!("{}/{name}", kind.list_path(namespace));
+    let fetched = answer(client, &what, &target, accept).await?;
+    match fetched.status.as_u16() {
+        200..300 => decode_body(&what, &fetched.body).map(Some),
+        404 if proves_absence(&fetched.body, kind, name) => Ok(None),
+        _ => Err(LiveReadError::from_refusal(&what, &fetched)),
+    }
+}
+
+/// Lists all objects that match a label selector, live.
+pub async fn list_live<K: WireObject>(
+    client: &kube::Client,
+    kind: &ApiKind,
+    namespace: Option<&str>,
+    labels: Option<&str>,
+) -> Result<Vec<K>, LiveReadError> {
+    LiveListing::new(kind, namespace, labels, ACCEPT_JSON).read_all(client).await
+}
+
+/// Lists the metadata of all objects live. The server sends nothing else, for kinds whose contents must not be read.
+pub async fn list_live_heads<K: WireObject>(
+    client: &kube::Client,
+    kind: &ApiKind,
+    namespace: Option<&str>,
+) -> Result<Vec<K>, LiveReadError> {
+    LiveListing::new(kind, namespace, None, ACCEPT_METADATA_LIST).read_all(client).await
+}
+
+/// Lists at most this many of the objects, the first in the server's order.
+pub async fn list_live_at_most<K: WireObject>(
+    client: &kube::Client,
+    kind: &ApiKind,
+    namespace: Option<&str>,
+    labels: Option<&str>,
+    most: u32,
+) -> Result<Vec<K>, LiveReadError> {
+    let listing = LiveListing::new(kind, namespace, labels, ACCEPT_JSON);
+    let body = get_body(client, &listing.what, &listing.page_target(Some(most), None), ACCEPT_JSON).await?;
+    Ok(listing.decode_page(&body)?.0)
+}
+
+/// Lists live as a stream of pages, for callers that need not hold all objects at once.
+pub fn stream_live_pages<K: WireObject>(
+    client: &kube::Client,
+    kind: &ApiKind,
+    namespace: Option<&str>,
+) -> impl Stream<Item = Result<LivePage<K>, LiveReadError>> + Send + 'static {
+    let walk = LiveListWalk {
+        client: client.clone(),
+        listing: LiveListing::new(kind, namespace, None, ACCEPT_JSON),
+        next: None,
+        limit: Some(LIST_PAGE_SIZE),
+    };
+    stream::try_unfold(Some(walk), |walk| async move {
+        let Some(mut walk) = walk else { return Ok(None) };
+        let (page, goes_on) = walk.next_page().await?;
+        Ok(Some((page, goes_on.then_some(walk))))
+    })
+}
+
+/// A part of a live list.
+#[derive(Debug)]
+pub enum LivePage<K> {
+    /// The next objects.
+    Objects(Vec<K>),
+    /// The list outlived the server's history (410): all earlier pages are void.
+    Restart,
+}
+
+/// A live list in progress.
+struct LiveListWalk {
+    client: kube::Client,
+    listing: LiveListing,
+    next: Option<String>,
+    limit: Option<u32>,
+}
+
+impl LiveListWalk {
+    /// Returns the next page, and whether more follow.
+    async fn next_page<K: WireObject>(&mut self) -> Result<(LivePage<K>, bool), LiveReadError> {
+        let target = self.listing.page_target(self.limit, self.next.as_deref());
+        let body = match get_body(&self.client, &self.listing.what, &target, self.listing.accept).await {
+            // An incomplete list is useless: restart it without pages.
+            Err(error) if error.cause == ApiFailureCause::Gone && self.next.is_some() => {
+                (self.next, self.limit) = (None, None);
+                return Ok((LivePage::Restart, true));
+            }
+            other => other?,
+        };
+        let (objects, next) = self.listing.decode_page(&body)?;
+        self.next = next;
+        Ok((LivePage::Objects(objects), self.next.is_some()))
+    }
+}
+
+/// Lists live with metadata alone, at a fraction of the cost for the server and the network.
+pub async fn list_live_metadata(
+    client: &kube::Client,
+    kind: &ApiKind,
+    namespace: Option<&str>,
+    labels: Option<&str>,
+) -> Result<Vec<WireMeta>, LiveReadError> {
+    let objects: Vec<ChildObject> =
+        LiveListing::new(kind, namespace, labels, ACCEPT_METADATA_OR_JSON).read_all(client).await?;
+    Ok(objects.into_iter().map(|object| object.meta).collect())
+}
+
+/// Returns `true` if an object could have this name: it is a single path segment.
+fn is_name(name: &str) -> bool {
+    !matches!(name, "" | "." | "..")
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:@".contains(&b))
+}
+
+/// A list in pages.
+struct LiveListing {
+    what: String,
+    path: String,
+    labels: Option<String>,
+    accept: &'static str,
+}
+
+#[derive(Deserialize)]
+#[serde(bound = "T: Deserialize<'de>")]
+struct LiveListPart<T> {
+    #[serde(default)]
+    metadata: LiveListMeta,
+    #[serde(default = "Option::default")]
+    items: Option<Vec<T>>,
+}
+
+#[derive(Default, Deserialize)]
+struct LiveListMeta {
+    #[serde(rename = "continue")]
+    next: Option<String>,
+}
+
+impl LiveListing {
+    fn new(kind: &ApiKind, namespace: Option<&str>, labels: Option<&str>, accept: &'static str) -> Self {
+        let place = namespace.map(|namespace| format!(" in {namespace}")).unwrap_or_default();
+        LiveListing {
+            what: format!("list {kind}{place}"),
+            path: kind.list_path(namespace),
+            labels: labels.map(percent_encode),
+            accept,
+        }
+    }
+
+    async fn read_all<K: WireObject>(self, client: &kube::Client) -> Result<Vec<K>, LiveReadError> {
+        let mut walk =
+            LiveListWalk { client: client.clone(), listing: self, next: None, limit: Some(LIST_PAGE_SIZE) };
+        let mut all = Vec::new();
+        loop {
+            let (page, goes_on) = walk.next_page().await?;
+            match page {
+                LivePage::Objects(objects) => all.extend(objects),
+                LivePage::Restart => all.clear(),
+            }
+            if !goes_on {
+                return Ok(all);
+            }
+        }
+    }
+
+    fn decode_page<K: WireObject>(&self, body: &Bytes) -> Result<(Vec<K>, Option<String>), LiveReadError> {
+        let page: LiveListPart<K> = match decode_body(&self.what, body) {
+            Ok(page) => page,
+            Err(_) => self.decode_page_by_item(body)?,
+        };
+        Ok((page.items.unwrap_or_default(), page.metadata.next.filter(|next| !next.is_empty())))
+    }
+
+    /// Decodes item by item and names the object that cannot be decoded. It is not left out: an object missing here
+    /// counts as deleted.
+    fn decode_page_by_item<K: WireObject>(&self, body: &Bytes) -> Result<LiveListPart<K>, LiveReadError> {
+        let page: LiveListPart<Box<RawValue>> = decode_body(&self.what, body)?;
+        let items = page.items.unwrap_or_default();
+        let items = items.iter().map(|item| decode_body(&self.what, item.get().as_bytes()));
+        Ok(LiveListPart { metadata: page.metadata, items: Some(items.collect::<Result<_, _>>()?) })
+    }
+
+    fn page_target(&self, limit: Option<u32>, next: Option<&str>) -> String {
+        let limit = limit.map(|limit| format!("limit={limit}"));
+        let labels = self.labels.as_ref().map(|labels| format!("labelSelector={labels}"));
+        let next = next.map(|next| format!("continue={}", percent_encode(next)));
+        let query: Vec<_> = [limit, labels, next].into_iter().flatten().collect();
+        format!("{}?{}", self.path, query.join("&"))
+    }
+}
+
+/// Percent-encodes a value in a query.
+fn percent_encode(value: &str) -> String {
+    use std::fmt::Write;
+    value.bytes().fold(String::with_capacity(value.len()), |mut out, byte| {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte.into()),
+            _ => write!(out, "%{byte:02X}").unwrap_or_default(),
+        }
+        out
+    })
+}
+
+/// Returns the body of a successful response.
+pub(crate) async fn get_body(
+    client: &kube::Client,
+    what: &str,
+    target: &str,
+    accept: &str,
+) -> Result<Bytes, LiveReadError> {
+    let fetched = answer(client, what, target, accept).await?;
+    if fetched.status.is_success() {
+        Ok(fetched.body)
+    } else {
+        Err(LiveReadError::from_refusal(what, &fetched))
+    }
+}
+
+/// An answer, whatever its status.
+async fn answer(
+    client: &kube::Client,
+    what: &str,
+    target: &str,
+    accept: &str,
+) -> Result<FetchedResponse, LiveReadError> {
+    fetch_response(client, target, accept).await.map_err(|error| {
+        let cause =
+            if is_stall(error.as_ref()) { ApiFailureCause::Stalled } else { ApiFailureCause::Connection };
+        LiveReadError::from_source(what, cause, error)
+    })
+}
+
+/// Decodes JSON; bytes that are not UTF-8 cost a second attempt, not the response.
+pub(crate) fn decode_body<T: DeserializeOwned>(what: &str, body: &[u8]) -> Result<T, LiveReadError> {
+    serde_json::from_slice(body).or_else(|error| match std::str::from_utf8(body) {
+        Ok(_) => Err(LiveReadError::from_source(what, ApiFailureCause::Undecodable, error.into())),
+        Err(_) => serde_json::from_slice(&utf8::to_lossy_text(body))
+            .map_err(|error| LiveReadError::from_source(what, ApiFailureCause::Undecodable, error.into())),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_one_segment_of_a_path_is_a_name() {
+        for good in ["db-0", "system:node", "a.b.c", "x_y"] {
+            assert!(is_name(good), "{good}");
+        }
+        for bad in ["", ".", "..", "../secrets/x", "a/b", "a?b", "a%2fb", "a b", "ä"] {
+            assert!(!is_name(bad), "{bad}");
+        }
+    }
+
+    #[test]
+    fn selectors_are_encoded() {
+        assert_eq!(percent_encode("app in (a, b),!c"), "app%20in%20%28a%2C%20b%29%2C%21c");
+    }
+}

@@ -1,0 +1,73 @@
+//! Whether a Kopf operator succeeded with what it handled.
+//!
+//! Kopf stores its mark when its handlers are through, whether they succeeded or failed for good, and removes their records
+//! in the same patch: from 1.44 on a failure leaves nothing at all. What was seen of it is remembered here, for as long as
+//! the generation lasts and nothing newer is known.
+
+use aggregator::HandledEvidence;
+use readiness::rollup::ParentReason;
+
+use super::kopf::{KopfOutcome, KopfState};
+use crate::plan::{KopfMarkRule, ParentRule};
+use crate::status::ParentStatus;
+
+/// A failure of the operator's that was seen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SeenFailure {
+    /// `metadata.generation` that it failed to handle.
+    pub(super) generation: i64,
+    /// Handlers that failed, as text.
+    pub(super) handlers: Option<Box<str>>,
+}
+
+impl SeenFailure {
+    /// The failure to handle `generation` that `kopf` shows, or that was seen before and is not known to be mended.
+    pub(super) fn find(
+        kopf: &KopfState,
+        generation: i64,
+        before: Option<&SeenFailure>,
+        status: &ParentStatus,
+    ) -> Option<SeenFailure> {
+        match kopf.outcome {
+            Some(KopfOutcome::Failing | KopfOutcome::GivenUp) => {
+                return Some(SeenFailure { generation, handlers: kopf.progress.clone() });
+            }
+            Some(KopfOutcome::Succeeded) => return None,
+            None if kopf.handled != Some(true) => return None,
+            None => {}
+        }
+        let seen = before.filter(|seen| seen.generation == generation).cloned();
+        seen.or_else(|| SeenFailure::told(generation, status))
+    }
+
+    /// What an earlier process saw, and told the parent.
+    fn told(generation: i64, status: &ParentStatus) -> Option<SeenFailure> {
+        let of_this = |entry: &&crate::status::OwnedCondition| {
+            entry.entry.parent_reason() == Some(ParentReason::OperatorFailed)
+                && entry.entry.observed_generation == Some(generation)
+        };
+        let told = status.ours.iter().find(of_this)?;
+        // Behind them may stand what is said beside it.
+        let handlers = told.entry.message.split_once(": ").and_then(|(_, rest)| rest.split("; ").next());
+        let handlers = handlers.map(Into::into);
+        Some(SeenFailure { generation, handlers })
+    }
+}
+
+/// The evidence of a parent whose operator `said` this, and `failed` or not.
+pub(super) fn judge_outcome(
+    said: HandledEvidence,
+    kopf: &KopfState,
+    failed: bool,
+    status: &ParentStatus,
+    rules: &[&ParentRule],
+) -> HandledEvidence {
+    let is_said_beside = status.generation_is_foreign || status.foreign_generation.is_some();
+    let wants_proof = rules.iter().any(|rule| rule.kopf_marks == KopfMarkRule::Expected) && !is_said_beside;
+    match kopf.outcome {
+        Some(KopfOutcome::Failing) => HandledEvidence::Failed,
+        _ if failed => HandledEvidence::GivenUp,
+        None if wants_proof && said == HandledEvidence::Handled => HandledEvidence::Unproven,
+        _ => said,
+    }
+}

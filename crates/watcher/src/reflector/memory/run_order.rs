@@ -1,0 +1,103 @@
+//! Runs of one slot, in the order in which they ran.
+//!
+//! A run that was observed supersedes all before it. One that is known from Events alone may turn out to belong to
+//! another owner, so the runs before it are kept below it, and whatever is learnt of them meanwhile is learnt there: they
+//! count again as they are by then.
+
+use super::outcome::{MAX_PARENT_OUTCOMES, ParentOutcomes, RememberedOutcome};
+
+/// Largest number of runs of one slot that are known from Events alone and kept: all may turn out to be of other owners.
+const MAX_HEARD_RUNS: usize = 4;
+
+/// Runs that left the memory of a parent.
+#[derive(Debug, Default)]
+pub(super) struct DepartedRuns {
+    /// A later run of the same slot took their place.
+    pub(super) superseded: Vec<RememberedOutcome>,
+    /// There was no room.
+    pub(super) without_room: Vec<RememberedOutcome>,
+}
+
+impl ParentOutcomes {
+    /// Returns the runs that count: of each slot the last one.
+    pub fn counting(&self) -> impl Iterator<Item = &RememberedOutcome> {
+        self.outcomes
+            .iter()
+            .enumerate()
+            .filter(|(at, run)| self.is_last_of_slot(*at, run))
+            .map(|(_, run)| run)
+    }
+
+    fn is_last_of_slot(&self, at: usize, run: &RememberedOutcome) -> bool {
+        !self.outcomes[at + 1..].iter().any(|later| later.is_run_of(run))
+    }
+
+    /// Returns all runs of the slot of this one, in their order.
+    pub(super) fn runs_of_slot<'r>(
+        &'r self,
+        run: &'r RememberedOutcome,
+    ) -> impl DoubleEndedIterator<Item = &'r RememberedOutcome> {
+        self.outcomes.iter().filter(|other| other.is_run_of(run))
+    }
+
+    /// Puts a run in its place among those of its slot, or anew if it is there already.
+    pub(super) fn insert_run(&mut self, new: RememberedOutcome) {
+        self.outcomes.retain(|run| run.uid != new.uid);
+        let older = |run: &RememberedOutcome| run.is_run_of(&new) && new.is_newer(run);
+        let first_of_slot = self.outcomes.iter().position(|run| run.is_run_of(&new));
+        let at = match self.outcomes.iter().rposition(older) {
+            Some(before) => before + 1,
+            None => first_of_slot.unwrap_or(self.outcomes.len()),
+        };
+        self.outcomes.insert(at, new);
+        // Stable: within a slot the order stays.
+        self.outcomes.sort_by(|a, b| a.slot_key().cmp(&b.slot_key()));
+    }
+
+    /// Returns `true` if this run, of which Events tell, would leave at once: as many later ones are kept.
+    pub(super) fn has_no_room_for(&self, heard: &RememberedOutcome) -> bool {
+        let later = self.runs_of_slot(heard).filter(|run| run.known_from_events && !heard.is_newer(run));
+        later.count() >= MAX_HEARD_RUNS
+    }
+
+    /// Drops what an observed run of the same slot supersedes, and what there is no room for.
+    pub(super) fn drop_superseded(&mut self) -> DepartedRuns {
+        let mut departed = DepartedRuns::default();
+        let mut at = self.outcomes.len();
+        let (mut heard, mut observed) = (0, false);
+        while at > 0 {
+            at -= 1;
+            if self.is_last_of_slot(at, &self.outcomes[at]) {
+                (heard, observed) = (0, false);
+            }
+            let by_hearsay = self.outcomes[at].known_from_events;
+            heard += usize::from(by_hearsay);
+            if observed || (by_hearsay && heard > MAX_HEARD_RUNS) {
+                departed.superseded.push(self.outcomes.remove(at));
+            } else {
+                observed = !by_hearsay;
+            }
+        }
+        self.make_room(&mut departed);
+        departed
+    }
+
+    /// Slots go as a whole: where only the last run went, an older one would count in its place.
+    fn make_room(&mut self, departed: &mut DepartedRuns) {
+        if self.outcomes.len() <= MAX_PARENT_OUTCOMES {
+            return;
+        }
+        let mut last: Vec<RememberedOutcome> = self.counting().cloned().collect();
+        last.sort_by_cached_key(RememberedOutcome::retention_rank);
+        for run in last.split_off(last.len().min(MAX_PARENT_OUTCOMES)) {
+            let slot = self.outcomes.extract_if(.., |other| other.is_run_of(&run));
+            departed.superseded.extend(slot.filter(|other| other.uid != run.uid));
+            departed.without_room.push(run);
+        }
+        while self.outcomes.len() > MAX_PARENT_OUTCOMES {
+            let below = (0..self.outcomes.len()).find(|at| !self.is_last_of_slot(*at, &self.outcomes[*at]));
+            let Some(below) = below else { return };
+            departed.superseded.push(self.outcomes.remove(below));
+        }
+    }
+}

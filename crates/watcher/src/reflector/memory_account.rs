@@ -1,0 +1,102 @@
+//! Accounting of the memory held by rows: the rows and their heap data, without the spare capacity of allocator and
+//! tables.
+//!
+//! **Invariant:** every change of a row's heap data goes through [`Reflector::change_slot`], so that the account is
+//! right.
+
+use std::mem::size_of_val;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use aggregator::{AnswerView, ObjectId};
+use readiness::{Assessment, Time, Verdict};
+
+use super::Reflector;
+use super::parent::ParentRow;
+use super::row::{ObjectRow, RowExtras, RowLinks};
+use super::slots::{RowSlot, UidKey};
+
+/// Bytes per object with a slot: the slot, and its index entry with one control byte of the hash table.
+const SLOT_BYTES: usize = size_of::<RowSlot>() + size_of::<(UidKey, ObjectId)>() + 1;
+
+/// Account of the rows' heap data.
+#[derive(Debug, Default)]
+pub(super) struct MemoryAccount(AtomicI64);
+
+impl Reflector {
+    /// Approximate memory held by all objects, in bytes. Costs nothing to query.
+    pub fn held_bytes(&self) -> usize {
+        let rows = usize::try_from(self.account.0.load(Ordering::Relaxed)).unwrap_or(0);
+        rows + self.len() * SLOT_BYTES
+    }
+
+    /// Runs `f` on a slot whose row may change, and updates the account.
+    pub(super) fn change_slot<R>(&self, id: ObjectId, f: impl FnOnce(&mut RowSlot) -> R) -> Option<R> {
+        self.slots.with_slot(id, |slot| {
+            let before = slot_row_bytes(slot);
+            let done = f(slot);
+            let more = slot_row_bytes(slot) - before;
+            if more != 0 {
+                self.account.0.fetch_add(more, Ordering::Relaxed);
+            }
+            done
+        })
+    }
+}
+
+fn slot_row_bytes(slot: &RowSlot) -> i64 {
+    slot.row.as_ref().map_or(0, |row| i64::try_from(row_bytes(row)).unwrap_or(i64::MAX))
+}
+
+fn row_bytes(row: &ObjectRow) -> usize {
+    let links = match &row.links {
+        RowLinks::Many(many) => size_of_val(&**many) + size_of_val(&***many),
+        RowLinks::None | RowLinks::One(_) => 0,
+    };
+    row.name.len()
+        + links
+        + assessment_bytes(&row.assessment)
+        + row.extras.as_deref().map_or(0, extras_bytes)
+        + row.parent.as_deref().map_or(0, parent_row_bytes)
+}
+
+fn assessment_bytes(assessment: &Assessment) -> usize {
+    let then =
+        assessment.then.as_ref().map_or(0, |then| size_of::<(Time, Verdict)>() + then.1.reason.heap_size());
+    assessment.verdict.reason.heap_size() + then
+}
+
+fn assessment_list_bytes(assessments: &[Assessment]) -> usize {
+    size_of_val(assessments) + assessments.iter().map(assessment_bytes).sum::<usize>()
+}
+
+fn extras_bytes(aside: &RowExtras) -> usize {
+    let below = aside.refined.as_ref().map_or(0, |(found, without)| {
+        let words = found.iter().flatten().map(|f| f.name.len() + assessment_bytes(&f.assessment));
+        size_of_val(found.as_slice()) + words.sum::<usize>() + assessment_list_bytes(without)
+    });
+    size_of::<RowExtras>()
+        + assessment_list_bytes(&aside.further_assessments)
+        + below
+        + size_of_val(&*aside.lent_selectors)
+        + size_of_val(aside.since.as_slice())
+}
+
+fn parent_row_bytes(parent: &ParentRow) -> usize {
+    let answers = parent.view.answers.as_slice();
+    let of_answer = |answer: &AnswerView| {
+        size_of_val(answer.selects.as_slice())
+            + size_of_val(answer.expects.as_slice())
+            + size_of_val(&*answer.counts)
+    };
+    let words = |entry: &crate::status::ConditionEntry| entry.reason.len() + entry.message.len();
+    let ours = parent.status.ours.as_slice();
+    let names = parent.targets.iter().flat_map(|target| &target.names).map(|(_, name)| name.len());
+    size_of::<ParentRow>()
+        + parent.uid.len()
+        + size_of_val(answers)
+        + answers.iter().map(of_answer).sum::<usize>()
+        + size_of_val(ours)
+        + ours.iter().map(|owned| owned.text.get().len() + words(&owned.entry)).sum::<usize>()
+        + size_of_val(parent.targets.as_slice())
+        + names.sum::<usize>()
+}

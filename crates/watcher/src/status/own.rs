@@ -1,0 +1,150 @@
+//! Which entries can be ours: those of a type that a policy writes, in words that nobody else has.
+//!
+//! In a list-map the server knows who wrote an entry. An atomic list has one owner, whoever wrote it last: an operator
+//! that puts the list back as it read it owns what we said in it, and we own what it said as soon as we add a word. What
+//! is ours there can be told by the entry alone, and has to be: a restart knows nothing else.
+
+use readiness::rollup::ParentReason;
+
+use super::entry::ConditionEntry;
+
+/// Opens what is said of a parent that is being deleted.
+pub const BEING_DELETED: &str = "being deleted";
+/// Opens what is said of a parent that its operator leaves alone.
+pub const NOT_HANDLED: &str = "the operator has not handled";
+/// Opens what is said of a parent that its operator failed to handle.
+pub const FAILED_TO_HANDLE: &str = "the operator failed to handle";
+/// Opens what is said of a parent whose time is up, where nothing else there is counted.
+pub const NOT_IN_TIME: &str = "not in time: ";
+
+/// Written beside `Ready`, for readers that know kstatus.
+const BESIDE_READY: [&str; 2] = ["Reconciling", "Stalled"];
+
+/// Types of conditions that a policy with this condition and this fallback writes.
+pub fn written_types<'a>(condition: &'a str, fallback: Option<&'a str>) -> impl Iterator<Item = &'a str> {
+    let is_ready = condition == "Ready" || fallback == Some("Ready");
+    let beside = if is_ready { &BESIDE_READY[..] } else { &[] };
+    std::iter::once(condition).chain(fallback).chain(beside.iter().copied())
+}
+
+/// Types of conditions that are ours on a parent.
+#[derive(Clone, Debug, Default)]
+pub struct OwnTypes<'a> {
+    /// `None` for any, where it is not known what policies wrote.
+    written: Option<Vec<&'a str>>,
+    taken: Vec<&'a str>,
+}
+
+impl<'a> OwnTypes<'a> {
+    /// Whatever the type: to look at a parent, not to write on it.
+    pub fn any() -> OwnTypes<'a> {
+        OwnTypes::default()
+    }
+
+    /// These, where they are in our words.
+    pub fn of(written: impl IntoIterator<Item = &'a str>) -> OwnTypes<'a> {
+        OwnTypes { written: Some(written.into_iter().collect()), taken: Vec::new() }
+    }
+
+    /// These too, even in the words of others.
+    pub fn taking(mut self, taken: impl IntoIterator<Item = &'a str>) -> OwnTypes<'a> {
+        self.taken.extend(taken);
+        self
+    }
+
+    /// A policy writes conditions of this type, or did.
+    pub(super) fn writes(&self, kind: &str) -> bool {
+        self.written.as_ref().is_none_or(|written| written.contains(&kind))
+    }
+
+    pub(super) fn takes(&self, kind: &str) -> bool {
+        self.taken.contains(&kind)
+    }
+}
+
+impl ConditionEntry {
+    /// It has a reason of ours, and where that is a word of others as well, it is said as we say it.
+    pub(super) fn is_in_our_words(&self) -> bool {
+        match self.parent_reason() {
+            Some(ParentReason::Terminating) => self.message.starts_with(BEING_DELETED),
+            Some(ParentReason::OperatorFailed) => self.message.starts_with(FAILED_TO_HANDLE),
+            Some(ParentReason::DeadlineExceeded) => {
+                let openings = [NOT_IN_TIME, NOT_HANDLED];
+                openings.iter().any(|opening| self.message.starts_with(opening)) || counts(&self.message)
+            }
+            // To others that is a failure; we do not know then. Turned to True it is ours still, to be put right.
+            Some(ParentReason::TemplateFailed | ParentReason::RuleChanged) => self.status != "False",
+            Some(_) => true,
+            None => false,
+        }
+    }
+}
+
+/// `2 of 3 not ready: `, and what they are.
+fn counts(message: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let counted = message.split_once(" not ready: ").and_then(|(counted, _)| counted.split_once(" of "));
+    counted.is_some_and(|(unready, total)| is_number(unready) && is_number(total))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(kind: &str, status: &str, reason: &str, message: &str) -> ConditionEntry {
+        ConditionEntry {
+            r#type: kind.into(),
+            status: status.into(),
+            observed_generation: Some(1),
+            last_transition_time: "2026-01-01T00:00:00Z".into(),
+            reason: reason.into(),
+            message: message.into(),
+        }
+    }
+
+    #[test]
+    fn an_ordinary_word_is_ours_where_it_is_said_as_we_say_it() {
+        for (kind, status, reason, message, ours) in [
+            ("Ready", "False", "Terminating", "being deleted", true),
+            ("Ready", "True", "Terminating", "being deleted; finalizer a.io/x holds it", true),
+            ("Reconciling", "True", "Terminating", "shutting down", false),
+            ("Reconciling", "True", "Terminating", "", false),
+            ("Ready", "False", "DeadlineExceeded", "2 of 3 not ready: Pod web-0 failed", true),
+            ("Ready", "False", "DeadlineExceeded", "the operator has not handled generation 2", true),
+            (
+                "Ready",
+                "False",
+                "DeadlineExceeded",
+                "not in time: no children yet (at least 1 expected)",
+                true,
+            ),
+            ("Ready", "False", "DeadlineExceeded", "two of 3 not ready: web", false),
+            ("Ready", "False", "DeadlineExceeded", "context deadline exceeded", false),
+            (
+                "Ready",
+                "False",
+                "OperatorFailed",
+                "the operator failed to handle generation 2: handler x failed",
+                true,
+            ),
+            ("Degraded", "True", "OperatorFailed", "crash loop", false),
+            ("Stalled", "True", "DeadlineExceeded", "", false),
+            ("Ready", "Unknown", "TemplateFailed", "find.labels: no label can have the value \"a b\"", true),
+            ("Ready", "False", "TemplateFailed", "line 3: unexpected end", false),
+            ("Ready", "False", "ChildrenFailed", "", true),
+            ("Ready", "False", "MinimumReplicasUnavailable", "2 of 3 not ready: web", false),
+        ] {
+            let entry = entry(kind, status, reason, message);
+            assert_eq!(entry.is_in_our_words(), ours, "{entry:?}");
+        }
+    }
+
+    #[test]
+    fn a_policy_writes_its_condition_its_fallback_and_beside_ready_what_kstatus_reads() {
+        let types = |condition, fallback| written_types(condition, fallback).collect::<Vec<_>>();
+        assert_eq!(types("Ready", None), ["Ready", "Reconciling", "Stalled"]);
+        assert_eq!(types("Healthy", None), ["Healthy"]);
+        assert_eq!(types("Healthy", Some("Ready")), ["Healthy", "Ready", "Reconciling", "Stalled"]);
+        assert_eq!(types("Ready", Some("ChildrenReady"))[..2], ["Ready", "ChildrenReady"]);
+    }
+}

@@ -1,0 +1,366 @@
+//! Parsing of a parent's status, in particular of Rollcall's own conditions.
+
+use std::borrow::Cow;
+
+use rustc_hash::FxHashMap;
+use serde_json::value::RawValue;
+
+use super::entry::{ConditionEntry, FIELD_MANAGER};
+use super::own::OwnTypes;
+use super::raw_json;
+
+/// One of Rollcall's conditions in the list.
+#[derive(Clone, Debug)]
+pub struct OwnedCondition {
+    /// Index in the list.
+    pub index: usize,
+    /// Content of the condition.
+    pub entry: ConditionEntry,
+    /// Whole JSON text, for the precondition.
+    pub text: Box<RawValue>,
+}
+
+/// `status.conditions`.
+#[derive(Clone, Debug)]
+pub enum ListShape {
+    /// The status is absent or null.
+    NoStatus,
+    /// The status has no conditions (absent or null).
+    NoList,
+    /// A list. Its text is kept only while it contains no condition of Rollcall's: it is the precondition of the first
+    /// one.
+    List(Option<Box<RawValue>>),
+    /// A value into which conditions cannot be written.
+    Unwritable(&'static str),
+}
+
+/// The part of a parent's status that concerns Rollcall.
+#[derive(Clone, Debug)]
+pub struct ParentStatus {
+    /// Shape of `status.conditions`.
+    pub list: ListShape,
+    /// Our entries, in the order of the list. Nothing keeps an atomic list from having a type twice.
+    pub ours: Vec<OwnedCondition>,
+    /// Condition types of other clients, with their managers if known, and whether their status is True.
+    pub foreign: Vec<(Box<str>, Box<str>, bool)>,
+    /// Highest `observedGeneration` among the conditions of other clients.
+    pub foreign_generation: Option<i64>,
+    /// `status.observedGeneration`.
+    pub observed_generation: Option<i64>,
+    /// Another manager than Rollcall owns `status.observedGeneration`.
+    pub generation_is_foreign: bool,
+    /// `status.observedGeneration` exists because of the schema's default or because Rollcall wrote it.
+    pub generation_is_ours: bool,
+    /// Rollcall wrote `status.observedGeneration`, and no other client did.
+    pub generation_is_held: bool,
+    /// Another manager than Rollcall owns a field of the status.
+    pub has_other_writers: bool,
+}
+
+impl ParentStatus {
+    /// Reads the whole object.
+    pub fn read(object: &RawValue, own: &OwnTypes<'_>) -> ParentStatus {
+        let status = raw_json::get_member(object, "status").filter(|s| !raw_json::is_null(s));
+        let managers = StatusManagers::from_managed_fields(object);
+        let (generation, known) =
+            (status.and_then(|s| raw_json::get_member(s, "observedGeneration")), managers.any);
+        let owners = managers.owners_of("f:observedGeneration");
+        let observed_generation = generation.and_then(raw_json::integer_value);
+        let generation_is_foreign = match (observed_generation, owners.is_empty()) {
+            (Some(n), true) => !known && n > 0,
+            (Some(_), false) => owners.iter().any(|m| m != FIELD_MANAGER),
+            (None, _) => false,
+        };
+        let mut read = ParentStatus {
+            list: ListShape::NoStatus,
+            ours: Vec::new(),
+            foreign: Vec::new(),
+            foreign_generation: None,
+            observed_generation,
+            generation_is_foreign,
+            generation_is_ours: observed_generation.is_some() && known && !generation_is_foreign,
+            generation_is_held: !owners.is_empty() && !generation_is_foreign,
+            has_other_writers: managers.status.iter().any(|(manager, _)| manager != FIELD_MANAGER),
+        };
+        if let Some(status) = status {
+            read.read_conditions(status, &managers, own);
+        }
+        read
+    }
+
+    fn read_conditions(&mut self, status: &RawValue, managers: &StatusManagers<'_>, own: &OwnTypes<'_>) {
+        if !status.get().starts_with('{') {
+            self.list = ListShape::Unwritable("status is not an object");
+            return;
+        }
+        let Some(list) = raw_json::get_member(status, "conditions").filter(|c| !raw_json::is_null(c)) else {
+            self.list = ListShape::NoList;
+            return;
+        };
+        let Some(elements) = raw_json::list_elements(list) else {
+            self.list = ListShape::Unwritable("status.conditions is not a list");
+            return;
+        };
+        for (index, text) in elements.into_iter().enumerate() {
+            self.read_condition(index, text, managers, own);
+        }
+        self.list = ListShape::List(self.ours.is_empty().then(|| list.to_owned()));
+    }
+
+    fn read_condition(
+        &mut self,
+        index: usize,
+        text: &RawValue,
+        managers: &StatusManagers<'_>,
+        own: &OwnTypes<'_>,
+    ) {
+        let Some(kind) = raw_json::get_member(text, "type").and_then(raw_json::string_value) else { return };
+        let owners = managers.condition_owners(&kind);
+        let entry = serde_json::from_str::<ConditionEntry>(text.get()).ok();
+        let is_our_word = entry.as_ref().is_some_and(|entry| {
+            if owners.is_empty() {
+                entry.is_in_our_words()
+            } else {
+                entry.parent_reason().is_some() && owners.iter().any(|owner| owner == FIELD_MANAGER)
+            }
+        });
+        let is_ours =
+            (is_our_word && own.writes(&kind)) || (own.takes(&kind) && self.our_entry(&kind).is_none());
+        match entry {
+            Some(entry) if is_ours => {
+                // Almost always one or two, kept as long as the parent exists: no spare capacity for four.
+                self.ours.reserve_exact(1);
+                self.ours.push(OwnedCondition { index, entry, text: text.to_owned() });
+            }
+            _ => {
+                self.foreign.reserve_exact(1);
+                let owners = if owners.is_empty() { managers.other_list_owners() } else { owners };
+                let is_true = raw_json::get_member(text, "status")
+                    .and_then(raw_json::string_value)
+                    .is_some_and(|s| s == "True");
+                self.foreign.push((kind.as_ref().into(), owners.join(", ").into(), is_true));
+                // Our own word proves nothing, also where no policy that we know of writes it any more.
+                let generation = raw_json::get_member(text, "observedGeneration")
+                    .and_then(raw_json::integer_value)
+                    .filter(|_| !is_our_word);
+                self.foreign_generation = self.foreign_generation.max(generation);
+            }
+        }
+    }
+
+    /// Restores the generations: older condition types have none, so the server drops it. A condition is about the
+    /// generation that it was sent for.
+    pub(crate) fn restore_generations(&mut self, sent: &[ConditionEntry]) {
+        for held in self.ours.iter_mut().filter(|held| held.entry.observed_generation.is_none()) {
+            let is = |entry: &&ConditionEntry| {
+                ConditionEntry { observed_generation: None, ..(*entry).clone() } == held.entry
+            };
+            held.entry.observed_generation = sent.iter().find(is).and_then(|entry| entry.observed_generation);
+        }
+    }
+
+    /// Returns `true` if some conditions came back without the generation that they were sent with.
+    pub(crate) fn has_lost_generations(&self, sent: &[ConditionEntry]) -> bool {
+        let dropped = |entry: &ConditionEntry| {
+            let held = self.our_entry(&entry.r#type);
+            entry.observed_generation.is_some()
+                && held.is_some_and(|held| held.entry.observed_generation.is_none())
+        };
+        sent.iter().any(dropped)
+    }
+
+    /// Our entry of this type, the first of them.
+    pub fn our_entry(&self, kind: &str) -> Option<&OwnedCondition> {
+        self.ours.iter().find(|o| o.entry.r#type == kind)
+    }
+
+    /// Returns `true` if there is a condition of this type that another client owns.
+    pub fn is_foreign(&self, kind: &str) -> bool {
+        self.our_entry(kind).is_none() && self.foreign.iter().any(|(k, ..)| **k == *kind)
+    }
+}
+
+type ManagedFieldMap<'a> = FxHashMap<Cow<'a, str>, &'a RawValue>;
+
+/// Owners of the status fields, by managedFields.
+struct StatusManagers<'a> {
+    /// Fields below `f:status`, by manager.
+    status: Vec<(Cow<'a, str>, ManagedFieldMap<'a>)>,
+    any: bool,
+}
+
+impl<'a> StatusManagers<'a> {
+    fn from_managed_fields(object: &'a RawValue) -> StatusManagers<'a> {
+        let fields = raw_json::get_path(object, &["metadata", "managedFields"])
+            .and_then(raw_json::list_elements)
+            .unwrap_or_default();
+        let any = !fields.is_empty();
+        let status = fields
+            .into_iter()
+            .filter_map(|field| {
+                let manager = raw_json::get_member(field, "manager").and_then(raw_json::string_value)?;
+                Some((manager, raw_json::all_members(raw_json::get_path(field, &["fieldsV1", "f:status"])?)))
+            })
+            .collect();
+        StatusManagers { status, any }
+    }
+
+    fn owners_of(&self, field: &str) -> Vec<String> {
+        let owners = self.status.iter().filter(|(_, fields)| fields.contains_key(field));
+        owners.map(|(manager, _)| manager.clone().into_owned()).collect()
+    }
+
+    /// Returns the other managers that own the list as a whole.
+    fn other_list_owners(&self) -> Vec<String> {
+        let mut owners = self.owners_of("f:conditions");
+        owners.retain(|manager| manager != FIELD_MANAGER);
+        owners
+    }
+
+    /// Returns the owners of one entry of a list-map; empty for an atomic list, which belongs to its last writer.
+    fn condition_owners(&self, kind: &str) -> Vec<String> {
+        let key = format!("k:{{\"type\":{}}}", serde_json::Value::from(kind));
+        let owns = |fields: &ManagedFieldMap<'_>| {
+            fields.get("f:conditions").is_some_and(|c| raw_json::get_member(c, &key).is_some())
+        };
+        let owners = self.status.iter().filter(|(_, fields)| owns(fields));
+        owners.map(|(manager, _)| manager.clone().into_owned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn read(object: &Value) -> ParentStatus {
+        let own = OwnTypes::of(["Ready", "Reconciling", "Stalled"]);
+        ParentStatus::read(&RawValue::from_string(object.to_string()).unwrap(), &own)
+    }
+
+    fn ours(reason: &str) -> Value {
+        json!({"type": "Ready", "status": "True", "reason": reason, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    }
+
+    #[test]
+    fn an_entry_is_ours_if_its_reason_is() {
+        let read = read(
+            &json!({"status": {"conditions": [{"type": "Synced", "status": "True"}, ours("AllChildrenReady")]}}),
+        );
+        assert_eq!(read.our_entry("Ready").map(|o| o.index), Some(1));
+        assert!(read.is_foreign("Synced") && !read.is_foreign("Ready"));
+    }
+
+    #[test]
+    fn an_entry_with_a_foreign_reason_is_not_ours() {
+        let read = read(&json!({"status": {"conditions": [ours("MinimumReplicasAvailable")]}}));
+        assert!(read.is_foreign("Ready"));
+        assert!(matches!(read.list, ListShape::List(Some(_))));
+    }
+
+    #[test]
+    fn an_entry_whose_manager_is_another_is_not_ours_whatever_its_reason() {
+        let field = |manager: &str| {
+            json!([{"manager": manager, "operation": "Update",
+                "fieldsV1": {"f:status": {"f:conditions": {"k:{\"type\":\"Ready\"}": {"f:status": {}}}}}}])
+        };
+        let object = |manager: &str| json!({"metadata": {"managedFields": field(manager)}, "status": {"conditions": [ours("AllChildrenReady")]}});
+        assert!(read(&object("kopf")).is_foreign("Ready"));
+        assert!(read(&object("rollcall")).our_entry("Ready").is_some());
+    }
+
+    /// An atomic list that this manager wrote last.
+    fn atomic(manager: &str, conditions: &Value) -> Value {
+        let fields = json!([{"manager": manager, "operation": "Update", "subresource": "status",
+            "fieldsV1": {"f:status": {"f:conditions": {}}}}]);
+        json!({"metadata": {"managedFields": fields}, "status": {"conditions": conditions}})
+    }
+
+    fn types(read: &ParentStatus) -> (Vec<&str>, Vec<&str>) {
+        let ours = read.ours.iter().map(|held| held.entry.r#type.as_str());
+        (ours.collect(), read.foreign.iter().map(|(kind, ..)| &**kind).collect())
+    }
+
+    #[test]
+    fn a_type_that_no_policy_writes_is_never_ours_whatever_its_reason_and_whoever_wrote_the_list_last() {
+        let theirs = json!({"type": "BackupFailed", "status": "True", "reason": "DeadlineExceeded",
+            "message": "2 of 3 not ready: even so", "observedGeneration": 2});
+        for manager in ["db-operator", "rollcall"] {
+            let object = atomic(manager, &json!([ours("ChildrenFailed"), theirs]));
+            assert_eq!(types(&read(&object)), (vec!["Ready"], vec!["BackupFailed"]), "{manager}");
+        }
+    }
+
+    #[test]
+    fn what_an_operator_put_back_as_it_read_it_is_ours_still() {
+        let theirs = json!({"type": "Synced", "status": "True", "reason": "Done", "observedGeneration": 3});
+        let deleting = json!({"type": "Ready", "status": "False", "reason": "Terminating",
+            "message": "being deleted", "observedGeneration": 2});
+        for mine in [ours("ChildrenFailed"), deleting] {
+            let read = read(&atomic("db-operator", &json!([theirs, mine])));
+            assert_eq!(types(&read), (vec!["Ready"], vec!["Synced"]));
+            assert_eq!(read.foreign_generation, Some(3));
+        }
+    }
+
+    #[test]
+    fn an_operator_may_use_the_types_of_kstatus_and_our_ordinary_words() {
+        let theirs = json!([
+            {"type": "Reconciling", "status": "True", "reason": "Terminating", "message": "draining"},
+            {"type": "Stalled", "status": "True", "reason": "DeadlineExceeded", "message": "backup too slow"},
+        ]);
+        for manager in ["db-operator", "rollcall"] {
+            let (ours, foreign) = (Vec::new(), vec!["Reconciling", "Stalled"]);
+            assert_eq!(types(&read(&atomic(manager, &theirs))), (ours, foreign), "{manager}");
+        }
+    }
+
+    #[test]
+    fn a_second_entry_of_ours_is_ours_too_and_proves_nothing() {
+        let entry = |generation: i64| {
+            let mut entry = ours("ChildrenFailed");
+            entry["observedGeneration"] = json!(generation);
+            entry
+        };
+        let read = read(&atomic("rollcall", &json!([entry(1), entry(2)])));
+        assert_eq!(types(&read), (vec!["Ready", "Ready"], vec![]));
+        assert_eq!(read.foreign_generation, None);
+    }
+
+    #[test]
+    fn what_we_said_by_a_type_that_no_policy_writes_any_more_proves_nothing() {
+        let mut left = ours("AllChildrenReady");
+        (left["type"], left["observedGeneration"]) = (json!("Healthy"), json!(7));
+        let read = read(&atomic("rollcall", &json!([left])));
+        assert_eq!((types(&read), read.foreign_generation), ((vec![], vec!["Healthy"]), None));
+    }
+
+    #[test]
+    fn strange_shapes_of_status_are_named_and_not_written() {
+        for (status, writable) in [
+            (json!(null), true),
+            (json!({}), true),
+            (json!({"conditions": null}), true),
+            (json!({"conditions": []}), true),
+            (json!(true), false),
+            (json!({"conditions": "none"}), false),
+            (json!({"conditions": {"Ready": true}}), false),
+        ] {
+            let list = read(&json!({"status": status})).list;
+            assert_eq!(!matches!(list, ListShape::Unwritable(_)), writable, "{status} {list:?}");
+        }
+    }
+
+    #[test]
+    fn an_observed_generation_that_a_default_supplied_is_nobodys_evidence() {
+        let fields = json!([{"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}}]);
+        let supplied =
+            read(&json!({"metadata": {"managedFields": fields}, "status": {"observedGeneration": 0}}));
+        assert!(!supplied.generation_is_foreign && supplied.generation_is_ours);
+        assert!(!supplied.generation_is_held, "nobody wrote it");
+        let fields = json!([{"manager": "op", "operation": "Update", "fieldsV1": {"f:status": {"f:observedGeneration": {}}}}]);
+        let written =
+            read(&json!({"metadata": {"managedFields": fields}, "status": {"observedGeneration": 3}}));
+        assert!(written.generation_is_foreign && !written.generation_is_ours);
+    }
+}

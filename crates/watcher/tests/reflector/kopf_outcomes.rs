@@ -1,0 +1,87 @@
+//! Whether a Kopf operator succeeded with what it handled.
+
+use aggregator::HandledEvidence;
+use aggregator::HandledEvidence::{Failed, GivenUp, Handled, NotYet, Unproven};
+use serde_json::{Value, json};
+use watcher::plan::{Interest, KopfMarkRule};
+use watcher::reflector::Reflector;
+
+use crate::objects::{NOW, apply, parents, uid, widget};
+
+const MARK: &str = "{\"spec\":{\"size\":1}}\n";
+
+fn record(failure: bool) -> String {
+    json!({"started": "2026-01-01T00:00:00.0+00:00", "purpose": "update", "retries": 1, "success": false,
+        "failure": failure, "message": if failure { "no such image" } else { "" }})
+    .to_string()
+}
+
+fn under(marks: KopfMarkRule) -> Interest {
+    let mut interest = parents(vec![]);
+    interest.parent[0].kopf_marks = marks;
+    interest
+}
+
+/// Reads the parent with these annotations below Kopf's prefix; returns its evidence and what its operator says.
+fn read(
+    reflector: &Reflector,
+    interest: &Interest,
+    (version, generation): (u32, u32),
+    annotations: &[(&str, &str)],
+    status: &Value,
+) -> (HandledEvidence, Option<String>) {
+    let mut parent = widget(version, generation, status);
+    for (name, value) in annotations {
+        parent["metadata"]["annotations"][format!("kopf.zalando.org/{name}")] = json!(value);
+    }
+    apply(reflector, interest, &parent);
+    let id = reflector.find_object(&uid(1_000)).unwrap();
+    let evidence = reflector.with_view(id, NOW, |view| view.unwrap().parent.unwrap().evidence);
+    let said = reflector.read_row(id, |row| row.parent.as_ref().unwrap().progress.clone());
+    (evidence, said.flatten().map(String::from))
+}
+
+#[test]
+fn a_failure_that_was_seen_stands_for_its_generation_though_kopf_takes_all_traces_of_it_away() {
+    let says = Some("handler a failed: no such image".to_owned());
+    let (reflector, interest) = (Reflector::new(|| ()), under(KopfMarkRule::Learned));
+    let (failed, tried) = (record(true), record(false));
+    let old = ("last-handled-configuration", "{\"spec\":{\"size\":0}}\n");
+    let marked = ("last-handled-configuration", MARK);
+    let see = |at, annotations: &[(&str, &str)]| read(&reflector, &interest, at, annotations, &json!({}));
+    assert_eq!(see((1, 2), &[old, ("a", &failed), ("b", &tried)]), (Failed, says.clone()));
+    assert_eq!(see((2, 2), &[marked]), (GivenUp, says.clone()), "the mark equals the spec");
+    assert_eq!(see((3, 2), &[marked]), (GivenUp, says.clone()));
+    // Another generation is another matter, and so is one that is handled again.
+    assert_eq!(see((4, 3), &[old]).0, NotYet);
+    assert_eq!(see((5, 3), &[marked]), (Handled, None));
+    // What an earlier process told the parent it has seen.
+    let told = json!({"conditions": [{"type": "Ready", "status": "False", "reason": "OperatorFailed",
+        "message": "the operator failed to handle generation 3: handler a failed: no such image", "observedGeneration": 3}]});
+    let restarted = Reflector::new(|| ());
+    assert_eq!(read(&restarted, &interest, (6, 3), &[marked], &told), (GivenUp, says));
+    assert_eq!(read(&restarted, &interest, (7, 4), &[marked], &told).0, Handled);
+    let succeeded = ("last-outcome", "{\"generation\": 4, \"failed\": {}}");
+    assert_eq!(read(&restarted, &interest, (8, 4), &[marked, succeeded], &json!({})), (Handled, None));
+}
+
+#[test]
+fn where_the_policy_names_kopf_an_equal_mark_alone_proves_nothing() {
+    let marked = ("last-handled-configuration", MARK);
+    let failed = ("last-outcome", "{\"generation\": 2, \"failed\": {\"a\": \"no\"}}");
+    let succeeded = ("last-outcome", "{\"generation\": 2, \"failed\": {}}");
+    let older = ("last-outcome", "{\"generation\": 1, \"failed\": {}}");
+    for (marks, annotations, expected) in [
+        (KopfMarkRule::Expected, vec![marked], Unproven),
+        (KopfMarkRule::Expected, vec![marked, older], Unproven),
+        (KopfMarkRule::Expected, vec![marked, succeeded], Handled),
+        (KopfMarkRule::Expected, vec![marked, failed], GivenUp),
+        (KopfMarkRule::Learned, vec![marked], Handled),
+        (KopfMarkRule::Learned, vec![marked, failed], GivenUp),
+        (KopfMarkRule::Optional, vec![marked], Handled),
+    ] {
+        let reflector = Reflector::new(|| ());
+        let (evidence, _) = read(&reflector, &under(marks), (1, 2), &annotations, &json!({}));
+        assert_eq!(evidence, expected, "{marks:?} {annotations:?}");
+    }
+}

@@ -24,7 +24,7 @@ use crate::process::Process;
 /// Token of the only user with all rights.
 const ADMIN: &str = "admin-of-a-cluster-that-lives-on-loopback";
 /// Longest time until the control plane must be ready. Measured: 5 to 6 s on two idle cores.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Running servers with one etcd; they stop when this is dropped, or with the process.
 pub struct ControlPlane {

@@ -217,3 +217,22 @@ async fn a_continue_token_expires_five_minutes_after_the_world_moved_on() {
     assert_eq!(at(300_000, "d").await, 200);
     assert_eq!(at(302_000, "e").await, 410, "the change at 1 s is older than five minutes");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_sees_what_a_request_wrote_finds_the_request_in_the_log() {
+    const WRITES: usize = 300;
+    let server = std::sync::Arc::new(server().await);
+    let reader = server.clone();
+    let reading = tokio::task::spawn_blocking(move || {
+        let mut written = 0;
+        while written < WRITES {
+            written = reader.lock_store().list_objects("v1", "ConfigMap", "default").len();
+            let logged = reader.logged_requests().iter().filter(|request| request.method == "POST").count();
+            assert!(logged >= written, "{written} objects are there, and {logged} requests are logged");
+        }
+    });
+    for number in 0..WRITES {
+        assert_eq!(post(&server, &format!("n{number}")).await.unwrap().status, 201);
+    }
+    reading.await.unwrap();
+}

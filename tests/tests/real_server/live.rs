@@ -55,13 +55,24 @@ async fn a_tree_needs_neither_a_service_nor_a_policy() -> Result<()> {
 async fn wait_returns_when_all_of_it_is_ready_and_not_before() -> Result<()> {
     let scene = scene_with_shop("wait").await?;
     let object = format!("database.{}/db", scene.group);
-    let (code, out, _) = run(&scene, &["wait", &object, "--timeout", "3s"]).await?;
-    assert_eq!(code, 124, "{out}");
-    assert!(out.contains("Deployment slow"), "the root cause is named: {out}");
-    let args = ["wait", &object, "--timeout", "60s"];
-    let waiting = run(&scene, &args);
-    let ((code, out, err), ()) = tokio::try_join!(waiting, async { scene.play("slow", None).await })?;
-    assert_eq!(code, 0, "{out}{err}");
+    let admin = scene.plane.kubeconfig();
+    let mut command = Command::new(acceptance::places::rollcall()?);
+    command.args(["wait", &object, "--timeout", "10m", "-n", &scene.name]);
+    command.args(["--kubeconfig", &admin.to_string_lossy()]);
+    let mut waiting = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut said = BufReader::new(waiting.stderr.take().context("no output")?).lines();
+    let cause = tokio::task::spawn_blocking(move || {
+        let cause = said.by_ref().map_while(std::result::Result::ok).find(|line| line.contains("Deployment slow"));
+        (cause, said)
+    });
+    let (cause, said) = cause.await?;
+    assert!(cause.is_some(), "the root cause is named");
+    assert_eq!(waiting.try_wait()?, None, "it waits while one child is not ready");
+    scene.play("slow", None).await?;
+    let ended = tokio::task::spawn_blocking(move || waiting.wait_with_output()).await??;
+    let out = String::from_utf8_lossy(&ended.stdout);
+    let err: Vec<String> = said.map_while(std::result::Result::ok).collect();
+    assert_eq!(ended.status.code(), Some(0), "{out}{err:?}");
     assert!(out.contains("Database db: ready"), "{out}");
     Ok(())
 }

@@ -164,7 +164,7 @@ async fn whoever_has_seen_enough_ends_it_without_a_word() {
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_terminal_there_is_no_escape_and_a_line_for_each_change() {
     let cluster = shop("file").await;
-    let mut command = cluster.rollcall(&["wait", "shop/books", "--timeout", "1500ms"]);
+    let mut command = cluster.rollcall(&["wait", "shop/books", "--timeout", "10s"]);
     command.env("TERM", "xterm").stdin(Stdio::null());
     let (code, out, err) = super::cluster::done(command).await;
     assert_eq!(code, Some(124), "{out}{err}");

@@ -66,17 +66,24 @@ pub(super) async fn answer_request(
     if address.verb == RequestVerb::Watch {
         return Ok(open_watch_stream(&shared, &request, address));
     }
-    let response = shared.lock_store().handle_request((shared.clock)(), &request);
-    let (status, response) = match act {
-        Some(FaultAction::CommitThenAnswer(status)) => {
-            (status, Ok(json_response(status, &[], &faults::injected_status(status, None))))
-        }
-        Some(FaultAction::CommitThenDrop) => (0, Err(io::ErrorKind::ConnectionReset.into())),
-        Some(FaultAction::RawItem(item)) => (response.status, Ok(with_first_item(response, &item))),
-        _ => (response.status, Ok(to_http_response(response))),
+    // The log is written under the store's lock: whoever has seen what a request wrote finds the request in the log.
+    let mut store = shared.lock_store();
+    let response = store.handle_request((shared.clock)(), &request);
+    let status = match act {
+        Some(FaultAction::CommitThenAnswer(status)) => status,
+        Some(FaultAction::CommitThenDrop) => 0,
+        _ => response.status,
     };
     shared.log.add(log_entry(&request, address.verb, status));
-    response
+    drop(store);
+    match act {
+        Some(FaultAction::CommitThenAnswer(status)) => {
+            Ok(json_response(status, &[], &faults::injected_status(status, None)))
+        }
+        Some(FaultAction::CommitThenDrop) => Err(io::ErrorKind::ConnectionReset.into()),
+        Some(FaultAction::RawItem(item)) => Ok(with_first_item(response, &item)),
+        _ => Ok(to_http_response(response)),
+    }
 }
 
 fn open_watch_stream(

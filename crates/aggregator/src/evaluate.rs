@@ -14,7 +14,7 @@ use crate::types::{Acceptance, EnginePolicy, HandledEvidence, KindState, PolicyA
 pub(crate) enum ListGate {
     /// A kind was not listed yet: no answer is given.
     Closed,
-    /// A kind was not listed yet, and some earlier answers rest on a changed rule: those are withdrawn, and no other
+    /// A kind was not listed in time for a changed rule: answers that rest on the old one are withdrawn, and no other
     /// answer is given.
     RuleChanged,
     /// The policy is refused and was never accepted: what says True is taken back, and nothing else is said.
@@ -119,7 +119,7 @@ impl ParentEvaluation {
         };
         self.queued.time_dependent = again.is_some();
         self.answer = answer;
-        self.evaluated |= !gate.awaits_list() || gate == ListGate::Refused;
+        self.evaluated |= gate != ListGate::Closed;
         self.rule_changed = gate.only_takes_back();
         news
     }
@@ -329,7 +329,7 @@ fn evaluate_children(
     {
         roll.all_ready_since = None;
         return EvaluationResult {
-            answer: Some(build_answer(ParentReason::ChildrenUnknown, &stand.all)),
+            answer: Some(build_answer(ParentReason::RuleChanged, &stand.all)),
             recheck_at: None,
         };
     }

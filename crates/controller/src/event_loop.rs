@@ -27,7 +27,8 @@ use crate::snapshot::{NotReadyDetail, NotReadySince, StatsSnapshot};
 use crate::transitions::TransitionHub;
 use policy::WatchPlan;
 use rollcall_core::{
-    BlindKind, Core, LiveRead, ParentWrite, RecountDrift, RecountSchedule, TreeNode, VerdictAges, WatchHealth,
+    BlindKind, Core, LiveRead, ParentWrite, RecountDrift, RecountSchedule, RuleSwaps, TreeNode, VerdictAges,
+    WatchHealth,
 };
 
 /// Sender of the trees of all parents, for consumers that draw them.
@@ -89,10 +90,9 @@ pub(crate) struct EventLoop {
     channels: LoopChannels,
     metrics: Arc<Metrics>,
     health: WatchHealth,
+    rule_swaps: RuleSwaps,
     recounts: RecountSchedule,
     plan: Option<Arc<WatchPlan>>,
-    /// Policies that were replaced and still have entries to withdraw.
-    superseded: Vec<(PolicyId, String)>,
     changed: bool,
     publish_at: Time,
     ages: VerdictAges,
@@ -123,9 +123,9 @@ impl EventLoop {
             channels: wires,
             metrics,
             health: WatchHealth::default(),
+            rule_swaps: RuleSwaps::default(),
             recounts: RecountSchedule::new(seed),
             plan: None,
-            superseded: Vec::new(),
             changed: true,
             publish_at: Time::default(),
             ages: VerdictAges::default(),
@@ -181,11 +181,9 @@ impl EventLoop {
     /// Returns the next input. The deadline precedes the dirty set: a full set must not delay writes that are due.
     async fn next_input(&mut self, stop: &CancellationToken) -> anyhow::Result<LoopInput> {
         let gather = self.changed.then_some(self.publish_at);
-        let deadline =
-            [self.core.next_deadline(), self.health.next_deadline(), self.recounts.next_deadline(), gather]
-                .into_iter()
-                .flatten()
-                .min();
+        let (core, health) = (self.core.next_deadline(), self.health.next_deadline());
+        let (swaps, recounts) = (self.rule_swaps.next_deadline(), self.recounts.next_deadline());
+        let deadline = [core, health, swaps, recounts, gather].into_iter().flatten().min();
         let wires = &mut self.channels;
         let gone = || anyhow::anyhow!("a supervised task has exited");
         Ok(tokio::select! { biased;
@@ -218,8 +216,25 @@ impl EventLoop {
                 self.channels.relists.send(kind)?;
             }
         }
+        self.withdraw_unswapped_rules(now);
         self.run_recounts(now);
         Ok(())
+    }
+
+    /// Withdraws answers that rest on an old rule because the new one could not judge its kind in time.
+    fn withdraw_unswapped_rules(&mut self, now: Time) {
+        while let Some((kind, policy)) = self.rule_swaps.take_overdue(now) {
+            let planned = self.plan.iter().flat_map(|plan| &plan.policies);
+            let ids: Vec<_> =
+                planned.filter(|(_, (_, words))| words.name == policy).map(|(id, _)| *id).collect();
+            warn!(
+                kind = %self.core.kind_label(kind), policy,
+                "withdrawing answers of a changed rule: its kind could not be listed in time"
+            );
+            for id in ids {
+                self.core.engine.withdraw_changed_rule(now, id, kind);
+            }
+        }
     }
 
     /// Runs the self-checks that are due: one line for each kind in which something had to be put right.
@@ -271,11 +286,6 @@ impl EventLoop {
     }
 
     fn on_kind_event(&mut self, kind: KindId, news: &KindEvent) {
-        if let KindEvent::RuleChanged(policies) = news {
-            for (policy, groups) in policies {
-                self.core.engine.mark_rule_changed(self.clock.now(), *policy, *groups);
-            }
-        }
         if *news == KindEvent::Synced {
             // All objects of the list have to be observed before the list counts as synced.
             let moved = self.core.reflector.take_dirty(usize::MAX);
@@ -289,6 +299,7 @@ impl EventLoop {
             }
         }
         let now = self.clock.now();
+        self.rule_swaps.observe_event(kind, news, now);
         if self.is_followed(kind) {
             self.metrics.record_kind_event(&self.core.kind_label(kind), news, now);
         }
@@ -313,7 +324,6 @@ impl EventLoop {
             self.metrics.set_kind_state(&self.core.kind_label(kind), state);
         }
         self.core.engine.set_kind_state(self.clock.now(), kind, state);
-        self.retire_superseded();
         self.changed = true;
     }
 
@@ -324,8 +334,9 @@ impl EventLoop {
         }
         self.register_series(&plan, now);
         let before = self.plan.take().unwrap_or_default();
-        for (id, (_, words)) in before.policies.iter().filter(|(id, _)| !plan.policies.contains_key(id)) {
-            self.superseded.push((*id, words.name.clone()));
+        // What a replaced policy said stands on the parents until its successor speaks.
+        for id in before.policies.keys().filter(|id| !plan.policies.contains_key(id)) {
+            self.core.set_policy(now, *id, None);
         }
         for (id, policy) in
             plan.policies.iter().filter(|(id, policy)| before.policies.get(id) != Some(policy))
@@ -334,25 +345,7 @@ impl EventLoop {
         }
         info!(policies = plan.policies.len(), kinds = plan.kinds.len(), "plan updated");
         self.plan = Some(plan);
-        self.retire_superseded();
         self.changed = true;
-    }
-
-    /// Forgets deleted policies at once. A policy that was replaced by one with other rules first withdraws what rested
-    /// on the old rules, unless its successor can already answer.
-    fn retire_superseded(&mut self) {
-        let now = self.clock.now();
-        let EventLoop { core, plan, superseded, .. } = self;
-        superseded.retain(|(id, name)| {
-            let policies = plan.iter().flat_map(|plan| &plan.policies);
-            let successor = policies.filter(|(_, (_, words))| words.name == *name).map(|(id, _)| *id).next();
-            let speaks = successor.is_none_or(|successor| core.engine.is_open(successor));
-            let buried = speaks || !core.engine.has_changed_rule(*id);
-            if buried {
-                core.set_policy(now, *id, None);
-            }
-            !buried
-        });
     }
 
     /// Registers the metric series of a plan.

@@ -104,9 +104,8 @@ impl Core {
             ParentReason::DeadlineExceeded if self.is_generation_unhandled(parent, policy) => {
                 format!("{NOT_HANDLED}{generation}{}", self.silence_text(parent, policy))
             }
-            // The policy was replaced by one with other rules.
-            ParentReason::ChildrenUnknown if !self.has_troubles(parent, policy) => {
-                format!("the rule for its children changed; {total} not judged anew yet")
+            ParentReason::RuleChanged => {
+                "the rule for its children changed, and they could not be evaluated again yet".to_owned()
             }
             _ => {
                 let causes = self.causes_text(parent, policy, GroupRole::Critical, now);

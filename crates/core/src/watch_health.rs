@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use aggregator::{KindId, KindState, PolicyId};
+use aggregator::{KindId, KindState};
 use readiness::Time;
 use timer::DeadlineQueue;
 use watcher::ApiFailureCause;
@@ -32,9 +32,8 @@ pub enum KindEvent {
     Failure(ApiFailureCause, String),
     /// The kind is no longer followed.
     Stopped,
-    /// The kind is about to be relisted, because these policies judge these of their groups (as bits) by a different
-    /// rule.
-    RuleChanged(Vec<(PolicyId, u64)>),
+    /// The kind is about to be relisted, because the policies with these names judge it by a different rule.
+    RuleChanged(Vec<String>),
 }
 
 /// The ways in which a kind is not seen.
@@ -191,13 +190,12 @@ impl WatchHealth {
     pub fn observe_event(&mut self, id: KindId, news: &KindEvent, now: Time) -> Option<KindState> {
         let KindSight { stage, trouble } = self.kinds.entry(id).or_default();
         *stage = match news {
-            KindEvent::Starting => stage.started(trouble.is_some()),
+            KindEvent::Starting | KindEvent::RuleChanged(_) => stage.started(trouble.is_some()),
             KindEvent::Listing => stage.list_began(),
             KindEvent::Absent => SightStage::Absent { troubled: None },
             KindEvent::Synced => stage.listed(now),
             KindEvent::Alive => stage.answered(now),
             KindEvent::Failure(cause, _) => stage.troubled(*cause, now),
-            KindEvent::RuleChanged(_) => return None,
             KindEvent::Stopped => {
                 self.kinds.remove(&id);
                 self.deadlines.clear_deadline(id);

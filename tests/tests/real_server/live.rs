@@ -62,7 +62,8 @@ async fn wait_returns_when_all_of_it_is_ready_and_not_before() -> Result<()> {
     let mut waiting = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let mut said = BufReader::new(waiting.stderr.take().context("no output")?).lines();
     let cause = tokio::task::spawn_blocking(move || {
-        let cause = said.by_ref().map_while(std::result::Result::ok).find(|line| line.contains("Deployment slow"));
+        let cause =
+            said.by_ref().map_while(std::result::Result::ok).find(|line| line.contains("Deployment slow"));
         (cause, said)
     });
     let (cause, said) = cause.await?;

@@ -10,7 +10,7 @@ use acceptance::gate::{Gate, Rule};
 use acceptance::objects::{deployment, owned_by};
 use acceptance::places;
 use acceptance::recorder::Recorder;
-use acceptance::rollcall::policy_address;
+use acceptance::rollcall::{Rollcall, policy_address};
 use acceptance::scene::Scene;
 use acceptance::wish::{because, mentions, says};
 use anyhow::{Context, Result};
@@ -18,7 +18,7 @@ use http::Method;
 use serde_json::{Value, json};
 
 /// `Database` over `Shard`s that are judged by `ready`; one of each exists once Rollcall runs.
-async fn judged_by(word: &str, ready: &Value) -> Result<(Scene, acceptance::rollcall::Rollcall)> {
+async fn judged_by(word: &str, ready: &Value) -> Result<(Scene, Rollcall)> {
     let scene = Scene::set(word).await?;
     scene.crd(&Crd::new("Database")).await?;
     scene.crd(&Crd::new("Shard").shapeless()).await?;
@@ -131,23 +131,16 @@ async fn a_changed_rule_judges_its_kind_anew_without_a_moment_of_false_ready() -
     Ok(())
 }
 
-#[tokio::test]
-async fn while_its_kind_is_listed_for_a_changed_rule_nothing_stands_that_rests_on_the_old_one() -> Result<()>
-{
-    let rule = |phase: &str| json!({ "cel": { "current": format!("status.phase == '{phase}'") } });
-    let scene = Scene::set("rule-changed").await?;
+/// Databases `db`, with a Shard, and `plain`, without one, under a policy whose rule for Shards is `ready`; both ready.
+async fn two_databases(word: &str, ready: &str) -> Result<(Scene, Gate, Rollcall)> {
+    let scene = Scene::set(word).await?;
     scene.crd(&Crd::new("Database")).await?;
     scene.crd(&Crd::new("Shard").shapeless()).await?;
-    let child = |phase: &str| {
-        let mut child = scene.child("Shard");
-        (child["ready"], child["expect"]) = (rule(phase), json!({ "min": 0 }));
-        json!([child, scene.child("Deployment")])
-    };
-    scene.policy("db", "Database", json!({ "children": child("Up"), "settle": "100ms" })).await?;
+    scene.policy("db", "Database", children_by(&scene, ready, "100ms")).await?;
     scene.grant().await?;
     let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
     let gate = Gate::open(&own).await?;
-    let _rollcall = scene.rollcall_at(&gate.url, &[]).await?;
+    let rollcall = scene.rollcall_at(&gate.url, &[]).await?;
     for name in ["db", "plain"] {
         let db = scene.create(scene.custom("Database", name)).await?;
         scene.create(owned_by(&db, deployment(&format!("{name}-web"), 0))).await?;
@@ -155,26 +148,81 @@ async fn while_its_kind_is_listed_for_a_changed_rule_nothing_stands_that_rests_o
     let db = scene.get("Database/db").await?;
     scene.create(owned_by(&db, scene.custom("Shard", "one"))).await?;
     phase(&scene, "Up").await?;
-    let (policy, well) = (policy_address(&scene, "db")?, || says("Ready", "True"));
-    scene.until("Database/db", well()).await?;
-    scene.until("Database/plain", well()).await?;
+    for name in ["Database/db", "Database/plain"] {
+        scene.until(name, says("Ready", "True")).await?;
+    }
+    Ok((scene, gate, rollcall))
+}
+
+/// Spec of a policy that judges Shards by this expression.
+fn children_by(scene: &Scene, ready: &str, settle: &str) -> Value {
+    let mut child = scene.child("Shard");
+    (child["ready"], child["expect"]) = (json!({ "cel": { "current": ready } }), json!({ "min": 0 }));
+    json!({ "children": [child, scene.child("Deployment")], "settle": settle })
+}
+
+fn lists_of_shards() -> Rule {
+    Rule::Hold(Method::GET, "/shards?".to_owned())
+}
+
+#[tokio::test]
+async fn a_changed_rule_is_judged_beside_what_stands_and_an_answer_turns_once_if_it_moves() -> Result<()> {
+    let (scene, gate, _rollcall) = two_databases("rule-swapped", "status.phase == 'Up'").await?;
+    let policy = policy_address(&scene, "db")?;
     let recorder = Recorder::start(&scene, &["Database"]).await?;
-    // First the rule alone, then the rule and something else.
-    for (now, settle) in [("Serving", "100ms"), ("Up", "200ms")] {
-        gate.set(Rule::Hold(Method::GET, "/shards?".to_owned()));
-        let spec = json!({ "spec": { "children": child(now), "settle": settle } });
+    // No answer moves: nothing is written, however the rule is edited and how slowly its kind is listed.
+    for (ready, settle) in
+        [("status.phase in ['Up', 'Serving']", "100ms"), ("status.phase != 'Down'", "200ms")]
+    {
+        gate.set(lists_of_shards());
+        let spec = json!({ "spec": children_by(&scene, ready, settle) });
         scene.admin.merge(&policy, "", &spec).await?;
-        let taken_back = because("Ready", "ChildrenUnknown").and(mentions("Ready", "changed"));
-        scene.until("Database/db", taken_back).await?;
-        phase(&scene, now).await?;
+        gate.caught().await?;
         gate.set(Rule::Pass);
-        scene.until("Database/db", well()).await?;
+        // By the new rule alone it is not ready any more.
+        phase(&scene, "Down").await?;
+        scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+        phase(&scene, "Up").await?;
+        scene.until("Database/db", says("Ready", "True")).await?;
+    }
+    // The answer moves: from the old one to the new one.
+    gate.set(lists_of_shards());
+    let spec = json!({ "spec": children_by(&scene, "status.phase == 'Serving'", "100ms") });
+    scene.admin.merge(&policy, "", &spec).await?;
+    gate.caught().await?;
+    gate.set(Rule::Pass);
+    scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+    phase(&scene, "Serving").await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    let recording = recorder.stop().await?;
+    let statuses = recording.statuses(&scene.address("Database/db")?, "Ready");
+    assert_eq!(statuses, ["True", "False", "True", "False", "True", "False", "True"]);
+    let other = recording.statuses(&scene.address("Database/plain")?, "Ready");
+    assert_eq!(other, ["True"], "what does not rest on that rule");
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_changed_rule_cannot_judge_within_two_minutes_is_unknown() -> Result<()> {
+    let (scene, gate, _rollcall) = two_databases("rule-unswapped", "status.phase == 'Up'").await?;
+    let policy = policy_address(&scene, "db")?;
+    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    // First the rule alone, then the rule and something else, so that the policy is another one.
+    for (ready, settle) in [("status.phase == 'Serving'", "100ms"), ("status.phase == 'Up'", "200ms")] {
+        gate.set(lists_of_shards());
+        let spec = json!({ "spec": children_by(&scene, ready, settle) });
+        scene.admin.merge(&policy, "", &spec).await?;
+        scene.until("Database/db", because("Ready", "RuleChanged")).await?;
+        phase(&scene, if ready.contains("Serving") { "Serving" } else { "Up" }).await?;
+        gate.set(Rule::Pass);
+        scene.until("Database/db", says("Ready", "True")).await?;
     }
     let recording = recorder.stop().await?;
     let statuses = recording.statuses(&scene.address("Database/db")?, "Ready");
     assert_eq!(statuses, ["True", "Unknown", "True", "Unknown", "True"]);
+    // On which children the answers of another policy rested, nobody knows.
     let other = recording.statuses(&scene.address("Database/plain")?, "Ready");
-    assert_eq!(other, ["True"], "what does not rest on that rule");
+    assert_eq!(other, ["True", "Unknown", "True"], "the rule alone touches what rests on it");
     Ok(())
 }
 

@@ -171,7 +171,7 @@ impl Engine {
         let mut gate = policy.map_or(ListGate::Closed, |p| {
             ListGate::of(p.acceptance, p.kinds.iter().map(|k| self.kind_state(*k)))
         });
-        if gate == ListGate::Closed && self.has_changed_rule(id) {
+        if gate == ListGate::Closed && self.graph.changed_rules.groups_of(id) != 0 {
             gate = ListGate::RuleChanged;
         }
         let Some(held) = self.gates.get_mut(id.index()) else { return };

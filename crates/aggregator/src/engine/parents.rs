@@ -21,7 +21,6 @@ impl Engine {
         if view.is_none() {
             self.set_selectors(now, id, &[]);
         }
-        let withdrawn = self.changed_rule_answer(id);
         for roll in self.graph.evaluations_of(id).to_vec() {
             let policy = self.graph.find_evaluation(roll).map(|r| r.policy);
             if !answers.iter().any(|a| Some(a.policy) == policy) {
@@ -41,15 +40,7 @@ impl Engine {
         };
         let mut anew = false;
         for answer in answers {
-            let first = self
-                .graph
-                .find_evaluation_for(id, answer.policy)
-                .and_then(|r| self.graph.find_evaluation(r)?.view.as_ref())
-                .is_none();
             anew |= self.set_answer_view(now, id, view, answer);
-            if let Some(word) = withdrawn.filter(|_| first) {
-                self.carry_over_changed_rule(now, id, answer, word);
-            }
         }
         self.set_selectors(now, id, &selects);
         self.observe_written(now, id, view, anew);

@@ -1,6 +1,7 @@
 //! Inspection of one object: finalizer holders, owned objects, and Events. `explain` uses it with the user's rights,
 //! the live page with Rollcall's own, for viewers who have them too.
 
+mod api_group;
 pub mod client;
 pub mod field_managers;
 pub mod finalizer_holders;
@@ -16,6 +17,8 @@ use watcher::ParentObject;
 use client::InspectClient;
 use owned::{InspectContext, OwnedObject};
 use recent_events::RecentEvent;
+
+pub use api_group::api_group;
 
 /// Inspects the context of an object: owned objects that explain why it is not ready, and the latest Events about all
 /// of them.
@@ -36,9 +39,4 @@ pub async fn inspect_object(
     }
     let latest = recent_events::latest_events(&events);
     (owns, latest)
-}
-
-/// The API group of an object.
-pub fn api_group(object: &ParentObject) -> &str {
-    object.child.meta.api_version.split_once('/').map_or("", |(group, _)| group)
 }

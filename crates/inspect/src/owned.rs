@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use watcher::{ParentObject, list_live_at_most};
 
+use super::api_group::api_group;
 use super::client::{
     CLAIMS_LABEL, InspectClient, PODS_LABEL, REPLICA_SETS_LABEL, built_in_kind, percent_encode,
 };
@@ -73,7 +74,7 @@ pub(super) async fn inspect_owned(
     around: &InspectContext<'_>,
 ) -> Vec<OwnedObject> {
     let limits = around.limits;
-    let kind = RuleKind::from_group_kind(super::api_group(object), &object.child.meta.kind);
+    let kind = RuleKind::from_group_kind(api_group(object), &object.child.meta.kind);
     let meta = &object.child.meta;
     let mut found = Vec::new();
     if kind == RuleKind::Pod {

@@ -1,11 +1,14 @@
 //! Encoding of records.
 
+use std::collections::BTreeMap;
+
 use aggregator::KindId;
 use serde_json::{Map, Value, json};
 use watcher::reflector::{MAX_PARENT_OUTCOMES, OutcomeParent, ParentOutcomes, RememberedOutcome, RunEnd};
 use watcher::status::time;
 
-use super::RecordedKinds;
+/// Group and kind of the objects named in records, with the ids under which they are followed.
+pub type RecordedKinds = BTreeMap<(String, String), KindId>;
 
 /// Encodes the reflector's memory. Sorted, so that equal memory gives equal text.
 pub(super) fn encode_spec(memories: &ParentOutcomes, spoken_of: &RecordedKinds) -> Value {

@@ -10,14 +10,11 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aggregator::KindId;
 use serde_json::{Value, json};
 use watcher::reflector::{OutcomeParent, Reflector};
 
+pub use codec::RecordedKinds;
 pub use job_events::JobEvents;
-
-/// Group and kind of the objects named in records, with the ids under which they are followed.
-pub type RecordedKinds = BTreeMap<(String, String), KindId>;
 
 /// Record as last read.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
 
-use aggregator::PolicyId;
+use aggregator::{KindId, PolicyId};
 use readiness::StuckLimits;
 use watcher::plan::{
     AssessmentRule, ChildRule, FindChildrenBy, Interest, LabelMatchTerm, LabelMatcher, OutcomeRetention,

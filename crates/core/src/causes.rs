@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use aggregator::{GroupRole, ObjectId, PolicyId, UnreadyChild};
+use aggregator::{Engine, GroupRole, HandledEvidence, ObjectId, PolicyId, UnreadyChild};
+use readiness::rollup::ParentReason;
 use readiness::{Level, Reason, Time};
+use watcher::reflector::{ObjectRow, Reflector, name_hash};
 
-use super::Core;
+use super::kind_names::KindNames;
+use super::policy_summary::PolicySummary;
+use super::quote_texts::QuoteTexts;
 
 /// Maximum number of kinds of cause in a message.
 const MAX_CAUSE_KINDS: usize = 3;
@@ -25,7 +29,17 @@ struct CauseGroup {
 /// One line of a message: severity, kind, text.
 type CauseLine = (Level, String, String);
 
-impl Core {
+/// Finds the causes for which parents are not ready, and puts them into words.
+#[derive(Clone, Copy)]
+pub(super) struct CauseFinder<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) reflector: &'a Reflector,
+    pub(super) kinds: &'a KindNames,
+    pub(super) policies: &'a BTreeMap<PolicyId, PolicySummary>,
+    pub(super) quotes: &'a QuoteTexts,
+}
+
+impl CauseFinder<'_> {
     /// Text of a parent's causes, worst first; empty if there are none.
     pub(super) fn causes_text(
         &self,
@@ -75,7 +89,7 @@ impl Core {
                     format!("{}/{}", row.namespace, row.name)
                 }
             });
-            let heap = heaps.entry((trouble.weight.level, self.kind_name(trouble.kind))).or_default();
+            let heap = heaps.entry((trouble.weight.level, self.kinds.name(trouble.kind))).or_default();
             heap.count += 1;
             heap.first.insert(named.unwrap_or_default(), trouble);
             if heap.first.len() > MAX_NAMES_PER_CAUSE {
@@ -111,18 +125,15 @@ impl Core {
         if trouble.rule_changed {
             return Reason::RuleChanged.to_string();
         }
-        let through = |row: &watcher::reflector::ObjectRow| {
-            row.assessment_for(trouble.rule_index).verdict_at(now).reason.to_string()
-        };
+        let through =
+            |row: &ObjectRow| row.assessment_for(trouble.rule_index).verdict_at(now).reason.to_string();
         self.reflector.read_row(trouble.child, through).unwrap_or_default()
     }
 
     /// Being deleted, and being stuck in that, is what a child says itself, whatever is below it.
     fn is_held_by_itself(&self, trouble: &UnreadyChild, now: Time) -> bool {
         let held = |level| matches!(level, Level::Terminating | Level::Stuck);
-        let own = |row: &watcher::reflector::ObjectRow| {
-            held(row.assessment_for(trouble.rule_index).verdict_at(now).level)
-        };
+        let own = |row: &ObjectRow| held(row.assessment_for(trouble.rule_index).verdict_at(now).level);
         held(trouble.weight.level) && self.reflector.read_row(trouble.child, own).unwrap_or(true)
     }
 
@@ -161,27 +172,80 @@ impl Core {
         lines
     }
 
-    fn missing_names(
-        &self,
-        parent: ObjectId,
-        policy: PolicyId,
-        words: &super::PolicySummary,
-    ) -> Vec<CauseLine> {
+    fn missing_names(&self, parent: ObjectId, policy: PolicyId, words: &PolicySummary) -> Vec<CauseLine> {
         let names = self.reflector.read_row(parent, |row| {
             let target = row.parent.as_ref()?.targets.iter().find(|t| t.policy == policy)?;
             Some(target.names.clone())
         });
         let kind = |group: u8| words.groups.get(usize::from(group)).map_or("", |g| &g.kind).to_owned();
         let mut missing = names.flatten().unwrap_or_default();
-        missing.retain(|(group, name)| {
-            !self.engine.has_named_child(parent, policy, *group, watcher::reflector::name_hash(name))
-        });
+        missing.retain(|(group, name)| !self.engine.has_named_child(parent, policy, *group, name_hash(name)));
         missing.sort();
         missing
             .into_iter()
             .map(|(group, name)| (Level::Missing, kind(group), format!("{} {name} missing", kind(group))))
             .collect()
     }
+
+    /// Does a parent that says so name its children as the causes of that?
+    pub(super) fn names_causes(&self, parent: ObjectId, policy: PolicyId, reason: ParentReason) -> bool {
+        let named = match reason {
+            ParentReason::DeadlineExceeded => {
+                self.template_error(parent, policy).is_empty()
+                    && !self.is_generation_unhandled(parent, policy)
+            }
+            ParentReason::ChildrenUnknown => self.has_troubles(parent, policy),
+            _ => true,
+        };
+        named && names_children(reason)
+    }
+
+    /// True if the operator has not handled the current generation.
+    pub(super) fn is_generation_unhandled(&self, parent: ObjectId, policy: PolicyId) -> bool {
+        let evidence = self.reflector.read_row(parent, |row| row.parent.as_ref().map(|p| p.view.evidence));
+        match evidence.flatten() {
+            Some(
+                HandledEvidence::NotYet
+                | HandledEvidence::Unmarked
+                | HandledEvidence::Failed
+                | HandledEvidence::GivenUp,
+            ) => true,
+            Some(HandledEvidence::Masked | HandledEvidence::Unproven) => {
+                !self.engine.is_handled(parent, policy)
+            }
+            _ => false,
+        }
+    }
+
+    /// True if a critical child is not ready.
+    pub(super) fn has_troubles(&self, parent: ObjectId, policy: PolicyId) -> bool {
+        self.engine.unready_children(parent, policy, GroupRole::Critical).next().is_some()
+    }
+
+    /// Why a template of the policy cannot be rendered for this parent; empty where it can.
+    pub(super) fn template_error(&self, parent: ObjectId, policy: PolicyId) -> String {
+        let error = self.reflector.read_row(parent, |row| {
+            let target = row.parent.as_ref()?.targets.iter().find(|t| t.policy == policy)?;
+            Some(target.unrendered.as_ref()?.to_string())
+        });
+        error.flatten().unwrap_or_default()
+    }
+}
+
+/// True if children are the cause, so that the message names them.
+pub(super) const fn names_children(reason: ParentReason) -> bool {
+    matches!(
+        reason,
+        ParentReason::ChildrenProgressing
+            | ParentReason::ChildrenTerminating
+            | ParentReason::ChildrenFailed
+            | ParentReason::ChildrenStuck
+            | ParentReason::ChildrenMissing
+            | ParentReason::TooManyChildren
+            | ParentReason::ChildrenUnknown
+            | ParentReason::ChildrenSuspended
+            | ParentReason::DeadlineExceeded
+    )
 }
 
 /// Cuts a text to so many bytes, on a character's boundary.

@@ -72,7 +72,7 @@ impl Core {
             answers: self.engine.evaluation_states().map(standing).collect(),
             edges: self.engine.counted_children().collect(),
             policies: self.policies.clone(),
-            kinds: self.kinds.clone(),
+            kinds: self.kinds.all().clone(),
         }
     }
 

@@ -7,12 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use aggregator::{ObjectId, PolicyId};
+use aggregator::{Engine, ObjectId, PolicyId};
 use readiness::Time;
-use watcher::reflector::FinalizerChange;
+use watcher::reflector::{FinalizerChange, Reflector};
 use watcher::status::time;
 
-use super::Core;
+use super::causes::CauseFinder;
 
 /// Maximum number of tracked objects.
 const MAX_TRACKED_OBJECTS: usize = 1_024;
@@ -140,28 +140,26 @@ impl FinalizerFlaps {
     fn reported_text(&self, id: ObjectId) -> &str {
         self.objects.get(&id).map_or("", |flap| &flap.text)
     }
-}
 
-impl Core {
     /// Processes pending changes, and ends the reports of objects at rest.
-    pub(super) fn process_finalizer_changes(&mut self, now: Time) {
-        for change in self.reflector.take_finalizer_changes() {
-            self.observe_finalizer_change(&change, now);
+    pub(super) fn process_changes(&mut self, engine: &mut Engine, reflector: &Reflector, now: Time) {
+        for change in reflector.take_finalizer_changes() {
+            self.observe_change(engine, &change, now);
         }
         let over = |id: &&ObjectId| {
-            self.flaps.objects.get(id).is_none_or(|flap| flap.last_change + FLAP_QUIET_PERIOD <= now)
+            self.objects.get(id).is_none_or(|flap| flap.last_change + FLAP_QUIET_PERIOD <= now)
         };
-        let over: Vec<ObjectId> = self.flaps.reported.iter().filter(over).copied().collect();
+        let over: Vec<ObjectId> = self.reported.iter().filter(over).copied().collect();
         for id in over {
-            self.forget_finalizers(id);
-            self.engine.mark_text_changed(id, now);
+            self.forget(id);
+            engine.mark_text_changed(id, now);
         }
     }
 
-    fn observe_finalizer_change(&mut self, change: &FinalizerChange, now: Time) {
+    fn observe_change(&mut self, engine: &mut Engine, change: &FinalizerChange, now: Time) {
         let id = change.object;
-        self.flaps.make_room();
-        let flap = self.flaps.objects.entry(id).or_default();
+        self.make_room();
+        let flap = self.objects.entry(id).or_default();
         if flap.last_change + FLAP_QUIET_PERIOD <= now {
             *flap = ObjectFinalizers::default();
         }
@@ -172,40 +170,40 @@ impl Core {
         let words = flap.describe_flaps();
         let (reworded, first) = (flap.text != words, flap.text.is_empty());
         flap.text = words;
-        let owners = self.engine.counted_parents(id).into_iter().map(|(_, policy)| policy);
-        let policies: BTreeSet<PolicyId> = owners.chain(self.engine.policies_of(id)).collect();
+        let owners = engine.counted_parents(id).into_iter().map(|(_, policy)| policy);
+        let policies: BTreeSet<PolicyId> = owners.chain(engine.policies_of(id)).collect();
         for policy in policies {
-            *self.flaps.counts.entry(policy).or_default() += u64::from(back);
+            *self.counts.entry(policy).or_default() += u64::from(back);
         }
         if reworded {
-            self.flaps.reported.insert(id);
+            self.reported.insert(id);
             if first {
-                self.flaps.newly_reported.push(id);
+                self.newly_reported.push(id);
             }
-            self.engine.mark_text_changed(id, now);
+            engine.mark_text_changed(id, now);
         }
     }
 
     /// Forgets a deleted object: its id may be reused.
-    pub(super) fn forget_finalizers(&mut self, id: ObjectId) {
-        self.flaps.reported.remove(&id);
-        self.flaps.objects.remove(&id);
+    pub(super) fn forget(&mut self, id: ObjectId) {
+        self.reported.remove(&id);
+        self.objects.remove(&id);
     }
 
     /// Report about the finalizers of `parent` and of its children under `policy`; empty if there is none.
-    pub(super) fn finalizer_text(&self, parent: ObjectId, policy: PolicyId) -> String {
+    pub(super) fn text_about(&self, from: &CauseFinder<'_>, parent: ObjectId, policy: PolicyId) -> String {
         let mut told = Vec::new();
-        for id in &self.flaps.reported {
+        for id in &self.reported {
             let own = *id == parent;
-            if !own && !self.engine.counted_parents(*id).contains(&(parent, policy)) {
+            if !own && !from.engine.counted_parents(*id).contains(&(parent, policy)) {
                 continue;
             }
-            let named = self.reflector.read_row(*id, |row| (row.kind, row.name.to_string()));
-            let Some((kind, name)) = named.filter(|_| !self.flaps.reported_text(*id).is_empty()) else {
+            let named = from.reflector.read_row(*id, |row| (row.kind, row.name.to_string()));
+            let Some((kind, name)) = named.filter(|_| !self.reported_text(*id).is_empty()) else {
                 continue;
             };
-            let of = if own { String::new() } else { format!("{} {name}: ", self.kind_name(kind)) };
-            told.push((!own, of + self.flaps.reported_text(*id)));
+            let of = if own { String::new() } else { format!("{} {name}: ", from.kinds.name(kind)) };
+            told.push((!own, of + self.reported_text(*id)));
         }
         told.sort();
         let more = told.len().saturating_sub(MAX_FLAPS_IN_MESSAGE);
@@ -217,36 +215,39 @@ impl Core {
         text.join("; ")
     }
 
-    /// Time of the next work of the core if nothing changes before.
-    pub fn next_deadline(&self) -> Option<Time> {
-        let deadlines = [self.engine.next_deadline(), self.flaps.next_deadline(), self.next_write_deadline()];
-        deadlines.into_iter().flatten().min()
-    }
-
     /// Number of restorations since the last call, by policy.
-    pub fn take_flap_counts(&mut self) -> BTreeMap<PolicyId, u64> {
-        std::mem::take(&mut self.flaps.counts)
+    pub(super) fn take_counts(&mut self) -> BTreeMap<PolicyId, u64> {
+        std::mem::take(&mut self.counts)
     }
 
     /// At most `most` parents with a report about their own finalizers or their children's, with the policy.
-    pub fn flapping_parents(&self, most: usize) -> BTreeSet<(ObjectId, PolicyId)> {
+    pub(super) fn parents(&self, engine: &Engine, most: usize) -> BTreeSet<(ObjectId, PolicyId)> {
         let mut parents = BTreeSet::new();
-        for id in &self.flaps.reported {
-            let own = self.engine.policies_of(*id).map(|policy| (*id, policy));
+        for id in &self.reported {
+            let own = engine.policies_of(*id).map(|policy| (*id, policy));
             let room = most - parents.len();
-            parents.extend(own.chain(self.engine.counted_parents(*id)).take(room));
+            parents.extend(own.chain(engine.counted_parents(*id)).take(room));
         }
         parents
     }
 
-    /// Parents with their first report about their own finalizers or their children's, and its text.
-    pub fn take_new_flaps(&mut self) -> Vec<(ObjectId, String)> {
+    /// Objects reported for the first time since the last call.
+    pub(super) fn take_newly_reported(&mut self) -> Vec<ObjectId> {
+        std::mem::take(&mut self.newly_reported)
+    }
+
+    /// Parents of these objects, or themselves, with the text of the report about them.
+    pub(super) fn describe(
+        &self,
+        from: &CauseFinder<'_>,
+        reported: Vec<ObjectId>,
+    ) -> Vec<(ObjectId, String)> {
         let mut news = BTreeMap::new();
-        for id in std::mem::take(&mut self.flaps.newly_reported) {
-            let own = self.engine.policies_of(id).map(|policy| (id, policy)).collect::<Vec<_>>();
-            for (parent, policy) in own.into_iter().chain(self.engine.counted_parents(id)) {
-                if !self.engine.is_shadow(policy) {
-                    news.insert(parent, self.finalizer_text(parent, policy));
+        for id in reported {
+            let own = from.engine.policies_of(id).map(|policy| (id, policy)).collect::<Vec<_>>();
+            for (parent, policy) in own.into_iter().chain(from.engine.counted_parents(id)) {
+                if !from.engine.is_shadow(policy) {
+                    news.insert(parent, self.text_about(from, parent, policy));
                 }
             }
         }

@@ -7,9 +7,12 @@ mod causes;
 mod cluster_snapshot;
 pub mod event_causes;
 mod finalizer_flaps;
+mod kind_names;
 pub mod live_reads;
+mod parent_write;
 pub mod pod_causes;
 mod policy_summary;
+mod quote_texts;
 mod quotes;
 pub mod records;
 mod recount;
@@ -23,7 +26,7 @@ mod write_breaker;
 mod write_queue;
 pub mod write_reply;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,13 +36,13 @@ use aggregator::{
 };
 use readiness::Time;
 use readiness::rollup::{ConditionStatus, ParentReason};
-use serde_json::Value;
 use timer::Seed;
 use watcher::reflector::{ObjectRow, Reflector};
 use watcher::status::{ListShape, ParentStatus, PatchGuard, WantedConditions, guarded_patch};
 
 pub use cluster_snapshot::{ClusterSnapshot, GroupTally, ParentAnswer, ParentDetail};
 pub use live_reads::{KnownObject, LiveRead, WatchLag};
+pub use parent_write::ParentWrite;
 pub use pod_causes::UnreadyWorkload;
 pub use policy_summary::{GroupSummary, PolicySummary};
 pub use recount::{RecountDrift, RecountSchedule};
@@ -56,7 +59,7 @@ pub struct Core {
     pub engine: Engine,
     /// Cached objects and verdicts.
     pub reflector: Arc<Reflector>,
-    kinds: BTreeMap<KindId, (String, String)>,
+    kinds: kind_names::KindNames,
     policies: BTreeMap<PolicyId, PolicySummary>,
     drafts: Vec<ParentDraft>,
     flaps: finalizer_flaps::FinalizerFlaps,
@@ -66,31 +69,6 @@ pub struct Core {
     max_in_flight_writes: usize,
     /// Transitions of the last turn. They are discarded if nobody takes them.
     transitions: Vec<Transition>,
-}
-
-/// One write to one parent.
-#[derive(Clone, Debug)]
-pub struct ParentWrite {
-    /// The parent.
-    pub parent: ObjectId,
-    /// Which write this is: its outcome is reported with it.
-    pub ticket: WriteTicket,
-    /// Its kind.
-    pub kind: KindId,
-    /// Its namespace; empty for cluster-scoped parents.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// Its uid.
-    pub uid: String,
-    /// Policies whose answers the write carries.
-    pub policies: Vec<PolicyId>,
-    /// JSON Patch.
-    pub patch: Value,
-    /// Entries of the parent after the write.
-    pub wanted: WantedConditions,
-    /// New status of the condition, if the write changes it.
-    pub status_transition: Option<ConditionStatus>,
 }
 
 fn status_transition(status: &ParentStatus, wanted: &WantedConditions) -> Option<ConditionStatus> {
@@ -105,7 +83,7 @@ impl Core {
         Core {
             engine: Engine::new(resync, audit, seed),
             reflector,
-            kinds: BTreeMap::new(),
+            kinds: kind_names::KindNames::default(),
             policies: BTreeMap::new(),
             drafts: Vec::new(),
             flaps: finalizer_flaps::FinalizerFlaps::default(),
@@ -129,13 +107,12 @@ impl Core {
 
     /// Sets the display name of a kind.
     pub fn set_kind_name(&mut self, kind: KindId, name: &str, group: &str) {
-        let label = if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") };
-        self.kinds.insert(kind, (name.to_owned(), label));
+        self.kinds.insert(kind, name, group);
     }
 
     /// Kind and group as in metrics and logs: `Deployment.apps`.
     pub fn kind_label(&self, kind: KindId) -> String {
-        self.kinds.get(&kind).map_or_else(|| "object".to_owned(), |(_, label)| label.clone())
+        self.kinds.label(kind)
     }
 
     /// Adds, changes, or (`None`) removes a policy.
@@ -157,8 +134,8 @@ impl Core {
                 view.is_none()
             });
             if gone {
-                self.forget_finalizers(*id);
-                self.quotes.forget(*id);
+                self.flaps.forget(*id);
+                self.quotes.texts.forget(*id);
                 self.queue.remove_parent(*id);
                 self.reflector.recycle_slot(*id);
             }
@@ -170,7 +147,7 @@ impl Core {
     pub fn run_turn(&mut self, now: Time) -> Vec<ParentWrite> {
         self.reflector.set_now(now);
         self.transitions.clear();
-        self.process_finalizer_changes(now);
+        self.flaps.process_changes(&mut self.engine, &self.reflector, now);
         while let Some(id) = self.engine.take_due_recheck(now) {
             self.observe_objects(now, &[id]);
         }
@@ -217,6 +194,40 @@ impl Core {
             }
         }
         writes
+    }
+
+    /// Finds the causes for which parents are not ready.
+    fn causes(&self) -> causes::CauseFinder<'_> {
+        let Core { engine, reflector, kinds, policies, quotes, .. } = self;
+        causes::CauseFinder { engine, reflector, kinds, policies, quotes: &quotes.texts }
+    }
+
+    fn quote_drafts(&mut self, drafts: &[ParentDraft], now: Time) {
+        let Core { engine, reflector, kinds, policies, quotes, .. } = self;
+        let mut sources = quotes::QuoteSources { engine, reflector, kinds, policies };
+        quotes.quote_drafts(&mut sources, drafts, now);
+    }
+
+    /// Number of restorations of finalizers since the last call, by policy.
+    pub fn take_flap_counts(&mut self) -> BTreeMap<PolicyId, u64> {
+        self.flaps.take_counts()
+    }
+
+    /// At most `most` parents with a report about their own finalizers or their children's, with the policy.
+    pub fn flapping_parents(&self, most: usize) -> BTreeSet<(ObjectId, PolicyId)> {
+        self.flaps.parents(&self.engine, most)
+    }
+
+    /// Parents with their first report about their own finalizers or their children's, and its text.
+    pub fn take_new_flaps(&mut self) -> Vec<(ObjectId, String)> {
+        let reported = self.flaps.take_newly_reported();
+        self.flaps.describe(&self.causes(), reported)
+    }
+
+    /// Time of the next work of the core if nothing changes before.
+    pub fn next_deadline(&self) -> Option<Time> {
+        let deadlines = [self.engine.next_deadline(), self.flaps.next_deadline(), self.next_write_deadline()];
+        deadlines.into_iter().flatten().min()
     }
 
     /// Time at which a waiting write may be sent though nothing else happens: the next probe of a kind that failed.
@@ -314,13 +325,8 @@ impl Core {
         self.engine.settle_write(parent, ticket, outcome, now);
     }
 
-    fn kind_group(&self, kind: KindId) -> &str {
-        let group = self.kinds.get(&kind).and_then(|(name, label)| label.get(name.len() + 1..));
-        group.unwrap_or_default()
-    }
-
     /// The name of a kind, for messages; `object` where it is not known.
     pub fn kind_name(&self, kind: KindId) -> &str {
-        self.kinds.get(&kind).map_or("object", |(name, _)| name.as_str())
+        self.kinds.name(kind)
     }
 }

@@ -14,7 +14,6 @@ use watcher::status::{
 
 use super::Core;
 use super::causes::{MAX_MESSAGE_BYTES, truncate_message};
-use super::transition::names_children;
 
 /// Why an operator that says nothing is waited for, where others of its parents carry its `observedGeneration`, or where it
 /// writes a status in which Rollcall wrote that field.
@@ -63,6 +62,7 @@ impl Core {
         answer: PolicyAnswer,
         now: Time,
     ) -> String {
+        let causes = self.causes();
         let PolicyAnswer { total, ready, .. } = answer;
         // If status writes change the generation too, naming it would make each write cause another one.
         let counted = |p: &ParentRow| p.generation.filter(|n| u64::try_from(*n) == Ok(p.view.generation));
@@ -71,7 +71,7 @@ impl Core {
         let generation = generation.map_or_else(|| " its spec".to_owned(), |n| format!(" generation {n}"));
         let text = match answer.reason {
             ParentReason::AllChildrenReady => {
-                let optional = self.causes_text(parent, policy, GroupRole::Optional, now);
+                let optional = causes.causes_text(parent, policy, GroupRole::Optional, now);
                 let beside = if optional.is_empty() { optional } else { format!("; optional: {optional}") };
                 format!("{ready} of {total} ready{beside}")
             }
@@ -96,23 +96,23 @@ impl Core {
                 let name = self.policies.get(&policy).map_or("", |words| words.name.as_str());
                 format!("ReadinessPolicy {name} is refused, and no accepted version of it is known")
             }
-            ParentReason::TemplateFailed => self.template_error(parent, policy),
+            ParentReason::TemplateFailed => causes.template_error(parent, policy),
             // Reports the cause it was waiting for when the deadline passed; it still holds.
-            ParentReason::DeadlineExceeded if !self.template_error(parent, policy).is_empty() => {
-                format!("{NOT_IN_TIME}{}", self.template_error(parent, policy))
+            ParentReason::DeadlineExceeded if !causes.template_error(parent, policy).is_empty() => {
+                format!("{NOT_IN_TIME}{}", causes.template_error(parent, policy))
             }
-            ParentReason::DeadlineExceeded if self.is_generation_unhandled(parent, policy) => {
+            ParentReason::DeadlineExceeded if causes.is_generation_unhandled(parent, policy) => {
                 format!("{NOT_HANDLED}{generation}{}", self.silence_text(parent, policy))
             }
             ParentReason::RuleChanged => {
                 "the rule for its children changed, and they could not be evaluated again yet".to_owned()
             }
             _ => {
-                let causes = self.causes_text(parent, policy, GroupRole::Critical, now);
+                let text = causes.causes_text(parent, policy, GroupRole::Critical, now);
                 match total - ready {
-                    0 if answer.reason == ParentReason::DeadlineExceeded => format!("{NOT_IN_TIME}{causes}"),
-                    0 => causes,
-                    unready => format!("{unready} of {total} not ready: {causes}"),
+                    0 if answer.reason == ParentReason::DeadlineExceeded => format!("{NOT_IN_TIME}{text}"),
+                    0 => text,
+                    unready => format!("{unready} of {total} not ready: {text}"),
                 }
             }
         };
@@ -122,22 +122,9 @@ impl Core {
         } else {
             format!("; not counted: {cycles} in a cycle of owners or references")
         };
-        let finalizers = self.finalizer_text(parent, policy);
+        let finalizers = self.flaps.text_about(&self.causes(), parent, policy);
         let between = if finalizers.is_empty() { "" } else { "; " };
         truncate_message(text + &cycles + between + &finalizers, MAX_MESSAGE_BYTES)
-    }
-
-    /// Does a parent that says so name its children as the causes of that?
-    pub(super) fn names_causes(&self, parent: ObjectId, policy: PolicyId, reason: ParentReason) -> bool {
-        let named = match reason {
-            ParentReason::DeadlineExceeded => {
-                self.template_error(parent, policy).is_empty()
-                    && !self.is_generation_unhandled(parent, policy)
-            }
-            ParentReason::ChildrenUnknown => self.has_troubles(parent, policy),
-            _ => true,
-        };
-        named && names_children(reason)
     }
 
     /// Progress that the operator reports, if it does.
@@ -161,44 +148,16 @@ impl Core {
         }
     }
 
-    fn is_generation_unhandled(&self, parent: ObjectId, policy: PolicyId) -> bool {
-        let evidence = self.reflector.read_row(parent, |row| row.parent.as_ref().map(|p| p.view.evidence));
-        match evidence.flatten() {
-            Some(
-                HandledEvidence::NotYet
-                | HandledEvidence::Unmarked
-                | HandledEvidence::Failed
-                | HandledEvidence::GivenUp,
-            ) => true,
-            Some(HandledEvidence::Masked | HandledEvidence::Unproven) => {
-                !self.engine.is_handled(parent, policy)
-            }
-            _ => false,
-        }
-    }
-
-    fn has_troubles(&self, parent: ObjectId, policy: PolicyId) -> bool {
-        self.engine.unready_children(parent, policy, GroupRole::Critical).next().is_some()
-    }
-
     fn kinds_in(&self, policy: PolicyId, state: KindState) -> String {
         let kinds = self.policies.get(&policy).map(|p| p.kinds.as_slice()).unwrap_or_default();
         let mut names: Vec<_> = kinds
             .iter()
             .filter(|k| self.engine.kind_state(**k) == state)
-            .map(|k| self.kind_label(*k))
+            .map(|k| self.kinds.label(*k))
             .collect();
         names.sort_unstable();
         names.dedup();
         names.join(", ")
-    }
-
-    fn template_error(&self, parent: ObjectId, policy: PolicyId) -> String {
-        let error = self.reflector.read_row(parent, |row| {
-            let target = row.parent.as_ref()?.targets.iter().find(|t| t.policy == policy)?;
-            Some(target.unrendered.as_ref()?.to_string())
-        });
-        error.flatten().unwrap_or_default()
     }
 }
 

@@ -5,7 +5,7 @@ use readiness::rollup::{LevelTally, ParentReason};
 use readiness::{Level, Time};
 
 use super::Core;
-use super::transition::names_children;
+use super::causes::names_children;
 
 /// Maximum depth of the descent from cause to cause.
 const MAX_CAUSE_DEPTH: usize = 6;
@@ -46,7 +46,8 @@ impl Core {
         }
         // Before any child was created there is no other cause.
         let expects = names_children(said) || said == ParentReason::ChildrenPending;
-        let missing = expects.then(|| self.missing_lines(parent, policy).into_iter().min()).flatten();
+        let missing =
+            expects.then(|| self.causes().missing_lines(parent, policy).into_iter().min()).flatten();
         match (missing, first) {
             (Some((_, kind, _)), _) => {
                 let surplus = said == ParentReason::TooManyChildren;
@@ -89,7 +90,7 @@ impl Core {
     /// Metric label of a kind that a policy names.
     fn kind_label_in(&self, policy: PolicyId, kind: &str) -> String {
         let kinds = self.policies.get(&policy).map(|words| words.kinds.as_slice()).unwrap_or_default();
-        let known = kinds.iter().find(|id| self.kind_name(**id) == kind);
+        let known = kinds.iter().find(|id| self.kinds.name(**id) == kind);
         known.map_or_else(|| kind.to_owned(), |id| self.kind_label(*id))
     }
 

@@ -11,6 +11,7 @@ use watcher::reflector::ObjectRow;
 use watcher::status::time;
 
 use super::Core;
+use super::causes::names_children;
 
 /// Maximum number of root causes.
 pub const MAX_ROOT_CAUSES: usize = 5;
@@ -118,22 +119,6 @@ mod written {
     }
 }
 
-/// True if children are the cause, so that the message names them.
-pub(super) const fn names_children(reason: ParentReason) -> bool {
-    matches!(
-        reason,
-        ParentReason::ChildrenProgressing
-            | ParentReason::ChildrenTerminating
-            | ParentReason::ChildrenFailed
-            | ParentReason::ChildrenStuck
-            | ParentReason::ChildrenMissing
-            | ParentReason::TooManyChildren
-            | ParentReason::ChildrenUnknown
-            | ParentReason::ChildrenSuspended
-            | ParentReason::DeadlineExceeded
-    )
-}
-
 impl Core {
     /// Transitions of the last turn.
     pub fn take_transitions(&mut self) -> Vec<Transition> {
@@ -190,8 +175,8 @@ impl Core {
 
     fn object_ref(&self, row: &ObjectRow) -> ObjectRef {
         ObjectRef {
-            group: self.kind_group(row.kind).to_owned(),
-            kind: self.kind_name(row.kind).to_owned(),
+            group: self.kinds.group(row.kind).to_owned(),
+            kind: self.kinds.name(row.kind).to_owned(),
             namespace: row.namespace.to_string(),
             name: row.name.to_string(),
         }
@@ -217,7 +202,7 @@ impl Core {
             let below = answers.min_by_key(|(policy, answer)| (answer.reason.child_level(), *policy));
             let own = matches!(trouble.weight.level, Level::Terminating | Level::Stuck);
             let before = into.len();
-            let names = |policy, reason| self.names_causes(trouble.child, policy, reason);
+            let names = |policy, reason| self.causes().names_causes(trouble.child, policy, reason);
             if let Some((below, _)) =
                 below.filter(|(p, a)| !own && depth < MAX_CAUSE_DEPTH && names(*p, a.reason))
             {
@@ -240,12 +225,13 @@ impl Core {
                 into.extend(culprit.filter(|culprit| !into.contains(culprit)));
             }
         }
-        let missing = self.missing_lines(parent, policy).into_iter().map(|(level, kind, detail)| RootCause {
-            object: ObjectRef { kind, ..ObjectRef::default() },
-            verdict: level.as_str(),
-            reason: level.as_str().to_owned(),
-            detail,
-        });
+        let missing =
+            self.causes().missing_lines(parent, policy).into_iter().map(|(level, kind, detail)| RootCause {
+                object: ObjectRef { kind, ..ObjectRef::default() },
+                verdict: level.as_str(),
+                reason: level.as_str().to_owned(),
+                detail,
+            });
         into.extend(missing.take(MAX_ROOT_CAUSES.saturating_sub(into.len())));
     }
 }

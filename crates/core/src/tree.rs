@@ -102,7 +102,7 @@ impl Core {
         let (mut node, own) = self.reflector.read_row(id, |row| {
             let verdict = row.assessment.verdict_at(now).clone();
             let node = TreeNode {
-                group: self.kind_group(row.kind).to_owned(),
+                group: self.kinds.group(row.kind).to_owned(),
                 kind: self.kind_name(row.kind).to_owned(),
                 namespace: row.namespace.to_string(),
                 name: row.name.to_string(),

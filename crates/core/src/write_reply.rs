@@ -7,8 +7,8 @@ use watcher::reflector::{ReadStart, Reflector};
 use watcher::status::{OwnTypes, ParentStatus};
 use watcher::{ApiKind, ParentObject, proves_absence};
 
-use super::ParentWrite;
 use super::live_reads::{self, KnownObject};
+use super::parent_write::ParentWrite;
 
 /// Longest `Retry-After` that is obeyed. 10 min.
 const MAX_RETRY_AFTER: Duration = Duration::from_mins(10);

@@ -1,0 +1,30 @@
+//! How parents are quoted in the messages of those above them, as it was settled last.
+
+use std::collections::BTreeMap;
+
+use aggregator::ObjectId;
+
+/// How each parent that is not ready, and is a child itself, is quoted.
+#[derive(Default)]
+pub(super) struct QuoteTexts(BTreeMap<ObjectId, Box<str>>);
+
+impl QuoteTexts {
+    /// What is quoted of `parent`; empty where that is nothing.
+    pub(super) fn of(&self, parent: ObjectId) -> &str {
+        self.0.get(&parent).map_or("", |text| text)
+    }
+
+    /// Sets what is quoted of `parent`; nothing where that is empty.
+    pub(super) fn set(&mut self, parent: ObjectId, quote: String) {
+        if quote.is_empty() {
+            self.forget(parent);
+        } else {
+            self.0.insert(parent, quote.into());
+        }
+    }
+
+    /// An object is gone: whoever comes to its place is not quoted so.
+    pub(super) fn forget(&mut self, id: ObjectId) {
+        self.0.remove(&id);
+    }
+}

@@ -8,7 +8,7 @@ use api::policy::{AfterDeletion, ChildRole, ChildSpec, FindSpec, KindRef, ReadyR
 use rollcall_cel::CountExpression;
 use watcher::plan::{LabelMatcher, OutcomeRetention, ParentTemplate, ReferencePath};
 
-use super::compile::{PolicyChecker, compile_selector};
+use super::policy_checker::{PolicyChecker, compile_selector};
 use super::problem::PolicyProblem;
 use super::ready_rule::GroupRule;
 
@@ -110,117 +110,119 @@ fn outcome_retention(after: Option<AfterDeletion>) -> OutcomeRetention {
     }
 }
 
-impl PolicyChecker<'_> {
-    pub(super) fn compile_groups(&mut self, children: &[ChildSpec]) -> Vec<CompiledGroup> {
-        (0..MAX_GROUPS)
-            .zip(children)
-            .map(|(at, child)| self.group(at, &format!("spec.children[{at}]"), child))
-            .collect()
-    }
+pub(super) fn compile_groups(check: &mut PolicyChecker<'_>, children: &[ChildSpec]) -> Vec<CompiledGroup> {
+    (0..MAX_GROUPS)
+        .zip(children)
+        .map(|(at, child)| compile_group(check, at, &format!("spec.children[{at}]"), child))
+        .collect()
+}
 
-    fn group(&mut self, at: u8, field: &str, child: &ChildSpec) -> CompiledGroup {
-        let find = child.find.clone().unwrap_or_default();
-        let expect = child.expect.clone().unwrap_or_default();
-        let (labels, namespaces) = self.compile_labels(field, &find.labels, &find.namespaces);
-        let names = self.compile_templates(&format!("{field}.expect.names"), &expect.names);
-        let quorum = self.parse_quorum(field, child.quorum.as_deref());
-        let selector = child.ignore.as_ref().map(|i| &i.selector);
-        let optional = child.role == ChildRole::Optional;
-        // Names, like an expression, already define the expected number.
-        let said = !names.is_empty() || expect.cel.is_some();
-        let default_min = u32::from(!optional && !said && expect.max != Some(0));
-        CompiledGroup {
-            at,
-            kind: child.kind.clone(),
-            labels,
-            namespaces,
-            references: self.compile_references(field, &find),
-            count: expect.cel.as_deref().and_then(|source| self.compile_count(field, source)),
-            names,
-            ignore: compile_selector(selector),
-            role: if optional { GroupRole::Optional } else { GroupRole::Critical },
-            min: expect.min.unwrap_or(default_min),
-            max: expect.max,
-            quorum,
-            rule: child.ready.as_ref().and_then(|ready| self.compile_rule(field, &child.kind, ready)),
-            after: outcome_retention(child.after_deletion),
+fn compile_group(check: &mut PolicyChecker<'_>, at: u8, field: &str, child: &ChildSpec) -> CompiledGroup {
+    let find = child.find.clone().unwrap_or_default();
+    let expect = child.expect.clone().unwrap_or_default();
+    let (labels, namespaces) = compile_labels(check, field, &find.labels, &find.namespaces);
+    let names = check.compile_templates(&format!("{field}.expect.names"), &expect.names);
+    let quorum = parse_quorum(check, field, child.quorum.as_deref());
+    let selector = child.ignore.as_ref().map(|i| &i.selector);
+    let optional = child.role == ChildRole::Optional;
+    // Names, like an expression, already define the expected number.
+    let said = !names.is_empty() || expect.cel.is_some();
+    let default_min = u32::from(!optional && !said && expect.max != Some(0));
+    CompiledGroup {
+        at,
+        kind: child.kind.clone(),
+        labels,
+        namespaces,
+        references: compile_references(check, field, &find),
+        count: expect.cel.as_deref().and_then(|source| compile_count(check, field, source)),
+        names,
+        ignore: compile_selector(selector),
+        role: if optional { GroupRole::Optional } else { GroupRole::Critical },
+        min: expect.min.unwrap_or(default_min),
+        max: expect.max,
+        quorum,
+        rule: child.ready.as_ref().and_then(|ready| compile_rule(check, field, &child.kind, ready)),
+        after: outcome_retention(child.after_deletion),
+    }
+}
+
+fn compile_rule(
+    check: &mut PolicyChecker<'_>,
+    field: &str,
+    of: &KindRef,
+    ready: &ReadyRule,
+) -> Option<GroupRule> {
+    if check.settings.is_protected(of) {
+        let what = format!(
+            "rules never read a {} beyond its metadata: remove ready (it then counts as ready while it exists), or \
+             judge the object that uses it",
+            of.kind
+        );
+        check.add_problem(&format!("{field}.ready"), what);
+        return None;
+    }
+    let compiled = super::ready_rule::compile_ready_rule(ready);
+    let place = |problem: PolicyProblem| PolicyProblem {
+        field: format!("{field}.ready{}", problem.field),
+        ..problem
+    };
+    compiled.map_err(|problems| add_rule_problems(check, problems.into_iter().map(place))).ok()
+}
+
+/// Adds the problems of a rule, each with its own place; none where the schema refuses it already.
+fn add_rule_problems(check: &mut PolicyChecker<'_>, problems: impl Iterator<Item = PolicyProblem>) {
+    let known: Vec<_> = check.problems.iter().map(|problem| problem.field.clone()).collect();
+    check.problems.extend(problems.filter(|problem| !known.contains(&problem.field)));
+}
+
+fn compile_references(check: &mut PolicyChecker<'_>, field: &str, find: &FindSpec) -> Option<ReferencePath> {
+    let text = find.refs.as_deref()?;
+    let field = format!("{field}.find.refs");
+    if let Some(kind) = &check.protected_parent {
+        let what = format!("policies never read a {kind} beyond its metadata: find its children by labels");
+        check.add_problem(&field, what);
+    }
+    ReferencePath::parse(text).map_err(|error| check.add_problem(&field, error.to_string())).ok()
+}
+
+fn compile_count(check: &mut PolicyChecker<'_>, field: &str, source: &str) -> Option<GroupCount> {
+    if let Some(kind) = &check.protected_parent {
+        let what = format!("rules never read a {kind} beyond its metadata: use expect.min");
+        check.add_problem(&format!("{field}.expect.cel"), what);
+    }
+    match CountExpression::compile(source, "parent") {
+        Ok(count) => Some(GroupCount { count: Arc::new(count), source: source.into() }),
+        Err(error) => {
+            let (at, what) = (Some((error.line, error.column)), error.message);
+            check.problems.push(PolicyProblem { field: format!("{field}.expect.cel"), what, at });
+            None
         }
     }
+}
 
-    fn compile_rule(&mut self, field: &str, of: &KindRef, ready: &ReadyRule) -> Option<GroupRule> {
-        if self.settings.is_protected(of) {
-            let what = format!(
-                "rules never read a {} beyond its metadata: remove ready (it then counts as ready while it exists), or \
-                 judge the object that uses it",
-                of.kind
-            );
-            self.add_problem(&format!("{field}.ready"), what);
-            return None;
-        }
-        let compiled = super::ready_rule::compile_ready_rule(ready);
-        let place = |problem: PolicyProblem| PolicyProblem {
-            field: format!("{field}.ready{}", problem.field),
-            ..problem
-        };
-        compiled.map_err(|problems| self.add_rule_problems(problems.into_iter().map(place))).ok()
+fn compile_labels(
+    check: &mut PolicyChecker<'_>,
+    field: &str,
+    labels: &BTreeMap<String, String>,
+    namespaces: &[String],
+) -> (Vec<(String, ParentTemplate)>, Vec<ParentTemplate>) {
+    let mut compiled = Vec::new();
+    for (key, value) in labels {
+        let field = format!("{field}.find.labels[{key}]");
+        compiled.extend(check.compile_template(&field, value).map(|template| (key.clone(), template)));
     }
+    (compiled, check.compile_templates(&format!("{field}.find.namespaces"), namespaces))
+}
 
-    /// Adds the problems of a rule, each with its own place; none where the schema refuses it already.
-    fn add_rule_problems(&mut self, problems: impl Iterator<Item = PolicyProblem>) {
-        let known: Vec<_> = self.problems.iter().map(|problem| problem.field.clone()).collect();
-        self.problems.extend(problems.filter(|problem| !known.contains(&problem.field)));
-    }
-
-    fn compile_references(&mut self, field: &str, find: &FindSpec) -> Option<ReferencePath> {
-        let text = find.refs.as_deref()?;
-        let field = format!("{field}.find.refs");
-        if let Some(kind) = &self.protected_parent {
-            let what =
-                format!("policies never read a {kind} beyond its metadata: find its children by labels");
-            self.add_problem(&field, what);
-        }
-        ReferencePath::parse(text).map_err(|error| self.add_problem(&field, error.to_string())).ok()
-    }
-
-    fn compile_count(&mut self, field: &str, source: &str) -> Option<GroupCount> {
-        if let Some(kind) = &self.protected_parent {
-            let what = format!("rules never read a {kind} beyond its metadata: use expect.min");
-            self.add_problem(&format!("{field}.expect.cel"), what);
-        }
-        match CountExpression::compile(source, "parent") {
-            Ok(count) => Some(GroupCount { count: Arc::new(count), source: source.into() }),
-            Err(error) => {
-                let (at, what) = (Some((error.line, error.column)), error.message);
-                self.problems.push(PolicyProblem { field: format!("{field}.expect.cel"), what, at });
-                None
-            }
-        }
-    }
-
-    fn compile_labels(
-        &mut self,
-        field: &str,
-        labels: &BTreeMap<String, String>,
-        namespaces: &[String],
-    ) -> (Vec<(String, ParentTemplate)>, Vec<ParentTemplate>) {
-        let mut compiled = Vec::new();
-        for (key, value) in labels {
-            let field = format!("{field}.find.labels[{key}]");
-            compiled.extend(self.compile_template(&field, value).map(|template| (key.clone(), template)));
-        }
-        (compiled, self.compile_templates(&format!("{field}.find.namespaces"), namespaces))
-    }
-
-    fn parse_quorum(&mut self, field: &str, text: Option<&str>) -> Quorum {
-        let Some(text) = text.filter(|t| *t != "all") else { return Quorum::All };
-        let percent = text.strip_suffix('%');
-        match (percent.unwrap_or(text).parse::<u32>(), percent) {
-            (Ok(n @ 1..=100), Some(_)) => Quorum::Percent(n),
-            (Ok(n @ 1..), None) => Quorum::Count(n),
-            _ => {
-                self.add_problem(&format!("{field}.quorum"), format!("{text:?} is not a quorum"));
-                Quorum::All
-            }
+fn parse_quorum(check: &mut PolicyChecker<'_>, field: &str, text: Option<&str>) -> Quorum {
+    let Some(text) = text.filter(|t| *t != "all") else { return Quorum::All };
+    let percent = text.strip_suffix('%');
+    match (percent.unwrap_or(text).parse::<u32>(), percent) {
+        (Ok(n @ 1..=100), Some(_)) => Quorum::Percent(n),
+        (Ok(n @ 1..), None) => Quorum::Count(n),
+        _ => {
+            check.add_problem(&format!("{field}.quorum"), format!("{text:?} is not a quorum"));
+            Quorum::All
         }
     }
 }

@@ -10,6 +10,7 @@ mod groups;
 mod library_rules;
 pub mod offline;
 mod plan;
+mod policy_checker;
 mod policy_file;
 mod problem;
 mod protected_kinds;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use readiness::Time;
 use rustc_hash::FxHasher;
 
-use super::EventNotice;
+use super::event_notice::EventNotice;
 
 /// Time since the last occurrence within which the same Event is a repetition. 10 min.
 pub(super) const SERIES_WINDOW: Duration = Duration::from_secs(600);

@@ -354,9 +354,9 @@ impl EventLoop {
         let policies = plan.policies.values().map(|(policy, words)| {
             (words.name.clone(), policy.groups.iter().map(|group| label(&group.kind)).collect())
         });
-        self.metrics.set_planned(policies.collect(), plan.kinds.keys().map(label).collect());
+        self.metrics.planned.set_planned(policies.collect(), plan.kinds.keys().map(label).collect());
         let names = plan.policies.iter().map(|(id, (_, words))| (*id, words.name.clone()));
-        self.metrics.set_policy_names(names.collect());
+        self.metrics.planned.set_policy_names(names.collect());
         // A kind's task may have reported before its plan arrived.
         for id in plan.kinds.keys().filter(|id| !self.is_followed(**id)) {
             let (state, _) = self.health.kind_status(*id);

@@ -315,7 +315,7 @@ impl KindTask {
         let policies = reflector.with_view(id, Time::default(), |view| {
             view.map(|view| view.links.iter().map(|link| link.policy).collect()).unwrap_or_default()
         });
-        self.context.metrics.observe_child_duration(&policies, &api.to_string(), took);
+        self.context.metrics.planned.observe_child_duration(&policies, &api.to_string(), took);
     }
 
     async fn follow_kind(&self, api: ApiKind) {

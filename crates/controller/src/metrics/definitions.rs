@@ -1,23 +1,16 @@
 //! Table of all metrics: name, help, and labels.
 
-use std::sync::Mutex;
-
 use prometheus::Registry;
 
 use super::access::AccessMetrics;
 use super::factory::MetricFactory;
 use super::parent_series::ParentSeries;
+use super::planned_series::PlannedSeries;
 use super::{HistoryMetrics, Metrics};
 
 /// Outcomes of an upload of a history batch.
 pub(super) const BATCH_OUTCOMES: [&str; 4] = ["written", "refused", "failed", "timeout"];
 
-/// Buckets from a small parent's settle time to an hour.
-pub(super) const READY_BUCKETS: [f64; 12] =
-    [1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0];
-/// Buckets from a fast migration to a day.
-pub(super) const DURATION_BUCKETS: [f64; 11] =
-    [1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0, 86_400.0];
 /// Buckets from a write on a fast server to an unacceptable delay.
 pub(super) const WRITE_BUCKETS: [f64; 13] =
     [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0];
@@ -29,23 +22,7 @@ impl Metrics {
         let registry = Registry::new();
         let make = MetricFactory(&registry);
         let metrics = Metrics {
-            parents: make.gauge_vec("parents", "Parents by policy and verdict.", &["policy", "verdict"])?,
-            children: make.gauge_vec(
-                "children",
-                "Children by policy, kind and verdict; one that counts for two parents counts twice.",
-                &["policy", "kind", "verdict"],
-            )?,
-            stuck: make.gauge_vec(
-                "stuck_children",
-                "Children that have been pending or terminating for longer than their limit.",
-                &["policy", "kind"],
-            )?,
             parent_series: ParentSeries::new(&make, export)?,
-            transitions: make.counter_vec(
-                "transitions_total",
-                "Changes of a condition's status that were written, by the new status.",
-                &["policy", "to"],
-            )?,
             dropped: make.counter_vec(
                 "transitions_dropped_total",
                 "Transitions dropped because Events, the history or a live page could not keep up.",
@@ -74,95 +51,15 @@ impl Metrics {
                     "Time of the last batch written to the object store, in seconds since the Unix epoch; 0 before the first one.",
                 )?,
             },
-            time_to_ready: make.histogram_vec(
-                "time_to_ready_seconds",
-                "Time from the first observation of a parent's generation to its first Ready=True, in seconds.",
-                &["policy"],
-                &READY_BUCKETS,
-            )?,
-            child_duration: make.histogram_vec(
-                "child_duration_seconds",
-                "Run duration of completed children, in seconds: Jobs, and kinds that record start and completion as Jobs do.",
-                &["policy", "kind"],
-                &DURATION_BUCKETS,
-            )?,
             event_to_write: make.histogram(
                 "event_to_write_seconds",
                 "Time from the first event that changed a condition to the accepted write, in seconds, \
                  debounce included; changes caused by time alone are excluded.",
                 &WRITE_BUCKETS,
             )?,
-            writes: make.counter_vec("writes_total", "Status writes by outcome.", &["policy", "outcome"])?,
-            conflicts: make.counter_vec(
-                "write_conflicts_total",
-                "Status writes rejected because a precondition failed.",
-                &["policy"],
-            )?,
-            flaps: make.counter_vec(
-                "finalizer_flaps_total",
-                "Finalizers of parents and children that were removed and added again.",
-                &["policy"],
-            )?,
-            yielding: make.gauge_vec(
-                "parents_yielding",
-                "Parents on which another writer repeatedly overwrites the condition.",
-                &["policy"],
-            )?,
-            owned: make.gauge_vec(
-                "parents_owned",
-                "Parents whose condition is owned by another field manager, so that nothing is written.",
-                &["policy"],
-            )?,
-            refused: make.gauge_vec(
-                "policy_refused",
-                "1 while the spec of the policy is refused; the one that was last accepted stays in force.",
-                &["policy"],
-            )?,
-            pruned: make.gauge_vec(
-                "parents_pruned",
-                "Parents whose CRD's schema prunes the condition.",
-                &["policy"],
-            )?,
-            undefaulted: make.gauge_vec(
-                "parents_without_default",
-                "Parents without status.observedGeneration: their CRD lacks the default of `rollcall crd-defaults`, \
-                 and readers that use kstatus may see them ready too early.",
-                &["policy"],
-            )?,
-            disagreements: make.gauge_vec(
-                "shadow_disagreements",
-                "Parents of a policy in shadow mode whose own condition is True while the policy's answer is not, or vice versa.",
-                &["policy"],
-            )?,
-            suspended_rules: make.gauge_vec(
-                "rules_suspended",
-                "Rules of a policy that are not evaluated for a while, on some objects or on all, because they \
-                 exceeded their limits several times in a row.",
-                &["policy"],
-            )?,
-            last_event: make.float_gauge_vec(
-                "watch_last_event_timestamp_seconds",
-                "Time of the server's last response to a list or watch of a kind, in seconds since the Unix epoch.",
-                &["kind"],
-            )?,
-            restarts: make.counter_vec(
-                "watch_restarts_total",
-                "Lists and watches that were restarted, by cause.",
-                &["kind", "cause"],
-            )?,
-            stale: make.gauge_vec(
-                "watch_stale",
-                "1 while a kind can be neither watched nor listed, else 0.",
-                &["kind"],
-            )?,
             connections_replaced: make.counter(
                 "connection_pool_replacements_total",
                 "Connection pools that were given up because they did not answer while a new connection did.",
-            )?,
-            drift: make.counter_vec(
-                "drift_total",
-                "Differences found in what the watch delivered, or in what was derived from it; each is mended.",
-                &["kind", "found_by"],
             )?,
             resync_reads: make.counter("resync_reads_total", "Live reads of the periodic resync.")?,
             records_failing: make
@@ -199,8 +96,8 @@ impl Metrics {
                 "reflector_bytes",
                 "Approximate memory held by objects in the reflector, in bytes.",
             )?,
+            planned: PlannedSeries::new(&make)?,
             registry,
-            planned: Mutex::default(),
         };
         MetricFactory(&metrics.registry)
             .gauge_vec("build_info", "Always 1.", &["version"])?

@@ -33,7 +33,7 @@ pub(super) fn planned_metrics(policies: usize) -> Metrics {
     let metrics = Metrics::new(500).expect("invariant: no two metrics have one name");
     metrics.set_leader(true);
     let policies = (0..policies).map(|at| (format!("policy-{at}"), name_set(&HOSTILE_KINDS[1..]))).collect();
-    metrics.set_planned(policies, name_set(&HOSTILE_KINDS));
+    metrics.planned.set_planned(policies, name_set(&HOSTILE_KINDS));
     metrics
 }
 

@@ -13,15 +13,12 @@ mod planned_series;
 mod process;
 #[cfg(test)]
 mod tests;
+mod units;
 mod updates;
 
-use std::sync::Mutex;
-
 use prometheus::{
-    Counter, Encoder, Gauge, GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge,
-    IntGaugeVec, Registry, TextEncoder,
+    Counter, Encoder, Gauge, Histogram, IntCounter, IntCounterVec, IntGauge, Registry, TextEncoder,
 };
-use readiness::Time;
 
 pub(crate) use access::{ListenerMetrics, TokenReviewMetrics};
 
@@ -45,11 +42,7 @@ pub(crate) struct HistoryMetrics {
 /// All metrics of the service.
 pub(crate) struct Metrics {
     registry: Registry,
-    parents: IntGaugeVec,
-    children: IntGaugeVec,
-    stuck: IntGaugeVec,
     parent_series: ParentSeries,
-    transitions: IntCounterVec,
     /// Transitions dropped by a subscriber that lagged, by subscriber.
     pub(crate) dropped: IntCounterVec,
     /// Kubernetes Events by outcome.
@@ -61,25 +54,9 @@ pub(crate) struct Metrics {
     access: AccessMetrics,
     /// Metrics of the history.
     pub(crate) history: HistoryMetrics,
-    time_to_ready: HistogramVec,
-    child_duration: HistogramVec,
     event_to_write: Histogram,
-    writes: IntCounterVec,
-    conflicts: IntCounterVec,
-    flaps: IntCounterVec,
-    yielding: IntGaugeVec,
-    owned: IntGaugeVec,
-    pruned: IntGaugeVec,
-    refused: IntGaugeVec,
-    undefaulted: IntGaugeVec,
-    disagreements: IntGaugeVec,
-    suspended_rules: IntGaugeVec,
-    last_event: GaugeVec,
-    restarts: IntCounterVec,
-    stale: IntGaugeVec,
     /// Connection pools that were given up.
     pub(crate) connections_replaced: IntCounter,
-    drift: IntCounterVec,
     /// Live reads of the resync.
     pub(crate) resync_reads: IntCounter,
     /// 1 while outcomes of Jobs cannot be saved.
@@ -99,22 +76,9 @@ pub(crate) struct Metrics {
     rule_calls: IntCounter,
     leader: IntGauge,
     clock_offset: Gauge,
-    planned: Mutex<PlannedSeries>,
+    /// Series of policies and kinds.
+    pub(crate) planned: PlannedSeries,
 }
-
-/// Outcomes of a write.
-const WRITE_OUTCOMES: [&str; 10] = [
-    "written",
-    "conflict",
-    "gone",
-    "pruned",
-    "forbidden",
-    "throttled",
-    "error",
-    "timeout",
-    "dropped",
-    "standby",
-];
 
 impl Metrics {
     /// Metrics of the listener of page, API and metrics.
@@ -140,13 +104,4 @@ impl Metrics {
         }
         String::from_utf8_lossy(&out).into_owned() + &process::process_text()
     }
-}
-
-fn to_seconds(time: Time) -> f64 {
-    readiness::millis_to_seconds(time.0)
-}
-
-/// Converts a count to the value of a gauge. One that does not fit is `i64::MAX`.
-fn gauge_value(count: impl TryInto<i64>) -> i64 {
-    count.try_into().unwrap_or(i64::MAX)
 }

@@ -8,7 +8,7 @@ use prometheus::{GaugeVec, IntGauge, Result};
 use readiness::Level;
 
 use super::factory::MetricFactory;
-use super::to_seconds;
+use super::units::{gauge_value, to_seconds};
 use crate::snapshot::{NotReadyDetail, NotReadyParent, ParentName, StatsSnapshot};
 
 /// Maximum number of parents with series about their children: up to eight series each.
@@ -140,7 +140,7 @@ impl ParentSeries {
         };
         self.yielding.replace_all(snapshot.map(|snapshot| ones(&snapshot.yielding)).unwrap_or_default());
         self.flapping.replace_all(snapshot.map(|snapshot| ones(&snapshot.flapping)).unwrap_or_default());
-        self.not_exported.set(super::gauge_value(unready.len().saturating_sub(self.export)));
+        self.not_exported.set(gauge_value(unready.len().saturating_sub(self.export)));
     }
 }
 

@@ -1,26 +1,46 @@
 //! Series of policies and kinds, which come and go with the plan.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::PoisonError;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use aggregator::PolicyId;
+use prometheus::{GaugeVec, HistogramVec, IntCounterVec, IntGaugeVec, Result};
 use readiness::Level;
 use readiness::rollup::ConditionStatus;
 use watcher::ApiFailureCause;
 
-use super::factory::MetricSeries;
-use super::{Metrics, WRITE_OUTCOMES};
+use super::factory::{MetricFactory, MetricSeries};
 
 /// Kind whose duration series exist from the start; those of other kinds once a child has completed.
 const JOB_KIND: &str = "Job.batch";
 
+/// Buckets from a small parent's settle time to an hour.
+pub(super) const READY_BUCKETS: [f64; 12] =
+    [1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0];
+/// Buckets from a fast migration to a day.
+pub(super) const DURATION_BUCKETS: [f64; 11] =
+    [1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 1_800.0, 3_600.0, 7_200.0, 21_600.0, 86_400.0];
+/// Outcomes of a write.
+pub(super) const WRITE_OUTCOMES: [&str; 10] = [
+    "written",
+    "conflict",
+    "gone",
+    "pruned",
+    "forbidden",
+    "throttled",
+    "error",
+    "timeout",
+    "dropped",
+    "standby",
+];
+
 /// Operation applied to each of several series.
 type SeriesOperation = fn(&(dyn MetricSeries + 'static), &[&str]);
 
-/// Series of the current plan. Written only by the loop, read by the kinds' tasks.
+/// What the current plan names. Written only by the loop, read by the kinds' tasks.
 #[derive(Default)]
-pub(super) struct PlannedSeries {
+struct NamedByPlan {
     /// Policies, with the kinds of their children.
     policies: BTreeMap<String, BTreeSet<String>>,
     kinds: BTreeSet<String>,
@@ -30,7 +50,140 @@ pub(super) struct PlannedSeries {
     names: BTreeMap<PolicyId, String>,
 }
 
-impl Metrics {
+/// Metrics whose labels are policies and kinds.
+pub(crate) struct PlannedSeries {
+    pub(super) parents: IntGaugeVec,
+    pub(super) children: IntGaugeVec,
+    pub(super) stuck: IntGaugeVec,
+    pub(super) transitions: IntCounterVec,
+    pub(super) time_to_ready: HistogramVec,
+    pub(super) writes: IntCounterVec,
+    pub(super) conflicts: IntCounterVec,
+    pub(super) flaps: IntCounterVec,
+    pub(super) yielding: IntGaugeVec,
+    pub(super) owned: IntGaugeVec,
+    pub(super) pruned: IntGaugeVec,
+    pub(super) undefaulted: IntGaugeVec,
+    pub(super) disagreements: IntGaugeVec,
+    pub(super) suspended_rules: IntGaugeVec,
+    pub(super) last_event: GaugeVec,
+    pub(super) restarts: IntCounterVec,
+    pub(super) stale: IntGaugeVec,
+    pub(super) drift: IntCounterVec,
+    refused: IntGaugeVec,
+    child_duration: HistogramVec,
+    named: Mutex<NamedByPlan>,
+}
+
+impl PlannedSeries {
+    #[expect(clippy::too_many_lines, reason = "a list, one entry per metric")]
+    /// Registers the metrics.
+    pub(super) fn new(make: &MetricFactory<'_>) -> Result<PlannedSeries> {
+        Ok(PlannedSeries {
+            parents: make.gauge_vec("parents", "Parents by policy and verdict.", &["policy", "verdict"])?,
+            children: make.gauge_vec(
+                "children",
+                "Children by policy, kind and verdict; one that counts for two parents counts twice.",
+                &["policy", "kind", "verdict"],
+            )?,
+            stuck: make.gauge_vec(
+                "stuck_children",
+                "Children that have been pending or terminating for longer than their limit.",
+                &["policy", "kind"],
+            )?,
+            transitions: make.counter_vec(
+                "transitions_total",
+                "Changes of a condition's status that were written, by the new status.",
+                &["policy", "to"],
+            )?,
+            time_to_ready: make.histogram_vec(
+                "time_to_ready_seconds",
+                "Time from the first observation of a parent's generation to its first Ready=True, in seconds.",
+                &["policy"],
+                &READY_BUCKETS,
+            )?,
+            child_duration: make.histogram_vec(
+                "child_duration_seconds",
+                "Run duration of completed children, in seconds: Jobs, and kinds that record start and completion as Jobs do.",
+                &["policy", "kind"],
+                &DURATION_BUCKETS,
+            )?,
+            writes: make.counter_vec("writes_total", "Status writes by outcome.", &["policy", "outcome"])?,
+            conflicts: make.counter_vec(
+                "write_conflicts_total",
+                "Status writes rejected because a precondition failed.",
+                &["policy"],
+            )?,
+            flaps: make.counter_vec(
+                "finalizer_flaps_total",
+                "Finalizers of parents and children that were removed and added again.",
+                &["policy"],
+            )?,
+            yielding: make.gauge_vec(
+                "parents_yielding",
+                "Parents on which another writer repeatedly overwrites the condition.",
+                &["policy"],
+            )?,
+            owned: make.gauge_vec(
+                "parents_owned",
+                "Parents whose condition is owned by another field manager, so that nothing is written.",
+                &["policy"],
+            )?,
+            refused: make.gauge_vec(
+                "policy_refused",
+                "1 while the spec of the policy is refused; the one that was last accepted stays in force.",
+                &["policy"],
+            )?,
+            pruned: make.gauge_vec(
+                "parents_pruned",
+                "Parents whose CRD's schema prunes the condition.",
+                &["policy"],
+            )?,
+            undefaulted: make.gauge_vec(
+                "parents_without_default",
+                "Parents without status.observedGeneration: their CRD lacks the default of `rollcall crd-defaults`, \
+                 and readers that use kstatus may see them ready too early.",
+                &["policy"],
+            )?,
+            disagreements: make.gauge_vec(
+                "shadow_disagreements",
+                "Parents of a policy in shadow mode whose own condition is True while the policy's answer is not, or vice versa.",
+                &["policy"],
+            )?,
+            suspended_rules: make.gauge_vec(
+                "rules_suspended",
+                "Rules of a policy that are not evaluated for a while, on some objects or on all, because they \
+                 exceeded their limits several times in a row.",
+                &["policy"],
+            )?,
+            last_event: make.float_gauge_vec(
+                "watch_last_event_timestamp_seconds",
+                "Time of the server's last response to a list or watch of a kind, in seconds since the Unix epoch.",
+                &["kind"],
+            )?,
+            restarts: make.counter_vec(
+                "watch_restarts_total",
+                "Lists and watches that were restarted, by cause.",
+                &["kind", "cause"],
+            )?,
+            stale: make.gauge_vec(
+                "watch_stale",
+                "1 while a kind can be neither watched nor listed, else 0.",
+                &["kind"],
+            )?,
+            drift: make.counter_vec(
+                "drift_total",
+                "Differences found in what the watch delivered, or in what was derived from it; each is mended.",
+                &["kind", "found_by"],
+            )?,
+            named: Mutex::default(),
+        })
+    }
+
+    fn lock_named(&self) -> MutexGuard<'_, NamedByPlan> {
+        self.named.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Applies `each` to all series of a policy, with the kinds of its children.
     fn for_each_policy_series(&self, policy: &str, kinds: &BTreeSet<String>, each: SeriesOperation) {
         for level in Level::ALL {
@@ -79,7 +232,7 @@ impl Metrics {
 
     /// Sets the plan: its policies and kinds have all of their series from the start, others are removed.
     pub(crate) fn set_planned(&self, policies: BTreeMap<String, BTreeSet<String>>, kinds: BTreeSet<String>) {
-        let mut shown = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.lock_named();
         for (policy, kinds) in &shown.policies {
             match policies.get(policy) {
                 None => {
@@ -114,7 +267,7 @@ impl Metrics {
 
     /// All policies, and whether each is refused.
     pub(crate) fn policies_refused(&self, policies: BTreeMap<String, bool>) {
-        let mut shown = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shown = self.lock_named();
         for gone in shown.existing.iter().filter(|policy| !policies.contains_key(*policy)) {
             self.refused.hide_series(&[gone]);
         }
@@ -126,12 +279,12 @@ impl Metrics {
 
     /// Sets the names of policies.
     pub(crate) fn set_policy_names(&self, names: BTreeMap<PolicyId, String>) {
-        self.planned.lock().unwrap_or_else(PoisonError::into_inner).names = names;
+        self.lock_named().names = names;
     }
 
     /// Records the run duration of a completed child of these policies.
     pub(crate) fn observe_child_duration(&self, policies: &BTreeSet<PolicyId>, kind: &str, took: Duration) {
-        let shown = self.planned.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = self.lock_named();
         for name in policies.iter().filter_map(|id| shown.names.get(id)) {
             self.child_duration.with_label_values(&[name, kind]).observe(took.as_secs_f64());
         }

@@ -1,15 +1,15 @@
 use std::time::{Duration, Instant};
 
 use aggregator::{DeliveryOutcome, EvaluationCounts, KindState, ObjectId, PolicyId};
-use readiness::Level;
 use readiness::rollup::{ChildWeight, ConditionStatus, LevelTally, ParentReason};
+use readiness::{Level, Time};
 use watcher::ApiFailureCause;
 
-use super::definitions::{BATCH_OUTCOMES, DURATION_BUCKETS, READY_BUCKETS, WRITE_BUCKETS};
+use super::definitions::{BATCH_OUTCOMES, WRITE_BUCKETS};
 use super::hostile::{
     HOSTILE_POLICIES, HostileMetrics, hostile_detail, hostile_snapshot, name_set, not_ready, planned_metrics,
 };
-use super::*;
+use super::planned_series::{DURATION_BUCKETS, READY_BUCKETS, WRITE_OUTCOMES};
 use crate::kind_tasks::KindEvent;
 use crate::parent_writer::SettledWrite;
 use crate::snapshot::{NotReadyDetail, NotReadyParent, StatsSnapshot};
@@ -148,16 +148,18 @@ fn what_is_planned_no_more_has_no_series() {
     let metrics = planned_metrics(HOSTILE_POLICIES);
     metrics.record_snapshot(&hostile_snapshot(10), EvaluationCounts::default(), hostile_detail);
     metrics.set_kind_state("Pod", KindState::Stale);
-    metrics.set_policy_names(
+    metrics.planned.set_policy_names(
         [(PolicyId(0), "policy-0".to_owned()), (PolicyId(1), "policy-1".to_owned())].into(),
     );
     let both = [PolicyId(0), PolicyId(1), PolicyId(9)].into();
-    metrics.observe_child_duration(&both, "Pod", Duration::from_secs(90));
+    metrics.planned.observe_child_duration(&both, "Pod", Duration::from_secs(90));
     let text = metrics.encode_text();
     let slow = of(&text, "rollcall_child_duration_seconds_bucket").into_iter().filter(|l| l.contains("Pod"));
     assert_eq!(slow.filter(|l| l.contains("le=\"300\"") && l.ends_with(" 1")).count(), 2, "{text}");
     metrics.record_kind_event("Pod", &KindEvent::Alive, Time(5));
-    metrics.set_planned([("policy-1".to_owned(), name_set(&["Job.batch"]))].into(), name_set(&["Job.batch"]));
+    metrics
+        .planned
+        .set_planned([("policy-1".to_owned(), name_set(&["Job.batch"]))].into(), name_set(&["Job.batch"]));
     metrics.record_snapshot(&StatsSnapshot::default(), EvaluationCounts::default(), hostile_detail);
     let text = metrics.encode_text();
     for gone in ["policy=\"policy-0\"", "kind=\"Pod\"", "kind=\"Deployment.apps\"", "name="] {

@@ -5,7 +5,8 @@ use std::time::Duration;
 use aggregator::{EvaluationCounts, KindState};
 use readiness::{Level, Time};
 
-use super::{Metrics, gauge_value, to_seconds};
+use super::Metrics;
+use super::units::{gauge_value, to_seconds};
 use crate::kind_tasks::KindEvent;
 use crate::parent_writer::SettledWrite;
 use crate::snapshot::{NotReadyDetail, NotReadyParent, StatsSnapshot};
@@ -16,10 +17,10 @@ impl Metrics {
     pub(crate) fn record_kind_event(&self, kind: &str, news: &KindEvent, now: Time) {
         match news {
             KindEvent::Alive | KindEvent::Synced => {
-                self.last_event.with_label_values(&[kind]).set(to_seconds(now));
+                self.planned.last_event.with_label_values(&[kind]).set(to_seconds(now));
             }
             KindEvent::Failure(cause, _) => {
-                self.restarts.with_label_values(&[kind, cause.metric_label()]).inc();
+                self.planned.restarts.with_label_values(&[kind, cause.metric_label()]).inc();
             }
             KindEvent::Starting
             | KindEvent::Listing
@@ -32,18 +33,18 @@ impl Metrics {
     /// Sets the state of a kind.
     pub(crate) fn set_kind_state(&self, kind: &str, state: KindState) {
         let blind = matches!(state, KindState::Stale | KindState::Forbidden);
-        self.stale.with_label_values(&[kind]).set(i64::from(blind));
+        self.planned.stale.with_label_values(&[kind]).set(i64::from(blind));
     }
 
     /// Records the result of a write. `called` is the time since the event that caused it, if one did.
     pub(crate) fn record_write(&self, settled: &SettledWrite, called: Option<Duration>, plan: &WatchPlan) {
         for (_, words) in settled.policies.iter().filter_map(|id| plan.policies.get(id)) {
-            self.writes.with_label_values(&[words.name.as_str(), settled.label]).inc();
+            self.planned.writes.with_label_values(&[words.name.as_str(), settled.label]).inc();
             if settled.label == "conflict" {
-                self.conflicts.with_label_values(&[&words.name]).inc();
+                self.planned.conflicts.with_label_values(&[&words.name]).inc();
             }
             if let Some(to) = settled.status_transition {
-                self.transitions.with_label_values(&[words.name.as_str(), to.as_str()]).inc();
+                self.planned.transitions.with_label_values(&[words.name.as_str(), to.as_str()]).inc();
             }
         }
         if let Some(called) = called.filter(|_| settled.status_transition.is_some()) {
@@ -53,17 +54,17 @@ impl Metrics {
 
     /// Records the first readiness of a generation, with the time since it was first observed.
     pub(crate) fn observe_first_ready(&self, policy: &str, after: Duration) {
-        self.time_to_ready.with_label_values(&[policy]).observe(after.as_secs_f64());
+        self.planned.time_to_ready.with_label_values(&[policy]).observe(after.as_secs_f64());
     }
 
     /// Counts finalizers that were added again.
     pub(crate) fn count_flaps(&self, policy: &str, times: u64) {
-        self.flaps.with_label_values(&[policy]).inc_by(times);
+        self.planned.flaps.with_label_values(&[policy]).inc_by(times);
     }
 
     /// Counts differences in what is held of a kind, by who found them.
     pub(crate) fn count_drift(&self, kind: &str, found_by: &str, differences: u64) {
-        self.drift.with_label_values(&[kind, found_by]).inc_by(differences);
+        self.planned.drift.with_label_values(&[kind, found_by]).inc_by(differences);
     }
 
     /// Records the start of a turn, with the number of objects waiting.
@@ -110,25 +111,37 @@ impl Metrics {
             for level in Level::ALL {
                 let at: u64 =
                     numbers.reasons.iter().filter(|(r, _)| r.child_level() == level).map(|(_, n)| n).sum();
-                self.parents.with_label_values(&[policy, level.as_str()]).set(gauge_value(at) * shares);
+                self.planned
+                    .parents
+                    .with_label_values(&[policy, level.as_str()])
+                    .set(gauge_value(at) * shares);
                 for (kind, tally) in &numbers.children {
                     let at = i64::from(tally.count_at(level)) * shares;
-                    self.children.with_label_values(&[policy, kind, level.as_str()]).set(at);
+                    self.planned.children.with_label_values(&[policy, kind, level.as_str()]).set(at);
                     if level == Level::Stuck {
-                        self.stuck.with_label_values(&[policy, kind]).set(at);
+                        self.planned.stuck.with_label_values(&[policy, kind]).set(at);
                     }
                 }
             }
-            self.yielding
+            self.planned
+                .yielding
                 .with_label_values(&[policy])
                 .set(gauge_value(numbers.yielding.values().sum::<u64>()) * shares);
-            self.owned
+            self.planned
+                .owned
                 .with_label_values(&[policy])
                 .set(gauge_value(numbers.owned.values().sum::<u64>()) * shares);
-            self.pruned.with_label_values(&[policy]).set(gauge_value(numbers.pruned) * shares);
-            self.undefaulted.with_label_values(&[policy]).set(gauge_value(numbers.undefaulted) * shares);
-            self.disagreements.with_label_values(&[policy]).set(gauge_value(numbers.disagreeing) * shares);
-            self.suspended_rules
+            self.planned.pruned.with_label_values(&[policy]).set(gauge_value(numbers.pruned) * shares);
+            self.planned
+                .undefaulted
+                .with_label_values(&[policy])
+                .set(gauge_value(numbers.undefaulted) * shares);
+            self.planned
+                .disagreements
+                .with_label_values(&[policy])
+                .set(gauge_value(numbers.disagreeing) * shares);
+            self.planned
+                .suspended_rules
                 .with_label_values(&[policy])
                 .set(gauge_value(numbers.suspended_rules.len()) * shares);
         }

@@ -229,7 +229,7 @@ impl PolicyTask {
         if !state.decide(&self.settings, self.clock.now()) {
             return Ok(());
         }
-        self.context.metrics.policies_refused(state.refusals());
+        self.context.metrics.planned.policies_refused(state.refusals());
         state.libraries.follow_needed(&self.context.client, self.context.seed, &state.book.in_use);
         let mut plan = build_plan(&state.book.in_use, &state.released, &mut state.registry, &state.libraries);
         if plan.namespaces && state.namespaces.is_none() {

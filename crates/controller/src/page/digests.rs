@@ -1,11 +1,11 @@
 //! Fingerprints of the children that are not ready: they tell whether anything shown has changed.
 
+use std::hash::{Hash, Hasher};
+
 use aggregator::{ChildOf, ObjectId};
 use readiness::{Level, Time};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
 use watcher::reflector::Reflector;
-
-use super::view::hash_of;
 
 /// One fingerprint per child that is not ready.
 pub(super) fn child_digests(edges: &[ChildOf], reflector: &Reflector, now: Time) -> FxHashMap<ObjectId, u64> {
@@ -18,4 +18,11 @@ pub(super) fn child_digests(edges: &[ChildOf], reflector: &Reflector, now: Time)
         read.flatten().map(|digest| (edge.child, digest))
     };
     edges.iter().filter_map(digest).collect()
+}
+
+/// Fingerprint of a value.
+pub(super) fn hash_of(what: impl Hash) -> u64 {
+    let mut hasher = FxHasher::default();
+    what.hash(&mut hasher);
+    hasher.finish()
 }

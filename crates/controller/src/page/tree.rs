@@ -1,11 +1,11 @@
 //! Tree of one parent as a flat list: each object follows its owner.
 
-use aggregator::{ChildOf, GroupRole, KindId, ObjectId, PolicyId};
+use aggregator::{ChildOf, GroupRole, ObjectId, PolicyId};
 use readiness::Level;
 use serde::Serialize;
-use watcher::reflector::{NamespaceName, Reflector};
+use watcher::reflector::Reflector;
 
-use super::view::{MAX_TREE_DEPTH, PageRow, PageView};
+use super::view::{KindNamespace, MAX_TREE_DEPTH, PageRow, PageView};
 
 /// One object.
 #[derive(Clone, Debug, Serialize)]
@@ -54,9 +54,6 @@ pub(super) struct PageNode {
     #[serde(skip)]
     pub(super) rule_index: u16,
 }
-
-/// A kind, and a namespace of its objects.
-pub(super) type KindNamespace = (KindId, NamespaceName);
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
 fn is_zero(n: &usize) -> bool {

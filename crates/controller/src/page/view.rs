@@ -1,20 +1,21 @@
 //! View of the page, built from the state of all parents: rows sorted by severity, and edges from parents to children.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use aggregator::{ChildOf, KindId, ObjectId, PolicyAnswer, PolicyId};
 use readiness::{Level, Time};
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHashMap;
 use watcher::reflector::{NamespaceName, Reflector};
 
-use super::digests::child_digests;
-use super::tree::KindNamespace;
+use super::digests::{child_digests, hash_of};
 use rollcall_core::{ClusterSnapshot, ParentDetail};
 
 /// Maximum depth shown.
 pub(super) const MAX_TREE_DEPTH: usize = 16;
+
+/// A kind, and a namespace of its objects.
+pub(super) type KindNamespace = (KindId, NamespaceName);
 
 /// One policy's answer about one parent, with names.
 #[derive(Clone, Debug, PartialEq)]
@@ -209,12 +210,6 @@ pub(super) fn sort_key<'a>(names: &'a PageNames, row: &'a PageRow) -> (usize, [&
     let rest =
         [&*row.namespace, &*row.name, names.kind_label(row.kind), names.policy_name(row.policy), &*row.uid];
     (row.verdict_level() as usize, rest)
-}
-
-pub(super) fn hash_of(what: impl Hash) -> u64 {
-    let mut hasher = FxHasher::default();
-    what.hash(&mut hasher);
-    hasher.finish()
 }
 
 fn build_row(

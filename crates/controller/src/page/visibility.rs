@@ -9,8 +9,7 @@ use watcher::reflector::NamespaceName;
 use super::PageService;
 use super::authz::PageViewer;
 use super::refusal::PageRefusal;
-use super::tree::KindNamespace;
-use super::view::PageNames;
+use super::view::{KindNamespace, PageNames};
 use crate::reviews::AccessRight;
 
 /// Scope that a viewer may see.

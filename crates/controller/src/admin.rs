@@ -18,7 +18,7 @@ use crate::args::ListenerArgs;
 use crate::kind_tasks::RecordsTrouble;
 use crate::listener::{ConnectionLimits, HttpListener, ListenerTimeouts, ReloadedCertificate};
 use crate::metrics::Metrics;
-use crate::page::{PageAuthorizer, PageRefusal, PageService, ViewerRequest};
+use crate::page::{PageAuthorizer, PageRefusal, PageService, ViewerRequest, page_router};
 use crate::snapshot::StatsSnapshot;
 
 /// Limits of the probes' listener. A kubelet opens one connection per probe.
@@ -69,7 +69,7 @@ pub(crate) async fn serve_http(
             certificate.follow(stop.clone()).await;
         }
     };
-    let serving = listener.serve(probe_router(pages).merge(metrics).merge(page.router()), stop.clone());
+    let serving = listener.serve(probe_router(pages).merge(metrics).merge(page_router(page)), stop.clone());
     tokio::join!(serving, following).0
 }
 

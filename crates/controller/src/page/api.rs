@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::authz::{PageViewer, ViewerRequest};
+use super::page_service::PageService;
 use super::refusal::PageRefusal;
+use super::tree;
 use super::view::{PageNames, PageRow, PageView, sort_key};
 use super::view_cache::MAX_MESSAGES_PER_QUERY;
-use super::visibility::VisibleScope;
-use super::{PageService, tree};
+use super::visibility::{VisibleScope, may_list_any, visible_to};
 use rollcall_core::{GroupTally, ParentDetail, Transition};
 
 /// Default number of rows in a list.
@@ -114,8 +115,8 @@ pub(super) async fn list_parents(
     let shown = page.0.views.current_view().await?;
     let within = |space: &str| asked.namespace.is_empty() || *asked.namespace == *space;
     let wanted = shown.places.iter().filter(|(_, space)| within(space)).cloned();
-    let seen = page.visible_to(&viewer, &shown.names, wanted).await?;
-    if seen.is_nothing() && !page.may_list_any(&viewer, &shown.names, &asked.namespace).await? {
+    let seen = visible_to(&page, &viewer, &shown.names, wanted).await?;
+    if seen.is_nothing() && !may_list_any(&page, &viewer, &shown.names, &asked.namespace).await? {
         return Err(PageRefusal::NoRights);
     }
     let found = ParentList::select_rows(&shown, &seen, &asked, after.as_ref());
@@ -209,7 +210,7 @@ pub(super) async fn find_row(
         .find(|row| policy.is_empty() || shown.names.policy_name(row.policy) == policy)
         .cloned();
     let row = row.ok_or(PageRefusal::NotFound)?;
-    let seen = page.visible_to(&viewer, &shown.names, [(row.kind, row.namespace.clone())]).await?;
+    let seen = visible_to(page, &viewer, &shown.names, [(row.kind, row.namespace.clone())]).await?;
     if !seen.may_see(row.kind, &row.namespace) {
         return Err(PageRefusal::NotFound);
     }
@@ -228,8 +229,8 @@ pub(super) async fn get_parent(
     let words = desk.parent_details(&shown, &[(row.parent, row.policy)]).await?.pop().unwrap_or_default();
     let room = asked.limit.unwrap_or(MAX_TREE_OBJECTS).min(MAX_TREE_OBJECTS);
     let mut nodes = desk.pick_tree(shown.clone(), row.clone(), room).await?;
-    let seen =
-        page.visible_to(&viewer, &shown.names, nodes.iter().map(|node| node.kind_namespace.clone())).await?;
+    let seen = visible_to(&page, &viewer, &shown.names, nodes.iter().map(|node| node.kind_namespace.clone()))
+        .await?;
     let hidden = tree::hide_nodes(&mut nodes, |(kind, namespace)| seen.may_see(*kind, namespace));
     let mut answer = row_json(&shown.names, &row, &words.message);
     answer["now"] = json!(shown.now.0);

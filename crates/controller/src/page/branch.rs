@@ -3,38 +3,28 @@
 //! object is read once per request, for a viewer who may `get` it.
 
 use std::collections::BTreeSet;
-use std::num::NonZeroUsize;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use lru::LruCache;
-use readiness::{StuckLimits, Time};
+use readiness::StuckLimits;
 use rollcall_cel::ObjectJson;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use watcher::plan::Interest;
 use watcher::{ParentObject, get_live};
 
-use super::PageService;
 use super::api::find_row;
 use super::authz::{PageViewer, ViewerRequest};
+use super::page_service::PageService;
 use super::refusal::PageRefusal;
 use crate::kind_tasks::ResolvedKind;
 use crate::reviews::AccessRight;
 use inspect::client::{CLAIMS_LABEL, EVENTS_LABEL, InspectClient, PODS_LABEL, REPLICA_SETS_LABEL};
 use inspect::finalizer_holders::finalizer_holders;
 use inspect::kubectl;
-
-/// Maximum number of concurrent live reads.
-pub(super) const MAX_CONCURRENT_INSPECTIONS: usize = 4;
-/// Time for which the context of an object is cached, for all viewers. 5 s.
-const AROUND_CACHE_TTL: Duration = Duration::from_secs(5);
-/// Maximum number of cached contexts.
-const AROUND_CACHE_SIZE: NonZeroUsize = NonZeroUsize::new(64).expect("invariant: not zero");
 
 /// Query parameters that name one object.
 #[derive(Debug, Default, Deserialize)]
@@ -161,30 +151,6 @@ fn condition_fields(list: &Value) -> Value {
             .collect()
     };
     list.iter().filter(|entry| entry.is_object()).take(32).map(condition).collect()
-}
-
-/// Uid of an object, and the resources of its context that the viewer may not read.
-type AroundKey = (Box<str>, BTreeSet<&'static str>);
-
-/// Short-lived cache of objects' contexts.
-#[derive(Debug)]
-pub(super) struct AroundCache(Mutex<LruCache<AroundKey, (Value, Time)>>);
-
-impl Default for AroundCache {
-    fn default() -> Self {
-        AroundCache(Mutex::new(LruCache::new(AROUND_CACHE_SIZE)))
-    }
-}
-
-impl AroundCache {
-    fn get(&self, key: &AroundKey, now: Time) -> Option<Value> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.get(key).filter(|(_, at)| now - *at < AROUND_CACHE_TTL).map(|(value, _)| value.clone())
-    }
-
-    fn put(&self, key: AroundKey, value: Value, now: Time) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).put(key, (value, now));
-    }
 }
 
 /// Returns the objects that explain why the object is not ready, and the latest Events about it.

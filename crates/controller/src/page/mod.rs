@@ -5,9 +5,11 @@
 //! its kind in its namespace; hidden objects are not counted either.
 
 mod api;
+mod around_cache;
 mod authz;
 mod branch;
 mod digests;
+mod page_service;
 mod refusal;
 mod stream;
 #[cfg(test)]
@@ -17,28 +19,16 @@ mod view;
 mod view_cache;
 mod visibility;
 
-use std::sync::{Arc, Weak};
-
 use axum::Router;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use axum::routing::get;
-use tokio::sync::{Semaphore, mpsc, watch};
-use tokio_util::sync::CancellationToken;
-use watcher::reflector::Reflector;
 
 pub(crate) use authz::{PageAuthorizer, ViewerRequest};
+pub(crate) use page_service::{PageConfig, PageService};
 pub(crate) use refusal::PageRefusal;
 pub(crate) use view_cache::LoopQuery;
 
-use crate::clock::ServerClock;
-use crate::kind_tasks::ResolvedKinds;
-use crate::metrics::Metrics;
-use crate::snapshot::StatsSnapshot;
-use crate::transitions::TransitionHub;
-
-/// Maximum number of open streams.
-const MAX_STREAMS: usize = 1_000;
 /// Capacity of the queue of queries to the loop.
 pub(crate) const LOOP_QUERY_QUEUE_SIZE: usize = 16;
 
@@ -67,100 +57,19 @@ const ASSETS: [(&str, &str, &str); 13] = [
     ("/words.js", JS, include_str!("assets/words.js")),
 ];
 
-/// The page and its API.
-#[derive(Clone)]
-pub(crate) struct PageService(Arc<PageParts>);
-
-struct PageParts {
-    views: Arc<view_cache::ViewCache>,
-    authz: PageAuthorizer,
-    client: kube::Client,
-    resolved: ResolvedKinds,
-    metrics: Arc<Metrics>,
-    streams: Arc<Semaphore>,
-    /// Limits concurrent live reads for viewers who inspect an object.
-    inspections: Semaphore,
-    around: branch::AroundCache,
-    stop: CancellationToken,
-}
-
-/// Configuration and dependencies of the page.
-pub(crate) struct PageConfig {
-    /// Reviews the viewers.
-    pub(crate) authz: PageAuthorizer,
-    /// Kubernetes client.
-    pub(crate) client: kube::Client,
-    /// Reflector that holds the cached objects.
-    pub(crate) reflector: Arc<Reflector>,
-    /// Resolved API endpoints of kinds.
-    pub(crate) resolved: ResolvedKinds,
-    /// Counter of streams.
-    pub(crate) metrics: Arc<Metrics>,
-    /// The API server's clock.
-    pub(crate) clock: ServerClock,
-    /// Queries to the event loop.
-    pub(crate) queries: mpsc::Sender<LoopQuery>,
-    /// Changes if any object changed.
-    pub(crate) snapshot: watch::Receiver<Arc<StatsSnapshot>>,
-    /// Recent transitions of each parent.
-    pub(crate) transitions: Weak<TransitionHub>,
-    /// Ends the streams.
-    pub(crate) stop: CancellationToken,
-}
-
-impl PageService {
-    /// Creates the page.
-    pub(crate) fn new(setting: PageConfig) -> PageService {
-        let PageConfig {
-            authz,
-            client,
-            reflector,
-            resolved: known,
-            metrics,
-            clock,
-            queries: asks,
-            snapshot,
-            transitions,
-            stop,
-        } = setting;
-        PageService(Arc::new(PageParts {
-            views: Arc::new(view_cache::ViewCache::new(
-                reflector,
-                clock.clone(),
-                asks,
-                snapshot,
-                transitions,
-            )),
-            authz,
-            client,
-            resolved: known,
-            metrics,
-            streams: Arc::new(Semaphore::new(MAX_STREAMS)),
-            inspections: Semaphore::new(branch::MAX_CONCURRENT_INSPECTIONS),
-            around: branch::AroundCache::default(),
-            stop,
-        }))
-    }
-
-    /// Updates subscribers until `stop`.
-    pub(crate) async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
-        self.0.views.clone().run(stop).await
-    }
-
-    /// HTTP routes of the page.
-    pub(crate) fn router(self) -> Router {
-        let assets = ASSETS.iter().fold(Router::new(), |router, (path, kind, text)| {
-            router.route(path, get(async || ([(header::CONTENT_TYPE, *kind)], *text)))
-        });
-        assets
-            .route("/api/v1/parents", get(api::list_parents))
-            .route("/api/v1/parents/{uid}", get(api::get_parent))
-            .route("/api/v1/parents/{uid}/branch", get(branch::get_branch))
-            .route("/api/v1/parents/{uid}/around", get(branch::get_around))
-            .route("/api/v1/stream", get(stream::open_stream))
-            .layer(axum::middleware::map_response(add_security_headers))
-            .with_state(self)
-    }
+/// HTTP routes of the page.
+pub(crate) fn page_router(page: PageService) -> Router {
+    let assets = ASSETS.iter().fold(Router::new(), |router, (path, kind, text)| {
+        router.route(path, get(async || ([(header::CONTENT_TYPE, *kind)], *text)))
+    });
+    assets
+        .route("/api/v1/parents", get(api::list_parents))
+        .route("/api/v1/parents/{uid}", get(api::get_parent))
+        .route("/api/v1/parents/{uid}/branch", get(branch::get_branch))
+        .route("/api/v1/parents/{uid}/around", get(branch::get_around))
+        .route("/api/v1/stream", get(stream::open_stream))
+        .layer(axum::middleware::map_response(add_security_headers))
+        .with_state(page)
 }
 
 /// Adds the security headers to every response.

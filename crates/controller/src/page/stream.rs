@@ -11,12 +11,12 @@ use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::broadcast::error::RecvError;
 
-use super::PageService;
 use super::api::row_json;
 use super::authz::{PageViewer, ViewerRequest};
+use super::page_service::PageService;
 use super::refusal::PageRefusal;
 use super::view_cache::{ChangeBatch, StreamSubscription};
-use super::visibility::VisibleScope;
+use super::visibility::{VisibleScope, may_list_any, visible_to};
 
 /// Interval between heartbeats of an idle stream.
 const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
@@ -44,8 +44,8 @@ pub(super) async fn open_stream(
     let place = page.0.streams.clone().try_acquire_owned().map_err(|_| PageRefusal::TooManyStreams)?;
     let listening = page.0.views.subscribe_changes();
     let shown = page.0.views.current_view().await?;
-    let seen = page.visible_to(&viewer, &shown.names, shown.places.iter().cloned()).await?;
-    if seen.is_nothing() && !page.may_list_any(&viewer, &shown.names, "").await? {
+    let seen = visible_to(&page, &viewer, &shown.names, shown.places.iter().cloned()).await?;
+    if seen.is_nothing() && !may_list_any(&page, &viewer, &shown.names, "").await? {
         return Err(PageRefusal::NoRights);
     }
     page.0.metrics.page_streams.inc();
@@ -139,6 +139,6 @@ impl StreamReader {
     async fn visible_in(&self, batch: &ChangeBatch) -> Result<VisibleScope, PageRefusal> {
         let rows = batch.changed.iter().map(|(row, _)| row).chain(&batch.gone);
         let places = rows.map(|row| (row.kind, row.namespace.clone()));
-        self.page.visible_to(&self.viewer, &batch.names, places).await
+        visible_to(&self.page, &self.viewer, &batch.names, places).await
     }
 }

@@ -1,5 +1,6 @@
 //! Access control and streams, against a simulated API server and a simulated loop.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -11,12 +12,20 @@ use http_body_util::BodyExt;
 use prometheus::{IntCounterVec, Opts};
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use watcher::reflector::Reflector;
 
 use super::authz::PageViewer;
+use super::page_service::MAX_STREAMS;
 use super::view_cache::ChangeBatch;
 use super::*;
+use crate::clock::ServerClock;
+use crate::kind_tasks::ResolvedKinds;
+use crate::metrics::Metrics;
 use crate::reviews::review_server::ReviewServer;
 use crate::reviews::{AccessAuthorizer, AccessRight, TokenAuthenticator};
+use crate::snapshot::StatsSnapshot;
+use crate::transitions::TransitionHub;
 use rollcall_core::{ClusterSnapshot, ParentDetail};
 
 /// Ann may list databases in `a`; all other tokens are unknown.

@@ -6,8 +6,8 @@ use aggregator::KindId;
 use rustc_hash::FxHashSet;
 use watcher::reflector::NamespaceName;
 
-use super::PageService;
 use super::authz::PageViewer;
+use super::page_service::PageService;
 use super::refusal::PageRefusal;
 use super::view::{KindNamespace, PageNames};
 use crate::reviews::AccessRight;
@@ -36,61 +36,58 @@ impl VisibleScope {
     }
 }
 
-impl PageService {
-    /// Subset of these kinds and namespaces that `viewer` may list.
-    pub(super) async fn visible_to(
-        &self,
-        viewer: &PageViewer,
-        names: &PageNames,
-        places: impl IntoIterator<Item = KindNamespace>,
-    ) -> Result<VisibleScope, PageRefusal> {
-        if matches!(viewer, PageViewer::Local) {
-            return Ok(VisibleScope { all: true, ..VisibleScope::default() });
-        }
-        let places: BTreeSet<KindNamespace> = places.into_iter().collect();
-        let kinds: Vec<KindId> =
-            places.iter().map(|(kind, _)| *kind).collect::<BTreeSet<_>>().into_iter().collect();
-        let everywhere = kinds.iter().map(|kind| self.list_right(names, *kind, "")).collect();
-        let (allowed, _) = self.0.authz.allowed_rights(viewer, everywhere).await?;
-        let kinds: FxHashSet<KindId> = allowed.into_iter().map(|at| kinds[at]).collect();
-        let open: Vec<KindNamespace> =
-            places.into_iter().filter(|(kind, space)| !kinds.contains(kind) && !space.is_empty()).collect();
-        let rights = open.iter().map(|(kind, namespace)| self.list_right(names, *kind, namespace)).collect();
-        let (allowed, cut) = self.0.authz.allowed_rights(viewer, rights).await?;
-        let places = allowed.into_iter().map(|at| open[at].clone()).collect();
-        Ok(VisibleScope { all: false, kinds, places, truncated: cut })
+/// Subset of these kinds and namespaces that `viewer` may list.
+pub(super) async fn visible_to(
+    page: &PageService,
+    viewer: &PageViewer,
+    names: &PageNames,
+    places: impl IntoIterator<Item = KindNamespace>,
+) -> Result<VisibleScope, PageRefusal> {
+    if matches!(viewer, PageViewer::Local) {
+        return Ok(VisibleScope { all: true, ..VisibleScope::default() });
     }
+    let places: BTreeSet<KindNamespace> = places.into_iter().collect();
+    let kinds: Vec<KindId> =
+        places.iter().map(|(kind, _)| *kind).collect::<BTreeSet<_>>().into_iter().collect();
+    let everywhere = kinds.iter().map(|kind| list_right(page, names, *kind, "")).collect();
+    let (allowed, _) = page.0.authz.allowed_rights(viewer, everywhere).await?;
+    let kinds: FxHashSet<KindId> = allowed.into_iter().map(|at| kinds[at]).collect();
+    let open: Vec<KindNamespace> =
+        places.into_iter().filter(|(kind, space)| !kinds.contains(kind) && !space.is_empty()).collect();
+    let rights = open.iter().map(|(kind, namespace)| list_right(page, names, *kind, namespace)).collect();
+    let (allowed, cut) = page.0.authz.allowed_rights(viewer, rights).await?;
+    let places = allowed.into_iter().map(|at| open[at].clone()).collect();
+    Ok(VisibleScope { all: false, kinds, places, truncated: cut })
+}
 
-    /// Right to list a kind in a namespace.
-    pub(super) fn list_right(&self, names: &PageNames, kind: KindId, namespace: &str) -> AccessRight {
-        let followed = self.0.resolved.get(&kind).map(|known| known.api.clone());
-        let (group, resource) = followed.map_or_else(
-            || {
-                let (name, label) = names.kinds.get(&kind).cloned().unwrap_or_default();
-                let group = label.strip_prefix(&name).unwrap_or_default().trim_start_matches('.').to_owned();
-                (group, policy::rbac::default_plural(&name))
-            },
-            |api| (api.group, api.plural),
-        );
-        AccessRight { verb: "list", group, resource, namespace: namespace.to_owned(), name: String::new() }
-    }
+/// Right to list a kind in a namespace.
+fn list_right(page: &PageService, names: &PageNames, kind: KindId, namespace: &str) -> AccessRight {
+    let followed = page.0.resolved.get(&kind).map(|known| known.api.clone());
+    let (group, resource) = followed.map_or_else(
+        || {
+            let (name, label) = names.kinds.get(&kind).cloned().unwrap_or_default();
+            let group = label.strip_prefix(&name).unwrap_or_default().trim_start_matches('.').to_owned();
+            (group, policy::rbac::default_plural(&name))
+        },
+        |api| (api.group, api.plural),
+    );
+    AccessRight { verb: "list", group, resource, namespace: namespace.to_owned(), name: String::new() }
+}
 
-    /// True if `viewer` may know that there is nothing to see: a viewer who may list a kind of parent is told that
-    /// there is none.
-    pub(super) async fn may_list_any(
-        &self,
-        viewer: &PageViewer,
-        names: &PageNames,
-        namespace: &str,
-    ) -> Result<bool, PageRefusal> {
-        let reflector = &self.0.views.reflector;
-        let known: Vec<KindId> = self.0.resolved.iter().map(|kind| *kind.key()).collect();
-        let has_parents =
-            |kind: &KindId| reflector.interest(*kind).is_some_and(|interest| !interest.parent.is_empty());
-        let parents: Vec<KindId> = known.into_iter().filter(has_parents).collect();
-        let rights: Vec<_> =
-            parents.into_iter().map(|kind| self.list_right(names, kind, namespace)).collect();
-        // Without policies there is nothing to hide.
-        Ok(rights.is_empty() || !self.0.authz.allowed_rights(viewer, rights).await?.0.is_empty())
-    }
+/// True if `viewer` may know that there is nothing to see: a viewer who may list a kind of parent is told that
+/// there is none.
+pub(super) async fn may_list_any(
+    page: &PageService,
+    viewer: &PageViewer,
+    names: &PageNames,
+    namespace: &str,
+) -> Result<bool, PageRefusal> {
+    let reflector = &page.0.views.reflector;
+    let known: Vec<KindId> = page.0.resolved.iter().map(|kind| *kind.key()).collect();
+    let has_parents =
+        |kind: &KindId| reflector.interest(*kind).is_some_and(|interest| !interest.parent.is_empty());
+    let parents: Vec<KindId> = known.into_iter().filter(has_parents).collect();
+    let rights: Vec<_> = parents.into_iter().map(|kind| list_right(page, names, kind, namespace)).collect();
+    // Without policies there is nothing to hide.
+    Ok(rights.is_empty() || !page.0.authz.allowed_rights(viewer, rights).await?.0.is_empty())
 }

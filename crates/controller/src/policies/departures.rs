@@ -10,7 +10,7 @@ use tracing::warn;
 use watcher::plan::LabelMatcher;
 use watcher::{LiveReadError, ParentObject, get_live};
 
-use super::policy_task::policy_kind;
+use super::watched_kinds::policy_kind;
 
 /// Time after which a live read that failed is tried again.
 const CONFIRM_RETRY: Duration = Duration::from_secs(5);

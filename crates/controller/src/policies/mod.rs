@@ -3,10 +3,12 @@
 mod conditions;
 mod departures;
 mod policy_task;
+mod policy_task_state;
 mod rights;
 mod script_libraries;
 mod staged;
 mod status;
+mod watched_kinds;
 
 pub use policy_task::PolicySource;
 pub(crate) use policy_task::PolicyTask;

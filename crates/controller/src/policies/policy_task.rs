@@ -3,38 +3,30 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use aggregator::{Acceptance, KindId};
+use aggregator::KindId;
 use futures::StreamExt;
-use policy::{
-    FoundPolicy, IdRegistry, PolicyBook, PolicyInUse, PolicySettings, Released, WatchPlan, build_plan,
-    read_policy,
-};
+use futures::stream::BoxStream;
+use policy::{FoundPolicy, PolicyBook, PolicySettings, WatchPlan, build_plan};
 use readiness::Time;
 use timer::Seed;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use watcher::plan::LabelMatcher;
-use watcher::status::written_types;
 use watcher::wire::ChildObject;
-use watcher::{ApiFailureCause, ApiKind, FollowEvent, FollowOptions, ParentObject, WireObject, follow};
+use watcher::{FollowEvent, FollowOptions, ParentObject, WireObject, follow};
 
-use super::departures::{Departure, Departures};
+use super::departures::Departure;
+use super::policy_task_state::{PolicyTaskState, REFUSED_FOR_LONG};
 use super::rights::{RightsFindings, RightsReviewer};
-use super::script_libraries::ScriptLibraries;
 use super::staged::StagedList;
 use super::status::{PolicyStatusWriter, PolicyTroubles};
+use super::watched_kinds::{namespace_kind, policy_kind};
 use crate::clock::ServerClock;
 use crate::kind_tasks::{KindContext, KindTasks, RecordsTrouble};
 use crate::lease::Leadership;
 use crate::snapshot::StatsSnapshot;
-
-/// Time after which the Trues of a policy that is refused, and was never accepted, are taken back.
-const REFUSED_FOR_LONG: Duration = Duration::from_mins(2);
-
-type Labels = Vec<(Box<str>, Box<str>)>;
 
 /// Source of the policies.
 #[derive(Clone, Debug)]
@@ -63,24 +55,6 @@ pub(crate) struct PolicyTask {
     pub(crate) clock: ServerClock,
     /// Leadership: only the leader writes the status of policies.
     pub(crate) leadership: Leadership,
-}
-
-/// What is known of policies, and what became of them.
-#[derive(Default)]
-struct PolicyTaskState {
-    selector: LabelMatcher,
-    policies: StagedList<String, FoundPolicy>,
-    departures: Departures,
-    book: PolicyBook,
-    /// Since when policies are refused that were never accepted.
-    refused_since: BTreeMap<String, Time>,
-    /// Types of conditions by parent kind, of policies that are gone or changed.
-    released: Released,
-    registry: IdRegistry,
-    namespaces: Option<futures::stream::BoxStream<'static, FollowEvent<watcher::wire::ChildObject>>>,
-    namespace_labels: StagedList<Box<str>, Labels>,
-    libraries: ScriptLibraries,
-    rights: RightsReviewer,
 }
 
 impl PolicyTask {
@@ -202,7 +176,7 @@ impl PolicyTask {
         }
     }
 
-    fn policy_events(&self) -> futures::stream::BoxStream<'static, FollowEvent<ParentObject>> {
+    fn policy_events(&self) -> BoxStream<'static, FollowEvent<ParentObject>> {
         match &self.source {
             PolicySource::Cluster(selector) => {
                 let api = policy_kind();
@@ -254,7 +228,7 @@ impl PolicyTask {
     /// Relists the parents selected by namespace labels after the labels of a namespace changed.
     fn on_namespace_event(
         &self,
-        event: FollowEvent<watcher::wire::ChildObject>,
+        event: FollowEvent<ChildObject>,
         state: &mut PolicyTaskState,
         kinds: &mut KindTasks,
     ) -> anyhow::Result<()> {
@@ -304,160 +278,10 @@ impl PolicyTask {
 }
 
 async fn next_namespace(
-    events: &mut Option<futures::stream::BoxStream<'static, FollowEvent<watcher::wire::ChildObject>>>,
-) -> Option<FollowEvent<watcher::wire::ChildObject>> {
+    events: &mut Option<BoxStream<'static, FollowEvent<ChildObject>>>,
+) -> Option<FollowEvent<ChildObject>> {
     match events {
         Some(events) => events.next().await,
         None => std::future::pending().await,
     }
 }
-
-impl PolicyTaskState {
-    /// An event of the policies' watch; `true` where a new plan is due, and policies whose deletion is to be confirmed
-    /// before that is one.
-    fn apply_event(
-        &mut self,
-        event: FollowEvent<ParentObject>,
-        read: &watch::Sender<bool>,
-    ) -> (bool, Vec<FoundPolicy>) {
-        match event {
-            FollowEvent::Init => self.policies.begin_list(),
-            FollowEvent::InitApply(policy) => {
-                let found = read_policy(&policy);
-                self.policies.stage_item(found.name.clone(), found);
-            }
-            FollowEvent::Apply(policy) => return (self.insert_policy(&policy), Vec::new()),
-            FollowEvent::Delete(policy) => return self.remove(&policy),
-            FollowEvent::InitDone => {
-                let gone: Vec<_> = self.policies.finish_list().into_values().collect();
-                let items = self.policies.items().into_iter().flatten();
-                for name in items.clone().map(|(name, _)| name) {
-                    self.departures.refute(name);
-                }
-                for found in &gone {
-                    self.departures.suspect(found.clone());
-                }
-                if !read.send_replace(true) && items.count() == 0 {
-                    info!(
-                        "no ReadinessPolicy exists yet; write one (kubectl explain readinesspolicies.spec), \
-                         check it with `rollcall check -f FILE`"
-                    );
-                }
-                return (true, gone);
-            }
-            FollowEvent::Failure(trouble) => log_trouble(trouble.cause, &trouble.detail),
-            FollowEvent::Alive => {}
-        }
-        (false, Vec::new())
-    }
-
-    fn remove(&mut self, policy: &ParentObject) -> (bool, Vec<FoundPolicy>) {
-        let Some(gone) = self.policies.remove_item(&policy.child.meta.name.to_string()) else {
-            return (false, Vec::new());
-        };
-        if !self.selector.matches(&policy.child.meta.labels) {
-            // The event itself says that it is not for this release any more.
-            return (true, Vec::new());
-        }
-        self.departures.suspect(gone.clone());
-        (false, vec![gone])
-    }
-
-    fn insert_policy(&mut self, policy: &ParentObject) -> bool {
-        let found = read_policy(policy);
-        self.departures.refute(&found.name);
-        let old = self.policies.apply_item(found.name.clone(), found.clone());
-        // Rollcall's own status writes cause events too; only a change of the spec requires a new plan.
-        old.is_none_or(|old| {
-            old.uid != found.uid || old.generation != found.generation || old.labels != found.labels
-        })
-    }
-
-    /// Decides which policies are in force; `false` where that cannot be known, because they were not listed.
-    fn decide(&mut self, settings: &PolicySettings, now: Time) -> bool {
-        let Some(items) = self.policies.items() else { return false };
-        let before = written(&self.book.in_use);
-        let departing = self.departures.suspected().filter(|found| !items.contains_key(&found.name));
-        let found = items.values().chain(departing);
-        self.book.decide(found, settings, &self.libraries, &mut self.registry);
-        self.note_refused(now);
-        // What a policy said that is gone or changed is taken back from its parents.
-        for (key, types) in before {
-            self.released.entry(key).or_default().extend(types);
-        }
-        for (key, types) in written(&self.book.in_use) {
-            if let Some(released) = self.released.get_mut(&key) {
-                released.retain(|kind| !types.contains(kind));
-            }
-        }
-        self.released.retain(|_, types| !types.is_empty());
-        true
-    }
-
-    fn note_refused(&mut self, now: Time) {
-        let before = std::mem::take(&mut self.refused_since);
-        for policy in self.book.in_use.iter_mut().filter(|p| p.acceptance != Acceptance::Accepted) {
-            let since = before.get(&policy.name).copied().unwrap_or(now);
-            if since + REFUSED_FOR_LONG <= now {
-                policy.acceptance = Acceptance::RefusedForLong;
-            }
-            self.refused_since.insert(policy.name.clone(), since);
-        }
-    }
-
-    /// All policies, and whether each is refused.
-    fn refusals(&self) -> BTreeMap<String, bool> {
-        let names = self.policies.items().into_iter().flat_map(BTreeMap::keys);
-        names.map(|name| (name.clone(), self.book.refused.contains_key(name))).collect()
-    }
-}
-
-/// Types of conditions that these policies write, by parent kind.
-fn written(policies: &[PolicyInUse]) -> Released {
-    let mut written = Released::new();
-    for PolicyInUse { compiled, .. } in policies {
-        let key = (compiled.parent.group.clone(), compiled.parent.kind.clone());
-        let types = written_types(&compiled.condition, compiled.fallback.as_deref());
-        written.entry(key).or_default().extend(types.map(str::to_owned));
-    }
-    written
-}
-
-/// Logs a failure to read policies, with its remedy.
-fn log_trouble(cause: ApiFailureCause, detail: &str) {
-    match cause {
-        ApiFailureCause::NotInstalled => warn!(
-            "the ReadinessPolicy CRD is not installed; run `rollcall crd | kubectl apply -f -`, or use --policies FILE"
-        ),
-        ApiFailureCause::Forbidden => warn!(
-            detail,
-            "not permitted to list and watch readinesspolicies.rollcall.dev; grant it with `rollcall rbac | kubectl apply -f -`"
-        ),
-        _ => warn!(cause = cause.metric_label(), detail, "failed to watch policies"),
-    }
-}
-
-pub(super) fn policy_kind() -> ApiKind {
-    ApiKind {
-        group: "rollcall.dev".into(),
-        version: "v1alpha1".into(),
-        kind: "ReadinessPolicy".into(),
-        plural: "readinesspolicies".into(),
-        namespaced: false,
-        has_status: true,
-    }
-}
-
-fn namespace_kind() -> ApiKind {
-    ApiKind {
-        group: String::new(),
-        version: "v1".into(),
-        kind: "Namespace".into(),
-        plural: "namespaces".into(),
-        namespaced: false,
-        has_status: true,
-    }
-}
-
-#[cfg(test)]
-mod tests;

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::super::departures::Departure;
 use super::*;
 
 const NOW: Time = Time(1_800_000_000_000);

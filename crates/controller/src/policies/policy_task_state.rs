@@ -1,0 +1,172 @@
+//! State of the task that watches policies: which were found, which are in force, and what is released. No clock and no
+//! requests.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use aggregator::Acceptance;
+use futures::stream::BoxStream;
+use policy::{FoundPolicy, IdRegistry, PolicyBook, PolicyInUse, PolicySettings, Released, read_policy};
+use readiness::Time;
+use tokio::sync::watch;
+use tracing::{info, warn};
+use watcher::plan::LabelMatcher;
+use watcher::status::written_types;
+use watcher::wire::ChildObject;
+use watcher::{ApiFailureCause, FollowEvent, ParentObject};
+
+use super::departures::Departures;
+use super::rights::RightsReviewer;
+use super::script_libraries::ScriptLibraries;
+use super::staged::StagedList;
+
+/// Time after which the Trues of a policy that is refused, and was never accepted, are taken back.
+pub(super) const REFUSED_FOR_LONG: Duration = Duration::from_mins(2);
+
+type Labels = Vec<(Box<str>, Box<str>)>;
+
+/// What is known of policies, and what became of them.
+#[derive(Default)]
+pub(super) struct PolicyTaskState {
+    pub(super) selector: LabelMatcher,
+    pub(super) policies: StagedList<String, FoundPolicy>,
+    pub(super) departures: Departures,
+    pub(super) book: PolicyBook,
+    /// Since when policies are refused that were never accepted.
+    pub(super) refused_since: BTreeMap<String, Time>,
+    /// Types of conditions by parent kind, of policies that are gone or changed.
+    pub(super) released: Released,
+    pub(super) registry: IdRegistry,
+    pub(super) namespaces: Option<BoxStream<'static, FollowEvent<ChildObject>>>,
+    pub(super) namespace_labels: StagedList<Box<str>, Labels>,
+    pub(super) libraries: ScriptLibraries,
+    pub(super) rights: RightsReviewer,
+}
+
+impl PolicyTaskState {
+    /// An event of the policies' watch; `true` where a new plan is due, and policies whose deletion is to be confirmed
+    /// before that is one.
+    pub(super) fn apply_event(
+        &mut self,
+        event: FollowEvent<ParentObject>,
+        read: &watch::Sender<bool>,
+    ) -> (bool, Vec<FoundPolicy>) {
+        match event {
+            FollowEvent::Init => self.policies.begin_list(),
+            FollowEvent::InitApply(policy) => {
+                let found = read_policy(&policy);
+                self.policies.stage_item(found.name.clone(), found);
+            }
+            FollowEvent::Apply(policy) => return (self.insert_policy(&policy), Vec::new()),
+            FollowEvent::Delete(policy) => return self.remove(&policy),
+            FollowEvent::InitDone => {
+                let gone: Vec<_> = self.policies.finish_list().into_values().collect();
+                let items = self.policies.items().into_iter().flatten();
+                for name in items.clone().map(|(name, _)| name) {
+                    self.departures.refute(name);
+                }
+                for found in &gone {
+                    self.departures.suspect(found.clone());
+                }
+                if !read.send_replace(true) && items.count() == 0 {
+                    info!(
+                        "no ReadinessPolicy exists yet; write one (kubectl explain readinesspolicies.spec), \
+                         check it with `rollcall check -f FILE`"
+                    );
+                }
+                return (true, gone);
+            }
+            FollowEvent::Failure(trouble) => log_trouble(trouble.cause, &trouble.detail),
+            FollowEvent::Alive => {}
+        }
+        (false, Vec::new())
+    }
+
+    fn remove(&mut self, policy: &ParentObject) -> (bool, Vec<FoundPolicy>) {
+        let Some(gone) = self.policies.remove_item(&policy.child.meta.name.to_string()) else {
+            return (false, Vec::new());
+        };
+        if !self.selector.matches(&policy.child.meta.labels) {
+            // The event itself says that it is not for this release any more.
+            return (true, Vec::new());
+        }
+        self.departures.suspect(gone.clone());
+        (false, vec![gone])
+    }
+
+    pub(super) fn insert_policy(&mut self, policy: &ParentObject) -> bool {
+        let found = read_policy(policy);
+        self.departures.refute(&found.name);
+        let old = self.policies.apply_item(found.name.clone(), found.clone());
+        // Rollcall's own status writes cause events too; only a change of the spec requires a new plan.
+        old.is_none_or(|old| {
+            old.uid != found.uid || old.generation != found.generation || old.labels != found.labels
+        })
+    }
+
+    /// Decides which policies are in force; `false` where that cannot be known, because they were not listed.
+    pub(super) fn decide(&mut self, settings: &PolicySettings, now: Time) -> bool {
+        let Some(items) = self.policies.items() else { return false };
+        let before = written(&self.book.in_use);
+        let departing = self.departures.suspected().filter(|found| !items.contains_key(&found.name));
+        let found = items.values().chain(departing);
+        self.book.decide(found, settings, &self.libraries, &mut self.registry);
+        self.note_refused(now);
+        // What a policy said that is gone or changed is taken back from its parents.
+        for (key, types) in before {
+            self.released.entry(key).or_default().extend(types);
+        }
+        for (key, types) in written(&self.book.in_use) {
+            if let Some(released) = self.released.get_mut(&key) {
+                released.retain(|kind| !types.contains(kind));
+            }
+        }
+        self.released.retain(|_, types| !types.is_empty());
+        true
+    }
+
+    fn note_refused(&mut self, now: Time) {
+        let before = std::mem::take(&mut self.refused_since);
+        for policy in self.book.in_use.iter_mut().filter(|p| p.acceptance != Acceptance::Accepted) {
+            let since = before.get(&policy.name).copied().unwrap_or(now);
+            if since + REFUSED_FOR_LONG <= now {
+                policy.acceptance = Acceptance::RefusedForLong;
+            }
+            self.refused_since.insert(policy.name.clone(), since);
+        }
+    }
+
+    /// All policies, and whether each is refused.
+    pub(super) fn refusals(&self) -> BTreeMap<String, bool> {
+        let names = self.policies.items().into_iter().flat_map(BTreeMap::keys);
+        names.map(|name| (name.clone(), self.book.refused.contains_key(name))).collect()
+    }
+}
+
+/// Types of conditions that these policies write, by parent kind.
+fn written(policies: &[PolicyInUse]) -> Released {
+    let mut written = Released::new();
+    for PolicyInUse { compiled, .. } in policies {
+        let key = (compiled.parent.group.clone(), compiled.parent.kind.clone());
+        let types = written_types(&compiled.condition, compiled.fallback.as_deref());
+        written.entry(key).or_default().extend(types.map(str::to_owned));
+    }
+    written
+}
+
+/// Logs a failure to read policies, with its remedy.
+fn log_trouble(cause: ApiFailureCause, detail: &str) {
+    match cause {
+        ApiFailureCause::NotInstalled => warn!(
+            "the ReadinessPolicy CRD is not installed; run `rollcall crd | kubectl apply -f -`, or use --policies FILE"
+        ),
+        ApiFailureCause::Forbidden => warn!(
+            detail,
+            "not permitted to list and watch readinesspolicies.rollcall.dev; grant it with `rollcall rbac | kubectl apply -f -`"
+        ),
+        _ => warn!(cause = cause.metric_label(), detail, "failed to watch policies"),
+    }
+}
+
+#[cfg(test)]
+mod tests;

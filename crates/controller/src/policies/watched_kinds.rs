@@ -1,0 +1,27 @@
+//! Kinds that the policies' task watches.
+
+use watcher::ApiKind;
+
+/// ReadinessPolicy, as it is served.
+pub(super) fn policy_kind() -> ApiKind {
+    ApiKind {
+        group: "rollcall.dev".into(),
+        version: "v1alpha1".into(),
+        kind: "ReadinessPolicy".into(),
+        plural: "readinesspolicies".into(),
+        namespaced: false,
+        has_status: true,
+    }
+}
+
+/// Namespace, as it is served.
+pub(super) fn namespace_kind() -> ApiKind {
+    ApiKind {
+        group: String::new(),
+        version: "v1".into(),
+        kind: "Namespace".into(),
+        plural: "namespaces".into(),
+        namespaced: false,
+        has_status: true,
+    }
+}

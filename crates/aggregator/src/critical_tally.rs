@@ -3,8 +3,8 @@
 use readiness::Level;
 use readiness::rollup::{LevelTally, ParentReason, worst_reason};
 
-use crate::evaluation::ParentEvaluation;
-use crate::types::{ChildGroup, EnginePolicy, GroupRole, ObjectId, Quorum};
+use crate::evaluation::ChildCounts;
+use crate::types::{AnswerView, ChildGroup, EnginePolicy, GroupRole, Quorum};
 
 /// Tally of the critical children of one evaluation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,22 +20,27 @@ pub(crate) struct CriticalTally {
 }
 
 impl CriticalTally {
-    pub(crate) fn from_evaluation(roll: &ParentEvaluation, policy: &EnginePolicy) -> CriticalTally {
+    pub(crate) fn of_children(
+        children: &ChildCounts,
+        view: &AnswerView,
+        policy: &EnginePolicy,
+    ) -> CriticalTally {
         let (mut stand, mut total, mut forgiven) = (CriticalTally::default(), 0, false);
         for (at, group) in policy.indexed_groups().filter(|(_, g)| g.role == GroupRole::Critical) {
-            let tally = roll.find_group_tally(at);
+            let tally = children.find_group_tally(at);
             let count = tally.map_or(0, LevelTally::total_count);
             if let Some(tally) = tally.filter(|_| count > 0) {
                 stand.all = if total == 0 { *tally } else { stand.all.sum_with(tally) };
                 forgiven |= has_quorum(group, tally);
             }
             total += count;
-            let short = min_expected(roll, at, group).saturating_sub(count);
+            let short = min_expected(Some(view), at, group).saturating_sub(count);
             stand.missing = stand.missing.saturating_add(short);
             stand.surplus |= group.max.is_some_and(|max| count > max);
         }
-        stand.counted = forgiven.then(|| tally_without_quorum(roll, policy));
-        let short = policy.min.saturating_sub(total).saturating_add(missing_name_count(roll, policy));
+        stand.counted = forgiven.then(|| tally_without_quorum(children, policy));
+        let short =
+            policy.min.saturating_sub(total).saturating_add(missing_name_count(children, view, policy));
         stand.missing = stand.missing.saturating_add(short);
         // A parent without any children is never ready, whatever the policy expects.
         stand.missing = stand.missing.max(u32::from(total == 0));
@@ -53,17 +58,17 @@ impl CriticalTally {
     }
 }
 
-fn tally_without_quorum(roll: &ParentEvaluation, policy: &EnginePolicy) -> LevelTally {
+fn tally_without_quorum(children: &ChildCounts, policy: &EnginePolicy) -> LevelTally {
     let critical = policy.indexed_groups().filter(|(_, g)| g.role == GroupRole::Critical);
-    let tallies = critical.filter_map(|(at, group)| Some((group, roll.find_group_tally(at)?)));
+    let tallies = critical.filter_map(|(at, group)| Some((group, children.find_group_tally(at)?)));
     let counted = tallies.filter(|(group, tally)| !has_quorum(group, tally));
     counted.fold(LevelTally::default(), |sum, (_, tally)| sum.sum_with(tally))
 }
 
 /// Returns the minimum number of children that the policy sets or computes from this parent. A quorum of n needs at
 /// least n children, and one of n % at least one.
-pub(crate) fn min_expected(roll: &ParentEvaluation, at: u8, group: &ChildGroup) -> u32 {
-    let counts = roll.view.iter().flat_map(|view| &view.counts);
+pub(crate) fn min_expected(view: Option<&AnswerView>, at: u8, group: &ChildGroup) -> u32 {
+    let counts = view.into_iter().flat_map(|view| &view.counts);
     let computed = counts.filter(|(group, _)| *group == at).map(|(_, n)| *n).max();
     let min = computed.unwrap_or(group.min);
     match group.quorum {
@@ -81,16 +86,10 @@ fn has_quorum(group: &ChildGroup, tally: &LevelTally) -> bool {
     needed > 0 && tally.count_at(Level::Ready) >= needed
 }
 
-fn missing_name_count(roll: &ParentEvaluation, policy: &EnginePolicy) -> u32 {
-    let expects = roll.view.iter().flat_map(|v| &v.expects);
-    let unseen = expects.filter(|(group, name)| {
+fn missing_name_count(children: &ChildCounts, view: &AnswerView, policy: &EnginePolicy) -> u32 {
+    let unseen = view.expects.iter().filter(|(group, name)| {
         let critical = policy.groups.get(usize::from(*group)).is_some_and(|g| g.role == GroupRole::Critical);
-        critical && !has_named_child(roll, *group, *name)
+        critical && !children.has_name(*group, *name)
     });
     u32::try_from(unseen.count()).unwrap_or(u32::MAX)
-}
-
-/// Returns `true` if the group has a child of that name.
-pub(crate) fn has_named_child(roll: &ParentEvaluation, group: u8, name: u64) -> bool {
-    roll.named_children.range((group, name, ObjectId(0))..=(group, name, ObjectId(u32::MAX))).next().is_some()
 }

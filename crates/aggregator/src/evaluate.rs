@@ -1,12 +1,13 @@
 //! Evaluation of one parent: its current answer and the time of the next change by time alone.
 
-use std::mem::take;
-
 use readiness::rollup::{ConditionStatus, LevelTally, ParentReason};
 use readiness::{Level, Time};
 
 use crate::critical_tally::CriticalTally;
-use crate::evaluation::{EvaluationQueues, ParentEvaluation};
+use crate::evaluation::{
+    ChildCounts, EvaluationStage, GenerationPhase, GenerationProgress, ObservedParent, ParentEvaluation,
+    StageEvent,
+};
 use crate::types::{Acceptance, EnginePolicy, HandledEvidence, KindState, PolicyAnswer};
 
 /// Restriction on a policy's answers by the list and watch states of its kinds.
@@ -36,6 +37,15 @@ impl ListGate {
         matches!(self, ListGate::RuleChanged | ListGate::Refused)
     }
 
+    /// The event that an evaluation under this gate is to a stage.
+    fn event_of(self, answer: PolicyAnswer) -> StageEvent {
+        match self {
+            ListGate::Open | ListGate::Blind(_) => StageEvent::Evaluated(answer),
+            ListGate::Refused | ListGate::RuleChanged => StageEvent::Withdrawn(answer),
+            ListGate::Closed => StageEvent::KnownEarly(answer),
+        }
+    }
+
     /// The gate of a policy that is refused, for so long or not, over kinds in these states.
     pub(crate) fn of(acceptance: Acceptance, states: impl Iterator<Item = KindState>) -> ListGate {
         match (acceptance, ListGate::from_kind_states(states)) {
@@ -63,7 +73,7 @@ impl ListGate {
 /// An answer and the time at which it has to be evaluated again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct EvaluationResult {
-    answer: Option<PolicyAnswer>,
+    answer: PolicyAnswer,
     recheck_at: Option<Time>,
 }
 
@@ -72,12 +82,8 @@ struct EvaluationResult {
 pub(crate) struct EvaluationChanges {
     /// The weight for its own parents may have changed.
     pub(crate) moved: bool,
-    /// Ancestors may have been waiting for it.
-    pub(crate) awaited: bool,
-    /// Something outside the parent changed.
-    pub(crate) external_change: bool,
-    /// Queues that contained it until now.
-    pub(crate) was_queued: EvaluationQueues,
+    /// Its state was unknown, and is known from now on.
+    pub(crate) settled: bool,
     /// Time of the next evaluation.
     pub(crate) recheck_at: Option<Time>,
 }
@@ -86,42 +92,71 @@ impl ParentEvaluation {
     /// Restarts the policy's `hold` where something now keeps the parent from being well. A trouble that comes and goes before
     /// the next judgement is seen here alone.
     pub(crate) fn restart_hold(&mut self, policy: &EnginePolicy) {
-        let holds = self.all_ready_since.is_some() && !policy.hold.is_zero();
-        if holds && CriticalTally::from_evaluation(self, policy).worst_reason().is_some() {
-            self.all_ready_since = None;
+        let Some(observed) = &mut self.observed else { return };
+        let holds = observed.phase.all_ready_since.is_some() && !policy.hold.is_zero();
+        let tally = || CriticalTally::of_children(&self.children, &observed.view, policy);
+        if holds && tally().worst_reason().is_some() {
+            observed.phase.all_ready_since = None;
         }
     }
 
-    /// Returns `true` if a child was created, deleted or changed in its spec for this generation. Each kind has a watch of its
-    /// own, so what an operator did at once may be seen a moment before the spec that called for it. What moved before this
-    /// process first saw the generation is not known to have moved for it.
-    fn has_moved_since_generation(&self, policy: &EnginePolicy) -> bool {
-        let out_of_order = policy.settle.min(policy.debounce.cap);
-        self.children_changed_at + out_of_order >= self.phase.observed_at
+    /// Returns `true` if nothing known about the parent prevents it from being ready.
+    pub(crate) fn may_be_ready(&self, policy: &EnginePolicy) -> bool {
+        let Some(observed) = &self.observed else { return false };
+        let kept = observed.deleting
+            || observed.phase.progress != GenerationProgress::Handled
+            || matches!(
+                observed.evidence,
+                HandledEvidence::NotYet | HandledEvidence::Failed | HandledEvidence::GivenUp
+            )
+            || observed.view.template_failed;
+        !kept && CriticalTally::of_children(&self.children, &observed.view, policy).worst_reason().is_none()
     }
 
-    /// Evaluates a parent and stores the answer.
+    /// Returns `true` if the parent is known to be failed or stuck while its answer says neither. Such a change is not
+    /// debounced.
+    pub(crate) fn is_urgent(&self, policy: &EnginePolicy) -> bool {
+        use ParentReason::{ChildrenFailed, ChildrenStuck, DeadlineExceeded};
+        // The set is sorted worst first, so the check stops at the first child that is not as bad.
+        let bad = |level| matches!(level, Level::Failed | Level::Stuck);
+        if !self.children.unready.iter().next().is_some_and(|worst| bad(worst.weight.level)) {
+            return false;
+        }
+        let Some(observed) = &self.observed else { return false };
+        let said = observed.stage.answer().map(|answer| answer.reason);
+        let known = matches!(said, Some(ChildrenFailed | ChildrenStuck | DeadlineExceeded));
+        !known
+            && observed.phase.progress == GenerationProgress::Handled
+            && !observed.deleting
+            && matches!(
+                CriticalTally::of_children(&self.children, &observed.view, policy).worst_reason(),
+                Some(ChildrenFailed | ChildrenStuck)
+            )
+    }
+
+    /// Evaluates the observed parent. `None` while only children refer to it.
     pub(crate) fn evaluate_at(
         &mut self,
         policy: &EnginePolicy,
         gate: ListGate,
         now: Time,
-    ) -> EvaluationChanges {
-        let EvaluationResult { answer, recheck_at: again } = evaluate_parent(self, policy, gate, now);
-        let again = again.filter(|_| self.view.is_some());
-        self.debounce.record_fire(now);
-        let news = EvaluationChanges {
-            moved: take(&mut self.in_doubt) || self.answer != answer,
-            awaited: take(&mut self.deferred) || !self.evaluated,
-            external_change: take(&mut self.external_change),
-            was_queued: take(&mut self.queued),
-            recheck_at: again,
-        };
-        self.queued.time_dependent = again.is_some();
-        self.answer = answer;
-        self.evaluated |= gate != ListGate::Closed;
-        self.rule_changed = gate.only_takes_back();
-        news
+    ) -> Option<EvaluationChanges> {
+        let observed = self.observed.as_mut()?;
+        let result = evaluate_parent(observed, &self.children, policy, gate, now);
+        let before = observed.advance_stage(gate.event_of(result.answer));
+        let moved = before.is_in_doubt() || before.answer() != Some(result.answer);
+        let settled = before.is_unsettled() && !observed.stage.is_unsettled();
+        Some(EvaluationChanges { moved, settled, recheck_at: result.recheck_at })
+    }
+}
+
+impl ObservedParent {
+    /// Returns `true` if a child was created, deleted or changed in its spec for this generation. Each kind has a watch of its
+    /// own, so what an operator did at once may be seen a moment before the spec that called for it. What moved before this
+    /// process first saw the generation is not known to have moved for it.
+    fn has_moved_since_generation(&self, children: &ChildCounts, policy: &EnginePolicy) -> bool {
+        let out_of_order = policy.settle.min(policy.debounce.cap);
+        children.changed_at + out_of_order >= self.phase.observed_at
     }
 }
 
@@ -137,110 +172,65 @@ fn build_answer(reason: ParentReason, tally: &LevelTally) -> PolicyAnswer {
     }
 }
 
-/// Returns the answer of `roll` at `now` and advances the phase of its generation.
+/// Returns the answer about a parent at `now` and advances the phase of its generation.
 fn evaluate_parent(
-    roll: &mut ParentEvaluation,
+    observed: &mut ObservedParent,
+    children: &ChildCounts,
     policy: &EnginePolicy,
     gate: ListGate,
     now: Time,
 ) -> EvaluationResult {
-    let Some(view) = &roll.view else { return EvaluationResult { answer: None, recheck_at: None } };
-    let blocked = view.template_failed;
-    if roll.answer.is_some_and(|a| a.reason == ParentReason::AllChildrenReady) {
-        roll.phase.unready_since = now;
+    let final_answer = |answer| EvaluationResult { answer, recheck_at: None };
+    if observed.stage.says_true() {
+        observed.phase.unready_since = now;
     }
-    let stand = CriticalTally::from_evaluation(roll, policy);
-    if roll.deleting {
-        return EvaluationResult {
-            answer: Some(build_answer(ParentReason::Terminating, &stand.all)),
-            recheck_at: None,
-        };
+    let stand = CriticalTally::of_children(children, &observed.view, policy);
+    if observed.deleting {
+        return final_answer(build_answer(ParentReason::Terminating, &stand.all));
     }
     if gate == ListGate::Refused {
-        return EvaluationResult {
-            answer: Some(build_answer(ParentReason::PolicyRefused, &LevelTally::default())),
-            recheck_at: None,
-        };
+        return final_answer(build_answer(ParentReason::PolicyRefused, &LevelTally::default()));
     }
-    if !roll.phase.announced {
-        return EvaluationResult {
-            answer: Some(build_answer(ParentReason::ChildrenPending, &LevelTally::default())),
-            recheck_at: None,
-        };
+    if !observed.phase.progress.is_announced() {
+        return final_answer(build_answer(ParentReason::ChildrenPending, &LevelTally::default()));
     }
-    if blocked {
-        return apply_deadline(
-            roll,
-            policy,
-            now,
-            &stand.all,
-            build_answer(ParentReason::TemplateFailed, &stand.all),
-            None,
-        );
+    if observed.view.template_failed {
+        let answer = build_answer(ParentReason::TemplateFailed, &stand.all);
+        return apply_deadline(&observed.phase, policy, now, &stand.all, answer, None);
     }
-    if matches!(roll.evidence, HandledEvidence::Failed | HandledEvidence::GivenUp) {
-        return answer_failed(roll, policy, now, &stand.all);
+    if matches!(observed.evidence, HandledEvidence::Failed | HandledEvidence::GivenUp) {
+        return answer_failed(observed, policy, now, &stand.all);
     }
-    match check_handled(roll, policy, now) {
-        Ok(()) => {
-            if !std::mem::replace(&mut roll.phase.handled, true) && roll.evidence == HandledEvidence::Handled
-            {
-                roll.handled_at = now;
-            }
-        }
-        Err(again) => return answer_pending(roll, policy, now, &stand.all, again),
+    if let Err(again) = check_handled(observed, children, policy, now) {
+        return answer_pending(&observed.phase, policy, now, &stand.all, again);
     }
-    evaluate_children(roll, policy, gate, now, &stand)
-}
-
-/// Returns `true` if nothing known about `roll` prevents it from being ready.
-pub(crate) fn may_be_ready(roll: &ParentEvaluation, policy: &EnginePolicy) -> bool {
-    let kept = roll.deleting
-        || !(roll.phase.announced && roll.phase.handled)
-        || matches!(
-            roll.evidence,
-            HandledEvidence::NotYet | HandledEvidence::Failed | HandledEvidence::GivenUp
-        )
-        || roll.view.as_ref().is_none_or(|v| v.template_failed);
-    !kept && CriticalTally::from_evaluation(roll, policy).worst_reason().is_none()
-}
-
-/// Returns `true` if the parent is known to be failed or stuck while its answer says neither. Such a change is not
-/// debounced.
-pub(crate) fn is_urgent(roll: &ParentEvaluation, policy: &EnginePolicy) -> bool {
-    use ParentReason::{ChildrenFailed, ChildrenStuck, DeadlineExceeded};
-    let said = roll.answer.map(|answer| answer.reason);
-    let known = matches!(said, Some(ChildrenFailed | ChildrenStuck | DeadlineExceeded));
-    // The set is sorted worst first, so the check stops at the first child that is not as bad.
-    let bad = |level| matches!(level, Level::Failed | Level::Stuck);
-    let possible = !known && roll.unready.iter().next().is_some_and(|worst| bad(worst.weight.level));
-    possible
-        && roll.phase.announced
-        && roll.phase.handled
-        && !roll.deleting
-        && matches!(
-            CriticalTally::from_evaluation(roll, policy).worst_reason(),
-            Some(ChildrenFailed | ChildrenStuck)
-        )
+    if observed.phase.progress.handle() && observed.evidence == HandledEvidence::Handled {
+        observed.phase.handled_at = now;
+    }
+    evaluate_children(observed, children, policy, gate, now, &stand)
 }
 
 /// Returns `Ok` if the operator has handled this generation; otherwise the time of the next evaluation if nothing
 /// changes.
-fn check_handled(roll: &ParentEvaluation, policy: &EnginePolicy, now: Time) -> Result<(), Option<Time>> {
-    match roll.evidence {
-        _ if roll.phase.handled && roll.evidence != HandledEvidence::NotYet => Ok(()),
+fn check_handled(
+    observed: &ObservedParent,
+    children: &ChildCounts,
+    policy: &EnginePolicy,
+    now: Time,
+) -> Result<(), Option<Time>> {
+    let moved = || observed.has_moved_since_generation(children, policy);
+    match observed.evidence {
+        evidence if observed.phase.progress.is_handled() && evidence != HandledEvidence::NotYet => Ok(()),
         HandledEvidence::Handled => Ok(()),
-        HandledEvidence::Unproven if !roll.phase.awaits_proof || roll.has_moved_since_generation(policy) => {
-            Ok(())
-        }
+        HandledEvidence::Unproven if !observed.phase.awaits_proof || moved() => Ok(()),
         HandledEvidence::NotYet
         | HandledEvidence::Unmarked
         | HandledEvidence::Unproven
         | HandledEvidence::Failed
         | HandledEvidence::GivenUp => Err(None),
-        HandledEvidence::Masked if !roll.has_moved_since_generation(policy) => Err(None),
+        HandledEvidence::Masked if !moved() => Err(None),
         HandledEvidence::Silent | HandledEvidence::Masked => {
-            let at = roll.phase.since.max(roll.children_changed_at) + policy.settle;
+            let at = observed.phase.since.max(children.changed_at) + policy.settle;
             if at <= now { Ok(()) } else { Err(Some(at)) }
         }
     }
@@ -248,23 +238,23 @@ fn check_handled(roll: &ParentEvaluation, policy: &EnginePolicy, now: Time) -> R
 
 /// The answer of a generation that its operator failed to handle. What it said before of having handled it is void.
 fn answer_failed(
-    roll: &mut ParentEvaluation,
+    observed: &mut ObservedParent,
     policy: &EnginePolicy,
     now: Time,
     all: &LevelTally,
 ) -> EvaluationResult {
-    roll.phase.handled = false;
-    roll.all_ready_since = None;
+    observed.phase.progress.fail();
+    observed.phase.all_ready_since = None;
     let answer = build_answer(ParentReason::OperatorFailed, &LevelTally::default());
-    if roll.evidence == HandledEvidence::GivenUp {
+    if observed.evidence == HandledEvidence::GivenUp {
         let answer = PolicyAnswer { reconciling: false, stalled: true, ..answer };
-        return EvaluationResult { answer: Some(answer), recheck_at: None };
+        return EvaluationResult { answer, recheck_at: None };
     }
-    apply_deadline(roll, policy, now, all, answer, None)
+    apply_deadline(&observed.phase, policy, now, all, answer, None)
 }
 
 fn answer_pending(
-    roll: &ParentEvaluation,
+    phase: &GenerationPhase,
     policy: &EnginePolicy,
     now: Time,
     all: &LevelTally,
@@ -272,24 +262,24 @@ fn answer_pending(
 ) -> EvaluationResult {
     let answer = build_answer(ParentReason::ChildrenPending, &LevelTally::default());
     if again.is_some() {
-        return apply_deadline(roll, policy, now, all, answer, again);
+        return apply_deadline(phase, policy, now, all, answer, again);
     }
-    let silent_at = roll.phase.since + policy.pending;
-    let first = policy.deadline.is_none_or(|limit| silent_at < roll.phase.unready_since + limit);
+    let silent_at = phase.since + policy.pending;
+    let first = policy.deadline.is_none_or(|limit| silent_at < phase.unready_since + limit);
     if silent_at <= now && first {
         let answer = PolicyAnswer {
             reconciling: false,
             stalled: true,
             ..build_answer(ParentReason::OperatorSilent, &LevelTally::default())
         };
-        return EvaluationResult { answer: Some(answer), recheck_at: None };
+        return EvaluationResult { answer, recheck_at: None };
     }
-    apply_deadline(roll, policy, now, all, answer, Some(silent_at))
+    apply_deadline(phase, policy, now, all, answer, Some(silent_at))
 }
 
 /// Applies the policy's deadline to an answer; `again` is the time at which the answer changes for another reason.
 fn apply_deadline(
-    roll: &ParentEvaluation,
+    phase: &GenerationPhase,
     policy: &EnginePolicy,
     now: Time,
     all: &LevelTally,
@@ -297,11 +287,11 @@ fn apply_deadline(
     again: Option<Time>,
 ) -> EvaluationResult {
     let Some(limit) = policy.deadline else {
-        return EvaluationResult { answer: Some(answer), recheck_at: again };
+        return EvaluationResult { answer, recheck_at: again };
     };
-    let at = roll.phase.unready_since + limit;
+    let at = phase.unready_since + limit;
     if at > now {
-        return EvaluationResult { answer: Some(answer), recheck_at: Some(again.map_or(at, |a| a.min(at))) };
+        return EvaluationResult { answer, recheck_at: Some(again.map_or(at, |a| a.min(at))) };
     }
     // The text is the same whether or not its children have been evaluated since a restart.
     let answer = PolicyAnswer {
@@ -309,32 +299,36 @@ fn apply_deadline(
         stalled: true,
         ..build_answer(ParentReason::DeadlineExceeded, all)
     };
-    EvaluationResult { answer: Some(answer), recheck_at: again.filter(|again| *again > now) }
+    EvaluationResult { answer, recheck_at: again.filter(|again| *again > now) }
 }
 
 fn evaluate_children(
-    roll: &mut ParentEvaluation,
+    observed: &mut ObservedParent,
+    children: &ChildCounts,
     policy: &EnginePolicy,
     gate: ListGate,
     now: Time,
     stand: &CriticalTally,
 ) -> EvaluationResult {
     let reason = stand.worst_reason();
-    roll.missing_since = match reason {
-        Some(ParentReason::ChildrenMissing) => roll.missing_since.or(Some(now)),
+    let phase = &mut observed.phase;
+    phase.missing_since = match reason {
+        Some(ParentReason::ChildrenMissing) => phase.missing_since.or(Some(now)),
         _ => None,
     };
     if gate == ListGate::RuleChanged
         && !matches!(reason, Some(ParentReason::ChildrenFailed | ParentReason::ChildrenStuck))
     {
-        roll.all_ready_since = None;
+        phase.all_ready_since = None;
         return EvaluationResult {
-            answer: Some(build_answer(ParentReason::RuleChanged, &stand.all)),
+            answer: build_answer(ParentReason::RuleChanged, &stand.all),
             recheck_at: None,
         };
     }
-    let Some(reason) = reason else { return answer_all_ready(roll, policy, gate, now, &stand.all) };
-    roll.all_ready_since = None;
+    let Some(reason) = reason else {
+        return answer_all_ready(observed, children, policy, gate, now, &stand.all);
+    };
+    phase.all_ready_since = None;
     // A child that is not found among objects that cannot be observed is not known to be missing.
     if let ListGate::Blind(state) = gate
         && (reason.condition_status() != ConditionStatus::False || reason == ParentReason::ChildrenMissing)
@@ -342,7 +336,7 @@ fn evaluate_children(
         return answer_blind(state, &stand.all);
     }
     let mut answer = build_answer(reason, &stand.all);
-    let overdue = roll.missing_since.map(|since| since + policy.pending);
+    let overdue = phase.missing_since.map(|since| since + policy.pending);
     answer.stalled = match reason {
         ParentReason::ChildrenFailed => stand.counted_tally().terminal_count() > 0,
         ParentReason::ChildrenStuck => true,
@@ -352,9 +346,9 @@ fn evaluate_children(
     answer.reconciling &= !answer.stalled;
     let again = overdue.filter(|at| *at > now);
     if reason == ParentReason::ChildrenSuspended {
-        return EvaluationResult { answer: Some(answer), recheck_at: again };
+        return EvaluationResult { answer, recheck_at: again };
     }
-    apply_deadline(roll, policy, now, &stand.all, answer, again)
+    apply_deadline(phase, policy, now, &stand.all, answer, again)
 }
 
 fn answer_blind(state: KindState, critical: &LevelTally) -> EvaluationResult {
@@ -362,31 +356,32 @@ fn answer_blind(state: KindState, critical: &LevelTally) -> EvaluationResult {
         KindState::Stale => ParentReason::WatchStale,
         _ => ParentReason::KindNotVisible,
     };
-    EvaluationResult { answer: Some(build_answer(reason, critical)), recheck_at: None }
+    EvaluationResult { answer: build_answer(reason, critical), recheck_at: None }
 }
 
 fn answer_all_ready(
-    roll: &mut ParentEvaluation,
+    observed: &mut ObservedParent,
+    children: &ChildCounts,
     policy: &EnginePolicy,
     gate: ListGate,
     now: Time,
     critical: &LevelTally,
 ) -> EvaluationResult {
-    let since = *roll.all_ready_since.get_or_insert(now);
+    let since = *observed.phase.all_ready_since.get_or_insert(now);
     if let ListGate::Blind(state) = gate {
         return answer_blind(state, critical);
     }
-    let stands = roll.answer.is_some_and(|a| a.reason == ParentReason::AllChildrenReady);
-    let settled = roll.child_appeared_at + policy.debounce.quiet + policy.settle + policy.hold;
+    let stands = observed.stage.says_true();
+    let settled = children.appeared_at + policy.debounce.quiet + policy.settle + policy.hold;
     // Each kind has a watch of its own: objects that the operator created before it reported completion may arrive
     // after the report.
-    let (at, proven) = (settled.max(since + policy.hold), roll.handled_at + policy.debounce.quiet);
+    let (at, proven) = (settled.max(since + policy.hold), observed.phase.handled_at + policy.debounce.quiet);
     let (reason, again) = if stands || at.max(proven) <= now {
         (ParentReason::AllChildrenReady, None)
-    } else if at <= now && roll.answer.is_none_or(|a| a.reason == ParentReason::ChildrenPending) {
+    } else if at <= now && observed.stage.answer().is_none_or(|a| a.reason == ParentReason::ChildrenPending) {
         (ParentReason::ChildrenPending, Some(proven))
     } else {
         (ParentReason::ChildrenSettling, Some(at.max(proven)))
     };
-    EvaluationResult { answer: Some(build_answer(reason, critical)), recheck_at: again }
+    EvaluationResult { answer: build_answer(reason, critical), recheck_at: again }
 }

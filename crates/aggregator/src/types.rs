@@ -240,6 +240,16 @@ pub enum KindState {
     Stale,
 }
 
+/// Origin of a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum ChangeOrigin {
+    /// Possibly one of Rollcall's own writes.
+    #[default]
+    PossiblyOwn,
+    /// Something outside the parent.
+    External,
+}
+
 /// Evidence that the operator has handled the parent's current generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HandledEvidence {

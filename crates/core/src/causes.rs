@@ -194,7 +194,6 @@ impl CauseFinder<'_> {
                 self.template_error(parent, policy).is_empty()
                     && !self.is_generation_unhandled(parent, policy)
             }
-            ParentReason::ChildrenUnknown => self.has_troubles(parent, policy),
             _ => true,
         };
         named && names_children(reason)
@@ -215,11 +214,6 @@ impl CauseFinder<'_> {
             }
             _ => false,
         }
-    }
-
-    /// True if a critical child is not ready.
-    pub(super) fn has_troubles(&self, parent: ObjectId, policy: PolicyId) -> bool {
-        self.engine.unready_children(parent, policy, GroupRole::Critical).next().is_some()
     }
 
     /// Why a template of the policy cannot be rendered for this parent; empty where it can.

@@ -48,6 +48,10 @@ pub enum OwnerKind {
 }
 
 /// `spec`, as far as rules read it.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts as they were read, each of its own; no state of ours"
+)]
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SpecFacts {
     /// `replicas`

@@ -19,8 +19,9 @@ pub use read::{ChildOf, EvaluationState, UnreadyChild};
 pub use recount::RecountResult;
 
 use crate::evaluate::ListGate;
-use crate::graph::ChildGraph;
-use crate::types::{EnginePolicy, EvaluationId, KindId, KindState, ObjectId, PolicyId};
+use crate::evaluation::StageEvent;
+use crate::graph::{ChildGraph, ResyncStage};
+use crate::types::{ChangeOrigin, EnginePolicy, EvaluationId, KindId, KindState, ObjectId, PolicyId};
 
 /// A parent whose conditions may have to change: render them and pass their digest to [`Engine::offer_digest`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,15 +39,6 @@ pub struct EvaluationCounts {
     pub changed_answers: u64,
 }
 
-/// Origin of a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ChangeOrigin {
-    /// Something outside the parent.
-    External,
-    /// Possibly one of Rollcall's own writes.
-    PossiblyOwn,
-}
-
 /// The engine; the crate documentation describes its use.
 #[derive(Debug)]
 pub struct Engine {
@@ -57,6 +49,8 @@ pub struct Engine {
     /// Evaluations due in the next poll, and the time since which there are any.
     immediate: VecDeque<EvaluationId>,
     immediate_since: Option<Time>,
+    /// Evaluations that wait for a child to be evaluated.
+    deferred: BTreeSet<EvaluationId>,
     /// Debounced evaluations, by the time at which they are due.
     quiet: DeadlineQueue<EvaluationId, Time>,
     /// Evaluations whose answer changes with time alone.
@@ -98,6 +92,7 @@ impl Engine {
             kinds: Vec::new(),
             immediate: VecDeque::new(),
             immediate_since: None,
+            deferred: BTreeSet::new(),
             quiet: DeadlineQueue::default(),
             time_dependent: DeadlineQueue::default(),
             rechecks: DeadlineQueue::default(),
@@ -130,9 +125,7 @@ impl Engine {
         for roll in self.evaluations_under(id) {
             self.graph.track_names(roll, names);
             // The answer of another policy that used the same id is not an answer of this one.
-            if let Some(roll) = self.graph.evaluation_mut(roll) {
-                (roll.evaluated, roll.rule_changed) = (false, false);
-            }
+            self.advance_stage(roll, StageEvent::Outdated);
         }
         self.update_list_gate(now, id);
         for roll in self.evaluations_under(id) {
@@ -183,6 +176,17 @@ impl Engine {
                 self.enqueue_evaluation(roll, now, ChangeOrigin::External);
             }
         }
+        self.resume_all_deferred(now);
+    }
+
+    /// Moves an evaluation to its next stage, where its parent is observed.
+    fn advance_stage(&mut self, id: EvaluationId, event: StageEvent) {
+        let evaluation = self.graph.evaluation_mut(id);
+        if let Some(observed) = evaluation.and_then(|evaluation| evaluation.observed.as_mut()) {
+            let before = observed.advance_stage(event);
+            self.unsettled_count += usize::from(observed.stage.is_unsettled());
+            self.unsettled_count -= usize::from(before.is_unsettled());
+        }
     }
 
     fn evaluations_under(&self, policy: PolicyId) -> Vec<EvaluationId> {
@@ -212,7 +216,7 @@ impl Engine {
         while let Some(parent) = self.resync.take_due(now) {
             let unready = self.is_parent_unready(parent);
             if let Some(p) = self.graph.parent_mut(parent) {
-                (p.resynced, p.enrolled) = (true, unready);
+                p.resync = if unready { ResyncStage::Resynced } else { ResyncStage::Outside };
             }
             if unready {
                 return Some(parent);

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use readiness::Time;
 
-use super::{ChangeOrigin, Engine};
+use super::Engine;
 use crate::graph::{InlineVec, ObjectWeights, ParentNode};
-use crate::types::{ChildLink, EvaluationId, ObjectId, ObjectView, PolicyId, SelectorId};
+use crate::types::{ChangeOrigin, ChildLink, EvaluationId, ObjectId, ObjectView, PolicyId, SelectorId};
 
 impl Engine {
     /// Observes an object in its current state, or (`None`) its deletion.
@@ -163,6 +163,7 @@ impl Engine {
         if self.graph.drop_if_idle(roll) {
             self.quiet.clear_deadline(roll);
             self.time_dependent.clear_deadline(roll);
+            self.deferred.remove(&roll);
         }
     }
 

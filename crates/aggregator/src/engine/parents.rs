@@ -5,12 +5,13 @@ use std::time::Duration;
 use readiness::Time;
 use readiness::rollup::ParentReason;
 
-use super::{ChangeOrigin, Engine};
+use super::Engine;
 use crate::delivery::{DeliveryDecision, DeliveryOutcome, JitterKey, WriteTicket};
-use crate::evaluation::GenerationPhase;
+use crate::evaluation::{EvaluationStage, GenerationPhase, ObservedParent, StageEvent};
+use crate::graph::ResyncStage;
 use crate::types::{
-    AnswerView, EntriesDigest, EvaluationId, ObjectId, ParentView, PolicyAnswer, PolicyId, SelectorId,
-    WrittenAnswer,
+    AnswerView, ChangeOrigin, EntriesDigest, EvaluationId, ObjectId, ParentView, PolicyAnswer, PolicyId,
+    SelectorId, WrittenAnswer,
 };
 
 impl Engine {
@@ -34,7 +35,7 @@ impl Engine {
             self.redeliver.clear_deadline(id);
             self.withheld.remove(&id);
             if let Some(parent) = self.graph.parent_mut(id) {
-                (parent.enrolled, parent.resynced) = (false, false);
+                parent.resync = ResyncStage::Outside;
             }
             return;
         };
@@ -92,27 +93,9 @@ impl Engine {
     }
 
     fn clear_answer(&mut self, roll: EvaluationId) {
-        if let Some(r) = self.graph.evaluation_mut(roll) {
-            r.view = None;
-            r.answer = None;
-            r.last_published = None;
-            r.evaluated = false;
-            r.rule_changed = false;
-            r.in_doubt = false;
-            r.phase = GenerationPhase::default();
-            r.all_ready_since = None;
-            r.missing_since = None;
-        }
-        self.mark_settled(roll);
+        let observed = self.graph.evaluation_mut(roll).and_then(|r| r.observed.take());
+        self.unsettled_count -= usize::from(observed.is_some_and(|o| o.stage.is_unsettled()));
         self.drop_if_idle(roll);
-    }
-
-    /// Marks an evaluation as settled, because its state is known or its parent is gone; returns `true` if it was
-    /// unsettled.
-    pub(super) fn mark_settled(&mut self, roll: EvaluationId) -> bool {
-        let spoke = self.graph.evaluation_mut(roll).is_some_and(|r| std::mem::take(&mut r.unsettled));
-        self.unsettled_count -= usize::from(spoke);
-        spoke
     }
 
     /// Applies the observed answer of one policy. Returns `true` if a known parent begins a new generation, which is
@@ -120,40 +103,44 @@ impl Engine {
     fn set_answer_view(&mut self, now: Time, id: ObjectId, view: &ParentView, answer: &AnswerView) -> bool {
         let shadow = self.find_policy(answer.policy).is_some_and(|p| p.shadow);
         let open = self.is_open(answer.policy);
+        let unwritten = shadow || answer.owned_by_other;
+        let told = answer.written.filter(|_| answer.about_generation == Some(view.generation));
         let at = self.graph.ensure_evaluation(id, answer.policy);
         let Some(roll) = self.graph.evaluation_mut(at) else { return false };
-        let first = roll.view.is_none();
-        if first && !open && (shadow || answer.owned_by_other) && !roll.unsettled {
-            roll.unsettled = true;
-            self.unsettled_count += 1;
-        }
-        let told = answer.written.filter(|_| answer.about_generation == Some(view.generation));
-        let begins = first || roll.phase.generation != view.generation;
-        if begins {
-            roll.phase = GenerationPhase::new(view.generation, now, told);
-            roll.phase.awaits_proof |= !first && view.generation > 1;
-            roll.all_ready_since = None;
-            let overdue = told.filter(|t| t.reason == ParentReason::ChildrenMissing && t.stalled);
-            roll.missing_since = overdue.map(|_| Time::default());
-            // An answer about an older generation must never be rendered for this one.
-            (roll.evaluated, roll.rule_changed) = (false, false);
-        }
-        if first {
-            roll.answer = answer.written.map(restore_answer);
-            roll.last_published = answer.written.map(|t| t.reason);
+        let first = roll.observed.is_none();
+        let observed = roll.observed.get_or_insert_with(|| ObservedParent {
+            view: answer.clone(),
+            evidence: view.evidence,
+            deleting: view.deleting,
+            phase: GenerationPhase::new(view.generation, now, told),
+            stage: EvaluationStage::first_of(answer.written.map(restore_answer), open || !unwritten),
+            last_published: answer.written.map(|t| t.reason),
+        });
+        let renewed = observed.phase.generation != view.generation;
+        if renewed {
+            observed.phase = GenerationPhase::new(view.generation, now, told);
+            observed.phase.awaits_proof |= view.generation > 1;
         }
         // A condition type that its owner has released carries no earlier answer of Rollcall's.
-        let given_up = roll.view.as_ref().is_some_and(|v| v.owned_by_other) && !answer.owned_by_other;
-        roll.phase.announced &= !given_up;
-        roll.phase.announced |= told.is_some() || shadow || answer.owned_by_other;
-        roll.evidence = view.evidence;
-        roll.deleting = view.deleting;
-        roll.view = Some(answer.clone());
+        if observed.view.owned_by_other && !answer.owned_by_other {
+            observed.phase.progress.retract();
+        }
+        if told.is_some() || unwritten {
+            observed.phase.progress.announce();
+        }
+        (observed.evidence, observed.deleting) = (view.evidence, view.deleting);
+        observed.view.clone_from(answer);
+        if first {
+            self.unsettled_count += usize::from(observed.stage.is_unsettled());
+        } else if renewed {
+            // An answer about an older generation must never be rendered for this one.
+            self.advance_stage(at, StageEvent::Outdated);
+        }
         self.touch_evaluation(at, now, ChangeOrigin::PossiblyOwn);
-        if begins && open {
+        if (first || renewed) && open {
             self.enqueue_evaluation(at, now, ChangeOrigin::PossiblyOwn);
         }
-        begins && !first
+        renewed
     }
 
     fn set_selectors(&mut self, now: Time, id: ObjectId, selects: &[(PolicyId, SelectorId)]) {
@@ -194,7 +181,7 @@ impl Engine {
     /// Those above quote `parent` in words with this digest from now on. Where those are others than before, they hear of it.
     pub fn requote(&mut self, parent: ObjectId, quote: u64, now: Time) {
         let Some(p) = self.graph.parent_mut(parent) else { return };
-        let cause = if p.external_change { ChangeOrigin::External } else { ChangeOrigin::PossiblyOwn };
+        let cause = p.origin;
         if std::mem::replace(&mut p.quoted, quote) != quote {
             self.touch_owners(parent, now, cause);
         }
@@ -217,7 +204,7 @@ impl Engine {
             self.withheld.remove(&parent);
         }
         let Some(p) = self.graph.parent_mut(parent) else { return decision };
-        p.external_change = false;
+        p.origin = ChangeOrigin::PossiblyOwn;
         self.clear_touch_after_offer(parent, decision, again, window, now);
         if let Some(at) = again {
             self.redeliver.set_if_earlier(parent, at);
@@ -269,8 +256,10 @@ impl Engine {
     /// parents.
     fn announce_unwritable(&mut self, parent: ObjectId, now: Time) {
         for id in self.graph.evaluations_of(parent).to_vec() {
-            let Some(roll) = self.graph.evaluation_mut(id).filter(|r| !r.phase.announced) else { continue };
-            roll.phase.announced = true;
+            let Some(roll) = self.graph.evaluation_mut(id) else { continue };
+            let progress = roll.observed.as_mut().map(|observed| &mut observed.phase.progress);
+            let Some(progress) = progress.filter(|progress| !progress.is_announced()) else { continue };
+            progress.announce();
             self.enqueue_evaluation(id, now, ChangeOrigin::PossiblyOwn);
         }
     }

@@ -1,12 +1,14 @@
 //! Propagation of a change: debounce, evaluation, and evaluation of the owners in the same poll.
 
+use std::collections::BTreeSet;
+
 use readiness::Time;
 use readiness::rollup::ParentReason;
 
-use super::{ChangeOrigin, Engine, ParentDraft};
-use crate::evaluate::{is_urgent, may_be_ready};
-use crate::evaluation::{EvaluationQueues, ParentEvaluation};
-use crate::types::{Acceptance, EnginePolicy, EvaluationId, HandledEvidence, ObjectId};
+use super::{Engine, ParentDraft};
+use crate::evaluation::{ObservedParent, ParentEvaluation, QueuePosition, StageEvent};
+use crate::graph::ResyncStage;
+use crate::types::{Acceptance, ChangeOrigin, EnginePolicy, EvaluationId, ObjectId};
 
 /// Largest number of evaluations of one parent in one poll. More means a loop that the cycle check missed; it continues
 /// in a later poll.
@@ -26,14 +28,20 @@ impl Engine {
         }
         roll.restart_hold(policy);
         let at = roll.debounce.record_touch(now, policy.debounce);
-        roll.external_change |= cause == ChangeOrigin::External;
-        if at <= now || is_urgent(roll, policy) {
+        if at <= now || roll.queue.is_due() || roll.is_urgent(policy) {
             return self.enqueue_evaluation(id, now, cause);
         }
-        let Some(roll) = self.graph.evaluation_mut(id).filter(|r| !r.queued.immediate) else { return };
-        roll.queued.quiet = true;
-        self.quiet.set_deadline(id, at);
+        self.debounce_evaluation(id, at, cause);
         self.propagate_doubt(id);
+    }
+
+    fn debounce_evaluation(&mut self, id: EvaluationId, at: Time, cause: ChangeOrigin) {
+        let Some(roll) = self.graph.evaluation_mut(id) else { return };
+        let origin = roll.queue.origin_with(cause);
+        if std::mem::replace(&mut roll.queue, QueuePosition::Debounced(origin)).is_deferred() {
+            self.deferred.remove(&id);
+        }
+        self.quiet.set_deadline(id, at);
     }
 
     /// Schedules an evaluation in the next poll.
@@ -42,11 +50,15 @@ impl Engine {
         if let Some(Some(policy)) = self.policies.get(roll.policy.index()) {
             roll.restart_hold(policy);
         }
-        roll.external_change |= cause == ChangeOrigin::External;
-        if !std::mem::replace(&mut roll.queued.immediate, true) {
-            self.immediate.push_back(id);
-            self.immediate_since.get_or_insert(now);
+        let origin = roll.queue.origin_with(cause);
+        match std::mem::replace(&mut roll.queue, QueuePosition::Due(origin)) {
+            QueuePosition::Due(_) => return,
+            QueuePosition::Debounced(_) => _ = self.quiet.clear_deadline(id),
+            QueuePosition::Deferred(_) => _ = self.deferred.remove(&id),
+            QueuePosition::Idle => {}
         }
+        self.immediate.push_back(id);
+        self.immediate_since.get_or_insert(now);
     }
 
     /// Schedules the evaluations whose messages quote `id`, because its text changed.
@@ -76,15 +88,18 @@ impl Engine {
             let Some(roll) = self.graph.evaluation_mut(id) else { continue };
             let Some(Some(policy)) = self.policies.get(roll.policy.index()) else { continue };
             roll.restart_hold(policy);
-            let said = roll.answer.is_some_and(|a| a.reason == ParentReason::AllChildrenReady);
-            let unproven = !roll.evaluated
+            let Some(stage) = roll.observed.as_ref().map(|observed| observed.stage) else { continue };
+            if !stage.says_true() {
+                continue;
+            }
+            let unproven = !stage.is_own()
                 && policy.acceptance == Acceptance::Accepted
                 && self.gates[roll.policy.index()].awaits_list();
-            let (parent, doubted) = (roll.parent, said && (unproven || !may_be_ready(roll, policy)));
-            if doubted != roll.in_doubt {
-                if let Some(roll) = self.graph.evaluation_mut(id) {
-                    roll.in_doubt = doubted;
-                }
+            let doubted = unproven || !roll.may_be_ready(policy);
+            let event = if doubted { StageEvent::Doubted } else { StageEvent::Confirmed };
+            let Some(observed) = &mut roll.observed else { continue };
+            if observed.advance_stage(event) != observed.stage {
+                let parent = roll.parent;
                 self.reweigh_child(parent);
                 work.append(&mut self.moved);
             }
@@ -108,7 +123,7 @@ impl Engine {
         }
         while let Some(id) = self.next_due_evaluation(now) {
             if self.is_looping(id) {
-                self.time_dependent.set_if_earlier(id, now + EVALUATION_LOOP_DELAY);
+                self.debounce_evaluation(id, now + EVALUATION_LOOP_DELAY, ChangeOrigin::PossiblyOwn);
             } else if let Some(parent) = self.evaluate_now(id, now) {
                 if self.graph.evaluations_of(parent).len() > 1 {
                     self.enqueue_doubted(parent, now);
@@ -129,7 +144,7 @@ impl Engine {
     fn enqueue_doubted(&mut self, parent: ObjectId, now: Time) {
         for at in 0..self.graph.evaluations_of(parent).len() {
             let id = self.graph.evaluations_of(parent)[at];
-            if self.graph.find_evaluation(id).is_some_and(|r| r.in_doubt) {
+            if self.graph.find_evaluation(id).is_some_and(ParentEvaluation::is_in_doubt) {
                 self.enqueue_evaluation(id, now, ChangeOrigin::PossiblyOwn);
             }
         }
@@ -139,8 +154,9 @@ impl Engine {
     /// not, because an answer is in doubt, is made again by the next poll once it is evaluated.
     pub fn confirm_draft(&mut self, parent: ObjectId, now: Time) -> bool {
         let draftable = self.is_draftable(parent);
-        let mut evaluations = self.graph.evaluations_of(parent).iter();
-        if !draftable && evaluations.any(|id| self.graph.find_evaluation(*id).is_some_and(|r| r.in_doubt)) {
+        let mut evaluations =
+            self.graph.evaluations_of(parent).iter().filter_map(|id| self.graph.find_evaluation(*id));
+        if !draftable && evaluations.any(ParentEvaluation::is_in_doubt) {
             self.redeliver.set_if_earlier(parent, now);
         }
         draftable
@@ -148,7 +164,7 @@ impl Engine {
 
     fn next_due_evaluation(&mut self, now: Time) -> Option<EvaluationId> {
         while let Some(id) = self.immediate.pop_front() {
-            if self.graph.evaluation_mut(id).is_some_and(|r| std::mem::take(&mut r.queued.immediate)) {
+            if self.graph.find_evaluation(id).is_some_and(|r| r.queue.is_due()) {
                 return Some(id);
             }
         }
@@ -174,10 +190,10 @@ impl Engine {
         let rolls = parent.evaluations.iter().filter_map(|r| self.graph.find_evaluation(*r));
         let (mut any, mut say) = (false, false);
         for roll in rolls {
-            if roll.in_doubt && self.is_open(roll.policy) {
+            if roll.is_in_doubt() && self.is_open(roll.policy) {
                 return false;
             }
-            (any, say) = (true, say || self.has_own_answer(roll) || roll.view.is_none());
+            (any, say) = (true, say || self.has_own_answer(roll) || roll.observed.is_none());
         }
         say || !any
     }
@@ -185,45 +201,35 @@ impl Engine {
     fn evaluate_now(&mut self, id: EvaluationId, now: Time) -> Option<ObjectId> {
         let roll = self.graph.find_evaluation(id)?;
         let (parent, at, gate) = (roll.parent, roll.policy.index(), self.list_gate(roll.policy));
-        if !self.can_evaluate(roll, gate) {
-            return None;
-        }
-        let waits = !gate.only_takes_back() && roll.phase.announced && !roll.deleting;
-        let held = waits && self.awaits_child_evaluation(roll);
-        let policy = self.policies.get(at)?.as_ref()?;
+        let may = self.can_evaluate(roll, gate);
+        let held = may && !gate.only_takes_back() && self.is_held_by_child(roll);
+        let policy = self.policies.get(at)?.as_ref();
         let roll = self.graph.evaluation_mut(id)?;
+        let waited = std::mem::take(&mut roll.queue);
+        if waited.is_debounced() {
+            self.quiet.clear_deadline(id);
+        }
         if held {
-            roll.deferred = true;
+            roll.queue = QueuePosition::Deferred(waited.origin_with(ChangeOrigin::PossiblyOwn));
+            self.deferred.insert(id);
             return None;
         }
-        let news = roll.evaluate_at(policy, gate, now);
-        let seen = roll.view.is_some();
-        let settled = roll.answer.is_none_or(|a| a.reason != ParentReason::ChildrenPending);
-        let spoke = settled && self.mark_settled(id);
+        let news = roll.evaluate_at(policy.filter(|_| may)?, gate, now)?;
+        roll.debounce.record_fire(now);
+        let was_time_dependent = std::mem::replace(&mut roll.is_time_dependent, news.recheck_at.is_some());
         self.counts.evaluations += 1;
-        self.requeue_evaluation(id, news.was_queued, news.recheck_at);
-        if !seen {
-            return None;
+        self.unsettled_count -= usize::from(news.settled);
+        match news.recheck_at {
+            Some(at) => self.time_dependent.set_deadline(id, at),
+            None if was_time_dependent => _ = self.time_dependent.clear_deadline(id),
+            None => {}
         }
-        let cause = self.record_evaluated(parent, news.external_change, now);
+        let cause = self.record_evaluated(parent, waited.origin_with(ChangeOrigin::PossiblyOwn), now);
         if news.moved {
             self.propagate_change(parent, cause, now);
         }
-        if news.awaited || spoke {
-            self.touch_owners(parent, now, cause);
-        }
+        self.resume_deferred_above(parent, now, cause);
         Some(parent)
-    }
-
-    fn requeue_evaluation(&mut self, id: EvaluationId, waited: EvaluationQueues, again: Option<Time>) {
-        if waited.quiet {
-            self.quiet.clear_deadline(id);
-        }
-        match again {
-            Some(at) => self.time_dependent.set_deadline(id, at),
-            None if waited.time_dependent => _ = self.time_dependent.clear_deadline(id),
-            None => {}
-        }
     }
 
     /// Returns `true` if any policy awaits a list.
@@ -233,38 +239,70 @@ impl Engine {
         used.any(|(policy, gate)| policy.as_ref().is_some_and(accepted) && gate.awaits_list())
     }
 
+    /// Returns `true` if the evaluation has to wait for that of a child. A first word, and a last one, waits for nobody.
+    fn is_held_by_child(&self, roll: &ParentEvaluation) -> bool {
+        let waits = |observed: &ObservedParent| !observed.deleting && observed.phase.progress.is_announced();
+        roll.observed.as_ref().is_some_and(waits) && self.awaits_child_evaluation(roll)
+    }
+
     /// Returns `true` if the parent's unready children include a parent that was not evaluated because a list is
     /// awaited: its readiness is unknown. The answers of all ancestors stay until it is evaluated.
     fn awaits_child_evaluation(&self, roll: &ParentEvaluation) -> bool {
         (self.awaiting_lists || self.unsettled_count > 0)
-            && roll.unready.iter().any(|t| self.is_evaluation_awaited(t.child))
+            && roll.children.unready.iter().any(|t| self.is_evaluation_awaited(t.child))
     }
 
     fn is_evaluation_awaited(&self, child: ObjectId) -> bool {
         let mut rolls =
             self.graph.evaluations_of(child).iter().filter_map(|r| self.graph.find_evaluation(*r));
         // What a refused policy said stands: nobody waits for another word of it.
-        let refused = |r: &ParentEvaluation| {
-            self.find_policy(r.policy).is_some_and(|p| p.acceptance != Acceptance::Accepted)
+        let accepted = |r: &ParentEvaluation| {
+            self.find_policy(r.policy).is_none_or(|p| p.acceptance == Acceptance::Accepted)
         };
-        let unknown = |r: &ParentEvaluation| {
-            (!r.evaluated && !refused(r))
-                || (r.unsettled && r.evidence == HandledEvidence::Silent)
-                || self.awaits_child_evaluation(r)
-        };
-        rolls.any(|r| r.view.is_some() && !r.deleting && unknown(r))
+        rolls.any(|r| {
+            let Some(observed) = r.observed.as_ref().filter(|observed| !observed.deleting) else {
+                return false;
+            };
+            (observed.is_awaited() && accepted(r)) || self.awaits_child_evaluation(r)
+        })
+    }
+
+    /// Resumes the evaluations above `child` that were deferred, now that nobody waits for `child` any more.
+    fn resume_deferred_above(&mut self, child: ObjectId, now: Time, cause: ChangeOrigin) {
+        if self.deferred.is_empty() || self.is_evaluation_awaited(child) {
+            return;
+        }
+        let (mut above, mut seen) = (vec![child], BTreeSet::new());
+        while let Some(at) = above.pop() {
+            for edge in self.graph.edges_of(at).iter().filter(|edge| !edge.cyclic) {
+                let Some(roll) = self.graph.find_evaluation(edge.evaluation) else { continue };
+                if roll.queue.is_deferred() {
+                    self.touch_evaluation(edge.evaluation, now, cause);
+                } else if seen.insert(roll.parent) {
+                    above.push(roll.parent);
+                }
+            }
+        }
+    }
+
+    /// Resumes every evaluation that was deferred: whether a list is awaited may be otherwise from now on.
+    pub(super) fn resume_all_deferred(&mut self, now: Time) {
+        for id in std::mem::take(&mut self.deferred) {
+            self.enqueue_evaluation(id, now, ChangeOrigin::PossiblyOwn);
+        }
     }
 
     /// A roll of `parent` was judged. The pass begins to be patient anew; and if others have moved something, we may
     /// write about it. Who moved what is said of it, since it was last offered.
-    fn record_evaluated(&mut self, id: ObjectId, provoked: bool, now: Time) -> ChangeOrigin {
+    fn record_evaluated(&mut self, id: ObjectId, origin: ChangeOrigin, now: Time) -> ChangeOrigin {
         let Some(parent) = self.graph.parent_mut(id) else { return ChangeOrigin::PossiblyOwn };
-        if provoked {
-            parent.external_change = true;
+        if origin == ChangeOrigin::External {
             parent.delivery.mark_external_change(now);
         }
-        let cause = if parent.external_change { ChangeOrigin::External } else { ChangeOrigin::PossiblyOwn };
-        if std::mem::take(&mut parent.resynced) {
+        parent.origin = parent.origin.max(origin);
+        let cause = parent.origin;
+        if parent.resync == ResyncStage::Resynced {
+            parent.resync = ResyncStage::Enrolled;
             self.resync.record_change(id, now);
         }
         cause
@@ -284,18 +322,19 @@ impl Engine {
 
     /// Enrolls a parent in the resync if it is not ready.
     fn enroll_in_resync(&mut self, id: ObjectId, now: Time) {
-        if self.graph.find_parent(id).is_some_and(|p| !p.enrolled)
+        if self.graph.find_parent(id).is_some_and(|p| p.resync == ResyncStage::Outside)
             && self.is_parent_unready(id)
             && let Some(parent) = self.graph.parent_mut(id)
         {
-            parent.enrolled = true;
+            parent.resync = ResyncStage::Enrolled;
             self.resync.enroll_key(id, now);
         }
     }
 
     pub(super) fn is_parent_unready(&self, parent: ObjectId) -> bool {
         let rolls = self.graph.evaluations_of(parent).iter().filter_map(|r| self.graph.find_evaluation(*r));
-        let mut answers = rolls.filter(|r| !r.deleting).filter_map(|r| r.answer);
+        let observed = rolls.filter_map(|r| r.observed.as_ref());
+        let mut answers = observed.filter(|o| !o.deleting).filter_map(|o| o.stage.answer());
         answers.any(|a| a.reason != ParentReason::AllChildrenReady)
     }
 }

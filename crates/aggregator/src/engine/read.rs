@@ -4,9 +4,9 @@ use readiness::Level;
 use readiness::rollup::{ChildWeight, LevelTally, ParentReason};
 
 use super::Engine;
-use crate::critical_tally::{has_named_child, min_expected};
-use crate::evaluation::ParentEvaluation;
-use crate::types::{GroupRole, KindId, ObjectId, PolicyAnswer, PolicyId};
+use crate::critical_tally::min_expected;
+use crate::evaluation::{ObservedParent, ParentEvaluation};
+use crate::types::{EvaluationId, GroupRole, KindId, ObjectId, PolicyAnswer, PolicyId};
 
 /// A child that is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Engine {
     pub fn parent_generation(&self, parent: ObjectId) -> Option<u64> {
         let mut rolls =
             self.graph.evaluations_of(parent).iter().filter_map(|r| self.graph.find_evaluation(*r));
-        rolls.find(|r| r.view.is_some()).map(|r| r.phase.generation)
+        rolls.find_map(|r| Some(r.observed.as_ref()?.phase.generation))
     }
 
     /// Returns every counted edge. Iterates over all objects: for pages and tools, not for the loop.
@@ -86,9 +86,7 @@ impl Engine {
 
     /// Returns the last answer of `policy` about `parent`.
     pub fn answer_of(&self, parent: ObjectId, policy: PolicyId) -> Option<PolicyAnswer> {
-        let roll = self.graph.find_evaluation(self.graph.find_evaluation_for(parent, policy)?)?;
-        roll.view.as_ref()?;
-        roll.answer
+        self.find_observed(self.graph.find_evaluation_for(parent, policy)?)?.stage.answer()
     }
 
     /// Returns the answers to write to `parent`, by policy; without shadow policies and without types that another
@@ -96,9 +94,9 @@ impl Engine {
     pub fn answers_to_write(&self, parent: ObjectId) -> Vec<(PolicyId, PolicyAnswer)> {
         let seen = self.graph.evaluations_of(parent).iter().filter_map(|r| self.graph.find_evaluation(*r));
         let mut answers: Vec<_> = seen
-            .filter(|r| self.has_own_answer(r) && r.view.as_ref().is_some_and(|v| !v.owned_by_other))
+            .filter(|r| self.has_own_answer(r) && r.observed.as_ref().is_some_and(|o| !o.view.owned_by_other))
             .filter(|r| !self.is_shadow(r.policy))
-            .filter_map(|r| Some((r.policy, r.answer?)))
+            .filter_map(|r| Some((r.policy, r.answer()?)))
             .collect();
         answers.sort_by_key(|(policy, _)| *policy);
         answers
@@ -113,17 +111,15 @@ impl Engine {
         let mut turns = Vec::new();
         for at in 0..self.graph.evaluations_of(parent).len() {
             let id = self.graph.evaluations_of(parent)[at];
-            let Some(roll) =
-                self.graph.find_evaluation(id).filter(|r| r.view.is_some() && self.has_own_answer(r))
-            else {
+            if !self.graph.find_evaluation(id).is_some_and(|r| self.has_own_answer(r)) {
                 continue;
-            };
-            let (policy, before) = (roll.policy, roll.last_published);
-            let Some(answer) = roll.answer.filter(|a| before != Some(a.reason)) else { continue };
-            if let Some(roll) = self.graph.evaluation_mut(id) {
-                roll.last_published = Some(answer.reason);
             }
-            turns.push((policy, before, answer));
+            let Some(roll) = self.graph.evaluation_mut(id) else { continue };
+            let Some(observed) = &mut roll.observed else { continue };
+            let before = observed.last_published;
+            let Some(answer) = observed.stage.answer().filter(|a| before != Some(a.reason)) else { continue };
+            observed.last_published = Some(answer.reason);
+            turns.push((roll.policy, before, answer));
         }
         turns
     }
@@ -141,11 +137,16 @@ impl Engine {
     /// `policy`.
     pub fn is_handled(&self, parent: ObjectId, policy: PolicyId) -> bool {
         let roll = self.graph.find_evaluation_for(parent, policy);
-        roll.and_then(|r| self.graph.find_evaluation(r)).is_some_and(|r| r.phase.handled)
+        roll.and_then(|r| self.find_observed(r)).is_some_and(|o| o.phase.progress.is_handled())
+    }
+
+    /// Returns what is observed of the parent of an evaluation.
+    pub(super) fn find_observed(&self, id: EvaluationId) -> Option<&ObservedParent> {
+        self.graph.find_evaluation(id)?.observed.as_ref()
     }
 
     pub(super) fn has_own_answer(&self, roll: &ParentEvaluation) -> bool {
-        roll.evaluated && (self.is_open(roll.policy) || roll.rule_changed)
+        roll.observed.as_ref().is_some_and(|observed| observed.stage.may_speak(self.is_open(roll.policy)))
     }
 
     /// Returns `true` if the policy is in shadow mode: nothing is written for it.
@@ -162,7 +163,7 @@ impl Engine {
     ) -> impl Iterator<Item = UnreadyChild> + '_ {
         let of = self.graph.find_evaluation_for(parent, policy).and_then(|r| self.graph.find_evaluation(r));
         let groups = self.policies.get(policy.index()).and_then(Option::as_ref).map(|p| &p.groups);
-        of.into_iter().flat_map(|r| r.unready.iter()).filter_map(move |t| {
+        of.into_iter().flat_map(|r| r.children.unready.iter()).filter_map(move |t| {
             let group = groups?.get(usize::from(t.group))?;
             let edges = self.graph.find_node(t.child)?.edges.as_slice();
             let lens = edges.iter().find(|e| e.group == t.group).map_or(0, |e| e.rule_index);
@@ -197,7 +198,7 @@ impl Engine {
     /// Returns the tally of one group.
     pub fn group_tally(&self, parent: ObjectId, policy: PolicyId, group: u8) -> LevelTally {
         let roll = self.graph.find_evaluation_for(parent, policy).and_then(|r| self.graph.find_evaluation(r));
-        roll.map(|r| r.group_tally(group)).unwrap_or_default()
+        roll.map(|r| r.children.group_tally(group)).unwrap_or_default()
     }
 
     /// How many children `policy` expects of one group of `parent` at least: by its minimum, or by what it computes from this
@@ -205,7 +206,9 @@ impl Engine {
     pub fn expected(&self, parent: ObjectId, policy: PolicyId, group: u8) -> u32 {
         let spec = self.find_policy(policy).and_then(|p| p.groups.get(usize::from(group)));
         let roll = self.graph.find_evaluation_for(parent, policy).and_then(|r| self.graph.find_evaluation(r));
-        roll.zip(spec).map_or(0, |(roll, spec)| min_expected(roll, group, spec))
+        roll.zip(spec).map_or(0, |(roll, spec)| {
+            min_expected(roll.observed.as_ref().map(|observed| &observed.view), group, spec)
+        })
     }
 
     /// Does any policy apply to `id`, as a parent, or does a child name it as one?
@@ -221,20 +224,20 @@ impl Engine {
     /// Returns `true` if the group has a child whose name has this hash.
     pub fn has_named_child(&self, parent: ObjectId, policy: PolicyId, group: u8, name: u64) -> bool {
         let roll = self.graph.find_evaluation_for(parent, policy).and_then(|r| self.graph.find_evaluation(r));
-        roll.is_some_and(|r| has_named_child(r, group, name))
+        roll.is_some_and(|r| r.children.has_name(group, name))
     }
 
     /// Number of edges of `parent` that would close a cycle and are therefore not counted.
     pub fn cyclic_edge_count(&self, parent: ObjectId, policy: PolicyId) -> u32 {
         let roll = self.graph.find_evaluation_for(parent, policy).and_then(|r| self.graph.find_evaluation(r));
-        roll.map_or(0, |r| r.cyclic)
+        roll.map_or(0, |r| r.children.cyclic_edges)
     }
 
     /// Returns the policies that apply to `id` if it is a parent, in an order that does not depend on the order of
     /// observation.
     pub fn policies_of(&self, id: ObjectId) -> impl Iterator<Item = PolicyId> + '_ {
         let rolls = self.graph.evaluations_of(id).iter().filter_map(|r| self.graph.find_evaluation(*r));
-        let mut policies: Vec<_> = rolls.filter(|r| r.view.is_some()).map(|r| r.policy).collect();
+        let mut policies: Vec<_> = rolls.filter(|r| r.observed.is_some()).map(|r| r.policy).collect();
         policies.sort_unstable();
         policies.into_iter()
     }
@@ -242,15 +245,14 @@ impl Engine {
     /// Returns every evaluation that has an answer.
     pub fn evaluation_states(&self) -> impl Iterator<Item = EvaluationState<'_>> {
         self.graph.all_evaluations().filter_map(|(_, r)| {
-            r.view.as_ref()?;
             let delivery = self.graph.find_node(r.parent)?.parent.as_ref()?.delivery;
             Some(EvaluationState {
                 parent: r.parent,
                 policy: r.policy,
-                answer: r.answer?,
+                answer: r.answer()?,
                 yielding: delivery.is_yielding(),
                 pruned: delivery.is_pruned(),
-                groups: &r.groups,
+                groups: &r.children.groups,
             })
         })
     }
@@ -289,13 +291,15 @@ impl Engine {
     pub fn find_miscounted(&self) -> Option<(ObjectId, PolicyId)> {
         self.graph
             .all_evaluations()
-            .find(|(id, roll)| self.graph.recount_tallies(*id) != roll.nonempty_tallies())
+            .find(|(id, roll)| self.graph.recount_tallies(*id) != roll.children.nonempty_tallies())
             .map(|(_, r)| (r.parent, r.policy))
     }
 
     /// Returns `true` if every set of unready children contains exactly the children that are not ready. For tests and
     /// the simulator.
     pub fn are_unready_children_consistent(&self) -> bool {
-        self.graph.all_evaluations().all(|(_, r)| r.unready.iter().all(|t| t.weight.level != Level::Ready))
+        self.graph
+            .all_evaluations()
+            .all(|(_, r)| r.children.unready.iter().all(|t| t.weight.level != Level::Ready))
     }
 }

@@ -2,9 +2,9 @@
 
 use readiness::Time;
 
-use super::{ChangeOrigin, Engine};
+use super::Engine;
 use crate::graph::ObjectWeights;
-use crate::types::{KindId, ObjectId, ObjectView};
+use crate::types::{ChangeOrigin, KindId, ObjectId, ObjectView};
 
 /// What a recount found, and put right.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

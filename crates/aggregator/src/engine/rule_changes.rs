@@ -3,11 +3,11 @@
 use readiness::Time;
 use readiness::rollup::ParentReason;
 
-use super::{ChangeOrigin, Engine};
+use super::Engine;
 use crate::evaluate::ListGate;
 use crate::evaluation::ParentEvaluation;
 use crate::graph::group_bit;
-use crate::types::{EnginePolicy, GroupRole, KindId, PolicyId};
+use crate::types::{ChangeOrigin, EnginePolicy, GroupRole, KindId, PolicyId};
 
 impl Engine {
     /// Withdraws the answers of this policy that rest on its rule for this kind, until the kind is listed: the rule has
@@ -43,10 +43,11 @@ impl Engine {
 
     /// Returns `true` if the state of the lists allows an evaluation.
     pub(super) fn can_evaluate(&self, roll: &ParentEvaluation, gate: ListGate) -> bool {
+        let Some(observed) = &roll.observed else { return false };
         match gate {
-            ListGate::Closed => roll.deleting,
-            ListGate::RuleChanged => roll.deleting || self.rests_on_changed_rule(roll),
-            ListGate::Refused => roll.answer.is_some_and(|answer| {
+            ListGate::Closed => observed.deleting,
+            ListGate::RuleChanged => observed.deleting || self.rests_on_changed_rule(roll),
+            ListGate::Refused => observed.stage.answer().is_some_and(|answer| {
                 matches!(answer.reason, ParentReason::AllChildrenReady | ParentReason::PolicyRefused)
             }),
             ListGate::Open | ListGate::Blind(_) => true,
@@ -58,16 +59,18 @@ impl Engine {
     fn rests_on_changed_rule(&self, roll: &ParentEvaluation) -> bool {
         let groups = self.find_policy(roll.policy).into_iter().flat_map(EnginePolicy::indexed_groups);
         let mut critical = groups.filter(|(_, g)| g.role == GroupRole::Critical);
+        let is_own = roll.observed.as_ref().is_some_and(|observed| observed.stage.is_own());
         critical.any(|(at, _)| {
             self.graph.changed_rules.has_group(roll.policy, at)
-                && (!roll.evaluated || roll.find_group_tally(at).is_some_and(|tally| tally.total_count() > 0))
+                && (!is_own || roll.children.find_group_tally(at).is_some_and(|tally| tally.total_count() > 0))
         })
     }
 
     /// Handles a change while a list is awaited.
     pub(super) fn touch_unlisted(&mut self, id: crate::types::EvaluationId, now: Time, gate: ListGate) {
+        let withdrawn = |r: &ParentEvaluation| r.observed.as_ref().is_some_and(|o| o.stage.is_withdrawn());
         let roll = self.graph.find_evaluation(id);
-        if gate.only_takes_back() && roll.is_some_and(|r| !r.rule_changed && self.can_evaluate(r, gate)) {
+        if gate.only_takes_back() && roll.is_some_and(|r| !withdrawn(r) && self.can_evaluate(r, gate)) {
             self.enqueue_evaluation(id, now, ChangeOrigin::External);
         }
         self.propagate_doubt(id);

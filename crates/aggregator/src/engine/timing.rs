@@ -43,11 +43,12 @@ impl Engine {
     /// the first time. `None` if it is not reported ready, was so before, or had conditions before it was first
     /// observed. Queried once per generation.
     pub fn take_first_ready(&mut self, parent: ObjectId, policy: PolicyId) -> Option<Time> {
-        let roll = self.graph.evaluation_mut(self.graph.find_evaluation_for(parent, policy)?)?;
-        let view = roll.view.as_ref()?;
-        let says = view.written.filter(|_| view.about_generation == Some(roll.phase.generation))?;
-        let ready = roll.phase.fresh && says.reason == ParentReason::AllChildrenReady;
-        roll.phase.fresh &= !ready;
-        ready.then_some(roll.phase.since)
+        let id = self.graph.find_evaluation_for(parent, policy)?;
+        let observed = self.graph.evaluation_mut(id)?.observed.as_mut()?;
+        let (view, phase) = (&observed.view, &mut observed.phase);
+        let says = view.written.filter(|_| view.about_generation == Some(phase.generation))?;
+        let ready = phase.fresh && says.reason == ParentReason::AllChildrenReady;
+        phase.fresh &= !ready;
+        ready.then_some(phase.since)
     }
 }

@@ -5,24 +5,92 @@ use readiness::rollup::{ConditionStatus, ParentReason};
 
 use crate::types::WrittenAnswer;
 
+/// Progress of a generation under one policy.
+///
+/// ```text
+///                 announced                handled
+///  Unannounced ──────────────▶ Announced ───────────▶ Handled
+///       ▲                       │     ▲                │   │
+///       └───────────────────────┘     └────────────────┘   │ retracted
+///               retracted                  failed          ▼
+///                                    announced ◀─────── Reclaimed
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum GenerationProgress {
+    /// The parent carries no condition about this generation: the first write has not arrived.
+    #[default]
+    Unannounced,
+    /// The parent carries a condition about this generation, and its operator is waited for.
+    Announced,
+    /// The operator has handled the generation: children may be evaluated.
+    Handled,
+    /// It was handled, and the owner of the condition type has released it: the first write has not arrived.
+    Reclaimed,
+}
+
+impl GenerationProgress {
+    fn of(announced: bool, handled: bool) -> GenerationProgress {
+        match (announced, handled) {
+            (false, false) => GenerationProgress::Unannounced,
+            (true, false) => GenerationProgress::Announced,
+            (true, true) => GenerationProgress::Handled,
+            (false, true) => GenerationProgress::Reclaimed,
+        }
+    }
+
+    /// Returns `true` if the parent carries a condition about this generation.
+    pub(crate) fn is_announced(self) -> bool {
+        matches!(self, GenerationProgress::Announced | GenerationProgress::Handled)
+    }
+
+    /// Returns `true` if the operator has handled the generation.
+    pub(crate) fn is_handled(self) -> bool {
+        matches!(self, GenerationProgress::Handled | GenerationProgress::Reclaimed)
+    }
+
+    /// The first write has arrived, or none is needed.
+    pub(crate) fn announce(&mut self) {
+        *self = GenerationProgress::of(true, self.is_handled());
+    }
+
+    /// The condition about this generation is another client's, and says nothing.
+    pub(crate) fn retract(&mut self) {
+        *self = GenerationProgress::of(false, self.is_handled());
+    }
+
+    /// The operator has handled the generation; returns `true` if it had not before.
+    pub(crate) fn handle(&mut self) -> bool {
+        let before = std::mem::replace(self, GenerationProgress::of(self.is_announced(), true));
+        before != *self
+    }
+
+    /// The operator failed to handle the generation. What was known of its having handled it is void.
+    pub(crate) fn fail(&mut self) {
+        *self = GenerationProgress::of(self.is_announced(), false);
+    }
+}
+
 /// Phase of a parent's generation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GenerationPhase {
     /// Generation that this phase is about.
     pub(crate) generation: u64,
+    pub(crate) progress: GenerationProgress,
     /// Time at which the generation was first observed.
     pub(crate) since: Time,
     /// Time at which this process first observed the generation; `since` may lie before it.
     pub(crate) observed_at: Time,
+    /// Time since which the parent has been not ready under this generation: its start, or when it was last ready.
+    pub(crate) unready_since: Time,
+    /// Time at which the operator was first observed to have handled this generation, if it reports that.
+    pub(crate) handled_at: Time,
+    /// Time since which all children have been ready; `None` while they are not.
+    pub(crate) all_ready_since: Option<Time>,
+    /// Time since which an expected child has been missing.
+    pub(crate) missing_since: Option<Time>,
     /// A mark that a failure leaves too is no proof: somebody was there to see a child move for this generation. The first
     /// one is proven by its children, and what nobody saw begin is taken as it is found.
     pub(crate) awaits_proof: bool,
-    /// Time since which the parent has been not ready under this generation: its start, or when it was last ready.
-    pub(crate) unready_since: Time,
-    /// The parent carries a condition about this generation: the first write has arrived.
-    pub(crate) announced: bool,
-    /// The operator has handled the generation: children may be evaluated.
-    pub(crate) handled: bool,
     /// No condition existed for the generation when it was first observed, and it has not been reported ready since.
     pub(crate) fresh: bool,
 }
@@ -49,15 +117,17 @@ impl GenerationPhase {
             Some(told) if dates(&told) => told.since.min(now),
             _ => now,
         };
-        let handled = told.is_some_and(|t| implies_handled(t.reason));
+        let overdue = told.filter(|t| t.reason == ParentReason::ChildrenMissing && t.stalled);
         GenerationPhase {
             generation,
+            progress: GenerationProgress::of(told.is_some(), told.is_some_and(|t| implies_handled(t.reason))),
             since,
             observed_at: now,
-            awaits_proof: told.is_some_and(|t| awaits_operator(t.reason)) && generation > 1,
             unready_since: since,
-            announced: false,
-            handled,
+            handled_at: Time::default(),
+            all_ready_since: None,
+            missing_since: overdue.map(|_| Time::default()),
+            awaits_proof: told.is_some_and(|t| awaits_operator(t.reason)) && generation > 1,
             fresh: told.is_none(),
         }
     }
@@ -83,4 +153,34 @@ fn implies_handled(reason: ParentReason) -> bool {
             | ParentReason::RuleChanged
             | ParentReason::Terminating
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_progress_of_a_generation_is_the_one_that_is_drawn() {
+        use GenerationProgress::{Announced, Handled, Reclaimed, Unannounced};
+        type Step = fn(&mut GenerationProgress);
+        let steps: [Step; 4] = [
+            GenerationProgress::announce,
+            GenerationProgress::retract,
+            |progress| _ = progress.handle(),
+            GenerationProgress::fail,
+        ];
+        for (from, to) in [
+            (Unannounced, [Announced, Unannounced, Reclaimed, Unannounced]),
+            (Announced, [Announced, Unannounced, Handled, Announced]),
+            (Handled, [Handled, Reclaimed, Handled, Announced]),
+            (Reclaimed, [Handled, Reclaimed, Reclaimed, Unannounced]),
+        ] {
+            let after = steps.map(|step| {
+                let mut progress = from;
+                step(&mut progress);
+                progress
+            });
+            assert_eq!(after, to, "{from:?}");
+        }
+    }
 }

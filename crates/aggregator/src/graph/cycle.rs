@@ -45,15 +45,13 @@ impl ChildGraph {
         let trouble = UnreadyEntry { weight, group: edge.group, kind, child };
         let Some(roll) = self.evaluation_mut(edge.evaluation) else { return };
         if cyclic {
-            roll.cyclic += 1;
-            roll.remove_child(trouble);
-            roll.named_children.remove(&(edge.group, name, child));
+            roll.children.cyclic_edges += 1;
+            roll.children.remove_child(trouble);
+            roll.children.remove_name(edge.group, name, child);
         } else {
-            roll.cyclic -= 1;
-            roll.add_child(trouble);
-            if roll.tracks_names {
-                roll.named_children.insert((edge.group, name, child));
-            }
+            roll.children.cyclic_edges -= 1;
+            roll.children.add_child(trouble);
+            roll.children.add_name(edge.group, name, child);
         }
     }
 

@@ -4,7 +4,7 @@ use readiness::rollup::ChildWeight;
 
 use super::inline_vec::{InlineVec, ObjectWeights};
 use crate::delivery::ParentDelivery;
-use crate::types::{ChildLink, EvaluationId, KindId, PolicyId, SelectorId};
+use crate::types::{ChangeOrigin, ChildLink, EvaluationId, KindId, PolicyId, SelectorId};
 
 /// Edge from a child to one evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +36,18 @@ pub(crate) struct GraphNode {
     pub(crate) parent: Option<Box<ParentNode>>,
 }
 
+/// Part of a parent in the resync.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum ResyncStage {
+    /// It takes no part: it was ready when it was last asked for.
+    #[default]
+    Outside,
+    /// It is enrolled; it leaves when its resync is due and it is ready.
+    Enrolled,
+    /// It is enrolled, and was resynced since its last change.
+    Resynced,
+}
+
 /// State of a node that is a parent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ParentNode {
@@ -44,12 +56,9 @@ pub(crate) struct ParentNode {
     pub(crate) delivery: ParentDelivery,
     /// A digest of the words in which those above quote it; zero for none.
     pub(crate) quoted: u64,
-    /// Something other than the parent has changed since the last offer.
-    pub(crate) external_change: bool,
-    /// The parent is enrolled in the resync; it leaves when its resync is due and it is ready.
-    pub(crate) enrolled: bool,
-    /// The parent was resynced since its last change.
-    pub(crate) resynced: bool,
+    /// Origin of what has changed since the last offer.
+    pub(crate) origin: ChangeOrigin,
+    pub(crate) resync: ResyncStage,
     /// The parent is being deleted and its conditions say so: it is not written any more.
     pub(crate) termination_written: bool,
     /// The end of a write conflict is scheduled.

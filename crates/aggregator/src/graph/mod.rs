@@ -14,10 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use readiness::Time;
 use readiness::rollup::{ChildWeight, LevelTally};
 
-pub(crate) use graph_node::{ChildEdge, GraphNode, ParentNode};
+pub(crate) use graph_node::{ChildEdge, GraphNode, ParentNode, ResyncStage};
 pub(crate) use inline_vec::{InlineVec, ObjectWeights, UNSEEN_WEIGHT, weigh_with_evaluations};
 
-use crate::evaluation::{ParentEvaluation, UnreadyEntry};
+use crate::evaluation::{NamedChildren, ObservedParent, ParentEvaluation, UnreadyEntry};
 use crate::types::{ChildLink, EvaluationId, LinkTarget, ObjectId, PolicyId, SelectorId};
 pub(crate) use changed_rules::{ChangedRuleGroups, group_bit};
 use node_table::NodeTable;
@@ -107,7 +107,7 @@ impl ChildGraph {
     /// Drops an evaluation without edges whose parent is not observed; returns `true` if it is gone.
     pub(crate) fn drop_if_idle(&mut self, id: EvaluationId) -> bool {
         let Some(roll) = self.find_evaluation(id) else { return true };
-        if roll.edges > 0 || roll.view.is_some() {
+        if roll.children.edges > 0 || roll.observed.is_some() {
             return false;
         }
         let parent = roll.parent;
@@ -136,7 +136,7 @@ impl ChildGraph {
     /// Returns the weight of an object from its own evaluations if it is an observed parent.
     pub(crate) fn evaluated_weight(&self, id: ObjectId) -> Option<ChildWeight> {
         let rolls = self.evaluations_of(id).iter().filter_map(|r| self.find_evaluation(*r));
-        rolls.filter(|r| r.view.is_some()).map(ParentEvaluation::as_weight).min()
+        rolls.filter_map(|r| r.observed.as_ref()).map(ObservedParent::weight).min()
     }
 
     /// Returns the evaluations that `link` currently leads to.
@@ -193,16 +193,15 @@ impl ChildGraph {
             weight,
         });
         let Some(r) = self.evaluation_mut(roll) else { return Vec::new() };
-        r.edges += 1;
-        r.tracks_names = naming;
+        r.children.edges += 1;
         let mut moved = vec![roll];
         if cyclic {
-            r.cyclic += 1;
+            r.children.cyclic_edges += 1;
             moved.extend(self.recheck_cycles(parent));
         } else {
-            r.add_child(UnreadyEntry { weight, group, kind, child });
+            r.children.add_child(UnreadyEntry { weight, group, kind, child });
             if naming {
-                r.named_children.insert((group, name, child));
+                r.children.named.get_or_insert_default().insert((group, name, child));
             }
         }
         moved
@@ -214,31 +213,30 @@ impl ChildGraph {
         node.edges.retain(|e| *e != edge);
         let (kind, name) = (node.kind, node.name);
         let Some(r) = self.evaluation_mut(edge.evaluation) else { return Vec::new() };
-        r.edges -= 1;
+        r.children.edges -= 1;
         let mut moved = vec![edge.evaluation];
         if edge.cyclic {
-            r.cyclic -= 1;
+            r.children.cyclic_edges -= 1;
             let parent = r.parent;
             moved.extend(self.recheck_cycles(parent));
         } else {
-            r.remove_child(UnreadyEntry { weight: edge.weight, group: edge.group, kind, child });
-            r.named_children.remove(&(edge.group, name, child));
+            r.children.remove_child(UnreadyEntry { weight: edge.weight, group: edge.group, kind, child });
+            r.children.remove_name(edge.group, name, child);
         }
         moved
     }
 
     /// Switches whether an evaluation tracks the names of its children.
     pub(crate) fn track_names(&mut self, id: EvaluationId, on: bool) {
-        let Some(roll) = self.evaluation_mut(id).filter(|r| r.tracks_names != on) else { return };
-        roll.tracks_names = on;
-        roll.named_children.clear();
-        if on {
+        if self.find_evaluation(id).is_none_or(|r| r.children.named.is_some() == on) {
+            return;
+        }
+        let named = on.then(|| -> NamedChildren {
             let named = self.counted_edges().filter(|(_, e)| e.evaluation == id);
-            let named: BTreeSet<_> =
-                named.filter_map(|(child, e)| Some((e.group, self.find_node(child)?.name, child))).collect();
-            if let Some(roll) = self.evaluation_mut(id) {
-                roll.named_children = named;
-            }
+            named.filter_map(|(child, e)| Some((e.group, self.find_node(child)?.name, child))).collect()
+        });
+        if let Some(roll) = self.evaluation_mut(id) {
+            roll.children.named = named;
         }
     }
 
@@ -262,8 +260,8 @@ impl ChildGraph {
                 && let Some(Some(roll)) = self.evaluations.get_mut(edge.evaluation.0 as usize)
             {
                 let trouble = UnreadyEntry { weight: was, group: edge.group, kind: *kind, child };
-                roll.remove_child(trouble);
-                roll.add_child(UnreadyEntry { weight, ..trouble });
+                roll.children.remove_child(trouble);
+                roll.children.add_child(UnreadyEntry { weight, ..trouble });
                 moved.push(edge.evaluation);
             }
         }
@@ -272,10 +270,7 @@ impl ChildGraph {
     /// Records the last creation, deletion or spec change below `roll`, and whether a child appeared.
     pub(crate) fn record_child_change(&mut self, roll: EvaluationId, at: Time, appeared: bool) {
         if let Some(roll) = self.evaluation_mut(roll) {
-            roll.children_changed_at = roll.children_changed_at.max(at);
-            if appeared {
-                roll.child_appeared_at = roll.child_appeared_at.max(at);
-            }
+            roll.children.record_change(at, appeared);
         }
     }
 

@@ -6,7 +6,7 @@ use readiness::Level;
 use readiness::rollup::LevelTally;
 
 use super::{ChildEdge, ChildGraph};
-use crate::evaluation::{UnreadyEntry, UnreadySet};
+use crate::evaluation::{NamedChildren, UnreadyEntry, UnreadySet};
 use crate::types::{EvaluationId, KindId, ObjectId};
 
 /// What the edges to one evaluation amount to.
@@ -14,9 +14,9 @@ use crate::types::{EvaluationId, KindId, ObjectId};
 struct EdgeSum {
     groups: BTreeMap<u8, LevelTally>,
     unready: BTreeSet<UnreadyEntry>,
-    named_children: BTreeSet<(u8, u64, ObjectId)>,
+    named: NamedChildren,
     edges: u32,
-    cyclic: u32,
+    cyclic_edges: u32,
 }
 
 impl ChildGraph {
@@ -48,7 +48,7 @@ impl ChildGraph {
                 let sum = sums.entry(edge.evaluation).or_default();
                 sum.edges += 1;
                 if edge.cyclic {
-                    sum.cyclic += 1;
+                    sum.cyclic_edges += 1;
                     continue;
                 }
                 let Some(evaluation) = self.find_evaluation(edge.evaluation) else { continue };
@@ -58,8 +58,8 @@ impl ChildGraph {
                     let entry = UnreadyEntry { weight, group: edge.group, kind: node.kind, child };
                     sum.unready.insert(entry);
                 }
-                if evaluation.tracks_names {
-                    sum.named_children.insert((edge.group, node.name, child));
+                if evaluation.children.named.is_some() {
+                    sum.named.insert((edge.group, node.name, child));
                 }
             }
         }
@@ -67,13 +67,13 @@ impl ChildGraph {
     }
 
     fn held_sum(&self, id: EvaluationId) -> Option<EdgeSum> {
-        let held = self.find_evaluation(id)?;
+        let held = &self.find_evaluation(id)?.children;
         Some(EdgeSum {
             groups: held.nonempty_tallies(),
             unready: held.unready.iter().copied().collect(),
-            named_children: held.named_children.clone(),
+            named: held.named.clone().unwrap_or_default(),
             edges: held.edges,
-            cyclic: held.cyclic,
+            cyclic_edges: held.cyclic_edges,
         })
     }
 
@@ -94,12 +94,12 @@ impl ChildGraph {
                 *edge = right;
             }
         }
-        if let Some(held) = self.evaluation_mut(id) {
+        if let Some(held) = self.evaluation_mut(id).map(|held| &mut held.children) {
             held.groups = sum.groups.into_iter().collect();
             held.unready = UnreadySet::default();
             sum.unready.into_iter().for_each(|entry| held.unready.insert(entry));
-            held.named_children = sum.named_children;
-            (held.edges, held.cyclic) = (sum.edges, sum.cyclic);
+            held.named = held.named.take().map(|_| sum.named);
+            (held.edges, held.cyclic_edges) = (sum.edges, sum.cyclic_edges);
         }
     }
 }

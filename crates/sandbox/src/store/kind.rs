@@ -34,6 +34,7 @@ pub(crate) struct SandboxKind {
 }
 
 /// Traits of a kind that decide how its objects are written and deleted.
+#[expect(clippy::struct_excessive_bools, reason = "traits that kinds have in any combination; no state")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct KindTraits {
     pub(crate) custom: bool,

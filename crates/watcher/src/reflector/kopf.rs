@@ -70,7 +70,7 @@ impl KopfStorage<'_> {
     fn is_telling(&self, object: &RawValue, name: &str, note: Option<&HandlerProgress>) -> bool {
         let kept = self.outcome.as_ref().filter(|kept| kept.is_about(object));
         let is_tried_again = kept.is_some_and(|kept| kept.failed.contains_key(name));
-        note.is_some_and(|note| note.changes && (note.failed || is_tried_again))
+        note.is_some_and(|note| note.purpose == HandlerPurpose::Change && (note.failed || is_tried_again))
     }
 }
 
@@ -95,7 +95,7 @@ pub(super) fn read_kopf_state(object: &RawValue) -> KopfState {
                 // handler that failed and is tried again.
                 note if is_left_over && !of.is_telling(object, name, note.as_ref()) => {}
                 // The records may be stored in another place than the mark.
-                Some(note) if note.resumes && some_handled => {}
+                Some(note) if note.purpose == HandlerPurpose::Resume && some_handled => {}
                 Some(note) => _ = notes.insert(name.clone(), note.clone()),
                 None => broken.push(format!("{}{name} cannot be read", of.place)),
             }
@@ -188,17 +188,25 @@ fn is_handled(object: &RawValue, mark: &RawValue) -> Option<bool> {
 struct HandlerProgress {
     failed: bool,
     done: bool,
-    /// The handler resumes after a restart of the operator, for an object that was handled before.
-    resumes: bool,
-    /// The handler is one of changes: of a creation or an update.
-    changes: bool,
+    purpose: HandlerPurpose,
     message: String,
+}
+
+/// Why a handler was called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HandlerPurpose {
+    /// The operator was restarted, and the object was handled before.
+    Resume,
+    /// The object was created or updated.
+    Change,
+    /// Anything else.
+    Other,
 }
 
 impl HandlerProgress {
     fn failed_with(message: &str) -> HandlerProgress {
         let message = quote_line(message);
-        HandlerProgress { failed: true, done: false, resumes: false, changes: true, message }
+        HandlerProgress { failed: true, done: false, purpose: HandlerPurpose::Change, message }
     }
 }
 
@@ -234,8 +242,11 @@ fn parse_handler_progress(text: &str) -> Option<HandlerProgress> {
     (note.get("started")?.is_string() && note.get("retries").is_some()).then(|| HandlerProgress {
         failed: note["failure"] == true,
         done: note["success"] == true,
-        resumes: note["purpose"] == "resume",
-        changes: note["purpose"] == "create" || note["purpose"] == "update",
+        purpose: match note["purpose"].as_str() {
+            Some("resume") => HandlerPurpose::Resume,
+            Some("create" | "update") => HandlerPurpose::Change,
+            _ => HandlerPurpose::Other,
+        },
         message: quote_line(note["message"].as_str().unwrap_or_default()),
     })
 }

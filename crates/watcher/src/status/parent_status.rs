@@ -35,6 +35,10 @@ pub enum ListShape {
 }
 
 /// The part of a parent's status that concerns Rollcall.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "facts as they were read, each of its own; no state of ours"
+)]
 #[derive(Clone, Debug)]
 pub struct ParentStatus {
     /// Shape of `status.conditions`.

@@ -104,7 +104,7 @@ fn a_count_that_is_wrong_is_put_right_and_its_parent_evaluated_again() {
     let mut drafts = Vec::new();
     engine.poll(NOW, &mut drafts);
     let evaluation = engine.graph.find_evaluation_for(PARENT, POLICY).unwrap();
-    engine.graph.evaluation_mut(evaluation).unwrap().groups.clear();
+    engine.graph.evaluation_mut(evaluation).unwrap().children.groups.clear();
     assert_eq!(engine.recount_kind(NOW, CHILDREN).parents, [PARENT]);
     assert_eq!((count(&engine), engine.find_miscounted()), (3, None));
     assert!(engine.next_deadline().is_some(), "it is evaluated again");
@@ -115,10 +115,11 @@ fn a_count_that_is_wrong_is_put_right_and_its_parent_evaluated_again() {
 fn an_unready_child_that_was_forgotten_is_named_again() {
     let mut engine = observed(3);
     let evaluation = engine.graph.find_evaluation_for(PARENT, POLICY).unwrap();
-    engine.graph.evaluation_mut(evaluation).unwrap().unready = crate::evaluation::UnreadySet::default();
+    engine.graph.evaluation_mut(evaluation).unwrap().children.unready =
+        crate::evaluation::UnreadySet::default();
     assert_eq!(engine.recount_kind(NOW, CHILDREN).parents, [PARENT]);
     let held = engine.graph.find_evaluation(evaluation).unwrap();
-    assert_eq!(held.unready.iter().count(), 1);
+    assert_eq!(held.children.unready.iter().count(), 1);
 }
 
 #[test]

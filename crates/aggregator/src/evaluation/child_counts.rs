@@ -1,0 +1,97 @@
+//! What the children of one evaluation amount to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use readiness::rollup::LevelTally;
+use readiness::{Level, Time};
+
+use super::{UnreadyEntry, UnreadySet};
+use crate::types::ObjectId;
+
+/// Children with an expected name: group, hash of the name, child.
+pub(crate) type NamedChildren = BTreeSet<(u8, u64, ObjectId)>;
+
+/// What the children of one evaluation amount to, kept up with every edge.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ChildCounts {
+    /// Tallies by group; a group without children has none.
+    pub(crate) groups: Vec<(u8, LevelTally)>,
+    /// Every unready child. **Invariant:** contains no ready child.
+    pub(crate) unready: UnreadySet,
+    /// Children by name; kept only if the policy expects names.
+    pub(crate) named: Option<NamedChildren>,
+    /// Number of edges to this evaluation; one without edges and without a parent is dropped.
+    pub(crate) edges: u32,
+    /// Number of edges that are not counted because they would close a cycle.
+    pub(crate) cyclic_edges: u32,
+    /// Time of the last creation, deletion or spec change of a child.
+    pub(crate) changed_at: Time,
+    /// Time at which a child last appeared.
+    pub(crate) appeared_at: Time,
+}
+
+impl ChildCounts {
+    pub(crate) fn group_tally(&self, group: u8) -> LevelTally {
+        self.find_group_tally(group).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn find_group_tally(&self, group: u8) -> Option<&LevelTally> {
+        self.groups.iter().find(|(g, _)| *g == group).map(|(_, tally)| tally)
+    }
+
+    fn group_tally_mut(&mut self, group: u8) -> &mut LevelTally {
+        let at = self.groups.iter().position(|(g, _)| *g == group).unwrap_or_else(|| {
+            self.groups.push((group, LevelTally::default()));
+            self.groups.len() - 1
+        });
+        &mut self.groups[at].1
+    }
+
+    /// Adds a child.
+    pub(crate) fn add_child(&mut self, trouble: UnreadyEntry) {
+        self.group_tally_mut(trouble.group).add_child(trouble.weight);
+        if trouble.weight.level != Level::Ready {
+            self.unready.insert(trouble);
+        }
+    }
+
+    /// Removes a child; the entry has to equal the one that was added.
+    pub(crate) fn remove_child(&mut self, trouble: UnreadyEntry) {
+        self.group_tally_mut(trouble.group).remove_child(trouble.weight);
+        if trouble.weight.level != Level::Ready {
+            self.unready.remove(trouble);
+        }
+    }
+
+    /// Adds a child by its name, where names are kept.
+    pub(crate) fn add_name(&mut self, group: u8, name: u64, child: ObjectId) {
+        if let Some(named) = &mut self.named {
+            named.insert((group, name, child));
+        }
+    }
+
+    pub(crate) fn remove_name(&mut self, group: u8, name: u64, child: ObjectId) {
+        if let Some(named) = &mut self.named {
+            named.remove(&(group, name, child));
+        }
+    }
+
+    /// Returns `true` if the group has a child of that name.
+    pub(crate) fn has_name(&self, group: u8, name: u64) -> bool {
+        let range = (group, name, ObjectId(0))..=(group, name, ObjectId(u32::MAX));
+        self.named.as_ref().is_some_and(|named| named.range(range).next().is_some())
+    }
+
+    /// Records the last creation, deletion or spec change of a child, and whether a child appeared.
+    pub(crate) fn record_change(&mut self, at: Time, appeared: bool) {
+        self.changed_at = self.changed_at.max(at);
+        if appeared {
+            self.appeared_at = self.appeared_at.max(at);
+        }
+    }
+
+    /// Returns the tallies by group, without empty ones.
+    pub(crate) fn nonempty_tallies(&self) -> BTreeMap<u8, LevelTally> {
+        self.groups.iter().copied().filter(|(_, t)| t.total_count() > 0).collect()
+    }
+}

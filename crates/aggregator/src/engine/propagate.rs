@@ -212,6 +212,7 @@ impl Engine {
         if held {
             roll.queue = QueuePosition::Deferred(waited.origin_with(ChangeOrigin::PossiblyOwn));
             self.deferred.insert(id);
+            self.propagate_doubt(id);
             return None;
         }
         let news = roll.evaluate_at(policy.filter(|_| may)?, gate, now)?;

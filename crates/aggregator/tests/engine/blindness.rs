@@ -4,6 +4,7 @@ use aggregator::{EnginePolicy, KindId, KindState};
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
+use crate::object::Parent;
 use crate::world::{CHILDREN, PARENTS, POLICY, World};
 use crate::{group, groups, policy};
 
@@ -207,4 +208,43 @@ fn what_a_parent_below_said_before_a_restart_makes_nothing_ready_before_everythi
         (w.says_for("mid", below), w.says("top")),
         ("AllChildrenReady".into(), "AllChildrenReady".into())
     );
+}
+
+#[test]
+fn a_parent_that_has_to_wait_for_what_is_below_it_makes_nothing_ready_above() {
+    const MIDS: KindId = KindId(3);
+    let (over_low, over_leaves) = (aggregator::PolicyId(2), aggregator::PolicyId(3));
+    let mut w = World::empty();
+    w.policy(POLICY, groups(vec![group(MIDS)]));
+    w.policy(over_low, groups(vec![group(EXTRAS)]));
+    w.policy(over_leaves, policy());
+    w.sync();
+    w.parent("top");
+    for (name, kind, of, by, policy) in
+        [("mid", MIDS, "top", POLICY, over_low), ("low", EXTRAS, "mid", over_low, over_leaves)]
+    {
+        w.create(name, kind, Progressing, |object| {
+            let evidence = aggregator::HandledEvidence::Handled;
+            object.parent = Some(Parent { policies: vec![policy], evidence, ..Parent::default() });
+            object.owners = vec![(by, 0, of.to_owned())];
+        });
+    }
+    w.create("leaf", CHILDREN, Ready, |leaf| leaf.owners = vec![(over_leaves, 0, "low".to_owned())]);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "AllChildrenReady");
+    // After a restart the leaves are not listed, and what is in the middle is seen late.
+    let mid = w.objects.remove("mid").unwrap();
+    w.kind(CHILDREN, KindState::Listing);
+    w.kind(MIDS, KindState::Forbidden);
+    w.restart(&[]);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "KindNotVisible");
+    w.objects.insert("mid".to_owned(), mid);
+    w.observe("mid");
+    w.kind(MIDS, KindState::Synced);
+    w.run(60_000);
+    assert_ne!(w.says("top"), "AllChildrenReady", "{:?}", w.words("top"));
+    w.kind(CHILDREN, KindState::Synced);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "AllChildrenReady");
 }

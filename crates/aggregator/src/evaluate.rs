@@ -5,8 +5,7 @@ use readiness::{Level, Time};
 
 use crate::critical_tally::CriticalTally;
 use crate::evaluation::{
-    ChildCounts, EvaluationStage, GenerationPhase, GenerationProgress, ObservedParent, ParentEvaluation,
-    StageEvent,
+    ChildCounts, GenerationPhase, GenerationProgress, ObservedParent, ParentEvaluation, StageEvent,
 };
 use crate::types::{Acceptance, EnginePolicy, HandledEvidence, KindState, PolicyAnswer};
 
@@ -111,6 +110,14 @@ impl ParentEvaluation {
             )
             || observed.view.template_failed;
         !kept && CriticalTally::of_children(&self.children, &observed.view, policy).worst_reason().is_none()
+    }
+
+    /// Returns `true` if an evaluation may turn the answer to True.
+    pub(crate) fn may_turn_true(&self, policy: &EnginePolicy) -> bool {
+        let Some(observed) = &self.observed else { return false };
+        let open = observed.phase.progress.is_announced() && !observed.deleting;
+        open && !observed.stage.says_true()
+            && CriticalTally::of_children(&self.children, &observed.view, policy).worst_reason().is_none()
     }
 
     /// Returns `true` if the parent is known to be failed or stuck while its answer says neither. Such a change is not

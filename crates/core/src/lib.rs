@@ -53,6 +53,9 @@ pub use tree::{TreeNode, VerdictAges};
 pub use watch_health::{BlindKind, KindEvent, WatchHealth};
 pub use write_reply::WriteReply;
 
+/// Largest number of changed objects observed at the start of a turn.
+const MAX_OBJECTS_FIRST: usize = 256;
+
 /// Engine, the reflector that feeds it, and the names of kinds and policies.
 pub struct Core {
     /// The engine.
@@ -147,6 +150,7 @@ impl Core {
     pub fn run_turn(&mut self, now: Time) -> Vec<ParentWrite> {
         self.reflector.set_now(now);
         self.transitions.clear();
+        self.observe_brought(now);
         self.flaps.process_changes(&mut self.engine, &self.reflector, now);
         while let Some(id) = self.engine.take_due_recheck(now) {
             self.observe_objects(now, &[id]);
@@ -160,6 +164,14 @@ impl Core {
         }
         self.drafts = drafts;
         self.take_writes(now, first_new)
+    }
+
+    /// Observes what the watches have brought before anything is judged: a turn that comes late must not take for quiet what
+    /// was not. Where that is too much for one turn, the engine knows that it is behind.
+    fn observe_brought(&mut self, now: Time) {
+        let moved = self.reflector.take_dirty(MAX_OBJECTS_FIRST);
+        self.observe_objects(now, &moved);
+        self.engine.set_behind(self.reflector.dirty_len() > 0);
     }
 
     /// Records what `parent` turned to, and puts it into the queue of those to be written.

@@ -58,6 +58,8 @@ impl Sim {
     /// Runs one turn of the loop; returns `false` if there was no work.
     fn run_turn_step(&mut self) -> bool {
         let now = self.current_time();
+        // A turn begins with what the watches have brought.
+        self.observe_shown();
         for write in self.core.run_turn(now) {
             self.send_write(write);
         }

@@ -49,6 +49,10 @@ pub struct Engine {
     /// Evaluations due in the next poll, and the time since which there are any.
     immediate: VecDeque<EvaluationId>,
     immediate_since: Option<Time>,
+    /// Changes are known that were not observed yet.
+    is_behind: bool,
+    /// Evaluations of this poll that wait until they are.
+    postponed: Vec<EvaluationId>,
     /// Evaluations that wait for a child to be evaluated.
     deferred: BTreeSet<EvaluationId>,
     /// Debounced evaluations, by the time at which they are due.
@@ -92,6 +96,8 @@ impl Engine {
             kinds: Vec::new(),
             immediate: VecDeque::new(),
             immediate_since: None,
+            is_behind: false,
+            postponed: Vec::new(),
             deferred: BTreeSet::new(),
             quiet: DeadlineQueue::default(),
             time_dependent: DeadlineQueue::default(),
@@ -204,6 +210,12 @@ impl Engine {
 
     fn find_policy(&self, id: PolicyId) -> Option<&EnginePolicy> {
         self.policies.get(id.index())?.as_ref()
+    }
+
+    /// Says whether changes are known that were not observed yet. While there are, nothing turns True: what time alone seems to
+    /// prove they may contradict.
+    pub fn set_behind(&mut self, is_behind: bool) {
+        self.is_behind = is_behind;
     }
 
     /// Takes an object whose verdict changes with time and is due: it has to be observed again.

@@ -131,7 +131,8 @@ impl Engine {
                 parents.push(parent);
             }
         }
-        self.immediate_since = None;
+        self.immediate_since = (!self.postponed.is_empty()).then_some(now);
+        self.immediate.extend(self.postponed.drain(..));
         self.awaiting_lists = self.is_awaiting_lists();
         parents.sort_unstable();
         parents.dedup();
@@ -208,6 +209,11 @@ impl Engine {
         let waited = std::mem::take(&mut roll.queue);
         if waited.is_debounced() {
             self.quiet.clear_deadline(id);
+        }
+        if self.is_behind && may && policy.is_some_and(|policy| roll.may_turn_true(policy)) {
+            roll.queue = QueuePosition::Due(waited.origin_with(ChangeOrigin::PossiblyOwn));
+            self.postponed.push(id);
+            return None;
         }
         if held {
             roll.queue = QueuePosition::Deferred(waited.origin_with(ChangeOrigin::PossiblyOwn));

@@ -31,8 +31,15 @@ impl Sim {
     }
 
     fn check_entry(&mut self, policy: &PolicyDef, write: &ParentWrite, entry: &ConditionEntry) {
-        let what =
-            format!("{}/{} {}={} {}", write.namespace, write.name, entry.r#type, entry.status, entry.reason);
+        let what = format!(
+            "{} {}/{} {}={} {}",
+            self.scenario.kind_name(policy.parent),
+            write.namespace,
+            write.name,
+            entry.r#type,
+            entry.status,
+            entry.reason
+        );
         for kind in policy.involved_kinds() {
             let state = self.core.engine.kind_state(kind_id(kind));
             let blind = matches!(state, KindState::Forbidden | KindState::Stale);
@@ -53,7 +60,10 @@ impl Sim {
             }
         }
         if entry.is_true() && !self.is_truly_ready(policy, &write.uid, entry.observed_generation) {
-            self.fail_invariant("no false ready", what);
+            let things = self.shown.all_observed();
+            let parent = things.iter().find(|t| t.uid == write.uid);
+            let sum = parent.map(|parent| (parent.mark, self.naive_sum(policy, parent, &things)));
+            self.fail_invariant("no false ready", format_args!("{what}, to be {sum:?}"));
         }
     }
 

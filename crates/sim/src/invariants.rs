@@ -154,7 +154,7 @@ impl Sim {
     pub(crate) fn check_answers(&mut self) {
         self.watch.turns += 1;
         let now_and_then = self.watch.turns.is_multiple_of(4);
-        if self.calm && !now_and_then {
+        if self.calm && !now_and_then && !self.has_turned() {
             return;
         }
         if now_and_then {
@@ -181,6 +181,18 @@ impl Sim {
         }
     }
 
+    /// Returns `true` if any answer became True, or is True no more, since it was last checked: when that was, everything else is
+    /// judged by.
+    fn has_turned(&self) -> bool {
+        let well = |policy: aggregator::PolicyId, uid: &str| {
+            let id = self.core.reflector.find_object(uid);
+            let answer = id.and_then(|id| self.core.engine.answer_of(id, policy));
+            answer.is_some_and(|answer| answer.reason == ParentReason::AllChildrenReady)
+        };
+        let mut phases = self.watch.phases.iter();
+        phases.any(|((policy, uid), phase)| well(*policy, uid) != phase.was_ready)
+    }
+
     /// Checks a parent with a descendant that waits for a list: what that one said before makes nothing ready.
     fn check_awaiting(&mut self, policy: &PolicyDef, parent: &ModelObject) {
         let id = self.core.reflector.find_object(&parent.uid);
@@ -189,11 +201,8 @@ impl Sim {
         let Some(phase) = self.watch.phases.get_mut(&(policy.id, parent.uid.clone())) else { return };
         phase.differs_since = None;
         if !std::mem::replace(&mut phase.was_ready, well) && well {
-            let (namespace, name) = (&parent.namespace, &parent.name);
-            self.fail_invariant(
-                "no false ready",
-                format_args!("{namespace}/{name}: not all is listed below it"),
-            );
+            let name = self.describe_object(parent);
+            self.fail_invariant("no false ready", format_args!("{name}: not all is listed below it"));
         }
     }
 
@@ -231,7 +240,7 @@ impl Sim {
             .map_or((self.now, self.now), |p| (p.unready_at_earliest, p.unready_at_latest));
         let due = |since: i64| policy.deadline.map(|limit| since + saturating_millis(limit));
         if said == Some(ParentReason::DeadlineExceeded) && due(unready).is_none_or(|due| self.now < due) {
-            let name = format!("{}/{}", parent.namespace, parent.name);
+            let name = self.describe_object(parent);
             self.fail_invariant(
                 "answers follow what was shown",
                 format_args!("{name}: its deadline is not over"),
@@ -272,8 +281,8 @@ impl Sim {
         let turned = !std::mem::replace(&mut phase.was_ready, well) && well;
         let phase = *phase;
         if phase.differs_since.is_some_and(|since| since + MAX_ANSWER_LAG_MS < now) {
-            let (namespace, name) = (&parent.namespace, &parent.name);
-            let what = format!("{:?}: {namespace}/{name} is {said:?}, to be {:?}", policy.id, sum.reason);
+            let name = self.describe_object(parent);
+            let what = format!("{:?}: {name} is {said:?}, to be {:?}", policy.id, sum.reason);
             self.fail_invariant("answers follow what was shown", what);
         }
         if turned {
@@ -281,10 +290,14 @@ impl Sim {
         }
     }
 
+    fn describe_object(&self, thing: &ModelObject) -> String {
+        format!("{} {}/{}", self.scenario.kind_name(thing.kind), thing.namespace, thing.name)
+    }
+
     /// Checks an answer that has just become True.
     fn check_turned_true(&mut self, policy: &PolicyDef, parent: &ModelObject, phase: &CheckedGeneration) {
         let (settle, hold) = (saturating_millis(policy.settle), saturating_millis(policy.hold));
-        let name = format!("{}/{}", parent.namespace, parent.name);
+        let name = self.describe_object(parent);
         if !phase.handled {
             self.fail_invariant("no false ready", format_args!("{name}: its operator has not handled it"));
         }

@@ -90,7 +90,8 @@ impl HealthCheck {
     }
 }
 
-/// Returns the observed and the current generation if they differ. A value that is no integer is ignored, as in Flux.
+/// Returns the observed and the current generation if they differ. A value that is no integer is ignored; Flux ends with
+/// an error there.
 fn generation_mismatch(object: &JsonFields<'_>) -> Option<(i64, i64)> {
     let integer = |root: &str, field: &str| match object.get(root) {
         Some(JsonTree::Map(fields)) => match fields.get(field) {

@@ -341,6 +341,62 @@ fn expressions_judge_every_object() {
 }
 
 #[test]
+fn flux_with_expressions_answers_as_flux_would() {
+    let object = |api_version: &str, kind: &str, meta: &str, status: &str| {
+        format!(
+            "apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: d, {meta}}}\nstatus: {{{status}}}\n"
+        )
+    };
+    let db = |meta: &str, status: &str| object("x.io/v1", "Db", meta, status);
+    let judge = |input: &str| {
+        let done = eval(
+            &[
+                &["-f", "-", "-o", "json", "--profile", "flux", "--cel-current", "status.phase == 'Running'"]
+                    [..],
+                &[
+                    "--cel-in-progress",
+                    "status.phase == 'Starting'",
+                    "--cel-failed",
+                    "status.phase == 'Lost'",
+                ],
+            ]
+            .concat(),
+            input.as_bytes(),
+        );
+        (done.json()[0]["profile"]["status"].as_str().unwrap_or("null").to_owned(), done.code)
+    };
+    // (object, status, exit code)
+    let stalled = "phase: Running, conditions: [{type: Stalled, status: 'True'}]";
+    let table = [
+        (db("", "phase: Running"), "Current", 0),
+        (db("", "phase: Starting"), "InProgress", 1),
+        (db("", "phase: Lost"), "Failed", 1),
+        // No expression is true: kstatus without expressions would call it Current.
+        (db("", "phase: Paused"), "InProgress", 1),
+        // The generation is the only check of kstatus that stays.
+        (db("generation: 2", "phase: Running, observedGeneration: 1"), "InProgress", 1),
+        (db("deletionTimestamp: '2026-01-01T00:00:00Z'", "phase: Running"), "Current", 0),
+        (db("", stalled), "Current", 0),
+        // A missing field is an error, and so is a generation that is no integer.
+        (db("", "other: 1"), "Unknown", 2),
+        (db("generation: 2", "phase: Running, observedGeneration: '2'"), "Unknown", 2),
+        // Flux's rule for Jobs stands before the expressions.
+        (object("batch/v1", "Job", "", "phase: Running, active: 1"), "InProgress", 1),
+    ];
+    for (input, status, code) in table {
+        assert_eq!(judge(&input), (status.to_owned(), code), "{input}");
+    }
+    let words = |input: &str, args: &[&str]| eval(&[&["-f", "-"], args].concat(), input.as_bytes()).out;
+    let flux = ["--profile", "flux", "--cel-current", "status.phase == 'Running'"];
+    assert!(words(&db("", "phase: Paused"), &flux).contains("no expression is true"));
+    assert!(words(&db("", "phase: Running"), &flux).contains("current is true"));
+    assert!(words(&db("", "other: 1"), &flux).contains("current: "));
+    // The other peers have no expressions.
+    let kstatus = ["--profile", "kstatus", "--cel-current", "status.phase == 'Running'"];
+    assert!(words(&db("", "phase: Paused"), &kstatus).contains("built in"));
+}
+
+#[test]
 fn a_hostile_script_costs_its_own_kind_only() {
     let dir = scratch("hostile");
     std::fs::create_dir_all(dir.join("x.io/Db")).unwrap();

@@ -168,6 +168,14 @@ impl CompiledRule {
         }
     }
 
+    /// Returns the compiled `healthCheckExprs`, if the rule is in their shape.
+    pub fn health_check(&self) -> Option<&HealthCheck> {
+        match &self.0 {
+            RuleProgram::Cel(check) => Some(check),
+            _ => None,
+        }
+    }
+
     /// Evaluates an object at `now`. Never panics and is bounded in time.
     pub fn judge_object(&self, object: ObjectJson<'_>, now: Time) -> RuleEvaluation<'_> {
         catch_unwind(AssertUnwindSafe(|| self.judge_unguarded(object, now))).unwrap_or_else(|_| {

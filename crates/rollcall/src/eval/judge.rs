@@ -166,6 +166,12 @@ impl ManifestJudge {
             }
             return (outcome.verdict, rule);
         }
+        let health_check = self.cel.as_ref().and_then(CompiledRule::health_check);
+        if let Some((verdict, branch)) =
+            health_check.and_then(|check| profile.judge_by_health_check(object, check))
+        {
+            return (verdict, branch.to_string());
+        }
         (profile.judge_object(object, None, self.now), "built in".to_owned())
     }
 }

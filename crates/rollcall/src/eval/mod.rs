@@ -57,7 +57,9 @@ pub(crate) struct EvalArgs {
     /// <namespace>/<name> of it in the cluster. The first source that has a script for a kind is used.
     #[arg(long, value_name = "DIR|FILE|CONFIGMAP")]
     rules: Vec<String>,
-    /// CEL expression for every object, as in Flux's healthCheckExprs: true if it is ready.
+    /// CEL expression for every object, as in Flux's healthCheckExprs: true if it is ready. With `--profile flux` the
+    /// verdict of Flux is by these expressions too, which replace all its other checks, that of a deletion included;
+    /// Jobs keep Flux's own rule, as they do in Flux.
     #[arg(long, value_name = "EXPRESSION", conflicts_with = "rules")]
     cel_current: Option<String>,
     /// CEL expression: true if the object is in progress; evaluated first.

@@ -72,7 +72,8 @@ enum CliCommand {
     Explain(ExplainArgs),
     /// Look for problems in a cluster: CRDs, ownerReferences, sizes, versions, rights, policies. Changes nothing.
     Doctor(DoctorArgs),
-    /// Wait until objects and all of their children are ready.
+    /// Wait until objects and all of their children are ready, or, as `kubectl wait` does, until objects are created,
+    /// deleted, or have a condition.
     Wait(WaitArgs),
     /// Show the transitions of an object, newest last: from the object store that `run --history` fills, or from
     /// Events.

@@ -94,7 +94,7 @@ pub(crate) fn show_history(cluster: &ClusterArgs, args: &HistoryArgs) -> Command
 }
 
 pub(crate) fn wait_for_ready(cluster: &ClusterArgs, args: &WaitArgs) -> CommandResult {
-    block_on(live::wait_until_ready(cluster, args))
+    block_on(live::run_wait(cluster, args))
 }
 
 pub(crate) fn release_parents(cluster: &ClusterArgs, args: &ReleaseArgs) -> CommandResult {

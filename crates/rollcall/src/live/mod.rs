@@ -20,7 +20,7 @@ pub(crate) use doctor::{DoctorArgs, diagnose_cluster};
 pub(crate) use explain::{ExplainArgs, explain_targets};
 pub(crate) use history::{HistoryArgs, print_history};
 pub(crate) use tree::{TreeArgs, print_tree};
-pub(crate) use wait::{WaitArgs, wait_until_ready};
+pub(crate) use wait::{WaitArgs, run_wait};
 
 use controller::args::ClusterArgs;
 

@@ -5,6 +5,7 @@
 
 mod cluster;
 mod credentials;
+mod goals;
 mod large;
 mod narrow;
 mod rights;

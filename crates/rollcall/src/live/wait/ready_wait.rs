@@ -1,43 +1,18 @@
-//! `rollcall wait`: waits until all targets are ready and shows the root cause on one line meanwhile.
+//! Waits until all targets and their children are ready.
 
-use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use anyhow::bail;
-use clap::Args;
 use controller::args::ClusterArgs;
 use rollcall_core::TreeNode;
 use tokio::time::{Instant, timeout_at};
 
-use super::follow::ClusterFollower;
-use super::open_cluster;
-use super::pick::{missing_targets, pick_targets};
-use super::scope_args::ScopeArgs;
-use super::target::ObjectTarget;
-use crate::terminal::TerminalCapabilities;
-use crate::text::{sanitize_text, truncate_text, write_stdout};
-
-/// `rollcall wait`.
-#[derive(Args, Debug)]
-#[command(
-    after_help = "Exit codes: 0 all are ready; 1 one failed permanently; 2 readiness could not be determined; 124 not ready in time."
-)]
-pub(crate) struct WaitArgs {
-    /// Objects as KIND/NAME or KIND NAME; one that does not exist yet is waited for.
-    #[arg(value_name = "KIND/NAME", required = true)]
-    what: Vec<String>,
-    #[command(flatten)]
-    scope: ScopeArgs,
-    /// Maximum time to wait.
-    #[arg(long, default_value = "5m", value_parser = humantime::parse_duration, value_name = "DURATION")]
-    timeout: Duration,
-    /// State to wait for; only `ready` is supported.
-    #[arg(long = "for", default_value = "ready", value_parser = ["ready"], value_name = "WHAT")]
-    until: String,
-}
-
-const UNANSWERED_TEXT: &str = "the cluster has not responded";
+use super::super::follow::ClusterFollower;
+use super::super::open_cluster;
+use super::super::pick::{missing_targets, pick_targets};
+use super::super::scope_args::ScopeArgs;
+use super::super::target::ObjectTarget;
+use super::status_line::{StatusLine, UNANSWERED_TEXT, end_unanswered};
 
 /// Result of one evaluation.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,10 +26,15 @@ enum WaitState {
     Undetermined(String),
 }
 
-pub(crate) async fn wait_until_ready(cluster: &ClusterArgs, args: &WaitArgs) -> anyhow::Result<ExitCode> {
-    let deadline = Instant::now() + args.timeout;
+/// Waits until the objects and all of their children are ready, or one has failed for good.
+pub(super) async fn wait_until_ready(
+    cluster: &ClusterArgs,
+    scope: &ScopeArgs,
+    what: &[String],
+    deadline: Instant,
+) -> anyhow::Result<ExitCode> {
     let mut line = StatusLine::default();
-    let Ok(opened) = timeout_at(deadline, open_cluster(cluster, &args.scope, &args.what)).await else {
+    let Ok(opened) = timeout_at(deadline, open_cluster(cluster, scope, what)).await else {
         return end_unanswered(&mut line);
     };
     let (mut cluster, targets) = opened?;
@@ -85,11 +65,6 @@ pub(crate) async fn wait_until_ready(cluster: &ClusterArgs, args: &WaitArgs) -> 
     }
     line.end_with(&last, "waited too long")?;
     cluster.report_unread();
-    Ok(ExitCode::from(124))
-}
-
-fn end_unanswered(line: &mut StatusLine) -> anyhow::Result<ExitCode> {
-    line.end_with(UNANSWERED_TEXT, "waited too long")?;
     Ok(ExitCode::from(124))
 }
 
@@ -125,46 +100,9 @@ fn node_title(node: &TreeNode) -> String {
     format!("{} {}", node.kind, node.name)
 }
 
-/// A status line: overwritten in place on a terminal, otherwise a new line for each change.
-#[derive(Default)]
-struct StatusLine {
-    last: String,
-}
-
-impl StatusLine {
-    fn show_text(&mut self, text: &str) {
-        let text = sanitize_text(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned();
-        if text == self.last {
-            return;
-        }
-        let mut out = std::io::stderr();
-        _ = if out.is_terminal() {
-            write!(out, "\r\x1b[2K{}", truncate_text(&text, line_width())).and_then(|()| out.flush())
-        } else {
-            writeln!(out, "{text}")
-        };
-        self.last = text;
-    }
-
-    fn end_with(&mut self, text: &str, word: &str) -> anyhow::Result<()> {
-        let mut out = std::io::stderr();
-        if out.is_terminal() && !self.last.is_empty() {
-            _ = write!(out, "\r\x1b[2K");
-        }
-        write_stdout(&format!("{}: {word}\n", sanitize_text(text)))?;
-        Ok(())
-    }
-}
-
-fn line_width() -> usize {
-    let stderr = || terminal_size::terminal_size_of(std::io::stderr()).map(|(width, _)| usize::from(width.0));
-    // The last column stays free: some terminals wrap there.
-    TerminalCapabilities::stdout_width().or_else(stderr).unwrap_or(80).saturating_sub(1)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::target::KindName;
+    use super::super::super::target::KindName;
     use super::*;
 
     fn node(name: &str, verdict: &'static str) -> TreeNode {

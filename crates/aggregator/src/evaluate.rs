@@ -169,7 +169,10 @@ impl ObservedParent {
 
 fn build_answer(reason: ParentReason, tally: &LevelTally) -> PolicyAnswer {
     let well = matches!(reason, ParentReason::AllChildrenReady);
-    let neutral = matches!(reason, ParentReason::ChildrenSuspended | ParentReason::Terminating);
+    let neutral = matches!(
+        reason,
+        ParentReason::ChildrenSuspended | ParentReason::Terminating | ParentReason::DeletionStuck
+    );
     PolicyAnswer {
         reason,
         total: tally.total_count(),
@@ -193,7 +196,7 @@ fn evaluate_parent(
     }
     let stand = CriticalTally::of_children(children, &observed.view, policy);
     if observed.deleting {
-        return final_answer(build_answer(ParentReason::Terminating, &stand.all));
+        return answer_deletion(observed.view.deletion_stuck_at, now, &stand.all);
     }
     if gate == ListGate::Refused {
         return final_answer(build_answer(ParentReason::PolicyRefused, &LevelTally::default()));
@@ -215,6 +218,15 @@ fn evaluate_parent(
         observed.phase.handled_at = now;
     }
     evaluate_children(observed, children, policy, gate, now, &stand)
+}
+
+/// Returns the answer of a parent that is being deleted.
+fn answer_deletion(stuck_at: Option<Time>, now: Time, tally: &LevelTally) -> EvaluationResult {
+    if stuck_at.is_some_and(|at| at <= now) {
+        let stuck = PolicyAnswer { stalled: true, ..build_answer(ParentReason::DeletionStuck, tally) };
+        return EvaluationResult { answer: stuck, recheck_at: None };
+    }
+    EvaluationResult { answer: build_answer(ParentReason::Terminating, tally), recheck_at: stuck_at }
 }
 
 /// Returns `Ok` if the operator has handled this generation; otherwise the time of the next evaluation if nothing

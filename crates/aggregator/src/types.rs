@@ -308,6 +308,8 @@ pub struct ParentView {
     pub evidence: HandledEvidence,
     /// It is being deleted.
     pub deleting: bool,
+    /// Rollcall's conditions on it do not say what holds its deletion now.
+    pub deletion_unexplained: bool,
     /// Digest of all of Rollcall's conditions on it, including those of policies that no longer apply.
     pub digest: EntriesDigest,
     /// Current answer on the parent for each policy.
@@ -333,6 +335,8 @@ pub struct AnswerView {
     pub counts: Box<[(u8, u32)]>,
     /// A template of the policy could not be rendered for this parent.
     pub template_failed: bool,
+    /// Time from which its deletion counts as stuck; `None` if it is not being deleted, or nothing limits that.
+    pub deletion_stuck_at: Option<Time>,
 }
 
 /// Rollcall's conditions as read from the parent.

@@ -228,7 +228,8 @@ pub struct LimitsSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub pending: Option<String>,
-    /// Maximum time a child may be Terminating before it is reported as Stuck. Defaults to `--stuck-after`.
+    /// Maximum time a child, or the parent itself, may be Terminating before it is reported as Stuck. Defaults to
+    /// `--stuck-after`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub terminating: Option<String>,

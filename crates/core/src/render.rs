@@ -85,7 +85,10 @@ impl Core {
             ParentReason::OperatorFailed => {
                 format!("{FAILED_TO_HANDLE}{generation}{}", self.operator_progress(parent))
             }
-            ParentReason::Terminating => BEING_DELETED.to_owned(),
+            ParentReason::Terminating => self.deletion_text(parent),
+            ParentReason::DeletionStuck => {
+                format!("{}; longer than limits.terminating of the policy allows", self.deletion_text(parent))
+            }
             ParentReason::KindNotVisible => {
                 format!("not permitted to list and watch {}", self.kinds_in(policy, KindState::Forbidden))
             }
@@ -159,6 +162,12 @@ impl Core {
         names.dedup();
         names.join(", ")
     }
+
+    /// Describes what holds the deletion of a parent.
+    fn deletion_text(&self, parent: ObjectId) -> String {
+        let text = |row: &ObjectRow| Some(row.parent.as_ref()?.deletion.as_deref()?.to_owned());
+        self.reflector.read_row(parent, text).flatten().unwrap_or_else(|| BEING_DELETED.to_owned())
+    }
 }
 
 fn push_entries(
@@ -196,7 +205,8 @@ fn push_entries(
 /// it is seen. Where nothing but its silence speaks, a generation that it was not taken to have handled is never claimed.
 fn claims_generation(row: &ParentRow, answer: PolicyAnswer, handled: bool) -> bool {
     let is_silent = matches!(row.view.evidence, HandledEvidence::Silent | HandledEvidence::Masked);
-    let is_final = answer.reason == ParentReason::AllChildrenReady || answer.stalled;
+    let fails = answer.stalled && answer.reason != ParentReason::DeletionStuck;
+    let is_final = answer.reason == ParentReason::AllChildrenReady || fails;
     is_final && (handled || !is_silent)
 }
 

@@ -209,6 +209,7 @@ fn parent_rule(policy: &PolicyInUse) -> ParentRule {
         takeover: compiled.takeover,
         observed_generation: compiled.observed_generation,
         kopf_marks: compiled.marks,
+        deletion_limit: Some(compiled.limits.terminating),
         labels: groups().filter(|g| !g.labels.is_empty()).map(by_labels).collect(),
         names: groups().filter(|g| !g.names.is_empty()).map(|g| (g.at, g.names.clone())).collect(),
         references: groups().filter_map(reference_rule).collect(),

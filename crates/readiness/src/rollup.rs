@@ -118,13 +118,15 @@ pub enum ParentReason {
     TemplateFailed,
     /// The parent itself is being deleted.
     Terminating,
+    /// The parent itself has been in deletion for longer than its limit.
+    DeletionStuck,
     /// The parent has been not ready for longer than the policy's deadline.
     DeadlineExceeded,
 }
 
 impl ParentReason {
     /// All reasons.
-    pub const ALL: [ParentReason; 20] = [
+    pub const ALL: [ParentReason; 21] = [
         ParentReason::AllChildrenReady,
         ParentReason::ChildrenPending,
         ParentReason::ChildrenSettling,
@@ -144,6 +146,7 @@ impl ParentReason {
         ParentReason::PolicyRefused,
         ParentReason::TemplateFailed,
         ParentReason::Terminating,
+        ParentReason::DeletionStuck,
         ParentReason::DeadlineExceeded,
     ];
 
@@ -169,6 +172,7 @@ impl ParentReason {
             ParentReason::PolicyRefused => "PolicyRefused",
             ParentReason::TemplateFailed => "TemplateFailed",
             ParentReason::Terminating => "Terminating",
+            ParentReason::DeletionStuck => "DeletionStuck",
             ParentReason::DeadlineExceeded => "DeadlineExceeded",
         }
     }
@@ -201,7 +205,7 @@ impl ParentReason {
             ParentReason::ChildrenFailed | ParentReason::OperatorFailed | ParentReason::DeadlineExceeded => {
                 Level::Failed
             }
-            ParentReason::ChildrenStuck => Level::Stuck,
+            ParentReason::ChildrenStuck | ParentReason::DeletionStuck => Level::Stuck,
             ParentReason::ChildrenSuspended => Level::Suspended,
             ParentReason::Terminating => Level::Terminating,
             ParentReason::ChildrenUnknown

@@ -97,6 +97,7 @@ fn each_answer_has_its_word_its_status_and_its_level() {
         ("PolicyRefused", Unknown, Level::Unknown),
         ("TemplateFailed", Unknown, Level::Unknown),
         ("Terminating", False, Terminating),
+        ("DeletionStuck", False, Stuck),
         ("DeadlineExceeded", False, Failed),
     ];
     let said =

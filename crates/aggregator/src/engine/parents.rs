@@ -49,7 +49,7 @@ impl Engine {
 
     /// Compares the conditions on the parent with those last written.
     fn observe_written(&mut self, now: Time, id: ObjectId, view: &ParentView, anew: bool) {
-        let leaves = view.deleting && self.says_its_end(view);
+        let leaves = view.deleting && !view.deletion_unexplained && self.says_its_end(now, view);
         let parent = self.graph.node_mut(id).parent.get_or_insert_default();
         parent.termination_written = leaves;
         let (before, apart) = (parent.delivery, JitterKey { seed: self.seed, key: u64::from(id.0) });
@@ -63,13 +63,18 @@ impl Engine {
         self.schedule_conflict_end(id);
     }
 
-    /// Does a parent that is being deleted say so for every policy that writes on it? Then it is left alone, whatever words
-    /// would be better by now. Where somebody takes such an entry away, or turns it, it is set right like any other.
-    fn says_its_end(&self, view: &ParentView) -> bool {
+    /// Does a parent that is being deleted say so for every policy that writes on it, and that it is stuck once it is? Then
+    /// it is left alone until something else holds its deletion. Where somebody takes such an entry away, or turns it, it
+    /// is set right like any other.
+    fn says_its_end(&self, now: Time, view: &ParentView) -> bool {
         let mut written =
             view.answers.iter().filter(|a| !a.owned_by_other && !self.is_shadow(a.policy)).peekable();
-        let says = |told: WrittenAnswer| told.reason == ParentReason::Terminating && told.is_untampered();
-        written.peek().is_some() && written.all(|answer| answer.written.is_some_and(says))
+        let says = |answer: &AnswerView| {
+            let stuck = answer.deletion_stuck_at.is_some_and(|at| at <= now);
+            let reason = if stuck { ParentReason::DeletionStuck } else { ParentReason::Terminating };
+            answer.written.is_some_and(|told| told.reason == reason && told.is_untampered())
+        };
+        written.peek().is_some() && written.all(says)
     }
 
     fn schedule_conflict_end(&mut self, id: ObjectId) {

@@ -221,7 +221,10 @@ impl Engine {
             self.propagate_doubt(id);
             return None;
         }
+        let reason_before = roll.answer().map(|answer| answer.reason);
         let news = roll.evaluate_at(policy.filter(|_| may)?, gate, now)?;
+        let reason = roll.answer().map(|answer| answer.reason);
+        let becomes_stuck = reason == Some(ParentReason::DeletionStuck) && reason != reason_before;
         roll.debounce.record_fire(now);
         let was_time_dependent = std::mem::replace(&mut roll.is_time_dependent, news.recheck_at.is_some());
         self.counts.evaluations += 1;
@@ -232,6 +235,9 @@ impl Engine {
             None => {}
         }
         let cause = self.record_evaluated(parent, waited.origin_with(ChangeOrigin::PossiblyOwn), now);
+        if becomes_stuck && let Some(parent) = self.graph.parent_mut(parent) {
+            parent.termination_written = false;
+        }
         if news.moved {
             self.propagate_change(parent, cause, now);
         }

@@ -62,7 +62,8 @@ impl Engine {
         let is_own = roll.observed.as_ref().is_some_and(|observed| observed.stage.is_own());
         critical.any(|(at, _)| {
             self.graph.changed_rules.has_group(roll.policy, at)
-                && (!is_own || roll.children.find_group_tally(at).is_some_and(|tally| tally.total_count() > 0))
+                && (!is_own
+                    || roll.children.find_group_tally(at).is_some_and(|tally| tally.total_count() > 0))
         })
     }
 

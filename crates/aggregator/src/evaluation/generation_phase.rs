@@ -152,6 +152,7 @@ fn implies_handled(reason: ParentReason) -> bool {
             | ParentReason::TemplateFailed
             | ParentReason::RuleChanged
             | ParentReason::Terminating
+            | ParentReason::DeletionStuck
     )
 }
 

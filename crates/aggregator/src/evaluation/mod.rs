@@ -78,7 +78,9 @@ impl ObservedParent {
     pub(crate) fn weight(&self) -> ChildWeight {
         // Known regardless of everything else.
         if self.deleting {
-            return ChildWeight { level: Level::Terminating, terminal: false };
+            let is_stuck = self.stage.answer().is_some_and(|a| a.reason == ParentReason::DeletionStuck);
+            let level = if is_stuck { Level::Stuck } else { Level::Terminating };
+            return ChildWeight { level, terminal: false };
         }
         self.stage.weight()
     }

@@ -38,6 +38,10 @@ pub(crate) struct Parent {
     pub(crate) policies: Vec<PolicyId>,
     pub(crate) evidence: HandledEvidence,
     pub(crate) deleting: bool,
+    /// Time from which its deletion is stuck.
+    pub(crate) stuck_at: Option<Time>,
+    /// Its conditions do not say what holds its deletion.
+    pub(crate) unexplained: bool,
     pub(crate) owned: bool,
     pub(crate) unrendered: bool,
     pub(crate) selects: Vec<(PolicyId, SelectorId)>,
@@ -69,12 +73,14 @@ impl Parent {
                     .collect(),
                 template_failed: self.unrendered,
                 counts: Box::default(),
+                deletion_stuck_at: self.stuck_at.filter(|_| self.deleting),
             }
         };
         ParentView {
             generation,
             evidence: self.evidence,
             deleting: self.deleting,
+            deletion_unexplained: self.deleting && self.unexplained,
             digest: if self.status.is_empty() { EntriesDigest::default() } else { digest(&self.status) },
             answers: self.policies.iter().map(answer).collect(),
         }

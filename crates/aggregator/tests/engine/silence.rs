@@ -147,6 +147,28 @@ fn a_parent_that_is_deleted_is_told_once_and_then_left_alone() {
 }
 
 #[test]
+fn a_deletion_beyond_its_limit_is_told_once_and_then_left_alone() {
+    let mut w = well();
+    let limit = w.now + Duration::from_mins(10);
+    w.change_parent("db", |p| (p.deleting, p.stuck_at) = (true, Some(limit)));
+    w.run(9 * 60_000);
+    assert_eq!(w.says("db"), "Terminating");
+    let before = w.log.len();
+    w.run(2 * 60_000);
+    assert_eq!((&*w.says("db"), w.log.len()), ("DeletionStuck!", before + 1), "nothing but time has passed");
+    w.turn("web", Terminating);
+    w.run(1_000);
+    w.remove("web");
+    w.run(60_000);
+    assert_eq!(w.log.len(), before + 1);
+    let mut w = well();
+    w.change_parent("db", |p| (p.deleting, p.stuck_at) = (true, Some(readiness::Time(0))));
+    w.run(1_000);
+    assert_eq!(w.says("db"), "DeletionStuck!", "at once where the limit has passed before");
+    restarted("stuck in deletion", "DeletionStuck!", w);
+}
+
+#[test]
 fn what_a_deleted_parent_says_of_its_end_is_set_right_where_somebody_takes_or_turns_it() {
     type Tamper = fn(&mut Entry);
     let cases: [(&str, Option<Tamper>); 3] = [

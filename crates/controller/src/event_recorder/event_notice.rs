@@ -24,8 +24,8 @@ impl EventNotice {
     pub(super) fn from_transition(transition: &Transition) -> Option<EventNotice> {
         use readiness::rollup::ParentReason::{
             AllChildrenReady, ChildrenFailed, ChildrenMissing, ChildrenSettling, ChildrenStuck,
-            ChildrenUnknown, DeadlineExceeded, KindNotVisible, OperatorFailed, OperatorSilent, PolicyRefused,
-            TemplateFailed, TooManyChildren, WatchStale,
+            ChildrenUnknown, DeadlineExceeded, DeletionStuck, KindNotVisible, OperatorFailed, OperatorSilent,
+            PolicyRefused, RuleChanged, TemplateFailed, TooManyChildren, WatchStale,
         };
         let from = transition.from?;
         if transition.shadow || transition.to == ChildrenSettling {
@@ -34,9 +34,9 @@ impl EventNotice {
         let warning = match transition.to {
             // During a rollout children are missing because they are yet to be created.
             ChildrenMissing => from == AllChildrenReady,
-            ChildrenFailed | ChildrenStuck | ChildrenUnknown | DeadlineExceeded | KindNotVisible
-            | OperatorFailed | OperatorSilent | PolicyRefused | TemplateFailed | TooManyChildren
-            | WatchStale => true,
+            ChildrenFailed | ChildrenStuck | ChildrenUnknown | DeadlineExceeded | DeletionStuck
+            | KindNotVisible | RuleChanged | OperatorFailed | OperatorSilent | PolicyRefused
+            | TemplateFailed | TooManyChildren | WatchStale => true,
             _ => false,
         };
         Some(EventNotice {

@@ -311,6 +311,9 @@ fn deciding_branch(row: &PageRow, groups: &[GroupTally]) -> String {
         R::PolicyRefused => "the policy is refused, and no accepted version of it is known".to_owned(),
         R::TemplateFailed => "a template of the policy cannot be rendered for this parent".to_owned(),
         R::Terminating => "the parent itself is being deleted".to_owned(),
+        R::DeletionStuck => {
+            "the parent itself has been in deletion for longer than limits.terminating".to_owned()
+        }
         R::DeadlineExceeded => "not ready for longer than limits.deadline".to_owned(),
     }
 }

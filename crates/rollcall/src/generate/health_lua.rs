@@ -146,7 +146,7 @@ fn render_script(what: &str, answers: &[ConditionAnswer], degraded_on_failed: bo
         text,
         "}}\n-- Reasons that degrade whatever else is said.\nlocal failing = {{ {failing} }}\n\
          -- Beside Ready stands Stalled where it is for good; beside other types the reason has to tell.\n\
-         local terminal = {{ ChildrenFailed = true, ChildrenStuck = true, DeadlineExceeded = true, OperatorFailed = true, OperatorSilent = true }}\n\n\
+         local terminal = {{ ChildrenFailed = true, ChildrenStuck = true, DeadlineExceeded = true, DeletionStuck = true, OperatorFailed = true, OperatorSilent = true }}\n\n\
          {SCRIPT_BODY}"
     );
     text

@@ -7,6 +7,7 @@ mod template;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use aggregator::{KindId, PolicyId};
 use readiness::{RuleKind, StuckLimits};
@@ -192,6 +193,8 @@ pub struct ParentRule {
     pub observed_generation: ObservedGenerationRule,
     /// Meaning of a missing Kopf mark.
     pub kopf_marks: KopfMarkRule,
+    /// Longest time from the deletion request of a parent until it is gone; beyond, its deletion is stuck. `None`: never.
+    pub deletion_limit: Option<Duration>,
     /// Groups found by labels: values, in the order of the child rule's keys, and namespaces.
     pub labels: Vec<LabelRule>,
     /// Groups that expect children by name.
@@ -216,6 +219,7 @@ impl ParentRule {
             takeover: false,
             observed_generation: ObservedGenerationRule::Auto,
             kopf_marks: KopfMarkRule::Learned,
+            deletion_limit: None,
             labels: Vec::new(),
             names: Vec::new(),
             references: Vec::new(),

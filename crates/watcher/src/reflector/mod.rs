@@ -17,6 +17,7 @@ mod links;
 mod memory;
 mod memory_account;
 mod parent;
+mod parent_deletion;
 mod planned;
 mod refinement;
 mod row;

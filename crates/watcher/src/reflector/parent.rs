@@ -12,6 +12,7 @@ use super::generation_practice::{
 };
 use super::kopf::{self, KopfState};
 use super::kopf_outcomes::{SeenFailure, judge_outcome};
+use super::parent_deletion::{describe_deletion, explains_deletion};
 use super::selector_interner::{SelectorInterner, name_hash};
 use crate::plan::{CountRule, Interest, ParentRule, ParentTemplate, ReferenceRule};
 use crate::status::time;
@@ -43,6 +44,8 @@ pub struct ParentRow {
     pub(super) concludes_from_others: bool,
     /// The parent carries the mark of a Kopf operator, whatever its content.
     pub(super) has_kopf_mark: bool,
+    /// What is said of its deletion: what holds it, and since when; `None` if it is not being deleted.
+    pub deletion: Option<Box<str>>,
     /// Condition types of Rollcall's on this parent that kept being overwritten.
     pub(super) overwritten_types: Box<[Box<str>]>,
 }
@@ -119,6 +122,7 @@ pub(super) fn read_parent_row(
             generation,
             evidence,
             deleting: meta.deleted.is_some(),
+            deletion_unexplained: false,
             digest: conditions_digest(
                 status.ours.iter().map(|o| &o.entry),
                 kept_generation(&status, rules, practice),
@@ -133,6 +137,7 @@ pub(super) fn read_parent_row(
         practice,
         concludes_from_others: concludes(rules),
         has_kopf_mark: kopf.marked,
+        deletion: describe_deletion(meta),
         overwritten_types,
     };
     for rule in rules {
@@ -141,6 +146,10 @@ pub(super) fn read_parent_row(
         row.view.answers.push(view);
         row.targets.push(target);
     }
+    row.view.deletion_unexplained = row
+        .deletion
+        .as_deref()
+        .is_some_and(|deletion| !explains_deletion(&row.status, &row.targets, deletion));
     row
 }
 
@@ -211,6 +220,7 @@ fn build_answer(
         expects: Vec::new(),
         counts: Box::default(),
         template_failed: false,
+        deletion_stuck_at: meta.deleted.zip(rule.deletion_limit).map(|(deleted, limit)| deleted + limit),
     };
     let mut target = AnswerTarget {
         policy: rule.policy,

@@ -66,7 +66,9 @@ impl ConditionEntry {
     /// It has a reason of ours, and where that is a word of others as well, it is said as we say it.
     pub(super) fn is_in_our_words(&self) -> bool {
         match self.parent_reason() {
-            Some(ParentReason::Terminating) => self.message.starts_with(BEING_DELETED),
+            Some(ParentReason::Terminating | ParentReason::DeletionStuck) => {
+                self.message.starts_with(BEING_DELETED)
+            }
             Some(ParentReason::OperatorFailed) => self.message.starts_with(FAILED_TO_HANDLE),
             Some(ParentReason::DeadlineExceeded) => {
                 let openings = [NOT_IN_TIME, NOT_HANDLED];
@@ -109,6 +111,8 @@ mod tests {
             ("Ready", "True", "Terminating", "being deleted; finalizer a.io/x holds it", true),
             ("Reconciling", "True", "Terminating", "shutting down", false),
             ("Reconciling", "True", "Terminating", "", false),
+            ("Stalled", "True", "DeletionStuck", "being deleted: finalizer a.io/x, beyond its limit", true),
+            ("Stalled", "True", "DeletionStuck", "volume is busy", false),
             ("Ready", "False", "DeadlineExceeded", "2 of 3 not ready: Pod web-0 failed", true),
             ("Ready", "False", "DeadlineExceeded", "the operator has not handled generation 2", true),
             (

@@ -5,7 +5,7 @@ local answers = {
 -- Reasons that degrade whatever else is said.
 local failing = {  }
 -- Beside Ready stands Stalled where it is for good; beside other types the reason has to tell.
-local terminal = { ChildrenFailed = true, ChildrenStuck = true, DeadlineExceeded = true, OperatorFailed = true, OperatorSilent = true }
+local terminal = { ChildrenFailed = true, ChildrenStuck = true, DeadlineExceeded = true, DeletionStuck = true, OperatorFailed = true, OperatorSilent = true }
 
 -- The base library is all it needs: no useOpenLibs.
 local hs = { status = "Healthy", message = "" }

@@ -39,11 +39,13 @@ pub fn read_manifests(path: &Path) -> anyhow::Result<Vec<PolicyManifest>> {
 }
 
 fn parse_manifests(text: &str) -> anyhow::Result<Vec<PolicyManifest>> {
-    let documents: Vec<Value> =
-        serde_saphyr::from_multiple(text).map_err(|error| anyhow::anyhow!("not YAML: {error}"))?;
     let mut found = Vec::new();
-    for (at, document) in documents.into_iter().enumerate() {
-        for (place, object) in document_objects(document) {
+    for (at, document) in rollcall_yaml::read_all(text.as_bytes())?.into_iter().enumerate() {
+        if let Some(duplicate) = document.duplicate_keys.first() {
+            bail!("line {}: {duplicate}", duplicate.line);
+        }
+        let value = serde_json::from_str(&document.json);
+        for (place, object) in document_objects(value.with_context(|| format!("document {}", at + 1))?) {
             let place = place.map_or(String::new(), |place| format!(", {place}"));
             found.push(parse_manifest(object).with_context(|| format!("document {}{place}", at + 1))?);
         }

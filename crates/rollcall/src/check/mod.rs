@@ -1,7 +1,6 @@
 //! `rollcall check`: validates policies without a cluster and prints the kinds they would watch and the rights they
 //! need.
 
-mod positions;
 mod read_policy;
 
 use std::fmt;
@@ -13,11 +12,11 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use policy::rbac::{CrdNames, RbacRule, policy_rights};
 use policy::{CompiledPolicy, PolicyProblem, ProtectedKind, document_objects, is_status_owned_by_others};
+use rollcall_yaml::{DocumentPositions, DuplicateKey, SourcePosition, YamlReadError};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::text::sanitize_text;
-use positions::{DocumentPositions, SourcePosition};
 
 /// `rollcall check`.
 #[derive(Args, Debug)]
@@ -111,17 +110,18 @@ fn check_file(
         let text = std::fs::read_to_string(file);
         (text.with_context(|| format!("failed to read {}", file.display()))?, file.display().to_string())
     };
-    let places = positions::read_positions(text.as_bytes());
-    let values: Vec<Value> = match serde_saphyr::from_multiple(&text) {
-        Ok(values) => values,
+    let places = rollcall_yaml::read_positions(text.as_bytes());
+    let documents = match read_values(&text) {
+        Ok(documents) => documents,
         Err(error) => {
             findings.push(yaml_finding(&name, &error));
             return Ok(());
         }
     };
     let (file, empty) = (PolicyFile { name, text: &text, protected }, DocumentPositions::default());
-    for (at, value) in values.into_iter().enumerate() {
+    for (at, (value, duplicates)) in documents.into_iter().enumerate() {
         let document = places.get(at).unwrap_or(&empty);
+        findings.extend(duplicates.iter().map(|duplicate| file.duplicate_finding(&value, duplicate)));
         for (within, object) in document_objects(value) {
             if object["kind"] == "CustomResourceDefinition" {
                 crds.push(object);
@@ -137,6 +137,20 @@ fn check_file(
     Ok(())
 }
 
+/// Documents of a file, each with its duplicate keys.
+fn read_values(text: &str) -> Result<Vec<(Value, Vec<DuplicateKey>)>, YamlReadError> {
+    let documents = rollcall_yaml::read_all(text.as_bytes())?.into_iter().map(|document| {
+        let value = serde_json::from_str(&document.json);
+        let refused = |error: serde_json::Error| YamlReadError {
+            line: 1,
+            what: format!("not YAML that can be a policy: {error}"),
+            ..YamlReadError::default()
+        };
+        Ok((value.map_err(refused)?, document.duplicate_keys))
+    });
+    documents.collect()
+}
+
 /// Text of one policy file.
 struct PolicyFile<'t> {
     name: String,
@@ -145,6 +159,14 @@ struct PolicyFile<'t> {
 }
 
 impl PolicyFile<'_> {
+    /// The API server refuses an object with a duplicate key, unless it is told not to look.
+    fn duplicate_finding(&self, document: &Value, duplicate: &DuplicateKey) -> CheckFinding {
+        let count = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+        let place = SourcePosition { line: count(duplicate.line), column: count(duplicate.column) };
+        let policy = document["metadata"]["name"].as_str().unwrap_or("(no name)");
+        CheckFinding::new(&self.name, place, CheckSeverity::Error, policy, "", &duplicate.to_string())
+    }
+
     /// Checks the object at the path `within` of a document.
     fn check_document(
         &self,
@@ -175,12 +197,11 @@ impl PolicyFile<'_> {
     }
 }
 
-fn yaml_finding(file: &str, error: &serde_saphyr::Error) -> CheckFinding {
-    let place = error.location().map_or(SourcePosition { line: 1, column: 1 }, |at| SourcePosition {
-        line: u32::try_from(at.line()).unwrap_or(1),
-        column: u32::try_from(at.column()).unwrap_or(1),
-    });
-    CheckFinding::new(file, place, CheckSeverity::Error, "", "", &format!("not YAML: {error}"))
+fn yaml_finding(file: &str, error: &YamlReadError) -> CheckFinding {
+    let (line, column) = error.begin.unwrap_or((error.line, 1));
+    let count = |n: u64| u32::try_from(n.max(1)).unwrap_or(u32::MAX);
+    let place = SourcePosition { line: count(line), column: count(column) };
+    CheckFinding::new(file, place, CheckSeverity::Error, "", "", &error.what)
 }
 
 /// Returns a finding for every pair of policies that would write the same condition: in a cluster the later one is

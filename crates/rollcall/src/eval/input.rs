@@ -7,10 +7,11 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use rollcall_yaml::YamlPiece;
 use serde_json::value::RawValue;
 use watcher::wire::ChildObject;
 
-use super::{json, yaml};
+use super::json;
 
 /// Position of an object in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -211,10 +212,10 @@ fn is_preamble(chunk: &[u8]) -> bool {
 fn read_document(file: &str, chunk: &[u8], first: u64, number: &mut usize, each: &mut ItemSink<'_>) {
     let list = list_header(chunk);
     let mut item = 0;
-    let done = yaml::read_documents(chunk, list.is_some(), |piece| {
+    let done = rollcall_yaml::read_documents(chunk, list.is_some(), |piece| {
         let place = |number| ManifestPosition { file, document: number, item: None, line: first };
         let document = match piece {
-            yaml::YamlPiece::Item(json) => {
+            YamlPiece::Item(json) => {
                 item += 1;
                 let place = ManifestPosition { item: Some(item), ..place(*number + 1) };
                 let of = list.as_ref().map_or(("", ""), |(api_version, of)| (api_version, of));
@@ -223,7 +224,7 @@ fn read_document(file: &str, chunk: &[u8], first: u64, number: &mut usize, each:
                 }
                 return;
             }
-            yaml::YamlPiece::Document(document) => document,
+            YamlPiece::Document(document) => document,
         };
         *number += 1;
         let place = place(*number);
@@ -231,9 +232,9 @@ fn read_document(file: &str, chunk: &[u8], first: u64, number: &mut usize, each:
         let Ok(raw) = raw else { return };
         visit_value(place, raw, MAX_LIST_NESTING, each);
         let object = (!document.duplicate_keys.is_empty()).then(|| ChildObject::from_raw(raw).meta);
-        for (line, key) in document.duplicate_keys {
-            let what = format!("duplicate key {key:?}; the last one counts");
-            let place = ManifestPosition { line: first + line - 1, ..place };
+        for duplicate in document.duplicate_keys {
+            let what = duplicate.to_string();
+            let place = ManifestPosition { line: first + duplicate.line - 1, ..place };
             let object = object.as_ref().map(|meta| object_title(&meta.kind, &meta.namespace, &meta.name));
             each(ManifestItem::Suspicious { place, object, what });
         }

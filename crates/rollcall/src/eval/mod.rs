@@ -8,7 +8,6 @@ mod progress;
 mod report;
 mod rollup;
 mod scripts;
-mod yaml;
 
 use std::borrow::Cow;
 use std::io;

@@ -13,19 +13,30 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Allowed workspace dependencies of each crate.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("readiness", &[]),
     ("timer", &[]),
     ("aggregator", &["readiness", "timer"]),
     ("rollcall-cel", &[]),
-    ("rules", &["readiness", "rollcall-cel"]),
+    ("rollcall-yaml", &[]),
+    ("rules", &["readiness", "rollcall-cel", "rollcall-yaml"]),
     ("watcher", &["aggregator", "readiness", "rollcall-cel", "rules", "timer"]),
     ("api", &[]),
     ("rollcall-core", &["aggregator", "readiness", "timer", "watcher"]),
     ("inspect", &["readiness", "rollcall-core", "watcher"]),
     (
         "policy",
-        &["aggregator", "api", "readiness", "rollcall-cel", "rollcall-core", "rules", "timer", "watcher"],
+        &[
+            "aggregator",
+            "api",
+            "readiness",
+            "rollcall-cel",
+            "rollcall-core",
+            "rollcall-yaml",
+            "rules",
+            "timer",
+            "watcher",
+        ],
     ),
     (
         "controller",
@@ -54,6 +65,7 @@ const ARROWS: [(&str, &[&str]); 14] = [
             "readiness",
             "rollcall-cel",
             "rollcall-core",
+            "rollcall-yaml",
             "rules",
             "sandbox",
             "watcher",

@@ -50,10 +50,8 @@ pub(super) fn read_customizations(
             let words = format!("more than {MAX_OPEN_BRACKETS} brackets are open at once");
             return Err(ArgocdConfigError::Block(words));
         }
-        Some(block) if !block.trim().is_empty() => {
-            serde_norway::from_str(block).map_err(|error| ArgocdConfigError::Block(error.to_string()))?
-        }
-        _ => BTreeMap::<String, CustomizationEntry>::new(),
+        Some(block) => read_block(block)?,
+        None => BTreeMap::new(),
     };
     for (key, value) in data.iter().filter(|(key, _)| key.starts_with(CUSTOMIZATIONS_KEY)) {
         let parts: Vec<_> = key.splitn(4, '.').collect();
@@ -70,6 +68,22 @@ pub(super) fn read_customizations(
         }
     }
     Ok(all)
+}
+
+/// Reads the YAML block. A duplicate key is refused: it may well be that the script which was meant is the other one.
+fn read_block(block: &str) -> Result<BTreeMap<String, CustomizationEntry>, ArgocdConfigError> {
+    let refused = ArgocdConfigError::Block;
+    let documents = rollcall_yaml::read_all(block.as_bytes()).map_err(|error| refused(error.to_string()))?;
+    let [document] = documents.as_slice() else {
+        let several = || Err(refused("more than one document".to_owned()));
+        return if documents.is_empty() { Ok(BTreeMap::new()) } else { several() };
+    };
+    if let Some(duplicate) = document.duplicate_keys.first() {
+        return Err(refused(format!("line {}: {duplicate}", duplicate.line)));
+    }
+    let entries: Option<_> =
+        serde_json::from_str(&document.json).map_err(|error| refused(error.to_string()))?;
+    Ok(entries.unwrap_or_default())
 }
 
 fn has_too_many_brackets(block: &str) -> bool {

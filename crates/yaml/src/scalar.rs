@@ -5,11 +5,11 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::read_error::YamlReadError;
+use crate::read_error::YamlReadError;
 
 /// The standard tags that change the type of a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ScalarTag {
+pub(crate) enum ScalarTag {
     /// No tag: the type follows from the text.
     Plain,
     Text,
@@ -22,7 +22,7 @@ pub(super) enum ScalarTag {
 
 /// The value of a scalar.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum YamlScalar {
+pub(crate) enum YamlScalar {
     Null,
     Boolean(bool),
     /// The number's digits in JSON.
@@ -34,7 +34,7 @@ pub(super) enum YamlScalar {
 
 impl ScalarTag {
     /// Returns the tag of a scalar; a non-standard tag leaves a string a string.
-    pub(super) fn from_tag(tag: Option<&str>, plain: bool) -> ScalarTag {
+    pub(crate) fn from_tag(tag: Option<&str>, plain: bool) -> ScalarTag {
         match tag.map(|tag| tag.trim_start_matches("tag:yaml.org,2002:")) {
             None if plain => ScalarTag::Plain,
             Some("int") => ScalarTag::Integer,
@@ -48,7 +48,7 @@ impl ScalarTag {
 }
 
 /// Reads a scalar under a tag.
-pub(super) fn read_scalar(word: &str, tag: ScalarTag) -> Result<YamlScalar, YamlReadError> {
+pub(crate) fn read_scalar(word: &str, tag: ScalarTag) -> Result<YamlScalar, YamlReadError> {
     if tag == ScalarTag::Text {
         return Ok(YamlScalar::Text);
     }

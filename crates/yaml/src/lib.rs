@@ -1,8 +1,11 @@
-//! Converts YAML to JSON text as kubectl does.
+//! YAML as kubectl reads it.
 //!
 //! The parser is libyaml in safe Rust, so that all input of `kubectl apply` is accepted. Of two equal keys the last one
-//! wins, as in kubectl, and the duplicate is reported.
+//! wins, as in kubectl, and the duplicate is reported. The result is JSON text, so that its reader has no say in what
+//! YAML means.
 
+mod duplicate_key;
+mod positions;
 mod read_error;
 mod scalar;
 mod tree;
@@ -10,9 +13,12 @@ mod tree;
 use std::collections::BTreeMap;
 use std::io::BufReader;
 
-use libyaml_safer::{Event, EventData, Parser};
+use libyaml_safer::{Event, EventData, MappingStyle, Parser, SequenceStyle};
 
-pub(super) use read_error::YamlReadError;
+pub use duplicate_key::DuplicateKey;
+pub use positions::{DocumentPositions, SourcePosition, read_positions};
+pub use read_error::YamlReadError;
+
 use scalar::{ScalarTag, YamlScalar};
 use tree::{YamlNode, YamlNodeId, YamlTree};
 
@@ -21,24 +27,25 @@ const MAX_YAML_DEPTH: usize = 10_000;
 
 /// A document that was read.
 #[derive(Debug)]
-pub(super) struct YamlDocument {
+pub struct YamlDocument {
     /// The document as JSON.
-    pub(super) json: String,
-    /// Duplicate keys with their lines.
-    pub(super) duplicate_keys: Vec<(u64, String)>,
+    pub json: String,
+    /// Duplicate keys of its maps.
+    pub duplicate_keys: Vec<DuplicateKey>,
 }
 
 /// One result of reading YAML.
 #[derive(Debug)]
-pub(super) enum YamlPiece {
+pub enum YamlPiece {
     /// One of a list's `items`, as JSON. The list itself is then delivered without items.
     Item(String),
+    /// A document.
     Document(YamlDocument),
 }
 
 /// Calls `each` with each document of `text`; with `items`, also with a list's items one by one, so that only one is in
 /// memory. Stops at the first document that cannot be read.
-pub(super) fn read_documents(
+pub fn read_documents(
     text: &[u8],
     items: bool,
     mut each: impl FnMut(YamlPiece),
@@ -50,7 +57,9 @@ pub(super) fn read_documents(
     loop {
         let event = parser.parse().map_err(|error| {
             let line = error.problem_mark().map_or(0, |mark| mark.line + 1);
-            YamlReadError { line, what: format!("not YAML: {}", error.problem()) }
+            let context = error.context_mark().map(|mark| (mark.line + 1, mark.column + 1));
+            let begin = builder.flow_starts.last().copied().flatten().or(context);
+            YamlReadError { line, begin, what: format!("not YAML: {}", error.problem()) }
         })?;
         if matches!(event.data, EventData::StreamEnd) {
             return Ok(());
@@ -62,6 +71,20 @@ pub(super) fn read_documents(
     }
 }
 
+/// Reads all documents of `text`.
+pub fn read_all(text: &[u8]) -> Result<Vec<YamlDocument>, YamlReadError> {
+    let mut documents = Vec::new();
+    read_documents(text, false, |piece| {
+        if let YamlPiece::Document(document) = piece {
+            documents.push(document);
+        }
+    })?;
+    Ok(documents)
+}
+
+/// A line and a column, 1-based.
+type LineColumn = (u64, u64);
+
 /// The collection that the next node belongs to.
 #[derive(Debug)]
 enum OpenCollection {
@@ -71,10 +94,10 @@ enum OpenCollection {
     },
     Map {
         id: YamlNodeId,
-        line: u64,
+        place: LineColumn,
         entries: Vec<(YamlNodeId, YamlNodeId)>,
-        lines: Vec<u64>,
-        key: Option<(YamlNodeId, u64)>,
+        places: Vec<LineColumn>,
+        key: Option<(YamlNodeId, LineColumn)>,
         merged: Vec<YamlNodeId>,
     },
 }
@@ -86,9 +109,11 @@ const MERGE_KEY: YamlNodeId = YamlNodeId::MAX;
 struct DocumentBuilder {
     tree: YamlTree,
     open: Vec<OpenCollection>,
+    /// Of each open collection the place at which it begins, if it is one in brackets.
+    flow_starts: Vec<Option<LineColumn>>,
     anchors: BTreeMap<String, YamlNodeId>,
     root: Option<YamlNodeId>,
-    duplicate_keys: Vec<(u64, String)>,
+    duplicate_keys: Vec<DuplicateKey>,
     /// Items are delivered one by one.
     items: bool,
     /// Position in the tree at which an item's nodes begin, and the finished item.
@@ -98,12 +123,12 @@ struct DocumentBuilder {
 
 impl DocumentBuilder {
     fn take_event(&mut self, event: Event) -> Result<Option<YamlPiece>, YamlReadError> {
-        let line = event.start_mark.line + 1;
+        let place = (event.start_mark.line + 1, event.start_mark.column + 1);
         match event.data {
             EventData::Scalar { anchor, tag, value, plain_implicit, .. } => {
                 let id = self.add_scalar(tag.as_deref(), &value, plain_implicit)?;
                 self.define_anchor(anchor, id);
-                self.place_node(id, line)?;
+                self.place_node(id, place)?;
             }
             EventData::Alias { anchor } => {
                 let Some(&id) = self.anchors.get(&anchor) else {
@@ -113,18 +138,20 @@ impl DocumentBuilder {
                 if self.open.iter().any(inside) {
                     return Err(YamlReadError::new(format!("the anchor {anchor:?} contains itself")));
                 }
-                self.place_node(id, line)?;
+                self.place_node(id, place)?;
             }
-            EventData::SequenceStart { anchor, .. } => {
+            EventData::SequenceStart { anchor, style, .. } => {
+                self.flow_starts.push((style == SequenceStyle::Flow).then_some(place));
                 let id = self.tree.push(YamlNode::List(Vec::new()));
                 self.define_anchor(anchor, id);
                 self.open_collection(OpenCollection::List { id, items: Vec::new() })?;
             }
-            EventData::MappingStart { anchor, .. } => {
+            EventData::MappingStart { anchor, style, .. } => {
+                self.flow_starts.push((style == MappingStyle::Flow).then_some(place));
                 let id = self.tree.push(YamlNode::Map(Vec::new()));
                 self.define_anchor(anchor, id);
-                let (entries, lines, merged) = (Vec::new(), Vec::new(), Vec::new());
-                self.open_collection(OpenCollection::Map { id, line, entries, lines, key: None, merged })?;
+                let (entries, places, merged) = (Vec::new(), Vec::new(), Vec::new());
+                self.open_collection(OpenCollection::Map { id, place, entries, places, key: None, merged })?;
             }
             EventData::SequenceEnd | EventData::MappingEnd => self.close_collection()?,
             EventData::DocumentEnd { .. } => {
@@ -193,7 +220,7 @@ impl DocumentBuilder {
     }
 
     /// Adds a finished node to its collection.
-    fn place_node(&mut self, id: YamlNodeId, line: u64) -> Result<(), YamlReadError> {
+    fn place_node(&mut self, id: YamlNodeId, place: LineColumn) -> Result<(), YamlReadError> {
         if self.is_in_items() {
             self.item = Some(id);
             return Ok(());
@@ -201,13 +228,13 @@ impl DocumentBuilder {
         match self.open.last_mut() {
             None => self.root = Some(id),
             Some(OpenCollection::List { items, .. }) => items.push(id),
-            Some(OpenCollection::Map { entries, lines, key, merged, .. }) => match key.take() {
-                None if id == MERGE_KEY || !self.tree.scalar_json(id).is_empty() => *key = Some((id, line)),
+            Some(OpenCollection::Map { entries, places, key, merged, .. }) => match key.take() {
+                None if id == MERGE_KEY || !self.tree.scalar_json(id).is_empty() => *key = Some((id, place)),
                 None => return Err(YamlReadError::new("a key is a list or a map".to_owned())),
                 Some((MERGE_KEY, _)) => merged.push(id),
-                Some((key, line)) => {
+                Some((key, place)) => {
                     entries.push((key, id));
-                    lines.push(line);
+                    places.push(place);
                 }
             },
         }
@@ -215,33 +242,37 @@ impl DocumentBuilder {
     }
 
     fn close_collection(&mut self) -> Result<(), YamlReadError> {
-        let (id, line, node) = match self.open.pop() {
-            Some(OpenCollection::List { id, items }) => (id, 0, YamlNode::List(items)),
-            Some(OpenCollection::Map { id, line, entries, lines, merged, .. }) => {
-                let mut entries = self.drop_duplicate_keys(entries, &lines);
+        self.flow_starts.pop();
+        let (id, place, node) = match self.open.pop() {
+            Some(OpenCollection::List { id, items }) => (id, (0, 0), YamlNode::List(items)),
+            Some(OpenCollection::Map { id, place, entries, places, merged, .. }) => {
+                let mut entries = self.drop_duplicate_keys(entries, &places);
                 for source in merged {
                     self.merge_sources(source, &mut entries)?;
                 }
-                (id, line, YamlNode::Map(entries))
+                (id, place, YamlNode::Map(entries))
             }
             None => return Ok(()),
         };
         self.tree.nodes[id] = node;
-        self.place_node(id, line)
+        self.place_node(id, place)
     }
 
     /// Drops all but the last entry of duplicate keys.
     fn drop_duplicate_keys(
         &mut self,
         entries: Vec<(YamlNodeId, YamlNodeId)>,
-        lines: &[u64],
+        places: &[LineColumn],
     ) -> Vec<(YamlNodeId, YamlNodeId)> {
         let key = |at: &usize| self.tree.scalar_json(entries[*at].0);
         let mut order: Vec<usize> = (0..entries.len()).collect();
         order.sort_by(|a, b| key(a).cmp(key(b)));
         let same = order.windows(2).filter(|pair| key(&pair[0]) == key(&pair[1]));
-        let (mut gone, noted): (Vec<usize>, Vec<_>) =
-            same.map(|pair| (pair[0], (lines[pair[1]], key(&pair[1]).trim_matches('"').to_owned()))).unzip();
+        let noted = |at: usize| {
+            let ((line, column), key) = (places[at], key(&at).trim_matches('"').to_owned());
+            DuplicateKey { line, column, key }
+        };
+        let (mut gone, noted): (Vec<usize>, Vec<_>) = same.map(|pair| (pair[0], noted(pair[1]))).unzip();
         self.duplicate_keys.extend(noted);
         gone.sort_unstable();
         let kept = entries.into_iter().enumerate().filter(|(at, _)| gone.binary_search(at).is_err());
@@ -283,6 +314,8 @@ impl DocumentBuilder {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
+
     use std::fmt::Write;
 
     use super::*;
@@ -345,9 +378,11 @@ mod tests {
         read_documents(b"a: 1\nb: {c: 1, c: 2}\na: 3\na: 4\n", false, |piece| all.push(piece)).unwrap();
         let YamlPiece::Document(document) = &all[0] else { panic!("{all:?}") };
         assert_eq!(document.json, r#"{"b":{"c":2},"a":4}"#);
-        let mut lines = document.duplicate_keys.clone();
-        lines.sort();
-        assert_eq!(lines, [(2, "c".to_owned()), (3, "a".to_owned()), (4, "a".to_owned())]);
+        let mut keys = document.duplicate_keys.clone();
+        keys.sort();
+        let keys: Vec<_> = keys.iter().map(|key| (key.line, key.column, &*key.key)).collect();
+        assert_eq!(keys, [(2, 11, "c"), (3, 1, "a"), (4, 1, "a")]);
+        assert_eq!(document.duplicate_keys[0].to_string(), "duplicate key \"c\"; the last one counts");
     }
 
     #[test]

@@ -7,9 +7,11 @@ use libyaml_safer::{Event, EventData, Mark, Parser, ScalarStyle};
 
 /// A position in a file, 1-based.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SourcePosition {
-    pub(super) line: u32,
-    pub(super) column: u32,
+pub struct SourcePosition {
+    /// The line.
+    pub line: u32,
+    /// The column.
+    pub column: u32,
 }
 
 impl SourcePosition {
@@ -30,7 +32,7 @@ struct FieldPosition {
 
 /// Positions of one document's fields by path, such as `spec.children[0].kind`.
 #[derive(Debug, Default)]
-pub(super) struct DocumentPositions {
+pub struct DocumentPositions {
     fields: BTreeMap<String, FieldPosition>,
     start: Option<SourcePosition>,
 }
@@ -42,7 +44,7 @@ enum OpenContainer {
 }
 
 /// Reads the documents of a YAML text, up to the first syntax error.
-pub(super) fn read_positions(text: &[u8]) -> Vec<DocumentPositions> {
+pub fn read_positions(text: &[u8]) -> Vec<DocumentPositions> {
     let mut parser = Parser::new();
     let mut input = text;
     parser.set_input(&mut input);
@@ -101,7 +103,7 @@ impl DocumentPositions {
     }
 
     /// Returns the position of a field, or of the nearest enclosing field if it is absent.
-    pub(super) fn find_field(&self, field: &str) -> SourcePosition {
+    pub fn find_field(&self, field: &str) -> SourcePosition {
         let mut path = dotted_path(field);
         loop {
             if let Some(spot) = self.fields.get(&path).filter(|_| !path.is_empty()) {
@@ -115,7 +117,7 @@ impl DocumentPositions {
     }
 
     /// Converts a line and column inside a field's text to a position in the file.
-    pub(super) fn find_within(&self, field: &str, (line, column): (u32, u32), file: &str) -> SourcePosition {
+    pub fn find_within(&self, field: &str, (line, column): (u32, u32), file: &str) -> SourcePosition {
         let Some(spot) = self.fields.get(&dotted_path(field)) else { return self.find_field(field) };
         if spot.block {
             let line = spot.value.line + line;

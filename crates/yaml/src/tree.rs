@@ -2,13 +2,13 @@
 
 use std::fmt::Write;
 
-use super::read_error::YamlReadError;
+use crate::read_error::YamlReadError;
 
 /// Index of a node.
-pub(super) type YamlNodeId = usize;
+pub(crate) type YamlNodeId = usize;
 
 #[derive(Debug)]
-pub(super) enum YamlNode {
+pub(crate) enum YamlNode {
     /// Range of the node's JSON in the text of scalars.
     Scalar {
         from: usize,
@@ -21,14 +21,14 @@ pub(super) enum YamlNode {
 
 /// A state of the tree to truncate back to.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct TreeMark {
+pub(crate) struct TreeMark {
     nodes: usize,
     scalars: usize,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct YamlTree {
-    pub(super) nodes: Vec<YamlNode>,
+pub(crate) struct YamlTree {
+    pub(crate) nodes: Vec<YamlNode>,
     scalars: String,
 }
 
@@ -36,37 +36,37 @@ pub(super) struct YamlTree {
 const MAX_ALIASED_NODES: usize = 1_000_000;
 
 impl YamlTree {
-    pub(super) fn push(&mut self, node: YamlNode) -> YamlNodeId {
+    pub(crate) fn push(&mut self, node: YamlNode) -> YamlNodeId {
         self.nodes.push(node);
         self.nodes.len() - 1
     }
 
-    pub(super) fn take_mark(&self) -> TreeMark {
+    pub(crate) fn take_mark(&self) -> TreeMark {
         TreeMark { nodes: self.nodes.len(), scalars: self.scalars.len() }
     }
 
     /// Drops everything added after the mark.
-    pub(super) fn truncate_to(&mut self, mark: TreeMark) {
+    pub(crate) fn truncate_to(&mut self, mark: TreeMark) {
         self.nodes.truncate(mark.nodes);
         self.scalars.truncate(mark.scalars);
     }
 
     /// Adds a scalar whose JSON is `json`.
-    pub(super) fn add_literal(&mut self, json: &str) -> YamlNodeId {
+    pub(crate) fn add_literal(&mut self, json: &str) -> YamlNodeId {
         let from = self.scalars.len();
         self.scalars.push_str(json);
         self.push(YamlNode::Scalar { from, to: self.scalars.len() })
     }
 
     /// Adds a string.
-    pub(super) fn add_text(&mut self, text: &str) -> YamlNodeId {
+    pub(crate) fn add_text(&mut self, text: &str) -> YamlNodeId {
         let from = self.scalars.len();
         quote_json(text, &mut self.scalars);
         self.push(YamlNode::Scalar { from, to: self.scalars.len() })
     }
 
     /// Returns the JSON of a scalar; empty for any other node.
-    pub(super) fn scalar_json(&self, id: YamlNodeId) -> &str {
+    pub(crate) fn scalar_json(&self, id: YamlNodeId) -> &str {
         match self.nodes[id] {
             YamlNode::Scalar { from, to } => &self.scalars[from..to],
             _ => "",
@@ -74,7 +74,7 @@ impl YamlTree {
     }
 
     /// Returns the JSON text of the tree below `root`.
-    pub(super) fn to_json(&self, root: YamlNodeId) -> Result<String, YamlReadError> {
+    pub(crate) fn to_json(&self, root: YamlNodeId) -> Result<String, YamlReadError> {
         let mut out = String::new();
         let mut written = 0;
         let mut open: Vec<(YamlNodeId, usize)> = Vec::new();
@@ -130,7 +130,7 @@ impl YamlTree {
 }
 
 /// Appends a string in JSON notation.
-pub(super) fn quote_json(text: &str, out: &mut String) {
+pub(crate) fn quote_json(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
         match c {

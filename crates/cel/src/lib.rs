@@ -42,7 +42,6 @@
 //! node, and in half a million random inputs neither crashed nor took longer than 10 ms; it lacks a guard of its stack,
 //! which `parse` adds.
 
-pub mod calendar;
 mod cel_type;
 mod count;
 mod errors;
@@ -70,7 +69,6 @@ mod overload;
 mod parse;
 mod pattern;
 mod program;
-pub mod rfc3339;
 mod type_meta;
 mod value;
 mod value_ops;

@@ -4,41 +4,30 @@ use std::fmt;
 use std::ops::{Add, Sub};
 use std::time::Duration;
 
+use rollcall_rfc3339::{MillisText, SecondsText};
+
 /// Milliseconds since the Unix epoch. Always passed in, never read from a clock in this crate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(pub i64);
+
+impl Time {
+    /// Parses RFC 3339, as leniently as the API server does.
+    pub fn from_rfc3339(text: &str) -> Option<Time> {
+        rollcall_rfc3339::parse_millis(text).map(Time)
+    }
+
+    /// Formats RFC 3339 with milliseconds.
+    pub fn to_rfc3339_millis(self) -> String {
+        MillisText(self.0).to_string()
+    }
+}
 
 /// Prints RFC 3339 in whole seconds, like the API server. A time outside the years 0 to 9999 is clamped to the first or
 /// last second of that range.
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.0.div_euclid(1_000).clamp(FIRST_PRINTABLE_SECOND, LAST_PRINTABLE_SECOND);
-        let (days, second) = (seconds.div_euclid(SECONDS_PER_DAY), seconds.rem_euclid(SECONDS_PER_DAY));
-        let (year, month, day) = civil_date(days);
-        let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+        SecondsText(self.0).fmt(f)
     }
-}
-
-/// Seconds per day.
-const SECONDS_PER_DAY: i64 = 86_400;
-/// First second of the year 0 and last second of the year 9999.
-const FIRST_PRINTABLE_SECOND: i64 = -62_167_219_200;
-const LAST_PRINTABLE_SECOND: i64 = 253_402_300_799;
-/// Days in 400 years, after which the Gregorian calendar repeats.
-const DAYS_PER_ERA: i64 = 146_097;
-
-/// Returns year, month and day of the Gregorian calendar for a number of days after 1970-01-01. Years are counted from
-/// March, so that the leap day is the last day of a year.
-const fn civil_date(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(DAYS_PER_ERA), days.rem_euclid(DAYS_PER_ERA));
-    let year = (day - day / 1_460 + day / 36_524 - day / (DAYS_PER_ERA - 1)) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (month, late) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
-    (era * 400 + year + late, month, day)
 }
 
 /// Converts a duration to milliseconds. One that does not fit is `i64::MAX`: later than everything else.

@@ -15,7 +15,6 @@ mod kstatus;
 pub mod lua;
 mod peer_verdict;
 mod profile;
-mod rfc3339;
 mod rule;
 
 pub use branch::RuleBranch;

@@ -1,10 +1,10 @@
 //! Timestamps and durations. Time zones are `UTC` and fixed offsets such as `+02:00`; zone names are not supported.
 
-use crate::calendar::CivilDate;
+use rollcall_rfc3339::{CivilDate, parse_nanos};
+
 use crate::cel_type::CelType::{Duration, Int, Text, Timestamp as MOMENT};
 use crate::fault::EvalFault;
 use crate::overload::{CelCallContext, CelOverload, argument_mismatch, global_function, member_function};
-use crate::rfc3339;
 use crate::value::{CelTimestamp, CelValue};
 
 pub(super) const OVERLOADS: &[CelOverload] = &[
@@ -91,7 +91,7 @@ fn convert_to_timestamp<'t>(
         [CelValue::Int(seconds)] => {
             CelTimestamp::from_nanos(i128::from(*seconds) * i128::from(NANOS_PER_SECOND))
         }
-        [CelValue::Text(text)] => rfc3339::parse_nanos(text).and_then(CelTimestamp::from_nanos),
+        [CelValue::Text(text)] => parse_nanos(text).and_then(CelTimestamp::from_nanos),
         _ => return Err(argument_mismatch(args)),
     };
     moment.map(CelValue::Timestamp).ok_or_else(|| EvalFault::from_message("no timestamp"))
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn moments_are_written_as_they_were_read() {
         for text in ["2024-02-29T12:30:45.123456789Z", "0001-01-01T00:00:00Z", "9999-12-31T23:59:59.5Z"] {
-            let moment = rfc3339::parse_nanos(text).and_then(CelTimestamp::from_nanos).unwrap();
+            let moment = parse_nanos(text).and_then(CelTimestamp::from_nanos).unwrap();
             assert_eq!(format_timestamp(moment), text);
         }
     }

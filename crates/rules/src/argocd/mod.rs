@@ -15,7 +15,6 @@ use serde_json::Value;
 
 use crate::json::ObjectGvk;
 use crate::peer_verdict::PeerVerdict;
-use crate::rfc3339;
 use go_values::{list_at, text_at};
 use health::{PROGRESSING, UNKNOWN, peer_verdict};
 
@@ -32,7 +31,7 @@ pub(crate) fn judge_built_in(object: &Value) -> PeerVerdict {
 /// Returns `true` for a valid deletion timestamp. One that does not parse, or is Go's zero time, does not count.
 fn is_deleting(object: &Value) -> bool {
     const ZERO: Time = Time(-62_135_596_800_000);
-    rfc3339::parse_time(text_at(object, &["metadata", "deletionTimestamp"])).is_some_and(|at| at != ZERO)
+    Time::from_rfc3339(text_at(object, &["metadata", "deletionTimestamp"])).is_some_and(|at| at != ZERO)
 }
 
 /// Returns `true` if Argo CD itself holds the object by a finalizer: it then assesses the hook's outcome, not its

@@ -7,9 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use readiness::Time;
 use serde_json::{Number, Value};
-
-use crate::rfc3339;
 
 /// The values that a field accepts. Null is accepted everywhere.
 #[derive(Debug)]
@@ -114,7 +113,7 @@ impl FieldShape {
             | (FieldShape::Float | FieldShape::Quantity, Value::Number(_)) => true,
             (FieldShape::Int, Value::Number(number)) => is_whole(number),
             (FieldShape::IntOrText, Value::Number(number)) => fits_32_bits(number),
-            (FieldShape::Time, Value::String(text)) => rfc3339::parse_time(text).is_some(),
+            (FieldShape::Time, Value::String(text)) => Time::from_rfc3339(text).is_some(),
             (FieldShape::Quantity, Value::String(text)) => is_quantity(text),
             (FieldShape::Bytes, Value::String(text)) => is_base64(text),
             (FieldShape::Bytes, Value::Array(items)) => {

@@ -10,7 +10,6 @@ use super::status::{
     CURRENT, FAILED, IN_PROGRESS, KstatusError, KstatusMessage, KstatusResult, current_status,
 };
 use crate::json::{self, WrongType};
-use crate::rfc3339;
 
 /// Time a Pod may be unschedulable before it counts as failed.
 const SCHEDULE_WINDOW: Duration = Duration::from_secs(15);
@@ -59,7 +58,7 @@ pub(super) fn judge_pod(object: &Value, now: Time) -> KstatusResult {
 
 /// Returns `true` if the Pod is older than the scheduling window; one without a creation time is.
 fn is_schedule_overdue(object: &Value, now: Time) -> bool {
-    rfc3339::parse_time(json::string_or(object, &["metadata", "creationTimestamp"], ""))
+    Time::from_rfc3339(json::string_or(object, &["metadata", "creationTimestamp"], ""))
         .is_none_or(|created| created + SCHEDULE_WINDOW <= now)
 }
 

@@ -2,7 +2,7 @@
 
 use mlua::{Lua, Table, Value};
 use readiness::Time;
-use rollcall_cel::calendar::{CivilDate, days_since_epoch};
+use rollcall_rfc3339::{CivilDate, days_since_epoch};
 
 /// Longest format of `os.date`, in bytes. Each code of two may become some twenty.
 pub(super) const MAX_DATE_FORMAT_BYTES: usize = 1024;

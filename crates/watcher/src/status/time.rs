@@ -1,10 +1,10 @@
-//! RFC 3339 timestamps: in whole seconds like `metav1.Time`, and with milliseconds.
+//! Timestamps of conditions and Events: in whole seconds like `metav1.Time`, and with milliseconds.
 
 use readiness::Time;
 
 /// Parses a timestamp.
 pub fn parse_rfc3339(text: &str) -> Option<Time> {
-    text.parse::<jiff::Timestamp>().ok().map(|t| Time(t.as_millisecond()))
+    Time::from_rfc3339(text)
 }
 
 /// Formats a timestamp, truncated to seconds.
@@ -14,7 +14,7 @@ pub fn format_seconds(time: Time) -> String {
 
 /// Formats a timestamp with milliseconds.
 pub fn format_millis(time: Time) -> String {
-    format!("{:.3}", jiff::Timestamp::from_millisecond(time.0).unwrap_or(jiff::Timestamp::UNIX_EPOCH))
+    time.to_rfc3339_millis()
 }
 
 #[cfg(test)]

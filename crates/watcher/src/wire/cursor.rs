@@ -6,8 +6,6 @@ use std::borrow::Cow;
 
 use readiness::{Time, TruthValue};
 
-use super::rfc3339;
-
 /// A position in a JSON text, in front of a value.
 #[derive(Clone, Debug)]
 pub(super) struct JsonCursor<'a> {
@@ -206,7 +204,7 @@ impl<'a> JsonCursor<'a> {
 
     /// Reads an RFC 3339 timestamp.
     pub(super) fn read_time(&mut self) -> Option<Time> {
-        rfc3339::parse_rfc3339(&self.read_string()?)
+        Time::from_rfc3339(&self.read_string()?)
     }
 }
 

@@ -12,7 +12,6 @@ mod containers;
 mod cursor;
 mod members;
 mod meta;
-mod rfc3339;
 mod spec;
 mod status;
 mod wire_meta;

@@ -1,20 +1,44 @@
 //! Assessment of an object on ingest, by the built-in rules or by a policy's custom rule.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
-use readiness::{Assessment, Reason};
+use readiness::{Assessment, Reason, Time};
 use rollcall_cel::ObjectJson;
 use serde_json::value::RawValue;
 
-use super::Reflector;
-use super::ingest::unknown_assessment;
+use super::row_store::unknown_assessment;
 use super::rule_breaker::RuleBreaker;
 use crate::parent::text_with_type;
 use crate::plan::{AssessmentRule, Interest, UserRule};
 use crate::wire::ChildObject;
 
-impl Reflector {
+/// Assesses objects, and counts what custom rules cost.
+#[derive(Default)]
+pub(super) struct ObjectAssessor {
+    /// Current time as last set by the driver, in milliseconds; custom rules may read it.
+    now: AtomicI64,
+    /// Number of evaluations of custom rules, and their total duration in nanoseconds.
+    user_rule_calls: (AtomicU64, AtomicU64),
+}
+
+impl ObjectAssessor {
+    /// Sets the current time for custom rules.
+    pub(super) fn set_now(&self, now: Time) {
+        self.now.store(now.0, Ordering::Relaxed);
+    }
+
+    pub(super) fn now(&self) -> Time {
+        Time(self.now.load(Ordering::Relaxed))
+    }
+
+    /// Returns the number of evaluations of custom rules and their total duration.
+    pub(super) fn user_rule_usage(&self) -> (u64, Duration) {
+        let (times, nanoseconds) = &self.user_rule_calls;
+        (times.load(Ordering::Relaxed), Duration::from_nanos(nanoseconds.load(Ordering::Relaxed)))
+    }
+
     /// Assesses one object; a panic is confined to this object.
     pub(super) fn assess_child(
         &self,

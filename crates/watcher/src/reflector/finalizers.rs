@@ -3,11 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
 
 use aggregator::ObjectId;
 use rustc_hash::FxHasher;
 
-use super::{Reflector, lock_mutex, slots};
+use super::rows::Rows;
+use super::slots::RowSlot;
+use super::uid_key::UidKey;
 use crate::wire::WireMeta;
 
 /// Largest number of changes that wait to be taken; further ones are not counted.
@@ -36,28 +39,32 @@ pub(super) fn finalizer_fingerprint(meta: &WireMeta) -> u16 {
     ((all >> 48) as u16).max(u16::from(!meta.finalizers.is_empty()))
 }
 
-impl Reflector {
+/// Changes of finalizers that have not been taken yet.
+#[derive(Default)]
+pub(super) struct FinalizerLog(Mutex<Vec<(UidKey, FinalizerChange)>>);
+
+impl FinalizerLog {
     /// Takes the changes since the last call, of objects that still exist.
-    pub fn take_finalizer_changes(&self) -> Vec<FinalizerChange> {
-        let changes = std::mem::take(&mut *lock_mutex(&self.finalizers));
-        let same = |slot: &mut slots::RowSlot, uid| slot.uid == uid && slot.row.is_some();
+    pub(super) fn take_changes(&self, rows: &Rows) -> Vec<FinalizerChange> {
+        let changes = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let same = |slot: &mut RowSlot, uid| slot.uid == uid && slot.row.is_some();
         let mine =
-            |(uid, c): &(_, FinalizerChange)| self.slots.with_slot(c.object, |s| same(s, *uid)) == Some(true);
+            |(uid, c): &(_, FinalizerChange)| rows.with_slot(c.object, |s| same(s, *uid)) == Some(true);
         changes.into_iter().filter(mine).map(|(_, change)| change).collect()
     }
 
     /// Records a change. Finalizers cannot be added to an object that is being deleted, only removed.
-    pub(super) fn note_finalizers(&self, object: ObjectId, meta: &WireMeta) {
+    pub(super) fn record_change(&self, rows: &Rows, object: ObjectId, meta: &WireMeta) {
         if meta.deleted.is_some() {
             return;
         }
-        let mut changes = lock_mutex(&self.finalizers);
+        let mut changes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if changes.len() < MAX_WAITING_FINALIZER_CHANGES {
             let managers = meta.setters.iter().cloned().collect();
             let change = FinalizerChange { object, names: meta.finalizers.clone(), managers };
-            changes.push((slots::UidKey::from_text(&meta.uid), change));
+            changes.push((UidKey::from_text(&meta.uid), change));
             drop(changes);
-            (self.wake)();
+            rows.wake();
         }
     }
 }

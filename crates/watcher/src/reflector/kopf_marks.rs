@@ -5,14 +5,21 @@
 //! it has handled: only those in the same namespace count, because a mark in another namespace could be forged by
 //! anyone who may write there.
 
-use std::sync::PoisonError;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{PoisonError, RwLock};
 
 use aggregator::{HandledEvidence, PolicyId};
 
-use super::Reflector;
+use super::row::NamespaceName;
+use super::row_store::RowStore;
+use super::rows::Rows;
 use crate::plan::{KopfMarkRule, ParentRule};
 
-impl Reflector {
+/// Namespaces in which the operator of a policy leaves Kopf's mark.
+#[derive(Default)]
+pub(super) struct KopfMarks(RwLock<BTreeMap<PolicyId, BTreeSet<NamespaceName>>>);
+
+impl KopfMarks {
     /// Returns `true` if a parent that one of these policies selects in this namespace would carry a mark once its
     /// operator has handled it.
     pub(super) fn expects_mark(&self, rules: &[&ParentRule], namespace: &str) -> bool {
@@ -24,40 +31,47 @@ impl Reflector {
     }
 
     fn has_learned_marks(&self, policy: PolicyId, namespace: &str) -> bool {
-        let marking = self.marking_namespaces.read().unwrap_or_else(PoisonError::into_inner);
+        let marking = self.0.read().unwrap_or_else(PoisonError::into_inner);
         marking.get(&policy).is_some_and(|namespaces| namespaces.contains(namespace))
     }
 
     /// Learns from a parent that was just stored, with a mark or without any evidence of handling. Must be called after
     /// the parent is stored: the call that learns the first mark visits all stored parents, and parents stored later
     /// see that the mark is known.
-    pub(super) fn learn_marks(&self, rules: &[&ParentRule], namespace: &str, marked: bool, silent: bool) {
+    pub(super) fn learn(
+        &self,
+        store: &RowStore,
+        rules: &[&ParentRule],
+        namespace: &str,
+        (marked, silent): (bool, bool),
+    ) {
         for rule in rules.iter().filter(|rule| rule.kopf_marks == KopfMarkRule::Learned) {
             let known = self.has_learned_marks(rule.policy, namespace);
             if marked && !known {
-                let mut marking = self.marking_namespaces.write().unwrap_or_else(PoisonError::into_inner);
-                marking.entry(rule.policy).or_default().insert(self.intern_namespace(namespace));
+                let name = store.namespaces.intern(namespace);
+                let mut marking = self.0.write().unwrap_or_else(PoisonError::into_inner);
+                marking.entry(rule.policy).or_default().insert(name);
             }
             if (marked && !known) || (silent && self.has_learned_marks(rule.policy, namespace)) {
-                self.expect_marks(rule.policy, namespace);
+                expect_marks(&store.rows, rule.policy, namespace);
             }
         }
     }
+}
 
-    fn expect_marks(&self, policy: PolicyId, namespace: &str) {
-        let mut unmarked = Vec::new();
-        self.slots.for_each_slot(|id, slot| {
-            let row = slot.row.as_mut().filter(|row| *row.namespace == *namespace);
-            let parent = row.and_then(|row| row.parent.as_mut()).filter(|parent| parent.has_no_evidence());
-            if let Some(parent) = parent
-                && parent.targets.iter().any(|target| target.policy == policy)
-            {
-                parent.view.evidence = HandledEvidence::Unmarked;
-                unmarked.push(id);
-            }
-        });
-        for id in unmarked {
-            self.mark_dirty(id);
+fn expect_marks(rows: &Rows, policy: PolicyId, namespace: &str) {
+    let mut unmarked = Vec::new();
+    rows.for_each_slot(|id, slot| {
+        let row = slot.row.as_mut().filter(|row| *row.namespace == *namespace);
+        let parent = row.and_then(|row| row.parent.as_mut()).filter(|parent| parent.has_no_evidence());
+        if let Some(parent) = parent
+            && parent.targets.iter().any(|target| target.policy == policy)
+        {
+            parent.view.evidence = HandledEvidence::Unmarked;
+            unmarked.push(id);
         }
+    });
+    for id in unmarked {
+        rows.mark_dirty(id);
     }
 }

@@ -1,7 +1,7 @@
 //! Accounting of the memory held by rows: the rows and their heap data, without the spare capacity of allocator and
 //! tables.
 //!
-//! **Invariant:** every change of a row's heap data goes through [`Reflector::change_slot`], so that the account is
+//! **Invariant:** every change of a row's heap data goes through [`Rows::change_slot`](super::rows::Rows::change_slot), so that the account is
 //! right.
 
 use std::mem::size_of_val;
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use aggregator::{AnswerView, ObjectId};
 use readiness::{Assessment, Time, Verdict};
 
-use super::Reflector;
 use super::parent::ParentRow;
 use super::row::{ObjectRow, RowExtras, RowLinks};
-use super::slots::{RowSlot, UidKey};
+use super::slots::RowSlot;
+use super::uid_key::UidKey;
 
 /// Bytes per object with a slot: the slot, and its index entry with one control byte of the hash table.
 const SLOT_BYTES: usize = size_of::<RowSlot>() + size_of::<(UidKey, ObjectId)>() + 1;
@@ -22,28 +22,23 @@ const SLOT_BYTES: usize = size_of::<RowSlot>() + size_of::<(UidKey, ObjectId)>()
 #[derive(Debug, Default)]
 pub(super) struct MemoryAccount(AtomicI64);
 
-impl Reflector {
-    /// Approximate memory held by all objects, in bytes. Costs nothing to query.
-    pub fn held_bytes(&self) -> usize {
-        let rows = usize::try_from(self.account.0.load(Ordering::Relaxed)).unwrap_or(0);
-        rows + self.len() * SLOT_BYTES
+impl MemoryAccount {
+    /// Adds what a slot's row holds more than before.
+    pub(super) fn add_bytes(&self, more: i64) {
+        if more != 0 {
+            self.0.fetch_add(more, Ordering::Relaxed);
+        }
     }
 
-    /// Runs `f` on a slot whose row may change, and updates the account.
-    pub(super) fn change_slot<R>(&self, id: ObjectId, f: impl FnOnce(&mut RowSlot) -> R) -> Option<R> {
-        self.slots.with_slot(id, |slot| {
-            let before = slot_row_bytes(slot);
-            let done = f(slot);
-            let more = slot_row_bytes(slot) - before;
-            if more != 0 {
-                self.account.0.fetch_add(more, Ordering::Relaxed);
-            }
-            done
-        })
+    /// Approximate memory held by the rows of so many objects, in bytes.
+    pub(super) fn held_bytes(&self, objects: usize) -> usize {
+        let rows = usize::try_from(self.0.load(Ordering::Relaxed)).unwrap_or(0);
+        rows + objects * SLOT_BYTES
     }
 }
 
-fn slot_row_bytes(slot: &RowSlot) -> i64 {
+/// Bytes that a slot's row holds.
+pub(super) fn slot_row_bytes(slot: &RowSlot) -> i64 {
     slot.row.as_ref().map_or(0, |row| i64::try_from(row_bytes(row)).unwrap_or(i64::MAX))
 }
 

@@ -1,9 +1,11 @@
 //! The in-memory state of the cluster: one row per relevant object, assessed on ingest.
 //!
 //! The reflector owns identity, versions, names, owners and verdicts. It has no clock: a verdict that changes with time
-//! carries the moment. It does no I/O: watches, live reads and the simulator feed it in the same way.
+//! carries the moment. It does no I/O: watches, live reads and the simulator feed it in the same way. What it is composed of,
+//! and in which order that is locked, is in [`parts`]; this file is what others may ask of it.
 
 mod assess;
+mod awaited;
 mod deletion;
 mod dirty;
 mod finalizers;
@@ -16,188 +18,92 @@ mod kopf_outcomes;
 mod links;
 mod memory;
 mod memory_account;
+mod namespaces;
 mod parent;
 mod parent_deletion;
+mod parent_targets;
+mod parts;
 mod planned;
 mod refinement;
 mod row;
+mod row_store;
+mod rows;
 mod rule_breaker;
 mod selector_interner;
 mod slots;
+mod tombstones;
+mod uid_key;
 mod unready_since;
 mod view;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use aggregator::{KindId, ObjectId, PolicyId};
-use dashmap::DashMap;
+use aggregator::{KindId, ObjectId, ObjectView};
 use readiness::Time;
-use rustc_hash::{FxBuildHasher, FxHashMap};
 use serde_json::value::RawValue;
 
+use crate::plan::{Interest, UserRule};
 use crate::status::{ConditionEntry, ParentStatus};
-use crate::wire::ChildObject;
+use crate::wire::{ChildObject, WireMeta};
+use parts::ReflectorParts;
+use rows::Rows;
+use slots::RowSlot;
+use uid_key::UidKey;
 
-pub use deletion::ReadStart;
+pub use awaited::AwaitedVersion;
 pub use finalizers::FinalizerChange;
 pub use memory::{
     DroppedOutcomes, MAX_PARENT_OUTCOMES, NamespaceRuns, OutcomeParent, ParentOutcomes, RememberedOutcome,
     RunEnd, RunTrace, UnseenRun,
 };
-pub use parent::{AnswerTarget, ParentRow};
+pub use parent::ParentRow;
+pub use parent_targets::AnswerTarget;
 pub use planned::ListPass;
-pub use refinement::RefinedCause;
-pub use row::{NamespaceName, ObjectRow};
+pub use row::{NamespaceName, ObjectRow, RefinedCause};
+pub use row_store::ApplyOutcome;
 pub use rule_breaker::RuleSuspension;
 pub use selector_interner::name_hash;
-
-/// Labels, in the order of the JSON text.
-type LabelPairs = Box<[(Box<str>, Box<str>)]>;
+pub use tombstones::ReadStart;
 
 /// The in-memory reflector.
-pub struct Reflector {
-    index: DashMap<slots::UidKey, ObjectId, FxBuildHasher>,
-    slots: slots::SlotTable,
-    account: memory_account::MemoryAccount,
-    dirty: dirty::DirtySet,
-    wake: Box<dyn Fn() + Send + Sync>,
-    selectors: Mutex<selector_interner::SelectorInterner>,
-    /// By what each kind is judged.
-    interests: DashMap<KindId, Arc<planned::PlannedInterest>, FxBuildHasher>,
-    /// The number of the next plan of a kind.
-    plan_epoch: AtomicU64,
-    epochs: Mutex<FxHashMap<(KindId, Option<NamespaceName>), u32>>,
-    namespaces: RwLock<BTreeMap<NamespaceName, LabelPairs>>,
-    interned_namespaces: DashMap<NamespaceName, (), FxBuildHasher>,
-    tombstones: Mutex<deletion::TombstoneCache>,
-    /// How many times an object was not found by a read.
-    absences: AtomicU64,
-    /// Versions known from live reads that the watch has not delivered yet.
-    awaited: DashMap<slots::UidKey, u64, FxBuildHasher>,
-    /// Changes of finalizers that have not been taken yet.
-    finalizers: Mutex<Vec<(slots::UidKey, FinalizerChange)>>,
-    /// Namespaces in which the operator of a policy leaves Kopf's mark.
-    marking_namespaces: RwLock<BTreeMap<PolicyId, BTreeSet<NamespaceName>>>,
-    /// Kinds whose operator keeps `status.observedGeneration` on some parent.
-    keeping_kinds: RwLock<BTreeSet<KindId>>,
-    /// Conditions last written to parents whose schema drops the observed generation of a condition.
-    last_written: DashMap<slots::UidKey, Box<[ConditionEntry]>, FxBuildHasher>,
-    /// Current time as last set by the driver, in milliseconds; custom rules may read it.
-    now: AtomicI64,
-    /// Number of evaluations of custom rules, and their total duration in nanoseconds.
-    user_rule_calls: (AtomicU64, AtomicU64),
-    /// Which custom rules are not evaluated for a while.
-    rule_breakers: rule_breaker::RuleBreakers,
-    /// **Lock order:** taken before any slot lock, never while one is held.
-    memory: Mutex<memory::OutcomeMemory>,
-    wake_memory: OnceLock<Box<dyn Fn() + Send + Sync>>,
-}
+pub struct Reflector(ReflectorParts);
 
-/// A version known from a live read that the watch has not delivered yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AwaitedVersion(slots::UidKey);
-
-/// Result of ingesting an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ApplyOutcome {
-    /// Older than the stored version: ignored.
-    Stale,
-    /// No change that a parent could show.
-    Same,
-    /// Changed; contains the stored version before, 0 if there was none.
-    Moved(u64),
-    /// No parent owns or selects the object.
-    Unwanted,
-    /// Its kind is not followed, or what came is less than the plan that holds has to read of it.
-    Refused,
-}
-
+/// Objects that come and go.
 impl Reflector {
     /// Creates an empty reflector; `wake` is called when the dirty set becomes non-empty.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
-        Reflector {
-            index: DashMap::default(),
-            slots: slots::SlotTable::default(),
-            account: memory_account::MemoryAccount::default(),
-            dirty: dirty::DirtySet::default(),
-            wake: Box::new(wake),
-            selectors: Mutex::default(),
-            interests: DashMap::default(),
-            plan_epoch: AtomicU64::default(),
-            epochs: Mutex::default(),
-            namespaces: RwLock::default(),
-            interned_namespaces: DashMap::default(),
-            tombstones: Mutex::default(),
-            absences: AtomicU64::default(),
-            awaited: DashMap::default(),
-            finalizers: Mutex::default(),
-            marking_namespaces: RwLock::default(),
-            keeping_kinds: RwLock::default(),
-            last_written: DashMap::default(),
-            now: AtomicI64::default(),
-            user_rule_calls: (AtomicU64::default(), AtomicU64::default()),
-            rule_breakers: rule_breaker::RuleBreakers::default(),
-            memory: Mutex::default(),
-            wake_memory: OnceLock::new(),
-        }
+        Reflector(ReflectorParts::new(Rows::new(wake)))
     }
 
-    /// Sets the current time for custom rules.
-    pub fn set_now(&self, now: Time) {
-        self.now.store(now.0, Ordering::Relaxed);
+    fn rows(&self) -> &Rows {
+        &self.0.store.rows
     }
 
-    fn now(&self) -> Time {
-        Time(self.now.load(Ordering::Relaxed))
-    }
-
-    /// Returns the number of evaluations of custom rules and their total duration.
-    pub fn user_rule_usage(&self) -> (u64, Duration) {
-        let (times, nanoseconds) = &self.user_rule_calls;
-        (times.load(Ordering::Relaxed), Duration::from_nanos(nanoseconds.load(Ordering::Relaxed)))
+    /// Returns `true` if an object with this metadata would get a row.
+    pub fn wants_object(&self, kind: KindId, meta: &WireMeta) -> bool {
+        ingest::wants_object(&self.0, kind, meta)
     }
 
     /// Takes in an object that came over the watch or as the answer to a write. It is judged by the interest that holds
     /// now, whichever held when it was asked for. `object` is its whole text where its kind may be a parent.
     pub fn apply_object(&self, kind: KindId, child: &ChildObject, object: Option<&RawValue>) -> ApplyOutcome {
-        self.on_watch_caught_up(slots::UidKey::from_text(&child.meta.uid), child.meta.resource_version);
-        self.ingest_object(kind, child, object)
+        self.0.awaited.on_version(UidKey::from_text(&child.meta.uid), child.meta.resource_version);
+        ingest::ingest_object(&self.0, kind, child, object)
     }
 
-    /// Takes in an object of a list. It is there, whatever a live read said before the list began. A page of a list of an
-    /// older plan, or of one that was begun anew, is refused.
+    /// Takes in an object of a list: it is there. A page of a list of an older plan, or that was begun anew, is refused.
     pub fn apply_listed(
         &self,
         pass: &ListPass,
         child: &ChildObject,
         object: Option<&RawValue>,
     ) -> ApplyOutcome {
-        if !self.is_current(pass) {
+        if !self.0.store.plans.is_current(pass) {
             return ApplyOutcome::Refused;
         }
-        self.exhume(slots::UidKey::from_text(&child.meta.uid), pass.start);
+        self.0.store.tombstones.exhume(UidKey::from_text(&child.meta.uid), pass.start);
         self.apply_object(pass.kind, child, object)
-    }
-
-    /// Records an accepted write and its response. Must be called before the response is applied.
-    pub fn on_write_accepted(&self, uid: &str, sent: &[ConditionEntry], answer: &ParentStatus) {
-        if answer.has_lost_generations(sent) {
-            self.last_written.insert(slots::UidKey::from_text(uid), sent.into());
-        } else if !self.last_written.is_empty() {
-            self.last_written.remove(&slots::UidKey::from_text(uid));
-        }
-    }
-
-    /// Switches a parent to the fallback condition type because the current type keeps being overwritten. Applies from
-    /// the next time the parent is read, for policies that have a fallback, as long as this reflector knows the parent.
-    pub fn use_fallback_type(&self, id: ObjectId) {
-        let row = |slot: &mut slots::RowSlot| {
-            slot.row.as_mut()?.parent.as_mut().map(|parent| parent.use_fallback_type())
-        };
-        _ = self.change_slot(id, row);
     }
 
     /// Applies an object that was read live, by a read that began then: it is there, whatever another read did not find
@@ -209,152 +115,287 @@ impl Reflector {
         child: &ChildObject,
         object: Option<&RawValue>,
     ) -> (ApplyOutcome, Option<AwaitedVersion>) {
-        let uid = slots::UidKey::from_text(&child.meta.uid);
-        self.exhume(uid, start);
-        let held = self
-            .find_object(&child.meta.uid)
-            .and_then(|id| self.read_row(id, |row| row.version))
-            .unwrap_or(0);
-        let applied = self.ingest_object(kind, child, object);
-        let news = matches!(applied, ApplyOutcome::Moved(_)) && held < child.meta.resource_version;
-        if news {
-            self.awaited.insert(uid, child.meta.resource_version);
-        }
-        (applied, news.then_some(AwaitedVersion(uid)))
+        let (uid, version) = (UidKey::from_text(&child.meta.uid), child.meta.resource_version);
+        self.0.store.tombstones.exhume(uid, start);
+        let held = self.find_object(&child.meta.uid).and_then(|id| self.read_row(id, |row| row.version));
+        let applied = ingest::ingest_object(&self.0, kind, child, object);
+        let news = matches!(applied, ApplyOutcome::Moved(_)) && held.unwrap_or(0) < version;
+        (applied, news.then(|| self.0.awaited.expect_version(uid, version)))
     }
 
-    /// A live read found that an object is gone that was held at `version` when it was sent. Nothing up to that version
-    /// brings it back but a list or a live read that begins from now on; the watch is awaited to say so too.
+    /// A live read found that an object is gone that was held at `version` when it was sent; the watch is awaited to say so.
     pub fn apply_live_absence(&self, id: ObjectId, version: u64) -> Option<AwaitedVersion> {
-        let gone = |row: &ObjectRow| !row.is_remembered() && row.version <= version;
-        let there = |slot: &mut slots::RowSlot| slot.row.as_ref().filter(|row| gone(row)).map(|_| slot.uid);
-        let uid = self.slots.with_slot(id, there).flatten()?;
-        self.bury_absent(uid, version);
-        if !self.remove_deleted_row(id, gone) {
-            return None;
-        }
-        self.awaited.insert(uid, u64::MAX);
-        Some(AwaitedVersion(uid))
+        deletion::apply_live_absence(&self.0, id, version)
     }
 
     /// Returns `true` if the watch has not delivered the version yet. Answered once.
     pub fn is_still_awaited(&self, awaited: &AwaitedVersion) -> bool {
-        self.awaited.remove(&awaited.0).is_some()
+        self.0.awaited.is_still_awaited(*awaited)
     }
 
-    fn on_watch_caught_up(&self, uid: slots::UidKey, version: u64) {
-        if !self.awaited.is_empty() {
-            self.awaited.remove_if(&uid, |_, awaited| *awaited <= version);
+    /// Must be asked for before a live read is sent, and given with what it brings.
+    pub fn start_read(&self) -> ReadStart {
+        self.0.store.tombstones.start_read()
+    }
+
+    /// Handles a DELETE event, which contains the final state and may be the only observation of the object.
+    pub fn on_deleted(&self, kind: KindId, child: &ChildObject) {
+        deletion::on_deleted(&self.0, kind, child);
+    }
+
+    /// An object is gone. `version` is that of the deletion; where it is not known (0), the one that is held.
+    pub fn delete_object(&self, uid: &str, version: u64) {
+        deletion::delete_object(&self.0, uid, version);
+    }
+
+    /// Begins a list of this kind, in one namespace or in all. A kind is listed either way, never both.
+    pub fn begin_list(&self, kind: KindId, scope: Option<&str>) -> ListPass {
+        let store = &self.0.store;
+        let scope = scope.map(|scope| store.namespaces.intern(scope));
+        store.plans.begin_list(kind, scope, store.tombstones.start_read())
+    }
+
+    /// Ends a list: what it did not have is gone. How many objects that were; `None` where the list is void.
+    pub fn finish_list(&self, pass: &ListPass) -> Option<usize> {
+        deletion::finish_list(&self.0, pass)
+    }
+
+    /// Forgets a kind that is not followed any more, or whose API is gone: it has no objects, and nothing of it is taken in.
+    pub fn forget_kind(&self, kind: KindId) -> usize {
+        deletion::forget_kind(&self.0, kind)
+    }
+
+    /// Records an accepted write and its response. Must be called before the response is applied.
+    pub fn on_write_accepted(&self, uid: &str, sent: &[ConditionEntry], answer: &ParentStatus) {
+        if answer.has_lost_generations(sent) {
+            self.0.last_written.insert(UidKey::from_text(uid), sent.into());
+        } else if !self.0.last_written.is_empty() {
+            self.0.last_written.remove(&UidKey::from_text(uid));
         }
     }
 
-    /// Takes at most `most` changed objects.
-    pub fn take_dirty(&self, most: usize) -> Vec<ObjectId> {
-        self.dirty.take_up_to(most)
+    /// Switches a parent to the fallback condition type because the current type keeps being overwritten. Applies from
+    /// the next time the parent is read, for policies that have a fallback, as long as this reflector knows the parent.
+    pub fn use_fallback_type(&self, id: ObjectId) {
+        let row =
+            |slot: &mut RowSlot| slot.row.as_mut()?.parent.as_mut().map(|parent| parent.use_fallback_type());
+        _ = self.rows().change_slot(id, row);
     }
 
-    /// Number of changed objects that wait to be taken.
-    pub fn dirty_len(&self) -> usize {
-        self.dirty.len()
+    /// Applies the causes found below an object, or their absence, for each rule of `interest`.
+    pub fn refine(
+        &self,
+        id: ObjectId,
+        interest: &Arc<Interest>,
+        found: Vec<Option<RefinedCause>>,
+    ) -> ApplyOutcome {
+        self.0.store.refine(id, interest, found)
+    }
+}
+
+/// By what objects are judged.
+impl Reflector {
+    /// Sets by what objects of a kind are judged from now on. Lists that have begun earlier are void.
+    pub fn set_interest(&self, interest: Interest) {
+        let interest = self.0.store.plans.set_interest(interest);
+        memory::set_memory_interest(&self.0.memory, &self.0.store, &interest);
     }
 
-    /// Reads the row of an object.
-    pub fn read_row<R>(&self, id: ObjectId, f: impl FnOnce(&ObjectRow) -> R) -> Option<R> {
-        self.slots.with_slot(id, |slot| slot.row.as_ref().map(f)).flatten()
+    /// Takes the interest in a kind away: until another is set, nothing of it is taken in. Its rows stay as they are.
+    pub fn remove_interest(&self, kind: KindId) {
+        self.0.store.plans.remove_interest(kind);
     }
 
-    /// Returns the object with this uid.
-    pub fn find_object(&self, uid: &str) -> Option<ObjectId> {
-        self.index.get(&slots::UidKey::from_text(uid)).map(|id| *id)
+    /// By what objects of a kind are judged now; `None` where they are not.
+    pub fn interest(&self, kind: KindId) -> Option<Arc<Interest>> {
+        self.0.store.plans.planned(kind).map(|planned| planned.interest.clone())
     }
 
-    /// Recycles the slot of a deleted object after the driver has removed it from the engine.
-    pub fn recycle_slot(&self, id: ObjectId) {
-        if let Some(uid) = self.slots.give_back_slot(id) {
-            self.index.remove_if(&uid, |_, held| *held == id);
-            self.last_written.remove(&uid);
-        }
+    /// The rules of a kind that are not evaluated for a while, on some objects or on all.
+    pub fn suspended_rules(&self, kind: KindId) -> Vec<(UserRule, RuleSuspension)> {
+        self.0.store.plans.breakers.suspended_rules(kind, self.0.assessor.now())
     }
 
-    /// Number of objects with a slot, including those known only as owners.
-    pub fn len(&self) -> usize {
-        self.index.len()
+    /// Number of evaluations of custom rules, and their total duration.
+    pub fn user_rule_usage(&self) -> (u64, Duration) {
+        self.0.assessor.user_rule_usage()
     }
 
-    /// Number of interned selections: labels, references and claims.
-    pub fn count_selections(&self) -> usize {
-        lock_mutex(&self.selectors).len()
-    }
-
-    /// Returns `true` if no object has a slot.
-    pub fn is_empty(&self) -> bool {
-        self.index.is_empty()
-    }
-
-    /// Calls `f` on every row, for pages and tests.
-    pub fn for_each_row(&self, mut f: impl FnMut(ObjectId, &ObjectRow)) {
-        self.slots.for_each_slot(|id, slot| {
-            if let Some(row) = &slot.row {
-                f(id, row);
-            }
-        });
+    /// Sets the current time for custom rules.
+    pub fn set_now(&self, now: Time) {
+        self.0.assessor.set_now(now);
     }
 
     /// Sets the labels of a namespace; returns `true` if they changed. Parents selected by them have to be relisted.
     pub fn set_namespace_labels(&self, name: &str, labels: Option<&[(Box<str>, Box<str>)]>) -> bool {
-        let name = self.intern_namespace(name);
-        let mut namespaces = self.namespaces.write().unwrap_or_else(PoisonError::into_inner);
-        match labels {
-            Some(labels) => namespaces.insert(name, labels.into()).as_deref() != Some(labels),
-            None => namespaces.remove(&name).is_some(),
-        }
-    }
-
-    fn mark_dirty(&self, id: ObjectId) {
-        if self.dirty.insert(id) {
-            (self.wake)();
-        }
-    }
-
-    /// Runs `at` on the slot of `uid`, created if there is none. The slot may be freed and reused between two attempts;
-    /// it is then looked up again.
-    fn with_slot_of<R>(
-        &self,
-        uid: slots::UidKey,
-        mut at: impl FnMut(&mut slots::RowSlot) -> Option<R>,
-    ) -> (ObjectId, R) {
-        loop {
-            let id = *self.index.entry(uid).or_insert_with(|| self.slots.take_slot(uid));
-            let done = self.change_slot(id, |slot| if slot.uid == uid { at(slot) } else { None });
-            if let Some(Some(done)) = done {
-                return (id, done);
-            }
-            std::hint::spin_loop();
-        }
-    }
-
-    fn intern_namespace(&self, name: &str) -> NamespaceName {
-        if let Some(known) = self.interned_namespaces.get(name) {
-            return known.key().clone();
-        }
-        let name: NamespaceName = name.into();
-        self.interned_namespaces.insert(name.clone(), ());
-        name
-    }
-
-    /// The number of the list that was last begun of a kind, in this scope.
-    fn list_number(&self, kind: KindId, scope: Option<&NamespaceName>) -> u32 {
-        lock_mutex(&self.epochs).get(&(kind, scope.cloned())).copied().unwrap_or(0)
-    }
-
-    /// The number of the list that was last begun of a kind, where it covers this namespace.
-    fn list_epoch(&self, kind: KindId, namespace: &NamespaceName) -> u32 {
-        let epochs = lock_mutex(&self.epochs);
-        let scoped = epochs.get(&(kind, Some(namespace.clone())));
-        scoped.or_else(|| epochs.get(&(kind, None))).copied().unwrap_or(0)
+        self.0.store.namespaces.set_labels(name, labels)
     }
 }
 
-fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+/// What is held, and what of it has changed.
+impl Reflector {
+    /// Takes at most `most` changed objects.
+    pub fn take_dirty(&self, most: usize) -> Vec<ObjectId> {
+        self.rows().take_dirty(most)
+    }
+
+    /// Number of changed objects that wait to be taken.
+    pub fn dirty_len(&self) -> usize {
+        self.rows().dirty_len()
+    }
+
+    /// Takes the changes of finalizers since the last call, of objects that still exist.
+    pub fn take_finalizer_changes(&self) -> Vec<FinalizerChange> {
+        self.0.finalizers.take_changes(self.rows())
+    }
+
+    /// Passes the view of an object at `now` to `show`; `None` if the object is gone.
+    pub fn with_view<R>(
+        &self,
+        id: ObjectId,
+        now: Time,
+        show: impl FnOnce(Option<&ObjectView<'_>>) -> R,
+    ) -> R {
+        view::with_view(self.rows(), id, now, show)
+    }
+
+    /// Dates an object: if it has stopped being ready, it did so at `now`; if it is ready again, the time is removed.
+    pub fn date_unready(&self, id: ObjectId, now: Time) {
+        self.rows().date_unready(id, now);
+    }
+
+    /// Recycles the slot of a deleted object after the driver has removed it from the engine.
+    pub fn recycle_slot(&self, id: ObjectId) {
+        if let Some(uid) = self.rows().recycle_slot(id) {
+            self.0.last_written.remove(&uid);
+        }
+    }
+
+    /// Reads the row of an object.
+    pub fn read_row<R>(&self, id: ObjectId, f: impl FnOnce(&ObjectRow) -> R) -> Option<R> {
+        self.rows().read(id, f)
+    }
+
+    /// Returns the object with this uid.
+    pub fn find_object(&self, uid: &str) -> Option<ObjectId> {
+        self.rows().find(uid)
+    }
+
+    /// Calls `f` on every row, for pages and tests.
+    pub fn for_each_row(&self, f: impl FnMut(ObjectId, &ObjectRow)) {
+        self.rows().for_each_row(f);
+    }
+
+    /// How many objects of a kind are held that have not been seen to go.
+    pub fn count_held(&self, kind: KindId) -> usize {
+        self.rows().find_rows(|row| row.kind == kind && !row.is_remembered()).len()
+    }
+
+    /// Objects whose owner lives in another namespace, which therefore count for no parent: name and owner's name.
+    pub fn cross_namespace_children(&self, most: usize) -> Vec<(String, String)> {
+        view::cross_namespace_children(self.rows(), most)
+    }
+
+    /// Number of objects with a slot, including those known only as owners.
+    pub fn len(&self) -> usize {
+        self.rows().len()
+    }
+
+    /// Returns `true` if no object has a slot.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Number of interned selections: labels, references and claims.
+    pub fn count_selections(&self) -> usize {
+        self.0.store.selectors.lock().len()
+    }
+
+    /// Approximate memory held by all objects, in bytes. Costs nothing to query.
+    pub fn held_bytes(&self) -> usize {
+        self.rows().held_bytes()
+    }
+}
+
+/// Outcomes that are remembered.
+impl Reflector {
+    /// Sets the function to call when outcomes have changed that a record should contain.
+    pub fn set_memory_waker(&self, wake: impl Fn() + Send + Sync + 'static) {
+        self.0.memory.set_waker(wake);
+    }
+
+    /// Takes the uids of parents whose records may have to change.
+    pub fn take_dirty_parents(&self) -> Vec<Box<str>> {
+        self.0.memory.take_dirty_parents()
+    }
+
+    /// Takes the objects that are gone without an observed outcome.
+    pub fn take_unseen_runs(&self) -> Vec<UnseenRun> {
+        self.0.memory.take_unseen_runs()
+    }
+
+    /// Takes the outcomes that were dropped.
+    pub fn take_dropped_outcomes(&self) -> DroppedOutcomes {
+        self.0.memory.take_dropped_outcomes()
+    }
+
+    /// Takes the namespaces in which a run may have come and gone while the watch was down.
+    pub fn take_blind_namespaces(&self) -> Vec<Box<str>> {
+        self.0.memory.take_blind_namespaces()
+    }
+
+    /// Returns `true` if a policy that selects this parent remembers the outcomes of its children.
+    pub fn remembers_for_parent(&self, parent: &str) -> bool {
+        self.0.memory.remembers_for_parent(self.rows(), parent)
+    }
+
+    /// Returns the outcomes remembered for a parent.
+    pub fn parent_outcomes(&self, parent: &str) -> Option<ParentOutcomes> {
+        self.0.memory.parent_outcomes(parent)
+    }
+
+    /// Returns `true` if the kind has been listed since it is followed.
+    pub fn was_listed(&self, kind: KindId) -> bool {
+        self.0.memory.was_listed(kind)
+    }
+
+    /// Returns `true` if the object is gone without an observed outcome.
+    pub fn is_unseen(&self, uid: &str) -> bool {
+        self.0.memory.is_unseen(uid)
+    }
+
+    /// Applies the record of one parent: believed the first time, and only taken as evidence later.
+    pub fn recall_record(&self, whose: OutcomeParent, outcomes: Vec<RememberedOutcome>) {
+        memory::recall_record(&self.0.memory, &self.0.store, whose, outcomes);
+    }
+
+    /// Remembers that the record of this parent has the content that was sent: nothing in it is news.
+    pub fn acknowledge_record(&self, parent: &str) {
+        memory::acknowledge_record(&self.0.memory, parent);
+    }
+
+    /// Removes a deleted parent and everything remembered for it.
+    pub fn forget_parent(&self, uid: &str) {
+        memory::forget_parent(&self.0.memory, &self.0.store, uid);
+    }
+
+    /// Applies evidence of the outcome of a deleted object whose owner was observed; returns `true` if it was new.
+    pub fn apply_evidence(&self, uid: &str, end: &RunEnd) -> bool {
+        memory::apply_evidence(&self.0.memory, &self.0.store, uid, end)
+    }
+
+    /// Returns the remembered runs in a namespace.
+    pub fn runs_in_namespace(&self, namespace: &str) -> NamespaceRuns {
+        memory::runs_in_namespace(&self.0.memory, namespace)
+    }
+
+    /// Traces in a namespace that were not observed and are later than the remembered runs.
+    pub fn unheard_traces(&self, namespace: &str, traces: &[RunTrace]) -> Vec<RunTrace> {
+        memory::unheard_traces(&self.0.memory, self.rows(), namespace, traces)
+    }
+
+    /// Marks outcomes as unseen where one of these traces is a newer run. Returns how many were marked.
+    pub fn supersede_runs(&self, namespace: &str, traces: Vec<RunTrace>) -> usize {
+        memory::supersede_runs(&self.0.memory, &self.0.store, namespace, traces)
+    }
 }

@@ -1,15 +1,17 @@
 //! One plan at a time: the reflector owns by what each kind is judged, and nothing that an older plan asked for can be
 //! put beside or over what a newer one says.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aggregator::KindId;
-use dashmap::Entry;
+use dashmap::{DashMap, Entry};
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::rule_breaker::{RuleBreaker, RuleSuspension};
-use super::{NamespaceName, ReadStart, Reflector};
-use crate::plan::{Interest, UserRule};
+use super::row::NamespaceName;
+use super::rule_breaker::{RuleBreaker, RuleBreakers};
+use super::tombstones::ReadStart;
+use crate::plan::Interest;
 
 /// The interest in one kind, for as long as its plan holds.
 ///
@@ -43,13 +45,25 @@ pub struct ListPass {
     pub(super) start: ReadStart,
 }
 
-impl Reflector {
+/// By what each kind is judged, and the lists of each kind.
+#[derive(Default)]
+pub(super) struct Plans {
+    interests: DashMap<KindId, Arc<PlannedInterest>, FxBuildHasher>,
+    /// The number of the next plan of a kind.
+    next_epoch: AtomicU64,
+    /// The number of the list that was last begun of a kind, by scope.
+    lists: Mutex<FxHashMap<(KindId, Option<NamespaceName>), u32>>,
+    /// Which custom rules are not evaluated for a while.
+    pub(super) breakers: RuleBreakers,
+}
+
+impl Plans {
     /// Sets by what objects of a kind are judged from now on. What was asked for earlier is judged by this when it comes;
     /// lists that have begun earlier are void.
-    pub fn set_interest(&self, interest: Interest) {
-        let (kind, epoch) = (interest.id, self.plan_epoch.fetch_add(1, Ordering::Relaxed));
+    pub(super) fn set_interest(&self, interest: Interest) -> Arc<Interest> {
+        let (kind, epoch) = (interest.id, self.next_epoch.fetch_add(1, Ordering::Relaxed));
         let interest = Arc::new(interest);
-        let breakers = self.rule_breakers.of_rules(kind, &interest.assessment_rules);
+        let breakers = self.breakers.of_rules(kind, &interest.assessment_rules);
         let planned = PlannedInterest {
             interest: interest.clone(),
             breakers,
@@ -63,39 +77,54 @@ impl Reflector {
             }
             Entry::Vacant(none) => _ = none.insert(Arc::new(planned)),
         }
-        self.set_memory_interest(&interest);
+        interest
     }
 
-    /// Takes the interest in a kind away: until another is set, nothing of it is taken in. Its rows stay as they are.
-    pub fn remove_interest(&self, kind: KindId) {
+    /// Takes the interest in a kind away: until another is set, nothing of it is taken in.
+    pub(super) fn remove_interest(&self, kind: KindId) {
         if let Entry::Occupied(held) = self.interests.entry(kind) {
             held.get().superseded.store(true, Ordering::Release);
             held.remove();
         }
     }
 
-    /// The rules of a kind that are not evaluated for a while, on some objects or on all.
-    pub fn suspended_rules(&self, kind: KindId) -> Vec<(UserRule, RuleSuspension)> {
-        self.rule_breakers.suspended_rules(kind, self.now())
-    }
-
     /// By what objects of a kind are judged now; `None` where they are not.
-    pub fn interest(&self, kind: KindId) -> Option<Arc<Interest>> {
-        self.planned(kind).map(|planned| planned.interest.clone())
-    }
-
     pub(super) fn planned(&self, kind: KindId) -> Option<Arc<PlannedInterest>> {
         self.interests.get(&kind).map(|planned| Arc::clone(&planned))
     }
 
-    pub(super) fn plan_of(&self, kind: KindId) -> Option<u64> {
+    fn plan_of(&self, kind: KindId) -> Option<u64> {
         self.interests.get(&kind).map(|planned| planned.epoch)
+    }
+
+    fn lock_lists(&self) -> MutexGuard<'_, FxHashMap<(KindId, Option<NamespaceName>), u32>> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a list of this kind, in one namespace or in all.
+    pub(super) fn begin_list(
+        &self,
+        kind: KindId,
+        scope: Option<NamespaceName>,
+        start: ReadStart,
+    ) -> ListPass {
+        let plan = self.plan_of(kind);
+        let mut lists = self.lock_lists();
+        let number = lists.entry((kind, scope.clone())).or_insert(0);
+        *number += 1;
+        ListPass { kind, scope, number: *number, plan, start }
     }
 
     /// Whether a list is of the plan that holds, and the newest of its kind and scope.
     pub(super) fn is_current(&self, pass: &ListPass) -> bool {
-        pass.plan.is_some()
-            && pass.plan == self.plan_of(pass.kind)
-            && pass.number == self.list_number(pass.kind, pass.scope.as_ref())
+        let newest = || self.lock_lists().get(&(pass.kind, pass.scope.clone())).copied().unwrap_or(0);
+        pass.plan.is_some() && pass.plan == self.plan_of(pass.kind) && pass.number == newest()
+    }
+
+    /// The number of the list that was last begun of a kind, where it covers this namespace.
+    pub(super) fn list_epoch(&self, kind: KindId, namespace: &NamespaceName) -> u32 {
+        let lists = self.lock_lists();
+        let scoped = lists.get(&(kind, Some(namespace.clone())));
+        scoped.or_else(|| lists.get(&(kind, None))).copied().unwrap_or(0)
     }
 }

@@ -3,9 +3,7 @@
 use aggregator::{ChildLink, KindId, PolicyId, SelectorId};
 use readiness::{Assessment, Level, Time, UnreadySince};
 
-use super::memory::RememberedLinks;
 use super::parent::ParentRow;
-use super::refinement::RefinedCause;
 
 /// One object that a parent owns or selects, or that is a parent.
 #[derive(Clone, Debug)]
@@ -35,6 +33,24 @@ pub struct ObjectRow {
     /// Its data as a parent.
     pub parent: Option<Box<ParentRow>>,
 }
+
+/// An owned object that explains why its owner is not ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefinedCause {
+    /// Such as `Pod web-0`.
+    pub name: Box<str>,
+    /// Assessment of that object by its own rule.
+    pub assessment: Assessment,
+}
+
+/// Marks the row of a deleted object: its links count for one generation of the parent only.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct RememberedLinks {
+    pub(super) only: Box<[(ChildLink, u64)]>,
+}
+
+/// Not dated by the loop yet.
+pub(super) const SINCE_NOT_DATED: Time = Time(i64::MAX);
 
 /// Data that few rows have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -119,7 +135,7 @@ impl ObjectRow {
     /// Returns since when the object has not been ready under a rule; `None` if it is ready or the loop has not dated
     /// it yet.
     pub fn unready_since(&self, lens: u16) -> Option<&UnreadySince> {
-        self.stored_since(usize::from(lens)).filter(|since| since.at != super::unready_since::SINCE_NOT_DATED)
+        self.stored_since(usize::from(lens)).filter(|since| since.at != SINCE_NOT_DATED)
     }
 
     pub(super) fn stored_since(&self, lens: usize) -> Option<&UnreadySince> {

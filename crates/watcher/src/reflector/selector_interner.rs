@@ -1,7 +1,7 @@
 //! Small integers for label selections.
 
 use std::hash::Hasher;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aggregator::{PolicyId, SelectorId};
 use rustc_hash::{FxHashMap, FxHasher};
@@ -15,6 +15,17 @@ pub(super) struct SelectorInterner {
     ids: FxHashMap<Arc<str>, SelectorId>,
     held: FxHashMap<SelectorId, (Arc<str>, u32)>,
     next: u32,
+}
+
+/// The interned selections of all rows.
+#[derive(Debug, Default)]
+pub(super) struct Selectors(Mutex<SelectorInterner>);
+
+impl Selectors {
+    /// Locks the selections.
+    pub(super) fn lock(&self) -> MutexGuard<'_, SelectorInterner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl SelectorInterner {

@@ -3,6 +3,7 @@
 use aggregator::KindId;
 use readiness::{BoundedText, Level, Reason, Time, Verdict};
 
+use super::super::uid_key::UidKey;
 use crate::wire::OwnerRef;
 
 /// Largest number of outcomes remembered for one parent.
@@ -74,6 +75,10 @@ pub struct RememberedOutcome {
 }
 
 impl RememberedOutcome {
+    pub(super) fn key(&self) -> UidKey {
+        UidKey::from_text(&self.uid)
+    }
+
     pub(super) fn slot_key(&self) -> (KindId, &str, &str) {
         (self.kind, &self.namespace, &self.slot)
     }

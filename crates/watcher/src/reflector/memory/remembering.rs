@@ -1,0 +1,50 @@
+//! For whom, and by which rules, the outcome of an object is remembered.
+
+use super::super::links::api_group_of;
+use super::outcome::OutcomeParent;
+use crate::plan::{ChildRule, FindChildrenBy, Interest, OutcomeRetention};
+use crate::wire::WireMeta;
+
+/// Returns the rules under which the outcome of an object with this metadata is remembered. Jobs of a CronJob are
+/// excluded: the CronJob decides about them.
+pub(super) fn remembering_rules<'i>(
+    interest: &'i Interest,
+    meta: &WireMeta,
+) -> impl Iterator<Item = &'i ChildRule> {
+    let scheduled = meta.owners.iter().any(|o| &*o.kind == "CronJob" && o.api_version.starts_with("batch/"));
+    let passed_over: Vec<bool> = interest
+        .child
+        .iter()
+        .map(|rule| rule.ignore.as_ref().is_some_and(|selector| selector.matches(&meta.labels)))
+        .collect();
+    interest
+        .child
+        .iter()
+        .zip(passed_over)
+        .filter(move |(rule, passed_over)| {
+            !scheduled && !passed_over && rule.retention != OutcomeRetention::Forget
+        })
+        .map(|(rule, _)| rule)
+}
+
+/// Returns the parents that have to remember an object.
+pub(super) fn remembering_parents(interest: &Interest, meta: &WireMeta) -> Vec<OutcomeParent> {
+    let mut found: Vec<OutcomeParent> = Vec::new();
+    for rule in remembering_rules(interest, meta) {
+        let FindChildrenBy::Owner { group, kind } = &rule.find else { continue };
+        for owner in
+            meta.owners.iter().filter(|o| o.kind == *kind && api_group_of(&o.api_version) == &**group)
+        {
+            if found.iter().all(|known| known.uid != owner.uid) {
+                found.push(OutcomeParent {
+                    group: group.clone(),
+                    kind: kind.clone(),
+                    namespace: meta.namespace.clone(),
+                    name: owner.name.clone(),
+                    uid: owner.uid.clone(),
+                });
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,197 @@
+//! Rows with all that decides whether one is put, and all that hangs on it.
+
+use std::sync::Arc;
+
+use aggregator::{ChildLink, ObjectId};
+use readiness::{Assessment, Level, Reason, Verdict};
+
+use super::finalizers::finalizer_fingerprint;
+use super::links::{LinkTables, mark_cross_namespace_children, release_row};
+use super::namespaces::NamespaceTable;
+use super::parent::ParentRow;
+use super::planned::{PlannedInterest, Plans};
+use super::refinement::{apply_refinement, inherit_from};
+use super::row::{ObjectRow, RefinedCause, RowExtras, RowLinks};
+use super::rows::Rows;
+use super::selector_interner::Selectors;
+use super::tombstones::Tombstones;
+use super::uid_key::UidKey;
+use super::unready_since::mark_first_seen;
+use crate::plan::Interest;
+use crate::wire::WireMeta;
+
+/// Result of ingesting an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApplyOutcome {
+    /// Older than the stored version: ignored.
+    Stale,
+    /// No change that a parent could show.
+    Same,
+    /// Changed; contains the stored version before, 0 if there was none.
+    Moved(u64),
+    /// No parent owns or selects the object.
+    Unwanted,
+    /// Its kind is not followed, or what came is less than the plan that holds has to read of it.
+    Refused,
+}
+
+/// Rows, and what they are put by.
+pub(super) struct RowStore {
+    pub(super) rows: Rows,
+    pub(super) selectors: Selectors,
+    pub(super) namespaces: NamespaceTable,
+    pub(super) plans: Plans,
+    pub(super) tombstones: Tombstones,
+}
+
+impl RowStore {
+    /// An empty store over these rows.
+    pub(super) fn new(rows: Rows) -> RowStore {
+        RowStore {
+            rows,
+            selectors: Selectors::default(),
+            namespaces: NamespaceTable::default(),
+            plans: Plans::default(),
+            tombstones: Tombstones::default(),
+        }
+    }
+
+    /// What links refer to.
+    pub(super) fn link_tables(&self) -> LinkTables<'_> {
+        LinkTables { rows: &self.rows, selectors: &self.selectors }
+    }
+
+    /// Builds the row of an object that was assessed so.
+    pub(super) fn build_row(
+        &self,
+        interest: &Interest,
+        meta: &WireMeta,
+        assessed: Vec<Assessment>,
+        links: Vec<ChildLink>,
+        parent: Option<Box<ParentRow>>,
+    ) -> ObjectRow {
+        let mut assessed = assessed.into_iter();
+        let assessment = assessed.next().unwrap_or_else(|| unknown_assessment(Reason::NoSignal));
+        let beside: Vec<_> = assessed.collect();
+        let namespace = self.namespaces.intern(&meta.namespace);
+        ObjectRow {
+            kind: interest.id,
+            finalizers: finalizer_fingerprint(meta),
+            name: meta.name.clone(),
+            epoch: self.plans.list_epoch(interest.id, &namespace),
+            namespace,
+            version: meta.resource_version,
+            generation: u32::try_from(meta.generation).unwrap_or(u32::MAX),
+            created: meta.created.map_or(0, |t| u32::try_from(t.0 / 1_000).unwrap_or(0)),
+            assessment,
+            extras: RowExtras { further_assessments: beside, ..RowExtras::default() }.into_boxed(),
+            links: RowLinks::from_vec(links),
+            parent,
+        }
+    }
+
+    /// Puts a row that was derived by a plan, or (without one) from what is remembered. `None` where that plan does not hold
+    /// any more: what stands may have been derived by a newer one.
+    pub(super) fn store_row(
+        &self,
+        uid: UidKey,
+        row: ObjectRow,
+        plan: Option<&PlannedInterest>,
+    ) -> Option<ApplyOutcome> {
+        let mut row = Some(row);
+        let (id, (outcome, released, strangers)) = self.rows.with_slot_of(uid, |slot| {
+            let mut new = row.take()?;
+            if plan.is_some_and(|plan| !plan.holds()) {
+                return Some((None, Some(new), false));
+            }
+            let overtaken = match &slot.row {
+                Some(old) => new.version < old.version,
+                // A deletion may have come while it was judged.
+                None => plan.is_some() && self.tombstones.covers(uid, new.version),
+            };
+            if overtaken {
+                return Some((Some(ApplyOutcome::Stale), Some(new), false));
+            }
+            match &slot.row {
+                Some(old) => inherit_from(&mut new, old),
+                None => mark_first_seen(&mut new),
+            }
+            let outcome = match &slot.row {
+                Some(old) if is_unchanged(old, &new) => ApplyOutcome::Same,
+                Some(old) => ApplyOutcome::Moved(old.version),
+                None => ApplyOutcome::Moved(0),
+            };
+            let strangers = slot.row.is_none() && slot.has_references_outside(&new.namespace);
+            let old = slot.row.replace(new);
+            Some((Some(outcome), old, strangers))
+        });
+        if let Some(released) = released {
+            release_row(self.link_tables(), &released);
+        }
+        if strangers {
+            mark_cross_namespace_children(&self.rows, id);
+        }
+        if matches!(outcome, Some(ApplyOutcome::Moved(_))) {
+            self.rows.mark_dirty(id);
+        }
+        outcome
+    }
+
+    /// Drops a row where it is `gone`, which is looked at under the slot's lock: a newer one may be there by now.
+    pub(super) fn drop_row(&self, id: ObjectId, gone: impl Fn(&ObjectRow) -> bool) -> bool {
+        let Some(Some(row)) = self.rows.change_slot(id, |slot| slot.row.take_if(|row| gone(row))) else {
+            return false;
+        };
+        release_row(self.link_tables(), &row);
+        self.rows.mark_dirty(id);
+        true
+    }
+
+    /// Applies the causes found below an object, or their absence, for each rule index, because limits differ. They
+    /// hold until the next resync, until the object is ready, or until its spec changes. The lenses are those of `interest`: where
+    /// its kind is judged by another one now, nothing is to be told.
+    pub(super) fn refine(
+        &self,
+        id: ObjectId,
+        interest: &Arc<Interest>,
+        found: Vec<Option<RefinedCause>>,
+    ) -> ApplyOutcome {
+        let plan = self.plans.planned(interest.id).filter(|plan| Arc::ptr_eq(&plan.interest, interest));
+        let Some(plan) = plan else { return ApplyOutcome::Refused };
+        let moved = self.rows.change_slot(id, |slot| {
+            let row = slot.row.as_mut().filter(|row| row.kind == interest.id && plan.holds())?;
+            let before = (row.assessment.clone(), row.extras.clone());
+            apply_refinement(row, found);
+            Some(before != (row.assessment.clone(), row.extras.clone())).map(|moved| (moved, row.version))
+        });
+        match moved.flatten() {
+            Some((true, version)) => {
+                self.rows.mark_dirty(id);
+                ApplyOutcome::Moved(version)
+            }
+            Some((false, _)) => ApplyOutcome::Same,
+            None => ApplyOutcome::Unwanted,
+        }
+    }
+}
+
+/// An assessment that says why there is none.
+pub(super) fn unknown_assessment(reason: Reason) -> Assessment {
+    Verdict { level: Level::Unknown, reason }.into()
+}
+
+/// Returns `true` if a parent would show the same for both rows.
+fn is_unchanged(old: &ObjectRow, new: &ObjectRow) -> bool {
+    let parents = match (&old.parent, &new.parent) {
+        (None, None) => true,
+        (Some(old), Some(new)) => {
+            old.view == new.view && old.has_equal_targets(new) && old.progress == new.progress
+        }
+        _ => false,
+    };
+    parents
+        && old.links == new.links
+        && old.generation == new.generation
+        && old.assessment == new.assessment
+        && old.extras == new.extras
+}

@@ -1,0 +1,162 @@
+//! Rows by uid and by id, which of them have changed, and what they hold. Never are two shards of slots locked at a time.
+
+use aggregator::ObjectId;
+use dashmap::DashMap;
+use readiness::Time;
+use rustc_hash::FxBuildHasher;
+
+use super::dirty::DirtySet;
+use super::memory_account::{MemoryAccount, slot_row_bytes};
+use super::row::ObjectRow;
+use super::slots::{RowSlot, SlotTable};
+use super::uid_key::UidKey;
+
+/// All rows: identity, version, and verdict of each object.
+pub(super) struct Rows {
+    index: DashMap<UidKey, ObjectId, FxBuildHasher>,
+    slots: SlotTable,
+    account: MemoryAccount,
+    dirty: DirtySet,
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Rows {
+    /// No rows; `wake` is called when the dirty set becomes non-empty.
+    pub(super) fn new(wake: impl Fn() + Send + Sync + 'static) -> Rows {
+        Rows {
+            index: DashMap::default(),
+            slots: SlotTable::default(),
+            account: MemoryAccount::default(),
+            dirty: DirtySet::default(),
+            wake: Box::new(wake),
+        }
+    }
+
+    /// The object with this uid.
+    pub(super) fn find(&self, uid: &str) -> Option<ObjectId> {
+        self.find_key(UidKey::from_text(uid))
+    }
+
+    /// The object with this uid.
+    pub(super) fn find_key(&self, uid: UidKey) -> Option<ObjectId> {
+        self.index.get(&uid).map(|id| *id)
+    }
+
+    /// Reads the row of an object.
+    pub(super) fn read<R>(&self, id: ObjectId, f: impl FnOnce(&ObjectRow) -> R) -> Option<R> {
+        self.slots.with_slot(id, |slot| slot.row.as_ref().map(f)).flatten()
+    }
+
+    /// Runs `f` on a slot whose row does not change.
+    pub(super) fn with_slot<R>(&self, id: ObjectId, f: impl FnOnce(&mut RowSlot) -> R) -> Option<R> {
+        self.slots.with_slot(id, f)
+    }
+
+    /// Runs `f` on a slot whose row may change, and updates the account.
+    pub(super) fn change_slot<R>(&self, id: ObjectId, f: impl FnOnce(&mut RowSlot) -> R) -> Option<R> {
+        self.slots.with_slot(id, |slot| {
+            let before = slot_row_bytes(slot);
+            let done = f(slot);
+            self.account.add_bytes(slot_row_bytes(slot) - before);
+            done
+        })
+    }
+
+    /// Runs `at` on the slot of `uid`, created if there is none. The slot may be freed and reused between two attempts;
+    /// it is then looked up again.
+    pub(super) fn with_slot_of<R>(
+        &self,
+        uid: UidKey,
+        mut at: impl FnMut(&mut RowSlot) -> Option<R>,
+    ) -> (ObjectId, R) {
+        loop {
+            let id = *self.index.entry(uid).or_insert_with(|| self.slots.take_slot(uid));
+            let done = self.change_slot(id, |slot| if slot.uid == uid { at(slot) } else { None });
+            if let Some(Some(done)) = done {
+                return (id, done);
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Recycles the slot of a deleted object after the driver has removed it from the engine. Returns its uid if it did.
+    pub(super) fn recycle_slot(&self, id: ObjectId) -> Option<UidKey> {
+        let uid = self.slots.give_back_slot(id)?;
+        self.index.remove_if(&uid, |_, held| *held == id);
+        Some(uid)
+    }
+
+    /// Calls `f` on every taken slot.
+    pub(super) fn for_each_slot(&self, f: impl FnMut(ObjectId, &mut RowSlot)) {
+        self.slots.for_each_slot(f);
+    }
+
+    /// Calls `f` on every row.
+    pub(super) fn for_each_row(&self, mut f: impl FnMut(ObjectId, &ObjectRow)) {
+        self.slots.for_each_slot(|id, slot| {
+            if let Some(row) = &slot.row {
+                f(id, row);
+            }
+        });
+    }
+
+    /// Objects with such a row.
+    pub(super) fn find_rows(&self, which: impl Fn(&ObjectRow) -> bool) -> Vec<ObjectId> {
+        let mut found = Vec::new();
+        self.for_each_row(|id, row| {
+            if which(row) {
+                found.push(id);
+            }
+        });
+        found
+    }
+
+    /// Returns `true` if the object is held as one that exists.
+    pub(super) fn is_there(&self, uid: &str) -> bool {
+        self.find(uid).and_then(|id| self.read(id, |row| !row.is_remembered())) == Some(true)
+    }
+
+    /// The generation of a parent, as last read.
+    pub(super) fn parent_generation(&self, parent: ObjectId) -> Option<u64> {
+        self.read(parent, |row| row.parent.as_ref().map(|parent| parent.view.generation)).flatten()
+    }
+
+    /// Dates an object: if it has stopped being ready, it did so at `now`; if it is ready again, the time is removed.
+    pub(super) fn date_unready(&self, id: ObjectId, now: Time) {
+        self.change_slot(id, |slot| {
+            slot.row.as_mut().map(|row| super::unready_since::date_unready(row, now))
+        });
+    }
+
+    /// Puts an object into the dirty set.
+    pub(super) fn mark_dirty(&self, id: ObjectId) {
+        if self.dirty.insert(id) {
+            self.wake();
+        }
+    }
+
+    /// Wakes whoever takes from the dirty set.
+    pub(super) fn wake(&self) {
+        (self.wake)();
+    }
+
+    /// Takes at most `most` changed objects.
+    pub(super) fn take_dirty(&self, most: usize) -> Vec<ObjectId> {
+        self.dirty.take_up_to(most)
+    }
+
+    /// Number of changed objects that wait to be taken.
+    pub(super) fn dirty_len(&self) -> usize {
+        self.dirty.len()
+    }
+
+    /// Number of objects with a slot.
+    pub(super) fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    /// Approximate memory held by all objects, in bytes. Costs nothing to query.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.account.held_bytes(self.len())
+    }
+}

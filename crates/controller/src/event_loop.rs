@@ -1,6 +1,7 @@
 //! The event loop: the only reader of the clock and the only owner of the engine.
 
 mod conflict_notices;
+mod loop_channels;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,30 +10,22 @@ use std::time::Duration;
 use aggregator::{DeliveryOutcome, KindId, KindState, ObjectId, PolicyId};
 use readiness::Time;
 use timer::Seed;
-use tokio::sync::mpsc::{Receiver, UnboundedReceiver, UnboundedSender};
-use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use watcher::ApiFailureCause;
 
 use crate::clock::ServerClock;
-use crate::event_recorder::NoticeSender;
 use crate::failure_log::{FailureLine, FailureLog};
 use crate::kind_tasks::KindEvent;
-use crate::lease::Leadership;
 use crate::metrics::Metrics;
-use crate::page::LoopQuery;
 use crate::parent_writer::{MAX_HANDED_OUT_WRITES, SettledWrite, WriteFailure};
 use crate::snapshot::{NotReadyDetail, NotReadySince, StatsSnapshot};
-use crate::transitions::TransitionHub;
 use policy::WatchPlan;
-use rollcall_core::{
-    BlindKind, Core, LiveRead, ParentWrite, RecountDrift, RecountSchedule, RuleSwaps, TreeNode, VerdictAges,
-    WatchHealth,
-};
+use rollcall_core::{BlindKind, Core, RecountDrift, RecountSchedule, RuleSwaps, VerdictAges, WatchHealth};
 
-/// Sender of the trees of all parents, for consumers that draw them.
-pub type TreeSender = watch::Sender<Arc<Vec<TreeNode>>>;
+pub(crate) use loop_channels::LoopChannels;
+use loop_channels::LoopInput;
+pub use loop_channels::TreeSender;
 
 /// Maximum number of objects taken from the dirty set in one turn, so that no other input of the loop is starved.
 const MAX_OBJECTS_PER_TURN: usize = 256;
@@ -40,48 +33,6 @@ const MAX_OBJECTS_PER_TURN: usize = 256;
 const STATS_INTERVAL: Duration = Duration::from_secs(2);
 /// The same interval if trees are drawn, so that their changes are visible. 100 ms.
 const TREES_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Input of the event loop.
-enum LoopInput {
-    Stop,
-    Deadline,
-    Settled(SettledWrite),
-    Leadership(bool),
-    Kind(KindId, KindEvent),
-    Plan(Arc<WatchPlan>),
-    Dirty(Vec<ObjectId>),
-    Query(LoopQuery),
-}
-
-/// Channel ends that the event loop holds.
-pub(crate) struct LoopChannels {
-    /// Signals that objects changed.
-    pub(crate) dirty: Arc<Notify>,
-    /// State changes reported by the tasks that follow kinds.
-    pub(crate) kind_events: UnboundedReceiver<(KindId, KindEvent)>,
-    /// New plans.
-    pub(crate) plans: UnboundedReceiver<Arc<WatchPlan>>,
-    /// Writes for the parent writer.
-    pub(crate) writes: UnboundedSender<ParentWrite>,
-    /// Leadership of this replica.
-    pub(crate) leadership: Leadership,
-    /// Results from the parent writer.
-    pub(crate) settled: UnboundedReceiver<SettledWrite>,
-    /// Kinds that are to be listed anew, to whoever keeps their tasks.
-    pub(crate) relists: UnboundedSender<KindId>,
-    /// Live reads ordered by a resync.
-    pub(crate) live_reads: UnboundedSender<Vec<LiveRead>>,
-    /// Numbers for policy status, metrics and `/readyz`.
-    pub(crate) snapshot: watch::Sender<Arc<StatsSnapshot>>,
-    /// Trees, if anything draws them.
-    pub(crate) trees: Option<TreeSender>,
-    /// Notices for Events that are not transitions.
-    pub(crate) notices: Option<NoticeSender>,
-    /// Transitions for Events, history and the live page.
-    pub(crate) transitions: Arc<TransitionHub>,
-    /// Queries of the page: infrequent, and bounded in size.
-    pub(crate) queries: Receiver<LoopQuery>,
-}
 
 /// The event loop and the state it owns.
 pub(crate) struct EventLoop {

@@ -1,22 +1,20 @@
 //! One task per kind: resolve it through discovery, follow it, ingest its objects, and report its state.
 
 mod absence;
+mod feed_gate;
+mod kind_context;
 mod reappearance;
 mod scopes;
 mod voice;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aggregator::KindId;
-use dashmap::DashMap;
 use futures::StreamExt;
 use futures::stream::select_all;
 use readiness::{Level, Time};
-use timer::Seed;
-use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, info, warn};
@@ -28,39 +26,14 @@ use watcher::{
 };
 
 use absence::AbsenceProof;
+use feed_gate::FeedGate;
 use reappearance::{ReappearanceCheck, search_delay};
 use scopes::ScopeTracker;
 use voice::KindVoice;
 
-use crate::lease::Leadership;
-use crate::metrics::Metrics;
+pub(crate) use kind_context::{KindContext, RecordsContext, RecordsTrouble, ResolvedKind, ResolvedKinds};
 use policy::{KindPlan, WatchPlan};
 pub(crate) use rollcall_core::KindEvent;
-
-/// A kind as the server serves it. By what its objects are judged, the reflector knows.
-#[derive(Clone, Debug)]
-pub(crate) struct ResolvedKind {
-    /// The kind.
-    pub(crate) id: KindId,
-    /// API endpoint of the kind.
-    pub(crate) api: ApiKind,
-}
-
-/// Whether the task of a kind may still feed the reflector. Whoever closes it waits for a task that is in the middle of that,
-/// so that nothing of the task comes after its successor has begun.
-#[derive(Clone, Debug, Default)]
-struct FeedGate(Arc<Mutex<bool>>);
-
-impl FeedGate {
-    fn close(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
-    }
-
-    fn pass<R>(&self, feed: impl FnOnce() -> R) -> Option<R> {
-        let closed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        (!*closed).then(feed)
-    }
-}
 
 /// A task that follows a kind, as whoever stops it knows it.
 struct RunningTask {
@@ -74,54 +47,6 @@ const REAPPEARANCE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum number of objects that are looked at for that.
 const MAX_REAPPEARED_OBJECTS: u32 = 20;
-
-/// Resolved kinds by id, for the writer and for live reads.
-pub(crate) type ResolvedKinds = Arc<DashMap<KindId, Arc<ResolvedKind>>>;
-
-/// Shared context of the kinds' tasks.
-#[derive(Clone)]
-pub(crate) struct KindContext {
-    /// Kubernetes client with timeouts.
-    pub(crate) client: kube::Client,
-    /// Reflector that ingests the objects.
-    pub(crate) reflector: Arc<Reflector>,
-    /// Kinds resolved so far.
-    pub(crate) resolved: ResolvedKinds,
-    /// Events for the event loop.
-    pub(crate) kind_events: UnboundedSender<(KindId, KindEvent)>,
-    /// Namespaces to follow; empty for all.
-    pub(crate) namespaces: Vec<String>,
-    /// Seed that spreads watch durations and waits.
-    pub(crate) seed: Seed,
-    /// Histogram of children's run durations.
-    pub(crate) metrics: Arc<Metrics>,
-    /// Context of Rollcall's own records.
-    pub(crate) records: RecordsContext,
-    /// Signals that the API server refused something for want of a right.
-    pub(crate) refusals: Arc<Notify>,
-}
-
-/// Context of Rollcall's own records.
-#[derive(Clone)]
-pub(crate) struct RecordsContext {
-    /// Namespace of the records.
-    pub(crate) namespace: String,
-    /// Signals that records have to be updated.
-    pub(crate) moved: Arc<Notify>,
-    /// Leadership: only the leader writes records.
-    pub(crate) leadership: Leadership,
-    /// Why outcomes cannot be saved, while they cannot.
-    pub(crate) trouble: watch::Sender<Option<RecordsTrouble>>,
-}
-
-/// Why outcomes of Jobs cannot be saved.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RecordsTrouble {
-    /// Reason of a policy's condition.
-    pub(crate) reason: &'static str,
-    /// What is wrong, and the command that mends it.
-    pub(crate) message: String,
-}
 
 /// Tasks of all kinds of the current plan.
 pub(crate) struct KindTasks {

@@ -26,6 +26,7 @@ pub mod release;
 mod reviews;
 mod service;
 mod snapshot;
+mod supervised_tasks;
 pub mod transitions;
 
 pub use clock::ServerClock;

@@ -1,0 +1,72 @@
+//! What the tasks of all kinds share.
+
+use std::sync::Arc;
+
+use aggregator::KindId;
+use dashmap::DashMap;
+use timer::Seed;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{Notify, watch};
+use watcher::ApiKind;
+use watcher::reflector::Reflector;
+
+use crate::lease::Leadership;
+use crate::metrics::Metrics;
+use rollcall_core::KindEvent;
+
+/// A kind as the server serves it. By what its objects are judged, the reflector knows.
+#[derive(Clone, Debug)]
+pub(crate) struct ResolvedKind {
+    /// The kind.
+    pub(crate) id: KindId,
+    /// API endpoint of the kind.
+    pub(crate) api: ApiKind,
+}
+
+/// Resolved kinds by id, for the writer and for live reads.
+pub(crate) type ResolvedKinds = Arc<DashMap<KindId, Arc<ResolvedKind>>>;
+
+/// Shared context of the kinds' tasks.
+#[derive(Clone)]
+pub(crate) struct KindContext {
+    /// Kubernetes client with timeouts.
+    pub(crate) client: kube::Client,
+    /// Reflector that ingests the objects.
+    pub(crate) reflector: Arc<Reflector>,
+    /// Kinds resolved so far.
+    pub(crate) resolved: ResolvedKinds,
+    /// Events for the event loop.
+    pub(crate) kind_events: UnboundedSender<(KindId, KindEvent)>,
+    /// Namespaces to follow; empty for all.
+    pub(crate) namespaces: Vec<String>,
+    /// Seed that spreads watch durations and waits.
+    pub(crate) seed: Seed,
+    /// Histogram of children's run durations.
+    pub(crate) metrics: Arc<Metrics>,
+    /// Context of Rollcall's own records.
+    pub(crate) records: RecordsContext,
+    /// Signals that the API server refused something for want of a right.
+    pub(crate) refusals: Arc<Notify>,
+}
+
+/// Context of Rollcall's own records.
+#[derive(Clone)]
+pub(crate) struct RecordsContext {
+    /// Namespace of the records.
+    pub(crate) namespace: String,
+    /// Signals that records have to be updated.
+    pub(crate) moved: Arc<Notify>,
+    /// Leadership: only the leader writes records.
+    pub(crate) leadership: Leadership,
+    /// Why outcomes cannot be saved, while they cannot.
+    pub(crate) trouble: watch::Sender<Option<RecordsTrouble>>,
+}
+
+/// Why outcomes of Jobs cannot be saved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RecordsTrouble {
+    /// Reason of a policy's condition.
+    pub(crate) reason: &'static str,
+    /// What is wrong, and the command that mends it.
+    pub(crate) message: String,
+}

@@ -8,6 +8,8 @@ mod duplicate_key;
 mod positions;
 mod read_error;
 mod scalar;
+#[cfg(test)]
+mod tests;
 mod tree;
 
 use std::collections::BTreeMap;
@@ -309,115 +311,5 @@ impl DocumentBuilder {
             std::mem::replace(self, DocumentBuilder { items: self.items, ..DocumentBuilder::default() });
         let json = done.root.map_or(Ok("null".to_owned()), |root| done.tree.to_json(root))?;
         Ok(YamlDocument { json, duplicate_keys: done.duplicate_keys })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic, reason = "what fails here is a failed test")]
-
-    use std::fmt::Write;
-
-    use super::*;
-
-    fn json(yaml: &str) -> Result<String, YamlReadError> {
-        let mut all = Vec::new();
-        read_documents(yaml.as_bytes(), false, |piece| {
-            all.push(match piece {
-                YamlPiece::Item(json) => json,
-                YamlPiece::Document(document) => document.json,
-            });
-        })?;
-        Ok(all.join(" "))
-    }
-
-    #[test]
-    fn yaml_becomes_the_json_that_kubectl_makes_of_it() {
-        let cases = [
-            ("a: 1\nb: [x, 'yes', yes, ~]\n", r#"{"a":1,"b":["x","yes",true,null]}"#),
-            ("on: push\n1: x\n1.5: z\n", r#"{"true":"push","1":"x","1.5":"z"}"#),
-            (
-                "a: |2\n   x\n  \n   y  \n\nb: >-\n  folded\n  text\n",
-                r#"{"a":" x\n\n y  \n","b":"folded text"}"#,
-            ),
-            ("a: &x {b: 1}\nc: *x\nd:\n  <<: *x\n  e: 2\n", r#"{"a":{"b":1},"c":{"b":1},"d":{"e":2,"b":1}}"#),
-            ("a: \"\\u00e4\\0\"\n", "{\"a\":\"ä\\u0000\"}"),
-            ("a: 2026-08-14T09:12:33Z\n", r#"{"a":"2026-08-14T09:12:33Z"}"#),
-            ("a:\r\n- b: c\r\n", r#"{"a":[{"b":"c"}]}"#),
-            ("a: 1\n...\n---\nb: 2\n", r#"{"a":1} {"b":2}"#),
-            ("--- # only a comment\n", "null"),
-            ("", ""),
-        ];
-        for (yaml, expected) in cases {
-            assert_eq!(json(yaml).as_deref(), Ok(expected), "{yaml}");
-        }
-    }
-
-    #[test]
-    fn what_is_wrong_has_a_line() {
-        let cases = [
-            ("a: 1\nb: [1, 2\nc: 3\n", 3),
-            ("a: *x\n", 1),
-            ("x: 1\na: &x [*x]\n", 2),
-            ("{a: 1}: b\n", 1),
-            ("a: 1\n? [x]\n: 2\n", 2),
-            ("a: 1\nb: .inf\n", 2),
-            ("a: {{ .Values.x }}\n", 1),
-            ("a: 1\n<<: 3\n", 2),
-            ("\ta: 1\n", 1),
-        ];
-        for (yaml, line) in cases {
-            let wrong = json(yaml).unwrap_err();
-            assert!(wrong.line >= line && wrong.line <= line + 1, "{yaml}: {wrong:?}");
-        }
-    }
-
-    #[test]
-    fn of_equal_keys_the_last_one_counts_and_is_noted() {
-        let mut all = Vec::new();
-        read_documents(b"a: 1\nb: {c: 1, c: 2}\na: 3\na: 4\n", false, |piece| all.push(piece)).unwrap();
-        let YamlPiece::Document(document) = &all[0] else { panic!("{all:?}") };
-        assert_eq!(document.json, r#"{"b":{"c":2},"a":4}"#);
-        let mut keys = document.duplicate_keys.clone();
-        keys.sort();
-        let keys: Vec<_> = keys.iter().map(|key| (key.line, key.column, &*key.key)).collect();
-        assert_eq!(keys, [(2, 11, "c"), (3, 1, "a"), (4, 1, "a")]);
-        assert_eq!(document.duplicate_keys[0].to_string(), "duplicate key \"c\"; the last one counts");
-    }
-
-    #[test]
-    fn items_come_one_by_one() {
-        let items = |yaml: &str| {
-            let mut all = String::new();
-            let done = read_documents(yaml.as_bytes(), true, |piece| match piece {
-                YamlPiece::Item(json) => all.extend([json.as_str(), " "]),
-                YamlPiece::Document(document) => all += &document.json,
-            });
-            (all, done.is_ok())
-        };
-        let text = "v: 1\nitems:\n- {a: [1, {items: [2]}]}\n- b: 3\n-\nkind: List\n";
-        let expected = r#"{"a":[1,{"items":[2]}]} {"b":3} null {"v":1,"items":[],"kind":"List"}"#;
-        assert_eq!(items(text), (expected.to_owned(), true));
-        let shared = "items:\n- &x {a: 1}\n- {b: *x}\n- *x\nkind: List\n";
-        let expected = r#"{"a":1} {"b":{"a":1}} {"a":1} {"items":[],"kind":"List"}"#;
-        assert_eq!(items(shared), (expected.to_owned(), true));
-        assert_eq!(items("items:\n- {a: 1}\n- {b\n"), (r#"{"a":1} "#.to_owned(), false));
-    }
-
-    #[test]
-    fn depth_costs_no_stack_and_has_an_end() {
-        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-        assert_eq!(json(&nested(5_000)).as_deref(), Ok(&*nested(5_000)));
-        assert!(json(&nested(10_001)).unwrap_err().what.contains("10000"));
-    }
-
-    #[test]
-    fn a_bomb_of_aliases_is_refused() {
-        let mut yaml = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
-        for n in 1..12 {
-            let refs = vec![format!("*a{}", n - 1); 10].join(", ");
-            writeln!(yaml, "a{n}: &a{n} [{refs}]").unwrap();
-        }
-        assert!(json(&yaml).unwrap_err().what.contains("aliases"));
     }
 }

@@ -20,6 +20,7 @@ mod rule;
 pub use branch::RuleBranch;
 pub use effort::measure_time;
 pub(crate) use json::ObjectGvk;
+pub use kstatus::judge_by_flux_expressions;
 pub use peer_verdict::PeerVerdict;
 pub use profile::{PeerProfile, UnknownProfile};
 pub use rule::{CompiledRule, RuleDefinition, RuleError, RuleEvaluation, level_from_word};

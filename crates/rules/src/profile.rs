@@ -4,10 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use readiness::Time;
-use rollcall_cel::HealthCheck;
 use serde_json::Value;
 
-use crate::branch::RuleBranch;
 use crate::lua::ScriptLibrary;
 use crate::peer_verdict::PeerVerdict;
 use crate::{argocd, kstatus};
@@ -46,19 +44,6 @@ impl PeerProfile {
                 Some(outcome) => outcome.verdict,
                 None => argocd::judge_built_in(object),
             },
-        }
-    }
-
-    /// Returns this peer's verdict by `healthCheckExprs` and the branch that decided. `None` if this peer would not
-    /// evaluate them for this object: only Flux knows them, and not for Jobs, which its own rule judges first.
-    pub fn judge_by_health_check(
-        self,
-        object: &Value,
-        check: &HealthCheck,
-    ) -> Option<(PeerVerdict, RuleBranch<'static>)> {
-        match self {
-            PeerProfile::Flux => kstatus::judge_by_health_check(object, check),
-            PeerProfile::Kstatus | PeerProfile::Argocd => None,
         }
     }
 }

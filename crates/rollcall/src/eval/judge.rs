@@ -167,8 +167,10 @@ impl ManifestJudge {
             return (outcome.verdict, rule);
         }
         let health_check = self.cel.as_ref().and_then(CompiledRule::health_check);
+        // No other peer knows expressions.
+        let health_check = health_check.filter(|_| profile == PeerProfile::Flux);
         if let Some((verdict, branch)) =
-            health_check.and_then(|check| profile.judge_by_health_check(object, check))
+            health_check.and_then(|check| rules::judge_by_flux_expressions(object, check))
         {
             return (verdict, branch.to_string());
         }

@@ -12,7 +12,7 @@ use crate::peer_verdict::PeerVerdict;
 ///
 /// The expressions replace kstatus altogether: a deletion, `Reconciling` and `Stalled` count only where an expression
 /// reads them. `None` for a Job: its own rule stands before the expressions in Flux, so that they are never evaluated.
-pub(crate) fn judge_by_health_check(
+pub fn judge_by_flux_expressions(
     object: &Value,
     check: &HealthCheck,
 ) -> Option<(PeerVerdict, RuleBranch<'static>)> {

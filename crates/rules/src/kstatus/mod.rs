@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::json::{self, ObjectGvk};
 use crate::peer_verdict::PeerVerdict;
 use conditions::read_conditions;
-pub(crate) use health_check::judge_by_health_check;
+pub use health_check::judge_by_flux_expressions;
 use status::{
     FAILED, IN_PROGRESS, KstatusError, KstatusMessage, KstatusResult, TERMINATING, UNKNOWN, current_status,
 };

@@ -74,6 +74,8 @@ pub(crate) struct NotReadyParent {
     pub(crate) reason: ParentReason,
     /// Time since which it has not been ready.
     pub(crate) since: Time,
+    /// Time of its deletion request, if it is being deleted.
+    pub(crate) terminating_since: Option<Time>,
 }
 
 /// Details of a parent that is not ready.
@@ -294,6 +296,7 @@ fn count_parent(
                 reason: roll.answer.reason,
                 // The id may have been reused for another parent, which did not exist before its creation.
                 since: told.map_or(known, |told| told.since.min(known)).max(row.created_at()),
+                terminating_since: parent.deletion.as_ref().map(|deletion| deletion.since),
             });
             let ours = target.condition.as_deref() == Some("Ready") && !parent.view.deleting;
             let undefaulted = ours && parent.status.observed_generation.is_none();

@@ -165,7 +165,7 @@ impl Core {
 
     /// Describes what holds the deletion of a parent.
     fn deletion_text(&self, parent: ObjectId) -> String {
-        let text = |row: &ObjectRow| Some(row.parent.as_ref()?.deletion.as_deref()?.to_owned());
+        let text = |row: &ObjectRow| Some(row.parent.as_ref()?.deletion.as_ref()?.text.to_string());
         self.reflector.read_row(parent, text).flatten().unwrap_or_else(|| BEING_DELETED.to_owned())
     }
 }

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
 use acceptance::crd::Crd;
+use acceptance::kind::Address;
 use acceptance::objects::{deployment, owned_by, playing};
 use acceptance::places;
 use acceptance::scene::Scene;
@@ -51,12 +52,13 @@ fn alerts_fire_when_they_should_and_not_otherwise() -> Result<()> {
 }
 
 /// What each alert is about, by the labels that its description has to name; nothing where that is Rollcall itself.
-const ABOUT: [(&str, &[&str]); 21] = [
+const ABOUT: [(&str, &[&str]); 22] = [
     ("RollcallParentNotReady", PARENT),
     ("RollcallParentFlapping", PARENT),
     ("RollcallParentsNotExported", &["job"]),
     ("RollcallOperatorSilent", PARENT),
     ("RollcallChildStuck", PARENT),
+    ("RollcallDeletionStuck", PARENT),
     ("RollcallStuckChildren", &["policy", "kind"]),
     ("RollcallConditionFight", PARENT),
     ("RollcallFinalizerFlapping", PARENT),
@@ -151,10 +153,11 @@ fn the_scrape_configuration_is_one_that_prometheus_takes() -> Result<()> {
 }
 
 /// What people are told of, whatever else they are.
-const NAMED: [(&str, &str); 10] = [
+const NAMED: [(&str, &str); 11] = [
     ("a parent not ready for long", "RollcallParentNotReady"),
     ("flapping", "RollcallParentFlapping"),
     ("a stuck child", "RollcallChildStuck"),
+    ("a stuck deletion", "RollcallDeletionStuck"),
     ("a silent operator", "RollcallOperatorSilent"),
     ("a fight over finalizers", "RollcallFinalizerFlapping"),
     ("a fight over a condition", "RollcallConditionFight"),
@@ -204,7 +207,14 @@ async fn metrics_are_named_as_prometheus_wants_and_rules_use_no_others() -> Resu
     scene.until("Database/db", says("Ready", "False")).await?;
     let one = ["name=\"db\""];
     running.until_metric("rollcall_parent_not_ready_since_timestamp_seconds", &one, |at| at > 1e9).await?;
+    let mut leaving = scene.custom("Database", "leaving");
+    leaving["metadata"]["finalizers"] = json!(["example.com/held"]);
+    let leaving = Address::of(&scene.create(leaving).await?)?;
+    scene.admin.delete(&leaving).await?;
+    let one = ["name=\"leaving\""];
+    running.until_metric("rollcall_parent_terminating_since_timestamp_seconds", &one, |at| at > 1e9).await?;
     let exposed = running.http("/metrics").await?.body;
+    scene.admin.merge(&leaving, "", &json!({ "metadata": { "finalizers": null } })).await?;
     promtool(&["check", "metrics"], &exposed)?;
     let exposed = names(&exposed);
     for shipped in ["rules/rollcall.rules.yaml", "README.md"] {

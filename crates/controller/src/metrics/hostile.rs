@@ -51,6 +51,7 @@ pub(super) fn not_ready(at: usize, name: &str, reason: ParentReason) -> NotReady
         name: name.to_owned(),
         reason,
         since: Time(1_000 * i64::from(small_number(at))),
+        terminating_since: None,
     }
 }
 

@@ -46,6 +46,7 @@ impl<const LABELS: usize> TransientSeries<LABELS> {
 /// All metrics with the name of a parent as a label.
 pub(super) struct ParentSeries {
     since: TransientSeries<3>,
+    terminating_since: TransientSeries<3>,
     info: TransientSeries<5>,
     cause: TransientSeries<7>,
     children: TransientSeries<4>,
@@ -64,6 +65,11 @@ impl ParentSeries {
             since: TransientSeries::new(make.float_gauge_vec(
                 "parent_not_ready_since_timestamp_seconds",
                 "Time since which a parent has not been ready, in seconds since the Unix epoch.",
+                &name,
+            )?),
+            terminating_since: TransientSeries::new(make.float_gauge_vec(
+                "parent_terminating_since_timestamp_seconds",
+                "Time of the deletion request of a parent that is being deleted, in seconds since the Unix epoch.",
                 &name,
             )?),
             info: TransientSeries::new(make.float_gauge_vec(
@@ -108,7 +114,7 @@ impl ParentSeries {
     ) {
         let unready = snapshot.map_or(&[][..], |snapshot| &snapshot.unready);
         let worst = top_unready(unready, self.export);
-        let (mut since, mut info) = (BTreeMap::new(), BTreeMap::new());
+        let (mut since, mut info, mut terminating) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (mut causes, mut children) = (BTreeMap::new(), BTreeMap::new());
         for (at, parent) in worst.into_iter().enumerate() {
             let name = truncate_labels([&parent.policy, &parent.namespace, &parent.name]);
@@ -128,10 +134,14 @@ impl ParentSeries {
             children.extend(
                 counted.map(|level| (join_labels(&name, [level.as_str()]), f64::from(tally.count_at(level)))),
             );
+            if let Some(at) = parent.terminating_since {
+                terminating.insert(name.clone(), to_seconds(at));
+            }
             since.insert(name, to_seconds(parent.since));
         }
         self.info.replace_all(info);
         self.since.replace_all(since);
+        self.terminating_since.replace_all(terminating);
         self.cause.replace_all(causes);
         self.children.replace_all(children);
         let ones = |parents: &[ParentName]| {

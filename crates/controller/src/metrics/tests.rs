@@ -188,6 +188,24 @@ fn a_verdict_that_changes_moves_the_words_and_not_the_moment() {
 }
 
 #[test]
+fn a_parent_in_deletion_has_the_time_of_its_request_until_it_is_gone() {
+    let metrics = planned_metrics(1);
+    let show = |unready: Vec<NotReadyParent>| {
+        let snapshot = StatsSnapshot { unready, ..StatsSnapshot::default() };
+        metrics.record_snapshot(&snapshot, EvaluationCounts::default(), hostile_detail);
+        metrics.encode_text()
+    };
+    let mut leaving = not_ready(0, "db", ParentReason::Terminating);
+    leaving.terminating_since = Some(readiness::Time(1_767_225_600_000));
+    let other = not_ready(1, "other", ParentReason::ChildrenFailed);
+    let metric = "rollcall_parent_terminating_since_timestamp_seconds";
+    let text = show(vec![leaving, other.clone()]);
+    let [line] = of(&text, metric)[..] else { panic!("{text}") };
+    assert!(line.contains("name=\"db\"") && line.ends_with(" 1767225600"), "{line}");
+    assert!(of(&show(vec![other]), metric).is_empty());
+}
+
+#[test]
 fn a_cause_that_changes_and_children_that_move_leave_nothing_behind() {
     let metrics = planned_metrics(1);
     let unready = vec![not_ready(0, "db", ParentReason::ChildrenFailed)];

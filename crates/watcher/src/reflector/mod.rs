@@ -58,6 +58,7 @@ pub use memory::{
     RunEnd, RunTrace, UnseenRun,
 };
 pub use parent::ParentRow;
+pub use parent_deletion::ParentDeletion;
 pub use parent_targets::AnswerTarget;
 pub use planned::ListPass;
 pub use row::{NamespaceName, ObjectRow, RefinedCause};

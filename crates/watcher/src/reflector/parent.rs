@@ -11,7 +11,7 @@ use super::generation_practice::{
 };
 use super::kopf::{self, KopfState};
 use super::kopf_outcomes::{SeenFailure, judge_outcome};
-use super::parent_deletion::{describe_deletion, explains_deletion};
+use super::parent_deletion::{ParentDeletion, explains_deletion};
 use super::parent_targets::{AnswerTarget, render_target};
 use super::selector_interner::SelectorInterner;
 use crate::plan::{Interest, ParentRule};
@@ -44,8 +44,8 @@ pub struct ParentRow {
     pub(super) concludes_from_others: bool,
     /// The parent carries the mark of a Kopf operator, whatever its content.
     pub(super) has_kopf_mark: bool,
-    /// What is said of its deletion: what holds it, and since when; `None` if it is not being deleted.
-    pub deletion: Option<Box<str>>,
+    /// Its deletion; `None` if it is not being deleted.
+    pub deletion: Option<Box<ParentDeletion>>,
     /// Condition types of Rollcall's on this parent that kept being overwritten.
     pub(super) overwritten_types: Box<[Box<str>]>,
 }
@@ -116,7 +116,7 @@ pub(super) fn read_parent_row(
         practice,
         concludes_from_others: concludes(rules),
         has_kopf_mark: kopf.marked,
-        deletion: describe_deletion(meta),
+        deletion: ParentDeletion::read(meta),
         overwritten_types,
     };
     for rule in rules {
@@ -125,10 +125,10 @@ pub(super) fn read_parent_row(
         row.view.answers.push(view);
         row.targets.push(target);
     }
-    row.view.deletion_unexplained = row
-        .deletion
-        .as_deref()
-        .is_some_and(|deletion| !explains_deletion(&row.status, &row.targets, deletion));
+    row.view.deletion_unexplained = row.deletion.as_ref().is_some_and(|deletion| {
+        let conditions = row.targets.iter().filter_map(|target| target.condition.as_deref());
+        !explains_deletion(&row.status, conditions, &deletion.text)
+    });
     row
 }
 

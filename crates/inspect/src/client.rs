@@ -14,6 +14,11 @@ pub const CLAIMS_LABEL: &str = "PersistentVolumeClaims";
 pub const REPLICA_SETS_LABEL: &str = "ReplicaSets";
 /// As [`PODS_LABEL`].
 pub const EVENTS_LABEL: &str = "Events";
+/// As [`PODS_LABEL`].
+pub const LEASES_LABEL: &str = "Leases";
+/// `Accept` header for metadata alone; a server that cannot provide it sends whole objects.
+const ACCEPT_METADATA: &str =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 /// Client that records rejected requests.
 pub struct InspectClient {
@@ -48,10 +53,19 @@ impl InspectClient {
 
     /// Object at this path; `None` if it does not exist or may not be read.
     pub async fn get(&mut self, what: &str, path: &str) -> Option<Value> {
+        self.get_accepting(what, path, "application/json").await
+    }
+
+    /// As [`InspectClient::get`], of a list whose items' metadata is enough.
+    pub async fn get_metadata(&mut self, what: &str, path: &str) -> Option<Value> {
+        self.get_accepting(what, path, ACCEPT_METADATA).await
+    }
+
+    async fn get_accepting(&mut self, what: &str, path: &str, accept: &str) -> Option<Value> {
         if !self.may_read(what) {
             return None;
         }
-        let request = http::Request::get(path).body(Vec::new());
+        let request = http::Request::get(path).header(http::header::ACCEPT, accept).body(Vec::new());
         match self.client.request::<Value>(request.ok()?).await {
             Ok(value) => Some(value),
             Err(kube::Error::Api(status)) if status.code == 404 => None,

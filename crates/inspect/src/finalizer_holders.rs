@@ -3,7 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::field_managers::finalizer_manager;
+use super::field_managers::{field_managers, finalizer_manager};
+use super::holder_signs::{HolderNames, HolderSigns};
 use super::kubectl::KubectlObject;
 
 /// Warning shown with every such command.
@@ -27,10 +28,28 @@ pub struct LikelyHolder {
     /// Field manager, if only one set the finalizer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub manager: Option<String>,
+    /// Time of that manager's last write to the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_write: Option<String>,
+    /// Whether the holder lives, where that was looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signs: Option<HolderSigns>,
     /// Command that removes the finalizer. Never executed by Rollcall.
     pub release: String,
     /// Warning shown with the command.
     pub warning: &'static str,
+}
+
+impl LikelyHolder {
+    /// Names by which its holder is looked for.
+    pub fn names(&self) -> HolderNames<'_> {
+        HolderNames {
+            finalizer: &self.finalizer,
+            manager: self.manager.as_deref(),
+            likely: self.likely,
+            last_write: self.last_write.as_deref(),
+        }
+    }
 }
 
 /// Finalizers of an object that is being deleted; empty for any other.
@@ -39,12 +58,16 @@ pub fn finalizer_holders(value: &Value, object: &KubectlObject<'_>) -> Vec<Likel
     let names = value["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let holder = |(at, name): (usize, &str)| {
         let known = readiness::likely_holder(name);
+        let manager = finalizer_manager(value, name);
+        let writes = field_managers(value).filter(|entry| Some(entry.name) == manager);
         LikelyHolder {
             finalizer: name.to_owned(),
             since: since.to_owned(),
             likely: known.map(|known| known.who),
             waits_for: known.map(|known| known.waits),
-            manager: finalizer_manager(value, name).map(str::to_owned),
+            manager: manager.map(str::to_owned),
+            last_write: writes.map(|entry| entry.time).filter(|at| !at.is_empty()).max().map(str::to_owned),
+            signs: None,
             release: object.release_command(at, name),
             warning: RELEASE_WARNING,
         }

@@ -5,6 +5,7 @@ mod api_group;
 pub mod client;
 pub mod field_managers;
 pub mod finalizer_holders;
+pub mod holder_signs;
 pub mod kubectl;
 pub mod owned;
 pub mod recent_events;

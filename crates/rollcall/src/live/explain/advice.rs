@@ -17,6 +17,7 @@ pub(super) fn describe_branch(reason: &str) -> &'static str {
         "TemplateFailed" => "a template of the policy cannot be rendered for it",
         "DeadlineExceeded" => "it has not been ready for longer than limits.deadline of the policy",
         "Terminating" => "metadata.deletionTimestamp is set",
+        "DeletionStuck" => "metadata.deletionTimestamp is older than limits.terminating of the policy",
         _ => "the worst of its children, by the policy's counts and quorums",
     }
 }
@@ -54,7 +55,7 @@ pub(super) fn describe_changes(reason: &str) -> &'static str {
         "WaitingForFirstConsumer" => "a pod that uses the claim must be scheduled",
         "VolumeLost" | "VolumeReleased" => "restore or replace the volume",
         "Finalizers" => "the controllers of its finalizers must remove them",
-        "Terminating" => "its deletion must complete",
+        "Terminating" | "DeletionStuck" => "its deletion must complete",
         "NoSignal" => {
             "its controller must write a condition or a phase, or add a rule for it to the policy (children[].ready)"
         }

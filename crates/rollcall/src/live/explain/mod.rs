@@ -1,6 +1,7 @@
 //! `rollcall explain`: the root causes first, and all that is known about each.
 
 mod advice;
+mod deletion;
 mod object_explanation;
 mod render;
 mod root_causes;
@@ -12,11 +13,12 @@ use anyhow::bail;
 use clap::Args;
 use controller::args::ClusterArgs;
 use inspect::client::InspectClient;
-use inspect::finalizer_holders;
+use inspect::holder_signs::LifeSigns;
 use inspect::kubectl::KubectlObject;
 use policy::{CompiledPolicy, GroupRule};
 use readiness::{StuckLimits, Time};
 use rollcall_core::TreeNode;
+use tokio::sync::OnceCell;
 use watcher::status::{OwnTypes, ParentStatus, written_types};
 use watcher::{ParentObject, get_live};
 
@@ -65,6 +67,7 @@ pub(crate) async fn explain_targets(cluster: &ClusterArgs, args: &ExplainArgs) -
         survey: &survey,
         index: survey.object_index(),
         moments: &survey.node_times(),
+        signs: OnceCell::new(),
         now,
     };
     for lead in &leads {
@@ -97,6 +100,8 @@ struct ExplainContext<'c> {
     survey: &'c ClusterSurvey,
     index: TreeObjectIndex<'c>,
     moments: &'c dyn Fn(&TreeNode) -> NodeTimes,
+    /// Read once an object is explained that finalizers hold.
+    signs: OnceCell<LifeSigns>,
     now: Time,
 }
 
@@ -216,9 +221,6 @@ impl ExplainContext<'_> {
             cause.rule = format!("policy {}", lead.node.policy);
             advice::describe_branch(&lead.node.reason).clone_into(&mut cause.branch);
         }
-        if let Ok(value) = serde_json::from_str(found.text.get()) {
-            cause.holders = finalizer_holders::finalizer_holders(&value, object);
-        }
         (cause.owns, cause.events) =
             inspect::inspect_object(ask, &self.cluster.client, found, &limits, self.now).await;
         // A workload waits for its pods, and their cause is what can be changed; except if the workload is being
@@ -226,10 +228,14 @@ impl ExplainContext<'_> {
         let below = cause
             .owns
             .iter()
-            .filter(|_| cause.holders.is_empty())
+            .filter(|_| found.child.meta.deleted.is_none())
             .find_map(|owned| advice::advise_from_owned(owned, object));
         if let Some(found) = below {
             (cause.changes, cause.tries) = found;
+        }
+        if found.child.meta.deleted.is_some() {
+            let signs = (&self.signs, self.now);
+            deletion::explain_deletion(ask, signs, lead.node, found, object, cause).await;
         }
         if let Some((at, what)) = then {
             cause.changes = format!("{}; without a change it becomes {what} at {at}", cause.changes);

@@ -57,6 +57,12 @@ pub(super) struct ExplainedCause {
     pub(super) changes: String,
     pub(super) tries: Vec<String>,
     pub(super) holders: Vec<LikelyHolder>,
+    /// Children that a deletion in the foreground waits for, with their states.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) waits_for_children: Vec<String>,
+    /// What its namespace, which is being deleted too, says remains in it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) namespace_says: Vec<String>,
     pub(super) owns: Vec<OwnedObject>,
     pub(super) events: Vec<RecentEvent>,
 }

@@ -1,5 +1,6 @@
 //! Renders an explanation for people.
 
+use inspect::holder_signs::HolderState;
 use inspect::recent_events::RecentEvent;
 use readiness::Time;
 
@@ -113,6 +114,8 @@ impl ExplanationPage {
             cause.owns.iter().map(|owned| format!("{}: {}", owned.object, owned.says)).collect();
         self.add_texts("below", &owns);
         self.add_holders(cause);
+        self.add_texts("waits for", &cause.waits_for_children);
+        self.add_texts("namespace", &cause.namespace_says);
         let events: Vec<String> = cause.events.iter().map(|event| self.event_text(event)).collect();
         self.add_texts("events", &events);
         self.add_wrapped("changes", &cause.changes);
@@ -144,6 +147,14 @@ impl ExplanationPage {
                 "held by",
                 &format!("finalizer {}, since {}{said}", holder.finalizer, holder.since),
             );
+            if let Some(signs) = &holder.signs {
+                let word = match signs.state {
+                    HolderState::Alive => "alive",
+                    HolderState::Ownerless => "ownerless",
+                    HolderState::Unknown => "not known whether it lives",
+                };
+                self.add_wrapped("holder", &format!("{word}: {}", signs.evidence));
+            }
             self.add_commands("release", std::slice::from_ref(&holder.release));
             self.add_wrapped("warning", holder.warning);
         }
@@ -193,6 +204,7 @@ mod tests {
     use super::super::object_explanation::ExplainedObjectName;
     use super::*;
     use inspect::finalizer_holders::{LikelyHolder, RELEASE_WARNING};
+    use inspect::holder_signs::HolderSigns;
 
     fn named(kind: &str, name: &str) -> ExplainedObjectName {
         let [group, kind, namespace, name] = ["", kind, "shop", name].map(str::to_owned);
@@ -206,6 +218,11 @@ mod tests {
             likely: Some("Argo CD"),
             waits_for: None,
             manager: Some("argocd-controller".to_owned()),
+            last_write: None,
+            signs: Some(HolderSigns {
+                state: HolderState::Ownerless,
+                evidence: "there is no Lease and no running pod".to_owned(),
+            }),
             release: "kubectl -n shop patch job.batch seed --type=json -p '[]'".to_owned(),
             warning: RELEASE_WARNING,
         };
@@ -243,6 +260,7 @@ mod tests {
         assert!(
             drawn.contains("(5m ago)")
                 && drawn.contains("likely Argo CD, set by field manager argocd-controller")
+                && drawn.contains("holder    ownerless: there is no Lease and no running pod")
         );
         assert!(!drawn.contains('\u{1b}') && drawn.contains("\\u{1b}[31mx"), "{drawn}");
         let narrow = render_explanations(&[told()], NOW, false, Some(40));

@@ -71,6 +71,7 @@ fn is_own_cause(reason: &str) -> bool {
             | "PolicyRefused"
             | "TemplateFailed"
             | "Terminating"
+            | "DeletionStuck"
             | "DeadlineExceeded"
     )
 }

@@ -7,7 +7,10 @@ use anyhow::{Context, bail};
 use controller::args::ClusterArgs;
 use futures::StreamExt;
 use futures::stream::{BoxStream, SelectAll};
+use inspect::client::InspectClient;
+use inspect::holder_signs::LifeSigns;
 use tokio::time::{Instant, timeout, timeout_at};
+use watcher::wire::WireMeta;
 use watcher::{
     ApiFailureCause, ApiKind, FollowEvent, FollowFailure, FollowOptions, ParentObject, Seed, follow,
     resolve_kind,
@@ -22,6 +25,9 @@ use crate::eval::current_time;
 
 /// Interval of re-evaluation: whether a deletion is stuck changes by the clock alone.
 const REEVALUATION_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Interval at which signs of life of those who hold a deletion are read.
+const SIGNS_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Waits until every object is as awaited.
 pub(super) async fn wait_for_objects(
@@ -39,6 +45,7 @@ pub(super) async fn wait_for_objects(
     let mut last = UNANSWERED_TEXT.to_owned();
     while let Ok(changed) = timeout_at(deadline, following.wait_for_change()).await {
         changed?;
+        following.look_for_holders(deadline).await;
         let Some(text) = following.describe_lack(goal) else {
             let titles: Vec<&str> = following.objects.iter().map(|object| &*object.title).collect();
             line.end_with(&titles.join(", "), goal.done_word())?;
@@ -55,6 +62,9 @@ pub(super) async fn wait_for_objects(
 struct ObjectFollower {
     events: SelectAll<BoxStream<'static, (usize, FollowEvent<ParentObject>)>>,
     objects: Vec<AwaitedObject>,
+    client: kube::Client,
+    /// Signs of life of those who hold deletions, and when they were read.
+    signs: Option<(Instant, LifeSigns)>,
 }
 
 /// One awaited object, as it was last seen.
@@ -101,7 +111,7 @@ impl ObjectFollower {
                 trouble: None,
             });
         }
-        Ok(ObjectFollower { events, objects })
+        Ok(ObjectFollower { events, objects, client, signs: None })
     }
 
     /// Waits until every object was looked for once and something changed.
@@ -121,14 +131,28 @@ impl ObjectFollower {
         }
     }
 
+    /// Looks for signs of life of those who hold a deletion, not too often.
+    async fn look_for_holders(&mut self, deadline: Instant) {
+        let held = |meta: &WireMeta| meta.deleted.is_some() && !meta.finalizers.is_empty();
+        let waits = self.objects.iter().any(|it| it.object.as_ref().is_some_and(|it| held(&it.child.meta)));
+        let fresh = self.signs.as_ref().is_some_and(|(at, _)| at.elapsed() < SIGNS_INTERVAL);
+        if waits && !fresh {
+            let mut ask = InspectClient::new(self.client.clone());
+            if let Ok(signs) = timeout_at(deadline, LifeSigns::read(&mut ask)).await {
+                self.signs = Some((Instant::now(), signs));
+            }
+        }
+    }
+
     /// Returns what the first object still lacks, with the number of those that are done; `None` if all are.
     fn describe_lack(&self, goal: &ObjectGoal) -> Option<String> {
-        let now = current_time();
+        let (now, signs) = (current_time(), self.signs.as_ref().map(|(_, signs)| signs));
         let lacks: Vec<(&AwaitedObject, String)> = self
             .objects
             .iter()
             .filter_map(|awaited| {
-                let lack = goal.find_lack(awaited.object.as_ref(), awaited.first_uid.as_deref(), now)?;
+                let lack =
+                    goal.find_lack(awaited.object.as_ref(), awaited.first_uid.as_deref(), signs, now)?;
                 Some((awaited, lack))
             })
             .collect();

@@ -2,6 +2,9 @@
 
 use std::str::FromStr;
 
+use inspect::finalizer_holders::finalizer_holders;
+use inspect::holder_signs::{HolderState, LifeSigns};
+use inspect::kubectl::KubectlObject;
 use readiness::{Level, RuleKind, StuckLimits, Time, assess};
 use serde_json::Value;
 use watcher::ParentObject;
@@ -73,11 +76,13 @@ impl ObjectGoal {
         }
     }
 
-    /// Returns what the object still lacks; `None` if it is as awaited. `first_uid` is that of the object first seen.
+    /// Returns what the object still lacks; `None` if it is as awaited. `first_uid` is that of the object first
+    /// seen; `signs` tell whether those who hold a deletion live.
     pub(super) fn find_lack(
         &self,
         object: Option<&ParentObject>,
         first_uid: Option<&str>,
+        signs: Option<&LifeSigns>,
         now: Time,
     ) -> Option<String> {
         let Some(object) = object else {
@@ -86,7 +91,7 @@ impl ObjectGoal {
         match self {
             ObjectGoal::Create => None,
             ObjectGoal::Delete if first_uid.is_some_and(|first| first != &*object.child.meta.uid) => None,
-            ObjectGoal::Delete => Some(describe_deletion(object, now)),
+            ObjectGoal::Delete => Some(describe_deletion(object, signs, now)),
             ObjectGoal::Condition { kind, status } => {
                 let value = decode_json(object.text.get()).unwrap_or_default();
                 find_condition_lack(&value, kind, status)
@@ -95,8 +100,8 @@ impl ObjectGoal {
     }
 }
 
-/// Describes how far the deletion of an object is: what holds it, and since when.
-fn describe_deletion(object: &ParentObject, now: Time) -> String {
+/// Describes how far the deletion of an object is: what holds it, since when, and which holder shows no sign of life.
+fn describe_deletion(object: &ParentObject, signs: Option<&LifeSigns>, now: Time) -> String {
     let child = &object.child;
     if child.meta.deleted.is_none() {
         return "exists, and nobody has deleted it yet".to_owned();
@@ -106,7 +111,19 @@ fn describe_deletion(object: &ParentObject, now: Time) -> String {
     let assessment = assess(rule, &child.facts, &StuckLimits::default());
     let verdict = assessment.verdict_at(now);
     let word = if verdict.level == Level::Stuck { "stuck in deletion" } else { "being deleted" };
-    format!("{word}: {}", verdict.reason)
+    let ownerless = signs.map(|signs| describe_ownerless(object, signs, now)).unwrap_or_default();
+    format!("{word}: {}{ownerless}", verdict.reason)
+}
+
+/// Names the finalizers whose holders show no sign of life.
+fn describe_ownerless(object: &ParentObject, signs: &LifeSigns, now: Time) -> String {
+    let meta = &object.child.meta;
+    let value = decode_json(object.text.get()).unwrap_or_default();
+    let object = KubectlObject { group: "", kind: &meta.kind, namespace: &meta.namespace, name: &meta.name };
+    let holders = finalizer_holders(&value, &object);
+    let found = holders.iter().map(|holder| (holder, signs.find_signs(&holder.names(), now)));
+    let lost = found.filter(|(_, signs)| signs.state == HolderState::Ownerless);
+    lost.map(|(holder, signs)| format!("; {} is ownerless: {}", holder.finalizer, signs.evidence)).collect()
 }
 
 /// As `kubectl wait`: names and statuses in any case, the generation of the condition before that of the status.

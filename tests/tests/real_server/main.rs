@@ -8,6 +8,7 @@ mod claims;
 mod conformance;
 mod credentials;
 mod dashboards;
+mod deletion;
 mod deploy;
 mod discovery;
 mod doctor;

@@ -17,7 +17,7 @@ use super::explain::shell;
 use super::live::run;
 
 /// A Database with these kinds of children, all of them limited to a few seconds, and a quick pass over it.
-async fn limited(word: &str, kinds: &[&str]) -> Result<(Scene, Rollcall, Value)> {
+pub(crate) async fn limited(word: &str, kinds: &[&str]) -> Result<(Scene, Rollcall, Value)> {
     let scene = Scene::set(word).await?;
     scene.crd(&Crd::new("Database")).await?;
     let child = |kind: &&str| {
@@ -312,7 +312,7 @@ async fn what_a_limit_range_and_an_admission_policy_refuse_is_told_in_their_word
 }
 
 /// Puts one more finalizer on it, in the name of a controller.
-async fn hold(scene: &Scene, place: &str, manager: &str, finalizer: &str) -> Result<()> {
+pub(crate) async fn hold(scene: &Scene, place: &str, manager: &str, finalizer: &str) -> Result<()> {
     let address = scene.address(place)?;
     let mut held = scene.get(place).await?["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
     held.push(json!(finalizer));

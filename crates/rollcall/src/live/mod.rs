@@ -2,6 +2,7 @@
 //! need not run.
 
 mod connect;
+mod discover;
 mod doctor;
 mod explain;
 mod follow;

@@ -2,9 +2,11 @@
 
 use std::fmt;
 
-use anyhow::{Context, bail};
-use kube::discovery::{Discovery, Scope};
+use anyhow::bail;
+use kube::discovery::Scope;
 use rollcall_core::TreeNode;
+
+use super::discover::discover_apis;
 
 /// A kind as API discovery returned it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,14 +69,7 @@ pub(super) async fn find_targets(
     if split.is_empty() {
         return Ok(Vec::new());
     }
-    let discovery = Discovery::new(client.clone()).run_aggregated().await;
-    let discovery = match discovery {
-        Ok(discovery) => discovery,
-        Err(_) => Discovery::new(client.clone())
-            .run()
-            .await
-            .context("failed to discover the kinds that the cluster serves")?,
-    };
+    let discovery = discover_apis(client).await?;
     let mut known = Vec::new();
     for group in discovery.groups() {
         for (resource, capabilities) in group.recommended_resources() {

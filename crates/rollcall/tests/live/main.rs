@@ -5,6 +5,7 @@
 
 mod cluster;
 mod credentials;
+mod deletion;
 mod goals;
 mod large;
 mod narrow;

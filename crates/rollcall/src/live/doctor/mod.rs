@@ -2,6 +2,8 @@
 
 mod checked_object;
 mod checks;
+mod finalizer_report;
+mod finalizers;
 mod finding;
 mod inventory;
 mod kopf_events;
@@ -20,6 +22,8 @@ use super::connect::connect_cluster;
 use crate::eval::current_time;
 use crate::terminal::TerminalCapabilities;
 use crate::text::{StyledLine, TextStyle, print_error_line, wrap_text, write_stdout};
+use finalizer_report::render_finalizers;
+use finalizers::{FinalizerEntry, read_finalizers};
 use finding::{DoctorFinding, DoctorSeverity};
 use inventory::{DoctorInventory, InventoryReader};
 use limits::STUCK_AFTER;
@@ -42,6 +46,11 @@ pub(crate) struct DoctorArgs {
     /// Print the commands that fix what a patch can fix. They are never run.
     #[arg(long)]
     fix: bool,
+    /// Instead of the checks, list the finalizers of all objects: how many carry each, who sets it, whether its holder
+    /// lives, and which objects in deletion wait for it, with the command that removes it. Exit code 1 if an object
+    /// waits for a holder of which there is no sign.
+    #[arg(long, conflicts_with_all = ["fix", "files", "service_account"])]
+    finalizers: bool,
     /// Output format.
     #[arg(short = 'o', long, value_enum, default_value = "text", value_name = "FORMAT")]
     output: DoctorFormat,
@@ -69,6 +78,9 @@ enum DoctorFormat {
 
 pub(crate) async fn diagnose_cluster(cluster: &ClusterArgs, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
     let (client, _) = connect_cluster(cluster).await?;
+    if args.finalizers {
+        return report_finalizers(&client, args).await;
+    }
     let mut world = DoctorInventory { now: current_time(), ..DoctorInventory::default() };
     let found = if args.files.is_empty() {
         controller::release::list_policies(&client).await.unwrap_or_else(|error| {
@@ -105,6 +117,34 @@ pub(crate) async fn diagnose_cluster(cluster: &ClusterArgs, args: &DoctorArgs) -
     let blind = world.objects.is_empty() && world.crds.is_empty() && !world.unread.is_empty();
     let errors = findings.iter().any(|finding| finding.severity == DoctorSeverity::Error);
     Ok(ExitCode::from(if blind { 2 } else { u8::from(errors) }))
+}
+
+async fn report_finalizers(client: &kube::Client, args: &DoctorArgs) -> anyhow::Result<ExitCode> {
+    let now = current_time();
+    let inventory = read_finalizers(client, args.namespace.as_deref(), now).await?;
+    for (what, why) in &inventory.unread {
+        print_error_line(&format!("not read: {what}: {why}"));
+    }
+    let text = match args.output {
+        DoctorFormat::Json => crate::text::json_text(&inventory.entries)?,
+        DoctorFormat::Text => {
+            let colour = TerminalCapabilities::detect_stdout(true).colour;
+            let width = TerminalCapabilities::stdout_width().unwrap_or(UNLIMITED_WIDTH);
+            render_finalizers(&inventory.entries, now, width, colour)
+        }
+    };
+    write_stdout(&text)?;
+    let waiting: usize = inventory.entries.iter().map(|entry| entry.waiting).sum();
+    if args.output == DoctorFormat::Text {
+        print_error_line(&format!(
+            "{} finalizers on objects of {} kinds, {waiting} of which hold an object in deletion",
+            inventory.entries.len(),
+            inventory.kinds,
+        ));
+    }
+    let lost = inventory.entries.iter().any(FinalizerEntry::is_ownerless_wait);
+    let blind = inventory.kinds == 0;
+    Ok(ExitCode::from(if blind { 2 } else { u8::from(lost) }))
 }
 
 fn print_findings(

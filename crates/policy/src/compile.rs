@@ -137,5 +137,8 @@ impl CompiledPolicy {
 /// API groups whose objects' status is owned by other controllers: evaluated, never written.
 pub fn is_status_owned_by_others(group: &str) -> bool {
     let built_in = group.is_empty() || !group.contains('.') || group.ends_with(".k8s.io");
-    built_in || group == "argoproj.io" || group == "kro.run" || group.ends_with(".toolkit.fluxcd.io")
+    built_in
+        || ["argoproj.io", "kro.run", "operators.coreos.com", "fluxcd.controlplane.io"].contains(&group)
+        || [".toolkit.fluxcd.io", "cluster.x-k8s.io"].iter().any(|suffix| group.ends_with(suffix))
+        || ["apiextensions.crossplane.io", "pkg.crossplane.io"].contains(&group)
 }

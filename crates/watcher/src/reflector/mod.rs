@@ -31,6 +31,7 @@ mod rows;
 mod rule_breaker;
 mod selector_interner;
 mod slots;
+mod status_owner;
 mod tombstones;
 mod uid_key;
 mod unready_since;

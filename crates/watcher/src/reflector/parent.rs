@@ -14,6 +14,7 @@ use super::kopf_outcomes::{SeenFailure, judge_outcome};
 use super::parent_deletion::{ParentDeletion, explains_deletion};
 use super::parent_targets::{AnswerTarget, render_target};
 use super::selector_interner::SelectorInterner;
+use super::status_owner::StatusOwner;
 use crate::plan::{Interest, ParentRule};
 use crate::status::time;
 use crate::status::{ConditionEntry, ParentStatus, conditions_digest, raw_json};
@@ -159,11 +160,16 @@ fn build_answer(
     selectors: &mut SelectorInterner,
     before: &[(PolicyId, u64)],
 ) -> (AnswerView, AnswerTarget) {
-    let foreign = row.status.is_foreign(&rule.condition);
+    let keeper = StatusOwner::find(meta).filter(|_| !rule.takeover);
+    let is_foreign = |condition: &str| {
+        let stands = row.status.our_entry(condition).is_some();
+        row.status.is_foreign(condition)
+            || keeper.is_some_and(|keeper| keeper.claims(condition) && (keeper.replaces_status || !stands))
+    };
+    let foreign = is_foreign(&rule.condition);
     let condition = match &rule.fallback {
         Some(fallback)
-            if (foreign || row.overwritten_types.contains(&rule.condition))
-                && !row.status.is_foreign(fallback) =>
+            if (foreign || row.overwritten_types.contains(&rule.condition)) && !is_foreign(fallback) =>
         {
             Some(fallback)
         }
@@ -189,7 +195,8 @@ fn build_answer(
         })
     });
     let theirs = row.status.foreign.iter().find(|(kind, ..)| *kind == rule.condition);
-    let owner = theirs.map(|(_, owner, _)| owner.clone());
+    let keeper = keeper.filter(|_| foreign).map(|keeper| keeper.who.into());
+    let owner = keeper.or_else(|| theirs.map(|(_, owner, _)| owner.clone()));
     let mut view = AnswerView {
         policy: rule.policy,
         written: told,

@@ -150,3 +150,54 @@ fn a_type_that_was_given_up_stays_so_for_a_process_that_finds_the_fallback_in_it
         assert_eq!(says.flatten().as_deref(), Some(condition), "{name}");
     }
 }
+
+#[test]
+fn a_parent_whose_status_another_aggregator_keeps_is_not_written_and_that_aggregator_is_named() {
+    let kro = "kro.run/finalizer";
+    let composite = "composite.apiextensions.crossplane.io";
+    // (finalizer, condition, fallback, takeover): the condition that is written
+    for (finalizer, condition, fallback, takeover, written) in [
+        (kro, "Ready", None, false, None),
+        // It replaces the whole status: no other type stays there either.
+        (kro, "ChildrenReady", Some("Other"), false, None),
+        (kro, "Ready", None, true, Some("Ready")),
+        (composite, "Ready", None, false, None),
+        (composite, "Ready", Some("ChildrenReady"), false, Some("ChildrenReady")),
+        (composite, "ChildrenReady", None, false, Some("ChildrenReady")),
+        ("example.com/guard", "Ready", None, false, Some("Ready")),
+    ] {
+        let reflector = Reflector::new(|| ());
+        let mut interest = parents(vec![]);
+        interest.parent[0].condition = condition.into();
+        interest.parent[0].fallback = fallback.map(Into::into);
+        interest.parent[0].takeover = takeover;
+        let mut parent = widget(1, 3, &json!({}));
+        parent["metadata"]["finalizers"] = json!([finalizer]);
+        apply(&reflector, &interest, &parent);
+        let id = reflector.find_object(&uid(1_000)).unwrap();
+        let (found, owner, elsewhere) = reflector
+            .read_row(id, |row| {
+                let parent = row.parent.as_ref().unwrap();
+                let target = &parent.targets[0];
+                (target.condition.clone(), target.owner.clone(), parent.view.answers[0].owned_by_other)
+            })
+            .unwrap();
+        assert_eq!(found.as_deref(), written, "{finalizer} {condition} {fallback:?} {takeover}");
+        assert_eq!(elsewhere, written.is_none(), "{finalizer} {condition}");
+        let named = owner.is_some_and(|owner| owner.contains(finalizer));
+        assert_eq!(named, written != Some(condition), "{finalizer} {condition}");
+    }
+}
+
+#[test]
+fn a_condition_that_stands_on_a_composite_already_is_kept() {
+    let reflector = Reflector::new(|| ());
+    let ours = json!({ "conditions": [{ "type": "Ready", "status": "False", "reason": "ChildrenFailed",
+        "message": "1 of 1 not ready", "observedGeneration": 3, "lastTransitionTime": "2026-01-01T00:00:00Z" }] });
+    let mut parent = widget(1, 3, &ours);
+    parent["metadata"]["finalizers"] = json!(["composite.apiextensions.crossplane.io"]);
+    apply(&reflector, &parents(vec![]), &parent);
+    let id = reflector.find_object(&uid(1_000)).unwrap();
+    let condition = reflector.read_row(id, |row| row.parent.as_ref().unwrap().targets[0].condition.clone());
+    assert_eq!(condition.flatten().as_deref(), Some("Ready"));
+}

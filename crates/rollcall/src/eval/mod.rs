@@ -108,8 +108,7 @@ fn profile(word: &str) -> Result<ProfileChoice, String> {
 }
 
 fn moment(text: &str) -> Result<Time, String> {
-    let at: jiff::Timestamp = text.parse().map_err(|error| format!("{error}"))?;
-    Ok(Time(at.as_millisecond()))
+    Time::from_rfc3339(text).ok_or_else(|| "not a time as in 2026-08-14T09:12:33Z".to_owned())
 }
 
 #[expect(clippy::disallowed_methods, reason = "the moment enters here")]

@@ -35,7 +35,7 @@ pub(super) fn resolve_links(tables: LinkTables<'_>, interest: &Interest, meta: &
                 links.push(make_link(rule, LinkTarget::Selector(id)).with_other_source());
             }
             FindChildrenBy::Labels { keys, of } => {
-                add_label_links(tables.selectors, rule, keys, of, meta, &mut links)
+                add_label_links(tables.selectors, rule, keys, of, meta, &mut links);
             }
         }
     }

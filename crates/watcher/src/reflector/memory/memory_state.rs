@@ -8,7 +8,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::uid_key::UidKey;
 use super::expecting_parent::ExpectingParent;
-use super::outcome::{DroppedOutcomes, OutcomeParent, ParentOutcomes, RememberedOutcome, UnseenRun};
+use super::outcome::{DroppedOutcomes, OutcomeParent, RememberedOutcome, UnseenRun};
+use super::run_order::ParentOutcomes;
 use crate::plan::Interest;
 
 /// Largest number of such unrelated objects that is kept.

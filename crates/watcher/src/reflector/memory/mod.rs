@@ -28,9 +28,10 @@ pub(super) use observe::{
     observe_run, on_list_finished, on_parent_observed, on_parent_removed, recall_record, set_memory_interest,
 };
 pub use outcome::{
-    DroppedOutcomes, MAX_PARENT_OUTCOMES, OutcomeParent, ParentOutcomes, RememberedOutcome, RunEnd, UnseenRun,
+    DroppedOutcomes, MAX_PARENT_OUTCOMES, OutcomeParent, RememberedOutcome, RunEnd, UnseenRun,
 };
 pub(super) use remembered_row::is_outdated_link;
+pub use run_order::ParentOutcomes;
 pub use run_trace::RunTrace;
 pub use trace::NamespaceRuns;
 pub(super) use trace::{runs_in_namespace, supersede_runs, unheard_traces};

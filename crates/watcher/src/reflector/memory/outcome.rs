@@ -166,16 +166,6 @@ impl OutcomeParent {
     }
 }
 
-/// Outcomes remembered for one parent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ParentOutcomes {
-    /// The parent.
-    pub parent: OutcomeParent,
-    /// The outcomes. Of each slot the last run counts; below it are those before it, back to the last that was observed,
-    /// in the order in which they ran.
-    pub outcomes: Vec<RememberedOutcome>,
-}
-
 /// An object that is gone without an observed outcome; evidence may exist.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UnseenRun {

@@ -1,10 +1,10 @@
-//! Runs of one slot, in the order in which they ran.
+//! Outcomes remembered for one parent: the runs of each slot, in the order in which they ran.
 //!
 //! A run that was observed supersedes all before it. One that is known from Events alone may turn out to belong to
 //! another owner, so the runs before it are kept below it, and whatever is learnt of them meanwhile is learnt there: they
 //! count again as they are by then.
 
-use super::outcome::{MAX_PARENT_OUTCOMES, ParentOutcomes, RememberedOutcome};
+use super::outcome::{MAX_PARENT_OUTCOMES, OutcomeParent, RememberedOutcome};
 
 /// Largest number of runs of one slot that are known from Events alone and kept: all may turn out to be of other owners.
 const MAX_HEARD_RUNS: usize = 4;
@@ -16,6 +16,16 @@ pub(super) struct DepartedRuns {
     pub(super) superseded: Vec<RememberedOutcome>,
     /// There was no room.
     pub(super) without_room: Vec<RememberedOutcome>,
+}
+
+/// Outcomes remembered for one parent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ParentOutcomes {
+    /// The parent.
+    pub parent: OutcomeParent,
+    /// The outcomes. Of each slot the last run counts; below it are those before it, back to the last that was observed,
+    /// in the order in which they ran.
+    pub outcomes: Vec<RememberedOutcome>,
 }
 
 impl ParentOutcomes {

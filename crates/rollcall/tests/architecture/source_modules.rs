@@ -31,6 +31,8 @@ pub(crate) struct SourceModule {
     pub(crate) types: BTreeSet<String>,
     /// Names of its types that other modules can see.
     pub(crate) visible_types: BTreeSet<String>,
+    /// Names of the types to which it adds methods of their own, as opposed to those of a trait.
+    pub(crate) extended_types: BTreeSet<String>,
     /// Everything that a `use` names.
     pub(crate) imports: Vec<ImportedPath>,
     /// Every other path that its code names.
@@ -67,6 +69,12 @@ impl SourceModule {
         self.types.insert(name.to_string());
         if !matches!(visibility, syn::Visibility::Inherited) {
             self.visible_types.insert(name.to_string());
+        }
+    }
+
+    fn note_extended_type(&mut self, of: &syn::Type) {
+        if let syn::Type::Path(of) = of {
+            self.extended_types.extend(of.path.segments.last().map(|segment| segment.ident.to_string()));
         }
     }
 
@@ -148,6 +156,7 @@ impl<'ast> Visit<'ast> for SourceModule {
             syn::Item::Enum(item) => self.define_type(&item.ident, &item.vis),
             syn::Item::Union(item) => self.define_type(&item.ident, &item.vis),
             syn::Item::Trait(item) => self.define_type(&item.ident, &item.vis),
+            syn::Item::Impl(item) if item.trait_.is_none() => self.note_extended_type(&item.self_ty),
             syn::Item::Type(item) => _ = self.items.insert(item.ident.to_string()),
             syn::Item::Const(item) => _ = self.items.insert(item.ident.to_string()),
             syn::Item::Static(item) => _ = self.items.insert(item.ident.to_string()),

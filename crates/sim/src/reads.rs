@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use aggregator::KindId;
 use readiness::saturating_millis;
-use rollcall_core::{LiveRead, live_reads};
+use rollcall_core::{KnownObject, LiveRead, live_reads};
 use sandbox::store::StoreRequest;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -100,13 +100,15 @@ impl Sim {
     }
 
     fn order_read(&self, read: LiveRead) -> OrderedRead {
-        let LiveRead::One { kind, namespace, name, known: Some(_) } = &read else {
+        let LiveRead::One { known: Some(known), .. } = &read else {
             return OrderedRead { read, known: BTreeMap::new() };
         };
-        let named = |t: &&std::rc::Rc<ModelObject>| {
-            t.kind == usize::from(kind.0) && t.namespace == *namespace && t.name == *name
+        // Of others that bear the name, because a watch lost a deletion, the loop learns nothing by this read.
+        let expected = |t: &&std::rc::Rc<ModelObject>| {
+            KnownObject::of(&self.core.reflector, &t.uid).as_ref() == Some(known)
         };
-        let known = self.shown.held.values().filter(named).map(|t| (t.uid.clone(), t.version)).collect();
+        let held = self.shown.held.values().filter(expected);
+        let known = held.map(|t| (t.uid.clone(), t.version)).collect();
         OrderedRead { read, known }
     }
 

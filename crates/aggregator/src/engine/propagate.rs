@@ -29,7 +29,8 @@ impl Engine {
         roll.restart_hold(policy);
         let at = roll.debounce.record_touch(now, policy.debounce);
         if at <= now || roll.queue.is_due() || roll.is_urgent(policy) {
-            return self.enqueue_evaluation(id, now, cause);
+            let before = roll.queue.become_due(cause);
+            return self.push_due(id, before, now);
         }
         self.debounce_evaluation(id, at, cause);
         self.propagate_doubt(id);
@@ -50,8 +51,13 @@ impl Engine {
         if let Some(Some(policy)) = self.policies.get(roll.policy.index()) {
             roll.restart_hold(policy);
         }
-        let origin = roll.queue.origin_with(cause);
-        match std::mem::replace(&mut roll.queue, QueuePosition::Due(origin)) {
+        let before = roll.queue.become_due(cause);
+        self.push_due(id, before, now);
+    }
+
+    /// Adds an evaluation that became due to the next poll, and removes it from where it waited before.
+    fn push_due(&mut self, id: EvaluationId, before: QueuePosition, now: Time) {
+        match before {
             QueuePosition::Due(_) => return,
             QueuePosition::Debounced(_) => _ = self.quiet.clear_deadline(id),
             QueuePosition::Deferred(_) => _ = self.deferred.remove(&id),
@@ -131,8 +137,11 @@ impl Engine {
                 parents.push(parent);
             }
         }
-        self.immediate_since = (!self.postponed.is_empty()).then_some(now);
-        self.immediate.extend(self.postponed.drain(..));
+        self.immediate_since = None;
+        if !self.postponed.is_empty() {
+            self.immediate_since = Some(now);
+            self.immediate.extend(self.postponed.drain(..));
+        }
         self.awaiting_lists = self.is_awaiting_lists();
         parents.sort_unstable();
         parents.dedup();
@@ -191,10 +200,16 @@ impl Engine {
         let rolls = parent.evaluations.iter().filter_map(|r| self.graph.find_evaluation(*r));
         let (mut any, mut say) = (false, false);
         for roll in rolls {
-            if roll.is_in_doubt() && self.is_open(roll.policy) {
+            any = true;
+            let Some(observed) = &roll.observed else {
+                say = true;
+                continue;
+            };
+            let open = self.is_open(roll.policy);
+            if open && observed.stage.is_in_doubt() {
                 return false;
             }
-            (any, say) = (true, say || self.has_own_answer(roll) || roll.observed.is_none());
+            say |= observed.stage.may_speak(open);
         }
         say || !any
     }
@@ -241,7 +256,9 @@ impl Engine {
         if news.moved {
             self.propagate_change(parent, cause, now);
         }
-        self.resume_deferred_above(parent, now, cause);
+        if !self.deferred.is_empty() {
+            self.resume_deferred_above(parent, now, cause);
+        }
         Some(parent)
     }
 
@@ -255,7 +272,7 @@ impl Engine {
     /// Returns `true` if the evaluation has to wait for that of a child. A first word, and a last one, waits for nobody.
     fn is_held_by_child(&self, roll: &ParentEvaluation) -> bool {
         let waits = |observed: &ObservedParent| !observed.deleting && observed.phase.progress.is_announced();
-        roll.observed.as_ref().is_some_and(waits) && self.awaits_child_evaluation(roll)
+        self.awaits_child_evaluation(roll) && roll.observed.as_ref().is_some_and(waits)
     }
 
     /// Returns `true` if the parent's unready children include a parent that was not evaluated because a list is
@@ -280,9 +297,10 @@ impl Engine {
         })
     }
 
+    #[cold]
     /// Resumes the evaluations above `child` that were deferred, now that nobody waits for `child` any more.
     fn resume_deferred_above(&mut self, child: ObjectId, now: Time, cause: ChangeOrigin) {
-        if self.deferred.is_empty() || self.is_evaluation_awaited(child) {
+        if self.is_evaluation_awaited(child) {
             return;
         }
         let (mut above, mut seen) = (vec![child], BTreeSet::new());

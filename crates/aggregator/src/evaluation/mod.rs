@@ -86,6 +86,7 @@ impl ObservedParent {
     }
 
     /// Moves to the next stage; returns the one before.
+    #[inline]
     pub(crate) fn advance_stage(&mut self, event: StageEvent) -> EvaluationStage {
         let before = self.stage;
         self.stage = before.after(event);

@@ -28,6 +28,12 @@ impl QueuePosition {
         }
     }
 
+    /// Moves to those that are due in the next poll, because of one more change; returns the place before.
+    pub(crate) fn become_due(&mut self, more: ChangeOrigin) -> QueuePosition {
+        let due = QueuePosition::Due(self.origin_with(more));
+        std::mem::replace(self, due)
+    }
+
     pub(crate) fn is_due(self) -> bool {
         matches!(self, QueuePosition::Due(_))
     }

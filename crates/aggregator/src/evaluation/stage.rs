@@ -66,6 +66,7 @@ impl EvaluationStage {
     }
 
     /// Returns the stage after an event.
+    #[inline]
     pub(crate) fn after(self, event: StageEvent) -> EvaluationStage {
         use EvaluationStage as S;
         match event {
@@ -98,9 +99,10 @@ impl EvaluationStage {
     }
 
     /// Returns the answer, whosever it is.
-    pub(crate) fn answer(self) -> Option<PolicyAnswer> {
+    #[inline]
+    pub(crate) fn answer(&self) -> Option<PolicyAnswer> {
         use EvaluationStage as S;
-        match self {
+        match *self {
             S::Unsettled(answer) | S::Provisional(answer) => answer,
             S::Settling(answer)
             | S::ProvisionalInDoubt(answer)
@@ -111,26 +113,35 @@ impl EvaluationStage {
     }
 
     /// Returns `true` if the last answer says True.
-    pub(crate) fn says_true(self) -> bool {
-        self.answer().is_some_and(is_true)
+    #[inline]
+    pub(crate) fn says_true(&self) -> bool {
+        use EvaluationStage as S;
+        match *self {
+            S::Unsettled(answer) | S::Provisional(answer) => answer.is_some_and(is_true),
+            S::ProvisionalInDoubt(_) | S::EvaluatedInDoubt(_) => true,
+            S::Settling(answer) | S::Evaluated(answer) | S::Withdrawn(answer) => is_true(answer),
+        }
     }
 
     /// Returns `true` if this process evaluated the answer, for this generation and this policy.
-    pub(crate) fn is_own(self) -> bool {
+    #[inline]
+    pub(crate) fn is_own(&self) -> bool {
         use EvaluationStage as S;
-        matches!(self, S::Settling(_) | S::Evaluated(_) | S::EvaluatedInDoubt(_) | S::Withdrawn(_))
+        matches!(&self, S::Settling(_) | S::Evaluated(_) | S::EvaluatedInDoubt(_) | S::Withdrawn(_))
     }
 
     /// Returns `true` if the answer may be said: it is this process' own, and the lists of its policy are complete
     /// (`is_open`). One that takes another back waits for no list.
-    pub(crate) fn may_speak(self, is_open: bool) -> bool {
+    #[inline]
+    pub(crate) fn may_speak(&self, is_open: bool) -> bool {
         self.is_own() && (is_open || self.is_withdrawn())
     }
 
     /// Returns `true` if the answer says True, and must not be counted on.
-    pub(crate) fn is_in_doubt(self) -> bool {
+    #[inline]
+    pub(crate) fn is_in_doubt(&self) -> bool {
         use EvaluationStage as S;
-        match self {
+        match *self {
             S::ProvisionalInDoubt(_) | S::EvaluatedInDoubt(_) => true,
             S::Unsettled(answer) => answer.is_some_and(is_true),
             S::Settling(_) | S::Provisional(_) | S::Evaluated(_) | S::Withdrawn(_) => false,
@@ -138,24 +149,34 @@ impl EvaluationStage {
     }
 
     /// Returns `true` if the answer takes an earlier one back.
-    pub(crate) fn is_withdrawn(self) -> bool {
-        matches!(self, EvaluationStage::Withdrawn(_))
+    #[inline]
+    pub(crate) fn is_withdrawn(&self) -> bool {
+        matches!(&self, EvaluationStage::Withdrawn(_))
     }
 
     /// Returns `true` if no condition records what was known, and it has not become known since.
-    pub(crate) fn is_unsettled(self) -> bool {
-        matches!(self, EvaluationStage::Unsettled(_) | EvaluationStage::Settling(_))
+    #[inline]
+    pub(crate) fn is_unsettled(&self) -> bool {
+        matches!(&self, EvaluationStage::Unsettled(_) | EvaluationStage::Settling(_))
     }
 
     /// Returns the weight of the answer for the parents above.
-    pub(crate) fn weight(self) -> ChildWeight {
-        if self.is_in_doubt() {
-            return ChildWeight { level: Level::Progressing, terminal: false };
+    #[inline]
+    pub(crate) fn weight(&self) -> ChildWeight {
+        use EvaluationStage as S;
+        let level = |level| ChildWeight { level, terminal: false };
+        match *self {
+            S::Unsettled(None) | S::Provisional(None) => level(Level::Unknown),
+            S::ProvisionalInDoubt(_) | S::EvaluatedInDoubt(_) => level(Level::Progressing),
+            S::Unsettled(Some(answer)) if is_true(answer) => level(Level::Progressing),
+            S::Unsettled(Some(answer))
+            | S::Provisional(Some(answer))
+            | S::Settling(answer)
+            | S::Evaluated(answer)
+            | S::Withdrawn(answer) => {
+                ChildWeight { level: answer.reason.child_level(), terminal: answer.stalled }
+            }
         }
-        self.answer().map_or(ChildWeight { level: Level::Unknown, terminal: false }, |answer| ChildWeight {
-            level: answer.reason.child_level(),
-            terminal: answer.stalled,
-        })
     }
 }
 

@@ -85,10 +85,7 @@ impl Core {
             ParentReason::OperatorFailed => {
                 format!("{FAILED_TO_HANDLE}{generation}{}", self.operator_progress(parent))
             }
-            ParentReason::Terminating => self.deletion_text(parent),
-            ParentReason::DeletionStuck => {
-                format!("{}; longer than limits.terminating of the policy allows", self.deletion_text(parent))
-            }
+            ParentReason::Terminating | ParentReason::DeletionStuck => self.deletion_text(parent, answer),
             ParentReason::KindNotVisible => {
                 format!("not permitted to list and watch {}", self.kinds_in(policy, KindState::Forbidden))
             }
@@ -163,10 +160,17 @@ impl Core {
         names.join(", ")
     }
 
-    /// Describes what holds the deletion of a parent.
-    fn deletion_text(&self, parent: ObjectId) -> String {
+    /// Describes what holds the deletion of a parent, and whether that lasts for too long.
+    fn deletion_text(&self, parent: ObjectId, answer: PolicyAnswer) -> String {
         let text = |row: &ObjectRow| Some(row.parent.as_ref()?.deletion.as_ref()?.text.to_string());
-        self.reflector.read_row(parent, text).flatten().unwrap_or_else(|| BEING_DELETED.to_owned())
+        let text =
+            self.reflector.read_row(parent, text).flatten().unwrap_or_else(|| BEING_DELETED.to_owned());
+        match answer.reason {
+            ParentReason::DeletionStuck => {
+                format!("{text}; longer than limits.terminating of the policy allows")
+            }
+            _ => text,
+        }
     }
 }
 

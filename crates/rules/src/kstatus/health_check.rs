@@ -35,7 +35,7 @@ pub fn judge_by_flux_expressions(
         Ok(HealthCheckResult::None) => {
             (IN_PROGRESS, "no expression is true".to_owned(), RuleBranch::NoneTrue)
         }
-        Err((expression, error)) if expression.is_empty() => return Some(failed_rule(error.to_string())),
+        Err(("", error)) => return Some(failed_rule(error.to_string())),
         Err((expression, error)) => return Some(failed_rule(format!("{expression}: {error}"))),
     };
     Some((PeerVerdict { status: Some(status), message }, branch))

@@ -14,7 +14,7 @@ use super::kopf_outcomes::{SeenFailure, judge_outcome};
 use super::parent_deletion::{ParentDeletion, explains_deletion};
 use super::parent_targets::{AnswerTarget, render_target};
 use super::selector_interner::SelectorInterner;
-use super::status_owner::StatusOwner;
+use super::status_owner::ChosenCondition;
 use crate::plan::{Interest, ParentRule};
 use crate::status::time;
 use crate::status::{ConditionEntry, ParentStatus, conditions_digest, raw_json};
@@ -160,21 +160,8 @@ fn build_answer(
     selectors: &mut SelectorInterner,
     before: &[(PolicyId, u64)],
 ) -> (AnswerView, AnswerTarget) {
-    let keeper = StatusOwner::find(meta).filter(|_| !rule.takeover);
-    let is_foreign = |condition: &str| {
-        let stands = row.status.our_entry(condition).is_some();
-        row.status.is_foreign(condition)
-            || keeper.is_some_and(|keeper| keeper.claims(condition) && (keeper.replaces_status || !stands))
-    };
-    let foreign = is_foreign(&rule.condition);
-    let condition = match &rule.fallback {
-        Some(fallback)
-            if (foreign || row.overwritten_types.contains(&rule.condition)) && !is_foreign(fallback) =>
-        {
-            Some(fallback)
-        }
-        _ => Some(&rule.condition).filter(|_| !foreign),
-    };
+    let ChosenCondition { condition, keeper } =
+        ChosenCondition::choose(meta, rule, &row.status, &row.overwritten_types);
     let ours = condition.and_then(|c| row.status.our_entry(c));
     let about = ours.and_then(|o| o.entry.observed_generation).and_then(|observed| {
         if Some(observed) == row.generation {
@@ -195,8 +182,7 @@ fn build_answer(
         })
     });
     let theirs = row.status.foreign.iter().find(|(kind, ..)| *kind == rule.condition);
-    let keeper = keeper.filter(|_| foreign).map(|keeper| keeper.who.into());
-    let owner = keeper.or_else(|| theirs.map(|(_, owner, _)| owner.clone()));
+    let owner = keeper.map(Into::into).or_else(|| theirs.map(|(_, owner, _)| owner.clone()));
     let mut view = AnswerView {
         policy: rule.policy,
         written: told,
@@ -210,7 +196,7 @@ fn build_answer(
     };
     let mut target = AnswerTarget {
         policy: rule.policy,
-        condition: condition.cloned(),
+        condition: condition.map(Into::into),
         owner,
         owner_says_true: theirs.map(|(_, _, is_true)| *is_true),
         names: Vec::new(),

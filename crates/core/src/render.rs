@@ -116,11 +116,9 @@ impl Core {
                 }
             }
         };
-        let cycles = self.engine.cyclic_edge_count(parent, policy);
-        let cycles = if cycles == 0 {
-            String::new()
-        } else {
-            format!("; not counted: {cycles} in a cycle of owners or references")
+        let cycles = match self.engine.cyclic_edge_count(parent, policy) {
+            0 => String::new(),
+            cycles => format!("; not counted: {cycles} in a cycle of owners or references"),
         };
         let finalizers = self.flaps.text_about(&self.causes(), parent, policy);
         let between = if finalizers.is_empty() { "" } else { "; " };

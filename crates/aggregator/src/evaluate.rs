@@ -1,5 +1,7 @@
 //! Evaluation of one parent: its current answer and the time of the next change by time alone.
 
+use std::time::Duration;
+
 use readiness::rollup::{ConditionStatus, LevelTally, ParentReason};
 use readiness::{Level, Time};
 
@@ -7,7 +9,7 @@ use crate::critical_tally::CriticalTally;
 use crate::evaluation::{
     ChildCounts, GenerationPhase, GenerationProgress, ObservedParent, ParentEvaluation, StageEvent,
 };
-use crate::types::{Acceptance, EnginePolicy, HandledEvidence, KindState, PolicyAnswer};
+use crate::types::{Acceptance, AnswerView, EnginePolicy, HandledEvidence, KindState, PolicyAnswer};
 
 /// Restriction on a policy's answers by the list and watch states of its kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +39,7 @@ impl ListGate {
     }
 
     /// The event that an evaluation under this gate is to a stage.
+    #[inline]
     fn event_of(self, answer: PolicyAnswer) -> StageEvent {
         match self {
             ListGate::Open | ListGate::Blind(_) => StageEvent::Evaluated(answer),
@@ -66,6 +69,25 @@ impl ListGate {
             }
         }
         gate
+    }
+}
+
+/// Limits by which time alone changes an answer.
+#[derive(Clone, Copy, Debug)]
+struct TimeLimits {
+    pending: Option<Duration>,
+    deadline: Option<Duration>,
+}
+
+impl TimeLimits {
+    /// Returns the limits of a policy for one parent. There are none where another client has the condition: nothing records
+    /// since when the answer has stood, so that after a restart each limit would begin anew, and what was said of the parent
+    /// to those above it would be taken back.
+    fn new(policy: &EnginePolicy, view: &AnswerView) -> TimeLimits {
+        if view.owned_by_other {
+            return TimeLimits { pending: None, deadline: None };
+        }
+        TimeLimits { pending: Some(policy.pending), deadline: policy.deadline }
     }
 }
 
@@ -150,9 +172,10 @@ impl ParentEvaluation {
     ) -> Option<EvaluationChanges> {
         let observed = self.observed.as_mut()?;
         let result = evaluate_parent(observed, &self.children, policy, gate, now);
-        let before = observed.advance_stage(gate.event_of(result.answer));
-        let moved = before.is_in_doubt() || before.answer() != Some(result.answer);
-        let settled = before.is_unsettled() && !observed.stage.is_unsettled();
+        let moved = observed.stage.is_in_doubt() || observed.stage.answer() != Some(result.answer);
+        let was_unsettled = observed.stage.is_unsettled();
+        observed.advance_stage(gate.event_of(result.answer));
+        let settled = was_unsettled && !observed.stage.is_unsettled();
         Some(EvaluationChanges { moved, settled, recheck_at: result.recheck_at })
     }
 }
@@ -204,15 +227,16 @@ fn evaluate_parent(
     if !observed.phase.progress.is_announced() {
         return final_answer(build_answer(ParentReason::ChildrenPending, &LevelTally::default()));
     }
+    let limits = TimeLimits::new(policy, &observed.view);
     if observed.view.template_failed {
         let answer = build_answer(ParentReason::TemplateFailed, &stand.all);
-        return apply_deadline(&observed.phase, policy, now, &stand.all, answer, None);
+        return apply_deadline(&observed.phase, limits, now, &stand.all, answer, None);
     }
     if matches!(observed.evidence, HandledEvidence::Failed | HandledEvidence::GivenUp) {
-        return answer_failed(observed, policy, now, &stand.all);
+        return answer_failed(observed, limits, now, &stand.all);
     }
     if let Err(again) = check_handled(observed, children, policy, now) {
-        return answer_pending(&observed.phase, policy, now, &stand.all, again);
+        return answer_pending(&observed.phase, limits, now, &stand.all, again);
     }
     if observed.phase.progress.handle() && observed.evidence == HandledEvidence::Handled {
         observed.phase.handled_at = now;
@@ -258,7 +282,7 @@ fn check_handled(
 /// The answer of a generation that its operator failed to handle. What it said before of having handled it is void.
 fn answer_failed(
     observed: &mut ObservedParent,
-    policy: &EnginePolicy,
+    limits: TimeLimits,
     now: Time,
     all: &LevelTally,
 ) -> EvaluationResult {
@@ -269,23 +293,23 @@ fn answer_failed(
         let answer = PolicyAnswer { reconciling: false, stalled: true, ..answer };
         return EvaluationResult { answer, recheck_at: None };
     }
-    apply_deadline(&observed.phase, policy, now, all, answer, None)
+    apply_deadline(&observed.phase, limits, now, all, answer, None)
 }
 
 fn answer_pending(
     phase: &GenerationPhase,
-    policy: &EnginePolicy,
+    limits: TimeLimits,
     now: Time,
     all: &LevelTally,
     again: Option<Time>,
 ) -> EvaluationResult {
     let answer = build_answer(ParentReason::ChildrenPending, &LevelTally::default());
     if again.is_some() {
-        return apply_deadline(phase, policy, now, all, answer, again);
+        return apply_deadline(phase, limits, now, all, answer, again);
     }
-    let silent_at = phase.since + policy.pending;
-    let first = policy.deadline.is_none_or(|limit| silent_at < phase.unready_since + limit);
-    if silent_at <= now && first {
+    let silent_at = limits.pending.map(|pending| phase.since + pending);
+    let is_first = |at: Time| limits.deadline.is_none_or(|limit| at < phase.unready_since + limit);
+    if silent_at.is_some_and(|at| at <= now && is_first(at)) {
         let answer = PolicyAnswer {
             reconciling: false,
             stalled: true,
@@ -293,19 +317,19 @@ fn answer_pending(
         };
         return EvaluationResult { answer, recheck_at: None };
     }
-    apply_deadline(phase, policy, now, all, answer, Some(silent_at))
+    apply_deadline(phase, limits, now, all, answer, silent_at)
 }
 
 /// Applies the policy's deadline to an answer; `again` is the time at which the answer changes for another reason.
 fn apply_deadline(
     phase: &GenerationPhase,
-    policy: &EnginePolicy,
+    limits: TimeLimits,
     now: Time,
     all: &LevelTally,
     answer: PolicyAnswer,
     again: Option<Time>,
 ) -> EvaluationResult {
-    let Some(limit) = policy.deadline else {
+    let Some(limit) = limits.deadline else {
         return EvaluationResult { answer, recheck_at: again };
     };
     let at = phase.unready_since + limit;
@@ -355,7 +379,8 @@ fn evaluate_children(
         return answer_blind(state, &stand.all);
     }
     let mut answer = build_answer(reason, &stand.all);
-    let overdue = phase.missing_since.map(|since| since + policy.pending);
+    let limits = TimeLimits::new(policy, &observed.view);
+    let overdue = phase.missing_since.zip(limits.pending).map(|(since, pending)| since + pending);
     answer.stalled = match reason {
         ParentReason::ChildrenFailed => stand.counted_tally().terminal_count() > 0,
         ParentReason::ChildrenStuck => true,
@@ -367,7 +392,7 @@ fn evaluate_children(
     if reason == ParentReason::ChildrenSuspended {
         return EvaluationResult { answer, recheck_at: again };
     }
-    apply_deadline(phase, policy, now, &stand.all, answer, again)
+    apply_deadline(phase, limits, now, &stand.all, answer, again)
 }
 
 fn answer_blind(state: KindState, critical: &LevelTally) -> EvaluationResult {

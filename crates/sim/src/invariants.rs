@@ -246,26 +246,7 @@ impl Sim {
                 format_args!("{name}: its deadline is not over"),
             );
         }
-        let suspended = sum.reason == Some(ParentReason::ChildrenSuspended);
-        let agrees = match said {
-            None => false,
-            Some(ParentReason::DeadlineExceeded) => {
-                parent.deleted.is_none()
-                    && !suspended
-                    && (sum.reason.is_some() || parent.mark != ModelMark::Handled)
-            }
-            Some(ParentReason::Terminating) => parent.deleted.is_some(),
-            Some(reason) if is_from_children(reason) => {
-                let well = matches!(reason, ParentReason::AllChildrenReady | ParentReason::ChildrenSettling);
-                let late =
-                    !well && !suspended && due(down).is_some_and(|due| due + MAX_ANSWER_LAG_MS < self.now);
-                !late
-                    && parent.deleted.is_none()
-                    && parent.mark != ModelMark::NotYet
-                    && sum.reason == (!well).then_some(reason)
-            }
-            Some(_) => parent.deleted.is_none(),
-        };
+        let agrees = self.agrees_with(policy, parent, said, &sum, down);
         let now = self.now;
         self.apply_settle(policy, parent);
         let Some(phase) = self.watch.phases.get_mut(&key) else { return };
@@ -287,6 +268,41 @@ impl Sim {
         }
         if turned {
             self.check_turned_true(policy, parent, &phase);
+        }
+    }
+
+    /// Returns `true` if the naive judge comes to this answer too, which has not been True since `down` at the latest.
+    fn agrees_with(
+        &self,
+        policy: &PolicyDef,
+        parent: &ModelObject,
+        said: Option<ParentReason>,
+        sum: &NaiveSum,
+        down: i64,
+    ) -> bool {
+        let due = |since: i64| policy.deadline.map(|limit| since + saturating_millis(limit));
+        let suspended = sum.reason == Some(ParentReason::ChildrenSuspended);
+        let recorded = condition_of(policy, parent).is_some();
+        match said {
+            None => false,
+            Some(ParentReason::DeadlineExceeded) => {
+                parent.deleted.is_none()
+                    && !suspended
+                    && (sum.reason.is_some() || parent.mark != ModelMark::Handled)
+            }
+            Some(ParentReason::Terminating) => parent.deleted.is_some(),
+            Some(reason) if is_from_children(reason) => {
+                let well = matches!(reason, ParentReason::AllChildrenReady | ParentReason::ChildrenSettling);
+                let late = !well
+                    && !suspended
+                    && recorded
+                    && due(down).is_some_and(|due| due + MAX_ANSWER_LAG_MS < self.now);
+                !late
+                    && parent.deleted.is_none()
+                    && parent.mark != ModelMark::NotYet
+                    && sum.reason == (!well).then_some(reason)
+            }
+            Some(_) => parent.deleted.is_none(),
         }
     }
 

@@ -31,15 +31,20 @@ struct StoreOracle<'a> {
 impl StoreOracle<'_> {
     fn expected_answer(&self, policy: &PolicyDef, parent: &ModelObject) -> ExpectedAnswer {
         let sum = self.judge.sum_children(policy, parent, &|thing| self.expected_weight(thing));
+        // Where somebody else has the condition, nothing records since when, and no limit applies.
+        let recorded = condition_of(policy, parent).is_some();
         let (reason, stalled) = match (parent.deleted, parent.mark) {
             (Some(_), _) => (ParentReason::Terminating, false),
             // All limits have passed by now.
-            (None, ModelMark::NotYet) => (ParentReason::OperatorSilent, true),
+            (None, ModelMark::NotYet) if recorded => (ParentReason::OperatorSilent, true),
+            (None, ModelMark::NotYet) => (ParentReason::ChildrenPending, false),
             _ => match sum.reason {
-                Some(reason) if policy.deadline.is_some() && reason != ParentReason::ChildrenSuspended => {
+                Some(reason)
+                    if policy.deadline.is_some() && recorded && reason != ParentReason::ChildrenSuspended =>
+                {
                     (ParentReason::DeadlineExceeded, true)
                 }
-                Some(ParentReason::ChildrenMissing) => (ParentReason::ChildrenMissing, true),
+                Some(ParentReason::ChildrenMissing) => (ParentReason::ChildrenMissing, recorded),
                 Some(reason) => (reason, sum.stalled),
                 None => (ParentReason::AllChildrenReady, false),
             },

@@ -176,3 +176,24 @@ fn policies_of_a_parent_come_in_one_order_whatever_was_seen_first() {
     w.change_parent("db", |p| p.policies.push(OTHER));
     assert_eq!(w.engine.policies_of(w.id("db")).collect::<Vec<_>>(), [POLICY, OTHER]);
 }
+
+#[test]
+fn no_limit_applies_to_what_is_recorded_nowhere_so_that_a_restart_takes_nothing_back() {
+    let mut over_parents = groups(vec![group(crate::world::PARENTS)]);
+    over_parents.settle = Duration::ZERO;
+    let mut limited = groups(vec![group(EXTRAS)]);
+    (limited.deadline, limited.pending) = (Some(Duration::from_mins(1)), Duration::from_secs(30));
+    let mut w = World::empty();
+    w.policy(POLICY, over_parents);
+    w.policy(OTHER, limited);
+    w.sync();
+    w.parent("top");
+    w.parent_so("mid", |p| (p.policies, p.owned) = (vec![OTHER], true));
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+    w.run(300_000);
+    assert_eq!(w.says("top"), "ChildrenProgressing");
+    let before = w.log.len();
+    w.restart(&[]);
+    w.run(300_000);
+    assert_eq!((w.says("top").as_str(), w.log.len()), ("ChildrenProgressing", before));
+}

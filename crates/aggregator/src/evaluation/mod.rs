@@ -96,7 +96,9 @@ impl ObservedParent {
     /// Returns `true` if the parents above have to wait for its evaluation, unless its own children have to be waited for:
     /// its state is unknown.
     pub(crate) fn is_awaited(&self) -> bool {
-        let settles = self.stage.is_unsettled() && self.evidence == HandledEvidence::Silent;
+        // Time alone ends that; an operator that has to act first is waited for by nobody.
+        let settles = self.stage.is_unsettled()
+            && matches!(self.evidence, HandledEvidence::Silent | HandledEvidence::Handled);
         !self.stage.is_own() || settles
     }
 }

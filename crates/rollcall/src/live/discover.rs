@@ -1,7 +1,7 @@
 //! The kinds that a cluster serves.
 
 use anyhow::Context;
-use kube::discovery::{Discovery, Scope, verbs};
+use kube::discovery::{ApiGroup, Discovery, Scope, verbs};
 use watcher::ApiKind;
 
 /// Kinds without an owner, a finalizer or a status worth reading, and too many objects.
@@ -22,7 +22,7 @@ pub(super) async fn discover_apis(client: &kube::Client) -> anyhow::Result<Disco
 pub(super) async fn listable_kinds(client: &kube::Client) -> anyhow::Result<Vec<ApiKind>> {
     let discovery = discover_apis(client).await?;
     let mut kinds = Vec::new();
-    for (resource, capabilities) in discovery.groups().flat_map(|group| group.recommended_resources()) {
+    for (resource, capabilities) in discovery.groups().flat_map(ApiGroup::recommended_resources) {
         if capabilities.supports_operation(verbs::LIST) && !UNINTERESTING_KINDS.contains(&&*resource.kind) {
             kinds.push(ApiKind {
                 group: resource.group,

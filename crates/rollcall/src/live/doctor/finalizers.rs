@@ -88,7 +88,9 @@ pub(super) async fn read_finalizers(
         match listed {
             Ok(objects) => {
                 inventory.kinds += 1;
-                objects.iter().for_each(|meta| tally.add_object(&api, meta));
+                for meta in &objects {
+                    tally.add_object(&api, meta);
+                }
             }
             Err(error) => {
                 let why = match error.cause {

@@ -123,7 +123,10 @@ fn describe_ownerless(object: &ParentObject, signs: &LifeSigns, now: Time) -> St
     let holders = finalizer_holders(&value, &object);
     let found = holders.iter().map(|holder| (holder, signs.find_signs(&holder.names(), now)));
     let lost = found.filter(|(_, signs)| signs.state == HolderState::Ownerless);
-    lost.map(|(holder, signs)| format!("; {} is ownerless: {}", holder.finalizer, signs.evidence)).collect()
+    let told: Vec<String> = lost
+        .map(|(holder, signs)| format!("; {} is ownerless: {}", holder.finalizer, signs.evidence))
+        .collect();
+    told.concat()
 }
 
 /// As `kubectl wait`: names and statuses in any case, the generation of the condition before that of the status.

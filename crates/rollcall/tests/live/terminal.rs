@@ -18,8 +18,6 @@ use tokio::time::timeout;
 const NO_CTTY: i32 = 0o400;
 /// Longest time to wait; far longer than anything takes.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Poll interval: the standard library has no wait for a process with a deadline.
-const AGAIN: Duration = Duration::from_millis(20);
 const ROWS: u16 = 24;
 
 /// A program in a terminal; killed when dropped.
@@ -123,18 +121,14 @@ impl Terminal {
         File::from(self.master.as_fd().try_clone_to_owned().unwrap()).write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Returns the exit status.
+    /// Returns the exit status, once all output has been read.
     pub(crate) async fn end(&mut self) -> ExitStatus {
-        let ended = async {
-            loop {
-                if let Some(status) = self.child.try_wait().unwrap() {
-                    return status;
-                }
-                tokio::time::sleep(AGAIN).await;
-            }
-        };
-        let ended = timeout(PATIENCE, ended).await;
-        ended.unwrap_or_else(|_| panic!("it runs on\n{}", self.rows().join("\n")))
+        // Reading ends when the last program that holds the terminal has.
+        let read = async { while self.more.changed().await.is_ok() {} };
+        if timeout(PATIENCE, read).await.is_err() {
+            panic!("it runs on\n{}", self.rows().join("\n"));
+        }
+        self.child.wait().unwrap()
     }
 }
 

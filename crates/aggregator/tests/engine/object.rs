@@ -40,8 +40,6 @@ pub(crate) struct Parent {
     pub(crate) deleting: bool,
     /// Time from which its deletion is stuck.
     pub(crate) stuck_at: Option<Time>,
-    /// Its conditions do not say what holds its deletion.
-    pub(crate) unexplained: bool,
     pub(crate) owned: bool,
     pub(crate) unrendered: bool,
     pub(crate) selects: Vec<(PolicyId, SelectorId)>,
@@ -80,7 +78,7 @@ impl Parent {
             generation,
             evidence: self.evidence,
             deleting: self.deleting,
-            deletion_unexplained: self.deleting && self.unexplained,
+            deletion_unexplained: false,
             digest: if self.status.is_empty() { EntriesDigest::default() } else { digest(&self.status) },
             answers: self.policies.iter().map(answer).collect(),
         }

@@ -125,9 +125,8 @@ impl Terminal {
     pub(crate) async fn end(&mut self) -> ExitStatus {
         // Reading ends when the last program that holds the terminal has.
         let read = async { while self.more.changed().await.is_ok() {} };
-        if timeout(PATIENCE, read).await.is_err() {
-            panic!("it runs on\n{}", self.rows().join("\n"));
-        }
+        let ended = timeout(PATIENCE, read).await;
+        assert!(ended.is_ok(), "it runs on\n{}", self.rows().join("\n"));
         self.child.wait().unwrap()
     }
 }

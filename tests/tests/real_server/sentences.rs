@@ -62,7 +62,7 @@ async fn what_the_readme_of_deploy_says_to_type_works() -> Result<()> {
 fn what_can_be_asked_is_answered(scene: &Scene) -> Result<()> {
     let sentences = Sentences::of("deploy/README.md")?;
     let name = scene.policy_name("db");
-    let asked: [Asked; 15] = [
+    let asked: [Asked; 16] = [
         ("rollcall crd", &[], "name: readinesspolicies.rollcall.dev"),
         ("rollcall health-lua -f examples/database.yaml", &[("-f ", "-f deploy/")], "example.com_Database"),
         ("rollcall rbac -f POLICY…", &[("POLICY…", "policy.yaml")], "databases/status"),
@@ -76,6 +76,7 @@ fn what_can_be_asked_is_answered(scene: &Scene) -> Result<()> {
         ("rollcall rbac --namespaces a,b -f FILE", &[("FILE", "policy.yaml")], "namespace: b"),
         ("rollcall tree -o json", &[("tree", "tree database/orders")], "\"sinceFrom\""),
         ("rollcall doctor", &[], ""),
+        ("rollcall doctor --finalizers", &[], ""),
         // This policy remembers nothing.
         ("kubectl get readinessrecords -n rollcall-system", &[], ""),
         ("kubectl get rrec -A", &[], ""),
@@ -103,6 +104,7 @@ async fn events_are_shown(scene: &Scene) -> Result<()> {
 fn the_runbooks_are_followed(scene: &Scene) -> Result<()> {
     let mut guide = Guide::open("dashboards/README.md")?;
     guide.follow(scene, "kubectl get database orders")?;
+    guide.follow(scene, "rollcall explain database/orders -n default")?;
     guide.is_done()?;
     let sentences = Sentences::of("dashboards/README.md")?;
     let lease = sentences.type_in(scene, "kubectl get lease rollcall -n rollcall-system -o yaml", &[])?;

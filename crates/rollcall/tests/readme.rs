@@ -130,9 +130,8 @@ fn what_needs_no_cluster_works_as_it_is_written() {
 #[test]
 fn what_is_linked_exists() {
     let guides = ["deploy/guides/sync-waves.md"];
-    for file in
-        ["README.md", "crates/README.md", "deploy/README.md", "dashboards/README.md"].iter().chain(&guides)
-    {
+    let pages = ["README.md", "SECURITY.md", "crates/README.md", "deploy/README.md", "dashboards/README.md"];
+    for file in pages.iter().chain(&guides) {
         let text = text(file);
         let links = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link);
         for link in links.filter(|link| !link.starts_with("http") && !link.starts_with('#')) {
@@ -229,13 +228,18 @@ fn named_items(text: &str) -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_test_that_the_code_map_names_exists() {
+fn every_test_that_the_code_map_and_the_page_on_security_name_exists() {
     let map = text("crates/README.md");
     let invariants = map.split("## What must always be true").nth(1).unwrap();
-    let tests: Vec<_> = named_items(invariants).into_iter().filter(|(name, _)| name.contains('_')).collect();
-    assert!(tests.len() >= 14, "{tests:?}");
+    assert_are_tests("crates/", &named_items(invariants), 14);
+    assert_are_tests("", &named_items(&text("SECURITY.md")), 9);
+}
+
+fn assert_are_tests(folder: &str, items: &[(String, String)], least: usize) {
+    let tests: Vec<_> = items.iter().filter(|(name, _)| name.contains('_')).collect();
+    assert!(tests.len() >= least, "{tests:?}");
     for (name, file) in tests {
-        let words = text(&format!("crates/{file}"));
+        let words = text(&format!("{folder}{file}"));
         let there = words.contains(&format!("fn {name}("));
         // `#[test]`, `#[tokio::test]`, and that with a clock that is paused.
         let tests = words.contains("test]") || words.contains("test(");

@@ -52,7 +52,7 @@ fn alerts_fire_when_they_should_and_not_otherwise() -> Result<()> {
 }
 
 /// What each alert is about, by the labels that its description has to name; nothing where that is Rollcall itself.
-const ABOUT: [(&str, &[&str]); 22] = [
+const ABOUT: [(&str, &[&str]); 23] = [
     ("RollcallParentNotReady", PARENT),
     ("RollcallParentFlapping", PARENT),
     ("RollcallParentsNotExported", &["job"]),
@@ -65,6 +65,7 @@ const ABOUT: [(&str, &[&str]); 22] = [
     ("RollcallConditionOwned", &["policy"]),
     ("RollcallPolicyRefused", &["policy"]),
     ("RollcallShadowDisagreement", &["policy"]),
+    ("RollcallRuleSuspended", &["policy"]),
     ("RollcallWatchStale", &["kind"]),
     ("RollcallDriftFound", &["kind", "found_by"]),
     ("RollcallWritesFailing", &["policy"]),

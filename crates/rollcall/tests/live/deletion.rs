@@ -143,7 +143,7 @@ async fn an_inventory_tells_who_sets_each_finalizer_and_who_waits_for_whom() {
         out.find("shop.example.com/guard") < out.find("kopf.zalando.org"),
         "who is waited for first: {out}"
     );
-    assert!(err.contains("finalizers on objects of") && err.contains("1 of which hold"), "{err}");
+    assert!(err.contains("finalizers found: ") && err.contains("that wait for a finalizer: 1"), "{err}");
     cluster.create(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": "ops" } }));
     cluster.create(&operator_pod());
     let (code, out, err) = inventory(&["-o", "json"]).await;

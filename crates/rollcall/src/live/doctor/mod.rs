@@ -137,7 +137,7 @@ async fn report_finalizers(client: &kube::Client, args: &DoctorArgs) -> anyhow::
     let waiting: usize = inventory.entries.iter().map(|entry| entry.waiting).sum();
     if args.output == DoctorFormat::Text {
         print_error_line(&format!(
-            "{} finalizers on objects of {} kinds, {waiting} of which hold an object in deletion",
+            "finalizers found: {}; kinds read: {}; objects in deletion that wait for a finalizer: {waiting}",
             inventory.entries.len(),
             inventory.kinds,
         ));

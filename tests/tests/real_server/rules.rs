@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use acceptance::caller::Caller;
+use acceptance::caller::{Caller, version_of};
 use acceptance::crd::Crd;
 use acceptance::gate::{Gate, Rule};
 use acceptance::objects::{deployment, owned_by};
@@ -199,6 +199,41 @@ async fn a_changed_rule_is_judged_beside_what_stands_and_an_answer_turns_once_if
     assert_eq!(statuses, ["True", "False", "True", "False", "True", "False", "True"]);
     let other = recording.statuses(&scene.address("Database/plain")?, "Ready");
     assert_eq!(other, ["True"], "what does not rest on that rule");
+    Ok(())
+}
+
+#[tokio::test]
+async fn edits_of_a_rule_write_nothing_on_two_hundred_parents_whose_answers_stand() -> Result<()> {
+    let (scene, _gate, _rollcall) = two_databases("rule-edits", "status.phase == 'Up'").await?;
+    let policy = policy_address(&scene, "db")?;
+    let many: Vec<String> = (0..200).map(|number| format!("many-{number}")).collect();
+    for name in &many {
+        let db = scene.create(scene.custom("Database", name)).await?;
+        scene.create(owned_by(&db, deployment(name, 0))).await?;
+        scene.create(owned_by(&db, scene.custom("Shard", name))).await?;
+        scene.change_status(&format!("Shard/{name}"), json!({ "phase": "Up" })).await?;
+    }
+    for name in &many {
+        scene.until(&format!("Database/{name}"), says("Ready", "True")).await?;
+    }
+    let versions = async || -> Result<Vec<u64>> {
+        let mut versions = Vec::new();
+        for name in &many {
+            versions.push(version_of(&scene.get(&format!("Database/{name}")).await?));
+        }
+        Ok(versions)
+    };
+    let before = versions().await?;
+    // One parent turns with each edit, by which the others are known to have been judged as well.
+    for (edit, settle) in [("first", "100ms"), ("second", "100ms"), ("third", "200ms")] {
+        phase(&scene, edit).await?;
+        scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+        let ready = format!("status.phase in ['Up', '{edit}']");
+        let spec = json!({ "spec": children_by(&scene, &ready, settle) });
+        scene.admin.merge(&policy, "", &spec).await?;
+        scene.until("Database/db", says("Ready", "True")).await?;
+    }
+    assert_eq!(versions().await?, before);
     Ok(())
 }
 

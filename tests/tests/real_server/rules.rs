@@ -237,27 +237,42 @@ async fn edits_of_a_rule_write_nothing_on_two_hundred_parents_whose_answers_stan
     Ok(())
 }
 
-#[tokio::test]
-async fn what_a_changed_rule_cannot_judge_within_two_minutes_is_unknown() -> Result<()> {
-    let (scene, gate, _rollcall) = two_databases("rule-unswapped", "status.phase == 'Up'").await?;
+/// Edits the rule, and the settle time, while Shards cannot be listed, until these answers are taken back and come again;
+/// returns what the two Databases said of themselves.
+async fn edited_while_unlisted(word: &str, settle: &str, withdrawn: &[&str]) -> Result<[Vec<String>; 2]> {
+    let (scene, gate, _rollcall) = two_databases(word, "status.phase == 'Up'").await?;
     let policy = policy_address(&scene, "db")?;
     let recorder = Recorder::start(&scene, &["Database"]).await?;
-    // First the rule alone, then the rule and something else, so that the policy is another one.
-    for (ready, settle) in [("status.phase == 'Serving'", "100ms"), ("status.phase == 'Up'", "200ms")] {
-        gate.set(lists_of_shards());
-        let spec = json!({ "spec": children_by(&scene, ready, settle) });
-        scene.admin.merge(&policy, "", &spec).await?;
-        scene.until("Database/db", because("Ready", "RuleChanged")).await?;
-        phase(&scene, if ready.contains("Serving") { "Serving" } else { "Up" }).await?;
-        gate.set(Rule::Pass);
-        scene.until("Database/db", says("Ready", "True")).await?;
+    gate.set(lists_of_shards());
+    let spec = json!({ "spec": children_by(&scene, "status.phase == 'Serving'", settle) });
+    scene.admin.merge(&policy, "", &spec).await?;
+    for name in withdrawn {
+        scene.until(name, because("Ready", "RuleChanged")).await?;
+    }
+    phase(&scene, "Serving").await?;
+    gate.set(Rule::Pass);
+    for name in withdrawn {
+        scene.until(name, says("Ready", "True")).await?;
     }
     let recording = recorder.stop().await?;
-    let statuses = recording.statuses(&scene.address("Database/db")?, "Ready");
-    assert_eq!(statuses, ["True", "Unknown", "True", "Unknown", "True"]);
-    // On which children the answers of another policy rested, nobody knows.
-    let other = recording.statuses(&scene.address("Database/plain")?, "Ready");
-    assert_eq!(other, ["True", "Unknown", "True"], "the rule alone touches what rests on it");
+    let of = |name: &str| anyhow::Ok(recording.statuses(&scene.address(name)?, "Ready"));
+    Ok([of("Database/db")?, of("Database/plain")?])
+}
+
+#[tokio::test]
+async fn what_a_changed_rule_cannot_judge_within_two_minutes_is_unknown() -> Result<()> {
+    let [db, plain] = edited_while_unlisted("rule-unlisted", "100ms", &["Database/db"]).await?;
+    assert_eq!(db, ["True", "Unknown", "True"]);
+    assert_eq!(plain, ["True"], "what does not rest on that rule");
+    Ok(())
+}
+
+#[tokio::test]
+async fn so_is_all_that_a_policy_said_before_it_became_another() -> Result<()> {
+    let [db, plain] =
+        edited_while_unlisted("rule-replaced", "200ms", &["Database/db", "Database/plain"]).await?;
+    assert_eq!(db, ["True", "Unknown", "True"]);
+    assert_eq!(plain, ["True", "Unknown", "True"], "nobody knows on which children that rested");
     Ok(())
 }
 

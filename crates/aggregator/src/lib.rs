@@ -13,6 +13,7 @@ mod engine;
 mod evaluate;
 mod evaluation;
 mod graph;
+mod list_gate;
 mod types;
 
 pub use delivery::{DeliveryDecision, DeliveryOutcome, WriteTicket};

@@ -18,9 +18,9 @@ use timer::{DeadlineQueue, ResyncSchedule, Seed};
 pub use read::{ChildOf, EvaluationState, UnreadyChild};
 pub use recount::RecountResult;
 
-use crate::evaluate::ListGate;
 use crate::evaluation::StageEvent;
 use crate::graph::{ChildGraph, ResyncStage};
+use crate::list_gate::ListGate;
 use crate::types::{ChangeOrigin, EnginePolicy, EvaluationId, KindId, KindState, ObjectId, PolicyId};
 
 /// A parent whose conditions may have to change: render them and pass their digest to [`Engine::offer_digest`].

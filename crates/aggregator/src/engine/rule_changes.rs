@@ -4,28 +4,30 @@ use readiness::Time;
 use readiness::rollup::ParentReason;
 
 use super::Engine;
-use crate::evaluate::ListGate;
 use crate::evaluation::ParentEvaluation;
 use crate::graph::group_bit;
+use crate::list_gate::ListGate;
 use crate::types::{ChangeOrigin, EnginePolicy, GroupRole, KindId, PolicyId};
 
 impl Engine {
     /// Withdraws the answers of this policy that rest on its rule for this kind, until the kind is listed: the rule has
     /// changed, and the new one cannot judge the kind.
     pub fn withdraw_changed_rule(&mut self, now: Time, policy: PolicyId, kind: KindId) {
-        let groups = self.find_policy(policy).into_iter().flat_map(EnginePolicy::indexed_groups);
-        let of_kind = groups.filter(|(_, g)| g.kind == kind).fold(0, |bits, (at, _)| bits | group_bit(at));
         let before = self.graph.changed_rules.groups_of(policy);
-        self.set_changed_rule_groups(now, policy, before | of_kind);
+        self.set_changed_rule_groups(now, policy, before | self.groups_of_kind(policy, kind));
+    }
+
+    /// Returns the groups of this policy that judge this kind, as a bit mask.
+    fn groups_of_kind(&self, policy: PolicyId, kind: KindId) -> u64 {
+        let groups = self.find_policy(policy).into_iter().flat_map(EnginePolicy::indexed_groups);
+        groups.filter(|(_, g)| g.kind == kind).fold(0, |bits, (at, _)| bits | group_bit(at))
     }
 
     /// Clears the mark for a kind that was listed or is not installed: all its verdicts now come from the new rule.
     pub(super) fn clear_changed_rule(&mut self, now: Time, kind: KindId) {
         for policy in self.graph.changed_rules.changed_policies() {
-            let groups = self.find_policy(policy).into_iter().flat_map(EnginePolicy::indexed_groups);
-            let listed = groups.filter(|(_, g)| g.kind == kind).fold(0, |bits, (at, _)| bits | group_bit(at));
             let before = self.graph.changed_rules.groups_of(policy);
-            self.set_changed_rule_groups(now, policy, before & !listed);
+            self.set_changed_rule_groups(now, policy, before & !self.groups_of_kind(policy, kind));
         }
     }
 

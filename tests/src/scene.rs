@@ -163,13 +163,22 @@ impl Scene {
         self.admin.delete(&self.address(place)?).await
     }
 
+    /// Changes the behaviour of one pod of the workload `app`.
+    pub async fn play_one(&self, app: &str, part: &str) -> Result<()> {
+        self.play_first(app, Some(part), 1).await
+    }
+
     /// Changes the behaviour of the pods of the workload `app`; `None` lets them become ready.
     pub async fn play(&self, app: &str, part: Option<&str>) -> Result<()> {
+        self.play_first(app, part, usize::MAX).await
+    }
+
+    async fn play_first(&self, app: &str, part: Option<&str>, count: usize) -> Result<()> {
         // A parent may already report missing children while the controllers are about to create them.
         self.until_pods(app, 1).await?;
         let query = format!("labelSelector=app={app}");
         let (pods, _) = self.admin.list(&self.kind("Pod"), &self.name, &query).await?;
-        for pod in pods {
+        for pod in pods.into_iter().take(count) {
             let patch = json!({ "metadata": { "labels": { "play": part } } });
             self.admin.merge(&Address::of(&pod)?, "", &patch).await?;
         }

@@ -43,6 +43,8 @@ fn policy() -> EnginePolicy {
         debounce: timer::DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
         settle: Duration::ZERO,
         hold: Duration::ZERO,
+        availability: aggregator::Availability::Strict,
+        grace: Duration::ZERO,
         pending: Duration::from_mins(10),
         deadline: None,
         shadow: false,
@@ -79,7 +81,7 @@ fn parent(engine: &mut Engine, now: Time, id: ObjectId, above: Option<ObjectId>)
         answers: vec![answer],
         ..ParentView::default()
     };
-    let weights = [ChildWeight { level: Level::Progressing, terminal: false }];
+    let weights = [ChildWeight::of(Level::Progressing)];
     let links: Vec<ChildLink> = above.map(link).into_iter().collect();
     let seen = ObjectView {
         weights: &weights,
@@ -100,7 +102,7 @@ fn digest(reason: ParentReason) -> EntriesDigest {
 }
 
 fn child(engine: &mut Engine, now: Time, id: ObjectId, of: ObjectId, level: Level) {
-    let weights = [ChildWeight { level, terminal: false }];
+    let weights = [ChildWeight::of(level)];
     let links = [link(of)];
     engine.observe_object(
         now,

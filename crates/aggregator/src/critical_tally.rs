@@ -1,10 +1,10 @@
 //! Tally of a parent's critical children against the requirements of its policy.
 
-use readiness::Level;
 use readiness::rollup::{LevelTally, ParentReason, worst_reason};
+use readiness::{Level, Steadiness};
 
 use crate::evaluation::ChildCounts;
-use crate::types::{AnswerView, ChildGroup, EnginePolicy, GroupRole, Quorum};
+use crate::types::{AnswerView, Availability, ChildGroup, EnginePolicy, GroupRole, Quorum};
 
 /// Tally of the critical children of one evaluation.
 #[derive(Clone, Copy, Debug, Default)]
@@ -25,20 +25,46 @@ impl CriticalTally {
         view: &AnswerView,
         policy: &EnginePolicy,
     ) -> CriticalTally {
+        CriticalTally::of_tallies(children, view, policy, |tally| *tally)
+    }
+
+    /// Returns how far children that are not all ready can still be counted on: if all that are as steady as this were ready,
+    /// nothing would keep the parent from being so.
+    pub(crate) fn steadiness_of(
+        children: &ChildCounts,
+        view: &AnswerView,
+        policy: &EnginePolicy,
+    ) -> Steadiness {
+        let suffices = |least: &Steadiness| {
+            let counted = |tally: &LevelTally| tally.with_steady_ready(*least);
+            CriticalTally::of_tallies(children, view, policy, counted).worst_reason().is_none()
+        };
+        let tolerant = policy.availability == Availability::Tolerant;
+        let steady = [Steadiness::Available, Steadiness::Unobserved].into_iter().filter(|_| tolerant);
+        steady.filter(suffices).next().unwrap_or_default()
+    }
+
+    #[inline]
+    fn of_tallies(
+        children: &ChildCounts,
+        view: &AnswerView,
+        policy: &EnginePolicy,
+        count: impl Fn(&LevelTally) -> LevelTally + Copy,
+    ) -> CriticalTally {
         let (mut stand, mut total, mut forgiven) = (CriticalTally::default(), 0, false);
         for (at, group) in policy.indexed_groups().filter(|(_, g)| g.role == GroupRole::Critical) {
-            let tally = children.find_group_tally(at);
-            let count = tally.map_or(0, LevelTally::total_count);
-            if let Some(tally) = tally.filter(|_| count > 0) {
-                stand.all = if total == 0 { *tally } else { stand.all.sum_with(tally) };
-                forgiven |= has_quorum(group, tally);
+            let tally = children.find_group_tally(at).map(count);
+            let number = tally.as_ref().map_or(0, LevelTally::total_count);
+            if let Some(tally) = tally.filter(|_| number > 0) {
+                stand.all = if total == 0 { tally } else { stand.all.sum_with(&tally) };
+                forgiven |= has_quorum(group, &tally);
             }
-            total += count;
-            let short = min_expected(Some(view), at, group).saturating_sub(count);
+            total += number;
+            let short = min_expected(Some(view), at, group).saturating_sub(number);
             stand.missing = stand.missing.saturating_add(short);
-            stand.surplus |= group.max.is_some_and(|max| count > max);
+            stand.surplus |= group.max.is_some_and(|max| number > max);
         }
-        stand.counted = forgiven.then(|| tally_without_quorum(children, policy));
+        stand.counted = forgiven.then(|| tally_without_quorum(children, policy, count));
         let short =
             policy.min.saturating_sub(total).saturating_add(missing_name_count(children, view, policy));
         stand.missing = stand.missing.saturating_add(short);
@@ -58,11 +84,15 @@ impl CriticalTally {
     }
 }
 
-fn tally_without_quorum(children: &ChildCounts, policy: &EnginePolicy) -> LevelTally {
+fn tally_without_quorum(
+    children: &ChildCounts,
+    policy: &EnginePolicy,
+    count: impl Fn(&LevelTally) -> LevelTally,
+) -> LevelTally {
     let critical = policy.indexed_groups().filter(|(_, g)| g.role == GroupRole::Critical);
-    let tallies = critical.filter_map(|(at, group)| Some((group, children.find_group_tally(at)?)));
+    let tallies = critical.filter_map(|(at, group)| Some((group, count(children.find_group_tally(at)?))));
     let counted = tallies.filter(|(group, tally)| !has_quorum(group, tally));
-    counted.fold(LevelTally::default(), |sum, (_, tally)| sum.sum_with(tally))
+    counted.fold(LevelTally::default(), |sum, (_, tally)| sum.sum_with(&tally))
 }
 
 /// Returns the minimum number of children that the policy sets or computes from this parent. A quorum of n needs at

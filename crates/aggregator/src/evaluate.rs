@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use readiness::rollup::{ConditionStatus, LevelTally, ParentReason};
-use readiness::{Level, Time};
+use readiness::{Level, Steadiness, Time};
 
 use crate::critical_tally::CriticalTally;
-use crate::evaluation::{ChildCounts, GenerationPhase, GenerationProgress, ObservedParent, ParentEvaluation};
+use crate::evaluation::{
+    ChildCounts, GenerationPhase, GenerationProgress, ObservedParent, ParentEvaluation, SteadyLimits,
+};
 use crate::list_gate::ListGate;
 use crate::types::{AnswerView, EnginePolicy, HandledEvidence, KindState, PolicyAnswer};
 
@@ -45,6 +47,8 @@ pub(crate) struct EvaluationChanges {
     pub(crate) settled: bool,
     /// Time of the next evaluation.
     pub(crate) recheck_at: Option<Time>,
+    /// Every child is ready again, and the answer said True all the while.
+    pub(crate) saved_flip: bool,
 }
 
 impl ParentEvaluation {
@@ -69,7 +73,15 @@ impl ParentEvaluation {
                 HandledEvidence::NotYet | HandledEvidence::Failed | HandledEvidence::GivenUp
             )
             || observed.view.template_failed;
-        !kept && CriticalTally::of_children(&self.children, &observed.view, policy).worst_reason().is_none()
+        let all_ready = || {
+            let stand = CriticalTally::of_children(&self.children, &observed.view, policy);
+            stand.worst_reason().is_none()
+        };
+        let stands = || {
+            observed.stage.says_true()
+                && observed.steadiness_of(&self.children, policy) == Steadiness::Available
+        };
+        !kept && (all_ready() || stands())
     }
 
     /// Returns `true` if an evaluation may turn the answer to True.
@@ -109,16 +121,31 @@ impl ParentEvaluation {
         now: Time,
     ) -> Option<EvaluationChanges> {
         let observed = self.observed.as_mut()?;
+        let was_tolerating = observed.phase.steady.is_tolerating();
         let result = evaluate_parent(observed, &self.children, policy, gate, now);
+        if result.answer.reason != ParentReason::AllChildrenReady {
+            observed.phase.steady.end();
+        }
+        let saved_flip = was_tolerating
+            && result.answer.reason == ParentReason::AllChildrenReady
+            && !observed.phase.steady.is_tolerating();
         let moved = observed.stage.is_in_doubt() || observed.stage.answer() != Some(result.answer);
         let was_unsettled = observed.stage.is_unsettled();
         observed.advance_stage(gate.event_of(result.answer));
         let settled = was_unsettled && !observed.stage.is_unsettled();
-        Some(EvaluationChanges { moved, settled, recheck_at: result.recheck_at })
+        Some(EvaluationChanges { moved, settled, recheck_at: result.recheck_at, saved_flip })
     }
 }
 
 impl ObservedParent {
+    /// Returns how far an answer that says True can count on children that are not all ready.
+    fn steadiness_of(&self, children: &ChildCounts, policy: &EnginePolicy) -> Steadiness {
+        if !self.phase.steady.was_whole_after(children.appeared_at) {
+            return Steadiness::Unsteady;
+        }
+        CriticalTally::steadiness_of(children, &self.view, policy)
+    }
+
     /// Returns `true` if a child was created, deleted or changed in its spec for this generation. Each kind has a watch of its
     /// own, so what an operator did at once may be seen a moment before the spec that called for it. What moved before this
     /// process first saw the generation is not known to have moved for it.
@@ -309,6 +336,11 @@ fn evaluate_children(
     let Some(reason) = reason else {
         return answer_all_ready(observed, children, policy, gate, now, &stand.all);
     };
+    if let Some(until) = keep_true(observed, children, policy, gate, now, reason) {
+        let answer = build_answer(ParentReason::AllChildrenReady, &stand.all);
+        return EvaluationResult { answer, recheck_at: Some(until) };
+    }
+    let phase = &mut observed.phase;
     phase.all_ready_since = None;
     // A child that is not found among objects that cannot be observed is not known to be missing.
     if let ListGate::Blind(state) = gate
@@ -331,6 +363,26 @@ fn evaluate_children(
         return EvaluationResult { answer, recheck_at: again };
     }
     apply_deadline(phase, limits, now, &stand.all, answer, again)
+}
+
+/// Returns the time until which an answer that says True stands although this reason is against it: its children are rolled
+/// out and available, or the policy gives them the time. What failed or is stuck ends it at once.
+fn keep_true(
+    observed: &mut ObservedParent,
+    children: &ChildCounts,
+    policy: &EnginePolicy,
+    gate: ListGate,
+    now: Time,
+    reason: ParentReason,
+) -> Option<Time> {
+    let fails = matches!(reason, ParentReason::ChildrenFailed | ParentReason::ChildrenStuck);
+    if fails || gate != ListGate::Open || !observed.stage.says_true() {
+        return None;
+    }
+    let steadiness = observed.steadiness_of(children, policy);
+    let limits = SteadyLimits { available: policy.pending, unsteady: policy.grace };
+    observed.phase.all_ready_since = None;
+    observed.phase.steady.keep_until(steadiness, limits, now)
 }
 
 fn answer_blind(state: KindState, critical: &LevelTally) -> EvaluationResult {
@@ -359,6 +411,7 @@ fn answer_all_ready(
     // after the report.
     let (at, proven) = (settled.max(since + policy.hold), observed.phase.handled_at + policy.debounce.quiet);
     let (reason, again) = if stands || at.max(proven) <= now {
+        observed.phase.steady.record_whole(now);
         (ParentReason::AllChildrenReady, None)
     } else if at <= now && observed.stage.answer().is_none_or(|a| a.reason == ParentReason::ChildrenPending) {
         (ParentReason::ChildrenPending, Some(proven))

@@ -21,7 +21,7 @@ pub use engine::{
     ChildOf, Engine, EvaluationCounts, EvaluationState, ParentDraft, RecountResult, UnreadyChild,
 };
 pub use types::{
-    Acceptance, AnswerView, ChildGroup, ChildLink, ChildSource, EnginePolicy, EntriesDigest, EvaluationId,
-    GroupRole, HandledEvidence, KindId, KindState, LinkTarget, ObjectId, ObjectView, ParentView,
-    PolicyAnswer, PolicyId, Quorum, SelectorId, WrittenAnswer,
+    Acceptance, AnswerView, Availability, ChildGroup, ChildLink, ChildSource, EnginePolicy, EntriesDigest,
+    EvaluationId, GroupRole, HandledEvidence, KindId, KindState, LinkTarget, ObjectId, ObjectView,
+    ParentView, PolicyAnswer, PolicyId, Quorum, SelectorId, WrittenAnswer,
 };

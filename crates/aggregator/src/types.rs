@@ -193,6 +193,10 @@ pub struct EnginePolicy {
     pub settle: Duration,
     /// Span for which all children must be ready before the condition becomes True.
     pub hold: Duration,
+    /// Whether rolled-out workloads may lose readiness for a while and keep the condition True.
+    pub availability: Availability,
+    /// Span for which the condition stays True when children are no longer ready, but for what failed or is stuck.
+    pub grace: Duration,
     /// Limit without a sign of the operator before OperatorSilent, and without an expected child before Stalled.
     pub pending: Duration,
     /// Longest time not ready, from the start of the generation or from the last time ready, before DeadlineExceeded.
@@ -210,6 +214,17 @@ impl EnginePolicy {
     pub fn indexed_groups(&self) -> impl Iterator<Item = (u8, &ChildGroup)> + Clone {
         (0..=u8::MAX).zip(&self.groups)
     }
+}
+
+/// Whether children that were ready, and are rolled out and available, keep their parent's condition True while the number
+/// of their replicas moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Availability {
+    /// Only ready children do.
+    #[default]
+    Strict,
+    /// They do, for no longer than [`EnginePolicy::pending`].
+    Tolerant,
 }
 
 /// Whether a policy was accepted.

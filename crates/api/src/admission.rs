@@ -168,6 +168,7 @@ pub const ADMISSION_RULES: &[AdmissionRule] = &[
     ),
     duration("settle"),
     duration("hold"),
+    duration("grace"),
     duration("limits.pending"),
     duration("limits.terminating"),
     duration("limits.deadline"),

@@ -101,6 +101,18 @@ pub struct ReadinessPolicySpec {
     #[serde(default = "zero_seconds")]
     #[schemars(length(max = 32))]
     pub hold: String,
+    /// Whether children that were ready keep the condition True while they are rolled out and available: while the number
+    /// of replicas of a Deployment, StatefulSet or DaemonSet changes, or some are lost within the budget of the workload
+    /// (its condition `Available`; its `maxUnavailable`). `tolerant` (the default) keeps it, for `limits.pending` at
+    /// most; the message names such children. `strict` keeps it only while every replica is ready. Neither makes a
+    /// condition True: that takes every replica.
+    #[serde(default)]
+    pub availability: AvailabilityMode,
+    /// Time for which the condition stays True when children stop being ready. Children that failed or are stuck end it at
+    /// once. Defaults to `0s`.
+    #[serde(default = "zero_seconds")]
+    #[schemars(length(max = 32))]
+    pub grace: String,
     /// Time limits after which children or the parent are reported as stuck.
     #[serde(default)]
     pub limits: LimitsSpec,
@@ -266,6 +278,17 @@ pub enum ObservedGenerationMode {
     Write,
     /// Never written.
     Never,
+}
+
+/// What keeps a condition True while the number of replicas moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum AvailabilityMode {
+    /// Children that were ready and are available.
+    #[default]
+    Tolerant,
+    /// Ready children only.
+    Strict,
 }
 
 /// Conditions are written, or only evaluated.

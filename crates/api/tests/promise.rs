@@ -41,6 +41,8 @@ fn full_policy() -> Value {
         "settle": "6s",
         "evidence": "kopf",
         "hold": "3s",
+        "availability": "strict",
+        "grace": "4s",
         "limits": { "pending": "5m", "terminating": "6m", "deadline": "1h" },
         "observedGeneration": "write",
         "mode": "shadow",
@@ -98,7 +100,7 @@ fn a_policy_that_names_only_its_parent_has_these_defaults() {
             "parent": { "kind": "Database" },
             "condition": { "type": "Ready", "takeover": false },
             "debounce": { "quiet": "100ms", "cap": "1s" },
-            "settle": "5s", "evidence": "auto", "hold": "0s", "limits": {},
+            "settle": "5s", "evidence": "auto", "hold": "0s", "availability": "tolerant", "grace": "0s", "limits": {},
             "observedGeneration": "auto", "mode": "write",
         })
     );

@@ -71,9 +71,13 @@ impl Core {
         let generation = generation.map_or_else(|| " its spec".to_owned(), |n| format!(" generation {n}"));
         let text = match answer.reason {
             ParentReason::AllChildrenReady => {
-                let optional = causes.causes_text(parent, policy, GroupRole::Optional, now);
-                let beside = if optional.is_empty() { optional } else { format!("; optional: {optional}") };
-                format!("{ready} of {total} ready{beside}")
+                let words = |role| causes.causes_text(parent, policy, role, now);
+                let after = |title: &str, text: String| {
+                    if text.is_empty() { text } else { format!("; {title}{text}") }
+                };
+                let unready = if ready < total { words(GroupRole::Critical) } else { String::new() };
+                let optional = words(GroupRole::Optional);
+                format!("{ready} of {total} ready{}{}", after("", unready), after("optional: ", optional))
             }
             ParentReason::ChildrenSettling => format!("{ready} of {total} ready, settling"),
             ParentReason::ChildrenPending => {

@@ -3,7 +3,10 @@
 
 use std::time::Duration;
 
-use api::policy::{EvidenceMode, KindRef, ObservedGenerationMode, ReadinessPolicySpec, WriteMode};
+use aggregator::Availability;
+use api::policy::{
+    AvailabilityMode, EvidenceMode, KindRef, ObservedGenerationMode, ReadinessPolicySpec, WriteMode,
+};
 use readiness::StuckLimits;
 use watcher::plan::{KopfMarkRule, LabelMatcher, ObservedGenerationRule, OutcomeRetention};
 
@@ -41,6 +44,10 @@ pub struct CompiledPolicy {
     pub settle: Duration,
     /// `spec.hold`.
     pub hold: Duration,
+    /// `spec.availability`.
+    pub availability: Availability,
+    /// `spec.grace`.
+    pub grace: Duration,
     /// `spec.limits.pending` and `spec.limits.terminating`.
     pub limits: StuckLimits,
     /// `spec.limits.deadline`.
@@ -54,6 +61,13 @@ const fn observed_generation_rule(mode: ObservedGenerationMode) -> ObservedGener
         ObservedGenerationMode::Auto => ObservedGenerationRule::Auto,
         ObservedGenerationMode::Write => ObservedGenerationRule::Write,
         ObservedGenerationMode::Never => ObservedGenerationRule::Never,
+    }
+}
+
+const fn availability_of(mode: AvailabilityMode) -> Availability {
+    match mode {
+        AvailabilityMode::Tolerant => Availability::Tolerant,
+        AvailabilityMode::Strict => Availability::Strict,
     }
 }
 
@@ -120,6 +134,8 @@ pub fn compile_with(
         debounce: timer::DebounceConfig { quiet, cap },
         settle: check.parse_duration("spec.settle", &spec.settle),
         hold: check.parse_duration("spec.hold", &spec.hold),
+        availability: availability_of(spec.availability),
+        grace: check.parse_duration("spec.grace", &spec.grace),
         limits,
         deadline,
         shadow: spec.mode == WriteMode::Shadow || is_status_owned_by_others(&spec.parent.group),

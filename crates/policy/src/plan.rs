@@ -173,6 +173,8 @@ fn engine_policy(
         debounce: compiled.debounce,
         settle: compiled.settle,
         hold: compiled.hold,
+        availability: compiled.availability,
+        grace: compiled.grace,
         pending: compiled.limits.pending,
         deadline: compiled.deadline,
         shadow: compiled.shadow,

@@ -7,7 +7,7 @@ use crate::kind::RuleKind;
 use crate::readiness_ruling::ReadinessRuling;
 use crate::stale_generation::rule_on_stale_generation;
 use crate::stuck_limits::StuckLimits;
-use crate::{Assessment, Level, Reason, Time, Verdict, custom, rules};
+use crate::{Assessment, Level, Reason, Steadiness, Time, Verdict, custom, rules};
 
 /// Assesses one object by the built-in rules.
 pub fn assess(kind: RuleKind, facts: &Facts, limits: &StuckLimits) -> Assessment {
@@ -18,7 +18,7 @@ pub fn assess(kind: RuleKind, facts: &Facts, limits: &StuckLimits) -> Assessment
 /// another generation.
 pub fn assess_before_rules(kind: RuleKind, facts: &Facts, limits: &StuckLimits) -> Option<Assessment> {
     let deleted = facts.deleted.map(|deleted| rule_on_deletion(kind, facts, deleted, limits));
-    deleted.or_else(|| rule_on_stale_generation(facts)).map(|ruling| ruling.assessment)
+    deleted.or_else(|| rule_on_stale_status(kind, facts)).map(|ruling| ruling.assessment)
 }
 
 /// Assesses one object and names the branch of the rule that decided.
@@ -55,10 +55,18 @@ fn rule_by_kind<'a>(kind: RuleKind, facts: &'a Facts, limits: &StuckLimits) -> R
     match kind {
         RuleKind::Plain => ReadinessRuling::ready(Reason::Exists, Branch::Fact("it exists")),
         RuleKind::Run | RuleKind::Other => custom::judge_custom(kind, facts),
-        _ => rule_on_stale_generation(facts)
+        _ => rule_on_stale_status(kind, facts)
             .or_else(|| custom::rule_on_abnormal_condition(facts))
             .unwrap_or_else(|| rules::judge_built_in(kind, facts, limits)),
     }
+}
+
+/// Rules on a status that is about another generation. A workload that it says to be rolled out and available may only
+/// have been scaled.
+fn rule_on_stale_status(kind: RuleKind, facts: &Facts) -> Option<ReadinessRuling<'_>> {
+    let ruling = rule_on_stale_generation(facts)?;
+    let was_available = rules::is_available_workload(kind, facts);
+    Some(ruling.with_steadiness(if was_available { Steadiness::Unobserved } else { Steadiness::Unsteady }))
 }
 
 fn rule_on_deletion<'a>(

@@ -47,6 +47,22 @@ pub enum OwnerKind {
     Other,
 }
 
+/// Number of replicas that an update may take away, as the API writes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MaxUnavailable {
+    /// So many replicas.
+    Count(i64),
+    /// This percentage of the wanted replicas.
+    Percent(i64),
+}
+
+impl MaxUnavailable {
+    /// Parses a percentage such as `25%`.
+    pub fn from_text(text: &str) -> Option<MaxUnavailable> {
+        text.strip_suffix('%')?.parse().ok().map(MaxUnavailable::Percent)
+    }
+}
+
 /// `spec`, as far as rules read it.
 #[expect(
     clippy::struct_excessive_bools,
@@ -66,6 +82,8 @@ pub struct SpecFacts {
     pub on_delete: bool,
     /// `updateStrategy.rollingUpdate.partition`
     pub partition: Option<i64>,
+    /// `updateStrategy.rollingUpdate.maxUnavailable`
+    pub max_unavailable: Option<MaxUnavailable>,
     /// `completions`
     pub completions: Option<i64>,
     /// `parallelism`

@@ -14,6 +14,7 @@ mod reason;
 pub mod rollup;
 mod rules;
 mod stale_generation;
+mod steadiness;
 mod stuck_limits;
 mod text;
 mod time;
@@ -27,13 +28,14 @@ pub use custom::{
     is_pausing_annotation, is_state_field, is_state_field_within, says_paused,
 };
 pub use facts::{
-    ConditionFacts, ConditionLocation, ContainerExit, CountField, Facts, OwnerKind, PodContainers, SpecFacts,
-    StateField, StatusFacts, TruthValue, UnreadyContainer, WellKnownName,
+    ConditionFacts, ConditionLocation, ContainerExit, CountField, Facts, MaxUnavailable, OwnerKind,
+    PodContainers, SpecFacts, StateField, StatusFacts, TruthValue, UnreadyContainer, WellKnownName,
 };
 pub use finalizer_holder::{FinalizerHold, LikelyFinalizerHolder, likely_holder};
 pub use kind::RuleKind;
 pub use pod_refusal::{PodCreationAttempt, PodShortage, assess_refused_pods, lacks_pods};
 pub use reason::{CountedUnit, CustomReason, Reason};
+pub use steadiness::Steadiness;
 pub use stuck_limits::StuckLimits;
 pub use text::BoundedText;
 pub use time::{Time, millis_to_seconds, saturating_millis};

@@ -91,9 +91,9 @@ pub fn assess_refused_pods(
     let (first, _, why) = words.min_by_key(|(first, _, why)| (*first, why.to_string()))?;
     let since = [Some(first), created, lack.since].into_iter().flatten().max()?;
     let reason = Reason::ReplicaFailure(why.clone());
-    let stuck = Verdict { level: Level::Stuck, reason: reason.clone() };
+    let stuck = Verdict::new(Level::Stuck, reason.clone());
     let then = Some(Box::new((since + limits.pending, stuck)));
-    Some(Assessment { verdict: Verdict { level: Level::Progressing, reason }, then })
+    Some(Assessment { verdict: Verdict::new(Level::Progressing, reason), then })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::branch::Branch;
-use crate::{Assessment, Level, Reason, Time, Verdict};
+use crate::{Assessment, Level, Reason, Steadiness, Time, Verdict};
 
 /// A verdict with the branch of the rule that led to it.
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(crate) struct ReadinessRuling<'a> {
 
 impl<'a> ReadinessRuling<'a> {
     pub(crate) fn new(level: Level, reason: Reason, branch: Branch<'a>) -> Self {
-        ReadinessRuling { assessment: Verdict { level, reason }.into(), branch }
+        ReadinessRuling { assessment: Verdict::new(level, reason).into(), branch }
     }
 
     pub(crate) fn ready(reason: Reason, branch: Branch<'a>) -> Self {
@@ -37,6 +37,12 @@ impl<'a> ReadinessRuling<'a> {
         ReadinessRuling::new(Level::Unknown, reason, branch)
     }
 
+    /// Says how far the object can still be counted on.
+    pub(crate) fn with_steadiness(mut self, steadiness: Steadiness) -> Self {
+        self.assessment.verdict.steadiness = steadiness;
+        self
+    }
+
     /// Changes the level to `level` at `since + limit`, for the same reason, unless the object changes before then.
     pub(crate) fn escalate_after(self, since: Option<Time>, limit: Duration, level: Level) -> Self {
         let reason = self.assessment.verdict.reason.clone();
@@ -45,7 +51,7 @@ impl<'a> ReadinessRuling<'a> {
 
     /// Changes the level and the reason at the moment `at`.
     pub(crate) fn change_at(mut self, at: Option<Time>, level: Level, reason: Reason) -> Self {
-        self.assessment.then = at.map(|at| Box::new((at, Verdict { level, reason })));
+        self.assessment.then = at.map(|at| Box::new((at, Verdict::new(level, reason))));
         self
     }
 }

@@ -1,12 +1,15 @@
 //! Rollup of the verdicts of many children into one answer for their parent.
 
 use crate::Level;
+use crate::steadiness::Steadiness;
 
 /// Number of children at each level, and the number of failed children that failed terminally.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LevelTally {
     at: [u32; 8],
     terminal: u32,
+    /// Progressing children that are unobserved, and those that are available.
+    steady: [u32; 2],
 }
 
 /// A child's level as its parent counts it; `terminal` if the API states that the child will not recover.
@@ -16,6 +19,15 @@ pub struct ChildWeight {
     pub level: Level,
     /// The child failed permanently, as stated by the API.
     pub terminal: bool,
+    /// How far a parent that was ready with the child can still count on it.
+    pub steadiness: Steadiness,
+}
+
+impl ChildWeight {
+    /// Weight of a child at this level that is not terminal and, unless it is ready, not steady.
+    pub const fn of(level: Level) -> ChildWeight {
+        ChildWeight { level, terminal: false, steadiness: Steadiness::Unsteady }
+    }
 }
 
 impl LevelTally {
@@ -23,12 +35,18 @@ impl LevelTally {
     pub fn add_child(&mut self, weight: ChildWeight) {
         self.at[weight.level as usize] += 1;
         self.terminal += u32::from(weight.terminal);
+        if let Some(at) = steady_index(weight.steadiness) {
+            self.steady[at] += 1;
+        }
     }
 
     /// Removes one child.
     pub fn remove_child(&mut self, weight: ChildWeight) {
         self.at[weight.level as usize] -= 1;
         self.terminal -= u32::from(weight.terminal);
+        if let Some(at) = steady_index(weight.steadiness) {
+            self.steady[at] -= 1;
+        }
     }
 
     /// Number of children at this level.
@@ -50,8 +68,37 @@ impl LevelTally {
     pub fn sum_with(&self, other: &LevelTally) -> LevelTally {
         let mut sum = *self;
         sum.at.iter_mut().zip(other.at).for_each(|(a, b)| *a += b);
+        sum.steady.iter_mut().zip(other.steady).for_each(|(a, b)| *a += b);
         sum.terminal += other.terminal;
         sum
+    }
+
+    /// Number of progressing children that are at least this steady.
+    pub fn steady_count(&self, least: Steadiness) -> u32 {
+        match least {
+            Steadiness::Unsteady => self.count_at(Level::Progressing),
+            Steadiness::Unobserved => self.steady[0] + self.steady[1],
+            Steadiness::Available => self.steady[1],
+        }
+    }
+
+    /// Returns the tally with the progressing children that are at least this steady counted as ready.
+    #[must_use]
+    pub fn with_steady_ready(&self, least: Steadiness) -> LevelTally {
+        let (mut tally, steady) = (*self, self.steady_count(least));
+        tally.at[Level::Progressing as usize] -= steady;
+        tally.at[Level::Ready as usize] += steady;
+        tally.steady = [0; 2];
+        tally
+    }
+}
+
+/// Place of this steadiness in [`LevelTally`]; `None` where nothing is steady.
+const fn steady_index(steadiness: Steadiness) -> Option<usize> {
+    match steadiness {
+        Steadiness::Unsteady => None,
+        Steadiness::Unobserved => Some(0),
+        Steadiness::Available => Some(1),
     }
 }
 

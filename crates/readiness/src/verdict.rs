@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::Time;
+use crate::steadiness::Steadiness;
 
 /// Readiness level of one object. The order is the severity, worst first, so `min` of two is the worse one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -67,6 +68,8 @@ pub struct Verdict {
     pub level: Level,
     /// Reason, for machines (a CamelCase token) and for people (its `Display`).
     pub reason: crate::Reason,
+    /// How far a parent that was ready with the object can still count on it.
+    pub steadiness: Steadiness,
 }
 
 /// Result of a rule: the current verdict and, if it depends on time, the next one.
@@ -97,6 +100,11 @@ impl From<Verdict> for Assessment {
 }
 
 impl Verdict {
+    /// Creates a verdict on an object that, unless it is ready, cannot be counted on.
+    pub const fn new(level: Level, reason: crate::Reason) -> Verdict {
+        Verdict { level, reason, steadiness: Steadiness::Unsteady }
+    }
+
     /// Returns `true` if the object failed permanently, as stated by the API.
     pub fn is_terminal(&self) -> bool {
         self.level == Level::Failed && self.reason.is_terminal()

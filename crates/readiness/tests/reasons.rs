@@ -101,14 +101,14 @@ fn only_the_apis_own_last_word_is_terminal_and_only_of_what_failed() {
     ];
     for reason in terminal {
         assert!(reason.is_terminal(), "{reason:?}");
-        assert!(Verdict { level: Level::Failed, reason: reason.clone() }.is_terminal());
-        assert!(!Verdict { level: Level::Stuck, reason }.is_terminal());
+        assert!(Verdict::new(Level::Failed, reason.clone()).is_terminal());
+        assert!(!Verdict::new(Level::Stuck, reason).is_terminal());
     }
     for reason in
         [Reason::SaysError(text()), Reason::ReplicaFailure(text()), Reason::LastRunFailed, Reason::Ready]
     {
         assert!(!reason.is_terminal(), "{reason:?}");
-        assert!(!Verdict { level: Level::Failed, reason }.is_terminal());
+        assert!(!Verdict::new(Level::Failed, reason).is_terminal());
     }
 }
 

@@ -9,8 +9,10 @@ use readiness::Level;
 use readiness::rollup::{ChildWeight, ConditionStatus, LevelTally, ParentReason, worst_reason};
 
 fn any_weight() -> impl Strategy<Value = ChildWeight> {
-    (prop::sample::select(Level::ALL.to_vec()), any::<bool>())
-        .prop_map(|(level, terminal)| ChildWeight { level, terminal: terminal && level == Level::Failed })
+    (prop::sample::select(Level::ALL.to_vec()), any::<bool>()).prop_map(|(level, terminal)| ChildWeight {
+        terminal: terminal && level == Level::Failed,
+        ..ChildWeight::of(level)
+    })
 }
 
 fn any_children() -> impl Strategy<Value = Vec<ChildWeight>> {

@@ -115,7 +115,7 @@ impl RuleError {
     pub fn to_verdict(&self) -> Verdict {
         let text = BoundedText::new(&self.to_string());
         let reason = if self.limit { Reason::RuleLimit(text) } else { Reason::RuleFailed(text) };
-        Verdict { level: Level::Unknown, reason }
+        Verdict::new(Level::Unknown, reason)
     }
 }
 
@@ -202,7 +202,7 @@ impl CompiledRule {
 
 impl RuleEvaluation<'_> {
     fn new(level: Level, reason: Reason, branch: RuleBranch<'_>) -> RuleEvaluation<'_> {
-        RuleEvaluation { assessment: Verdict { level, reason }.into(), branch }
+        RuleEvaluation { assessment: Verdict::new(level, reason).into(), branch }
     }
 
     fn from_failure(words: &str) -> Self {
@@ -314,14 +314,14 @@ fn decode_whole(object: ObjectJson<'_>) -> Result<std::borrow::Cow<'_, Value>, S
 
 /// Converts a peer's verdict.
 fn verdict_from_peer(peer: &PeerVerdict) -> Verdict {
-    let Some(word) = peer.status else { return Verdict { level: Level::Unknown, reason: Reason::NoSignal } };
+    let Some(word) = peer.status else { return Verdict::new(Level::Unknown, Reason::NoSignal) };
     let level = level_from_word(word);
     let reason = match level {
         Level::Unknown => Reason::SaysUnknown(BoundedText::from_foreign(&peer.message)),
         Level::Ready if peer.message.is_empty() => Reason::Ready,
         _ => Reason::from_custom_rule(word, &peer.message),
     };
-    Verdict { level, reason }
+    Verdict::new(level, reason)
 }
 
 /// Returns the level of a peer's status word. An unknown word is Unknown.

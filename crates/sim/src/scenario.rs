@@ -317,6 +317,8 @@ impl PolicyDef {
             debounce: self.debounce,
             settle: if sabotage == Some(Sabotage::NoSettle) { Duration::ZERO } else { self.settle },
             hold: self.hold,
+            availability: aggregator::Availability::Strict,
+            grace: Duration::ZERO,
             pending: self.limits.pending,
             deadline: self.deadline,
             shadow: false,

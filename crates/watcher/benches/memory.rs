@@ -98,6 +98,8 @@ fn engine() -> Engine {
         debounce: DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
         settle: Duration::from_secs(5),
         hold: Duration::ZERO,
+        availability: aggregator::Availability::Strict,
+        grace: Duration::ZERO,
         pending: LIMITS.pending,
         deadline: None,
         shadow: false,

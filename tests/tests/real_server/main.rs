@@ -4,6 +4,7 @@ mod admission;
 mod bad_input;
 mod cascade;
 mod chart;
+mod churn;
 mod claims;
 mod conformance;
 mod credentials;

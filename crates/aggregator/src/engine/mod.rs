@@ -37,6 +37,8 @@ pub struct EvaluationCounts {
     pub evaluations: u64,
     /// Number of evaluations that changed the answer.
     pub changed_answers: u64,
+    /// Number of times that children became ready again while the answer, which said True, had stood.
+    pub saved_flips: u64,
 }
 
 /// The engine; the crate documentation describes its use.

@@ -243,6 +243,7 @@ impl Engine {
         roll.debounce.record_fire(now);
         let was_time_dependent = std::mem::replace(&mut roll.is_time_dependent, news.recheck_at.is_some());
         self.counts.evaluations += 1;
+        self.counts.saved_flips += u64::from(news.saved_flip);
         self.unsettled_count -= usize::from(news.settled);
         match news.recheck_at {
             Some(at) => self.time_dependent.set_deadline(id, at),

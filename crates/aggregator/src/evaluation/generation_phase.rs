@@ -3,6 +3,7 @@
 use readiness::Time;
 use readiness::rollup::{ConditionStatus, ParentReason};
 
+use super::SteadyPhase;
 use crate::types::WrittenAnswer;
 
 /// Progress of a generation under one policy.
@@ -91,6 +92,8 @@ pub(crate) struct GenerationPhase {
     /// A mark that a failure leaves too is no proof: somebody was there to see a child move for this generation. The first
     /// one is proven by its children, and what nobody saw begin is taken as it is found.
     pub(crate) awaits_proof: bool,
+    /// What keeps an answer True while children that were ready are not.
+    pub(crate) steady: SteadyPhase,
     /// No condition existed for the generation when it was first observed, and it has not been reported ready since.
     pub(crate) fresh: bool,
 }
@@ -128,6 +131,7 @@ impl GenerationPhase {
             all_ready_since: None,
             missing_since: overdue.map(|_| Time::default()),
             awaits_proof: told.is_some_and(|t| awaits_operator(t.reason)) && generation > 1,
+            steady: told.map_or_else(SteadyPhase::default, |told| SteadyPhase::restored(told.since.min(now))),
             fresh: told.is_none(),
         }
     }

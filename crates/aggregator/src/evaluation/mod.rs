@@ -5,6 +5,7 @@ mod child_counts;
 mod generation_phase;
 mod queue_position;
 mod stage;
+mod steady_phase;
 mod unready_set;
 
 use readiness::rollup::{ChildWeight, ParentReason};
@@ -15,6 +16,7 @@ pub(crate) use child_counts::{ChildCounts, NamedChildren};
 pub(crate) use generation_phase::{GenerationPhase, GenerationProgress};
 pub(crate) use queue_position::QueuePosition;
 pub(crate) use stage::{EvaluationStage, StageEvent};
+pub(crate) use steady_phase::{SteadyLimits, SteadyPhase};
 pub(crate) use unready_set::{UnreadyEntry, UnreadySet};
 
 use crate::types::{AnswerView, HandledEvidence, ObjectId, PolicyAnswer, PolicyId};
@@ -80,7 +82,7 @@ impl ObservedParent {
         if self.deleting {
             let is_stuck = self.stage.answer().is_some_and(|a| a.reason == ParentReason::DeletionStuck);
             let level = if is_stuck { Level::Stuck } else { Level::Terminating };
-            return ChildWeight { level, terminal: false };
+            return ChildWeight::of(level);
         }
         self.stage.weight()
     }

@@ -164,7 +164,7 @@ impl EvaluationStage {
     #[inline]
     pub(crate) fn weight(&self) -> ChildWeight {
         use EvaluationStage as S;
-        let level = |level| ChildWeight { level, terminal: false };
+        let level = |level| ChildWeight::of(level);
         match *self {
             S::Unsettled(None) | S::Provisional(None) => level(Level::Unknown),
             S::ProvisionalInDoubt(_) | S::EvaluatedInDoubt(_) => level(Level::Progressing),
@@ -174,7 +174,7 @@ impl EvaluationStage {
             | S::Settling(answer)
             | S::Evaluated(answer)
             | S::Withdrawn(answer) => {
-                ChildWeight { level: answer.reason.child_level(), terminal: answer.stalled }
+                ChildWeight { terminal: answer.stalled, ..ChildWeight::of(answer.reason.child_level()) }
             }
         }
     }

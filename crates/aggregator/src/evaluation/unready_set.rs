@@ -82,10 +82,7 @@ mod tests {
     #[test]
     fn many_troubles_are_kept_in_the_same_order_as_few() {
         let trouble = |child: u32| UnreadyEntry {
-            weight: ChildWeight {
-                level: [Level::Failed, Level::Unknown][child as usize % 2],
-                terminal: false,
-            },
+            weight: ChildWeight::of([Level::Failed, Level::Unknown][child as usize % 2]),
             group: 0,
             kind: KindId(0),
             child: ObjectId(child * 7 % 50),

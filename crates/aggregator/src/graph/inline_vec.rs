@@ -68,7 +68,7 @@ pub(crate) enum ObjectWeights {
 }
 
 /// Weight of an object that was not observed: unknown.
-pub(crate) const UNSEEN_WEIGHT: ChildWeight = ChildWeight { level: Level::Unknown, terminal: false };
+pub(crate) const UNSEEN_WEIGHT: ChildWeight = ChildWeight::of(Level::Unknown);
 
 impl Default for ObjectWeights {
     fn default() -> Self {

@@ -28,6 +28,7 @@ mod server;
 mod shapes;
 mod silence;
 mod standby;
+mod steady;
 mod steps;
 mod timing;
 mod turns;
@@ -60,6 +61,8 @@ fn groups(groups: Vec<ChildGroup>) -> EnginePolicy {
         debounce: DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
         settle: Duration::from_secs(5),
         hold: Duration::ZERO,
+        availability: aggregator::Availability::Strict,
+        grace: Duration::ZERO,
         pending: Duration::from_mins(10),
         deadline: None,
         shadow: false,

@@ -78,7 +78,10 @@ fn weight(world: &World, name: &str, object: &Object) -> ChildWeight {
         return own;
     }
     let answers = parent.policies.iter().map(|policy| answer(world, name, *policy));
-    answers.map(|a| ChildWeight { level: a.reason.child_level(), terminal: a.stalled }).min().unwrap_or(own)
+    answers
+        .map(|a| ChildWeight { terminal: a.stalled, ..ChildWeight::of(a.reason.child_level()) })
+        .min()
+        .unwrap_or(own)
 }
 
 /// Returns the expected answer of `policy` about `parent` once nothing has happened for longer than any limit.
@@ -116,6 +119,19 @@ pub(crate) fn answer(world: &World, name: &str, id: PolicyId) -> Naive {
         }
         _ => Naive { stalled, ..say(reason) },
     }
+}
+
+/// Returns `true` if a condition that already says True may go on to: under a tolerant policy where whatever is not ready is
+/// steady, with grace where nothing failed.
+pub(crate) fn may_stay_ready(world: &World, name: &str, id: PolicyId) -> bool {
+    let policy = &world.policies[&id];
+    let groups = policy.indexed_groups().filter(|(_, group)| group.role == GroupRole::Critical);
+    let children: Vec<_> = groups.flat_map(|(at, _)| children(world, name, id, at)).collect();
+    let steady =
+        |(_, w): &(String, ChildWeight)| w.level == Ready || w.steadiness != readiness::Steadiness::Unsteady;
+    let tolerated = policy.availability == aggregator::Availability::Tolerant && children.iter().all(steady);
+    let failed = children.iter().any(|(_, w)| matches!(w.level, Failed | Stuck));
+    tolerated || (!policy.grace.is_zero() && !failed)
 }
 
 fn forbidden(world: &World, policy: &EnginePolicy) -> bool {

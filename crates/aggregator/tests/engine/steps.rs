@@ -91,6 +91,8 @@ pub(crate) fn world() -> World {
         min: 1,
         settle: Duration::from_secs(1),
         hold: Duration::from_millis(300),
+        availability: aggregator::Availability::Strict,
+        grace: Duration::ZERO,
         ..groups(vec![most, beside, parents(0)])
     };
     w.policy(OTHER, other);
@@ -132,7 +134,7 @@ fn evidence(at: u8) -> HandledEvidence {
 
 fn weight(level: usize, terminal: bool) -> ChildWeight {
     let level = LEVELS[level];
-    ChildWeight { level, terminal: terminal && level == Level::Failed }
+    ChildWeight { terminal: terminal && level == Level::Failed, ..ChildWeight::of(level) }
 }
 
 /// The last child is of the kind that only the second policy covers.

@@ -24,7 +24,7 @@ pub(crate) const POLICY: PolicyId = PolicyId(1);
 pub(crate) const START: Time = Time(1_800_000_000_000);
 
 pub(crate) fn weight(level: Level) -> ChildWeight {
-    ChildWeight { level, terminal: false }
+    ChildWeight::of(level)
 }
 
 /// Hash of a name, as the reflector computes it.

@@ -74,6 +74,10 @@ impl Metrics {
                 "Readiness evaluations of parents.",
             )?,
             moved: make.counter("answers_moved_total", "Evaluations that changed a parent's answer.")?,
+            damped_flips: make.counter(
+                "damped_flips_total",
+                "Times that children stopped being ready and became so again while their parent's condition stayed True.",
+            )?,
             turns: make.counter("loop_turns_total", "Turns of the event loop.")?,
             dirty: make.gauge("dirty_objects", "Changed objects waiting to be observed by the engine.")?,
             write_queue: make.gauge(

@@ -61,7 +61,7 @@ pub(super) fn hostile_snapshot(parents: usize) -> StatsSnapshot {
     let reasons: Vec<_> = ParentReason::ALL.into_iter().filter(|r| r.child_level() != Level::Ready).collect();
     let mut tally = LevelTally::default();
     for _ in 0..30 {
-        tally.add_child(ChildWeight { level: Level::Stuck, terminal: false });
+        tally.add_child(ChildWeight::of(Level::Stuck));
     }
     for at in 0..HOSTILE_POLICIES {
         let children = HOSTILE_KINDS[1..].iter().map(|&kind| (kind.to_owned(), tally)).collect();
@@ -89,7 +89,7 @@ pub(super) fn hostile_snapshot(parents: usize) -> StatsSnapshot {
 pub(super) fn hostile_detail(parent: &NotReadyParent) -> NotReadyDetail {
     let mut children = LevelTally::default();
     for level in Level::ALL {
-        children.add_child(ChildWeight { level, terminal: false });
+        children.add_child(ChildWeight::of(level));
     }
     let child = format!("web-{}\"}} 1\n\\{{{}", parent.parent.0, "é".repeat(500));
     let kind = "Deployment.apps".to_owned();

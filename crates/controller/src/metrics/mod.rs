@@ -66,6 +66,7 @@ pub(crate) struct Metrics {
     resync_parents: IntGauge,
     judged: IntCounter,
     moved: IntCounter,
+    damped_flips: IntCounter,
     turns: IntCounter,
     dirty: IntGauge,
     write_queue: IntGauge,

@@ -55,6 +55,7 @@ pub(crate) struct PlannedSeries {
     pub(super) parents: IntGaugeVec,
     pub(super) children: IntGaugeVec,
     pub(super) stuck: IntGaugeVec,
+    pub(super) available: IntGaugeVec,
     pub(super) transitions: IntCounterVec,
     pub(super) time_to_ready: HistogramVec,
     pub(super) writes: IntCounterVec,
@@ -89,6 +90,12 @@ impl PlannedSeries {
             stuck: make.gauge_vec(
                 "stuck_children",
                 "Children that have been pending or terminating for longer than their limit.",
+                &["policy", "kind"],
+            )?,
+            available: make.gauge_vec(
+                "available_children",
+                "Children that are not ready, but rolled out and available: their number of replicas changes, or a \
+                 disruption within their budget goes on.",
                 &["policy", "kind"],
             )?,
             transitions: make.counter_vec(
@@ -194,6 +201,7 @@ impl PlannedSeries {
         }
         for kind in kinds {
             each(&self.stuck, &[policy, kind]);
+            each(&self.available, &[policy, kind]);
         }
         for outcome in WRITE_OUTCOMES {
             each(&self.writes, &[policy, outcome]);
@@ -247,6 +255,7 @@ impl PlannedSeries {
                             self.children.hide_series(&[policy, kind, level.as_str()]);
                         }
                         self.stuck.hide_series(&[policy, kind]);
+                        self.available.hide_series(&[policy, kind]);
                         self.child_duration.hide_series(&[policy, kind]);
                     }
                 }

@@ -77,6 +77,7 @@ fn every_series_exists_at_zero_from_the_start() {
         ("rollcall_parents", 8),
         ("rollcall_children", 8 * 6),
         ("rollcall_stuck_children", 6),
+        ("rollcall_available_children", 6),
         ("rollcall_transitions_total", 3),
         ("rollcall_writes_total", WRITE_OUTCOMES.len()),
         ("rollcall_time_to_ready_seconds_count", 1),
@@ -102,6 +103,7 @@ fn every_series_exists_at_zero_from_the_start() {
         ("rollcall_resync_parents", 1),
         ("rollcall_parents_judged_total", 1),
         ("rollcall_answers_moved_total", 1),
+        ("rollcall_damped_flips_total", 1),
         ("rollcall_loop_turns_total", 1),
         ("rollcall_dirty_objects", 1),
         ("rollcall_write_queue_parents", 1),
@@ -214,7 +216,7 @@ fn a_cause_that_changes_and_children_that_move_leave_nothing_behind() {
         metrics.record_snapshot(&snapshot, EvaluationCounts::default(), |_| {
             let mut children = LevelTally::default();
             for level in levels {
-                children.add_child(ChildWeight { level: *level, terminal: false });
+                children.add_child(ChildWeight::of(*level));
             }
             let kind = "Job.batch".to_owned();
             let cause = TopCause { kind, child: child.to_owned(), level: Level::Failed, reason: "JobFailed" };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aggregator::{EvaluationCounts, KindState};
-use readiness::{Level, Time};
+use readiness::{Level, Steadiness, Time};
 
 use super::Metrics;
 use super::units::{gauge_value, to_seconds};
@@ -98,6 +98,7 @@ impl Metrics {
     ) {
         self.judged.inc_by(counts.evaluations);
         self.moved.inc_by(counts.changed_answers);
+        self.damped_flips.inc_by(counts.saved_flips);
         self.rows.set(gauge_value(snapshot.rows));
         self.bytes.set(gauge_value(snapshot.bytes));
         let (times, took) = snapshot.user_rule_usage;
@@ -116,6 +117,8 @@ impl Metrics {
                     .with_label_values(&[policy, level.as_str()])
                     .set(gauge_value(at) * shares);
                 for (kind, tally) in &numbers.children {
+                    let available = i64::from(tally.steady_count(Steadiness::Available)) * shares;
+                    self.planned.available.with_label_values(&[policy, kind]).set(available);
                     let at = i64::from(tally.count_at(level)) * shares;
                     self.planned.children.with_label_values(&[policy, kind, level.as_str()]).set(at);
                     if level == Level::Stuck {

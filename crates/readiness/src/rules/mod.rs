@@ -5,13 +5,16 @@ mod cluster;
 mod count;
 mod network;
 mod pod;
+mod replica_numbers;
 mod scale;
+mod steady;
 mod storage;
 mod workload;
 
 pub(crate) use batch::judge_job;
 pub(crate) use cluster::remaining_namespace_content;
 pub(crate) use pod::judge_pod;
+pub(crate) use steady::is_available_workload;
 
 use crate::Reason;
 use crate::branch::Branch;

@@ -1,6 +1,8 @@
 //! Rules for Deployment, StatefulSet, DaemonSet and ReplicaSet: the running replicas match the spec.
 
 use super::count::clamp_count;
+use super::replica_numbers::ReplicaNumbers;
+use super::steady::{is_available_daemon_set, is_available_deployment, is_available_stateful_set};
 use crate::branch::Branch;
 use crate::facts::{ConditionFacts, Facts, OwnerKind, TruthValue};
 use crate::readiness_ruling::ReadinessRuling;
@@ -8,39 +10,7 @@ use crate::reason::CountedUnit;
 use crate::stale_generation::rule_on_unobserved_generation;
 use crate::stuck_limits::StuckLimits;
 use crate::text::BoundedText;
-use crate::{Level, Reason};
-
-/// Replica counts common to all workloads. Absent means zero: the API omits zeros.
-struct ReplicaNumbers {
-    wanted: i64,
-    replicas: i64,
-    updated: i64,
-    ready: i64,
-    available: i64,
-}
-
-impl ReplicaNumbers {
-    fn from_facts(f: &Facts) -> ReplicaNumbers {
-        let s = &f.status;
-        ReplicaNumbers {
-            // Default of the API server; absent only in manifests.
-            wanted: f.spec.replicas.unwrap_or(1),
-            replicas: s.replicas.unwrap_or(0),
-            updated: s.updated.unwrap_or(0),
-            ready: s.ready.unwrap_or(0),
-            available: s.available.unwrap_or(0),
-        }
-    }
-
-    fn rule_on_too_few(
-        &self,
-        counted: CountedUnit,
-        field: &'static str,
-        have: i64,
-    ) -> Option<ReadinessRuling<'static>> {
-        rule_on_shortage(counted, field, have, "spec.replicas", self.wanted)
-    }
-}
+use crate::{Level, Reason, Steadiness};
 
 /// Rules progressing if there are fewer replicas than wanted.
 fn rule_on_shortage(
@@ -54,6 +24,15 @@ fn rule_on_shortage(
     (have < want).then(|| ReadinessRuling::progressing(reason, Branch::Counts(field, have, of, want)))
 }
 
+fn rule_on_too_few(
+    n: &ReplicaNumbers,
+    counted: CountedUnit,
+    field: &'static str,
+    have: i64,
+) -> Option<ReadinessRuling<'static>> {
+    rule_on_shortage(counted, field, have, "spec.replicas", n.wanted)
+}
+
 /// Rules progressing if more replicas are left over than wanted.
 fn rule_on_surplus(replicas: i64, of: &'static str, want: i64) -> Option<ReadinessRuling<'static>> {
     let reason = Reason::Count(
@@ -63,6 +42,11 @@ fn rule_on_surplus(replicas: i64, of: &'static str, want: i64) -> Option<Readine
     );
     (replicas > want)
         .then(|| ReadinessRuling::progressing(reason, Branch::Counts("status.replicas", replicas, of, want)))
+}
+
+/// Says of a shortage or a surplus of replicas whether what is there can be counted on.
+fn keep_steady(ruling: ReadinessRuling<'_>, is_available: bool) -> ReadinessRuling<'_> {
+    ruling.with_steadiness(if is_available { Steadiness::Available } else { Steadiness::Unsteady })
 }
 
 fn rule_on_completion(wanted: i64) -> ReadinessRuling<'static> {
@@ -113,17 +97,17 @@ pub(super) fn judge_deployment<'a>(f: &'a Facts, limits: &StuckLimits) -> Readin
     let n = ReplicaNumbers::from_facts(f);
     let paused = f.spec.paused == Some(true);
     let rollout = || {
-        n.rule_on_too_few(CountedUnit::Updated, "status.updatedReplicas", n.updated)
+        rule_on_too_few(&n, CountedUnit::Updated, "status.updatedReplicas", n.updated)
             .or_else(|| rule_on_surplus(n.replicas, "status.updatedReplicas", n.updated))
     };
     let numbers = || {
         rule_on_surplus(n.replicas, "spec.replicas", n.wanted)
-            .or_else(|| n.rule_on_too_few(CountedUnit::Ready, "status.readyReplicas", n.ready))
-            .or_else(|| n.rule_on_too_few(CountedUnit::Available, "status.availableReplicas", n.available))
+            .or_else(|| rule_on_too_few(&n, CountedUnit::Ready, "status.readyReplicas", n.ready))
+            .or_else(|| rule_on_too_few(&n, CountedUnit::Available, "status.availableReplicas", n.available))
     };
     // A pause is neutral, so it must not hide a shortage of old replicas.
     if let Some(ruling) = if paused { None } else { rollout() }.or_else(numbers) {
-        return ruling;
+        return keep_steady(ruling, is_available_deployment(f));
     }
     if let Some(c) = f.status.find_condition("Available").filter(|c| c.status != TruthValue::True) {
         return ReadinessRuling::progressing(
@@ -142,18 +126,17 @@ pub(super) fn judge_stateful_set(f: &Facts) -> ReadinessRuling<'_> {
         return rule_on_unobserved_generation(f);
     }
     let n = ReplicaNumbers::from_facts(f);
-    let numbers = n
-        .rule_on_too_few(CountedUnit::Created, "status.replicas", n.replicas)
-        .or_else(|| n.rule_on_too_few(CountedUnit::Ready, "status.readyReplicas", n.ready))
+    let numbers = rule_on_too_few(&n, CountedUnit::Created, "status.replicas", n.replicas)
+        .or_else(|| rule_on_too_few(&n, CountedUnit::Ready, "status.readyReplicas", n.ready))
         // API servers before 1.22 do not count available replicas.
         .or_else(|| {
             f.status
                 .available
-                .and_then(|n_| n.rule_on_too_few(CountedUnit::Available, "status.availableReplicas", n_))
+                .and_then(|n_| rule_on_too_few(&n, CountedUnit::Available, "status.availableReplicas", n_))
         })
         .or_else(|| rule_on_surplus(n.replicas, "spec.replicas", n.wanted));
     if let Some(ruling) = numbers {
-        return ruling;
+        return keep_steady(ruling, is_available_stateful_set(f));
     }
     let current = f.status.revisions_match == Some(true);
     if f.spec.on_delete {
@@ -178,7 +161,7 @@ pub(super) fn judge_daemon_set(f: &Facts) -> ReadinessRuling<'_> {
     let (Some(_), Some(wanted)) = (f.status.observed, f.status.desired) else {
         return rule_on_unobserved_generation(f);
     };
-    let n = ReplicaNumbers { wanted, ..ReplicaNumbers::from_facts(f) };
+    let n = ReplicaNumbers::of_daemon_set(f, wanted);
     let of = "status.desiredNumberScheduled";
     let updated = || {
         let on_delete = f.spec.on_delete;
@@ -194,7 +177,7 @@ pub(super) fn judge_daemon_set(f: &Facts) -> ReadinessRuling<'_> {
                 rule_on_shortage(CountedUnit::Available, "status.numberAvailable", n.available, of, wanted)
             });
     if let Some(ruling) = numbers {
-        return ruling;
+        return keep_steady(ruling, is_available_daemon_set(f));
     }
     if f.spec.on_delete && n.updated < wanted {
         return ready_on_delete();
@@ -220,9 +203,9 @@ pub(super) fn judge_replica_set<'a>(f: &'a Facts, limits: &StuckLimits) -> Readi
         );
     }
     let labeled = f.status.labeled.unwrap_or(n.replicas);
-    n.rule_on_too_few(CountedUnit::Created, "status.replicas", n.replicas)
-        .or_else(|| n.rule_on_too_few(CountedUnit::Labeled, "status.fullyLabeledReplicas", labeled))
-        .or_else(|| n.rule_on_too_few(CountedUnit::Ready, "status.readyReplicas", n.ready))
-        .or_else(|| n.rule_on_too_few(CountedUnit::Available, "status.availableReplicas", n.available))
+    rule_on_too_few(&n, CountedUnit::Created, "status.replicas", n.replicas)
+        .or_else(|| rule_on_too_few(&n, CountedUnit::Labeled, "status.fullyLabeledReplicas", labeled))
+        .or_else(|| rule_on_too_few(&n, CountedUnit::Ready, "status.readyReplicas", n.ready))
+        .or_else(|| rule_on_too_few(&n, CountedUnit::Available, "status.availableReplicas", n.available))
         .unwrap_or_else(|| rule_on_completion(n.wanted))
 }

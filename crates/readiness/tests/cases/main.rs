@@ -7,4 +7,5 @@ mod endings;
 mod kinds;
 mod messy;
 mod object;
+mod steady;
 mod totality;

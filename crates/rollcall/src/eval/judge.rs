@@ -114,7 +114,7 @@ impl ManifestJudge {
         if let Some(rule) = self.cel.as_ref().filter(|_| !settled) {
             let judged = rule.judge_object(ObjectJson::Text(json), self.now);
             let rules::RuleEvaluation { assessment, branch } = judged;
-            let readiness::Verdict { level, reason } = assessment.verdict_at(self.now).clone();
+            let readiness::Verdict { level, reason, .. } = assessment.verdict_at(self.now).clone();
             return NativeRuling { level, reason, rule: branch.to_string() };
         }
         let script = self.scripts.as_ref().filter(|_| self.profile.is_none() && !settled);

@@ -64,6 +64,8 @@ fn memory_policy() -> (EnginePolicy, PolicySummary) {
         debounce: DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
         settle: Duration::from_millis(500),
         hold: Duration::ZERO,
+        availability: aggregator::Availability::Strict,
+        grace: Duration::ZERO,
         pending: Duration::from_mins(10),
         deadline: None,
         // The simulation answers no status writes.

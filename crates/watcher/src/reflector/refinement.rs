@@ -2,7 +2,7 @@
 //!
 //! Workload controllers are leaves: the objects they own are not watched. The resync reads them live.
 
-use readiness::{Assessment, CountedUnit, Level, Reason, Time, Verdict};
+use readiness::{Assessment, CountedUnit, Level, Reason, Steadiness, Time, Verdict};
 
 use super::row::{ObjectRow, RefinedCause, RowExtras};
 use super::unready_since::inherit_since;
@@ -86,6 +86,7 @@ fn explain_with_cause(own: &Assessment, found: &RefinedCause) -> Assessment {
         Verdict {
             level: if stuck { Level::Stuck } else { own.level },
             reason: own.reason.clone().with_cause(&found.name, below.reason.clone()),
+            steadiness: if stuck { Steadiness::Unsteady } else { own.steadiness },
         }
     };
     let below = &found.assessment;

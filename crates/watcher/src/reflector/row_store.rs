@@ -177,7 +177,7 @@ impl RowStore {
 
 /// An assessment that says why there is none.
 pub(super) fn unknown_assessment(reason: Reason) -> Assessment {
-    Verdict { level: Level::Unknown, reason }.into()
+    Verdict::new(Level::Unknown, reason).into()
 }
 
 /// Returns `true` if a parent would show the same for both rows.

@@ -1,6 +1,6 @@
 //! `spec`.
 
-use readiness::{CountField, SpecFacts};
+use readiness::{CountField, MaxUnavailable, SpecFacts};
 
 use super::cursor::JsonCursor;
 
@@ -41,10 +41,19 @@ fn read_update_strategy(object: &mut JsonCursor<'_>, spec: &mut SpecFacts) {
         "rollingUpdate" => {
             value.each_member(|key, value| match key {
                 "partition" => spec.partition = value.read_integer(),
+                "maxUnavailable" => spec.max_unavailable = read_max_unavailable(value),
                 "paused" => spec.paused = value.read_flag().or(spec.paused),
                 _ => {}
             });
         }
         _ => {}
     });
+}
+
+/// Reads a number or a percentage.
+fn read_max_unavailable(value: &mut JsonCursor<'_>) -> Option<MaxUnavailable> {
+    if value.peek().is_ascii_digit() {
+        return value.read_integer().map(MaxUnavailable::Count);
+    }
+    value.read_string().and_then(|text| MaxUnavailable::from_text(&text))
 }

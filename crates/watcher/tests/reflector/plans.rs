@@ -83,7 +83,7 @@ fn what_was_found_through_an_older_plans_lenses_explains_nothing() {
     let reflector = reflector();
     apply(&reflector, &owned(), &pod(1, 5, "False"));
     let (older, id) = (reflector.interest(PODS).unwrap(), reflector.find_object(&uid(1)).unwrap());
-    let stuck = readiness::Verdict { level: Level::Stuck, reason: readiness::Reason::NoSignal };
+    let stuck = readiness::Verdict::new(Level::Stuck, readiness::Reason::NoSignal);
     let found = || vec![Some(RefinedCause { name: "Pod a".into(), assessment: stuck.clone().into() })];
     reflector.set_interest(newer());
     assert_eq!(reflector.refine(id, &older, found()), ApplyOutcome::Refused);

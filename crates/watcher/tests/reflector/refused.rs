@@ -30,7 +30,7 @@ fn refused_and_then(reason: fn(BoundedText) -> Reason, later: &Value) -> (Level,
     let reflector = Reflector::new(|| ());
     let sets = Interest { judge: RuleKind::from_group_kind("apps", "StatefulSet"), ..owned() };
     apply(&reflector, &sets, &set(5, 1, 2, 2));
-    let stuck = Verdict { level: Level::Stuck, reason: reason(BoundedText::new("no")) };
+    let stuck = Verdict::new(Level::Stuck, reason(BoundedText::new("no")));
     let found = RefinedCause { name: "Event".into(), assessment: Assessment::from(stuck) };
     refine(&reflector, vec![Some(found)]);
     apply(&reflector, &sets, later);
@@ -75,7 +75,7 @@ fn what_was_found_through_one_policys_limits_is_not_told_through_anothers() {
         ..owned()
     };
     let found = |level| {
-        let verdict = Verdict { level, reason: Reason::Unschedulable(BoundedText::new("no node")) };
+        let verdict = Verdict::new(level, Reason::Unschedulable(BoundedText::new("no node")));
         Some(RefinedCause { name: "Pod a".into(), assessment: Assessment::from(verdict) })
     };
     let (stuck, waits) = (found(Level::Stuck), found(Level::Progressing));

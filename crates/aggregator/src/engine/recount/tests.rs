@@ -22,7 +22,7 @@ fn link() -> ChildLink {
 
 fn weight(child: u32) -> [ChildWeight; 1] {
     let level = if child == 3 { Level::Progressing } else { Level::Ready };
-    [ChildWeight { level, terminal: false }]
+    [ChildWeight::of(level)]
 }
 
 fn view<'a>(weights: &'a [ChildWeight], links: &'a [ChildLink]) -> ObjectView<'a> {
@@ -51,6 +51,8 @@ fn observed(children: u32) -> Engine {
         debounce: DebounceConfig { quiet: Duration::ZERO, cap: Duration::ZERO },
         settle: Duration::ZERO,
         hold: Duration::ZERO,
+        availability: crate::Availability::Strict,
+        grace: Duration::ZERO,
         pending: Duration::from_secs(600),
         deadline: None,
         shadow: false,
@@ -127,7 +129,7 @@ fn an_object_that_was_not_observed_as_it_is_shown_is_told_from_one_that_was() {
     let engine = observed(3);
     assert!(!engine.is_observed_as(ObjectId(3), None), "it is gone");
     assert!(engine.is_observed_as(ObjectId(9), None), "it never was");
-    let ready = [ChildWeight { level: Level::Ready, terminal: false }];
+    let ready = [ChildWeight::of(Level::Ready)];
     assert!(!engine.is_observed_as(ObjectId(3), Some(&view(&ready, &[link()]))), "the first is not ready");
     assert!(!engine.is_observed_as(ObjectId(2), Some(&view(&ready, &[]))), "it counts for nobody any more");
     assert_eq!(engine.present_objects(CHILDREN).len(), 3);

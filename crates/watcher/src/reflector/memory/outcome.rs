@@ -38,7 +38,7 @@ impl RunEnd {
             RunEnd::Complete => (Level::Ready, Reason::Complete),
             RunEnd::Failed(why) => (Level::Failed, Reason::JobFailed(BoundedText::new(why))),
         };
-        Verdict { level, reason }
+        Verdict::new(level, reason)
     }
 }
 
@@ -98,9 +98,7 @@ impl RememberedOutcome {
     /// Returns the verdict once the object is gone.
     pub fn to_verdict(&self) -> Verdict {
         match &self.end {
-            RunEnd::Open if self.known_from_events => {
-                Verdict { level: Level::Unknown, reason: Reason::OutcomeHeardOf }
-            }
+            RunEnd::Open if self.known_from_events => Verdict::new(Level::Unknown, Reason::OutcomeHeardOf),
             end => end.to_verdict(),
         }
     }

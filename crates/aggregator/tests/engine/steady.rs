@@ -1,0 +1,243 @@
+//! Steady under churn: what was ready, is rolled out and available keeps the condition True, and makes none True.
+
+use std::time::Duration;
+
+use aggregator::{Availability, EnginePolicy, HandledEvidence};
+use readiness::Level::{Failed, Progressing, Ready, Stuck};
+use readiness::Steadiness;
+use readiness::rollup::{ChildWeight, ParentReason};
+use timer::Seed;
+
+use crate::policy;
+use crate::world::{POLICY, World};
+
+const AVAILABLE: ChildWeight = steady(Steadiness::Available);
+const UNOBSERVED: ChildWeight = steady(Steadiness::Unobserved);
+
+const fn steady(steadiness: Steadiness) -> ChildWeight {
+    ChildWeight { steadiness, ..ChildWeight::of(Progressing) }
+}
+
+fn tolerant() -> EnginePolicy {
+    EnginePolicy { availability: Availability::Tolerant, ..policy() }
+}
+
+/// A parent that is ready with two children.
+fn ready_with(policy: EnginePolicy) -> World {
+    let mut w = World::with(policy);
+    w.parent("db");
+    w.child("web", "db", Ready);
+    w.child("store", "db", Ready);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w
+}
+
+fn weigh(w: &mut World, child: &str, weight: ChildWeight) {
+    w.change(child, |object| object.weights = vec![weight]);
+}
+
+#[test]
+fn steady_under_churn() {
+    let mut w = ready_with(tolerant());
+    let turns = w.turns.len();
+    for weight in [UNOBSERVED, AVAILABLE, ChildWeight::of(Ready), AVAILABLE, UNOBSERVED, AVAILABLE] {
+        weigh(&mut w, "web", weight);
+        w.run(900);
+        assert_eq!(w.says("db"), "AllChildrenReady", "{weight:?}");
+    }
+    weigh(&mut w, "web", ChildWeight::of(Ready));
+    w.run(900);
+    assert_eq!(w.turns.len(), turns, "nobody was told of any other answer");
+    assert_eq!(w.engine.take_counts().saved_flips, 2, "once scaled, once more");
+}
+
+#[test]
+fn under_a_strict_policy_only_ready_children_keep_a_parent_ready() {
+    for weight in [UNOBSERVED, AVAILABLE] {
+        let mut w = ready_with(policy());
+        weigh(&mut w, "web", weight);
+        w.run(100);
+        assert_eq!(w.says("db"), "ChildrenProgressing");
+        assert_eq!(w.engine.take_counts().saved_flips, 0);
+    }
+}
+
+#[test]
+fn a_parent_turns_true_with_ready_children_alone() {
+    let mut w = World::with(tolerant());
+    w.parent("db");
+    w.child("web", "db", Progressing);
+    w.run(20_000);
+    weigh(&mut w, "web", AVAILABLE);
+    w.run(60_000);
+    assert_eq!(w.says("db"), "ChildrenProgressing", "it was never rolled out whole");
+    weigh(&mut w, "web", ChildWeight::of(Ready));
+    w.run(20_000);
+    w.respecify("db", HandledEvidence::Silent);
+    weigh(&mut w, "web", AVAILABLE);
+    w.run(60_000);
+    assert_eq!(w.says("db"), "ChildrenProgressing", "nor was it for the new generation");
+}
+
+#[test]
+fn what_cannot_be_counted_on_any_longer_turns_the_parent() {
+    for (weight, says, after) in [
+        (ChildWeight::of(Progressing), "ChildrenProgressing", 100),
+        (ChildWeight::of(Failed), "ChildrenFailed", 100),
+        (ChildWeight::of(Stuck), "ChildrenStuck!", 100),
+        (UNOBSERVED, "ChildrenProgressing", 1_200),
+    ] {
+        let mut w = ready_with(tolerant());
+        weigh(&mut w, "web", AVAILABLE);
+        w.run(5_000);
+        assert_eq!(w.says("db"), "AllChildrenReady");
+        weigh(&mut w, "web", weight);
+        w.run(after);
+        assert_eq!(w.says("db"), says, "{weight:?}");
+        weigh(&mut w, "web", AVAILABLE);
+        w.run(60_000);
+        assert_ne!(
+            w.says("db"),
+            "AllChildrenReady",
+            "{weight:?}: once said, it takes every replica to take it back"
+        );
+    }
+}
+
+#[test]
+fn a_child_that_is_available_for_longer_than_the_limit_turns_the_parent() {
+    let mut w = ready_with(tolerant());
+    weigh(&mut w, "web", AVAILABLE);
+    w.run(9 * 60_000);
+    weigh(&mut w, "store", AVAILABLE);
+    w.run(59_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w.run(2_000);
+    assert_eq!(w.says("db"), "ChildrenProgressing", "ten minutes after the first of them");
+}
+
+#[test]
+fn a_child_that_appears_is_counted_on_once_it_was_ready() {
+    let mut w = ready_with(tolerant());
+    w.child("cache", "db", Ready);
+    weigh(&mut w, "cache", AVAILABLE);
+    w.run(1_000);
+    assert_eq!(w.says("db"), "ChildrenProgressing");
+    weigh(&mut w, "cache", ChildWeight::of(Ready));
+    w.run(20_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    weigh(&mut w, "cache", AVAILABLE);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn a_restart_keeps_what_stands_on_available_children() {
+    let mut w = ready_with(tolerant());
+    weigh(&mut w, "web", AVAILABLE);
+    w.run(20_000);
+    let writes = w.log.len();
+    w.restart(&[]);
+    w.run(60_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    assert_eq!(w.log.len(), writes, "nothing is written");
+    w.run(10 * 60_000);
+    assert_eq!(w.says("db"), "ChildrenProgressing");
+    w.restart(&[]);
+    w.run(60_000);
+    assert_eq!(w.says("db"), "ChildrenProgressing");
+}
+
+#[test]
+fn a_parent_above_does_not_notice() {
+    let mut w = World::with(tolerant());
+    w.parent("shop");
+    w.parent("db");
+    w.change("db", |db| db.owners = vec![(POLICY, 0, "shop".to_owned())]);
+    w.child("web", "db", Ready);
+    w.run(30_000);
+    assert_eq!(
+        (w.says("db"), w.says("shop")),
+        ("AllChildrenReady".to_owned(), "AllChildrenReady".to_owned())
+    );
+    let turns = w.turns.len();
+    weigh(&mut w, "web", UNOBSERVED);
+    w.run(300);
+    weigh(&mut w, "web", AVAILABLE);
+    w.run(30_000);
+    weigh(&mut w, "web", ChildWeight::of(Ready));
+    w.run(30_000);
+    assert_eq!(w.turns.len(), turns);
+}
+
+#[test]
+fn grace_keeps_the_condition_for_its_time_but_for_failures() {
+    let grace = Duration::from_secs(5);
+    let mut w = ready_with(EnginePolicy { grace, ..policy() });
+    weigh(&mut w, "web", ChildWeight::of(Progressing));
+    w.run(4_800);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w.run(400);
+    assert_eq!(w.says("db"), "ChildrenProgressing");
+
+    let mut w = ready_with(EnginePolicy { grace, ..policy() });
+    weigh(&mut w, "web", ChildWeight::of(Progressing));
+    w.run(3_000);
+    weigh(&mut w, "web", ChildWeight::of(Ready));
+    w.run(1_000);
+    weigh(&mut w, "web", ChildWeight::of(Progressing));
+    w.run(4_000);
+    assert_eq!(w.says("db"), "AllChildrenReady", "a new span begins");
+    assert_eq!(w.engine.take_counts().saved_flips, 1);
+    weigh(&mut w, "web", ChildWeight::of(Failed));
+    w.run(100);
+    assert_eq!(w.says("db"), "ChildrenFailed");
+}
+
+/// Returns how often twenty parents stop being True in a day on which each child is scaled every ten minutes or so, loses
+/// pods to a drain twice, and is rolled out anew twice.
+fn flips_of_a_day(policy: &EnginePolicy) -> usize {
+    let (mut flips, mut seed) = (0, Seed(23));
+    for _ in 0..20 {
+        let mut w = ready_with(policy.clone());
+        let mut draw = |below: u64| {
+            seed = seed.derive(1);
+            seed.number_for(0) % below
+        };
+        let end = w.millis() + 24 * 3_600_000;
+        while w.millis() < end {
+            w.run(60_000 + draw(17 * 60_000));
+            match draw(72) {
+                0 => {
+                    weigh(&mut w, "web", ChildWeight::of(Progressing));
+                    w.run(90_000);
+                }
+                1 => {
+                    weigh(&mut w, "web", AVAILABLE);
+                    w.run(240_000);
+                }
+                _ => {
+                    weigh(&mut w, "web", UNOBSERVED);
+                    w.run(draw(400));
+                    weigh(&mut w, "web", AVAILABLE);
+                    w.run(5_000 + draw(60_000));
+                }
+            }
+            weigh(&mut w, "web", ChildWeight::of(Ready));
+        }
+        let turned = |(_, from, _): &&(String, Option<ParentReason>, ParentReason)| {
+            *from == Some(ParentReason::AllChildrenReady)
+        };
+        flips += w.turns.iter().filter(turned).count();
+    }
+    flips
+}
+
+#[test]
+fn a_day_of_scaling_and_drains_flips_only_at_rollouts() {
+    let (strict, tolerant) = (flips_of_a_day(&policy()), flips_of_a_day(&tolerant()));
+    println!("twenty parents in a day: {strict} flips, {tolerant} with a tolerant policy");
+    assert!(strict > 2_000, "{strict}");
+    assert!(tolerant < strict / 40, "{tolerant}");
+}

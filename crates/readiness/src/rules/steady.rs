@@ -1,0 +1,62 @@
+//! Rules on workloads that were rolled out whole for their current template and are still available, by the API's own
+//! words: what the number of replicas or a disruption within the budget does to them is no rollout.
+
+use super::replica_numbers::ReplicaNumbers;
+use crate::facts::{Facts, MaxUnavailable};
+use crate::kind::RuleKind;
+
+/// Returns `true` if the workload was rolled out and available when its status was written.
+pub(crate) fn is_available_workload(kind: RuleKind, f: &Facts) -> bool {
+    match kind {
+        RuleKind::Deployment => is_available_deployment(f),
+        RuleKind::StatefulSet => is_available_stateful_set(f),
+        RuleKind::DaemonSet => is_available_daemon_set(f),
+        _ => false,
+    }
+}
+
+/// A Deployment keeps the reason `NewReplicaSetAvailable` of its condition `Progressing` from the end of a rollout to the
+/// beginning of the next one, and its condition `Available` counts by its own `maxUnavailable`. That may be all of the
+/// replicas; one is wanted at least.
+pub(super) fn is_available_deployment(f: &Facts) -> bool {
+    let n = ReplicaNumbers::from_facts(f);
+    let progressing = f.status.find_true_condition("Progressing");
+    f.spec.paused != Some(true)
+        && progressing.is_some_and(|c| &*c.reason == "NewReplicaSetAvailable")
+        && f.status.find_true_condition("Available").is_some()
+        && n.updated == n.replicas
+        && (n.available > 0 || n.wanted == 0)
+}
+
+/// The current revision of a StatefulSet becomes the updated one at the end of a rollout.
+pub(super) fn is_available_stateful_set(f: &Facts) -> bool {
+    let n = ReplicaNumbers::from_facts(f);
+    // API servers before 1.22 do not count available replicas.
+    let available = f.status.available.unwrap_or(n.ready);
+    let budget = match f.spec.max_unavailable {
+        None => 1,
+        Some(MaxUnavailable::Count(count)) => count,
+        Some(MaxUnavailable::Percent(percent)) => (n.wanted.saturating_mul(percent) / 100).max(1),
+    };
+    !f.spec.on_delete
+        && f.status.revisions_match == Some(true)
+        && is_within_budget(n.wanted, available, budget)
+}
+
+/// Every pod of a rolled-out DaemonSet is of the current template; a new node has none yet.
+pub(super) fn is_available_daemon_set(f: &Facts) -> bool {
+    let Some(wanted) = f.status.desired else { return false };
+    let n = ReplicaNumbers::of_daemon_set(f, wanted);
+    let budget = match f.spec.max_unavailable {
+        None => 1,
+        Some(MaxUnavailable::Count(count)) => count,
+        // Rounded up: the controller of DaemonSets does, unlike that of StatefulSets.
+        Some(MaxUnavailable::Percent(percent)) => wanted.saturating_mul(percent).saturating_add(99) / 100,
+    };
+    !f.spec.on_delete && n.updated >= n.replicas && is_within_budget(wanted, n.available, budget)
+}
+
+/// Some replica is available, and no more are missing than the budget allows.
+fn is_within_budget(wanted: i64, available: i64, budget: i64) -> bool {
+    wanted == 0 || available >= wanted.saturating_sub(budget.max(0)).max(1)
+}

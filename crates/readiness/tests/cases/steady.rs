@@ -1,0 +1,72 @@
+//! How far a parent that was ready with a workload can still count on it.
+//!
+//! `STEADINESS/REASON apiVersion Kind | parts…`.
+
+use readiness::{Level, StuckLimits, assess};
+
+use crate::object::{decode, kind_of, parse_line, table_lines};
+
+const STEADY: &str = r#"
+# Deployment: scaled up, scaled down, a pod lost; by its condition Available.
+Available/ReplicasNotUpdated apps/v1 Deployment | gen=3 | obs=3 | spec.replicas=5 | replicas=4 | updatedReplicas=4 | readyReplicas=4 | availableReplicas=4 | +Available | +Progressing:NewReplicaSetAvailable
+Available/ReplicasNotReady apps/v1 Deployment | gen=3 | obs=3 | spec.replicas=5 | replicas=5 | updatedReplicas=5 | readyReplicas=4 | availableReplicas=4 | +Available | +Progressing:NewReplicaSetAvailable
+Available/ReplicasLeftOver apps/v1 Deployment | gen=3 | obs=3 | spec.replicas=3 | replicas=5 | updatedReplicas=5 | readyReplicas=5 | availableReplicas=5 | +Available | +Progressing:NewReplicaSetAvailable
+Available/ReplicasLeftOver apps/v1 Deployment | gen=3 | obs=3 | spec.replicas=0 | replicas=1 | updatedReplicas=1 | +Available | +Progressing:NewReplicaSetAvailable
+Unobserved/StaleGeneration apps/v1 Deployment | gen=4 | obs=3 | spec.replicas=5 | replicas=4 | updatedReplicas=4 | readyReplicas=4 | availableReplicas=4 | +Available | +Progressing:NewReplicaSetAvailable
+# A rollout: pods of two templates, or one that has not begun or not ended.
+Unsteady/ReplicasLeftOver apps/v1 Deployment | gen=3 | obs=3 | spec.replicas=4 | replicas=5 | updatedReplicas=4 | readyReplicas=5 | availableReplicas=5 | +Available | +Progressing:NewReplicaSetAvailable
+Unsteady/ReplicasNotUpdated apps/v1 Deployment | gen=3 | obs=3 | spec.replicas=4 | replicas=4 | readyReplicas=4 | availableReplicas=4 | +Available | +Progressing:NewReplicaSetAvailable
+Unsteady/ReplicasNotReady apps/v1 Deployment | gen=3 | obs=3 | spec.replicas=4 | replicas=4 | updatedReplicas=4 | readyReplicas=3 | availableReplicas=3 | +Available | +Progressing:ReplicaSetUpdated
+Unsteady/ReplicasNotReady apps/v1 Deployment | gen=3 | obs=3 | spec.replicas=4 | replicas=4 | updatedReplicas=4 | readyReplicas=3 | availableReplicas=3 | +Available
+Unsteady/ReplicasNotReady apps/v1 Deployment | gen=3 | obs=3 | spec.replicas=4 | replicas=4 | updatedReplicas=4 | readyReplicas=3 | availableReplicas=3 | +Available | -Progressing:NewReplicaSetAvailable
+Unsteady/StaleGeneration apps/v1 Deployment | gen=4 | obs=3 | spec.replicas=5 | replicas=4 | updatedReplicas=2 | readyReplicas=4 | availableReplicas=4 | +Available | +Progressing:NewReplicaSetAvailable
+# More is lost than it can bear: by its own word, or all of it.
+Unsteady/ReplicasNotReady apps/v1 Deployment | gen=3 | obs=3 | spec.replicas=4 | replicas=4 | updatedReplicas=4 | readyReplicas=2 | availableReplicas=2 | -Available | +Progressing:NewReplicaSetAvailable
+Unsteady/ReplicasNotReady apps/v1 Deployment | gen=3 | obs=3 | spec.replicas=1 | replicas=1 | updatedReplicas=1 | +Available | +Progressing:NewReplicaSetAvailable
+Unsteady/ReplicasNotReady apps/v1 Deployment | gen=3 | obs=3 | spec.paused=true | spec.replicas=4 | replicas=4 | updatedReplicas=4 | readyReplicas=3 | availableReplicas=3 | +Available | +Progressing:NewReplicaSetAvailable
+
+# StatefulSet: within maxUnavailable, which is 1 and rounds down, but to 1 at least.
+Available/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=3 | readyReplicas=2 | availableReplicas=2 | updatedReplicas=3 | currentRevision=a | updateRevision=a
+Available/ReplicasNotCreated apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=4 | replicas=3 | readyReplicas=3 | availableReplicas=3 | updatedReplicas=3 | currentRevision=a | updateRevision=a
+Available/ReplicasLeftOver apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=4 | readyReplicas=4 | availableReplicas=4 | updatedReplicas=4 | currentRevision=a | updateRevision=a
+Available/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=3 | readyReplicas=1 | availableReplicas=1 | currentRevision=a | updateRevision=a | spec.updateStrategy.rollingUpdate.maxUnavailable=2
+Available/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=4 | replicas=4 | readyReplicas=2 | availableReplicas=2 | currentRevision=a | updateRevision=a | spec.updateStrategy.rollingUpdate.maxUnavailable="60%"
+Available/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=4 | replicas=4 | readyReplicas=3 | availableReplicas=3 | currentRevision=a | updateRevision=a | spec.updateStrategy.rollingUpdate.maxUnavailable="10%"
+Unobserved/StaleGeneration apps/v1 StatefulSet | gen=3 | obs=2 | spec.replicas=4 | replicas=3 | readyReplicas=3 | availableReplicas=3 | currentRevision=a | updateRevision=a
+Unsteady/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=4 | replicas=4 | readyReplicas=1 | availableReplicas=1 | currentRevision=a | updateRevision=a | spec.updateStrategy.rollingUpdate.maxUnavailable="60%"
+Unsteady/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=3 | readyReplicas=1 | availableReplicas=1 | currentRevision=a | updateRevision=a
+Unsteady/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=1 | replicas=1 | readyReplicas=0 | currentRevision=a | updateRevision=a
+Unsteady/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=3 | readyReplicas=2 | availableReplicas=2 | currentRevision=a | updateRevision=b
+Unsteady/ReplicasNotReady apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=3 | readyReplicas=2 | availableReplicas=2 | currentRevision=a | updateRevision=a | spec.updateStrategy.type=OnDelete
+Unsteady/StaleGeneration apps/v1 StatefulSet | gen=3 | obs=2 | spec.replicas=6 | replicas=3 | readyReplicas=3 | availableReplicas=3 | currentRevision=a | updateRevision=a
+
+# DaemonSet: a node was added, a pod lost; maxUnavailable rounds up.
+Available/ReplicasNotCreated apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberScheduled=4 | currentNumberScheduled=3 | updatedNumberScheduled=3 | numberReady=3 | numberAvailable=3
+Available/ReplicasNotReady apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberScheduled=4 | currentNumberScheduled=4 | updatedNumberScheduled=4 | numberReady=3 | numberAvailable=3
+Available/ReplicasNotReady apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberScheduled=4 | currentNumberScheduled=4 | updatedNumberScheduled=4 | numberReady=3 | numberAvailable=3 | spec.updateStrategy.rollingUpdate.maxUnavailable="1%"
+Unsteady/ReplicasNotReady apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberScheduled=4 | currentNumberScheduled=4 | updatedNumberScheduled=4 | numberReady=3 | numberAvailable=3 | spec.updateStrategy.rollingUpdate.maxUnavailable=0
+Unsteady/ReplicasNotUpdated apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberScheduled=4 | currentNumberScheduled=4 | updatedNumberScheduled=3 | numberReady=4 | numberAvailable=4
+Unsteady/ReplicasNotReady apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberScheduled=4 | currentNumberScheduled=4 | updatedNumberScheduled=4 | numberReady=2 | numberAvailable=2
+Unsteady/ReplicasNotReady apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberScheduled=1 | currentNumberScheduled=1 | updatedNumberScheduled=1 | numberReady=0
+
+# What failed, and what has no such budget.
+Unsteady/ProgressDeadlineExceeded apps/v1 Deployment | gen=3 | obs=3 | spec.replicas=5 | replicas=5 | updatedReplicas=5 | readyReplicas=4 | availableReplicas=4 | +Available | -Progressing:ProgressDeadlineExceeded
+Unsteady/ReplicasNotReady apps/v1 ReplicaSet | gen=1 | obs=1 | spec.replicas=2 | replicas=2 | fullyLabeledReplicas=2 | readyReplicas=1 | availableReplicas=1
+Unsteady/StaleGeneration x.io/v1 Db | gen=2 | obs=1 | +Ready
+"#;
+
+#[test]
+fn a_workload_that_is_rolled_out_is_steady_while_its_replicas_move_within_its_budget() {
+    let mut wrong = Vec::new();
+    for line in table_lines(STEADY) {
+        let (expected, object) = parse_line(line);
+        let child = decode(&object);
+        let verdict = assess(kind_of(&child), &child.facts, &StuckLimits::default()).verdict;
+        assert_ne!(verdict.level, Level::Ready, "{line}: nothing becomes ready by being steady");
+        let told = format!("{:?}/{}", verdict.steadiness, verdict.reason.as_token());
+        if told != expected {
+            wrong.push(format!("- {line}\n+ {}", line.replacen(expected, &told, 1)));
+        }
+    }
+    assert!(wrong.is_empty(), "{} lines:\n{}", wrong.len(), wrong.join("\n"));
+}

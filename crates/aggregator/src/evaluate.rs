@@ -3,12 +3,10 @@
 use std::time::Duration;
 
 use readiness::rollup::{ConditionStatus, LevelTally, ParentReason};
-use readiness::{Level, Steadiness, Time};
+use readiness::{Level, Time};
 
 use crate::critical_tally::CriticalTally;
-use crate::evaluation::{
-    ChildCounts, GenerationPhase, GenerationProgress, ObservedParent, ParentEvaluation, SteadyLimits,
-};
+use crate::evaluation::{ChildCounts, GenerationPhase, ObservedParent, SteadyLimits};
 use crate::list_gate::ListGate;
 use crate::types::{AnswerView, EnginePolicy, HandledEvidence, KindState, PolicyAnswer};
 
@@ -33,126 +31,9 @@ impl TimeLimits {
 
 /// An answer and the time at which it has to be evaluated again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct EvaluationResult {
-    answer: PolicyAnswer,
-    recheck_at: Option<Time>,
-}
-
-/// Changes caused by an evaluation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct EvaluationChanges {
-    /// The weight for its own parents may have changed.
-    pub(crate) moved: bool,
-    /// Its state was unknown, and is known from now on.
-    pub(crate) settled: bool,
-    /// Time of the next evaluation.
+pub(crate) struct EvaluationResult {
+    pub(crate) answer: PolicyAnswer,
     pub(crate) recheck_at: Option<Time>,
-    /// Every child is ready again, and the answer said True all the while.
-    pub(crate) saved_flip: bool,
-}
-
-impl ParentEvaluation {
-    /// Restarts the policy's `hold` where something now keeps the parent from being well. A trouble that comes and goes before
-    /// the next judgement is seen here alone.
-    pub(crate) fn restart_hold(&mut self, policy: &EnginePolicy) {
-        let Some(observed) = &mut self.observed else { return };
-        let holds = observed.phase.all_ready_since.is_some() && !policy.hold.is_zero();
-        let tally = || CriticalTally::of_children(&self.children, &observed.view, policy);
-        if holds && tally().worst_reason().is_some() {
-            observed.phase.all_ready_since = None;
-        }
-    }
-
-    /// Returns `true` if nothing known about the parent prevents it from being ready.
-    pub(crate) fn may_be_ready(&self, policy: &EnginePolicy) -> bool {
-        let Some(observed) = &self.observed else { return false };
-        let kept = observed.deleting
-            || observed.phase.progress != GenerationProgress::Handled
-            || matches!(
-                observed.evidence,
-                HandledEvidence::NotYet | HandledEvidence::Failed | HandledEvidence::GivenUp
-            )
-            || observed.view.template_failed;
-        let all_ready = || {
-            let stand = CriticalTally::of_children(&self.children, &observed.view, policy);
-            stand.worst_reason().is_none()
-        };
-        let stands = || {
-            observed.stage.says_true()
-                && observed.steadiness_of(&self.children, policy) == Steadiness::Available
-        };
-        !kept && (all_ready() || stands())
-    }
-
-    /// Returns `true` if an evaluation may turn the answer to True.
-    pub(crate) fn may_turn_true(&self, policy: &EnginePolicy) -> bool {
-        let Some(observed) = &self.observed else { return false };
-        let open = observed.phase.progress.is_announced() && !observed.deleting;
-        open && !observed.stage.says_true()
-            && CriticalTally::of_children(&self.children, &observed.view, policy).worst_reason().is_none()
-    }
-
-    /// Returns `true` if the parent is known to be failed or stuck while its answer says neither. Such a change is not
-    /// debounced.
-    pub(crate) fn is_urgent(&self, policy: &EnginePolicy) -> bool {
-        use ParentReason::{ChildrenFailed, ChildrenStuck, DeadlineExceeded};
-        // The set is sorted worst first, so the check stops at the first child that is not as bad.
-        let bad = |level| matches!(level, Level::Failed | Level::Stuck);
-        if !self.children.unready.iter().next().is_some_and(|worst| bad(worst.weight.level)) {
-            return false;
-        }
-        let Some(observed) = &self.observed else { return false };
-        let said = observed.stage.answer().map(|answer| answer.reason);
-        let known = matches!(said, Some(ChildrenFailed | ChildrenStuck | DeadlineExceeded));
-        !known
-            && observed.phase.progress == GenerationProgress::Handled
-            && !observed.deleting
-            && matches!(
-                CriticalTally::of_children(&self.children, &observed.view, policy).worst_reason(),
-                Some(ChildrenFailed | ChildrenStuck)
-            )
-    }
-
-    /// Evaluates the observed parent. `None` while only children refer to it.
-    pub(crate) fn evaluate_at(
-        &mut self,
-        policy: &EnginePolicy,
-        gate: ListGate,
-        now: Time,
-    ) -> Option<EvaluationChanges> {
-        let observed = self.observed.as_mut()?;
-        let was_tolerating = observed.phase.steady.is_tolerating();
-        let result = evaluate_parent(observed, &self.children, policy, gate, now);
-        if result.answer.reason != ParentReason::AllChildrenReady {
-            observed.phase.steady.end();
-        }
-        let saved_flip = was_tolerating
-            && result.answer.reason == ParentReason::AllChildrenReady
-            && !observed.phase.steady.is_tolerating();
-        let moved = observed.stage.is_in_doubt() || observed.stage.answer() != Some(result.answer);
-        let was_unsettled = observed.stage.is_unsettled();
-        observed.advance_stage(gate.event_of(result.answer));
-        let settled = was_unsettled && !observed.stage.is_unsettled();
-        Some(EvaluationChanges { moved, settled, recheck_at: result.recheck_at, saved_flip })
-    }
-}
-
-impl ObservedParent {
-    /// Returns how far an answer that says True can count on children that are not all ready.
-    fn steadiness_of(&self, children: &ChildCounts, policy: &EnginePolicy) -> Steadiness {
-        if !self.phase.steady.was_whole_after(children.appeared_at) {
-            return Steadiness::Unsteady;
-        }
-        CriticalTally::steadiness_of(children, &self.view, policy)
-    }
-
-    /// Returns `true` if a child was created, deleted or changed in its spec for this generation. Each kind has a watch of its
-    /// own, so what an operator did at once may be seen a moment before the spec that called for it. What moved before this
-    /// process first saw the generation is not known to have moved for it.
-    fn has_moved_since_generation(&self, children: &ChildCounts, policy: &EnginePolicy) -> bool {
-        let out_of_order = policy.settle.min(policy.debounce.cap);
-        children.changed_at + out_of_order >= self.phase.observed_at
-    }
 }
 
 fn build_answer(reason: ParentReason, tally: &LevelTally) -> PolicyAnswer {
@@ -171,7 +52,7 @@ fn build_answer(reason: ParentReason, tally: &LevelTally) -> PolicyAnswer {
 }
 
 /// Returns the answer about a parent at `now` and advances the phase of its generation.
-fn evaluate_parent(
+pub(crate) fn evaluate_parent(
     observed: &mut ObservedParent,
     children: &ChildCounts,
     policy: &EnginePolicy,

@@ -1,0 +1,148 @@
+//! Evaluation of one parent under one policy.
+
+use readiness::rollup::ParentReason;
+use readiness::{Level, Steadiness, Time};
+use timer::DebounceState;
+
+use super::{ChildCounts, GenerationProgress, ObservedParent, QueuePosition};
+use crate::critical_tally::CriticalTally;
+use crate::evaluate::evaluate_parent;
+use crate::list_gate::ListGate;
+use crate::types::{EnginePolicy, HandledEvidence, ObjectId, PolicyAnswer, PolicyId};
+
+/// Evaluation of one parent under one policy: its inputs, its place in the queues, and its stage.
+#[derive(Clone, Debug)]
+pub(crate) struct ParentEvaluation {
+    pub(crate) parent: ObjectId,
+    pub(crate) policy: PolicyId,
+    pub(crate) children: ChildCounts,
+    /// What is observed of the parent, and its stage; `None` while only children refer to it.
+    pub(crate) observed: Option<ObservedParent>,
+    pub(crate) queue: QueuePosition,
+    /// The answer changes with time alone, so the queue of those contains it.
+    pub(crate) is_time_dependent: bool,
+    pub(crate) debounce: DebounceState<Time>,
+    /// Poll of the last evaluation, and the number of evaluations in it.
+    pub(crate) poll_evaluations: (u32, u8),
+}
+
+/// Changes caused by an evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EvaluationChanges {
+    /// The weight for its own parents may have changed.
+    pub(crate) moved: bool,
+    /// Its state was unknown, and is known from now on.
+    pub(crate) settled: bool,
+    /// Time of the next evaluation.
+    pub(crate) recheck_at: Option<Time>,
+    /// Every child is ready again, and the answer said True all the while.
+    pub(crate) saved_flip: bool,
+}
+
+impl ParentEvaluation {
+    pub(crate) fn new(parent: ObjectId, policy: PolicyId) -> Self {
+        ParentEvaluation {
+            parent,
+            policy,
+            children: ChildCounts::default(),
+            observed: None,
+            queue: QueuePosition::Idle,
+            is_time_dependent: false,
+            debounce: DebounceState::default(),
+            poll_evaluations: (0, 0),
+        }
+    }
+
+    /// Returns the last answer about the observed parent.
+    pub(crate) fn answer(&self) -> Option<PolicyAnswer> {
+        self.observed.as_ref()?.stage.answer()
+    }
+
+    /// Returns `true` if the answer says True, and must not be counted on.
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.observed.as_ref().is_some_and(|observed| observed.stage.is_in_doubt())
+    }
+
+    /// Restarts the policy's `hold` where something now keeps the parent from being well. A trouble that comes and goes before
+    /// the next judgement is seen here alone.
+    pub(crate) fn restart_hold(&mut self, policy: &EnginePolicy) {
+        let Some(observed) = &mut self.observed else { return };
+        let holds = observed.phase.all_ready_since.is_some() && !policy.hold.is_zero();
+        let tally = || CriticalTally::of_children(&self.children, &observed.view, policy);
+        if holds && tally().worst_reason().is_some() {
+            observed.phase.all_ready_since = None;
+        }
+    }
+
+    /// Returns `true` if nothing known about the parent prevents it from being ready.
+    pub(crate) fn may_be_ready(&self, policy: &EnginePolicy) -> bool {
+        let Some(observed) = &self.observed else { return false };
+        let kept = observed.deleting
+            || observed.phase.progress != GenerationProgress::Handled
+            || matches!(
+                observed.evidence,
+                HandledEvidence::NotYet | HandledEvidence::Failed | HandledEvidence::GivenUp
+            )
+            || observed.view.template_failed;
+        let all_ready = || {
+            let stand = CriticalTally::of_children(&self.children, &observed.view, policy);
+            stand.worst_reason().is_none()
+        };
+        let stands = || {
+            observed.stage.says_true()
+                && observed.steadiness_of(&self.children, policy) == Steadiness::Available
+        };
+        !kept && (all_ready() || stands())
+    }
+
+    /// Returns `true` if an evaluation may turn the answer to True.
+    pub(crate) fn may_turn_true(&self, policy: &EnginePolicy) -> bool {
+        let Some(observed) = &self.observed else { return false };
+        let open = observed.phase.progress.is_announced() && !observed.deleting;
+        open && !observed.stage.says_true()
+            && CriticalTally::of_children(&self.children, &observed.view, policy).worst_reason().is_none()
+    }
+
+    /// Returns `true` if the parent is known to be failed or stuck while its answer says neither. Such a change is not
+    /// debounced.
+    pub(crate) fn is_urgent(&self, policy: &EnginePolicy) -> bool {
+        use ParentReason::{ChildrenFailed, ChildrenStuck, DeadlineExceeded};
+        // The set is sorted worst first, so the check stops at the first child that is not as bad.
+        let bad = |level| matches!(level, Level::Failed | Level::Stuck);
+        if !self.children.unready.iter().next().is_some_and(|worst| bad(worst.weight.level)) {
+            return false;
+        }
+        let Some(observed) = &self.observed else { return false };
+        let said = observed.stage.answer().map(|answer| answer.reason);
+        let known = matches!(said, Some(ChildrenFailed | ChildrenStuck | DeadlineExceeded));
+        !known
+            && observed.phase.progress == GenerationProgress::Handled
+            && !observed.deleting
+            && matches!(
+                CriticalTally::of_children(&self.children, &observed.view, policy).worst_reason(),
+                Some(ChildrenFailed | ChildrenStuck)
+            )
+    }
+
+    /// Evaluates the observed parent. `None` while only children refer to it.
+    pub(crate) fn evaluate_at(
+        &mut self,
+        policy: &EnginePolicy,
+        gate: ListGate,
+        now: Time,
+    ) -> Option<EvaluationChanges> {
+        let observed = self.observed.as_mut()?;
+        let was_tolerating = observed.phase.steady.is_tolerating();
+        let result = evaluate_parent(observed, &self.children, policy, gate, now);
+        let says_true = result.answer.reason == ParentReason::AllChildrenReady;
+        if !says_true {
+            observed.phase.steady.end();
+        }
+        let saved_flip = was_tolerating && says_true && !observed.phase.steady.is_tolerating();
+        let moved = observed.stage.is_in_doubt() || observed.stage.answer() != Some(result.answer);
+        let was_unsettled = observed.stage.is_unsettled();
+        observed.advance_stage(gate.event_of(result.answer));
+        let settled = was_unsettled && !observed.stage.is_unsettled();
+        Some(EvaluationChanges { moved, settled, recheck_at: result.recheck_at, saved_flip })
+    }
+}

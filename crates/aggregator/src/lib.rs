@@ -7,6 +7,7 @@
 //! The engine owns edges, tallies and an ordered set of unready children, all by small integers. Names, owners and the
 //! text of verdicts belong to the reflector.
 
+mod changed_rules;
 mod critical_tally;
 mod delivery;
 mod engine;
@@ -14,6 +15,7 @@ mod evaluate;
 mod evaluation;
 mod graph;
 mod list_gate;
+mod policy_table;
 mod types;
 
 pub use delivery::{DeliveryDecision, DeliveryOutcome, WriteTicket};

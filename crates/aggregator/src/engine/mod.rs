@@ -21,6 +21,7 @@ pub use recount::RecountResult;
 use crate::evaluation::StageEvent;
 use crate::graph::{ChildGraph, ResyncStage};
 use crate::list_gate::ListGate;
+use crate::policy_table::PolicyTable;
 use crate::types::{ChangeOrigin, EnginePolicy, EvaluationId, KindId, KindState, ObjectId, PolicyId};
 
 /// A parent whose conditions may have to change: render them and pass their digest to [`Engine::offer_digest`].
@@ -45,9 +46,7 @@ pub struct EvaluationCounts {
 #[derive(Debug)]
 pub struct Engine {
     graph: ChildGraph,
-    policies: Vec<Option<EnginePolicy>>,
-    gates: Vec<ListGate>,
-    kinds: Vec<KindState>,
+    policies: PolicyTable,
     /// Evaluations due in the next poll, and the time since which there are any.
     immediate: VecDeque<EvaluationId>,
     immediate_since: Option<Time>,
@@ -75,10 +74,6 @@ pub struct Engine {
     standby: bool,
     /// Parents whose conditions differ from what this replica would write, while it is in standby.
     withheld: BTreeSet<ObjectId>,
-    /// A policy awaits a list, or the result of a list is still to be evaluated.
-    awaiting_lists: bool,
-    /// Number of unsettled evaluations.
-    unsettled_count: usize,
     counts: EvaluationCounts,
     /// Number of polls.
     polls: u32,
@@ -93,9 +88,7 @@ impl Engine {
     pub fn new(resync: Duration, audit: Duration, seed: Seed) -> Self {
         Engine {
             graph: ChildGraph::default(),
-            policies: Vec::new(),
-            gates: Vec::new(),
-            kinds: Vec::new(),
+            policies: PolicyTable::default(),
             immediate: VecDeque::new(),
             immediate_since: None,
             is_behind: false,
@@ -111,8 +104,6 @@ impl Engine {
             tickets: 0,
             standby: false,
             withheld: BTreeSet::new(),
-            awaiting_lists: false,
-            unsettled_count: 0,
             counts: EvaluationCounts::default(),
             polls: 0,
             drafted: Vec::new(),
@@ -122,18 +113,14 @@ impl Engine {
 
     /// Sets a policy that is new or changed, or removes it (`None`).
     pub fn set_policy(&mut self, now: Time, id: PolicyId, policy: Option<EnginePolicy>) {
-        let at = id.index();
-        if at >= self.policies.len() {
-            self.policies.resize(at + 1, None);
-            self.gates.resize(at + 1, ListGate::Closed);
-        }
+        self.policies.reserve_policy(id);
         let names = policy.as_ref().is_some_and(|p| p.expects_names);
         self.set_changed_rule_groups(now, id, 0);
-        self.policies[at] = policy;
+        self.policies.set_policy(id, policy);
         for roll in self.evaluations_under(id) {
             self.graph.track_names(roll, names);
             // The answer of another policy that used the same id is not an answer of this one.
-            self.advance_stage(roll, StageEvent::Outdated);
+            self.graph.advance_stage(roll, StageEvent::Outdated);
         }
         self.update_list_gate(now, id);
         for roll in self.evaluations_under(id) {
@@ -143,42 +130,24 @@ impl Engine {
 
     /// Sets the list and watch state of a kind.
     pub fn set_kind_state(&mut self, now: Time, kind: KindId, state: KindState) {
-        let at = kind.index();
-        if at >= self.kinds.len() {
-            self.kinds.resize(at + 1, KindState::Listing);
-        }
-        if self.kinds[at] == state {
+        if !self.policies.set_kind_state(kind, state) {
             return;
         }
-        self.kinds[at] = state;
         if state != KindState::Listing {
             self.clear_changed_rule(now, kind);
         }
-        let rests = |policy: &Option<EnginePolicy>| policy.as_ref().is_some_and(|p| p.kinds.contains(&kind));
-        let numbered = (0..).map(PolicyId).zip(&self.policies);
-        let resting: Vec<_> = numbered.filter(|(_, policy)| rests(policy)).map(|(id, _)| id).collect();
-        for policy in resting {
+        for policy in self.policies.policies_over(kind) {
             self.update_list_gate(now, policy);
         }
     }
 
     /// Returns the list and watch state of a kind.
     pub fn kind_state(&self, kind: KindId) -> KindState {
-        self.kinds.get(kind.index()).copied().unwrap_or_default()
+        self.policies.kind_state(kind)
     }
 
     fn update_list_gate(&mut self, now: Time, id: PolicyId) {
-        let policy = self.policies.get(id.index()).and_then(Option::as_ref);
-        let mut gate = policy.map_or(ListGate::Closed, |p| {
-            ListGate::of(p.acceptance, p.kinds.iter().map(|k| self.kind_state(*k)))
-        });
-        if gate == ListGate::Closed && self.graph.changed_rules.groups_of(id) != 0 {
-            gate = ListGate::RuleChanged;
-        }
-        let Some(held) = self.gates.get_mut(id.index()) else { return };
-        *held = gate;
-        // Until the next poll is complete, its parents are not evaluated yet.
-        self.awaiting_lists = true;
+        let Some(gate) = self.policies.update_list_gate(id) else { return };
         if gate != ListGate::Closed {
             for roll in self.evaluations_under(id) {
                 self.enqueue_evaluation(roll, now, ChangeOrigin::External);
@@ -187,31 +156,13 @@ impl Engine {
         self.resume_all_deferred(now);
     }
 
-    /// Moves an evaluation to its next stage, where its parent is observed.
-    fn advance_stage(&mut self, id: EvaluationId, event: StageEvent) {
-        let evaluation = self.graph.evaluation_mut(id);
-        if let Some(observed) = evaluation.and_then(|evaluation| evaluation.observed.as_mut()) {
-            let before = observed.advance_stage(event);
-            self.unsettled_count += usize::from(observed.stage.is_unsettled());
-            self.unsettled_count -= usize::from(before.is_unsettled());
-        }
-    }
-
     fn evaluations_under(&self, policy: PolicyId) -> Vec<EvaluationId> {
         self.graph.all_evaluations().filter(|(_, r)| r.policy == policy).map(|(id, _)| id).collect()
     }
 
     /// Returns `true` if all kinds that the policy rests on have been listed.
     pub fn is_open(&self, policy: PolicyId) -> bool {
-        !self.list_gate(policy).awaits_list()
-    }
-
-    fn list_gate(&self, policy: PolicyId) -> ListGate {
-        self.gates.get(policy.index()).copied().unwrap_or(ListGate::Closed)
-    }
-
-    fn find_policy(&self, id: PolicyId) -> Option<&EnginePolicy> {
-        self.policies.get(id.index())?.as_ref()
+        self.policies.is_open(policy)
     }
 
     /// Says whether changes are known that were not observed yet. While there are, nothing turns True: what time alone seems to

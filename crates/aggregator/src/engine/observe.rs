@@ -127,8 +127,8 @@ impl Engine {
         link: ChildLink,
         created: Time,
     ) {
-        let naming = self.find_policy(link.policy).is_some_and(|p| p.expects_names);
-        let moved = self.graph.attach_edge(child, roll, link, naming);
+        let naming = self.policies.find_policy(link.policy).is_some_and(|p| p.expects_names);
+        let moved = self.graph.attach_edge(child, roll, link, naming, self.policies.changed_rules());
         if !moved.is_empty() {
             // Before all lists are complete, a child did not just appear: its creation time counts.
             let at = if self.is_open(link.policy) { now } else { created.min(now) };
@@ -147,7 +147,7 @@ impl Engine {
         let edge = edges.iter().find(|e| e.evaluation == roll && e.group == group);
         // The same child may be found in two ways, for example by owner reference and by labels.
         if let Some(edge) = edge.filter(|e| !self.graph.is_linked(child, e)) {
-            let moved = self.graph.detach_edge(child, *edge);
+            let moved = self.graph.detach_edge(child, *edge, self.policies.changed_rules());
             self.graph.record_child_change(roll, now, false);
             if !self.graph.edges_of(child).iter().any(|e| e.evaluation == roll) {
                 self.apply_lent_selectors(now, child, roll, self.lent_selectors(child).iter(), false);

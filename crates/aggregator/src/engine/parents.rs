@@ -99,14 +99,14 @@ impl Engine {
 
     fn clear_answer(&mut self, roll: EvaluationId) {
         let observed = self.graph.evaluation_mut(roll).and_then(|r| r.observed.take());
-        self.unsettled_count -= usize::from(observed.is_some_and(|o| o.stage.is_unsettled()));
+        self.graph.count_unsettled(observed.is_some_and(|o| o.stage.is_unsettled()), false);
         self.drop_if_idle(roll);
     }
 
     /// Applies the observed answer of one policy. Returns `true` if a known parent begins a new generation, which is
     /// evaluated at once.
     fn set_answer_view(&mut self, now: Time, id: ObjectId, view: &ParentView, answer: &AnswerView) -> bool {
-        let shadow = self.find_policy(answer.policy).is_some_and(|p| p.shadow);
+        let shadow = self.policies.find_policy(answer.policy).is_some_and(|p| p.shadow);
         let open = self.is_open(answer.policy);
         let unwritten = shadow || answer.owned_by_other;
         let told = answer.written.filter(|_| answer.about_generation == Some(view.generation));
@@ -136,10 +136,11 @@ impl Engine {
         (observed.evidence, observed.deleting) = (view.evidence, view.deleting);
         observed.view.clone_from(answer);
         if first {
-            self.unsettled_count += usize::from(observed.stage.is_unsettled());
+            let is_unsettled = observed.stage.is_unsettled();
+            self.graph.count_unsettled(false, is_unsettled);
         } else if renewed {
             // An answer about an older generation must never be rendered for this one.
-            self.advance_stage(at, StageEvent::Outdated);
+            self.graph.advance_stage(at, StageEvent::Outdated);
         }
         self.touch_evaluation(at, now, ChangeOrigin::PossiblyOwn);
         if (first || renewed) && open {
@@ -230,7 +231,7 @@ impl Engine {
     /// Window that contains at most two writes to a parent: the shortest debounce cap of its policies.
     fn write_window(&self, parent: ObjectId) -> Duration {
         let rolls = self.graph.evaluations_of(parent).iter().filter_map(|r| self.graph.find_evaluation(*r));
-        let caps = rolls.filter_map(|r| Some(self.find_policy(r.policy)?.debounce.cap));
+        let caps = rolls.filter_map(|r| Some(self.policies.find_policy(r.policy)?.debounce.cap));
         caps.min().unwrap_or_default()
     }
 

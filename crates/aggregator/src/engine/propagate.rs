@@ -8,7 +8,7 @@ use readiness::rollup::ParentReason;
 use super::{Engine, ParentDraft};
 use crate::evaluation::{ObservedParent, ParentEvaluation, QueuePosition, StageEvent};
 use crate::graph::ResyncStage;
-use crate::types::{Acceptance, ChangeOrigin, EnginePolicy, EvaluationId, ObjectId};
+use crate::types::{Acceptance, ChangeOrigin, EvaluationId, ObjectId};
 
 /// Largest number of evaluations of one parent in one poll. More means a loop that the cycle check missed; it continues
 /// in a later poll.
@@ -21,10 +21,9 @@ impl Engine {
     /// failed or is stuck. The delivery limits how often the result is written.
     pub(super) fn touch_evaluation(&mut self, id: EvaluationId, now: Time, cause: ChangeOrigin) {
         let Some(roll) = self.graph.evaluation_mut(id) else { return };
-        let at = roll.policy.index();
-        let Some(Some(policy)) = self.policies.get(at) else { return };
-        if self.gates[at].awaits_list() {
-            return self.touch_unlisted(id, now, self.gates[at]);
+        let Some((policy, gate)) = self.policies.find_gated(roll.policy) else { return };
+        if gate.awaits_list() {
+            return self.touch_unlisted(id, now, gate);
         }
         roll.restart_hold(policy);
         let at = roll.debounce.record_touch(now, policy.debounce);
@@ -48,7 +47,7 @@ impl Engine {
     /// Schedules an evaluation in the next poll.
     pub(super) fn enqueue_evaluation(&mut self, id: EvaluationId, now: Time, cause: ChangeOrigin) {
         let Some(roll) = self.graph.evaluation_mut(id) else { return };
-        if let Some(Some(policy)) = self.policies.get(roll.policy.index()) {
+        if let Some(policy) = self.policies.find_policy(roll.policy) {
             roll.restart_hold(policy);
         }
         let before = roll.queue.become_due(cause);
@@ -92,15 +91,13 @@ impl Engine {
         let mut work = vec![id];
         while let Some(id) = work.pop() {
             let Some(roll) = self.graph.evaluation_mut(id) else { continue };
-            let Some(Some(policy)) = self.policies.get(roll.policy.index()) else { continue };
+            let Some((policy, gate)) = self.policies.find_gated(roll.policy) else { continue };
             roll.restart_hold(policy);
             let Some(stage) = roll.observed.as_ref().map(|observed| observed.stage) else { continue };
             if !stage.says_true() {
                 continue;
             }
-            let unproven = !stage.is_own()
-                && policy.acceptance == Acceptance::Accepted
-                && self.gates[roll.policy.index()].awaits_list();
+            let unproven = !stage.is_own() && policy.acceptance == Acceptance::Accepted && gate.awaits_list();
             let doubted = unproven || !roll.may_be_ready(policy);
             let event = if doubted { StageEvent::Doubted } else { StageEvent::Confirmed };
             let Some(observed) = &mut roll.observed else { continue };
@@ -115,7 +112,7 @@ impl Engine {
     /// Updates the weight of `child` at its owners; the affected evaluations are collected in `self.moved`.
     pub(super) fn reweigh_child(&mut self, child: ObjectId) {
         self.moved.clear();
-        self.graph.reweigh_edges(child, &mut self.moved);
+        self.graph.reweigh_edges(child, self.policies.changed_rules(), &mut self.moved);
     }
 
     /// Evaluates everything that is due and adds each parent whose conditions may have changed to `drafts` once.
@@ -142,7 +139,7 @@ impl Engine {
             self.immediate_since = Some(now);
             self.immediate.extend(self.postponed.drain(..));
         }
-        self.awaiting_lists = self.is_awaiting_lists();
+        self.policies.end_poll();
         parents.sort_unstable();
         parents.dedup();
         parents.retain(|parent| self.is_draftable(*parent));
@@ -205,7 +202,7 @@ impl Engine {
                 say = true;
                 continue;
             };
-            let open = self.is_open(roll.policy);
+            let open = self.policies.is_open(roll.policy);
             if open && observed.stage.is_in_doubt() {
                 return false;
             }
@@ -216,10 +213,10 @@ impl Engine {
 
     fn evaluate_now(&mut self, id: EvaluationId, now: Time) -> Option<ObjectId> {
         let roll = self.graph.find_evaluation(id)?;
-        let (parent, at, gate) = (roll.parent, roll.policy.index(), self.list_gate(roll.policy));
-        let may = self.can_evaluate(roll, gate);
+        let (parent, of, gate) = (roll.parent, roll.policy, self.policies.list_gate(roll.policy));
+        let may = self.policies.can_evaluate(roll, gate);
         let held = may && !gate.only_takes_back() && self.is_held_by_child(roll);
-        let policy = self.policies.get(at)?.as_ref();
+        let policy = self.policies.find_policy(of);
         let roll = self.graph.evaluation_mut(id)?;
         let waited = std::mem::take(&mut roll.queue);
         if waited.is_debounced() {
@@ -244,7 +241,7 @@ impl Engine {
         let was_time_dependent = std::mem::replace(&mut roll.is_time_dependent, news.recheck_at.is_some());
         self.counts.evaluations += 1;
         self.counts.saved_flips += u64::from(news.saved_flip);
-        self.unsettled_count -= usize::from(news.settled);
+        self.graph.count_unsettled(news.settled, false);
         match news.recheck_at {
             Some(at) => self.time_dependent.set_deadline(id, at),
             None if was_time_dependent => _ = self.time_dependent.clear_deadline(id),
@@ -263,13 +260,6 @@ impl Engine {
         Some(parent)
     }
 
-    /// Returns `true` if any policy awaits a list.
-    fn is_awaiting_lists(&self) -> bool {
-        let mut used = self.policies.iter().zip(&self.gates);
-        let accepted = |policy: &EnginePolicy| policy.acceptance == Acceptance::Accepted;
-        used.any(|(policy, gate)| policy.as_ref().is_some_and(accepted) && gate.awaits_list())
-    }
-
     /// Returns `true` if the evaluation has to wait for that of a child. A first word, and a last one, waits for nobody.
     fn is_held_by_child(&self, roll: &ParentEvaluation) -> bool {
         let waits = |observed: &ObservedParent| !observed.deleting && observed.phase.progress.is_announced();
@@ -279,7 +269,7 @@ impl Engine {
     /// Returns `true` if the parent's unready children include a parent that was not evaluated because a list is
     /// awaited: its readiness is unknown. The answers of all ancestors stay until it is evaluated.
     fn awaits_child_evaluation(&self, roll: &ParentEvaluation) -> bool {
-        (self.awaiting_lists || self.unsettled_count > 0)
+        (self.policies.is_awaiting_lists() || self.graph.has_unsettled())
             && roll.children.unready.iter().any(|t| self.is_evaluation_awaited(t.child))
     }
 
@@ -288,7 +278,7 @@ impl Engine {
             self.graph.evaluations_of(child).iter().filter_map(|r| self.graph.find_evaluation(*r));
         // What a refused policy said stands: nobody waits for another word of it.
         let accepted = |r: &ParentEvaluation| {
-            self.find_policy(r.policy).is_none_or(|p| p.acceptance == Acceptance::Accepted)
+            self.policies.find_policy(r.policy).is_none_or(|p| p.acceptance == Acceptance::Accepted)
         };
         rolls.any(|r| {
             let Some(observed) = r.observed.as_ref().filter(|observed| !observed.deleting) else {

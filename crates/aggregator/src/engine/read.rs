@@ -71,8 +71,7 @@ impl Engine {
     pub fn counted_children(&self) -> impl Iterator<Item = ChildOf> + '_ {
         self.graph.counted_edges().filter_map(|(child, edge)| {
             let roll = self.graph.find_evaluation(edge.evaluation)?;
-            let policy = self.policies.get(roll.policy.index())?.as_ref()?;
-            let role = policy.groups.get(usize::from(edge.group))?.role;
+            let role = self.policies.find_group(roll.policy, edge.group)?.role;
             Some(ChildOf {
                 child,
                 parent: roll.parent,
@@ -146,12 +145,12 @@ impl Engine {
     }
 
     pub(super) fn has_own_answer(&self, roll: &ParentEvaluation) -> bool {
-        roll.observed.as_ref().is_some_and(|observed| observed.stage.may_speak(self.is_open(roll.policy)))
+        self.policies.may_say(roll)
     }
 
     /// Returns `true` if the policy is in shadow mode: nothing is written for it.
     pub fn is_shadow(&self, policy: PolicyId) -> bool {
-        self.policies.get(policy.index()).and_then(Option::as_ref).is_none_or(|p| p.shadow)
+        self.policies.is_shadow(policy)
     }
 
     /// Returns the unready children of `parent` under `policy`, worst first; those of critical or of optional groups.
@@ -162,7 +161,7 @@ impl Engine {
         role: GroupRole,
     ) -> impl Iterator<Item = UnreadyChild> + '_ {
         let of = self.graph.find_evaluation_for(parent, policy).and_then(|r| self.graph.find_evaluation(r));
-        let groups = self.policies.get(policy.index()).and_then(Option::as_ref).map(|p| &p.groups);
+        let groups = self.policies.find_policy(policy).map(|p| &p.groups);
         of.into_iter().flat_map(|r| r.children.unready.iter()).filter_map(move |t| {
             let group = groups?.get(usize::from(t.group))?;
             let edges = self.graph.find_node(t.child)?.edges.as_slice();
@@ -173,15 +172,14 @@ impl Engine {
                 kind: t.kind,
                 child: t.child,
                 rule_index: lens,
-                rule_changed: self.graph.changed_rules.has_group(policy, t.group),
+                rule_changed: self.policies.changed_rules().has_group(policy, t.group),
             })
         })
     }
 
     /// Returns the role of a group: may its children change the parent's condition?
     pub fn group_role(&self, policy: PolicyId, group: u8) -> Option<GroupRole> {
-        let policy = self.policies.get(policy.index())?.as_ref()?;
-        policy.groups.get(usize::from(group)).map(|g| g.role)
+        self.policies.find_group(policy, group).map(|g| g.role)
     }
 
     /// Returns the parents and policies for which `child` counts.
@@ -204,7 +202,7 @@ impl Engine {
     /// How many children `policy` expects of one group of `parent` at least: by its minimum, or by what it computes from this
     /// parent, and by its quorum.
     pub fn expected(&self, parent: ObjectId, policy: PolicyId, group: u8) -> u32 {
-        let spec = self.find_policy(policy).and_then(|p| p.groups.get(usize::from(group)));
+        let spec = self.policies.find_group(policy, group);
         let roll = self.graph.find_evaluation_for(parent, policy).and_then(|r| self.graph.find_evaluation(r));
         roll.zip(spec).map_or(0, |(roll, spec)| {
             min_expected(roll.observed.as_ref().map(|observed| &observed.view), group, spec)
@@ -268,7 +266,7 @@ impl Engine {
         let (mut children, mut kinds) = (Vec::new(), Vec::new());
         for policy in self.policies_of(parent) {
             children.extend(self.unready_children(parent, policy, GroupRole::Critical).map(|t| t.child));
-            let Some(Some(spec)) = self.policies.get(policy.index()) else { continue };
+            let Some(spec) = self.policies.find_policy(policy) else { continue };
             let groups = spec.indexed_groups().filter(|(_, g)| g.role == GroupRole::Critical);
             let none_at_all =
                 groups.clone().all(|(at, _)| self.group_tally(parent, policy, at).total_count() == 0);
@@ -291,7 +289,10 @@ impl Engine {
     pub fn find_miscounted(&self) -> Option<(ObjectId, PolicyId)> {
         self.graph
             .all_evaluations()
-            .find(|(id, roll)| self.graph.recount_tallies(*id) != roll.children.nonempty_tallies())
+            .find(|(id, roll)| {
+                self.graph.recount_tallies(*id, self.policies.changed_rules())
+                    != roll.children.nonempty_tallies()
+            })
             .map(|(_, r)| (r.parent, r.policy))
     }
 

@@ -41,7 +41,7 @@ impl Engine {
     pub fn recount_kind(&mut self, now: Time, kind: KindId) -> RecountResult {
         let objects = self.graph.present_objects(kind);
         let children = objects.into_iter().filter(|id| self.mend_edges(now, *id)).collect();
-        let wrong = self.graph.recount_evaluations();
+        let wrong = self.graph.recount_evaluations(self.policies.changed_rules());
         let mut parents: Vec<_> =
             wrong.iter().filter_map(|id| self.graph.find_evaluation(*id).map(|held| held.parent)).collect();
         parents.dedup();

@@ -1,8 +1,9 @@
 //! The graph of children and parents. Edges run from a child to the evaluations of its parents; an edge that closes a
 //! cycle is kept and not counted.
 
-mod changed_rules;
 mod cycle;
+mod edge_weights;
+mod evaluation_table;
 mod graph_node;
 mod inline_vec;
 mod node_table;
@@ -12,25 +13,28 @@ mod selector_index;
 use std::collections::{BTreeMap, BTreeSet};
 
 use readiness::Time;
-use readiness::rollup::{ChildWeight, LevelTally};
+use readiness::rollup::LevelTally;
 
 pub(crate) use graph_node::{ChildEdge, GraphNode, ParentNode, ResyncStage};
-pub(crate) use inline_vec::{InlineVec, ObjectWeights, UNSEEN_WEIGHT, weigh_with_evaluations};
+pub(crate) use inline_vec::{InlineVec, ObjectWeights};
 
-use crate::evaluation::{NamedChildren, ObservedParent, ParentEvaluation, UnreadyEntry};
-use crate::types::{ChildLink, EvaluationId, LinkTarget, ObjectId, PolicyId, SelectorId};
-pub(crate) use changed_rules::{ChangedRuleGroups, group_bit};
+use crate::changed_rules::{ChangedRuleGroups, group_bit};
+use crate::evaluation::{NamedChildren, ParentEvaluation, StageEvent, UnreadyEntry, UnreadySet};
+use crate::types::{ChildLink, EvaluationId, KindId, LinkTarget, ObjectId, PolicyId, SelectorId};
+use cycle::CycleSearch;
+use edge_weights::{EdgeWeights, weight_of_evaluations};
+use evaluation_table::EvaluationTable;
+use inline_vec::{UNSEEN_WEIGHT, weigh_with_evaluations};
 use node_table::NodeTable;
+use recount::{EdgeRecount, EdgeSum};
 use selector_index::SelectorIndex;
 
 /// All nodes and evaluations.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChildGraph {
     nodes: NodeTable,
-    evaluations: Vec<Option<Box<ParentEvaluation>>>,
-    free: Vec<EvaluationId>,
+    evaluations: EvaluationTable,
     pub(crate) selectors: SelectorIndex,
-    pub(crate) changed_rules: ChangedRuleGroups,
     /// Selectors that objects lend to the parents for which they count; few objects do.
     pub(crate) lent_selectors: BTreeMap<ObjectId, BTreeSet<(PolicyId, SelectorId)>>,
 }
@@ -49,7 +53,7 @@ impl ChildGraph {
     }
 
     pub(crate) fn find_parent(&self, id: ObjectId) -> Option<&ParentNode> {
-        self.find_node(id)?.parent.as_deref()
+        self.nodes.find_parent(id)
     }
 
     pub(crate) fn parent_mut(&mut self, id: ObjectId) -> Option<&mut ParentNode> {
@@ -61,21 +65,41 @@ impl ChildGraph {
     }
 
     pub(crate) fn find_evaluation(&self, id: EvaluationId) -> Option<&ParentEvaluation> {
-        self.evaluations.get(id.0 as usize)?.as_deref()
+        self.evaluations.get(id)
     }
 
     pub(crate) fn evaluation_mut(&mut self, id: EvaluationId) -> Option<&mut ParentEvaluation> {
-        self.evaluations.get_mut(id.0 as usize)?.as_deref_mut()
+        self.evaluations.find_mut(id)
+    }
+
+    /// Moves an evaluation to its next stage, where its parent is observed.
+    pub(crate) fn advance_stage(&mut self, id: EvaluationId, event: StageEvent) {
+        self.evaluations.advance_stage(id, event);
+    }
+
+    /// Records whether an evaluation was unsettled before a change and is after it.
+    pub(crate) fn count_unsettled(&mut self, before: bool, after: bool) {
+        self.evaluations.count_unsettled(before, after);
+    }
+
+    pub(crate) fn has_unsettled(&self) -> bool {
+        self.evaluations.unsettled_count() > 0
+    }
+
+    fn weights<'g>(&'g self, changed_rules: &'g ChangedRuleGroups) -> EdgeWeights<'g> {
+        EdgeWeights { nodes: &self.nodes, evaluations: &self.evaluations, changed_rules }
+    }
+
+    fn cycles(&self) -> CycleSearch<'_> {
+        CycleSearch { nodes: &self.nodes, evaluations: &self.evaluations }
     }
 
     pub(crate) fn all_evaluations(&self) -> impl Iterator<Item = (EvaluationId, &ParentEvaluation)> {
-        (0..=u32::MAX)
-            .zip(&self.evaluations)
-            .filter_map(|(at, roll)| Some((EvaluationId(at), roll.as_deref()?)))
+        self.evaluations.iter()
     }
 
     pub(crate) fn evaluations_of(&self, id: ObjectId) -> &[EvaluationId] {
-        self.find_node(id).and_then(|n| n.parent.as_deref()).map_or(&[], |p| p.evaluations.as_slice())
+        self.nodes.evaluations_of(id)
     }
 
     pub(crate) fn find_evaluation_for(&self, parent: ObjectId, policy: PolicyId) -> Option<EvaluationId> {
@@ -91,15 +115,7 @@ impl ChildGraph {
         if let Some(id) = self.find_evaluation_for(parent, policy) {
             return id;
         }
-        let roll = Some(Box::new(ParentEvaluation::new(parent, policy)));
-        let id = if let Some(id) = self.free.pop() {
-            self.evaluations[id.0 as usize] = roll;
-            id
-        } else {
-            let next = u32::try_from(self.evaluations.len());
-            self.evaluations.push(roll);
-            EvaluationId(next.expect("invariant: fewer than 2^32 evaluations fit into memory"))
-        };
+        let id = self.evaluations.insert(ParentEvaluation::new(parent, policy));
         self.node_mut(parent).parent.get_or_insert_default().evaluations.push(id);
         id
     }
@@ -111,8 +127,7 @@ impl ChildGraph {
             return false;
         }
         let parent = roll.parent;
-        self.evaluations[id.0 as usize] = None;
-        self.free.push(id);
+        self.evaluations.remove(id);
         let node = self.node_mut(parent);
         if let Some(p) = &mut node.parent {
             p.evaluations.retain(|r| *r != id);
@@ -121,22 +136,6 @@ impl ChildGraph {
             }
         }
         true
-    }
-
-    /// Returns the weight of an object for its owners: from its own evaluation if it is a parent, else from its verdict
-    /// unless the rule of that verdict has changed.
-    fn edge_weight(&self, id: ObjectId, lens: u16, policy: PolicyId, group: u8) -> ChildWeight {
-        let own = self.find_node(id).map_or(UNSEEN_WEIGHT, |n| n.weights.get(lens));
-        weigh_with_evaluations(
-            if self.changed_rules.has_group(policy, group) { UNSEEN_WEIGHT } else { own },
-            self.evaluated_weight(id),
-        )
-    }
-
-    /// Returns the weight of an object from its own evaluations if it is an observed parent.
-    pub(crate) fn evaluated_weight(&self, id: ObjectId) -> Option<ChildWeight> {
-        let rolls = self.evaluations_of(id).iter().filter_map(|r| self.find_evaluation(*r));
-        rolls.filter_map(|r| r.observed.as_ref()).map(ObservedParent::weight).min()
     }
 
     /// Returns the evaluations that `link` currently leads to.
@@ -175,16 +174,17 @@ impl ChildGraph {
         roll: EvaluationId,
         link: ChildLink,
         naming: bool,
+        rules: &ChangedRuleGroups,
     ) -> Vec<EvaluationId> {
         let Some(parent) = self.find_evaluation(roll).map(|r| r.parent) else { return Vec::new() };
         let (group, lens) = (link.group, link.rule_index);
-        let cyclic = self.is_cyclic(child, parent);
+        let cyclic = self.cycles().is_cyclic(child, parent);
         let Some(node) = self.find_node(child) else { return Vec::new() };
         if node.edges.iter().any(|e| e.evaluation == roll && e.group == group) {
             return Vec::new();
         }
         let (kind, name) = (node.kind, node.name);
-        let weight = self.edge_weight(child, lens, link.policy, group);
+        let weight = self.weights(rules).weigh(child, lens, link.policy, group);
         self.node_mut(child).edges.push(ChildEdge {
             evaluation: roll,
             group,
@@ -197,7 +197,7 @@ impl ChildGraph {
         let mut moved = vec![roll];
         if cyclic {
             r.children.cyclic_edges += 1;
-            moved.extend(self.recheck_cycles(parent));
+            moved.extend(self.recheck_cycles(parent, rules));
         } else {
             r.children.add_child(UnreadyEntry { weight, group, kind, child });
             if naming {
@@ -208,7 +208,12 @@ impl ChildGraph {
     }
 
     /// Removes an edge of `child` and returns the evaluations affected by it or by a cycle that it opens.
-    pub(crate) fn detach_edge(&mut self, child: ObjectId, edge: ChildEdge) -> Vec<EvaluationId> {
+    pub(crate) fn detach_edge(
+        &mut self,
+        child: ObjectId,
+        edge: ChildEdge,
+        rules: &ChangedRuleGroups,
+    ) -> Vec<EvaluationId> {
         let node = self.node_mut(child);
         node.edges.retain(|e| *e != edge);
         let (kind, name) = (node.kind, node.name);
@@ -218,7 +223,7 @@ impl ChildGraph {
         if edge.cyclic {
             r.children.cyclic_edges -= 1;
             let parent = r.parent;
-            moved.extend(self.recheck_cycles(parent));
+            moved.extend(self.recheck_cycles(parent, rules));
         } else {
             r.children.remove_child(UnreadyEntry { weight: edge.weight, group: edge.group, kind, child });
             r.children.remove_name(edge.group, name, child);
@@ -241,23 +246,26 @@ impl ChildGraph {
     }
 
     /// Updates the weight of `child` in every evaluation in which it counts and adds those evaluations to `moved`.
-    pub(crate) fn reweigh_edges(&mut self, child: ObjectId, moved: &mut Vec<EvaluationId>) {
-        let rolled = self.evaluated_weight(child);
+    pub(crate) fn reweigh_edges(
+        &mut self,
+        child: ObjectId,
+        rules: &ChangedRuleGroups,
+        moved: &mut Vec<EvaluationId>,
+    ) {
+        let rolled = weight_of_evaluations(&self.nodes, &self.evaluations, child);
         let Some(GraphNode { edges, weights, kind, .. }) = self.nodes.find_mut(child) else { return };
         for edge in edges.as_mut_slice().iter_mut().filter(|e| !e.cyclic) {
             let mut own = weights.get(edge.rule_index);
-            if !self.changed_rules.is_empty() {
-                let roll = self.evaluations.get(edge.evaluation.0 as usize).and_then(Option::as_ref);
-                own = if roll.is_some_and(|r| self.changed_rules.has_group(r.policy, edge.group)) {
-                    UNSEEN_WEIGHT
-                } else {
-                    own
-                };
+            if !rules.is_empty() {
+                let policy = self.evaluations.get(edge.evaluation).map(|held| held.policy);
+                if policy.is_some_and(|policy| rules.has_group(policy, edge.group)) {
+                    own = UNSEEN_WEIGHT;
+                }
             }
             let weight = weigh_with_evaluations(own, rolled);
             let was = std::mem::replace(&mut edge.weight, weight);
             if was != weight
-                && let Some(Some(roll)) = self.evaluations.get_mut(edge.evaluation.0 as usize)
+                && let Some(roll) = self.evaluations.find_mut(edge.evaluation)
             {
                 let trouble = UnreadyEntry { weight: was, group: edge.group, kind: *kind, child };
                 roll.children.remove_child(trouble);
@@ -281,20 +289,107 @@ impl ChildGraph {
             .flat_map(|(child, node)| node.edges.iter().filter(|e| !e.cyclic).map(move |e| (child, *e)))
     }
 
-    /// Recounts the tallies of an evaluation from the edges of all nodes.
-    pub(crate) fn recount_tallies(&self, id: EvaluationId) -> BTreeMap<u8, LevelTally> {
-        let mut groups = BTreeMap::<u8, LevelTally>::new();
-        let Some(policy) = self.find_evaluation(id).map(|r| r.policy) else { return groups };
-        for (child, node) in self.nodes.iter() {
-            for edge in node.edges.iter().filter(|e| e.evaluation == id && !e.cyclic) {
-                groups.entry(edge.group).or_default().add_child(self.edge_weight(
-                    child,
-                    edge.rule_index,
-                    policy,
-                    edge.group,
-                ));
+    /// Returns every child in these groups of this policy. Iterates over all objects: rules change rarely.
+    pub(crate) fn children_in(&self, policy: PolicyId, groups: u64) -> Vec<ObjectId> {
+        let within = |id| self.find_evaluation(id).is_some_and(|r| r.policy == policy);
+        let mut children: Vec<_> = self
+            .counted_edges()
+            .filter(|(_, edge)| group_bit(edge.group) & groups != 0 && within(edge.evaluation))
+            .map(|(child, _)| child)
+            .collect();
+        children.sort_unstable();
+        children.dedup();
+        children
+    }
+
+    /// Checks every edge above `from` again after an edge there closed or opened a cycle. Returns the evaluations that
+    /// gained or lost a child.
+    fn recheck_cycles(&mut self, from: ObjectId, rules: &ChangedRuleGroups) -> Vec<EvaluationId> {
+        let mut moved = Vec::new();
+        for child in self.cycles().ancestors_of(from) {
+            let edges = self.find_node(child).map(|n| n.edges.clone()).unwrap_or_default();
+            for edge in edges.iter() {
+                let Some(parent) = self.find_evaluation(edge.evaluation).map(|r| r.parent) else { continue };
+                let cyclic = self.cycles().is_cyclic(child, parent);
+                if cyclic != edge.cyclic {
+                    self.set_cyclic(child, *edge, cyclic, rules);
+                    moved.push(edge.evaluation);
+                }
             }
         }
-        groups
+        moved
+    }
+
+    fn set_cyclic(&mut self, child: ObjectId, edge: ChildEdge, cyclic: bool, rules: &ChangedRuleGroups) {
+        let Some(policy) = self.find_evaluation(edge.evaluation).map(|r| r.policy) else { return };
+        let weigh = || self.weights(rules).weigh(child, edge.rule_index, policy, edge.group);
+        let weight = if cyclic { edge.weight } else { weigh() };
+        let node = self.node_mut(child);
+        for held in node.edges.as_mut_slice().iter_mut().filter(|e| **e == edge) {
+            *held = ChildEdge { cyclic, weight, ..edge };
+        }
+        let (kind, name) = (node.kind, node.name);
+        let trouble = UnreadyEntry { weight, group: edge.group, kind, child };
+        let Some(roll) = self.evaluation_mut(edge.evaluation) else { return };
+        if cyclic {
+            roll.children.cyclic_edges += 1;
+            roll.children.remove_child(trouble);
+            roll.children.remove_name(edge.group, name, child);
+        } else {
+            roll.children.cyclic_edges -= 1;
+            roll.children.add_child(trouble);
+            roll.children.add_name(edge.group, name, child);
+        }
+    }
+
+    /// Present objects of a kind.
+    pub(crate) fn present_objects(&self, kind: KindId) -> Vec<ObjectId> {
+        let of_kind = self.nodes.iter().filter(|(_, node)| node.present && node.kind == kind);
+        of_kind.map(|(id, _)| id).collect()
+    }
+
+    /// Recounts the tallies of an evaluation from the edges of all nodes.
+    pub(crate) fn recount_tallies(
+        &self,
+        id: EvaluationId,
+        rules: &ChangedRuleGroups,
+    ) -> BTreeMap<u8, LevelTally> {
+        EdgeRecount { weights: self.weights(rules) }.recount_tallies(id)
+    }
+
+    /// Counts all evaluations again, and puts right those that disagree. Returns these.
+    pub(crate) fn recount_evaluations(&mut self, rules: &ChangedRuleGroups) -> Vec<EvaluationId> {
+        let wrong = EdgeRecount { weights: self.weights(rules) }.find_wrong_sums();
+        let ids = wrong.iter().map(|(id, _)| *id).collect();
+        for (id, sum) in wrong {
+            self.set_edge_sum(id, sum, rules);
+        }
+        ids
+    }
+
+    fn set_edge_sum(&mut self, id: EvaluationId, sum: EdgeSum, rules: &ChangedRuleGroups) {
+        let Some(policy) = self.find_evaluation(id).map(|held| held.policy) else { return };
+        let weights: Vec<(ObjectId, ChildEdge)> = self
+            .counted_edges()
+            .filter(|(_, edge)| edge.evaluation == id)
+            .map(|(child, edge)| {
+                let weight = self.weights(rules).weigh(child, edge.rule_index, policy, edge.group);
+                (child, ChildEdge { weight, ..edge })
+            })
+            .collect();
+        for (child, right) in weights {
+            let edges = self.node_mut(child).edges.as_mut_slice();
+            let same = |edge: &&mut ChildEdge| edge.evaluation == id && edge.group == right.group;
+            if let Some(edge) = edges.iter_mut().find(same) {
+                *edge = right;
+            }
+        }
+        if let Some(held) = self.evaluation_mut(id).map(|held| &mut held.children) {
+            held.groups = sum.groups.into_iter().collect();
+            held.unready = UnreadySet::default();
+            sum.unready.into_iter().for_each(|entry| held.unready.insert(entry));
+            held.named = held.named.take().map(|_| sum.named);
+            (held.edges, held.cyclic_edges) = (sum.edges, sum.cyclic_edges);
+        }
     }
 }

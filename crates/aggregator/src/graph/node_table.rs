@@ -1,7 +1,7 @@
 //! Nodes indexed by small integers, in chunks: a vector that doubles could hold up to twice the memory needed.
 
-use super::graph_node::GraphNode;
-use crate::types::ObjectId;
+use super::graph_node::{GraphNode, ParentNode};
+use crate::types::{EvaluationId, ObjectId};
 
 const NODES_PER_CHUNK: usize = 256;
 
@@ -15,6 +15,15 @@ impl NodeTable {
     pub(super) fn get(&self, id: ObjectId) -> Option<&GraphNode> {
         let at = id.0 as usize;
         Some(&self.chunks.get(at / NODES_PER_CHUNK)?.as_ref()?[at % NODES_PER_CHUNK])
+    }
+
+    pub(super) fn find_parent(&self, id: ObjectId) -> Option<&ParentNode> {
+        self.get(id)?.parent.as_deref()
+    }
+
+    /// Returns the evaluations of an object that is a parent.
+    pub(super) fn evaluations_of(&self, id: ObjectId) -> &[EvaluationId] {
+        self.find_parent(id).map_or(&[], |parent| parent.evaluations.as_slice())
     }
 
     pub(super) fn find_mut(&mut self, id: ObjectId) -> Option<&mut GraphNode> {

@@ -93,7 +93,7 @@ fn what_is_right_is_left_alone() {
 fn an_edge_that_was_lost_is_found_and_counts_again() {
     let mut engine = observed(3);
     let edge = *engine.graph.edges_of(ObjectId(2)).iter().next().unwrap();
-    engine.graph.detach_edge(ObjectId(2), edge);
+    engine.graph.detach_edge(ObjectId(2), edge, engine.policies.changed_rules());
     assert!(is_observed(&engine, 2), "the object alone does not tell");
     assert_eq!(engine.recount_kind(NOW, CHILDREN).children, [ObjectId(2)]);
     assert_eq!(count(&engine), 3);

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::ChildGraph;
-use crate::types::{ObjectId, PolicyId};
+use crate::types::PolicyId;
 
 /// Groups whose rule changed, by policy, as a bit mask; almost always empty.
 #[derive(Clone, Debug, Default)]
@@ -41,19 +40,4 @@ impl ChangedRuleGroups {
 /// Bit of a group in the mask. A policy has at most 64 groups.
 pub(crate) fn group_bit(group: u8) -> u64 {
     1_u64.checked_shl(u32::from(group)).unwrap_or_default()
-}
-
-impl ChildGraph {
-    /// Returns every child in these groups of this policy. Iterates over all objects: rules change rarely.
-    pub(crate) fn children_in(&self, policy: PolicyId, groups: u64) -> Vec<ObjectId> {
-        let within = |id| self.find_evaluation(id).is_some_and(|r| r.policy == policy);
-        let mut children: Vec<_> = self
-            .counted_edges()
-            .filter(|(_, edge)| group_bit(edge.group) & groups != 0 && within(edge.evaluation))
-            .map(|(child, _)| child)
-            .collect();
-        children.sort_unstable();
-        children.dedup();
-        children
-    }
 }

@@ -1,0 +1,39 @@
+//! Weights with which objects count for their owners.
+
+use readiness::rollup::ChildWeight;
+
+use super::evaluation_table::EvaluationTable;
+use super::inline_vec::{UNSEEN_WEIGHT, weigh_with_evaluations};
+use super::node_table::NodeTable;
+use crate::changed_rules::ChangedRuleGroups;
+use crate::evaluation::ObservedParent;
+use crate::types::{ObjectId, PolicyId};
+
+/// Weights of objects for their owners, by what is observed of them and the rules that have changed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EdgeWeights<'g> {
+    pub(super) nodes: &'g NodeTable,
+    pub(super) evaluations: &'g EvaluationTable,
+    pub(super) changed_rules: &'g ChangedRuleGroups,
+}
+
+impl EdgeWeights<'_> {
+    /// Returns the weight of an object for its owners: from its own evaluation if it is a parent, else from its verdict
+    /// unless the rule of that verdict has changed.
+    pub(super) fn weigh(&self, id: ObjectId, rule_index: u16, policy: PolicyId, group: u8) -> ChildWeight {
+        let own = self.nodes.get(id).map_or(UNSEEN_WEIGHT, |node| node.weights.get(rule_index));
+        let evaluated = weight_of_evaluations(self.nodes, self.evaluations, id);
+        let own = if self.changed_rules.has_group(policy, group) { UNSEEN_WEIGHT } else { own };
+        weigh_with_evaluations(own, evaluated)
+    }
+}
+
+/// Returns the weight of an object from its own evaluations if it is an observed parent.
+pub(super) fn weight_of_evaluations(
+    nodes: &NodeTable,
+    evaluations: &EvaluationTable,
+    id: ObjectId,
+) -> Option<ChildWeight> {
+    let held = nodes.evaluations_of(id).iter().filter_map(|id| evaluations.get(*id));
+    held.filter_map(|evaluation| evaluation.observed.as_ref()).map(ObservedParent::weight).min()
+}

@@ -1,0 +1,63 @@
+//! Evaluations indexed by small integers.
+
+use crate::evaluation::{ParentEvaluation, StageEvent};
+use crate::types::EvaluationId;
+
+/// All evaluations. The id of one that was dropped is given to a later one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct EvaluationTable {
+    slots: Vec<Option<Box<ParentEvaluation>>>,
+    free: Vec<EvaluationId>,
+    /// Number of unsettled evaluations.
+    unsettled_count: usize,
+}
+
+impl EvaluationTable {
+    pub(super) fn get(&self, id: EvaluationId) -> Option<&ParentEvaluation> {
+        self.slots.get(id.index())?.as_deref()
+    }
+
+    pub(super) fn find_mut(&mut self, id: EvaluationId) -> Option<&mut ParentEvaluation> {
+        self.slots.get_mut(id.index())?.as_deref_mut()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (EvaluationId, &ParentEvaluation)> {
+        (0..=u32::MAX).zip(&self.slots).filter_map(|(at, held)| Some((EvaluationId(at), held.as_deref()?)))
+    }
+
+    pub(super) fn insert(&mut self, evaluation: ParentEvaluation) -> EvaluationId {
+        let evaluation = Some(Box::new(evaluation));
+        if let Some(id) = self.free.pop() {
+            self.slots[id.index()] = evaluation;
+            return id;
+        }
+        let next = u32::try_from(self.slots.len());
+        self.slots.push(evaluation);
+        EvaluationId(next.expect("invariant: fewer than 2^32 evaluations fit into memory"))
+    }
+
+    pub(super) fn remove(&mut self, id: EvaluationId) {
+        self.slots[id.index()] = None;
+        self.free.push(id);
+    }
+
+    /// Moves an evaluation to its next stage, where its parent is observed.
+    pub(super) fn advance_stage(&mut self, id: EvaluationId, event: StageEvent) {
+        let observed = self.find_mut(id).and_then(|evaluation| evaluation.observed.as_mut());
+        if let Some(observed) = observed {
+            let before = observed.advance_stage(event);
+            let is_unsettled = observed.stage.is_unsettled();
+            self.count_unsettled(before.is_unsettled(), is_unsettled);
+        }
+    }
+
+    /// Records whether an evaluation was unsettled before a change and is after it.
+    pub(super) fn count_unsettled(&mut self, before: bool, after: bool) {
+        self.unsettled_count += usize::from(after);
+        self.unsettled_count -= usize::from(before);
+    }
+
+    pub(super) fn unsettled_count(&self) -> usize {
+        self.unsettled_count
+    }
+}

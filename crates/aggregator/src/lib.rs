@@ -10,11 +10,14 @@
 mod changed_rules;
 mod critical_tally;
 mod delivery;
+mod delivery_schedule;
 mod engine;
 mod evaluate;
 mod evaluation;
+mod evaluation_queue;
 mod graph;
 mod list_gate;
+mod observation_schedule;
 mod policy_table;
 mod types;
 

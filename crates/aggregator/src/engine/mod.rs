@@ -1,85 +1,50 @@
 //! The engine: observations go in; drafts of conditions and the time of the next poll come out.
 
-mod observe;
-mod parents;
-mod propagate;
-mod read;
+mod child_linker;
+mod evaluation_run;
+mod observer;
+mod policy_update;
+mod reader;
 mod recount;
-mod rule_changes;
-mod standby;
-mod timing;
+mod scheduler;
 
-use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use readiness::Time;
-use timer::{DeadlineQueue, ResyncSchedule, Seed};
+use readiness::rollup::{LevelTally, ParentReason};
+use timer::Seed;
 
-pub use read::{ChildOf, EvaluationState, UnreadyChild};
+pub use evaluation_run::{EvaluationCounts, ParentDraft};
+pub use reader::{ChildOf, EvaluationState, UnreadyChild};
 pub use recount::RecountResult;
 
-use crate::evaluation::StageEvent;
-use crate::graph::{ChildGraph, ResyncStage};
-use crate::list_gate::ListGate;
-use crate::policy_table::PolicyTable;
-use crate::types::{ChangeOrigin, EnginePolicy, EvaluationId, KindId, KindState, ObjectId, PolicyId};
-
-/// A parent whose conditions may have to change: render them and pass their digest to [`Engine::offer_digest`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ParentDraft {
-    /// The parent.
-    pub parent: ObjectId,
-}
-
-/// Counters for metrics: the engine counts, the driver adds them up.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EvaluationCounts {
-    /// Number of evaluations.
-    pub evaluations: u64,
-    /// Number of evaluations that changed the answer.
-    pub changed_answers: u64,
-    /// Number of times that children became ready again while the answer, which said True, had stood.
-    pub saved_flips: u64,
-}
+use crate::delivery::{DeliveryDecision, DeliveryOutcome, WriteTicket};
+use crate::delivery_schedule::DeliverySchedule;
+use crate::observation_schedule::ObservationSchedule;
+use crate::types::{
+    EnginePolicy, EntriesDigest, GroupRole, KindId, KindState, ObjectId, ObjectView, PolicyAnswer, PolicyId,
+};
+use child_linker::ChildLinker;
+use evaluation_run::EvaluationRun;
+use observer::ObjectObserver;
+use policy_update::PolicyUpdate;
+use reader::EngineReader;
+use scheduler::EvaluationScheduler;
 
 /// The engine; the crate documentation describes its use.
 #[derive(Debug)]
 pub struct Engine {
-    graph: ChildGraph,
-    policies: PolicyTable,
-    /// Evaluations due in the next poll, and the time since which there are any.
-    immediate: VecDeque<EvaluationId>,
-    immediate_since: Option<Time>,
+    /// What is known, and when it is evaluated.
+    scheduler: EvaluationScheduler,
+    deliveries: DeliverySchedule,
+    observations: ObservationSchedule,
     /// Changes are known that were not observed yet.
     is_behind: bool,
-    /// Evaluations of this poll that wait until they are.
-    postponed: Vec<EvaluationId>,
-    /// Evaluations that wait for a child to be evaluated.
-    deferred: BTreeSet<EvaluationId>,
-    /// Debounced evaluations, by the time at which they are due.
-    quiet: DeadlineQueue<EvaluationId, Time>,
-    /// Evaluations whose answer changes with time alone.
-    time_dependent: DeadlineQueue<EvaluationId, Time>,
-    /// Objects whose verdict changes with time alone.
-    rechecks: DeadlineQueue<ObjectId, Time>,
-    /// Parents whose conditions are to be written, by the earliest time of the write.
-    redeliver: DeadlineQueue<ObjectId, Time>,
-    /// Parents with a write conflict, by the time at which it ends.
-    conflict_ends: DeadlineQueue<ObjectId, Time>,
-    resync: ResyncSchedule<ObjectId, Time>,
-    seed: Seed,
-    /// How many writes were asked for, which numbers the next one.
-    tickets: u64,
-    /// Another replica is the leader.
-    standby: bool,
-    /// Parents whose conditions differ from what this replica would write, while it is in standby.
-    withheld: BTreeSet<ObjectId>,
     counts: EvaluationCounts,
     /// Number of polls.
     polls: u32,
-    /// Buffers reused by every poll: parents to draft, and evaluations that a change affected.
+    /// A buffer that every poll reuses: parents to draft.
     drafted: Vec<ObjectId>,
-    moved: Vec<EvaluationId>,
 }
 
 impl Engine {
@@ -87,82 +52,78 @@ impl Engine {
     /// finding changes.
     pub fn new(resync: Duration, audit: Duration, seed: Seed) -> Self {
         Engine {
-            graph: ChildGraph::default(),
-            policies: PolicyTable::default(),
-            immediate: VecDeque::new(),
-            immediate_since: None,
+            scheduler: EvaluationScheduler::default(),
+            deliveries: DeliverySchedule::new(seed.derive(0x1a15)),
+            observations: ObservationSchedule::new(resync, audit, seed),
             is_behind: false,
-            postponed: Vec::new(),
-            deferred: BTreeSet::new(),
-            quiet: DeadlineQueue::default(),
-            time_dependent: DeadlineQueue::default(),
-            rechecks: DeadlineQueue::default(),
-            redeliver: DeadlineQueue::default(),
-            conflict_ends: DeadlineQueue::default(),
-            resync: ResyncSchedule::new(resync, audit, seed),
-            seed: seed.derive(0x1a15),
-            tickets: 0,
-            standby: false,
-            withheld: BTreeSet::new(),
             counts: EvaluationCounts::default(),
             polls: 0,
             drafted: Vec::new(),
-            moved: Vec::new(),
         }
+    }
+
+    fn reader(&self) -> EngineReader<'_> {
+        EngineReader { graph: &self.scheduler.graph, policies: &self.scheduler.policies }
+    }
+
+    fn policy_update(&mut self, now: Time) -> PolicyUpdate<'_> {
+        PolicyUpdate { scheduler: &mut self.scheduler, now }
     }
 
     /// Sets a policy that is new or changed, or removes it (`None`).
     pub fn set_policy(&mut self, now: Time, id: PolicyId, policy: Option<EnginePolicy>) {
-        self.policies.reserve_policy(id);
-        let names = policy.as_ref().is_some_and(|p| p.expects_names);
-        self.set_changed_rule_groups(now, id, 0);
-        self.policies.set_policy(id, policy);
-        for roll in self.evaluations_under(id) {
-            self.graph.track_names(roll, names);
-            // The answer of another policy that used the same id is not an answer of this one.
-            self.graph.advance_stage(roll, StageEvent::Outdated);
-        }
-        self.update_list_gate(now, id);
-        for roll in self.evaluations_under(id) {
-            self.propagate_doubt(roll);
-        }
+        self.policy_update(now).set_policy(id, policy);
     }
 
     /// Sets the list and watch state of a kind.
     pub fn set_kind_state(&mut self, now: Time, kind: KindId, state: KindState) {
-        if !self.policies.set_kind_state(kind, state) {
-            return;
-        }
-        if state != KindState::Listing {
-            self.clear_changed_rule(now, kind);
-        }
-        for policy in self.policies.policies_over(kind) {
-            self.update_list_gate(now, policy);
-        }
+        self.policy_update(now).set_kind_state(kind, state);
+    }
+
+    /// Withdraws the answers of this policy that rest on its rule for this kind, until the kind is listed: the rule has
+    /// changed, and the new one cannot judge the kind.
+    pub fn withdraw_changed_rule(&mut self, now: Time, policy: PolicyId, kind: KindId) {
+        self.policy_update(now).withdraw_changed_rule(policy, kind);
     }
 
     /// Returns the list and watch state of a kind.
     pub fn kind_state(&self, kind: KindId) -> KindState {
-        self.policies.kind_state(kind)
-    }
-
-    fn update_list_gate(&mut self, now: Time, id: PolicyId) {
-        let Some(gate) = self.policies.update_list_gate(id) else { return };
-        if gate != ListGate::Closed {
-            for roll in self.evaluations_under(id) {
-                self.enqueue_evaluation(roll, now, ChangeOrigin::External);
-            }
-        }
-        self.resume_all_deferred(now);
-    }
-
-    fn evaluations_under(&self, policy: PolicyId) -> Vec<EvaluationId> {
-        self.graph.all_evaluations().filter(|(_, r)| r.policy == policy).map(|(id, _)| id).collect()
+        self.scheduler.policies.kind_state(kind)
     }
 
     /// Returns `true` if all kinds that the policy rests on have been listed.
     pub fn is_open(&self, policy: PolicyId) -> bool {
-        self.policies.is_open(policy)
+        self.scheduler.policies.is_open(policy)
+    }
+
+    /// Returns `true` if the policy is in shadow mode: nothing is written for it.
+    pub fn is_shadow(&self, policy: PolicyId) -> bool {
+        self.scheduler.policies.is_shadow(policy)
+    }
+
+    /// Returns the role of a group: may its children change the parent's condition?
+    pub fn group_role(&self, policy: PolicyId, group: u8) -> Option<GroupRole> {
+        self.scheduler.policies.find_group(policy, group).map(|group| group.role)
+    }
+
+    /// Observes an object in its current state, or (`None`) its deletion.
+    pub fn observe_object(&mut self, now: Time, id: ObjectId, view: Option<&ObjectView<'_>>) {
+        let Engine { scheduler, deliveries, observations, .. } = self;
+        let mut observer = ObjectObserver { scheduler, deliveries, observations, now };
+        match view {
+            Some(view) => observer.observe_present(id, view),
+            None => observer.observe_deleted(id),
+        }
+    }
+
+    /// Records that other components changed the text about this object without changing its verdict.
+    pub fn mark_text_changed(&mut self, id: ObjectId, now: Time) {
+        self.scheduler.touch_text(id, now);
+    }
+
+    /// Records the digest of the words in which those above quote `parent`. Where it is another one, they are scheduled.
+    pub fn requote(&mut self, parent: ObjectId, quote: u64, now: Time) {
+        self.scheduler.requote(parent, quote, now);
     }
 
     /// Says whether changes are known that were not observed yet. While there are, nothing turns True: what time alone seems to
@@ -171,45 +132,263 @@ impl Engine {
         self.is_behind = is_behind;
     }
 
+    /// Evaluates everything that is due and adds each parent whose conditions may have changed to `drafts` once.
+    pub fn poll(&mut self, now: Time, drafts: &mut Vec<ParentDraft>) {
+        self.polls = self.polls.wrapping_add(1);
+        self.deliveries.end_due_conflicts(now, &mut self.scheduler.graph);
+        let mut parents = std::mem::take(&mut self.drafted);
+        while let Some(parent) = self.deliveries.take_due_draft(now) {
+            self.scheduler.enqueue_doubted(parent, now);
+            parents.push(parent);
+        }
+        let Engine { scheduler, observations, counts, polls: poll, is_behind, .. } = self;
+        let (poll, is_behind) = (*poll, *is_behind);
+        EvaluationRun { scheduler, observations, counts, poll, is_behind, now }.evaluate_due(&mut parents);
+        self.scheduler.queue.end_poll(now);
+        self.scheduler.policies.end_poll();
+        parents.sort_unstable();
+        parents.dedup();
+        let reader = self.reader();
+        parents.retain(|parent| reader.is_draftable(*parent));
+        drafts.extend(parents.drain(..).map(|parent| ParentDraft { parent }));
+        self.drafted = parents;
+    }
+
+    /// Is the draft that an earlier poll made of `parent` still one, now that its turn to be written has come? One that is
+    /// not, because an answer is in doubt, is made again by the next poll once it is evaluated.
+    pub fn confirm_draft(&mut self, parent: ObjectId, now: Time) -> bool {
+        let draftable = self.reader().is_draftable(parent);
+        if !draftable && self.reader().is_in_doubt(parent) {
+            self.deliveries.schedule_draft(parent, now);
+        }
+        draftable
+    }
+
+    /// Offers a draft whose conditions were rendered to this digest.
+    pub fn offer_digest(&mut self, parent: ObjectId, digest: EntriesDigest, now: Time) -> DeliveryDecision {
+        let window = self.reader().write_window(parent);
+        let Some(held) = self.scheduler.graph.parent_mut(parent) else { return DeliveryDecision::Same };
+        let (decision, again) = self.deliveries.offer_digest(parent, held, digest, window, now);
+        // A draft that needs no write, or whose write is delayed on purpose, measures no latency.
+        if decision == DeliveryDecision::Same || again.is_some_and(|at| at > now + window) {
+            self.take_first_touch(parent);
+        }
+        decision
+    }
+
+    /// Records the outcome of a write that [`DeliveryDecision::Send`] requested. What was sent to whoever had the place of
+    /// `parent` before means nothing to it.
+    pub fn settle_write(
+        &mut self,
+        parent: ObjectId,
+        ticket: WriteTicket,
+        outcome: DeliveryOutcome,
+        now: Time,
+    ) {
+        let Some(held) = self.scheduler.graph.parent_mut(parent) else { return };
+        let is_settled = self.deliveries.settle_write(parent, held, ticket, outcome, now);
+        if is_settled && held.delivery.is_pruned() {
+            self.scheduler.announce_unwritable(parent, now);
+        }
+    }
+
+    /// Enters or leaves standby. In standby, [`crate::DeliveryDecision::Later`] is the answer to every draft that differs from
+    /// its parent; after standby exactly those drafts are offered again.
+    pub fn set_standby(&mut self, now: Time, standby: bool) {
+        self.deliveries.set_standby(now, standby, &mut self.scheduler.graph);
+    }
+
+    /// Number of parents whose conditions differ from what this replica would write as the leader.
+    pub fn withheld_count(&self) -> usize {
+        self.deliveries.withheld_count()
+    }
+
+    /// Returns `true` if the condition on the parent is overwritten repeatedly, so that a fallback type should be used.
+    pub fn is_repeatedly_overwritten(&self, parent: ObjectId) -> bool {
+        self.scheduler.graph.find_parent(parent).is_some_and(|held| held.delivery.is_repeatedly_overwritten())
+    }
+
+    /// Returns `true` if the last writes to the parent failed: others are written first.
+    pub fn is_write_failing(&self, parent: ObjectId) -> bool {
+        self.scheduler.graph.find_parent(parent).is_some_and(|held| held.delivery.is_failing())
+    }
+
     /// Takes an object whose verdict changes with time and is due: it has to be observed again.
     pub fn take_due_recheck(&mut self, now: Time) -> Option<ObjectId> {
-        self.rechecks.take_due(now)
+        self.observations.take_due_recheck(now)
     }
 
     /// Takes an unready parent whose resync is due.
     pub fn take_due_resync(&mut self, now: Time) -> Option<ObjectId> {
-        while let Some(parent) = self.resync.take_due(now) {
-            let unready = self.is_parent_unready(parent);
-            if let Some(p) = self.graph.parent_mut(parent) {
-                p.resync = if unready { ResyncStage::Resynced } else { ResyncStage::Outside };
-            }
-            if unready {
-                return Some(parent);
-            }
-            self.resync.withdraw_key(parent);
-        }
-        None
+        self.observations.take_due_resync(now, &mut self.scheduler.graph)
     }
 
     /// Number of parents enrolled in the resync. A parent that has become ready leaves when its next resync is due.
     pub fn unready_parent_count(&self) -> usize {
-        self.resync.len()
+        self.observations.enrolled_count()
     }
 
     /// Returns the time of the next poll if nothing is observed before.
     pub fn next_deadline(&self) -> Option<Time> {
-        let rolls = [self.immediate_since, self.quiet.next_deadline(), self.time_dependent.next_deadline()];
-        let objects = [
-            self.rechecks.next_deadline(),
-            self.redeliver.next_deadline(),
-            self.conflict_ends.next_deadline(),
-            self.resync.next_due(),
-        ];
-        rolls.into_iter().chain(objects).flatten().min()
+        let (evaluation, delivery) = (self.scheduler.queue.next_deadline(), self.deliveries.next_deadline());
+        [evaluation, delivery, self.observations.next_deadline()].into_iter().flatten().min()
     }
 
     /// Takes the counters since the last call.
     pub fn take_counts(&mut self) -> EvaluationCounts {
         std::mem::take(&mut self.counts)
+    }
+
+    /// Number of evaluations that are being debounced.
+    pub fn debounced_count(&self) -> usize {
+        self.scheduler.queue.debounced_count()
+    }
+
+    /// Objects of a kind that the engine holds to be there.
+    pub fn present_objects(&self, kind: KindId) -> Vec<ObjectId> {
+        self.scheduler.graph.present_objects(kind)
+    }
+
+    /// Whether an object was observed as the reflector shows it now. One that changed since, or that changes with time,
+    /// may not have been yet.
+    pub fn is_observed_as(&self, id: ObjectId, view: Option<&ObjectView<'_>>) -> bool {
+        self.reader().is_observed_as(id, view)
+    }
+
+    /// Compares the edges of a kind's objects with their links, and all counts with their edges. What is wrong is put
+    /// right, and the parents concerned are evaluated again.
+    pub fn recount_kind(&mut self, now: Time, kind: KindId) -> RecountResult {
+        ChildLinker { scheduler: &mut self.scheduler, now }.recount_kind(kind)
+    }
+
+    /// Takes the first touch, of the parent or of its children, that led to the write now sent to `parent`. `None` if
+    /// time alone or something below its children led to it. Queried once per write.
+    pub fn take_first_touch(&mut self, parent: ObjectId) -> Option<Time> {
+        self.scheduler.take_first_touch(parent)
+    }
+
+    /// Takes the time at which the generation of `parent` was first observed, if the parent now reports it ready for
+    /// the first time. `None` if it is not reported ready, was so before, or had conditions before it was first
+    /// observed. Queried once per generation.
+    pub fn take_first_ready(&mut self, parent: ObjectId, policy: PolicyId) -> Option<Time> {
+        let id = self.scheduler.graph.find_evaluation_for(parent, policy)?;
+        self.scheduler.graph.evaluation_mut(id)?.observed.as_mut()?.take_first_ready()
+    }
+
+    /// Takes the answers about `parent` whose reason changed since the last call, those of shadow policies included:
+    /// policy, previous reason (the one on the parent, if this process has not evaluated it before) and current answer.
+    pub fn take_changed_answers(
+        &mut self,
+        parent: ObjectId,
+    ) -> Vec<(PolicyId, Option<ParentReason>, PolicyAnswer)> {
+        self.scheduler.take_changed_answers(parent)
+    }
+
+    /// Returns the generation of `parent` that its answers are about; `None` if no policy applies to it.
+    pub fn parent_generation(&self, parent: ObjectId) -> Option<u64> {
+        self.reader().parent_generation(parent)
+    }
+
+    /// Returns every counted edge. Iterates over all objects: for pages and tools, not for the loop.
+    pub fn counted_children(&self) -> impl Iterator<Item = ChildOf> + '_ {
+        self.reader().counted_children()
+    }
+
+    /// Returns the last answer of `policy` about `parent`.
+    pub fn answer_of(&self, parent: ObjectId, policy: PolicyId) -> Option<PolicyAnswer> {
+        self.reader().answer_of(parent, policy)
+    }
+
+    /// Returns the answers to write to `parent`, by policy; without shadow policies and without types that another
+    /// client owns.
+    pub fn answers_to_write(&self, parent: ObjectId) -> Vec<(PolicyId, PolicyAnswer)> {
+        self.reader().answers_to_write(parent)
+    }
+
+    /// Returns `true` if `policy` has evaluated `parent` itself. It has not before all lists are complete, nor during a
+    /// relist; the existing conditions then stay.
+    pub fn has_evaluated(&self, parent: ObjectId, policy: PolicyId) -> bool {
+        self.reader().has_evaluated(parent, policy)
+    }
+
+    /// Returns `true` if the operator of `parent` has handled the current generation, as far as this is judged under
+    /// `policy`.
+    pub fn is_handled(&self, parent: ObjectId, policy: PolicyId) -> bool {
+        self.reader().is_handled(parent, policy)
+    }
+
+    /// Returns the unready children of `parent` under `policy`, worst first; those of critical or of optional groups.
+    pub fn unready_children(
+        &self,
+        parent: ObjectId,
+        policy: PolicyId,
+        role: GroupRole,
+    ) -> impl Iterator<Item = UnreadyChild> + '_ {
+        self.reader().unready_children(parent, policy, role)
+    }
+
+    /// Returns the parents and policies for which `child` counts.
+    pub fn counted_parents(&self, child: ObjectId) -> Vec<(ObjectId, PolicyId)> {
+        self.reader().counted_parents(child)
+    }
+
+    /// Returns the tally of one group.
+    pub fn group_tally(&self, parent: ObjectId, policy: PolicyId, group: u8) -> LevelTally {
+        self.reader().group_tally(parent, policy, group)
+    }
+
+    /// How many children `policy` expects of one group of `parent` at least: by its minimum, or by what it computes from this
+    /// parent, and by its quorum.
+    pub fn expected(&self, parent: ObjectId, policy: PolicyId, group: u8) -> u32 {
+        self.reader().expected(parent, policy, group)
+    }
+
+    /// Does any policy apply to `id`, as a parent, or does a child name it as one?
+    pub fn is_parent(&self, id: ObjectId) -> bool {
+        !self.scheduler.graph.evaluations_of(id).is_empty()
+    }
+
+    /// Is `id` a child of anything?
+    pub fn has_owners(&self, id: ObjectId) -> bool {
+        self.scheduler.graph.find_node(id).is_some_and(|node| !node.edges.as_slice().is_empty())
+    }
+
+    /// Returns `true` if the group has a child whose name has this hash.
+    pub fn has_named_child(&self, parent: ObjectId, policy: PolicyId, group: u8, name: u64) -> bool {
+        self.reader().has_named_child(parent, policy, group, name)
+    }
+
+    /// Number of edges of `parent` that would close a cycle and are therefore not counted.
+    pub fn cyclic_edge_count(&self, parent: ObjectId, policy: PolicyId) -> u32 {
+        self.reader().cyclic_edge_count(parent, policy)
+    }
+
+    /// Returns the policies that apply to `id` if it is a parent, in an order that does not depend on the order of
+    /// observation.
+    pub fn policies_of(&self, id: ObjectId) -> impl Iterator<Item = PolicyId> + '_ {
+        self.reader().policies_of(id)
+    }
+
+    /// Returns every evaluation that has an answer.
+    pub fn evaluation_states(&self) -> impl Iterator<Item = EvaluationState<'_>> {
+        self.reader().evaluation_states()
+    }
+
+    /// Returns the targets of a resync of `parent`: the unready children under any policy, and the groups in which an
+    /// expected child is missing.
+    pub fn resync_targets(&self, parent: ObjectId) -> (Vec<ObjectId>, Vec<KindId>) {
+        self.reader().resync_targets(parent)
+    }
+
+    /// Recounts every tally from the edges and returns the first evaluation that disagrees. For tests and the
+    /// simulator.
+    pub fn find_miscounted(&self) -> Option<(ObjectId, PolicyId)> {
+        self.reader().find_miscounted()
+    }
+
+    /// Returns `true` if every set of unready children contains exactly the children that are not ready. For tests and
+    /// the simulator.
+    pub fn are_unready_children_consistent(&self) -> bool {
+        self.reader().are_unready_children_consistent()
     }
 }

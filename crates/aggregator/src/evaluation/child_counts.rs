@@ -63,14 +63,51 @@ impl ChildCounts {
         }
     }
 
+    /// Adds an edge from a child; with its `name` where names are to be kept. One on a cycle is not counted.
+    pub(crate) fn add_edge(&mut self, entry: UnreadyEntry, name: Option<u64>, is_cyclic: bool) {
+        self.edges += 1;
+        if is_cyclic {
+            self.cyclic_edges += 1;
+            return;
+        }
+        self.add_child(entry);
+        if let Some(name) = name {
+            self.named.get_or_insert_default().insert((entry.group, name, entry.child));
+        }
+    }
+
+    /// Removes an edge; the entry has to equal the one that was added.
+    pub(crate) fn remove_edge(&mut self, entry: UnreadyEntry, name: u64, is_cyclic: bool) {
+        self.edges -= 1;
+        if is_cyclic {
+            self.cyclic_edges -= 1;
+            return;
+        }
+        self.remove_child(entry);
+        self.remove_name(entry.group, name, entry.child);
+    }
+
+    /// Records that an edge now lies on a cycle, or does not any more.
+    pub(crate) fn set_cyclic(&mut self, entry: UnreadyEntry, name: u64, is_cyclic: bool) {
+        if is_cyclic {
+            self.cyclic_edges += 1;
+            self.remove_child(entry);
+            self.remove_name(entry.group, name, entry.child);
+        } else {
+            self.cyclic_edges -= 1;
+            self.add_child(entry);
+            self.add_name(entry.group, name, entry.child);
+        }
+    }
+
     /// Adds a child by its name, where names are kept.
-    pub(crate) fn add_name(&mut self, group: u8, name: u64, child: ObjectId) {
+    fn add_name(&mut self, group: u8, name: u64, child: ObjectId) {
         if let Some(named) = &mut self.named {
             named.insert((group, name, child));
         }
     }
 
-    pub(crate) fn remove_name(&mut self, group: u8, name: u64, child: ObjectId) {
+    fn remove_name(&mut self, group: u8, name: u64, child: ObjectId) {
         if let Some(named) = &mut self.named {
             named.remove(&(group, name, child));
         }

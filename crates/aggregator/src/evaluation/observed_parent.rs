@@ -1,11 +1,11 @@
 //! What is observed of a parent for one policy.
 
 use readiness::rollup::{ChildWeight, ParentReason};
-use readiness::{Level, Steadiness};
+use readiness::{Level, Steadiness, Time};
 
 use super::{ChildCounts, EvaluationStage, GenerationPhase, StageEvent};
 use crate::critical_tally::CriticalTally;
-use crate::types::{AnswerView, EnginePolicy, HandledEvidence};
+use crate::types::{AnswerView, EnginePolicy, HandledEvidence, ParentView, PolicyAnswer, WrittenAnswer};
 
 /// What is observed of a parent for one policy, and the stage of its answer.
 #[derive(Clone, Debug)]
@@ -21,6 +21,67 @@ pub(crate) struct ObservedParent {
 }
 
 impl ObservedParent {
+    /// Returns what is first observed of a parent, with this answer on it. `is_recorded` is false where no condition
+    /// records what was known before.
+    pub(crate) fn new(
+        view: &ParentView,
+        answer: &AnswerView,
+        is_recorded: bool,
+        now: Time,
+    ) -> ObservedParent {
+        ObservedParent {
+            view: answer.clone(),
+            evidence: view.evidence,
+            deleting: view.deleting,
+            phase: GenerationPhase::new(view.generation, now, written_about_generation(view, answer)),
+            stage: EvaluationStage::first_of(answer.written.map(restore_answer), is_recorded),
+            last_published: answer.written.map(|written| written.reason),
+        }
+    }
+
+    /// Records what is observed now. Returns `true` if the parent begins a new generation.
+    pub(crate) fn update_view(
+        &mut self,
+        view: &ParentView,
+        answer: &AnswerView,
+        is_unwritten: bool,
+        now: Time,
+    ) -> bool {
+        let written = written_about_generation(view, answer);
+        let is_renewed = self.phase.generation != view.generation;
+        if is_renewed {
+            self.phase = GenerationPhase::new(view.generation, now, written);
+            self.phase.awaits_proof |= view.generation > 1;
+        }
+        // A condition type that its owner has released carries no earlier answer of Rollcall's.
+        if self.view.owned_by_other && !answer.owned_by_other {
+            self.phase.progress.retract();
+        }
+        if written.is_some() || is_unwritten {
+            self.phase.progress.announce();
+        }
+        (self.evidence, self.deleting) = (view.evidence, view.deleting);
+        self.view.clone_from(answer);
+        is_renewed
+    }
+
+    /// Takes the time at which the generation was first observed, if the parent now reports it ready for the first time.
+    pub(crate) fn take_first_ready(&mut self) -> Option<Time> {
+        let (view, phase) = (&self.view, &mut self.phase);
+        let says = view.written.filter(|_| view.about_generation == Some(phase.generation))?;
+        let ready = phase.fresh && says.reason == ParentReason::AllChildrenReady;
+        phase.fresh &= !ready;
+        ready.then_some(phase.since)
+    }
+
+    /// Takes the answer if its reason changed since the last call, with the reason before.
+    pub(crate) fn take_changed_answer(&mut self) -> Option<(Option<ParentReason>, PolicyAnswer)> {
+        let before = self.last_published;
+        let answer = self.stage.answer().filter(|answer| before != Some(answer.reason))?;
+        self.last_published = Some(answer.reason);
+        Some((before, answer))
+    }
+
     /// Returns the weight of the answer if the parent is itself a child.
     pub(crate) fn weight(&self) -> ChildWeight {
         // Known regardless of everything else.
@@ -64,4 +125,13 @@ impl ObservedParent {
         let out_of_order = policy.settle.min(policy.debounce.cap);
         children.changed_at + out_of_order >= self.phase.observed_at
     }
+}
+
+/// Returns the answer on a parent if it is about the current generation.
+fn written_about_generation(view: &ParentView, answer: &AnswerView) -> Option<WrittenAnswer> {
+    answer.written.filter(|_| answer.about_generation == Some(view.generation))
+}
+
+fn restore_answer(told: WrittenAnswer) -> PolicyAnswer {
+    PolicyAnswer { reason: told.reason, total: 0, ready: 0, reconciling: false, stalled: told.stalled }
 }

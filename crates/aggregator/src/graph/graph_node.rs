@@ -4,7 +4,7 @@ use readiness::rollup::ChildWeight;
 
 use super::inline_vec::{InlineVec, ObjectWeights};
 use crate::delivery::ParentDelivery;
-use crate::types::{ChangeOrigin, ChildLink, EvaluationId, KindId, PolicyId, SelectorId};
+use crate::types::{ChangeOrigin, ChildLink, EvaluationId, KindId, ObjectView, PolicyId, SelectorId};
 
 /// Edge from a child to one evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +34,15 @@ pub(crate) struct GraphNode {
     /// The verdict changes with time alone.
     pub(crate) has_recheck: bool,
     pub(crate) parent: Option<Box<ParentNode>>,
+}
+
+impl GraphNode {
+    /// Returns `true` if the object was observed as the reflector shows it now.
+    pub(crate) fn is_shown_as(&self, view: &ObjectView<'_>) -> bool {
+        (self.kind, self.name, self.generation) == (view.kind, view.name, view.generation)
+            && self.links.as_slice() == view.links
+            && self.weights == ObjectWeights::from_slice(view.weights)
+    }
 }
 
 /// Part of a parent in the resync.

@@ -13,12 +13,12 @@ mod selector_index;
 use std::collections::{BTreeMap, BTreeSet};
 
 use readiness::Time;
-use readiness::rollup::LevelTally;
+use readiness::rollup::{LevelTally, ParentReason};
 
 pub(crate) use graph_node::{ChildEdge, GraphNode, ParentNode, ResyncStage};
 pub(crate) use inline_vec::{InlineVec, ObjectWeights};
 
-use crate::changed_rules::{ChangedRuleGroups, group_bit};
+use crate::changed_rules::ChangedRuleGroups;
 use crate::evaluation::{NamedChildren, ParentEvaluation, StageEvent, UnreadyEntry, UnreadySet};
 use crate::types::{ChildLink, EvaluationId, KindId, LinkTarget, ObjectId, PolicyId, SelectorId};
 use cycle::CycleSearch;
@@ -72,6 +72,19 @@ impl ChildGraph {
         self.evaluations.find_mut(id)
     }
 
+    /// Calls `change` for each evaluation of a parent.
+    pub(crate) fn for_each_evaluation_of(
+        &mut self,
+        parent: ObjectId,
+        mut change: impl FnMut(&mut ParentEvaluation),
+    ) {
+        for id in self.nodes.evaluations_of(parent) {
+            if let Some(evaluation) = self.evaluations.find_mut(*id) {
+                change(evaluation);
+            }
+        }
+    }
+
     /// Moves an evaluation to its next stage, where its parent is observed.
     pub(crate) fn advance_stage(&mut self, id: EvaluationId, event: StageEvent) {
         self.evaluations.advance_stage(id, event);
@@ -118,6 +131,19 @@ impl ChildGraph {
         let id = self.evaluations.insert(ParentEvaluation::new(parent, policy));
         self.node_mut(parent).parent.get_or_insert_default().evaluations.push(id);
         id
+    }
+
+    pub(crate) fn evaluations_under(&self, policy: PolicyId) -> Vec<EvaluationId> {
+        self.all_evaluations().filter(|(_, held)| held.policy == policy).map(|(id, _)| id).collect()
+    }
+
+    /// Returns `true` if any answer about a parent that is not being deleted says that it is not ready.
+    pub(crate) fn is_parent_unready(&self, parent: ObjectId) -> bool {
+        let held = self.evaluations_of(parent).iter().filter_map(|id| self.find_evaluation(*id));
+        let observed = held.filter_map(|evaluation| evaluation.observed.as_ref()).filter(|o| !o.deleting);
+        observed
+            .filter_map(|observed| observed.stage.answer())
+            .any(|answer| answer.reason != ParentReason::AllChildrenReady)
     }
 
     /// Drops an evaluation without edges whose parent is not observed; returns `true` if it is gone.
@@ -192,17 +218,15 @@ impl ChildGraph {
             cyclic,
             weight,
         });
-        let Some(r) = self.evaluation_mut(roll) else { return Vec::new() };
-        r.children.edges += 1;
+        let Some(evaluation) = self.evaluation_mut(roll) else { return Vec::new() };
+        evaluation.children.add_edge(
+            UnreadyEntry { weight, group, kind, child },
+            naming.then_some(name),
+            cyclic,
+        );
         let mut moved = vec![roll];
         if cyclic {
-            r.children.cyclic_edges += 1;
             moved.extend(self.recheck_cycles(parent, rules));
-        } else {
-            r.children.add_child(UnreadyEntry { weight, group, kind, child });
-            if naming {
-                r.children.named.get_or_insert_default().insert((group, name, child));
-            }
         }
         moved
     }
@@ -217,16 +241,13 @@ impl ChildGraph {
         let node = self.node_mut(child);
         node.edges.retain(|e| *e != edge);
         let (kind, name) = (node.kind, node.name);
-        let Some(r) = self.evaluation_mut(edge.evaluation) else { return Vec::new() };
-        r.children.edges -= 1;
+        let Some(evaluation) = self.evaluation_mut(edge.evaluation) else { return Vec::new() };
+        let entry = UnreadyEntry { weight: edge.weight, group: edge.group, kind, child };
+        evaluation.children.remove_edge(entry, name, edge.cyclic);
+        let parent = evaluation.parent;
         let mut moved = vec![edge.evaluation];
         if edge.cyclic {
-            r.children.cyclic_edges -= 1;
-            let parent = r.parent;
             moved.extend(self.recheck_cycles(parent, rules));
-        } else {
-            r.children.remove_child(UnreadyEntry { weight: edge.weight, group: edge.group, kind, child });
-            r.children.remove_name(edge.group, name, child);
         }
         moved
     }
@@ -289,19 +310,6 @@ impl ChildGraph {
             .flat_map(|(child, node)| node.edges.iter().filter(|e| !e.cyclic).map(move |e| (child, *e)))
     }
 
-    /// Returns every child in these groups of this policy. Iterates over all objects: rules change rarely.
-    pub(crate) fn children_in(&self, policy: PolicyId, groups: u64) -> Vec<ObjectId> {
-        let within = |id| self.find_evaluation(id).is_some_and(|r| r.policy == policy);
-        let mut children: Vec<_> = self
-            .counted_edges()
-            .filter(|(_, edge)| group_bit(edge.group) & groups != 0 && within(edge.evaluation))
-            .map(|(child, _)| child)
-            .collect();
-        children.sort_unstable();
-        children.dedup();
-        children
-    }
-
     /// Checks every edge above `from` again after an edge there closed or opened a cycle. Returns the evaluations that
     /// gained or lost a child.
     fn recheck_cycles(&mut self, from: ObjectId, rules: &ChangedRuleGroups) -> Vec<EvaluationId> {
@@ -330,15 +338,8 @@ impl ChildGraph {
         }
         let (kind, name) = (node.kind, node.name);
         let trouble = UnreadyEntry { weight, group: edge.group, kind, child };
-        let Some(roll) = self.evaluation_mut(edge.evaluation) else { return };
-        if cyclic {
-            roll.children.cyclic_edges += 1;
-            roll.children.remove_child(trouble);
-            roll.children.remove_name(edge.group, name, child);
-        } else {
-            roll.children.cyclic_edges -= 1;
-            roll.children.add_child(trouble);
-            roll.children.add_name(edge.group, name, child);
+        if let Some(evaluation) = self.evaluation_mut(edge.evaluation) {
+            evaluation.children.set_cyclic(trouble, name, cyclic);
         }
     }
 

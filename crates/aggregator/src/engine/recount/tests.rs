@@ -1,13 +1,15 @@
 use std::time::Duration;
 
-use readiness::Level;
 use readiness::rollup::ChildWeight;
+use readiness::{Level, Time};
 use timer::{DebounceConfig, Seed};
 
 use super::*;
+use crate::engine::Engine;
+use crate::engine::scheduler::EvaluationScheduler;
 use crate::types::{
-    Acceptance, AnswerView, ChildGroup, ChildLink, EnginePolicy, GroupRole, KindState, LinkTarget,
-    ParentView, PolicyId,
+    Acceptance, AnswerView, ChildGroup, ChildLink, EnginePolicy, GroupRole, KindId, KindState, LinkTarget,
+    ObjectView, ParentView, PolicyId,
 };
 
 const PARENTS: KindId = KindId(0);
@@ -92,8 +94,9 @@ fn what_is_right_is_left_alone() {
 #[test]
 fn an_edge_that_was_lost_is_found_and_counts_again() {
     let mut engine = observed(3);
-    let edge = *engine.graph.edges_of(ObjectId(2)).iter().next().unwrap();
-    engine.graph.detach_edge(ObjectId(2), edge, engine.policies.changed_rules());
+    let edge = *engine.scheduler.graph.edges_of(ObjectId(2)).iter().next().unwrap();
+    let EvaluationScheduler { graph, policies, .. } = &mut engine.scheduler;
+    graph.detach_edge(ObjectId(2), edge, policies.changed_rules());
     assert!(is_observed(&engine, 2), "the object alone does not tell");
     assert_eq!(engine.recount_kind(NOW, CHILDREN).children, [ObjectId(2)]);
     assert_eq!(count(&engine), 3);
@@ -105,8 +108,8 @@ fn a_count_that_is_wrong_is_put_right_and_its_parent_evaluated_again() {
     let mut engine = observed(3);
     let mut drafts = Vec::new();
     engine.poll(NOW, &mut drafts);
-    let evaluation = engine.graph.find_evaluation_for(PARENT, POLICY).unwrap();
-    engine.graph.evaluation_mut(evaluation).unwrap().children.groups.clear();
+    let evaluation = engine.scheduler.graph.find_evaluation_for(PARENT, POLICY).unwrap();
+    engine.scheduler.graph.evaluation_mut(evaluation).unwrap().children.groups.clear();
     assert_eq!(engine.recount_kind(NOW, CHILDREN).parents, [PARENT]);
     assert_eq!((count(&engine), engine.find_miscounted()), (3, None));
     assert!(engine.next_deadline().is_some(), "it is evaluated again");
@@ -116,11 +119,11 @@ fn a_count_that_is_wrong_is_put_right_and_its_parent_evaluated_again() {
 #[test]
 fn an_unready_child_that_was_forgotten_is_named_again() {
     let mut engine = observed(3);
-    let evaluation = engine.graph.find_evaluation_for(PARENT, POLICY).unwrap();
-    engine.graph.evaluation_mut(evaluation).unwrap().children.unready =
+    let evaluation = engine.scheduler.graph.find_evaluation_for(PARENT, POLICY).unwrap();
+    engine.scheduler.graph.evaluation_mut(evaluation).unwrap().children.unready =
         crate::evaluation::UnreadySet::default();
     assert_eq!(engine.recount_kind(NOW, CHILDREN).parents, [PARENT]);
-    let held = engine.graph.find_evaluation(evaluation).unwrap();
+    let held = engine.scheduler.graph.find_evaluation(evaluation).unwrap();
     assert_eq!(held.children.unready.iter().count(), 1);
 }
 

@@ -1,0 +1,97 @@
+//! Changes of policies, of the states of kinds, and of rules.
+
+use readiness::Time;
+
+use super::scheduler::EvaluationScheduler;
+use crate::changed_rules::group_bit;
+use crate::evaluation::StageEvent;
+use crate::list_gate::ListGate;
+use crate::types::{EnginePolicy, KindId, KindState, ObjectId, PolicyId};
+
+/// A change of what policies rest on at one instant: their gates follow it, and their evaluations are scheduled.
+#[derive(Debug)]
+pub(super) struct PolicyUpdate<'e> {
+    pub(super) scheduler: &'e mut EvaluationScheduler,
+    pub(super) now: Time,
+}
+
+impl PolicyUpdate<'_> {
+    /// Sets a policy that is new or changed, or removes it (`None`).
+    pub(super) fn set_policy(&mut self, id: PolicyId, policy: Option<EnginePolicy>) {
+        self.scheduler.policies.reserve_policy(id);
+        let names = policy.as_ref().is_some_and(|p| p.expects_names);
+        self.set_changed_groups(id, 0);
+        self.scheduler.policies.set_policy(id, policy);
+        for evaluation in self.scheduler.graph.evaluations_under(id) {
+            self.scheduler.graph.track_names(evaluation, names);
+            // The answer of another policy that used the same id is not an answer of this one.
+            self.scheduler.graph.advance_stage(evaluation, StageEvent::Outdated);
+        }
+        self.update_list_gate(id);
+        for evaluation in self.scheduler.graph.evaluations_under(id) {
+            self.scheduler.propagate_doubt(evaluation);
+        }
+    }
+
+    /// Sets the list and watch state of a kind.
+    pub(super) fn set_kind_state(&mut self, kind: KindId, state: KindState) {
+        if !self.scheduler.policies.set_kind_state(kind, state) {
+            return;
+        }
+        if state != KindState::Listing {
+            self.clear_changed_rule(kind);
+        }
+        for policy in self.scheduler.policies.policies_over(kind) {
+            self.update_list_gate(policy);
+        }
+    }
+
+    /// Withdraws the answers of this policy that rest on its rule for this kind, until the kind is listed.
+    pub(super) fn withdraw_changed_rule(&mut self, policy: PolicyId, kind: KindId) {
+        let policies = &self.scheduler.policies;
+        let groups = policies.changed_rules().groups_of(policy) | policies.groups_of_kind(policy, kind);
+        self.set_changed_groups(policy, groups);
+    }
+
+    /// Clears the mark for a kind that was listed or is not installed: all its verdicts now come from the new rule.
+    fn clear_changed_rule(&mut self, kind: KindId) {
+        for policy in self.scheduler.policies.changed_rules().changed_policies() {
+            let policies = &self.scheduler.policies;
+            let groups = policies.changed_rules().groups_of(policy) & !policies.groups_of_kind(policy, kind);
+            self.set_changed_groups(policy, groups);
+        }
+    }
+
+    fn set_changed_groups(&mut self, policy: PolicyId, groups: u64) {
+        let moved = self.scheduler.policies.set_changed_groups(policy, groups);
+        if moved == 0 {
+            return;
+        }
+        for child in self.children_in(policy, moved) {
+            self.scheduler.reweigh_child(child);
+        }
+        self.update_list_gate(policy);
+    }
+
+    /// Returns every child in these groups of this policy. Iterates over all objects: rules change rarely.
+    fn children_in(&self, policy: PolicyId, groups: u64) -> Vec<ObjectId> {
+        let graph = &self.scheduler.graph;
+        let within = |id| graph.find_evaluation(id).is_some_and(|r| r.policy == policy);
+        let mut children: Vec<_> = graph
+            .counted_edges()
+            .filter(|(_, edge)| group_bit(edge.group) & groups != 0 && within(edge.evaluation))
+            .map(|(child, _)| child)
+            .collect();
+        children.sort_unstable();
+        children.dedup();
+        children
+    }
+
+    fn update_list_gate(&mut self, id: PolicyId) {
+        let Some(gate) = self.scheduler.policies.update_list_gate(id) else { return };
+        if gate != ListGate::Closed {
+            self.scheduler.enqueue_policy(id, self.now);
+        }
+        self.scheduler.resume_all_deferred(self.now);
+    }
+}

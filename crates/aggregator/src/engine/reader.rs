@@ -1,0 +1,271 @@
+//! Queries of the driver and the renderer.
+
+use std::time::Duration;
+
+use readiness::Level;
+use readiness::rollup::{ChildWeight, LevelTally};
+
+use crate::critical_tally::min_expected;
+use crate::evaluation::{ObservedParent, ParentEvaluation};
+use crate::graph::ChildGraph;
+use crate::policy_table::PolicyTable;
+use crate::types::{GroupRole, KindId, ObjectId, ObjectView, PolicyAnswer, PolicyId};
+
+/// A child that is not ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnreadyChild {
+    /// Weight of the child.
+    pub weight: ChildWeight,
+    /// Group in the policy.
+    pub group: u8,
+    /// Its kind.
+    pub kind: KindId,
+    /// The child.
+    pub child: ObjectId,
+    /// Which of its verdicts counts.
+    pub rule_index: u16,
+    /// The rule of this verdict has changed, so the verdict does not count.
+    pub rule_changed: bool,
+}
+
+/// Evaluation state of one parent under one policy, for metrics and pages.
+#[derive(Clone, Copy, Debug)]
+pub struct EvaluationState<'a> {
+    /// The parent.
+    pub parent: ObjectId,
+    /// The policy.
+    pub policy: PolicyId,
+    /// The last answer.
+    pub answer: PolicyAnswer,
+    /// Another client keeps overwriting the conditions on this parent.
+    pub yielding: bool,
+    /// The server drops the conditions written to this parent, or its status cannot hold them.
+    pub pruned: bool,
+    /// Tallies of the children by group; a group without children may be absent.
+    pub groups: &'a [(u8, LevelTally)],
+}
+
+/// One counted child of one parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChildOf {
+    /// The child.
+    pub child: ObjectId,
+    /// The parent.
+    pub parent: ObjectId,
+    /// The policy under which it counts.
+    pub policy: PolicyId,
+    /// The group in which it counts.
+    pub group: u8,
+    /// Which of its verdicts counts.
+    pub rule_index: u16,
+    /// Role of the group: may the child change the parent's condition?
+    pub role: GroupRole,
+}
+
+/// Reads what the engine knows; changes nothing.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EngineReader<'e> {
+    pub(super) graph: &'e ChildGraph,
+    pub(super) policies: &'e PolicyTable,
+}
+
+impl<'e> EngineReader<'e> {
+    fn find_evaluation(self, parent: ObjectId, policy: PolicyId) -> Option<&'e ParentEvaluation> {
+        self.graph.find_evaluation(self.graph.find_evaluation_for(parent, policy)?)
+    }
+
+    fn find_observed(self, parent: ObjectId, policy: PolicyId) -> Option<&'e ObservedParent> {
+        self.find_evaluation(parent, policy)?.observed.as_ref()
+    }
+
+    fn evaluations_of(self, parent: ObjectId) -> impl Iterator<Item = &'e ParentEvaluation> {
+        self.graph.evaluations_of(parent).iter().filter_map(move |id| self.graph.find_evaluation(*id))
+    }
+
+    /// Returns `true` if a draft may be made: one of its policies has evaluated the parent, or no policy applies any
+    /// more. Before that its conditions stay as they are. They also stay while an answer is in doubt and cannot be
+    /// evaluated again.
+    pub(super) fn is_draftable(self, parent: ObjectId) -> bool {
+        if self.graph.find_parent(parent).is_none_or(|held| held.termination_written) {
+            return false;
+        }
+        let (mut any, mut say) = (false, false);
+        for evaluation in self.evaluations_of(parent) {
+            any = true;
+            let Some(observed) = &evaluation.observed else {
+                say = true;
+                continue;
+            };
+            let open = self.policies.is_open(evaluation.policy);
+            if open && observed.stage.is_in_doubt() {
+                return false;
+            }
+            say |= observed.stage.may_speak(open);
+        }
+        say || !any
+    }
+
+    /// Returns `true` if an answer about the parent is in doubt.
+    pub(super) fn is_in_doubt(self, parent: ObjectId) -> bool {
+        self.evaluations_of(parent).any(ParentEvaluation::is_in_doubt)
+    }
+
+    /// Returns the window that contains at most two writes to a parent: the shortest debounce cap of its policies.
+    pub(super) fn write_window(self, parent: ObjectId) -> Duration {
+        let policies = self.evaluations_of(parent).filter_map(|held| self.policies.find_policy(held.policy));
+        policies.map(|policy| policy.debounce.cap).min().unwrap_or_default()
+    }
+
+    pub(super) fn is_observed_as(self, id: ObjectId, view: Option<&ObjectView<'_>>) -> bool {
+        match (self.graph.find_node(id).filter(|node| node.present), view) {
+            (None, None) => true,
+            (Some(node), Some(view)) => node.is_shown_as(view),
+            _ => false,
+        }
+    }
+
+    pub(super) fn parent_generation(self, parent: ObjectId) -> Option<u64> {
+        self.evaluations_of(parent).find_map(|held| Some(held.observed.as_ref()?.phase.generation))
+    }
+
+    pub(super) fn counted_children(self) -> impl Iterator<Item = ChildOf> + 'e {
+        self.graph.counted_edges().filter_map(move |(child, edge)| {
+            let evaluation = self.graph.find_evaluation(edge.evaluation)?;
+            let role = self.policies.find_group(evaluation.policy, edge.group)?.role;
+            Some(ChildOf {
+                child,
+                parent: evaluation.parent,
+                policy: evaluation.policy,
+                group: edge.group,
+                rule_index: edge.rule_index,
+                role,
+            })
+        })
+    }
+
+    pub(super) fn answer_of(self, parent: ObjectId, policy: PolicyId) -> Option<PolicyAnswer> {
+        self.find_observed(parent, policy)?.stage.answer()
+    }
+
+    pub(super) fn answers_to_write(self, parent: ObjectId) -> Vec<(PolicyId, PolicyAnswer)> {
+        let is_written = |held: &&ParentEvaluation| {
+            self.policies.may_say(held)
+                && held.observed.as_ref().is_some_and(|observed| !observed.view.owned_by_other)
+                && !self.policies.is_shadow(held.policy)
+        };
+        let written = self.evaluations_of(parent).filter(is_written);
+        let mut answers: Vec<_> = written.filter_map(|held| Some((held.policy, held.answer()?))).collect();
+        answers.sort_by_key(|(policy, _)| *policy);
+        answers
+    }
+
+    pub(super) fn has_evaluated(self, parent: ObjectId, policy: PolicyId) -> bool {
+        self.find_evaluation(parent, policy).is_some_and(|held| self.policies.may_say(held))
+    }
+
+    pub(super) fn is_handled(self, parent: ObjectId, policy: PolicyId) -> bool {
+        self.find_observed(parent, policy).is_some_and(|observed| observed.phase.progress.is_handled())
+    }
+
+    pub(super) fn unready_children(
+        self,
+        parent: ObjectId,
+        policy: PolicyId,
+        role: GroupRole,
+    ) -> impl Iterator<Item = UnreadyChild> + 'e {
+        let of = self.find_evaluation(parent, policy);
+        of.into_iter().flat_map(|held| held.children.unready.iter()).filter_map(move |entry| {
+            let group = self.policies.find_group(policy, entry.group)?;
+            let edges = self.graph.find_node(entry.child)?.edges.as_slice();
+            let rule_index = edges.iter().find(|e| e.group == entry.group).map_or(0, |e| e.rule_index);
+            (group.role == role).then_some(UnreadyChild {
+                weight: entry.weight,
+                group: entry.group,
+                kind: entry.kind,
+                child: entry.child,
+                rule_index,
+                rule_changed: self.policies.changed_rules().has_group(policy, entry.group),
+            })
+        })
+    }
+
+    pub(super) fn counted_parents(self, child: ObjectId) -> Vec<(ObjectId, PolicyId)> {
+        let edges = self.graph.find_node(child).map(|node| node.edges.as_slice()).unwrap_or_default();
+        let counted = edges.iter().filter(|edge| !edge.cyclic);
+        let evaluations = counted.filter_map(|edge| self.graph.find_evaluation(edge.evaluation));
+        let mut owners: Vec<_> = evaluations.map(|held| (held.parent, held.policy)).collect();
+        owners.sort_unstable();
+        owners.dedup();
+        owners
+    }
+
+    pub(super) fn group_tally(self, parent: ObjectId, policy: PolicyId, group: u8) -> LevelTally {
+        self.find_evaluation(parent, policy).map(|held| held.children.group_tally(group)).unwrap_or_default()
+    }
+
+    pub(super) fn expected(self, parent: ObjectId, policy: PolicyId, group: u8) -> u32 {
+        let spec = self.policies.find_group(policy, group);
+        self.find_evaluation(parent, policy).zip(spec).map_or(0, |(held, spec)| {
+            min_expected(held.observed.as_ref().map(|observed| &observed.view), group, spec)
+        })
+    }
+
+    pub(super) fn has_named_child(self, parent: ObjectId, policy: PolicyId, group: u8, name: u64) -> bool {
+        self.find_evaluation(parent, policy).is_some_and(|held| held.children.has_name(group, name))
+    }
+
+    pub(super) fn cyclic_edge_count(self, parent: ObjectId, policy: PolicyId) -> u32 {
+        self.find_evaluation(parent, policy).map_or(0, |held| held.children.cyclic_edges)
+    }
+
+    pub(super) fn policies_of(self, id: ObjectId) -> impl Iterator<Item = PolicyId> + 'e {
+        let observed = self.evaluations_of(id).filter(|held| held.observed.is_some());
+        let mut policies: Vec<_> = observed.map(|held| held.policy).collect();
+        policies.sort_unstable();
+        policies.into_iter()
+    }
+
+    pub(super) fn evaluation_states(self) -> impl Iterator<Item = EvaluationState<'e>> {
+        self.graph.all_evaluations().filter_map(move |(_, held)| {
+            let delivery = self.graph.find_parent(held.parent)?.delivery;
+            Some(EvaluationState {
+                parent: held.parent,
+                policy: held.policy,
+                answer: held.answer()?,
+                yielding: delivery.is_yielding(),
+                pruned: delivery.is_pruned(),
+                groups: &held.children.groups,
+            })
+        })
+    }
+
+    pub(super) fn resync_targets(self, parent: ObjectId) -> (Vec<ObjectId>, Vec<KindId>) {
+        let (mut children, mut kinds) = (Vec::new(), Vec::new());
+        for policy in self.policies_of(parent) {
+            children.extend(self.unready_children(parent, policy, GroupRole::Critical).map(|t| t.child));
+            let Some(spec) = self.policies.find_policy(policy) else { continue };
+            let groups = spec.indexed_groups().filter(|(_, g)| g.role == GroupRole::Critical);
+            let total = |at| self.group_tally(parent, policy, at).total_count();
+            let none_at_all = groups.clone().all(|(at, _)| total(at) == 0);
+            let short = groups.filter(|(at, g)| none_at_all || spec.expects_names || total(*at) < g.min);
+            kinds.extend(short.map(|(_, g)| g.kind));
+        }
+        children.sort_unstable();
+        children.dedup();
+        kinds.sort_unstable();
+        kinds.dedup();
+        (children, kinds)
+    }
+
+    pub(super) fn find_miscounted(self) -> Option<(ObjectId, PolicyId)> {
+        let recount = |id| self.graph.recount_tallies(id, self.policies.changed_rules());
+        let mut all = self.graph.all_evaluations();
+        let wrong = all.find(|(id, held)| recount(*id) != held.children.nonempty_tallies());
+        wrong.map(|(_, held)| (held.parent, held.policy))
+    }
+
+    pub(super) fn are_unready_children_consistent(self) -> bool {
+        let mut entries = self.graph.all_evaluations().flat_map(|(_, held)| held.children.unready.iter());
+        entries.all(|entry| entry.weight.level != Level::Ready)
+    }
+}

@@ -1,0 +1,251 @@
+//! When evaluations take place: after a debounce, in the next poll, or once a child is evaluated.
+
+use std::collections::BTreeSet;
+
+use readiness::Time;
+use readiness::rollup::ParentReason;
+
+use crate::evaluation::{ObservedParent, ParentEvaluation, StageEvent};
+use crate::evaluation_queue::EvaluationQueue;
+use crate::graph::ChildGraph;
+use crate::list_gate::ListGate;
+use crate::policy_table::PolicyTable;
+use crate::types::{Acceptance, ChangeOrigin, EvaluationId, ObjectId, PolicyAnswer, PolicyId};
+
+/// The graph, its policies and the queue of its evaluations: a change of one object schedules what it concerns.
+#[derive(Debug, Default)]
+pub(super) struct EvaluationScheduler {
+    pub(super) graph: ChildGraph,
+    pub(super) policies: PolicyTable,
+    pub(super) queue: EvaluationQueue,
+    /// A buffer that is reused: the evaluations that the last change of a weight affected.
+    moved: Vec<EvaluationId>,
+}
+
+impl EvaluationScheduler {
+    /// Schedules an evaluation after a change: debounced, or at once after a long quiet span or if the parent has
+    /// failed or is stuck. The delivery limits how often the result is written.
+    pub(super) fn touch_evaluation(&mut self, id: EvaluationId, now: Time, origin: ChangeOrigin) {
+        let Some(evaluation) = self.graph.evaluation_mut(id) else { return };
+        let Some((policy, gate)) = self.policies.find_gated(evaluation.policy) else { return };
+        if gate.awaits_list() {
+            return self.touch_unlisted(id, now, gate);
+        }
+        evaluation.restart_hold(policy);
+        let at = evaluation.debounce.record_touch(now, policy.debounce);
+        if at <= now || evaluation.queue.is_due() || evaluation.is_urgent(policy) {
+            return self.queue.enqueue(id, evaluation, now, origin);
+        }
+        self.queue.debounce(id, evaluation, at, origin);
+        self.propagate_doubt(id);
+    }
+
+    /// Handles a change while a list is awaited.
+    fn touch_unlisted(&mut self, id: EvaluationId, now: Time, gate: ListGate) {
+        let withdrawn =
+            |held: &ParentEvaluation| held.observed.as_ref().is_some_and(|o| o.stage.is_withdrawn());
+        let takes_back = |held: &ParentEvaluation| !withdrawn(held) && self.policies.can_evaluate(held, gate);
+        if gate.only_takes_back() && self.graph.find_evaluation(id).is_some_and(takes_back) {
+            self.enqueue_evaluation(id, now, ChangeOrigin::External);
+        }
+        self.propagate_doubt(id);
+    }
+
+    /// Schedules an evaluation in the next poll.
+    pub(super) fn enqueue_evaluation(&mut self, id: EvaluationId, now: Time, origin: ChangeOrigin) {
+        let Some(evaluation) = self.graph.evaluation_mut(id) else { return };
+        if let Some(policy) = self.policies.find_policy(evaluation.policy) {
+            evaluation.restart_hold(policy);
+        }
+        self.queue.enqueue(id, evaluation, now, origin);
+    }
+
+    /// Schedules an evaluation at `at`.
+    pub(super) fn debounce_evaluation(&mut self, id: EvaluationId, at: Time, origin: ChangeOrigin) {
+        if let Some(evaluation) = self.graph.evaluation_mut(id) {
+            self.queue.debounce(id, evaluation, at, origin);
+        }
+    }
+
+    /// Schedules the evaluations whose messages quote `id`, because its text changed.
+    pub(super) fn touch_owners(&mut self, id: ObjectId, now: Time, origin: ChangeOrigin) {
+        let edges = self.graph.edges_of(id);
+        for edge in edges.iter().filter(|edge| !edge.cyclic) {
+            self.touch_evaluation(edge.evaluation, now, origin);
+        }
+    }
+
+    /// Schedules the evaluations of `id`, and those above it, because the text about it changed.
+    pub(super) fn touch_text(&mut self, id: ObjectId, now: Time) {
+        for at in 0..self.graph.evaluations_of(id).len() {
+            let evaluation = self.graph.evaluations_of(id)[at];
+            self.touch_evaluation(evaluation, now, ChangeOrigin::External);
+        }
+        self.touch_owners(id, now, ChangeOrigin::External);
+    }
+
+    /// Records the digest of the words in which those above quote `parent`. Where it is another one, they are scheduled.
+    pub(super) fn requote(&mut self, parent: ObjectId, quote: u64, now: Time) {
+        let Some(held) = self.graph.parent_mut(parent) else { return };
+        let origin = held.origin;
+        if std::mem::replace(&mut held.quoted, quote) != quote {
+            self.touch_owners(parent, now, origin);
+        }
+    }
+
+    /// Takes the first touch that led to the last evaluations of a parent. Every evaluation is queried, so that none is
+    /// left over for the next write.
+    pub(super) fn take_first_touch(&mut self, parent: ObjectId) -> Option<Time> {
+        let mut first: Option<Time> = None;
+        self.graph.for_each_evaluation_of(parent, |evaluation| {
+            first = first.into_iter().chain(evaluation.debounce.take_first_touch()).min();
+        });
+        first
+    }
+
+    /// Takes the answers about `parent` whose reason changed since the last call, with the reason before.
+    pub(super) fn take_changed_answers(
+        &mut self,
+        parent: ObjectId,
+    ) -> Vec<(PolicyId, Option<ParentReason>, PolicyAnswer)> {
+        let mut changed = Vec::new();
+        self.graph.for_each_evaluation_of(parent, |evaluation| {
+            let may_say = self.policies.may_say(evaluation);
+            let observed = evaluation.observed.as_mut().filter(|_| may_say);
+            if let Some((before, answer)) = observed.and_then(ObservedParent::take_changed_answer) {
+                changed.push((evaluation.policy, before, answer));
+            }
+        });
+        changed
+    }
+
+    /// Marks a ready answer as in doubt while its evaluation is pending, so that no ancestor counts it as ready. One that
+    /// was restored from the parent is in doubt until everything was listed: what is not listed yet may contradict it. What
+    /// a refused policy said stands.
+    pub(super) fn propagate_doubt(&mut self, id: EvaluationId) {
+        let mut work = vec![id];
+        while let Some(id) = work.pop() {
+            let Some(evaluation) = self.graph.evaluation_mut(id) else { continue };
+            let Some((policy, gate)) = self.policies.find_gated(evaluation.policy) else { continue };
+            evaluation.restart_hold(policy);
+            let Some(stage) = evaluation.observed.as_ref().map(|observed| observed.stage) else { continue };
+            if !stage.says_true() {
+                continue;
+            }
+            let unproven = !stage.is_own() && policy.acceptance == Acceptance::Accepted && gate.awaits_list();
+            let doubted = unproven || !evaluation.may_be_ready(policy);
+            let event = if doubted { StageEvent::Doubted } else { StageEvent::Confirmed };
+            let Some(observed) = &mut evaluation.observed else { continue };
+            if observed.advance_stage(event) != observed.stage {
+                let parent = evaluation.parent;
+                self.reweigh_child(parent);
+                work.append(&mut self.moved);
+            }
+        }
+    }
+
+    /// Updates the weight of `child` at its owners, without scheduling them.
+    pub(super) fn reweigh_child(&mut self, child: ObjectId) {
+        self.moved.clear();
+        self.graph.reweigh_edges(child, self.policies.changed_rules(), &mut self.moved);
+    }
+
+    /// Updates the weight of `child` at its owners, and schedules those that it moved in the next poll.
+    pub(super) fn reweigh_and_enqueue(&mut self, child: ObjectId, now: Time, origin: ChangeOrigin) {
+        self.reweigh_child(child);
+        for at in 0..self.moved.len() {
+            let owner = self.moved[at];
+            self.enqueue_evaluation(owner, now, origin);
+        }
+    }
+
+    /// Schedules the evaluations in doubt, so that no parent is reported ready while a child is known not to be.
+    pub(super) fn enqueue_doubted(&mut self, parent: ObjectId, now: Time) {
+        for at in 0..self.graph.evaluations_of(parent).len() {
+            let id = self.graph.evaluations_of(parent)[at];
+            if self.graph.find_evaluation(id).is_some_and(ParentEvaluation::is_in_doubt) {
+                self.enqueue_evaluation(id, now, ChangeOrigin::PossiblyOwn);
+            }
+        }
+    }
+
+    /// Schedules all evaluations under a policy in the next poll.
+    pub(super) fn enqueue_policy(&mut self, policy: PolicyId, now: Time) {
+        for id in self.graph.evaluations_under(policy) {
+            self.enqueue_evaluation(id, now, ChangeOrigin::External);
+        }
+    }
+
+    /// Schedules the evaluations of a parent that cannot be written and has no first word: it is evaluated all the same, for
+    /// metrics and for its own parents.
+    pub(super) fn announce_unwritable(&mut self, parent: ObjectId, now: Time) {
+        for id in self.graph.evaluations_of(parent).to_vec() {
+            let Some(evaluation) = self.graph.evaluation_mut(id) else { continue };
+            let progress = evaluation.observed.as_mut().map(|observed| &mut observed.phase.progress);
+            let Some(progress) = progress.filter(|progress| !progress.is_announced()) else { continue };
+            progress.announce();
+            self.enqueue_evaluation(id, now, ChangeOrigin::PossiblyOwn);
+        }
+    }
+
+    /// Returns `true` if the evaluation has to wait for that of a child. A first word, and a last one, waits for nobody.
+    pub(super) fn is_held_by_child(&self, evaluation: &ParentEvaluation) -> bool {
+        let waits = |observed: &ObservedParent| !observed.deleting && observed.phase.progress.is_announced();
+        self.awaits_child_evaluation(evaluation) && evaluation.observed.as_ref().is_some_and(waits)
+    }
+
+    /// Returns `true` if the parent's unready children include a parent that was not evaluated because a list is
+    /// awaited: its readiness is unknown. The answers of all ancestors stay until it is evaluated.
+    fn awaits_child_evaluation(&self, evaluation: &ParentEvaluation) -> bool {
+        (self.policies.is_awaiting_lists() || self.graph.has_unsettled())
+            && evaluation.children.unready.iter().any(|entry| self.is_evaluation_awaited(entry.child))
+    }
+
+    fn is_evaluation_awaited(&self, child: ObjectId) -> bool {
+        let ids = self.graph.evaluations_of(child).iter();
+        let mut evaluations = ids.filter_map(|id| self.graph.find_evaluation(*id));
+        // What a refused policy said stands: nobody waits for another word of it.
+        let accepted = |held: &ParentEvaluation| {
+            self.policies.find_policy(held.policy).is_none_or(|p| p.acceptance == Acceptance::Accepted)
+        };
+        evaluations.any(|held| {
+            let Some(observed) = held.observed.as_ref().filter(|observed| !observed.deleting) else {
+                return false;
+            };
+            (observed.is_awaited() && accepted(held)) || self.awaits_child_evaluation(held)
+        })
+    }
+
+    /// Resumes the evaluations above `child` that were deferred, if nobody waits for `child` any more.
+    #[cold]
+    pub(super) fn resume_deferred_above(&mut self, child: ObjectId, now: Time, origin: ChangeOrigin) {
+        if self.is_evaluation_awaited(child) {
+            return;
+        }
+        let (mut above, mut seen) = (vec![child], BTreeSet::new());
+        while let Some(at) = above.pop() {
+            for edge in self.graph.edges_of(at).iter().filter(|edge| !edge.cyclic) {
+                let Some(evaluation) = self.graph.find_evaluation(edge.evaluation) else { continue };
+                if evaluation.queue.is_deferred() {
+                    self.touch_evaluation(edge.evaluation, now, origin);
+                } else if seen.insert(evaluation.parent) {
+                    above.push(evaluation.parent);
+                }
+            }
+        }
+    }
+
+    /// Resumes every evaluation that was deferred: whether a list is awaited may be otherwise from now on.
+    pub(super) fn resume_all_deferred(&mut self, now: Time) {
+        for id in self.queue.take_deferred() {
+            self.enqueue_evaluation(id, now, ChangeOrigin::PossiblyOwn);
+        }
+    }
+
+    /// Drops an evaluation that has neither children nor an observed parent.
+    pub(super) fn drop_if_idle(&mut self, id: EvaluationId) {
+        if self.graph.drop_if_idle(id) {
+            self.queue.remove(id);
+        }
+    }
+}

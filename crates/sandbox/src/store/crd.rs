@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions and the kinds that they add.
+//! The kinds that a CustomResourceDefinition adds.
 
 use std::sync::Arc;
 
@@ -6,45 +6,36 @@ use serde_json::{Value, json};
 
 use super::definition::{complete_names, storage_versions, version_priority};
 use super::kind::{KindTraits, SandboxKind};
-use super::kind_store::KindStore;
+use super::managed_fields::{self, ObjectWrite};
 use super::message::EpochMillis;
 use super::meta;
 use super::structural_schema::StructuralSchema;
-use super::{SandboxStore, defaults, managed_fields, prune, table};
+use super::{defaults, prune, table};
 
-impl SandboxStore {
-    /// Serves the kind that a CRD defines, and updates the CRD's status.
-    pub(super) fn install_definition(
-        &mut self,
-        now: EpochMillis,
-        kind: &Arc<SandboxKind>,
-        definition: &Arc<Value>,
-    ) {
-        let storage = self.registry.install_kinds(meta::name(definition), served_kinds(definition));
-        let shelf =
-            self.kind_stores.entry(storage).or_insert_with(|| KindStore::starting_after(self.revision));
-        if let Some(served) = self.registry.by_storage(storage) {
-            shelf.reshape_objects(|object| {
-                prune::prune_object(served, object);
-                defaults::fill_defaults(served, object, false);
-            });
-        }
-        let mut told = (**definition).clone();
-        told["status"] = definition_status(definition, now);
-        if told["status"] == definition["status"] {
-            return;
-        }
-        let write = managed_fields::ObjectWrite {
-            subresource: Some(super::route::SubresourceKind::Status),
-            ..managed_fields::ObjectWrite::by_manager(now, kind, "kube-apiserver")
-        };
-        managed_fields::update_managed_fields(&write, definition, &mut told);
-        self.commit_object(now, kind, told);
+/// Gives a stored object the shape that the schema of its kind has now.
+pub(super) fn reshape_object(served: &SandboxKind, object: &mut Value) {
+    prune::prune_object(served, object);
+    defaults::fill_defaults(served, object, false);
+}
+
+/// Returns the CRD with the status of one whose kinds are served; `None` if it has that status.
+pub(super) fn establish_definition(
+    now: EpochMillis,
+    kind: &Arc<SandboxKind>,
+    definition: &Value,
+) -> Option<Value> {
+    let mut established = definition.clone();
+    established["status"] = definition_status(definition, now);
+    if established["status"] == definition["status"] {
+        return None;
     }
+    let write = ObjectWrite::to_status(now, kind, "kube-apiserver");
+    managed_fields::update_managed_fields(&write, definition, &mut established);
+    Some(established)
 }
 
 /// Returns the served versions, the preferred one first.
-fn served_kinds(definition: &Value) -> Vec<SandboxKind> {
+pub(super) fn served_kinds(definition: &Value) -> Vec<SandboxKind> {
     let spec = &definition["spec"];
     let names = complete_names(definition);
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

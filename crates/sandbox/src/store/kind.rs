@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::meta;
 use super::structural_schema::StructuralSchema;
 use super::table::PrinterColumn;
 
@@ -55,6 +56,16 @@ pub(crate) struct KindTraits {
 }
 
 impl SandboxKind {
+    /// The plural of a built-in kind; `None` for a custom one, whatever its name.
+    pub(crate) fn builtin_plural(&self) -> Option<&str> {
+        (!self.traits.custom).then_some(self.plural.as_str())
+    }
+
+    /// Storage key of this object.
+    pub(crate) fn key_of(&self, object: &Value) -> String {
+        self.storage_key(meta::namespace(object), meta::name(object))
+    }
+
     /// `group/version`, or the bare version in the core group.
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }

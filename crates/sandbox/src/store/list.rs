@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::SandboxStore;
 use super::json as parser;
+use super::kind::SandboxKind;
 use super::kind_store::KindStore;
-use super::message::{EpochMillis, StoreRequest, StoreResponse};
+use super::message::{StoreRequest, StoreResponse};
+use super::object_storage::ObjectStorage;
 use super::refusal::{StatusCause, StoreRefusal};
 use super::response_form::ResponseForm;
 use super::route::RequestTarget;
@@ -36,122 +37,115 @@ pub(super) fn invalid_list_options(field: &str, why: &str) -> StoreRefusal {
     StoreRefusal::invalid("meta.k8s.io", "ListOptions", "", vec![StatusCause::forbidden(field, why)])
 }
 
-impl SandboxStore {
-    pub(super) fn list_request(
-        &mut self,
-        _now: EpochMillis,
-        target: &RequestTarget,
-        request: &StoreRequest,
-    ) -> Result<StoreResponse, StoreRefusal> {
-        let view = ResponseForm::from_request(request)?;
-        let kind = &target.kind;
-        let selector = ListSelector::from_request(kind, request)?;
-        let limit = parse_number_param(request, "limit")?.unwrap_or(0);
-        let start = self.list_start(target, request)?;
-        let prefix = key_prefix(target);
-        let empty = KindStore::default();
-        let shelf = self.kind_stores.get(&kind.storage).unwrap_or(&empty);
-        let then = shelf.snapshot(start.revision, &prefix, &start.after);
-        let chosen: BTreeMap<String, Arc<Value>> =
-            then.into_iter().filter(|(_, object)| selector.matches(object)).collect();
-        // From its watch cache the real server answers whole lists, whatever the limit.
-        let limit =
-            if request.query_param("resourceVersion") == Some("0") && !start.continued { 0 } else { limit };
-        let total = chosen.len();
-        let shown = if limit == 0 { total } else { usize::try_from(limit).unwrap_or(usize::MAX).min(total) };
-        let mut metadata = json!({"resourceVersion": start.revision.to_string()});
-        if kind.traits.custom && view == ResponseForm::Whole {
-            metadata["continue"] = json!("");
-        }
-        if shown < total {
-            let last = chosen.keys().nth(shown - 1).cloned().unwrap_or_default();
-            metadata["continue"] = json!(continue_token(start.revision, &last));
-            if selector.is_empty() {
-                metadata["remainingItemCount"] = json!(total - shown);
-            }
-        }
-        let items: Vec<Value> =
-            chosen.values().take(shown).map(|object| list_item(view, target, object)).collect();
-        let (list_kind, api_version) = match view {
-            ResponseForm::Whole | ResponseForm::Table => (kind.list_kind.clone(), kind.api_version()),
-            ResponseForm::Metadata => ("PartialObjectMetadataList".into(), "meta.k8s.io/v1".into()),
-        };
-        Ok(StoreResponse::json(
-            200,
-            &json!({"kind": list_kind, "apiVersion": api_version, "metadata": metadata, "items": items}),
-        ))
+/// Answers a list.
+pub(super) fn answer_list(
+    storage: &ObjectStorage,
+    target: &RequestTarget,
+    request: &StoreRequest,
+) -> Result<StoreResponse, StoreRefusal> {
+    let view = ResponseForm::from_request(request)?;
+    let kind = &target.kind;
+    let selector = ListSelector::from_request(kind, request)?;
+    let limit = parse_number_param(request, "limit")?.unwrap_or(0);
+    let start = list_start(storage, target, request)?;
+    let prefix = target.key_prefix();
+    let empty = KindStore::default();
+    let kind_store = storage.kind_store(kind.storage).unwrap_or(&empty);
+    let then = kind_store.snapshot(start.revision, &prefix, &start.after);
+    let chosen: BTreeMap<String, Arc<Value>> =
+        then.into_iter().filter(|(_, object)| selector.matches(object)).collect();
+    // From its watch cache the real server answers whole lists, whatever the limit.
+    let limit =
+        if request.query_param("resourceVersion") == Some("0") && !start.continued { 0 } else { limit };
+    let total = chosen.len();
+    let shown = if limit == 0 { total } else { usize::try_from(limit).unwrap_or(usize::MAX).min(total) };
+    let mut metadata = json!({"resourceVersion": start.revision.to_string()});
+    if kind.traits.custom && view == ResponseForm::Whole {
+        metadata["continue"] = json!("");
     }
+    if shown < total {
+        let last = chosen.keys().nth(shown - 1).cloned().unwrap_or_default();
+        metadata["continue"] = json!(continue_token(start.revision, &last));
+        if selector.is_empty() {
+            metadata["remainingItemCount"] = json!(total - shown);
+        }
+    }
+    let items: Vec<Value> =
+        chosen.values().take(shown).map(|object| list_item(view, target, object)).collect();
+    let (list_kind, api_version) = match view {
+        ResponseForm::Whole | ResponseForm::Table => (kind.list_kind.clone(), kind.api_version()),
+        ResponseForm::Metadata => ("PartialObjectMetadataList".into(), "meta.k8s.io/v1".into()),
+    };
+    Ok(StoreResponse::json(
+        200,
+        &json!({"kind": list_kind, "apiVersion": api_version, "metadata": metadata, "items": items}),
+    ))
+}
 
-    fn list_start(&self, target: &RequestTarget, request: &StoreRequest) -> Result<ListStart, StoreRefusal> {
-        let current = self.revision;
-        let matching = request.query_param("resourceVersionMatch");
-        if let Some(text) = request.query_param("continue") {
-            if request.query_param("resourceVersion").is_some_and(|revision| revision != "0") {
-                return Err(StoreRefusal::bad_request(
-                    "specifying resource version is not allowed when using continue",
-                ));
-            }
-            return self.continued_start(target, text, current);
+fn list_start(
+    storage: &ObjectStorage,
+    target: &RequestTarget,
+    request: &StoreRequest,
+) -> Result<ListStart, StoreRefusal> {
+    let current = storage.revision();
+    let matching = request.query_param("resourceVersionMatch");
+    if let Some(text) = request.query_param("continue") {
+        if request.query_param("resourceVersion").is_some_and(|revision| revision != "0") {
+            return Err(StoreRefusal::bad_request(
+                "specifying resource version is not allowed when using continue",
+            ));
         }
-        let Some(asked) = request.query_param("resourceVersion") else {
-            if matching.is_some() {
-                return Err(invalid_list_options(
-                    "resourceVersionMatch",
-                    "resourceVersionMatch is forbidden unless resourceVersion is provided",
-                ));
-            }
-            return Ok(ListStart { revision: current, after: String::new(), continued: false });
-        };
-        let asked: u64 = asked.parse().map_err(|_| invalid_revision(asked))?;
-        let exact = match matching {
-            Some("Exact") if asked == 0 => {
-                return Err(invalid_list_options(
-                    "resourceVersionMatch",
-                    "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
-                ));
-            }
-            Some("Exact") => true,
-            Some("NotOlderThan") => false,
-            Some(other) => return Err(unsupported_match(other)),
-            // As etcd3 has it: a limit turns a bare revision into an exact one.
-            None => asked > 0 && parse_number_param(request, "limit")?.unwrap_or(0) > 0,
-        };
-        let current = if exact { current } else { request.as_of.unwrap_or(current) };
-        if asked > current {
-            return Err(StoreRefusal::too_large_revision(asked, current));
-        }
-        if exact && self.kind_stores.get(&target.kind.storage).is_some_and(|shelf| shelf.has_forgotten(asked))
-        {
-            return Err(StoreRefusal::expired("The resourceVersion for the provided list is too old."));
-        }
-        Ok(ListStart {
-            revision: if exact { asked } else { current },
-            after: String::new(),
-            continued: false,
-        })
+        return continued_start(storage, target, text);
     }
+    let Some(asked) = request.query_param("resourceVersion") else {
+        if matching.is_some() {
+            return Err(invalid_list_options(
+                "resourceVersionMatch",
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            ));
+        }
+        return Ok(ListStart { revision: current, after: String::new(), continued: false });
+    };
+    let asked: u64 = asked.parse().map_err(|_| invalid_revision(asked))?;
+    let exact = match matching {
+        Some("Exact") if asked == 0 => {
+            return Err(invalid_list_options(
+                "resourceVersionMatch",
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+            ));
+        }
+        Some("Exact") => true,
+        Some("NotOlderThan") => false,
+        Some(other) => return Err(unsupported_match(other)),
+        // As etcd3 has it: a limit turns a bare revision into an exact one.
+        None => asked > 0 && parse_number_param(request, "limit")?.unwrap_or(0) > 0,
+    };
+    let current = if exact { current } else { request.as_of.unwrap_or(current) };
+    if asked > current {
+        return Err(StoreRefusal::too_large_revision(asked, current));
+    }
+    if exact && storage.has_forgotten(target.kind.storage, asked) {
+        return Err(StoreRefusal::expired("The resourceVersion for the provided list is too old."));
+    }
+    Ok(ListStart { revision: if exact { asked } else { current }, after: String::new(), continued: false })
+}
 
-    fn continued_start(
-        &self,
-        target: &RequestTarget,
-        text: &str,
-        current: u64,
-    ) -> Result<ListStart, StoreRefusal> {
-        let bad = || {
-            StoreRefusal::bad_request(format!("invalid continue token: continue key is not valid: {text}"))
-        };
-        let (revision, after) = read_token(text).ok_or_else(bad)?;
-        // A negative revision: the holder of this token was told that the rest may be inconsistent.
-        let Ok(revision) = u64::try_from(revision) else {
-            return Ok(ListStart { revision: current, after, continued: true });
-        };
-        if self.kind_stores.get(&target.kind.storage).is_some_and(|shelf| shelf.has_forgotten(revision)) {
-            return Err(
-                StoreRefusal::expired(CONTINUE_TOO_OLD_MESSAGE).continued_by(encode_token(-1, &after))
-            );
-        }
-        Ok(ListStart { revision, after, continued: true })
+fn continued_start(
+    storage: &ObjectStorage,
+    target: &RequestTarget,
+    text: &str,
+) -> Result<ListStart, StoreRefusal> {
+    let bad =
+        || StoreRefusal::bad_request(format!("invalid continue token: continue key is not valid: {text}"));
+    let (revision, after) = read_token(text).ok_or_else(bad)?;
+    // A negative revision: the holder of this token was told that the rest may be inconsistent.
+    let Ok(revision) = u64::try_from(revision) else {
+        return Ok(ListStart { revision: storage.revision(), after, continued: true });
+    };
+    if storage.has_forgotten(target.kind.storage, revision) {
+        return Err(StoreRefusal::expired(CONTINUE_TOO_OLD_MESSAGE).continued_by(encode_token(-1, &after)));
     }
+    Ok(ListStart { revision, after, continued: true })
 }
 
 fn unsupported_match(what: &str) -> StoreRefusal {
@@ -161,16 +155,18 @@ fn unsupported_match(what: &str) -> StoreRefusal {
     StoreRefusal::invalid("meta.k8s.io", "ListOptions", "", vec![cause])
 }
 
-/// Key prefix of a whole kind, or of one namespace of it.
-pub(super) fn key_prefix(target: &RequestTarget) -> String {
-    target.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default()
+/// Renders an item in the representation that the client asks for.
+fn list_item(view: ResponseForm, target: &RequestTarget, object: &Arc<Value>) -> Value {
+    match view {
+        ResponseForm::Whole => whole_list_item(&target.kind, object),
+        _ => view.render_form(&target.kind.render_version(object)),
+    }
 }
 
-/// Renders an item; items of built-in lists omit apiVersion and kind.
-fn list_item(view: ResponseForm, target: &RequestTarget, object: &Arc<Value>) -> Value {
-    let mut shown = view.render_form(&target.kind.render_version(object));
-    if view == ResponseForm::Whole
-        && !target.kind.traits.custom
+/// Renders an item whole; items of built-in lists omit apiVersion and kind.
+pub(super) fn whole_list_item(kind: &SandboxKind, object: &Arc<Value>) -> Value {
+    let mut shown = (*kind.render_version(object)).clone();
+    if !kind.traits.custom
         && let Some(fields) = shown.as_object_mut()
     {
         fields.remove("kind");

@@ -37,6 +37,12 @@ impl ObjectWrite {
         ObjectWrite { now, kind: kind.clone(), manager: manager.into(), subresource: None, dry_run: false }
     }
 
+    /// A write to the status by the server itself.
+    pub(super) fn to_status(now: EpochMillis, kind: &Arc<SandboxKind>, manager: &str) -> ObjectWrite {
+        let subresource = Some(SubresourceKind::Status);
+        ObjectWrite { subresource, ..ObjectWrite::by_manager(now, kind, manager) }
+    }
+
     fn subresource_name(&self) -> &'static str {
         match self.subresource {
             None => "",

@@ -4,50 +4,47 @@ use serde_json::Value;
 
 use super::decode::{self, UnreadBody};
 use super::kind::SandboxKind;
-use super::managed_fields::ObjectWrite;
-use super::message::{EpochMillis, StoreRequest, StoreResponse};
+use super::message::StoreRequest;
 use super::meta;
 use super::refusal::{StatusCause, StoreRefusal};
 use super::route::RequestTarget;
-use super::{SandboxStore, json_patch, merge, response_form};
+use super::{json_patch, merge};
 
 /// Largest number of operations in one JSON patch.
 const MAX_PATCH_OPERATIONS: usize = 10_000;
 
-impl SandboxStore {
-    pub(super) fn patch_request(
-        &mut self,
-        now: EpochMillis,
-        target: &RequestTarget,
-        request: &StoreRequest,
-    ) -> Result<StoreResponse, StoreRefusal> {
-        let kind = &target.kind;
-        let how = PatchType::from_request(kind, request)?;
-        let key = kind.storage_key(target.namespace(), target.name.as_deref().unwrap_or_default());
-        let old = self.stored_object(kind.storage, &key).cloned().ok_or_else(|| target.not_found())?;
-        let patch = decode::decode_body(request).map_err(|why| match why {
-            UnreadBody::TooLarge(refusal) => refusal,
-            UnreadBody::NoJson(why) => StoreRefusal::bad_request(format!("error decoding patch: {why}")),
-        })?;
-        let mut new = how.apply_patch(kind, (*kind.render_version(&old)).clone(), &patch, &request.body)?;
-        decode::check_type_meta(kind, &mut new)?;
-        decode::check_field_types(kind, &new).map_err(|why| unreadable_patch(&why))?;
-        check_same_name(target, &new)?;
-        let write = ObjectWrite { subresource: target.subresource, ..ObjectWrite::new(now, kind, request) };
-        let updated = self.replace_object(&write, &old, new)?;
-        Ok(StoreResponse::json(200, &response_form::render_one(request, &kind.render_version(&updated))))
-    }
+/// Returns the stored object as the request patches it.
+pub(super) fn patch_object(
+    how: PatchType,
+    target: &RequestTarget,
+    request: &StoreRequest,
+    old: &Value,
+) -> Result<Value, StoreRefusal> {
+    let kind = &target.kind;
+    let patch = decode::decode_body(request).map_err(|why| match why {
+        UnreadBody::TooLarge(refusal) => refusal,
+        UnreadBody::NoJson(why) => StoreRefusal::bad_request(format!("error decoding patch: {why}")),
+    })?;
+    let mut new = how.apply_patch(kind, old.clone(), &patch, &request.body)?;
+    decode::check_type_meta(kind, &mut new)?;
+    decode::check_field_types(kind, &new).map_err(|why| unreadable_patch(&why))?;
+    check_same_name(target, &new)?;
+    Ok(new)
 }
 
+/// Format of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum PatchType {
+pub(super) enum PatchType {
     Json,
     Merge,
     Strategic,
 }
 
 impl PatchType {
-    fn from_request(kind: &SandboxKind, request: &StoreRequest) -> Result<PatchType, StoreRefusal> {
+    pub(super) fn from_request(
+        kind: &SandboxKind,
+        request: &StoreRequest,
+    ) -> Result<PatchType, StoreRefusal> {
         match decode::media_type(request) {
             "application/json-patch+json" => Ok(PatchType::Json),
             "application/merge-patch+json" => Ok(PatchType::Merge),
@@ -106,7 +103,7 @@ fn unreadable_patch(why: &StoreRefusal) -> StoreRefusal {
 }
 
 fn check_same_name(target: &RequestTarget, new: &Value) -> Result<(), StoreRefusal> {
-    let (is, said) = (target.name.as_deref().unwrap_or_default(), meta::name(new));
+    let (is, said) = (target.name(), meta::name(new));
     if is != said {
         return Err(StoreRefusal::bad_request(format!(
             "the name of the object ({said}) does not match the name on the URL ({is})"

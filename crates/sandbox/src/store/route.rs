@@ -38,12 +38,27 @@ impl RequestTarget {
         self.namespace.as_deref().unwrap_or_default()
     }
 
+    /// Name of the target; empty for a collection.
+    pub(super) fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or_default()
+    }
+
+    /// Storage key of the object.
+    pub(super) fn key(&self) -> String {
+        self.kind.storage_key(self.namespace(), self.name())
+    }
+
+    /// Start of the storage keys of all objects of a collection: of the whole kind, or of one namespace of it.
+    pub(super) fn key_prefix(&self) -> String {
+        self.namespace.as_ref().map(|namespace| format!("{namespace}/")).unwrap_or_default()
+    }
+
     pub(super) fn not_found(&self) -> StoreRefusal {
-        StoreRefusal::not_found(&self.kind.group, &self.kind.plural, self.name.as_deref().unwrap_or_default())
+        StoreRefusal::not_found(&self.kind.group, &self.kind.plural, self.name())
     }
 
     pub(super) fn describe_request(&self) -> String {
-        format!("this request on {}/{}", self.kind.plural, self.name.as_deref().unwrap_or_default())
+        format!("this request on {}/{}", self.kind.plural, self.name())
     }
 }
 

@@ -1,107 +1,92 @@
-//! PUT, and the steps shared by all updates.
-
-use std::sync::Arc;
+//! Updates: what a PUT must say, and what the server makes of a new state of an object before it stores it.
 
 use serde_json::{Value, json};
 
 use super::kind::SandboxKind;
 use super::managed_fields::{self, ObjectWrite};
-use super::message::{EpochMillis, StoreRequest, StoreResponse};
+use super::message::StoreRequest;
 use super::meta::{self, meta_mut};
 use super::refusal::{StatusCause, StoreRefusal};
 use super::route::{RequestTarget, SubresourceKind};
-use super::{SandboxStore, decode, defaults, limits, prune, response_form, validate};
+use super::{decode, defaults, limits, prune, validate};
 
-impl SandboxStore {
-    pub(super) fn put_request(
-        &mut self,
-        now: EpochMillis,
-        target: &RequestTarget,
-        request: &StoreRequest,
-    ) -> Result<StoreResponse, StoreRefusal> {
-        let kind = &target.kind;
-        let mut object = decode::decode_object(kind, request)?;
-        let name = target.name.as_deref().unwrap_or_default();
-        let said = meta::name(&object).to_owned();
-        if said.is_empty() && kind.traits.custom {
-            return Err(StoreRefusal::bad_request("name must be provided"));
-        }
-        if !said.is_empty() && said != name {
-            return Err(StoreRefusal::bad_request(format!(
-                "the name of the object ({said}) does not match the name on the URL ({name})"
-            )));
-        }
-        let space = meta::namespace(&object).to_owned();
-        if !space.is_empty() && space != target.namespace() {
-            return Err(StoreRefusal::bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request",
-            ));
-        }
-        let meta = meta_mut(&mut object);
-        meta.insert("name".into(), json!(name));
-        if kind.namespaced {
-            meta.insert("namespace".into(), json!(target.namespace()));
-        }
-        let write = ObjectWrite { subresource: target.subresource, ..ObjectWrite::new(now, kind, request) };
-        let key = kind.storage_key(target.namespace(), name);
-        let Some(old) = self.stored_object(kind.storage, &key).cloned() else {
-            if kind.traits.create_on_put && target.subresource.is_none() && meta::uid(&object).is_empty() {
-                meta_mut(&mut object).remove("resourceVersion");
-                let created = self.admit_object(&write, target.namespace(), object)?;
-                return Ok(StoreResponse::json(
-                    201,
-                    &response_form::render_one(request, &kind.render_version(&created)),
-                ));
-            }
-            return Err(target.not_found());
-        };
-        require_version(kind, name, &object)?;
-        check_same_uid(kind, &old, &object)?;
-        let updated = self.replace_object(&write, &old, object)?;
-        Ok(StoreResponse::json(200, &response_form::render_one(request, &kind.render_version(&updated))))
+/// Decodes the body of a PUT, which must name the object that its path names.
+pub(super) fn decode_replacement(
+    target: &RequestTarget,
+    request: &StoreRequest,
+) -> Result<Value, StoreRefusal> {
+    let kind = &target.kind;
+    let mut object = decode::decode_object(kind, request)?;
+    let name = target.name();
+    let said = meta::name(&object).to_owned();
+    if said.is_empty() && kind.traits.custom {
+        return Err(StoreRefusal::bad_request("name must be provided"));
     }
+    if !said.is_empty() && said != name {
+        return Err(StoreRefusal::bad_request(format!(
+            "the name of the object ({said}) does not match the name on the URL ({name})"
+        )));
+    }
+    let space = meta::namespace(&object).to_owned();
+    if !space.is_empty() && space != target.namespace() {
+        return Err(StoreRefusal::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    let meta = meta_mut(&mut object);
+    meta.insert("name".into(), json!(name));
+    if kind.namespaced {
+        meta.insert("namespace".into(), json!(target.namespace()));
+    }
+    Ok(object)
+}
 
-    /// Replaces `old` by `new`, as far as this write may change it.
-    pub(super) fn replace_object(
-        &mut self,
-        write: &ObjectWrite,
-        old: &Arc<Value>,
-        mut new: Value,
-    ) -> Result<Arc<Value>, StoreRefusal> {
-        let kind = &write.kind;
-        let old = &kind.render_version(old);
-        let name = meta::name(old).to_owned();
-        check_version(kind, old, &new)?;
-        if !(write.subresource == Some(SubresourceKind::Status) && kind.traits.custom) {
-            check_uid_unchanged(kind, old, &new)?;
-        }
-        prune::prune_object(kind, &mut new);
-        keep_identity(old, &mut new);
-        keep_other_half(write, old, &mut new);
-        defaults::fill_defaults(kind, &mut new, false);
-        managed_fields::update_managed_fields(write, old, &mut new);
-        defaults::allocate_fields(kind, &mut new, None);
-        bump_generation(kind, old, &mut new);
-        validate::check_no_new_finalizers(kind, old, &new)?;
-        validate::check_object(kind, &new)?;
-        limits::check_size(&new)?;
-        meta::remove_empty_fields(&mut new);
-        meta_mut(&mut new).insert("resourceVersion".into(), json!(meta::text_field(old, "resourceVersion")));
-        if new == **old {
-            return Ok(old.clone());
-        }
-        if write.dry_run {
-            return Ok(Arc::new(new));
-        }
-        let key = kind.storage_key(meta::namespace(old), &name);
-        if last_finalizer_went(kind, &new) {
-            self.erase_object(write.now, kind.storage, &key);
-            return Ok(Arc::new(new));
-        }
-        let written = self.commit_object(write.now, kind, new);
-        self.after_write(write.now, kind, &written);
-        Ok(written)
+/// Checks the identity and the version that a PUT names against the stored object.
+pub(super) fn check_replaces(kind: &SandboxKind, old: &Value, new: &Value) -> Result<(), StoreRefusal> {
+    require_version(kind, meta::name(old), new)?;
+    check_same_uid(kind, old, new)
+}
+
+/// Result of an update.
+pub(super) enum AdmittedUpdate {
+    /// The update changes nothing.
+    Unchanged,
+    /// The object is to be stored.
+    Changed(Value),
+    /// Nothing holds the object that is being deleted any more: it is to be removed.
+    Released(Value),
+}
+
+/// Admits a new state of an object, as far as this write may change it. Both states are in the version of the write.
+pub(super) fn admit_update(
+    write: &ObjectWrite,
+    old: &Value,
+    mut new: Value,
+) -> Result<AdmittedUpdate, StoreRefusal> {
+    let kind = &write.kind;
+    check_version(kind, old, &new)?;
+    if !(write.subresource == Some(SubresourceKind::Status) && kind.traits.custom) {
+        check_uid_unchanged(kind, old, &new)?;
     }
+    prune::prune_object(kind, &mut new);
+    keep_identity(old, &mut new);
+    keep_other_half(write, old, &mut new);
+    defaults::fill_defaults(kind, &mut new, false);
+    managed_fields::update_managed_fields(write, old, &mut new);
+    defaults::allocate_fields(kind, &mut new, None);
+    bump_generation(kind, old, &mut new);
+    validate::check_no_new_finalizers(kind, old, &new)?;
+    validate::check_object(kind, &new)?;
+    limits::check_size(&new)?;
+    meta::remove_empty_fields(&mut new);
+    meta_mut(&mut new).insert("resourceVersion".into(), json!(meta::text_field(old, "resourceVersion")));
+    Ok(if new == *old {
+        AdmittedUpdate::Unchanged
+    } else if last_finalizer_went(kind, &new) {
+        AdmittedUpdate::Released(new)
+    } else {
+        AdmittedUpdate::Changed(new)
+    })
 }
 
 fn last_finalizer_went(kind: &SandboxKind, new: &Value) -> bool {

@@ -5,71 +5,22 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::cluster_objects::ClusterObjects;
 use super::kind::SandboxKind;
 use super::kind_store::StoredChange;
 use super::list::{self, invalid_list_options};
 use super::message::{EpochMillis, StoreRequest};
+use super::object_storage::ObjectStorage;
 use super::refusal::StoreRefusal;
 use super::response_form::ResponseForm;
-use super::route::{self, RequestRoute};
+use super::route::RequestTarget;
 use super::selector::ListSelector;
-use super::{SandboxStore, meta, server_json, table};
+use super::watch_line::{WatchEventType, WatchLine};
+use super::{meta, table};
 
 /// Interval between bookmarks of a watch that asks for them, and the time before its end at which the last one is sent.
 const BOOKMARK_INTERVAL: EpochMillis = 60_000;
 const LAST_BOOKMARK_LEAD: EpochMillis = 2_000;
-
-/// Type of a watch event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WatchEventType {
-    /// The object was created, or entered the selection.
-    Added,
-    /// The object changed.
-    Modified,
-    /// The object was deleted, or left the selection.
-    Deleted,
-    /// All changes up to this revision were sent.
-    Bookmark,
-    /// The watch ends with an error.
-    Error,
-}
-
-impl WatchEventType {
-    /// Returns the type as written in the stream.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            WatchEventType::Added => "ADDED",
-            WatchEventType::Modified => "MODIFIED",
-            WatchEventType::Deleted => "DELETED",
-            WatchEventType::Bookmark => "BOOKMARK",
-            WatchEventType::Error => "ERROR",
-        }
-    }
-}
-
-/// One line of a watch.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WatchLine {
-    /// Type of the event.
-    pub kind: WatchEventType,
-    /// The object as it is now; after a deletion, its last state.
-    pub object: Value,
-}
-
-impl WatchLine {
-    /// Returns the line as it is sent, with its newline.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut line = format!("{{\"type\":{:?},\"object\":", self.kind.as_str()).into_bytes();
-        line.extend_from_slice(&server_json::to_server_json(&self.object));
-        line.extend_from_slice(b"}\n");
-        line
-    }
-
-    /// Returns the revision that the reader has reached with this line; 0 for an error.
-    pub fn revision(&self) -> u64 {
-        meta::resource_version(&self.object)
-    }
-}
 
 /// A watch in progress. It holds no lock and no socket; ask the store for its next line.
 #[derive(Clone, Debug)]
@@ -106,14 +57,14 @@ impl WatchCursor {
     pub fn revision(&self) -> u64 {
         self.revision
     }
-}
 
-impl SandboxStore {
-    /// Opens a watch, or returns the error response.
-    pub fn open_watch(&self, now: EpochMillis, request: &StoreRequest) -> Result<WatchCursor, StoreRefusal> {
-        let RequestRoute::Resource(target) = route::route_request(&self.registry, request)? else {
-            return Err(StoreRefusal::method_not_allowed());
-        };
+    /// Opens a watch of the target of a request.
+    pub(super) fn open(
+        now: EpochMillis,
+        target: RequestTarget,
+        request: &StoreRequest,
+        storage: &ObjectStorage,
+    ) -> Result<WatchCursor, StoreRefusal> {
         if target.kind.traits.review || target.subresource.is_some() {
             return Err(StoreRefusal::method_not_allowed());
         }
@@ -122,28 +73,18 @@ impl SandboxStore {
             selector = selector.only_name(name);
         }
         let initial = wants_initial_events(request)?;
-        let current = request.as_of.unwrap_or(self.revision);
-        let asked = match request.query_param("resourceVersion") {
-            None => 0,
-            Some(text) => {
-                text.parse().map_err(|_| StoreRefusal::new(500, "", list::not_a_number_message(text)))?
-            }
-        };
-        let deadline = list::parse_number_param(request, "timeoutSeconds")?.filter(|seconds| *seconds > 0);
-        let millis =
-            |seconds| EpochMillis::try_from(seconds).unwrap_or(EpochMillis::MAX).saturating_mul(1_000);
-        let deadline = deadline.map(|seconds: u64| now.saturating_add(millis(seconds)));
+        let current = request.as_of.unwrap_or(storage.revision());
+        let asked = asked_revision(request)?;
+        let deadline = watch_deadline(now, request)?;
+        let bookmarks = request.query_flag("allowWatchBookmarks");
         let mut cursor = WatchCursor {
-            prefix: list::key_prefix(&target),
+            prefix: target.key_prefix(),
             kind: target.kind,
             selector,
             view: ResponseForm::from_request(request)?,
             revision: asked,
             pending: VecDeque::new(),
-            bookmark: request
-                .query_flag("allowWatchBookmarks")
-                .then(|| next_bookmark(now, deadline))
-                .flatten(),
+            bookmark: bookmarks.then(|| next_bookmark(now, deadline)).flatten(),
             deadline,
             caught_up: None,
             ended: false,
@@ -157,76 +98,71 @@ impl SandboxStore {
             // Without a resourceVersion a streamed list is as fresh as a consistent read; with one, at least as fresh
             // as that.
             let consistent = initial == Some(true) && request.query_param("resourceVersion").is_none();
-            let fresh = if consistent { self.revision } else { current };
-            self.queue_initial_events(&mut cursor, current, fresh);
+            let fresh = if consistent { storage.revision() } else { current };
+            cursor.queue_initial_events(storage, current, fresh);
         } else if asked == 0 {
             cursor.revision = current;
-        } else if self.kind_stores.get(&cursor.kind.storage).is_some_and(|shelf| shelf.has_forgotten(asked)) {
+        } else if storage.has_forgotten(cursor.kind.storage, asked) {
             cursor.expire_cursor();
         }
         Ok(cursor)
     }
 
-    fn queue_initial_events(&self, cursor: &mut WatchCursor, current: u64, fresh: u64) {
-        if let Some(shelf) = self.kind_stores.get(&cursor.kind.storage) {
-            let then = shelf.snapshot(current, &cursor.prefix, "");
-            let seen = then.values().filter(|object| cursor.selector.matches(object));
+    fn queue_initial_events(&mut self, storage: &ObjectStorage, current: u64, fresh: u64) {
+        if let Some(kind_store) = storage.kind_store(self.kind.storage) {
+            let then = kind_store.snapshot(current, &self.prefix, "");
+            let seen = then.values().filter(|object| self.selector.matches(object));
             let lines: Vec<WatchLine> =
-                seen.map(|object| cursor.watch_line(WatchEventType::Added, object)).collect();
-            cursor.pending.extend(lines);
+                seen.map(|object| self.watch_line(WatchEventType::Added, object)).collect();
+            self.pending.extend(lines);
         }
-        cursor.revision = current;
-        cursor.caught_up = cursor.bookmark.is_some().then_some(fresh);
-        cursor.finish_initial_events(current);
+        self.revision = current;
+        self.caught_up = self.bookmark.is_some().then_some(fresh);
+        self.finish_initial_events(current);
     }
 
-    /// Returns the next line, if there is one now. Otherwise poll again when [`SandboxStore::revision`] has changed or
-    /// at [`WatchCursor::wake_at`], unless the cursor [has ended](WatchCursor::has_ended).
-    pub fn next_line(&self, now: EpochMillis, cursor: &mut WatchCursor) -> Option<WatchLine> {
-        self.next_line_until(now, cursor, u64::MAX)
-    }
-
-    /// Like [`SandboxStore::next_line`], without the changes after `limit`: a lagging replica.
-    pub fn next_line_until(
-        &self,
+    /// Returns the next line of the changes up to `limit`, if there is one now.
+    pub(super) fn take_line(
+        &mut self,
         now: EpochMillis,
-        cursor: &mut WatchCursor,
+        objects: &ClusterObjects,
         limit: u64,
     ) -> Option<WatchLine> {
-        if cursor.pending.is_empty() && !cursor.ended {
-            self.advance_cursor(now, cursor, limit);
+        if self.pending.is_empty() && !self.ended {
+            self.advance(now, objects, limit);
         }
-        let line = cursor.pending.pop_front()?;
-        Some(if cursor.view == ResponseForm::Table { cursor.render_table_line(now, line) } else { line })
+        let line = self.pending.pop_front()?;
+        Some(if self.view == ResponseForm::Table { self.render_table_line(now, line) } else { line })
     }
 
-    fn advance_cursor(&self, now: EpochMillis, cursor: &mut WatchCursor, limit: u64) {
-        if let Some(shelf) = self.kind_stores.get(&cursor.kind.storage) {
-            if shelf.has_forgotten(cursor.revision) {
-                cursor.expire_cursor();
+    fn advance(&mut self, now: EpochMillis, objects: &ClusterObjects, limit: u64) {
+        if let Some(kind_store) = objects.storage().kind_store(self.kind.storage) {
+            if kind_store.has_forgotten(self.revision) {
+                self.expire_cursor();
                 return;
             }
-            for change in shelf.changes_since(cursor.revision).take_while(|change| change.revision <= limit) {
-                cursor.revision = change.revision;
-                if let Some(line) = cursor.translate_change(change) {
-                    cursor.pending.push_back(line);
+            for change in
+                kind_store.changes_since(self.revision).take_while(|change| change.revision <= limit)
+            {
+                self.revision = change.revision;
+                if let Some(line) = self.translate_change(change) {
+                    self.pending.push_back(line);
                     return;
                 }
             }
         }
-        cursor.finish_initial_events(self.revision.min(limit));
-        let over = cursor.deadline.is_some_and(|deadline| now >= deadline);
-        cursor.ended = over || !self.registry.is_served(cursor.kind.storage);
-        if !cursor.ended && cursor.bookmark.is_some_and(|due| now >= due) {
-            cursor.revision = cursor.revision.max(self.revision.min(limit));
-            cursor.bookmark = next_bookmark(now, cursor.deadline);
-            let line = cursor.bookmark_line();
-            cursor.pending.push_back(line);
+        let newest = objects.storage().revision().min(limit);
+        self.finish_initial_events(newest);
+        let over = self.deadline.is_some_and(|deadline| now >= deadline);
+        self.ended = over || !objects.registry().is_served(self.kind.storage);
+        if !self.ended && self.bookmark.is_some_and(|due| now >= due) {
+            self.revision = self.revision.max(newest);
+            self.bookmark = next_bookmark(now, self.deadline);
+            let line = self.bookmark_line();
+            self.pending.push_back(line);
         }
     }
-}
 
-impl WatchCursor {
     /// Converts a change to this watch's event: an object that enters or leaves the selection is added or deleted.
     fn translate_change(&self, change: &StoredChange) -> Option<WatchLine> {
         if !change.key.starts_with(&self.prefix) {
@@ -289,6 +225,20 @@ impl WatchCursor {
         });
         self.ended = true;
     }
+}
+
+/// Returns the revision after which the watch begins; 0 where the request names none.
+fn asked_revision(request: &StoreRequest) -> Result<u64, StoreRefusal> {
+    let Some(text) = request.query_param("resourceVersion") else { return Ok(0) };
+    text.parse().map_err(|_| StoreRefusal::new(500, "", list::not_a_number_message(text)))
+}
+
+/// Returns the time at which the watch ends by itself.
+fn watch_deadline(now: EpochMillis, request: &StoreRequest) -> Result<Option<EpochMillis>, StoreRefusal> {
+    let seconds = list::parse_number_param(request, "timeoutSeconds")?.filter(|seconds| *seconds > 0);
+    let millis =
+        |seconds: u64| EpochMillis::try_from(seconds).unwrap_or(EpochMillis::MAX).saturating_mul(1_000);
+    Ok(seconds.map(|seconds| now.saturating_add(millis(seconds))))
 }
 
 fn next_bookmark(now: EpochMillis, deadline: Option<EpochMillis>) -> Option<EpochMillis> {

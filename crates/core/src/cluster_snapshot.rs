@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use aggregator::{ChildOf, GroupRole, KindId, ObjectId, PolicyAnswer, PolicyId};
+use aggregator::{ChildOf, EvaluationState, GroupRole, KindId, ObjectId, PolicyAnswer, PolicyId};
 use readiness::rollup::LevelTally;
 use readiness::{Level, Time};
 
-use super::{Core, PolicySummary};
+use super::causes::CauseFinder;
+use super::policy_summary::{GroupSummary, PolicySummary};
+use super::render::ConditionRenderer;
 
 /// Answer of one policy about one parent.
 #[derive(Clone, Copy, Debug)]
@@ -59,39 +61,44 @@ pub struct GroupTally {
     pub at: Vec<(Level, u32)>,
 }
 
-impl Core {
+impl ClusterSnapshot {
     /// Collects the state of all parents.
-    pub fn cluster_snapshot(&self, now: Time) -> ClusterSnapshot {
-        let standing = |roll: aggregator::EvaluationState<'_>| ParentAnswer {
-            parent: roll.parent,
-            policy: roll.policy,
-            answer: roll.answer,
+    pub(super) fn collect(from: CauseFinder<'_>, now: Time) -> ClusterSnapshot {
+        let answer = |state: EvaluationState<'_>| ParentAnswer {
+            parent: state.parent,
+            policy: state.policy,
+            answer: state.answer,
         };
         ClusterSnapshot {
             now,
-            answers: self.engine.evaluation_states().map(standing).collect(),
-            edges: self.engine.counted_children().collect(),
-            policies: self.policies.clone(),
-            kinds: self.kinds.all().clone(),
+            answers: from.engine.evaluation_states().map(answer).collect(),
+            edges: from.engine.counted_children().collect(),
+            policies: from.policies.clone(),
+            kinds: from.kinds.all().clone(),
         }
     }
+}
 
+impl ParentDetail {
     /// Collects the details of one answer; empty if it no longer exists.
-    pub fn parent_detail(&self, parent: ObjectId, policy: PolicyId, now: Time) -> ParentDetail {
-        let Some(answer) = self.engine.answer_of(parent, policy) else { return ParentDetail::default() };
-        let groups = self.policies.get(&policy).map_or(&[][..], |words| &words.groups);
-        let group = |(at, words): (u8, &super::GroupSummary)| {
-            let tally = self.engine.group_tally(parent, policy, at);
-            GroupTally {
-                kind: words.kind.clone(),
-                min: words.min,
-                max: words.max,
-                optional: self.engine.group_role(policy, at) == Some(GroupRole::Optional),
-                at: level_counts(&tally),
-            }
+    pub(super) fn collect(
+        from: ConditionRenderer<'_>,
+        parent: ObjectId,
+        policy: PolicyId,
+        now: Time,
+    ) -> ParentDetail {
+        let CauseFinder { engine, policies, .. } = from.causes;
+        let Some(answer) = engine.answer_of(parent, policy) else { return ParentDetail::default() };
+        let groups = policies.get(&policy).map_or(&[][..], |summary| &summary.groups);
+        let group = |(at, summary): (u8, &GroupSummary)| GroupTally {
+            kind: summary.kind.clone(),
+            min: summary.min,
+            max: summary.max,
+            optional: engine.group_role(policy, at) == Some(GroupRole::Optional),
+            at: level_counts(&engine.group_tally(parent, policy, at)),
         };
         ParentDetail {
-            message: self.render_message(parent, policy, answer, now),
+            message: from.render_message(parent, policy, answer, now),
             groups: (0..=u8::MAX).zip(groups).map(group).collect(),
         }
     }

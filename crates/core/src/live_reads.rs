@@ -2,12 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use aggregator::{KindId, ObjectId};
+use aggregator::{Engine, KindId, ObjectId};
 use watcher::ReflectorObject;
 use watcher::reflector::{ApplyOutcome, AwaitedVersion, ObjectRow, ReadStart, Reflector};
 use watcher::wire::WireMeta;
-
-use super::Core;
 
 /// Number of children of one parent above which one list per kind and namespace is cheaper than single reads.
 const MAX_SINGLE_READS: usize = 20;
@@ -74,27 +72,23 @@ pub struct WatchLag {
     pub awaited: AwaitedVersion,
 }
 
-impl Core {
-    /// Reads of a parent's resync: the parent, the children that hold it back, and kinds of which an expected child is
-    /// missing.
-    pub fn resync_reads(&self, parent: ObjectId) -> Vec<LiveRead> {
-        let (children, kinds) = self.engine.resync_targets(parent);
-        let namespace = self.reflector.read_row(parent, |row| row.namespace.to_string()).unwrap_or_default();
-        let mut reads: Vec<LiveRead> = read_of_object(&self.reflector, parent).into_iter().collect();
-        if children.len() > MAX_SINGLE_READS {
-            let place = |id: &ObjectId| {
-                self.reflector.read_row(*id, |row| LiveRead::All {
-                    kind: row.kind,
-                    namespace: row.namespace.to_string(),
-                })
-            };
-            reads.extend(children.iter().filter_map(place).collect::<BTreeSet<_>>());
-        } else {
-            reads.extend(children.iter().filter_map(|id| read_of_object(&self.reflector, *id)));
-        }
-        reads.extend(kinds.into_iter().map(|kind| LiveRead::All { kind, namespace: namespace.clone() }));
-        reads
+/// Reads of a parent's resync: the parent, the children that hold it back, and kinds of which an expected child is
+/// missing.
+pub(super) fn resync_reads(engine: &Engine, reflector: &Reflector, parent: ObjectId) -> Vec<LiveRead> {
+    let (children, kinds) = engine.resync_targets(parent);
+    let namespace = reflector.read_row(parent, |row| row.namespace.to_string()).unwrap_or_default();
+    let mut reads: Vec<LiveRead> = read_of_object(reflector, parent).into_iter().collect();
+    if children.len() > MAX_SINGLE_READS {
+        let place = |id: &ObjectId| {
+            reflector
+                .read_row(*id, |row| LiveRead::All { kind: row.kind, namespace: row.namespace.to_string() })
+        };
+        reads.extend(children.iter().filter_map(place).collect::<BTreeSet<_>>());
+    } else {
+        reads.extend(children.iter().filter_map(|id| read_of_object(reflector, *id)));
     }
+    reads.extend(kinds.into_iter().map(|kind| LiveRead::All { kind, namespace: namespace.clone() }));
+    reads
 }
 
 fn read_of_object(reflector: &Reflector, id: ObjectId) -> Option<LiveRead> {

@@ -4,11 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use aggregator::{KindId, ObjectId};
+use aggregator::{Engine, KindId, ObjectId, RecountResult};
 use readiness::Time;
 use timer::Seed;
+use watcher::reflector::Reflector;
 
-use super::Core;
+use super::loop_core::Core;
 
 /// Time after a list until its kind is counted again. Lists often come together. 5 s.
 const RECOUNT_AFTER_LIST: Duration = Duration::from_secs(5);
@@ -115,13 +116,15 @@ impl RecountSchedule {
         } else if is_due(self.suspects_due) {
             self.suspects_due = None;
             for (kind, suspects) in std::mem::take(&mut self.suspects) {
-                let drift = core.observe_missed(kind, &suspects, now);
+                let drift = RecountDrift::observe_missed(core, kind, &suspects, now);
                 found.insert(kind, drift);
             }
         }
         for kind in due {
-            core.recount(kind, now, found.entry(kind).or_insert_with(|| RecountDrift::none(kind)));
-            let suspects = core.find_unobserved(kind, now);
+            let result = core.engine.recount_kind(now, kind);
+            let check = ObservationCheck { engine: &core.engine, reflector: &core.reflector, now };
+            found.entry(kind).or_insert_with(|| RecountDrift::none(kind)).add_recount(&result, &check);
+            let suspects = check.find_unobserved(kind);
             if !suspects.is_empty() {
                 self.suspects.insert(kind, suspects);
                 self.suspects_due.get_or_insert(now + OBSERVATION_GRACE_PERIOD);
@@ -135,18 +138,44 @@ impl RecountDrift {
     fn none(kind: KindId) -> Self {
         RecountDrift { kind, objects: 0, edges: 0, counts: 0, example: String::new() }
     }
+
+    /// Observes those suspects that still differ. One that has changed since will be observed as any other.
+    fn observe_missed(core: &mut Core, kind: KindId, suspects: &[SuspectedObject], now: Time) -> Self {
+        let check = ObservationCheck { engine: &core.engine, reflector: &core.reflector, now };
+        let same = |suspect: &&SuspectedObject| check.version_of(suspect.id) == suspect.version;
+        let missed = suspects.iter().filter(same).map(|suspect| suspect.id);
+        let missed: Vec<_> = missed.filter(|id| !check.is_observed(*id)).collect();
+        let example = missed.first().map(|id| check.name_of(*id)).unwrap_or_default();
+        core.observe_objects(now, &missed);
+        RecountDrift { objects: missed.len(), example, ..RecountDrift::none(kind) }
+    }
+
+    /// Adds what the engine has put right when it counted the kind again.
+    fn add_recount(&mut self, result: &RecountResult, check: &ObservationCheck<'_>) {
+        (self.edges, self.counts) = (result.children.len(), result.parents.len());
+        if let Some(first) = result.children.first().or(result.parents.first()) {
+            self.example = check.name_of(*first);
+        }
+    }
 }
 
-impl Core {
+/// Compares what the engine has observed with what the reflector shows.
+struct ObservationCheck<'a> {
+    engine: &'a Engine,
+    reflector: &'a Reflector,
+    now: Time,
+}
+
+impl ObservationCheck<'_> {
     /// Objects of a kind that the engine holds otherwise than the reflector shows them.
-    fn find_unobserved(&self, kind: KindId, now: Time) -> Vec<SuspectedObject> {
+    fn find_unobserved(&self, kind: KindId) -> Vec<SuspectedObject> {
         let mut objects: BTreeSet<ObjectId> = self.engine.present_objects(kind).into_iter().collect();
         self.reflector.for_each_row(|id, row| {
             if row.kind == kind {
                 objects.insert(id);
             }
         });
-        let differing = objects.into_iter().filter(|id| !self.is_observed(*id, now));
+        let differing = objects.into_iter().filter(|id| !self.is_observed(*id));
         differing.map(|id| SuspectedObject { id, version: self.version_of(id) }).collect()
     }
 
@@ -154,26 +183,8 @@ impl Core {
         self.reflector.read_row(id, |row| row.version)
     }
 
-    fn is_observed(&self, id: ObjectId, now: Time) -> bool {
-        self.reflector.with_view(id, now, |view| self.engine.is_observed_as(id, view))
-    }
-
-    /// Observes those that still differ. One that has changed since will be observed as any other.
-    fn observe_missed(&mut self, kind: KindId, suspects: &[SuspectedObject], now: Time) -> RecountDrift {
-        let same = |suspect: &&SuspectedObject| self.version_of(suspect.id) == suspect.version;
-        let missed = suspects.iter().filter(same).map(|suspect| suspect.id);
-        let missed: Vec<_> = missed.filter(|id| !self.is_observed(*id, now)).collect();
-        let example = missed.first().map(|id| self.name_of(*id)).unwrap_or_default();
-        self.observe_objects(now, &missed);
-        RecountDrift { objects: missed.len(), example, ..RecountDrift::none(kind) }
-    }
-
-    fn recount(&mut self, kind: KindId, now: Time, drift: &mut RecountDrift) {
-        let result = self.engine.recount_kind(now, kind);
-        (drift.edges, drift.counts) = (result.children.len(), result.parents.len());
-        if let Some(first) = result.children.first().or(result.parents.first()) {
-            drift.example = self.name_of(*first);
-        }
+    fn is_observed(&self, id: ObjectId) -> bool {
+        self.reflector.with_view(id, self.now, |view| self.engine.is_observed_as(id, view))
     }
 
     fn name_of(&self, id: ObjectId) -> String {

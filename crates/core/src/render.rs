@@ -12,8 +12,8 @@ use watcher::status::{
     WantedConditions, time,
 };
 
-use super::Core;
-use super::causes::{MAX_MESSAGE_BYTES, truncate_message};
+use super::causes::{CauseFinder, MAX_MESSAGE_BYTES, truncate_message};
+use super::finalizer_flaps::FinalizerFlaps;
 
 /// Why an operator that says nothing is waited for, where others of its parents carry its `observedGeneration`, or where it
 /// writes a status in which Rollcall wrote that field.
@@ -26,19 +26,27 @@ const OUTCOME_UNKNOWN: &str = "Kopf's mark names it, but no child has changed si
 const GENERATION_MASKED: &str = "no child has changed since, and status.observedGeneration is Rollcall's own; if the \
                                  operator does not keep the field, set observedGeneration: write in the policy";
 
-impl Core {
+/// Renders what is said of parents.
+#[derive(Clone, Copy)]
+pub(super) struct ConditionRenderer<'a> {
+    pub(super) causes: CauseFinder<'a>,
+    pub(super) flaps: &'a FinalizerFlaps,
+}
+
+impl ConditionRenderer<'_> {
     /// All entries that `parent` is to have; `None` if it is no longer a parent.
-    pub fn render_conditions(&self, parent: ObjectId, now: Time) -> Option<WantedConditions> {
-        let answers = self.engine.answers_to_write(parent);
+    pub(super) fn render_conditions(&self, parent: ObjectId, now: Time) -> Option<WantedConditions> {
+        let answers = self.causes.engine.answers_to_write(parent);
         let messages: Vec<String> =
             answers.iter().map(|(policy, a)| self.render_message(parent, *policy, *a, now)).collect();
-        self.reflector
+        self.causes
+            .reflector
             .read_row(parent, |row| {
                 let row = row.parent.as_ref()?;
                 let mut wanted = WantedConditions::default();
                 for ((policy, answer), message) in answers.iter().zip(messages) {
                     if let Some(target) = row.targets.iter().find(|t| t.policy == *policy) {
-                        let handled = self.engine.is_handled(parent, *policy);
+                        let handled = self.causes.engine.is_handled(parent, *policy);
                         push_entries(&mut wanted, row, target, *answer, handled, &message, now);
                     }
                 }
@@ -50,24 +58,24 @@ impl Core {
 
     /// Condition types of policies that apply to this parent but have no answer yet: their entries stay as they are.
     fn undecided_conditions(&self, parent: ObjectId, row: &ParentRow) -> Vec<Box<str>> {
-        let silent = |target: &&AnswerTarget| !self.engine.has_evaluated(parent, target.policy);
+        let silent = |target: &&AnswerTarget| !self.causes.engine.has_evaluated(parent, target.policy);
         row.targets.iter().filter(silent).filter_map(|t| t.condition.clone()).collect()
     }
 
     /// Message of the condition of a parent under one policy, with this answer.
-    pub fn render_message(
+    pub(super) fn render_message(
         &self,
         parent: ObjectId,
         policy: PolicyId,
         answer: PolicyAnswer,
         now: Time,
     ) -> String {
-        let causes = self.causes();
+        let causes = self.causes;
         let PolicyAnswer { total, ready, .. } = answer;
         // If status writes change the generation too, naming it would make each write cause another one.
         let counted = |p: &ParentRow| p.generation.filter(|n| u64::try_from(*n) == Ok(p.view.generation));
         let generation =
-            self.reflector.read_row(parent, |row| row.parent.as_deref().and_then(counted)).flatten();
+            self.causes.reflector.read_row(parent, |row| row.parent.as_deref().and_then(counted)).flatten();
         let generation = generation.map_or_else(|| " its spec".to_owned(), |n| format!(" generation {n}"));
         let text = match answer.reason {
             ParentReason::AllChildrenReady => {
@@ -97,7 +105,7 @@ impl Core {
                 format!("can neither watch nor list {}", self.kinds_in(policy, KindState::Stale))
             }
             ParentReason::PolicyRefused => {
-                let name = self.policies.get(&policy).map_or("", |words| words.name.as_str());
+                let name = self.causes.policies.get(&policy).map_or("", |words| words.name.as_str());
                 format!("ReadinessPolicy {name} is refused, and no accepted version of it is known")
             }
             ParentReason::TemplateFailed => causes.template_error(parent, policy),
@@ -120,18 +128,19 @@ impl Core {
                 }
             }
         };
-        let cycles = match self.engine.cyclic_edge_count(parent, policy) {
+        let cycles = match self.causes.engine.cyclic_edge_count(parent, policy) {
             0 => String::new(),
             cycles => format!("; not counted: {cycles} in a cycle of owners or references"),
         };
-        let finalizers = self.flaps.text_about(&self.causes(), parent, policy);
+        let finalizers = self.flaps.text_about(&self.causes, parent, policy);
         let between = if finalizers.is_empty() { "" } else { "; " };
         truncate_message(text + &cycles + between + &finalizers, MAX_MESSAGE_BYTES)
     }
 
     /// Progress that the operator reports, if it does.
     fn operator_progress(&self, parent: ObjectId) -> String {
-        let said = self.reflector.read_row(parent, |row| row.parent.as_ref()?.progress.clone()).flatten();
+        let said =
+            self.causes.reflector.read_row(parent, |row| row.parent.as_ref()?.progress.clone()).flatten();
         said.map(|said| format!(": {said}")).unwrap_or_default()
     }
 
@@ -139,11 +148,11 @@ impl Core {
     fn silence_text(&self, parent: ObjectId, policy: PolicyId) -> String {
         let progress = self.operator_progress(parent);
         let read = |row: &ObjectRow| row.parent.as_ref().map(|p| (p.view.evidence, p.awaits_generation));
-        match self.reflector.read_row(parent, read).flatten() {
+        match self.causes.reflector.read_row(parent, read).flatten() {
             _ if !progress.is_empty() => progress,
             Some((HandledEvidence::Unmarked, true)) => format!(": {GENERATION_AWAITED}"),
             Some((HandledEvidence::Unproven, _)) => format!(": {OUTCOME_UNKNOWN}"),
-            Some((HandledEvidence::Masked, _)) if !self.engine.is_handled(parent, policy) => {
+            Some((HandledEvidence::Masked, _)) if !self.causes.engine.is_handled(parent, policy) => {
                 format!(": {GENERATION_MASKED}")
             }
             _ => progress,
@@ -151,11 +160,11 @@ impl Core {
     }
 
     fn kinds_in(&self, policy: PolicyId, state: KindState) -> String {
-        let kinds = self.policies.get(&policy).map(|p| p.kinds.as_slice()).unwrap_or_default();
+        let kinds = self.causes.policies.get(&policy).map(|p| p.kinds.as_slice()).unwrap_or_default();
         let mut names: Vec<_> = kinds
             .iter()
-            .filter(|k| self.engine.kind_state(**k) == state)
-            .map(|k| self.kinds.label(*k))
+            .filter(|k| self.causes.engine.kind_state(**k) == state)
+            .map(|k| self.causes.kinds.label(*k))
             .collect();
         names.sort_unstable();
         names.dedup();
@@ -165,8 +174,12 @@ impl Core {
     /// Describes what holds the deletion of a parent, and whether that lasts for too long.
     fn deletion_text(&self, parent: ObjectId, answer: PolicyAnswer) -> String {
         let text = |row: &ObjectRow| Some(row.parent.as_ref()?.deletion.as_ref()?.text.to_string());
-        let text =
-            self.reflector.read_row(parent, text).flatten().unwrap_or_else(|| BEING_DELETED.to_owned());
+        let text = self
+            .causes
+            .reflector
+            .read_row(parent, text)
+            .flatten()
+            .unwrap_or_else(|| BEING_DELETED.to_owned());
         match answer.reason {
             ParentReason::DeletionStuck => {
                 format!("{text}; longer than limits.terminating of the policy allows")

@@ -1,11 +1,10 @@
 //! The worst cause that holds a parent back, as words of closed sets and the name of one object: for metrics.
 
 use aggregator::{GroupRole, ObjectId, PolicyId, UnreadyChild};
-use readiness::rollup::{LevelTally, ParentReason};
+use readiness::rollup::ParentReason;
 use readiness::{Level, Time};
 
-use super::Core;
-use super::causes::names_children;
+use super::causes::{CauseFinder, names_children};
 
 /// Maximum depth of the descent from cause to cause.
 const MAX_CAUSE_DEPTH: usize = 6;
@@ -23,9 +22,20 @@ pub struct TopCause {
     pub reason: &'static str,
 }
 
-impl Core {
+/// Finds the worst causes that hold parents back.
+pub(super) struct TopCauseFinder<'a> {
+    pub(super) causes: CauseFinder<'a>,
+}
+
+impl TopCauseFinder<'_> {
     /// Worst cause of a parent with the reason `said`: the object at the bottom, if a child is itself a parent.
-    pub fn top_cause(&self, parent: ObjectId, policy: PolicyId, said: ParentReason, now: Time) -> TopCause {
+    pub(super) fn top_cause(
+        &self,
+        parent: ObjectId,
+        policy: PolicyId,
+        said: ParentReason,
+        now: Time,
+    ) -> TopCause {
         self.top_cause_below(parent, policy, said, now, 0)
     }
 
@@ -39,15 +49,14 @@ impl Core {
     ) -> TopCause {
         let own = |level, reason| TopCause { kind: String::new(), child: String::new(), level, reason };
         let first = names_children(said)
-            .then(|| self.engine.unready_children(parent, policy, GroupRole::Critical).next());
+            .then(|| self.causes.engine.unready_children(parent, policy, GroupRole::Critical).next());
         let first = first.flatten();
         if let Some(trouble) = first.filter(|trouble| trouble.weight.level <= Level::Missing) {
             return self.top_cause_of(&trouble, now, depth);
         }
         // Before any child was created there is no other cause.
         let expects = names_children(said) || said == ParentReason::ChildrenPending;
-        let missing =
-            expects.then(|| self.causes().missing_lines(parent, policy).into_iter().min()).flatten();
+        let missing = expects.then(|| self.causes.missing_lines(parent, policy).into_iter().min()).flatten();
         match (missing, first) {
             (Some((_, kind, _)), _) => {
                 let surplus = said == ParentReason::TooManyChildren;
@@ -62,8 +71,8 @@ impl Core {
 
     fn top_cause_of(&self, trouble: &UnreadyChild, now: Time, depth: usize) -> TopCause {
         let level = trouble.weight.level;
-        let (kind, child) = (self.kind_label(trouble.kind), trouble.child);
-        let row = self.reflector.read_row(child, |row| {
+        let (kind, child) = (self.causes.kinds.label(trouble.kind), trouble.child);
+        let row = self.causes.reflector.read_row(child, |row| {
             (
                 row.name.to_string(),
                 row.assessment_for(trouble.rule_index).verdict_at(now).reason.metric_label(),
@@ -75,8 +84,11 @@ impl Core {
         if matches!(level, Level::Terminating | Level::Stuck) {
             return named(reason);
         }
-        let answers =
-            self.engine.policies_of(child).filter_map(|p| Some((p, self.engine.answer_of(child, p)?)));
+        let answers = self
+            .causes
+            .engine
+            .policies_of(child)
+            .filter_map(|p| Some((p, self.causes.engine.answer_of(child, p)?)));
         match answers.min_by_key(|(policy, answer)| (answer.reason.child_level(), *policy)) {
             None => named(reason),
             Some((_, answer)) if depth >= MAX_CAUSE_DEPTH => named(answer.reason.as_str()),
@@ -89,15 +101,8 @@ impl Core {
 
     /// Metric label of a kind that a policy names.
     fn kind_label_in(&self, policy: PolicyId, kind: &str) -> String {
-        let kinds = self.policies.get(&policy).map(|words| words.kinds.as_slice()).unwrap_or_default();
-        let known = kinds.iter().find(|id| self.kinds.name(**id) == kind);
-        known.map_or_else(|| kind.to_owned(), |id| self.kind_label(*id))
-    }
-
-    /// Verdicts of all children of a parent, optional ones included.
-    pub fn children_tally(&self, parent: ObjectId, policy: PolicyId) -> LevelTally {
-        let groups = self.policies.get(&policy).map_or(0, |words| words.groups.len());
-        let tallies = (0..=u8::MAX).take(groups).map(|group| self.engine.group_tally(parent, policy, group));
-        tallies.fold(LevelTally::default(), |sum, tally| sum.sum_with(&tally))
+        let kinds = self.causes.policies.get(&policy).map(|words| words.kinds.as_slice()).unwrap_or_default();
+        let known = kinds.iter().find(|id| self.causes.kinds.name(**id) == kind);
+        known.map_or_else(|| kind.to_owned(), |id| self.causes.kinds.label(*id))
     }
 }

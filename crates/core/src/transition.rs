@@ -10,8 +10,8 @@ use serde::{Serialize, Serializer};
 use watcher::reflector::ObjectRow;
 use watcher::status::time;
 
-use super::Core;
-use super::causes::names_children;
+use super::causes::{CauseFinder, names_children};
+use super::render::ConditionRenderer;
 
 /// Maximum number of root causes.
 pub const MAX_ROOT_CAUSES: usize = 5;
@@ -119,24 +119,14 @@ mod written {
     }
 }
 
-impl Core {
-    /// Transitions of the last turn.
-    pub fn take_transitions(&mut self) -> Vec<Transition> {
-        std::mem::take(&mut self.transitions)
-    }
+/// Builds transitions from what is known now.
+pub(super) struct TransitionBuilder<'a> {
+    pub(super) renderer: ConditionRenderer<'a>,
+}
 
-    pub(super) fn record_transitions(&mut self, now: Time, parent: ObjectId) {
-        for (policy, from, answer) in self.engine.take_changed_answers(parent) {
-            // After a restart the previous answers in shadow mode are unknown; being ready is no news then.
-            if from.is_none() && answer.reason == ParentReason::AllChildrenReady {
-                continue;
-            }
-            let noted = self.build_transition(now, parent, policy, from, answer);
-            self.transitions.extend(noted);
-        }
-    }
-
-    fn build_transition(
+impl TransitionBuilder<'_> {
+    /// The transition of a parent that turned to this answer; `None` if it is no longer a parent.
+    pub(super) fn build_transition(
         &self,
         now: Time,
         parent: ObjectId,
@@ -148,35 +138,36 @@ impl Core {
         if names_children(answer.reason) {
             self.collect_root_causes(parent, policy, now, 0, &mut causes);
         }
-        let generation = self.reflector.read_row(parent, |row| row.parent.as_ref()?.generation)?;
+        let generation =
+            self.renderer.causes.reflector.read_row(parent, |row| row.parent.as_ref()?.generation)?;
         let (place, uid, kind) = self.parent_ref(parent)?;
         Some(Transition {
             at: now,
-            policy: self.policies.get(&policy).map(|p| p.name.clone()).unwrap_or_default(),
+            policy: self.renderer.causes.policies.get(&policy).map(|p| p.name.clone()).unwrap_or_default(),
             parent: place,
             version: String::new(),
             uid,
             generation,
             from,
             to: answer.reason,
-            message: self.render_message(parent, policy, answer, now),
+            message: self.renderer.render_message(parent, policy, answer, now),
             causes,
-            shadow: self.engine.is_shadow(policy),
+            shadow: self.renderer.causes.engine.is_shadow(policy),
             kind,
         })
     }
 
     /// Reference, uid and kind of a parent.
-    pub fn parent_ref(&self, parent: ObjectId) -> Option<(ObjectRef, String, KindId)> {
+    pub(super) fn parent_ref(&self, parent: ObjectId) -> Option<(ObjectRef, String, KindId)> {
         let read =
             |row: &ObjectRow| Some((self.object_ref(row), row.parent.as_ref()?.uid.to_string(), row.kind));
-        self.reflector.read_row(parent, read)?
+        self.renderer.causes.reflector.read_row(parent, read)?
     }
 
     fn object_ref(&self, row: &ObjectRow) -> ObjectRef {
         ObjectRef {
-            group: self.kinds.group(row.kind).to_owned(),
-            kind: self.kinds.name(row.kind).to_owned(),
+            group: self.renderer.causes.kinds.group(row.kind).to_owned(),
+            kind: self.renderer.causes.kinds.name(row.kind).to_owned(),
             namespace: row.namespace.to_string(),
             name: row.name.to_string(),
         }
@@ -191,25 +182,25 @@ impl Core {
         depth: usize,
         into: &mut Vec<RootCause>,
     ) {
-        for trouble in self.engine.unready_children(parent, policy, GroupRole::Critical) {
+        let CauseFinder { engine, reflector, .. } = self.renderer.causes;
+        for trouble in engine.unready_children(parent, policy, GroupRole::Critical) {
             if into.len() >= MAX_ROOT_CAUSES {
                 return;
             }
-            let answers = self
-                .engine
+            let answers = engine
                 .policies_of(trouble.child)
-                .filter_map(|policy| Some((policy, self.engine.answer_of(trouble.child, policy)?)));
+                .filter_map(|policy| Some((policy, engine.answer_of(trouble.child, policy)?)));
             let below = answers.min_by_key(|(policy, answer)| (answer.reason.child_level(), *policy));
             let own = matches!(trouble.weight.level, Level::Terminating | Level::Stuck);
             let before = into.len();
-            let names = |policy, reason| self.causes().names_causes(trouble.child, policy, reason);
+            let names = |policy, reason| self.renderer.causes.names_causes(trouble.child, policy, reason);
             if let Some((below, _)) =
                 below.filter(|(p, a)| !own && depth < MAX_CAUSE_DEPTH && names(*p, a.reason))
             {
                 self.collect_root_causes(trouble.child, below, now, depth + 1, into);
             }
             if into.len() == before {
-                let culprit = self.reflector.read_row(trouble.child, |row| {
+                let culprit = reflector.read_row(trouble.child, |row| {
                     let reason = &row.assessment_for(trouble.rule_index).verdict_at(now).reason;
                     let (reason, detail) = match below {
                         Some((_, answer)) if !own => (answer.reason.as_str().to_owned(), String::new()),
@@ -226,11 +217,13 @@ impl Core {
             }
         }
         let missing =
-            self.causes().missing_lines(parent, policy).into_iter().map(|(level, kind, detail)| RootCause {
-                object: ObjectRef { kind, ..ObjectRef::default() },
-                verdict: level.as_str(),
-                reason: level.as_str().to_owned(),
-                detail,
+            self.renderer.causes.missing_lines(parent, policy).into_iter().map(|(level, kind, detail)| {
+                RootCause {
+                    object: ObjectRef { kind, ..ObjectRef::default() },
+                    verdict: level.as_str(),
+                    reason: level.as_str().to_owned(),
+                    detail,
+                }
             });
         into.extend(missing.take(MAX_ROOT_CAUSES.saturating_sub(into.len())));
     }

@@ -1,12 +1,13 @@
 //! Trees of parents and children with verdicts, as drawn by the live page, the demo and the CLI.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use aggregator::{GroupRole, ObjectId, PolicyId};
 use readiness::{Level, Time};
 use serde::Serialize;
 
-use super::Core;
+use super::causes::CauseFinder;
+use super::render::ConditionRenderer;
 
 /// One object in a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -69,41 +70,73 @@ impl VerdictAges {
 /// Maximum depth drawn: deeper trees are not readable.
 const MAX_TREE_DEPTH: usize = 16;
 
-impl Core {
-    /// All parents that are not a child of another one, with their descendants.
-    pub fn parent_trees(&self, now: Time, ages: &mut VerdictAges) -> Vec<TreeNode> {
-        let mut below: BTreeMap<(ObjectId, PolicyId), Vec<(ObjectId, GroupRole)>> = BTreeMap::new();
-        let mut children = std::collections::BTreeSet::new();
-        for edge in self.engine.counted_children() {
-            children.insert(edge.child);
-            below.entry((edge.parent, edge.policy)).or_default().push((edge.child, edge.role));
+/// Draws the trees of all parents at one instant.
+pub(super) struct TreeBuilder<'a> {
+    renderer: ConditionRenderer<'a>,
+    members: BTreeMap<(ObjectId, PolicyId), Vec<(ObjectId, GroupRole)>>,
+    ages: &'a mut VerdictAges,
+    now: Time,
+}
+
+impl<'a> TreeBuilder<'a> {
+    pub(super) fn new(renderer: ConditionRenderer<'a>, ages: &'a mut VerdictAges, now: Time) -> Self {
+        let mut members: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for edge in renderer.causes.engine.counted_children() {
+            members.entry((edge.parent, edge.policy)).or_default().push((edge.child, edge.role));
         }
-        let roots = self.engine.evaluation_states().filter(|roll| !children.contains(&roll.parent));
-        let mut trees: Vec<_> = roots
-            .filter_map(|roll| self.tree_node(roll.parent, Some(roll.policy), "", &below, now, ages, 0))
-            .collect();
+        TreeBuilder { renderer, members, ages, now }
+    }
+
+    /// All parents that are not a child of another one, with their descendants.
+    pub(super) fn parent_trees(mut self) -> Vec<TreeNode> {
+        let engine = self.renderer.causes.engine;
+        let children: BTreeSet<ObjectId> = self.members.values().flatten().map(|(child, _)| *child).collect();
+        let roots = engine.evaluation_states().filter(|state| !children.contains(&state.parent));
+        let mut trees: Vec<_> =
+            roots.filter_map(|state| self.tree_node(state.parent, Some(state.policy), "", 0)).collect();
         trees.sort_by(|a, b| display_order(a).cmp(&display_order(b)));
         trees
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what is the same for the whole tree, and the place in it")]
     fn tree_node(
-        &self,
+        &mut self,
         id: ObjectId,
         policy: Option<PolicyId>,
         role: &'static str,
-        below: &BTreeMap<(ObjectId, PolicyId), Vec<(ObjectId, GroupRole)>>,
-        now: Time,
-        ages: &mut VerdictAges,
         depth: usize,
     ) -> Option<TreeNode> {
-        let policy = policy.or_else(|| self.engine.policies_of(id).next());
-        let answer = policy.and_then(|policy| Some((policy, self.engine.answer_of(id, policy)?)));
-        let (mut node, own) = self.reflector.read_row(id, |row| {
-            let verdict = row.assessment.verdict_at(now).clone();
+        let CauseFinder { engine, policies, .. } = self.renderer.causes;
+        let policy = policy.or_else(|| engine.policies_of(id).next());
+        let answer = policy.and_then(|policy| Some((policy, engine.answer_of(id, policy)?)));
+        let (mut node, mut level) = self.object_node(id)?;
+        node.role = role;
+        if let Some((policy, answer)) = answer {
+            level = answer.reason.child_level();
+            node.stalled = answer.stalled;
+            answer.reason.as_str().clone_into(&mut node.reason);
+            node.detail = self.renderer.render_message(id, policy, answer, self.now);
+            node.policy = policies.get(&policy).map(|p| p.name.clone()).unwrap_or_default();
+            let members = self.members.get(&(id, policy)).filter(|_| depth < MAX_TREE_DEPTH);
+            let members = members.cloned().unwrap_or_default();
+            node.children = members
+                .into_iter()
+                .filter_map(|(child, role)| self.tree_node(child, None, role_word(role), depth + 1))
+                .collect();
+            node.children.sort_by(|a, b| display_order(a).cmp(&display_order(b)));
+        }
+        node.verdict = level.as_str();
+        node.since = self.ages.verdict_since(id, level, self.now).0;
+        Some(node)
+    }
+
+    /// The object by itself, with its own verdict, whatever it is a parent of.
+    fn object_node(&self, id: ObjectId) -> Option<(TreeNode, Level)> {
+        let CauseFinder { reflector, kinds, .. } = self.renderer.causes;
+        reflector.read_row(id, |row| {
+            let verdict = row.assessment.verdict_at(self.now).clone();
             let node = TreeNode {
-                group: self.kinds.group(row.kind).to_owned(),
-                kind: self.kind_name(row.kind).to_owned(),
+                group: kinds.group(row.kind).to_owned(),
+                kind: kinds.name(row.kind).to_owned(),
                 namespace: row.namespace.to_string(),
                 name: row.name.to_string(),
                 reason: verdict.reason.as_token().to_owned(),
@@ -112,32 +145,11 @@ impl Core {
                 } else {
                     verdict.reason.to_string()
                 },
-                role,
                 stalled: verdict.is_terminal() || verdict.level == Level::Stuck,
                 ..TreeNode::default()
             };
             (node, verdict.level)
-        })?;
-        let mut level = own;
-        if let Some((policy, answer)) = answer {
-            level = answer.reason.child_level();
-            node.stalled = answer.stalled;
-            answer.reason.as_str().clone_into(&mut node.reason);
-            node.detail = self.render_message(id, policy, answer, now);
-            node.policy = self.policies.get(&policy).map(|p| p.name.clone()).unwrap_or_default();
-            let members = below.get(&(id, policy)).filter(|_| depth < MAX_TREE_DEPTH);
-            node.children = members
-                .into_iter()
-                .flatten()
-                .filter_map(|(child, role)| {
-                    self.tree_node(*child, None, role_word(*role), below, now, ages, depth + 1)
-                })
-                .collect();
-            node.children.sort_by(|a, b| display_order(a).cmp(&display_order(b)));
-        }
-        node.verdict = level.as_str();
-        node.since = ages.verdict_since(id, level, now).0;
-        Some(node)
+        })
     }
 }
 

@@ -1,0 +1,390 @@
+//! The work of one turn of the event loop.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use aggregator::{
+    DeliveryDecision, DeliveryOutcome, Engine, EnginePolicy, KindId, ObjectId, ParentDraft, PolicyAnswer,
+    PolicyId, WriteTicket,
+};
+use readiness::Time;
+use readiness::rollup::{ConditionStatus, LevelTally, ParentReason};
+use timer::Seed;
+use watcher::reflector::{ObjectRow, Reflector};
+use watcher::status::{ListShape, ParentStatus, PatchGuard, WantedConditions, guarded_patch};
+
+use super::causes::CauseFinder;
+use super::cluster_snapshot::{ClusterSnapshot, ParentDetail};
+use super::finalizer_flaps::FinalizerFlaps;
+use super::kind_names::KindNames;
+use super::live_reads::{self, LiveRead};
+use super::parent_write::ParentWrite;
+use super::policy_summary::PolicySummary;
+use super::quotes::{QuoteSources, Quotes};
+use super::render::ConditionRenderer;
+use super::top_cause::{TopCause, TopCauseFinder};
+use super::transition::{ObjectRef, Transition, TransitionBuilder};
+use super::tree::{TreeBuilder, TreeNode, VerdictAges};
+use super::write_breaker::WriteBreakers;
+use super::write_queue::WriteQueue;
+
+/// Largest number of changed objects observed at the start of a turn.
+const MAX_OBJECTS_FIRST: usize = 256;
+
+/// Engine, the reflector that feeds it, and the names of kinds and policies.
+pub struct Core {
+    /// The engine.
+    pub engine: Engine,
+    /// Cached objects and verdicts.
+    pub reflector: Arc<Reflector>,
+    kinds: KindNames,
+    policies: BTreeMap<PolicyId, PolicySummary>,
+    drafts: Vec<ParentDraft>,
+    flaps: FinalizerFlaps,
+    quotes: Quotes,
+    queue: WriteQueue,
+    breakers: WriteBreakers,
+    max_in_flight_writes: usize,
+    /// Transitions of the last turn. They are discarded if nobody takes them.
+    transitions: Vec<Transition>,
+}
+
+fn status_transition(status: &ParentStatus, wanted: &WantedConditions) -> Option<ConditionStatus> {
+    let main = wanted.entries.first()?;
+    let before = status.our_entry(&main.r#type).map(|o| o.entry.status.as_str());
+    (before != Some(&main.status)).then(|| main.parent_reason().map(ParentReason::condition_status)).flatten()
+}
+
+impl Core {
+    /// Creates a core over this reflector, with the intervals of resync and audit.
+    pub fn new(reflector: Arc<Reflector>, resync: Duration, audit: Duration, seed: Seed) -> Self {
+        Core {
+            engine: Engine::new(resync, audit, seed),
+            reflector,
+            kinds: KindNames::default(),
+            policies: BTreeMap::new(),
+            drafts: Vec::new(),
+            flaps: FinalizerFlaps::default(),
+            quotes: Quotes::default(),
+            queue: WriteQueue::default(),
+            breakers: WriteBreakers::default(),
+            max_in_flight_writes: usize::MAX,
+            transitions: Vec::new(),
+        }
+    }
+
+    /// Limits the writes that are handed out and not settled, to as many as the writer has room for. No limit by default.
+    pub fn set_max_in_flight_writes(&mut self, most: usize) {
+        self.max_in_flight_writes = most;
+    }
+
+    /// Number of parents with something to say that are not written yet.
+    pub fn write_queue_len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// Sets the display name of a kind.
+    pub fn set_kind_name(&mut self, kind: KindId, name: &str, group: &str) {
+        self.kinds.insert(kind, name, group);
+    }
+
+    /// Kind and group as in metrics and logs: `Deployment.apps`.
+    pub fn kind_label(&self, kind: KindId) -> String {
+        self.kinds.label(kind)
+    }
+
+    /// Adds, changes, or (`None`) removes a policy.
+    pub fn set_policy(&mut self, now: Time, id: PolicyId, policy: Option<(EnginePolicy, PolicySummary)>) {
+        let (policy, words) = policy.unzip();
+        match words {
+            Some(words) => _ = self.policies.insert(id, words),
+            None => _ = self.policies.remove(&id),
+        }
+        self.engine.set_policy(now, id, policy);
+    }
+
+    /// Observes changed objects.
+    pub fn observe_objects(&mut self, now: Time, moved: &[ObjectId]) {
+        for id in moved {
+            self.reflector.date_unready(*id, now);
+            let gone = self.reflector.with_view(*id, now, |view| {
+                self.engine.observe_object(now, *id, view);
+                view.is_none()
+            });
+            if gone {
+                self.flaps.forget(*id);
+                self.quotes.texts.forget(*id);
+                self.queue.remove_parent(*id);
+                self.reflector.recycle_slot(*id);
+            }
+        }
+    }
+
+    /// Runs everything that is due. Returns the writes to send: no more than there is room for. Each of them has to be
+    /// settled by [`Core::settle_write`], after which the next turn hands out others.
+    pub fn run_turn(&mut self, now: Time) -> Vec<ParentWrite> {
+        self.reflector.set_now(now);
+        self.transitions.clear();
+        self.observe_brought(now);
+        self.flaps.process_changes(&mut self.engine, &self.reflector, now);
+        while let Some(id) = self.engine.take_due_recheck(now) {
+            self.observe_objects(now, &[id]);
+        }
+        let mut drafts = std::mem::take(&mut self.drafts);
+        self.engine.poll(now, &mut drafts);
+        self.quote_drafts(&drafts, now);
+        let first_new = self.queue.next_number();
+        for draft in drafts.drain(..) {
+            self.enqueue_draft(now, draft.parent);
+        }
+        self.drafts = drafts;
+        self.take_writes(now, first_new)
+    }
+
+    /// Observes what the watches have brought before anything is judged: a turn that comes late must not take for quiet what
+    /// was not. Where that is too much for one turn, the engine knows that it is behind.
+    fn observe_brought(&mut self, now: Time) {
+        let moved = self.reflector.take_dirty(MAX_OBJECTS_FIRST);
+        self.observe_objects(now, &moved);
+        self.engine.set_behind(self.reflector.dirty_len() > 0);
+    }
+
+    /// Records what `parent` turned to, and puts it into the queue of those to be written.
+    fn enqueue_draft(&mut self, now: Time, parent: ObjectId) {
+        // A watch feeds the reflector at any moment, and may have delivered a newer generation than the one evaluated.
+        if !self.is_generation_current(parent, self.engine.parent_generation(parent)) {
+            return self.observe_objects(now, &[parent]);
+        }
+        for (policy, from, answer) in self.engine.take_changed_answers(parent) {
+            // After a restart the previous answers in shadow mode are unknown; being ready is no news then.
+            if from.is_some() || answer.reason != ParentReason::AllChildrenReady {
+                let builder = TransitionBuilder { renderer: self.renderer() };
+                let turned = builder.build_transition(now, parent, policy, from, answer);
+                self.transitions.extend(turned);
+            }
+        }
+        if let Some(kind) = self.reflector.read_row(parent, |row| row.kind) {
+            self.queue.enqueue_parent(parent, kind, self.engine.is_write_failing(parent));
+        }
+    }
+
+    /// Renders the parents whose turn has come, while there is room. Those that waited, from before `first_new`, may have
+    /// nothing to say any more, or something else.
+    fn take_writes(&mut self, now: Time, first_new: u64) -> Vec<ParentWrite> {
+        let mut writes = Vec::new();
+        while self.breakers.in_flight_count() < self.max_in_flight_writes {
+            let breakers = &self.breakers;
+            let next = self.queue.take_next(|kind| breakers.may_write(kind, now));
+            let Some((parent, number)) = next else { break };
+            if !self.engine.confirm_draft(parent, now) {
+                continue;
+            }
+            if number < first_new {
+                self.quote_drafts(&[ParentDraft { parent }], now);
+            }
+            if let Some(write) = self.prepare_write(now, parent) {
+                self.breakers.begin_write(write.kind, write.ticket, now);
+                writes.push(write);
+            }
+        }
+        writes
+    }
+
+    /// Finds the causes for which parents are not ready.
+    fn causes(&self) -> CauseFinder<'_> {
+        let Core { engine, reflector, kinds, policies, quotes, .. } = self;
+        CauseFinder { engine, reflector, kinds, policies, quotes: &quotes.texts }
+    }
+
+    fn renderer(&self) -> ConditionRenderer<'_> {
+        ConditionRenderer { causes: self.causes(), flaps: &self.flaps }
+    }
+
+    /// All entries that `parent` is to have; `None` if it is no longer a parent.
+    pub fn render_conditions(&self, parent: ObjectId, now: Time) -> Option<WantedConditions> {
+        self.renderer().render_conditions(parent, now)
+    }
+
+    /// Message of the condition of a parent under one policy, with this answer.
+    pub fn render_message(
+        &self,
+        parent: ObjectId,
+        policy: PolicyId,
+        answer: PolicyAnswer,
+        now: Time,
+    ) -> String {
+        self.renderer().render_message(parent, policy, answer, now)
+    }
+
+    /// Transitions of the last turn.
+    pub fn take_transitions(&mut self) -> Vec<Transition> {
+        std::mem::take(&mut self.transitions)
+    }
+
+    /// Reference, uid and kind of a parent.
+    pub fn parent_ref(&self, parent: ObjectId) -> Option<(ObjectRef, String, KindId)> {
+        TransitionBuilder { renderer: self.renderer() }.parent_ref(parent)
+    }
+
+    /// Worst cause of a parent with the reason `said`: the object at the bottom, if a child is itself a parent.
+    pub fn top_cause(&self, parent: ObjectId, policy: PolicyId, said: ParentReason, now: Time) -> TopCause {
+        TopCauseFinder { causes: self.causes() }.top_cause(parent, policy, said, now)
+    }
+
+    /// Verdicts of all children of a parent, optional ones included.
+    pub fn children_tally(&self, parent: ObjectId, policy: PolicyId) -> LevelTally {
+        let groups = self.policies.get(&policy).map_or(0, |summary| summary.groups.len());
+        let tallies = (0..=u8::MAX).take(groups).map(|group| self.engine.group_tally(parent, policy, group));
+        tallies.fold(LevelTally::default(), |sum, tally| sum.sum_with(&tally))
+    }
+
+    /// Collects the state of all parents.
+    pub fn cluster_snapshot(&self, now: Time) -> ClusterSnapshot {
+        ClusterSnapshot::collect(self.causes(), now)
+    }
+
+    /// Collects the details of one answer; empty if it no longer exists.
+    pub fn parent_detail(&self, parent: ObjectId, policy: PolicyId, now: Time) -> ParentDetail {
+        ParentDetail::collect(self.renderer(), parent, policy, now)
+    }
+
+    /// All parents that are not a child of another one, with their descendants.
+    pub fn parent_trees(&self, now: Time, ages: &mut VerdictAges) -> Vec<TreeNode> {
+        TreeBuilder::new(self.renderer(), ages, now).parent_trees()
+    }
+
+    /// Reads of a parent's resync: the parent, the children that hold it back, and kinds of which an expected child is
+    /// missing.
+    pub fn resync_reads(&self, parent: ObjectId) -> Vec<LiveRead> {
+        live_reads::resync_reads(&self.engine, &self.reflector, parent)
+    }
+
+    fn quote_drafts(&mut self, drafts: &[ParentDraft], now: Time) {
+        let Core { engine, reflector, kinds, policies, quotes, .. } = self;
+        let mut sources = QuoteSources { engine, reflector, kinds, policies };
+        quotes.quote_drafts(&mut sources, drafts, now);
+    }
+
+    /// Number of restorations of finalizers since the last call, by policy.
+    pub fn take_flap_counts(&mut self) -> BTreeMap<PolicyId, u64> {
+        self.flaps.take_counts()
+    }
+
+    /// At most `most` parents with a report about their own finalizers or their children's, with the policy.
+    pub fn flapping_parents(&self, most: usize) -> BTreeSet<(ObjectId, PolicyId)> {
+        self.flaps.parents(&self.engine, most)
+    }
+
+    /// Parents with their first report about their own finalizers or their children's, and its text.
+    pub fn take_new_flaps(&mut self) -> Vec<(ObjectId, String)> {
+        let reported = self.flaps.take_newly_reported();
+        self.flaps.describe(&self.causes(), reported)
+    }
+
+    /// Time of the next work of the core if nothing changes before.
+    pub fn next_deadline(&self) -> Option<Time> {
+        let deadlines = [self.engine.next_deadline(), self.flaps.next_deadline(), self.next_write_deadline()];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// Time at which a waiting write may be sent though nothing else happens: the next probe of a kind that failed.
+    fn next_write_deadline(&self) -> Option<Time> {
+        let room = self.breakers.in_flight_count() < self.max_in_flight_writes;
+        let kinds = self.queue.waiting_kinds().filter(|_| room);
+        kinds.filter_map(|kind| self.breakers.next_probe(kind)).min()
+    }
+
+    /// Prepares the write to `parent`, if its entries differ from those wanted and its turn has come.
+    fn prepare_write(&mut self, now: Time, parent: ObjectId) -> Option<ParentWrite> {
+        let judged = self.engine.parent_generation(parent);
+        if !self.is_generation_current(parent, judged) {
+            self.observe_objects(now, &[parent]);
+            return None;
+        }
+        if self.engine.is_repeatedly_overwritten(parent) {
+            self.reflector.use_fallback_type(parent);
+        }
+        let wanted = self.render_conditions(parent, now)?;
+        let digest = watcher::status::conditions_digest(&wanted.entries, wanted.observed_generation);
+        let DeliveryDecision::Send(ticket) = self.engine.offer_digest(parent, digest, now) else {
+            return None;
+        };
+        let policies = self.engine.answers_to_write(parent).into_iter().map(|(policy, _)| policy).collect();
+        let write = self.reflector.read_row(parent, |row| {
+            let row_parent = row.parent.as_ref()?;
+            if judged.is_some_and(|generation| generation != row_parent.view.generation) {
+                return None;
+            }
+            let guarded = PatchGuard {
+                uid: &row_parent.uid,
+                generation: row_parent.generation,
+                status: &row_parent.status,
+            };
+            Some(guarded_patch(&guarded, &wanted).map(|patch| ParentWrite {
+                parent,
+                ticket,
+                kind: row.kind,
+                namespace: row.namespace.to_string(),
+                name: row.name.to_string(),
+                uid: row_parent.uid.to_string(),
+                policies,
+                patch,
+                status_transition: status_transition(&row_parent.status, &wanted),
+                wanted,
+            }))
+        });
+        match write.flatten() {
+            Some(Some(write)) => Some(write),
+            Some(None) => {
+                self.engine.settle_write(parent, ticket, self.unsent_outcome(parent), now);
+                None
+            }
+            // A newer generation arrived during rendering. Nothing was sent; the parent is evaluated again.
+            None => {
+                self.settle_write(now, parent, ticket, DeliveryOutcome::Conflict);
+                None
+            }
+        }
+    }
+
+    /// Outcome of a write that has nothing to send.
+    fn unsent_outcome(&self, parent: ObjectId) -> DeliveryOutcome {
+        let unwritable = |row: &ObjectRow| {
+            row.parent.as_ref().is_some_and(|row| matches!(row.status.list, ListShape::Unwritable(_)))
+        };
+        match self.reflector.read_row(parent, unwritable) {
+            // The status has a shape that cannot hold an entry: there is nothing to send until that changes.
+            Some(true) => DeliveryOutcome::Pruned,
+            // The parent changed to the wanted state in between; the next change must not wait for that.
+            _ => DeliveryOutcome::Unsent,
+        }
+    }
+
+    /// True if the parent's generation, as last read, is the one that was evaluated. Without an evaluated one, entries
+    /// are only removed.
+    fn is_generation_current(&self, parent: ObjectId, judged: Option<u64>) -> bool {
+        let read =
+            self.reflector.read_row(parent, |row| row.parent.as_ref().map(|p| p.view.generation)).flatten();
+        judged.is_none() || read.is_none() || judged == read
+    }
+
+    /// The write of this ticket ended so; what the parent says now was applied to the reflector before.
+    pub fn settle_write(
+        &mut self,
+        now: Time,
+        parent: ObjectId,
+        ticket: WriteTicket,
+        outcome: DeliveryOutcome,
+    ) {
+        // Changes read in between have to be observed before the outcome, or they would look like another writer's.
+        self.observe_objects(now, &[parent]);
+        self.breakers.end_write(ticket, outcome, now);
+        self.engine.settle_write(parent, ticket, outcome, now);
+    }
+
+    /// The name of a kind, for messages; `object` where it is not known.
+    pub fn kind_name(&self, kind: KindId) -> &str {
+        self.kinds.name(kind)
+    }
+}

@@ -32,9 +32,8 @@ impl<K: Copy + Ord, T: TimePoint> DeadlineQueue<K, T> {
 
     /// Sets the deadline of `key` unless it already has an earlier one.
     pub fn set_if_earlier(&mut self, key: K, at: T) {
-        if self.at.get(&key).is_none_or(|old| *old > at) {
-            self.set_deadline(key, at);
-        }
+        let earliest = self.get(key).map_or(at, |old| old.min(at));
+        self.set_deadline(key, earliest);
     }
 
     /// Removes the deadline of `key`; returns `true` if there was one.

@@ -136,13 +136,29 @@ fn every_bit_of_a_number_is_as_often_one_as_zero() {
 }
 
 /// As another program computes them: the finaliser of SplitMix64 over seed and key.
-const REPLAYED: [u64; 4] =
-    [0, 6_238_072_747_940_578_789, 14_135_772_400_868_000_056, 7_929_717_342_545_899_651];
+const REPLAYED: [u64; 5] = [
+    0,
+    6_238_072_747_940_578_789,
+    14_135_772_400_868_000_056,
+    7_929_717_342_545_899_651,
+    3_703_370_420_611_038_912,
+];
 
 #[test]
 fn a_replay_of_a_seed_is_the_same_in_every_version() {
-    let numbers = [(0, 0), (1, 0), (0, 1), (7, 42)].map(|(seed, key)| Seed(seed).number_for(key));
+    let numbers =
+        [(0, 0), (1, 0), (0, 1), (7, 42), (u64::MAX, u64::MAX)].map(|(seed, key)| Seed(seed).number_for(key));
     assert_eq!(numbers, REPLAYED);
+}
+
+#[test]
+fn retries_of_one_key_at_the_cap_do_not_keep_one_rhythm() {
+    let backoff = Backoff { base: ms(100), cap: ms(30_000) };
+    for key in [0, 9, u64::MAX] {
+        let delays: Vec<_> = (12..20).map(|failures| backoff.delay_after(failures, Seed(1), key)).collect();
+        let distinct: std::collections::BTreeSet<_> = delays.iter().collect();
+        assert_eq!(distinct.len(), delays.len(), "{key}: {delays:?}");
+    }
 }
 
 const EVERY: Duration = ms(30_000);
@@ -209,12 +225,15 @@ fn what_moves_is_patient_no_more() {
 fn without_a_period_there_is_no_pass_and_slow_is_never_quicker_than_quick() {
     let mut none = ResyncSchedule::new(Duration::ZERO, SLOW, Seed(1));
     none.enroll_key(1_u64, Millis(0));
-    assert!(none.is_empty() && none.next_due().is_none());
+    assert!(none.is_empty() && none.next_due().is_none() && none.len() == 0);
     let mut even = ResyncSchedule::new(EVERY, ms(1), Seed(1));
     even.enroll_key(1, Millis(0));
     assert!(!even.is_empty());
     let at = passes(&mut even, 12);
     assert!(at.windows(2).all(|pair| pair[1] - pair[0] == 30_000), "{at:?}");
+    even.enroll_key(2, Millis(at[11]));
+    assert_eq!(even.len(), 2);
+    even.withdraw_key(2);
     even.withdraw_key(1);
     assert!(even.is_empty() && even.next_due().is_none());
 }

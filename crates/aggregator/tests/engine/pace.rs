@@ -245,7 +245,7 @@ fn a_neighbour_who_always_comes_first_is_yielded_to_as_well() {
     let mut w = well();
     w.delay = Duration::from_millis(50);
     let mut sent = vec![];
-    for _ in 0..12_000 {
+    for round in 0..12_000 {
         overwrite(&mut w);
         let flights = w.flights.len();
         w.run(25);
@@ -253,7 +253,7 @@ fn a_neighbour_who_always_comes_first_is_yielded_to_as_well() {
             sent.push(w.millis());
         }
         w.change_parent("db", |p| {
-            p.status.get_mut(&POLICY).unwrap().message.push('.');
+            p.status.get_mut(&POLICY).unwrap().message = format!("round {round}");
         });
         w.run(25);
     }

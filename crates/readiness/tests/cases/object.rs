@@ -3,7 +3,8 @@
 //! `HEAD apiVersion Kind | part | part …`, where a part is `+True`, `-False` or `?Unknown` with a condition's type, reason and
 //! message behind it, or `path=value`: below `status`, unless it begins with `spec.` or `metadata.`. `gen`, `obs`,
 //! `obs.TYPE`, `at.TYPE` and `severity.TYPE` stand for the generations, for a condition's `lastTransitionTime` (in seconds
-//! after the creation, or null) and for its severity. Every object was created at 2026-01-01T00:00:00Z.
+//! after the creation, or null) and for its severity; `status_raw` for the whole status.
+//! Every object was created at 2026-01-01T00:00:00Z.
 
 use readiness::{RuleKind, Time};
 use serde_json::{Map, Value, json};
@@ -85,6 +86,7 @@ pub(crate) fn set_field(object: &mut Value, path: &str, text: &str) {
         "obs" => "status.observedGeneration".to_owned(),
         "conditions_raw" => "status.conditions".to_owned(),
         "endpoints" => return object["endpoints"] = value,
+        "status_raw" => return object["status"] = value,
         path if path.starts_with("spec.") || path.starts_with("metadata.") => path.to_owned(),
         path => format!("status.{path}"),
     };

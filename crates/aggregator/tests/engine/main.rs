@@ -8,6 +8,7 @@
 
 mod answers;
 mod ask;
+mod beside;
 mod blindness;
 mod deadlines;
 mod driver;
@@ -16,11 +17,13 @@ mod expectations;
 mod histories;
 mod identity;
 mod invariants;
+mod links;
 mod naive;
 mod object;
 mod pace;
 mod pass;
 mod policies;
+mod queries;
 mod refusal;
 mod remembered;
 mod rules;

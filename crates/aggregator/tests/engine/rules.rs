@@ -43,6 +43,16 @@ fn what_rested_on_the_old_rule_is_unknown_until_the_list_by_the_new_one_is_throu
 }
 
 #[test]
+fn a_failure_that_is_known_by_another_rule_stays_one() {
+    let mut w = two_groups();
+    w.turn("db-web", Failed);
+    w.run(20_000);
+    change_the_rule(&mut w);
+    w.run(600_000);
+    assert_eq!(w.says("db"), "ChildrenFailed");
+}
+
+#[test]
 fn what_does_not_rest_on_the_old_rule_is_left_as_it_stands() {
     let mut w = two_groups();
     let before = w.told("plain").len();

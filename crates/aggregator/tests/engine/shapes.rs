@@ -45,6 +45,8 @@ fn who_owns_itself_is_not_its_own_child() {
     w.turn("web", Failed);
     w.run(20_000);
     assert_eq!(w.says("db"), "ChildrenFailed");
+    own(&mut w, "db", &[]);
+    assert_eq!(w.engine.cyclic_edge_count(w.id("db"), POLICY), 0);
 }
 
 /// `a` and `b` own each other; each has a ready child of its own.

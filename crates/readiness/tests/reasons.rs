@@ -9,7 +9,8 @@ use readiness::{
     Verdict, likely_holder,
 };
 use readiness::{
-    condition_priority, is_count_field, is_current_field, is_state_field, is_state_field_within,
+    condition_priority, is_count_field, is_current_field, is_pausing_annotation, is_state_field,
+    is_state_field_within, says_paused,
 };
 
 fn text() -> BoundedText {
@@ -324,4 +325,18 @@ fn a_field_tells_how_an_object_is_by_its_name() {
         [3, 2, 1, 1, 0]
     );
     assert_eq!(["ReadyToUse", "AllNodesReady", "Scheduled", "Created"].map(condition_priority), [3, 2, 1, 1]);
+}
+
+#[test]
+fn an_annotation_pauses_by_its_name_behind_a_domain_and_by_its_value() {
+    for (key, pausing) in [
+        ("example.com/paused", true),
+        ("paused", false),
+        ("example.com/owner", false),
+        ("example.com/last-applied", false),
+    ] {
+        assert_eq!(is_pausing_annotation(key), pausing, "{key}");
+    }
+    assert!(says_paused("example.com/paused", "True") && !says_paused("example.com/paused", "false"));
+    assert!(!says_paused("example.com/owner", "true"));
 }

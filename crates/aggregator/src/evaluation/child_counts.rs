@@ -66,13 +66,16 @@ impl ChildCounts {
     /// Adds an edge from a child; with its `name` where names are to be kept. One on a cycle is not counted.
     pub(crate) fn add_edge(&mut self, entry: UnreadyEntry, name: Option<u64>, is_cyclic: bool) {
         self.edges += 1;
+        if name.is_some() {
+            self.named.get_or_insert_default();
+        }
         if is_cyclic {
             self.cyclic_edges += 1;
             return;
         }
         self.add_child(entry);
         if let Some(name) = name {
-            self.named.get_or_insert_default().insert((entry.group, name, entry.child));
+            self.add_name(entry.group, name, entry.child);
         }
     }
 

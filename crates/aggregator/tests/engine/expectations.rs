@@ -63,6 +63,26 @@ fn minima_whose_sum_is_beyond_any_number_of_children_are_still_missing() {
 }
 
 #[test]
+fn a_minimum_that_is_computed_from_the_parent_replaces_that_of_its_group_alone() {
+    let extras = ChildGroup { min: 0, ..group(aggregator::KindId(2)) };
+    let mut w = World::with(groups(vec![group(CHILDREN), extras]));
+    w.parent_so("db", |db| db.counts = vec![(1, 2)]);
+    w.child("web", "db", Ready);
+    let extra = |w: &mut World, name: &str| {
+        w.create(name, aggregator::KindId(2), Ready, |extra| {
+            extra.owners = vec![(POLICY, 1, "db".to_owned())];
+        });
+        w.run(60_000);
+    };
+    extra(&mut w, "first");
+    assert_eq!(w.says("db"), "ChildrenMissing");
+    let expected = |group| w.engine.expected(w.id("db"), POLICY, group);
+    assert_eq!((expected(0), expected(1)), (1, 2));
+    extra(&mut w, "second");
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
 fn what_is_missing_for_longer_than_its_limit_is_stalled() {
     let mut w = World::with(policy());
     w.parent("db");

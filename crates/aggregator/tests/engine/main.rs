@@ -20,6 +20,7 @@ mod invariants;
 mod links;
 mod naive;
 mod object;
+mod outcomes;
 mod pace;
 mod pass;
 mod policies;

@@ -44,6 +44,8 @@ pub(crate) struct Parent {
     pub(crate) unrendered: bool,
     pub(crate) selects: Vec<(PolicyId, SelectorId)>,
     pub(crate) expects: Vec<(PolicyId, u8, String)>,
+    /// Minimum number of children by group, computed from the parent.
+    pub(crate) counts: Vec<(u8, u32)>,
     pub(crate) status: Status,
 }
 
@@ -70,7 +72,7 @@ impl Parent {
                     .map(|(_, group, name)| (*group, hash(name)))
                     .collect(),
                 template_failed: self.unrendered,
-                counts: Box::default(),
+                counts: self.counts.clone().into(),
                 deletion_stuck_at: self.stuck_at.filter(|_| self.deleting),
             }
         };

@@ -299,3 +299,18 @@ fn edges_are_told_with_their_role() {
         w.engine.counted_children().map(|e| (w.name(e.child), w.name(e.parent), e.policy)).collect();
     assert_eq!(edges, [(Some("web".into()), Some("db".into()), PolicyId(1))]);
 }
+
+#[test]
+fn a_child_on_a_ring_bears_its_name_once_the_ring_is_open() {
+    let mut w = World::with(aggregator::EnginePolicy { expects_names: true, ..policy() });
+    w.parent("a");
+    w.parent("b");
+    own(&mut w, "a", &["b"]);
+    own(&mut w, "b", &["a"]);
+    let is_named = |w: &World| w.engine.has_named_child(w.id("a"), POLICY, 0, crate::world::hash("b"));
+    assert!(!is_named(&w), "what is on a ring does not count");
+    own(&mut w, "a", &[]);
+    assert!(is_named(&w));
+    own(&mut w, "a", &["b"]);
+    assert!(!is_named(&w));
+}

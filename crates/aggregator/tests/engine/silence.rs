@@ -24,6 +24,39 @@ fn no_echo() {
 }
 
 #[test]
+fn a_chatty_child_that_stays_ready_moves_nobody_above_it() {
+    let mut w = World::with(policy());
+    w.parent("top");
+    w.parent("mid");
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+    w.child("leaf", "mid", Ready);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "AllChildrenReady");
+    let before = w.log.len();
+    for _ in 0..50 {
+        w.observe("leaf");
+        w.run(33);
+        let held = w.engine.group_tally(w.id("top"), POLICY, 0);
+        assert_eq!(held.count_at(Ready), 1, "mid is not in doubt");
+    }
+    assert_eq!(w.log.len(), before);
+}
+
+#[test]
+fn a_chatty_child_that_stays_ready_does_not_restart_the_hold() {
+    let mut w = World::with(EnginePolicy { hold: Duration::from_secs(10), ..policy() });
+    w.parent("db");
+    w.child("web", "db", Progressing);
+    w.run(20_000);
+    w.turn("web", Ready);
+    for _ in 0..12 {
+        w.run(1_000);
+        w.observe("web");
+    }
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
 fn a_write_that_is_seen_again_calls_for_no_other() {
     let mut w = well();
     for level in [Failed, Progressing, Ready] {

@@ -23,9 +23,4 @@ impl ReplicaNumbers {
             available: s.available.unwrap_or(0),
         }
     }
-
-    /// Counts of a DaemonSet, which wants one replica on each node that it selects.
-    pub(super) fn of_daemon_set(f: &Facts, wanted: i64) -> ReplicaNumbers {
-        ReplicaNumbers { wanted, ..ReplicaNumbers::from_facts(f) }
-    }
 }

@@ -46,7 +46,7 @@ pub(super) fn is_available_stateful_set(f: &Facts) -> bool {
 /// Every pod of a rolled-out DaemonSet is of the current template; a new node has none yet.
 pub(super) fn is_available_daemon_set(f: &Facts) -> bool {
     let Some(wanted) = f.status.desired else { return false };
-    let n = ReplicaNumbers::of_daemon_set(f, wanted);
+    let n = ReplicaNumbers::from_facts(f);
     let budget = match f.spec.max_unavailable {
         None => 1,
         Some(MaxUnavailable::Count(count)) => count,

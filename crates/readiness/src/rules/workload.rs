@@ -161,7 +161,7 @@ pub(super) fn judge_daemon_set(f: &Facts) -> ReadinessRuling<'_> {
     let (Some(_), Some(wanted)) = (f.status.observed, f.status.desired) else {
         return rule_on_unobserved_generation(f);
     };
-    let n = ReplicaNumbers::of_daemon_set(f, wanted);
+    let n = ReplicaNumbers::from_facts(f);
     let of = "status.desiredNumberScheduled";
     let updated = || {
         let on_delete = f.spec.on_delete;

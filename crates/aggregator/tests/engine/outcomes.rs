@@ -1,0 +1,197 @@
+//! Outcomes of writes that the simulated server never gives by itself: told by hand, one write at a time.
+
+use std::time::Duration;
+
+use aggregator::{DeliveryOutcome, HandledEvidence, KindId, KindState, PolicyId};
+use readiness::Level::{Failed, Progressing, Ready};
+
+use crate::answers::well;
+use crate::server::{Flight, Status};
+use crate::world::{CHILDREN, PARENTS, POLICY, World};
+use crate::{group, groups};
+
+const LOST: DeliveryOutcome = DeliveryOutcome::Retry(Duration::ZERO);
+
+/// A parent that is ready, whose writes stay on their way until they are answered by hand.
+fn by_hand() -> World {
+    let mut w = well();
+    w.run(60_000);
+    w.delay = Duration::from_hours(100);
+    w
+}
+
+/// Waits for the next write and takes it off its way.
+fn next_write(w: &mut World) -> Flight {
+    for _ in 0..2_000 {
+        if let Some(flight) = w.flights.pop() {
+            return flight;
+        }
+        w.run(100);
+    }
+    panic!("nothing is written")
+}
+
+/// Answers a write; `found` is what the parent is seen to say before that.
+fn answer(w: &mut World, flight: &Flight, found: Option<Status>, outcome: DeliveryOutcome) {
+    if let Some(found) = found {
+        w.change_parent("db", |p| p.status = found);
+    }
+    w.engine.settle_write(flight.id, flight.ticket, outcome, w.now);
+}
+
+/// The status that a write wanted, with another message or another `Stalled`.
+fn altered(flight: &Flight, message_alone: bool) -> Status {
+    let mut status = flight.wanted.clone();
+    let entry = status.get_mut(&POLICY).unwrap();
+    entry.message.push_str(" (altered)");
+    entry.stalled ^= !message_alone;
+    status
+}
+
+#[test]
+fn an_admission_webhook_that_alters_messages_overwrites_nothing_and_one_that_alters_answers_does() {
+    for message_alone in [true, false] {
+        let mut w = by_hand();
+        for level in [Failed, Progressing, Failed, Progressing] {
+            w.turn("web", level);
+            let flight = next_write(&mut w);
+            let found = altered(&flight, message_alone);
+            answer(&mut w, &flight, Some(found), DeliveryOutcome::Written);
+        }
+        assert_eq!(w.engine.is_repeatedly_overwritten(w.id("db")), !message_alone);
+    }
+}
+
+#[test]
+fn of_two_writes_whose_answers_were_lost_either_may_be_read_next() {
+    let mut w = by_hand();
+    for _ in 0..4 {
+        w.turn("web", Failed);
+        let first = next_write(&mut w);
+        answer(&mut w, &first, None, LOST);
+        w.turn("web", Progressing);
+        let second = next_write(&mut w);
+        answer(&mut w, &second, None, LOST);
+        // The first one arrived, late.
+        w.change_parent("db", |p| p.status = first.wanted.clone());
+        assert!(!w.engine.is_repeatedly_overwritten(w.id("db")));
+        let third = next_write(&mut w);
+        answer(&mut w, &third, Some(third.wanted.clone()), DeliveryOutcome::Written);
+        w.turn("web", Ready);
+        let last = next_write(&mut w);
+        answer(&mut w, &last, Some(last.wanted.clone()), DeliveryOutcome::Written);
+    }
+    assert!(!w.engine.is_repeatedly_overwritten(w.id("db")));
+}
+
+#[test]
+fn a_write_that_arrived_and_was_not_answered_is_overwritten_like_any_other() {
+    let mut w = by_hand();
+    for level in [Failed, Progressing, Failed, Progressing] {
+        w.turn("web", level);
+        let flight = next_write(&mut w);
+        answer(&mut w, &flight, Some(flight.wanted.clone()), LOST);
+        w.change_parent("db", |p| p.status = altered(&flight, false));
+    }
+    assert!(w.engine.is_repeatedly_overwritten(w.id("db")));
+}
+
+#[test]
+fn other_conditions_than_those_that_were_dropped_are_tried_once_in_ten_minutes() {
+    let mut w = well();
+    w.fates = vec![crate::server::Fate::Pruned];
+    w.turn("web", Failed);
+    w.run(9 * 60_000);
+    assert_eq!((w.says("db"), w.fates.len()), ("AllChildrenReady".to_owned(), 0));
+    w.turn("web", Progressing);
+    w.run(30_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w.run(60_000);
+    assert_eq!(w.says("db"), "ChildrenProgressing");
+}
+
+#[test]
+fn conflicts_in_a_row_are_answered_at_once_and_then_after_a_delay_that_doubles() {
+    let mut w = by_hand();
+    w.turn("web", Failed);
+    let mut delays = Vec::new();
+    for _ in 0..18 {
+        let since = w.now;
+        while w.flights.is_empty() {
+            w.run(1);
+        }
+        let flight = w.flights.pop().unwrap();
+        delays.push((w.now - since).as_millis());
+        answer(&mut w, &flight, None, DeliveryOutcome::Conflict);
+    }
+    // The run of one millisecond that finds a write is counted.
+    assert_eq!(delays[1..8], [1, 50, 100, 200, 400, 800, 1_600]);
+    assert_eq!(delays[12..], [51_200, 60_000, 60_000, 60_000, 60_000, 60_000]);
+}
+
+#[test]
+fn an_outcome_of_another_write_means_nothing() {
+    let mut w = by_hand();
+    w.turn("web", Failed);
+    let first = next_write(&mut w);
+    answer(&mut w, &first, None, DeliveryOutcome::Unsent);
+    let second = next_write(&mut w);
+    // The answer to the first one, heard of again: the second one is still awaited.
+    answer(&mut w, &first, None, LOST);
+    w.run(60_000);
+    assert!(w.flights.is_empty());
+    assert!(!w.engine.is_write_failing(w.id("db")));
+    answer(&mut w, &second, Some(second.wanted.clone()), DeliveryOutcome::Written);
+    w.run(60_000);
+    assert!(w.flights.is_empty());
+}
+
+#[test]
+fn a_new_generation_is_announced_at_once_however_busy_its_children_are() {
+    let mut w = well();
+    for level in [Progressing, Ready, Progressing] {
+        w.turn("web", level);
+        w.run(20);
+    }
+    w.respecify("db", HandledEvidence::Handled);
+    w.run(20);
+    assert_eq!(w.says("db"), "ChildrenPending");
+}
+
+#[test]
+fn an_answer_about_the_generation_before_is_none_about_this_one() {
+    let mut w = well();
+    w.kind(CHILDREN, KindState::Listing);
+    w.respecify("db", HandledEvidence::Handled);
+    w.kind(CHILDREN, KindState::Synced);
+    assert!(!w.engine.has_evaluated(w.id("db"), POLICY));
+    assert_eq!(w.engine.answers_to_write(w.id("db")), []);
+    w.run(10);
+    assert!(w.engine.has_evaluated(w.id("db"), POLICY));
+}
+
+#[test]
+fn who_waited_for_a_parent_below_is_evaluated_with_it_although_that_one_says_what_it_said() {
+    const OTHER: PolicyId = PolicyId(2);
+    const EXTRAS: KindId = KindId(2);
+    let mut w = World::empty();
+    w.policy(POLICY, groups(vec![group(PARENTS), group(CHILDREN)]));
+    w.policy(OTHER, groups(vec![group(EXTRAS)]));
+    w.sync();
+    w.parent("top");
+    w.parent_so("mid", |mid| mid.policies = vec![OTHER]);
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+    w.create("own", CHILDREN, Failed, |own| own.owners = vec![(POLICY, 1, "top".to_owned())]);
+    w.create("leaf", EXTRAS, Failed, |leaf| leaf.owners = vec![(OTHER, 0, "mid".to_owned())]);
+    w.run(20_000);
+    assert_eq!((w.says("top"), w.says_for("mid", OTHER)), ("ChildrenFailed".into(), "ChildrenFailed".into()));
+    w.kinds.insert(EXTRAS, KindState::Listing);
+    w.restart(&[]);
+    w.run(20_000);
+    assert!(!w.engine.has_evaluated(w.id("top"), POLICY), "it waits for mid");
+    w.turn("own", Ready);
+    w.kind(EXTRAS, KindState::Synced);
+    w.run(1_000);
+    let answer = w.engine.answer_of(w.id("top"), POLICY).unwrap();
+    assert_eq!((answer.ready, answer.total), (1, 2));
+}

@@ -9,8 +9,8 @@ use readiness::{
     Verdict, likely_holder,
 };
 use readiness::{
-    condition_priority, is_count_field, is_current_field, is_pausing_annotation, is_state_field,
-    is_state_field_within, says_paused,
+    condition_priority, is_count_field, is_current_field, is_part_state_field, is_pausing_annotation,
+    is_state_field, is_state_field_within, millis_to_seconds, says_paused,
 };
 
 fn text() -> BoundedText {
@@ -339,4 +339,26 @@ fn an_annotation_pauses_by_its_name_behind_a_domain_and_by_its_value() {
     }
     assert!(says_paused("example.com/paused", "True") && !says_paused("example.com/paused", "false"));
     assert!(!says_paused("example.com/owner", "true"));
+}
+
+#[test]
+fn seconds_of_a_metric_have_the_sign_of_what_they_measure() {
+    let shown = [1_500, 0, -1_500].map(|millis| millis_to_seconds(millis).to_string());
+    assert_eq!(shown, ["1.5", "0", "-1.5"]);
+}
+
+#[test]
+fn a_state_is_that_of_a_part_unless_it_is_about_the_past() {
+    for (path, field, of_a_part) in [
+        ("nodes", "state", true),
+        ("nodes[0]", "phase", true),
+        ("nodes[0].disks", "health", true),
+        ("nodes[0]", "name", false),
+        ("events", "state", false),
+        ("nodes[0].events", "state", false),
+        ("events[0].nodes", "state", false),
+        ("nodes", "lastState", false),
+    ] {
+        assert_eq!(is_part_state_field(path, field), of_a_part, "{path} {field}");
+    }
 }

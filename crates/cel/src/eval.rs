@@ -2,17 +2,17 @@
 
 use std::rc::Rc;
 
-use crate::cel_type::CelType;
+use crate::element_access;
+use crate::eval_result::ValueResult;
 use crate::fault::EvalFault;
-use crate::functions::lists;
 use crate::json_tree::JsonFields;
+use crate::loops::{LoopState, LoopStep, expect_bool};
 use crate::meter::CostMeter;
-use crate::node::{CelFunctionCall, ExprNode};
+use crate::node::{CelFunctionCall, CelMacroLoop, ExprNode, LoopKind};
+use crate::number_conversions::int_from_count;
 use crate::overload::CelCallContext;
 use crate::value::{CelMap, CelText, CelValue};
 use crate::value_ops;
-
-pub(crate) type ValueResult<'t> = std::result::Result<CelValue<'t>, EvalFault>;
 
 /// State of one evaluation: the object, its budget, and the variables of the enclosing macros.
 pub(crate) struct EvalFrame<'t> {
@@ -27,14 +27,17 @@ impl<'t> EvalFrame<'t> {
         match node {
             ExprNode::Select(operand, field) => {
                 let operand = self.eval_node(operand)?;
-                self.select_field(&operand, field)
+                element_access::select_field(self.meter, &operand, field)
             }
             ExprNode::Has(operand, field) => {
                 let operand = self.eval_node(operand)?;
-                self.find_field(&operand, field).map(|found| CelValue::Bool(found.is_some()))
+                element_access::find_field(self.meter, &operand, field)
+                    .map(|found| CelValue::Bool(found.is_some()))
             }
             ExprNode::OptSelect(operand, field) => match optional_content(self.eval_node(operand)?) {
-                Some(operand) => Ok(CelValue::Optional(self.find_field(&operand, field)?.map(Rc::new))),
+                Some(operand) => Ok(CelValue::Optional(
+                    element_access::find_field(self.meter, &operand, field)?.map(Rc::new),
+                )),
                 None => Ok(CelValue::Optional(None)),
             },
             ExprNode::Index(nodes) => self.eval_index(&nodes[0], &nodes[1]),
@@ -65,7 +68,7 @@ impl<'t> EvalFrame<'t> {
             }
             ExprNode::In(nodes) => {
                 let (a, b) = self.eval_pair(nodes)?;
-                self.eval_membership(&a, &b)
+                element_access::eval_membership(self.meter, &a, &b)
             }
             ExprNode::List(items) => self.eval_list(items),
             ExprNode::Map(entries) => self.eval_map(entries),
@@ -131,88 +134,25 @@ impl<'t> EvalFrame<'t> {
         result
     }
 
-    /// Returns a field that may be absent; absent for a value that has no fields at all.
-    fn find_field(
-        &self,
-        operand: &CelValue<'t>,
-        field: &'t str,
-    ) -> std::result::Result<Option<CelValue<'t>>, EvalFault> {
-        match operand {
-            CelValue::Map(map @ CelMap::Borrowed(_)) => Ok(map.get_field(field)),
-            CelValue::Map(map) => {
-                value_ops::lookup_key(self.meter, map, &CelValue::Text(CelText::Borrowed(field)))
-            }
-            CelValue::List(_) => Err(EvalFault::from_message("unsupported index type 'string' in list")),
-            CelValue::Optional(Some(inner)) => self.find_field(inner, field),
-            _ => Ok(None),
-        }
-    }
-
-    fn select_field(&self, operand: &CelValue<'t>, field: &'t str) -> ValueResult<'t> {
-        match operand {
-            CelValue::Optional(None) => Ok(CelValue::Optional(None)),
-            CelValue::Optional(Some(value)) => {
-                Ok(CelValue::Optional(self.find_field(value, field)?.map(Rc::new)))
-            }
-            other => self.find_field(other, field)?.ok_or_else(|| EvalFault::NoKey(field.into())),
-        }
-    }
-
-    /// Returns the element at an index, if there is one; an error if the value is no valid index.
-    fn find_index(
-        &self,
-        operand: &CelValue<'t>,
-        index: &CelValue<'t>,
-    ) -> std::result::Result<Option<CelValue<'t>>, EvalFault> {
-        match (operand, index) {
-            (
-                CelValue::Map(map),
-                CelValue::Text(_)
-                | CelValue::Bool(_)
-                | CelValue::Int(_)
-                | CelValue::Uint(_)
-                | CelValue::Double(_),
-            ) => value_ops::lookup_key(self.meter, map, index),
-            (CelValue::Map(_), other) => {
-                Err(EvalFault::from_message(format!("unsupported key type: {}", other.cel_type().name())))
-            }
-            (CelValue::List(list), index) => {
-                let at = match index {
-                    CelValue::Int(at) => usize::try_from(*at).ok(),
-                    CelValue::Uint(at) => usize::try_from(*at).ok(),
-                    CelValue::Double(at) if at.fract() == 0.0 => whole_index(*at),
-                    CelValue::Double(_) => {
-                        return Err(EvalFault::from_message("unsupported index value in list: a fraction"));
-                    }
-                    other => {
-                        let ty = other.cel_type().name();
-                        return Err(EvalFault::from_message(format!(
-                            "unsupported index type '{ty}' in list"
-                        )));
-                    }
-                };
-                Ok(at.and_then(|at| list.get(at)))
-            }
-            _ => Ok(None),
-        }
-    }
-
     fn eval_index(&mut self, operand: &'t ExprNode, index: &'t ExprNode) -> ValueResult<'t> {
         let node = index;
         let (operand, index) = (self.eval_node(operand)?, self.eval_node(index)?);
         match &operand {
             CelValue::Optional(None) => Ok(CelValue::Optional(None)),
             CelValue::Optional(Some(value)) => {
-                Ok(CelValue::Optional(self.find_index(value, &index)?.map(Rc::new)))
+                Ok(CelValue::Optional(element_access::find_index(self.meter, value, &index)?.map(Rc::new)))
             }
-            other => self.find_index(other, &index)?.ok_or_else(|| absent_element(&operand, node)),
+            other => element_access::find_index(self.meter, other, &index)?
+                .ok_or_else(|| absent_element(&operand, node)),
         }
     }
 
     fn eval_optional_index(&mut self, operand: &'t ExprNode, index: &'t ExprNode) -> ValueResult<'t> {
         let (operand, index) = (self.eval_node(operand)?, self.eval_node(index)?);
         match optional_content(operand) {
-            Some(operand) => Ok(CelValue::Optional(self.find_index(&operand, &index)?.map(Rc::new))),
+            Some(operand) => {
+                Ok(CelValue::Optional(element_access::find_index(self.meter, &operand, &index)?.map(Rc::new)))
+            }
             None => Ok(CelValue::Optional(None)),
         }
     }
@@ -237,16 +177,6 @@ impl<'t> EvalFrame<'t> {
         trouble.map_or(Ok(CelValue::Bool(!decides)), Err)
     }
 
-    fn eval_membership(&self, item: &CelValue<'t>, container: &CelValue<'t>) -> ValueResult<'t> {
-        match container {
-            CelValue::List(list) => lists::list_contains(self.meter, list, item).map(CelValue::Bool),
-            CelValue::Map(map) => {
-                value_ops::lookup_key(self.meter, map, item).map(|found| CelValue::Bool(found.is_some()))
-            }
-            other => Err(EvalFault::NoOverload("@in", vec![item.cel_type(), other.cel_type()])),
-        }
-    }
-
     fn eval_list(&mut self, items: &'t [(ExprNode, bool)]) -> ValueResult<'t> {
         self.meter.charge_allocation(items.len() * size_of::<CelValue<'_>>())?;
         let mut made = Vec::with_capacity(items.len());
@@ -268,42 +198,10 @@ impl<'t> EvalFrame<'t> {
                 made.retain(|(known, _)| {
                     known.cel_type() != key.cel_type() || !crate::value::is_same_key(known, &key)
                 });
-                self.insert_entry(&mut made, key, value)?;
+                element_access::insert_entry(self.meter, &mut made, key, value)?;
             }
         }
         Ok(CelValue::from_entries(made))
-    }
-
-    /// Inserts a key that is not there yet.
-    pub(crate) fn insert_entry(
-        &self,
-        made: &mut Vec<(CelValue<'t>, CelValue<'t>)>,
-        key: CelValue<'t>,
-        value: CelValue<'t>,
-    ) -> std::result::Result<(), EvalFault> {
-        if !matches!(key.cel_type(), CelType::Text | CelType::Bool | CelType::Int | CelType::Uint) {
-            return Err(EvalFault::from_message(format!("unsupported key type: {}", key.cel_type().name())));
-        }
-        self.meter.charge_steps(1 + made.len() / 4)?;
-        self.meter.charge_allocation(2 * size_of::<CelValue<'_>>())?;
-        if made
-            .iter()
-            .any(|(known, _)| known.cel_type() == key.cel_type() && crate::value::is_same_key(known, &key))
-        {
-            return Err(EvalFault::from_message("the map has a duplicate key"));
-        }
-        made.push((key, value));
-        Ok(())
-    }
-
-    /// Charges the texts that a function may read to their ends, so that no function can forget to.
-    fn charge_arguments(&self, args: &[CelValue<'t>]) -> std::result::Result<(), EvalFault> {
-        let sizes = args.iter().map(|arg| match arg {
-            CelValue::Text(text) => text.len(),
-            CelValue::Bytes(bytes) => bytes.len(),
-            _ => 0,
-        });
-        self.meter.charge_steps(sizes.sum::<usize>() / 64)
     }
 
     fn eval_call(&mut self, call: &'t CelFunctionCall) -> ValueResult<'t> {
@@ -321,11 +219,135 @@ impl<'t> EvalFrame<'t> {
         }
         match call.overloads.iter().find(|function| function.accepts_args(&args)) {
             Some(function) => {
-                self.charge_arguments(&args)?;
+                element_access::charge_arguments(self.meter, &args)?;
                 (function.call)(&cx, &args)
             }
             None => Err(EvalFault::NoOverload(call.name, args.iter().map(CelValue::cel_type).collect())),
         }
+    }
+
+    fn eval_loop(&mut self, walk: &'t CelMacroLoop) -> ValueResult<'t> {
+        let range = self.eval_node(&walk.range)?;
+        let count = match &range {
+            CelValue::List(list) => list.len(),
+            CelValue::Map(map) => map.len(),
+            other => {
+                return Err(EvalFault::from_message(format!(
+                    "got '{}', expected iterable type",
+                    other.cel_type().name()
+                )));
+            }
+        };
+        let mut made = LoopState::new(walk.kind);
+        for at in 0..count {
+            self.meter.charge_steps(1)?;
+            let outside = self.locals.len();
+            self.push_loop_variables(&range, at, walk.pairs)?;
+            let went = self.eval_iteration(walk, &mut made);
+            let variables = self.locals.drain(outside..).next();
+            match went? {
+                LoopStep::Done(value) => return Ok(value),
+                LoopStep::Keep => made.values.extend(variables),
+                LoopStep::Next => {}
+            }
+        }
+        made.finish_loop(self.meter)
+    }
+
+    /// Pushes the variables of one iteration.
+    fn push_loop_variables(
+        &mut self,
+        range: &CelValue<'t>,
+        at: usize,
+        pairs: bool,
+    ) -> std::result::Result<(), EvalFault> {
+        let (first, second) = match range {
+            CelValue::List(list) if pairs => (Some(CelValue::Int(int_from_count(at))), list.get(at)),
+            CelValue::List(list) => (list.get(at), None),
+            CelValue::Map(map) => {
+                let key = map.key_at(at);
+                let value = match &key {
+                    Some(key) if pairs => value_ops::lookup_key(self.meter, map, key)?,
+                    _ => None,
+                };
+                (key, value)
+            }
+            _ => (None, None),
+        };
+        self.locals.extend(first);
+        self.locals.extend(second);
+        Ok(())
+    }
+
+    fn eval_iteration(
+        &mut self,
+        walk: &'t CelMacroLoop,
+        made: &mut LoopState<'t>,
+    ) -> std::result::Result<LoopStep<'t>, EvalFault> {
+        if let Some(filter) = &walk.filter
+            && !expect_bool(self.eval_node(filter)?)?
+        {
+            return Ok(LoopStep::Next);
+        }
+        match walk.kind {
+            LoopKind::All | LoopKind::Exists => {
+                let decides = walk.kind == LoopKind::Exists;
+                match self.eval_node(&walk.body).and_then(expect_bool) {
+                    Ok(flag) if flag == decides => return Ok(LoopStep::Done(CelValue::Bool(decides))),
+                    Ok(_) => {}
+                    Err(limit @ EvalFault::Limit(_)) => return Err(limit),
+                    // A later element that decides outweighs the error.
+                    Err(fault) => {
+                        made.trouble.get_or_insert(fault);
+                    }
+                }
+            }
+            LoopKind::ExistsOne => made.count += u32::from(expect_bool(self.eval_node(&walk.body)?)?),
+            LoopKind::Filter => {
+                if expect_bool(self.eval_node(&walk.body)?)? {
+                    self.meter.charge_allocation(size_of::<CelValue<'_>>())?;
+                    return Ok(LoopStep::Keep);
+                }
+            }
+            LoopKind::Map => {
+                let value = self.eval_node(&walk.body)?;
+                self.meter.charge_allocation(size_of::<CelValue<'_>>())?;
+                made.values.push(value);
+            }
+            LoopKind::SortBy => {
+                let key = self.eval_node(&walk.body)?;
+                self.meter.charge_allocation(2 * size_of::<CelValue<'_>>())?;
+                let value = self.locals.last().cloned().unwrap_or(CelValue::Null);
+                made.entries.push((key, value));
+            }
+            LoopKind::TransformMap => {
+                let value = self.eval_node(&walk.body)?;
+                let key = self.locals[self.locals.len() - 2].clone();
+                element_access::insert_entry(self.meter, &mut made.entries, key, value)?;
+            }
+            LoopKind::TransformMapEntry => self.collect_entries(&walk.body, made)?,
+        }
+        Ok(LoopStep::Next)
+    }
+
+    /// Adds the entries of the map that one iteration yields.
+    fn collect_entries(
+        &mut self,
+        body: &'t ExprNode,
+        made: &mut LoopState<'t>,
+    ) -> std::result::Result<(), EvalFault> {
+        let map = match self.eval_node(body)? {
+            CelValue::Map(map) => map,
+            other => return Err(EvalFault::NoOverload("transformMapEntry", vec![other.cel_type()])),
+        };
+        for at in 0..map.len() {
+            if let Some(key) = map.key_at(at)
+                && let Some(value) = value_ops::lookup_key(self.meter, &map, &key)?
+            {
+                element_access::insert_entry(self.meter, &mut made.entries, key, value)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -363,14 +385,4 @@ fn optional_content(value: CelValue<'_>) -> Option<CelValue<'_>> {
         CelValue::Optional(inner) => inner.map(|inner| (*inner).clone()),
         other => Some(other),
     }
-}
-
-/// Returns the index that a whole number means; `None` below 0. One beyond every list saturates.
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "not negative; the cast saturates"
-)]
-fn whole_index(at: f64) -> Option<usize> {
-    (at >= 0.0).then_some(at as usize)
 }

@@ -44,8 +44,10 @@
 
 mod cel_type;
 mod count;
+mod element_access;
 mod errors;
 mod eval;
+mod eval_result;
 mod fault;
 mod flux;
 mod functions;
@@ -69,6 +71,7 @@ mod overload;
 mod parse;
 mod pattern;
 mod program;
+mod timestamp;
 mod type_meta;
 mod value;
 mod value_ops;

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use crate::cel_type::CelType;
 use crate::json_tree::{JsonFields, JsonTree};
 use crate::kube_types::{CidrBlock, ParsedUrl, ResourceQuantity, SemanticVersion};
+use crate::timestamp::CelTimestamp;
 
 /// A CEL value.
 #[derive(Clone, Debug)]
@@ -32,13 +33,6 @@ pub(crate) enum CelValue<'t> {
     Cidr(CidrBlock),
     Url(Rc<ParsedUrl>),
     Semver(Rc<SemanticVersion>),
-}
-
-/// Nanoseconds since the Unix epoch, in two parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct CelTimestamp {
-    pub(crate) seconds: i64,
-    pub(crate) nanos: u32,
 }
 
 /// A string, borrowed or shared.

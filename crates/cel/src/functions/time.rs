@@ -5,7 +5,8 @@ use rollcall_rfc3339::{CivilDate, parse_nanos};
 use crate::cel_type::CelType::{Duration, Int, Text, Timestamp as MOMENT};
 use crate::fault::EvalFault;
 use crate::overload::{CelCallContext, CelOverload, argument_mismatch, global_function, member_function};
-use crate::value::{CelTimestamp, CelValue};
+use crate::timestamp::{CelTimestamp, NANOS_PER_SECOND};
+use crate::value::CelValue;
 
 pub(super) const OVERLOADS: &[CelOverload] = &[
     global_function("timestamp", &[Text], MOMENT, convert_to_timestamp),
@@ -48,39 +49,6 @@ pub(super) const OVERLOADS: &[CelOverload] = &[
     member_function("getSeconds", &[Duration], Int, |_, args| duration_part(args, NANOS_PER_SECOND)),
     member_function("getMilliseconds", &[Duration], Int, |_, args| duration_part(args, 1_000_000)),
 ];
-
-const NANOS_PER_SECOND: i64 = 1_000_000_000;
-
-/// First second of the year 1 and last second of the year 9999, since the Unix epoch.
-const TIMESTAMP_RANGE: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
-
-impl CelTimestamp {
-    /// Returns `None` outside the years 1 to 9999.
-    fn from_nanos(nanos: i128) -> Option<CelTimestamp> {
-        let seconds = i64::try_from(nanos.div_euclid(i128::from(NANOS_PER_SECOND))).ok()?;
-        let nanos = u32::try_from(nanos.rem_euclid(i128::from(NANOS_PER_SECOND))).ok()?;
-        TIMESTAMP_RANGE.contains(&seconds).then_some(CelTimestamp { seconds, nanos })
-    }
-
-    fn total_nanos(self) -> i128 {
-        i128::from(self.seconds) * i128::from(NANOS_PER_SECOND) + i128::from(self.nanos)
-    }
-
-    pub(crate) fn add_duration(self, span: i64) -> Result<CelTimestamp, EvalFault> {
-        CelTimestamp::from_nanos(self.total_nanos() + i128::from(span))
-            .ok_or_else(|| EvalFault::from_message("timestamp overflow"))
-    }
-
-    pub(crate) fn subtract_duration(self, span: i64) -> Result<CelTimestamp, EvalFault> {
-        CelTimestamp::from_nanos(self.total_nanos() - i128::from(span))
-            .ok_or_else(|| EvalFault::from_message("timestamp overflow"))
-    }
-
-    pub(crate) fn duration_since(self, earlier: CelTimestamp) -> Result<i64, EvalFault> {
-        i64::try_from(self.total_nanos() - earlier.total_nanos())
-            .map_err(|_| EvalFault::from_message("duration overflow"))
-    }
-}
 
 fn convert_to_timestamp<'t>(
     _: &CelCallContext<'_>,

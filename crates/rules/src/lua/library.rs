@@ -10,10 +10,11 @@ use readiness::Time;
 use rollcall_cel::ObjectJson;
 use serde_json::Value;
 
+use super::compiled_script::ScriptSyntaxError;
 use super::config::{self, ArgocdConfigError};
 use super::glob::GlobPattern;
 use super::outcome::ScriptOutcome;
-use super::script::{HealthScript, ScriptSyntaxError};
+use super::script::HealthScript;
 use crate::json::ObjectGvk;
 use crate::peer_verdict::PeerVerdict;
 
@@ -24,7 +25,7 @@ const MAX_LIBRARY_PATTERNS: usize = 1024;
 const MAX_REMEMBERED_KINDS: usize = 1024;
 
 /// A compiled script, or its error, which affects only its own kinds.
-type CompiledScript = Result<HealthScript, ScriptSyntaxError>;
+type LibraryScript = Result<HealthScript, ScriptSyntaxError>;
 
 /// Scripts by kind. An exact name takes precedence over a wildcard, and `argocd-cm` over a directory.
 #[derive(Debug, Default)]
@@ -34,7 +35,7 @@ pub struct ScriptLibrary {
 
 #[derive(Debug)]
 struct LibraryLayer {
-    exact: BTreeMap<String, CompiledScript>,
+    exact: BTreeMap<String, LibraryScript>,
     wild: WildScripts,
     /// `true` if `*` does not match a slash.
     segments: bool,
@@ -44,7 +45,7 @@ struct LibraryLayer {
 #[derive(Debug, Default)]
 struct WildScripts {
     /// A refused pattern matches nothing; its entry holds the error.
-    entries: Vec<(Option<GlobPattern>, CompiledScript)>,
+    entries: Vec<(Option<GlobPattern>, LibraryScript)>,
     /// Index of the entry that matches a kind, so that the patterns are tried once per kind and not per object. Whoever
     /// asks for a kind for the first time writes it; it never changes.
     remembered: Mutex<BTreeMap<String, Option<usize>>>,
@@ -162,7 +163,7 @@ impl ScriptLibrary {
         self.len() == 0
     }
 
-    fn all_scripts(&self) -> impl Iterator<Item = &CompiledScript> {
+    fn all_scripts(&self) -> impl Iterator<Item = &LibraryScript> {
         self.layers
             .iter()
             .flat_map(|layer| layer.exact.values().chain(layer.wild.entries.iter().map(|(_, script)| script)))
@@ -170,13 +171,13 @@ impl ScriptLibrary {
 }
 
 impl LibraryLayer {
-    fn find_script(&self, key: &str) -> Option<&CompiledScript> {
+    fn find_script(&self, key: &str) -> Option<&LibraryScript> {
         self.exact.get(key).or_else(|| self.wild.find_script(key))
     }
 }
 
 impl WildScripts {
-    fn compile(scripts: impl Iterator<Item = (String, CompiledScript)>, segments: bool) -> WildScripts {
+    fn compile(scripts: impl Iterator<Item = (String, LibraryScript)>, segments: bool) -> WildScripts {
         let mut room = MAX_LIBRARY_PATTERNS;
         let entries = scripts.map(|(text, script)| {
             let pattern = GlobPattern::compile(&text, segments).map_err(|error| error.to_string());
@@ -197,7 +198,7 @@ impl WildScripts {
         WildScripts { entries: entries.collect(), ..WildScripts::default() }
     }
 
-    fn find_script(&self, key: &str) -> Option<&CompiledScript> {
+    fn find_script(&self, key: &str) -> Option<&LibraryScript> {
         if self.entries.is_empty() {
             return None;
         }

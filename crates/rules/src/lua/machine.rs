@@ -13,13 +13,12 @@ use serde::de::DeserializeSeed;
 
 use super::budget::ScriptBudget;
 use super::clock;
+use super::compiled_script::CompiledScript;
 use super::dialect::LINE_GLOBAL;
-use super::error_text::without_values;
+use super::failure::ScriptFailure;
 use super::object::{LazyFields, LuaValueSeed, unreadable};
 use super::outcome::ScriptOutcome;
-use super::result::{self, UnusableResult};
-use super::script::HealthScript;
-use crate::peer_verdict::PeerVerdict;
+use super::result;
 
 /// Memory limit of a call, in addition to the object's own size.
 const MAX_SCRIPT_MEMORY: usize = 8 << 20;
@@ -45,35 +44,26 @@ struct NativeState {
     now: Rc<Cell<Time>>,
 }
 
-/// Failure of a call without a value.
-pub(super) enum ScriptFailure {
-    /// An error raised by the script.
-    Error(String),
-    Limit(CostLimit),
-}
-
 thread_local! {
     static MACHINES: [RefCell<Option<LuaMachine>>; 2] = const { [RefCell::new(None), RefCell::new(None)] };
 }
 
-impl HealthScript {
-    /// Evaluates `object` at `now` on this thread's interpreter. Bounded in time and memory.
-    pub fn judge_object(&self, object: ObjectJson<'_>, now: Time) -> ScriptOutcome {
-        MACHINES.with(|machines| {
-            let mut slot = machines[usize::from(self.open)].borrow_mut();
-            let mut outcome = attempt_call(&mut slot, self, object, now);
-            // A call that ran out of time after a few steps was not slow: its thread was descheduled.
-            if outcome.limit == Some(CostLimit::Time) && outcome.steps < 100 {
-                outcome = attempt_call(&mut slot, self, object, now);
-            }
-            outcome
-        })
-    }
+/// Runs a script on this thread's interpreter.
+pub(super) fn run_script(script: &CompiledScript, object: ObjectJson<'_>, now: Time) -> ScriptOutcome {
+    MACHINES.with(|machines| {
+        let mut slot = machines[usize::from(script.open)].borrow_mut();
+        let mut outcome = attempt_call(&mut slot, script, object, now);
+        // A call that ran out of time after a few steps was not slow: its thread was descheduled.
+        if outcome.limit == Some(CostLimit::Time) && outcome.steps < 100 {
+            outcome = attempt_call(&mut slot, script, object, now);
+        }
+        outcome
+    })
 }
 
 fn attempt_call(
     slot: &mut Option<LuaMachine>,
-    script: &HealthScript,
+    script: &CompiledScript,
     object: ObjectJson<'_>,
     now: Time,
 ) -> ScriptOutcome {
@@ -131,7 +121,7 @@ impl LuaMachine {
         })
     }
 
-    fn judge_object(&mut self, script: &HealthScript, object: ObjectJson<'_>, now: Time) -> ScriptOutcome {
+    fn judge_object(&mut self, script: &CompiledScript, object: ObjectJson<'_>, now: Time) -> ScriptOutcome {
         self.native.now.set(now);
         let called = self.call_script(script, object);
         self.native.budget.end_call();
@@ -153,7 +143,7 @@ impl LuaMachine {
 
     fn call_script(
         &mut self,
-        script: &HealthScript,
+        script: &CompiledScript,
         object: ObjectJson<'_>,
     ) -> mlua::Result<(Option<Value>, Option<u32>)> {
         // Sets a limit for this object on top of the interpreter's own memory; garbage of former calls is collected
@@ -184,7 +174,7 @@ impl LuaMachine {
         Ok((last, globals.raw_get::<Option<u32>>(LINE_GLOBAL)?))
     }
 
-    fn load_script(&mut self, script: &HealthScript) -> mlua::Result<Function> {
+    fn load_script(&mut self, script: &CompiledScript) -> mlua::Result<Function> {
         if let Some(function) = self.functions.get(&script.id) {
             return Ok(function.clone());
         }
@@ -316,49 +306,5 @@ fn format_number(number: f64) -> String {
         -4..6 => number.to_string(),
         exponent if exponent < 0 => format!("{digits}e-{:02}", -exponent),
         exponent => format!("{digits}e+{exponent:02}"),
-    }
-}
-
-/// Returns an error's own line, without the stack trace.
-fn error_text(error: &mlua::Error) -> String {
-    let mut error = error;
-    while let mlua::Error::CallbackError { cause, .. } = error {
-        error = cause;
-    }
-    let text = match error {
-        mlua::Error::RuntimeError(text) => text.clone(),
-        other => other.to_string(),
-    };
-    text.split("\nstack traceback:").next().unwrap_or_default().to_owned()
-}
-
-impl ScriptFailure {
-    fn from_lua_error(error: &mlua::Error, script: &HealthScript) -> ScriptFailure {
-        let words = error_text(error);
-        if words.ends_with("stack overflow") {
-            ScriptFailure::Limit(CostLimit::Depth)
-        } else {
-            ScriptFailure::Error(without_values(&words, &script.name, &script.source))
-        }
-    }
-}
-
-impl From<UnusableResult> for ScriptFailure {
-    fn from(unusable: UnusableResult) -> ScriptFailure {
-        match unusable {
-            UnusableResult::Malformed(text) => ScriptFailure::Error(text),
-            UnusableResult::Limit(limit) => ScriptFailure::Limit(limit),
-        }
-    }
-}
-
-impl ScriptOutcome {
-    fn from_failure(failed: ScriptFailure) -> ScriptOutcome {
-        let (limit, message) = match failed {
-            ScriptFailure::Error(message) => (None, message),
-            ScriptFailure::Limit(limit) => (Some(limit), format!("the script was stopped: {limit}")),
-        };
-        let verdict = PeerVerdict { status: Some("Unknown"), message };
-        ScriptOutcome { verdict, line: None, limit, failed: true, steps: 0 }
     }
 }

@@ -11,9 +11,11 @@
 
 mod budget;
 mod clock;
+mod compiled_script;
 mod config;
 mod dialect;
 mod error_text;
+mod failure;
 mod glob;
 mod library;
 mod machine;
@@ -23,10 +25,11 @@ mod result;
 mod script;
 mod tokens;
 
+pub use compiled_script::ScriptSyntaxError;
 pub use config::ArgocdConfigError;
 pub use library::{LibraryLoadError, ScriptLibrary};
 pub use outcome::ScriptOutcome;
-pub use script::{HealthScript, ScriptSyntaxError};
+pub use script::HealthScript;
 
 #[cfg(test)]
 mod attacks;

@@ -2,6 +2,7 @@
 
 use rollcall_cel::CostLimit;
 
+use super::failure::ScriptFailure;
 use crate::peer_verdict::PeerVerdict;
 
 /// Outcome of one call.
@@ -17,4 +18,15 @@ pub struct ScriptOutcome {
     /// ours, not the script's.
     pub failed: bool,
     pub(super) steps: u32,
+}
+
+impl ScriptOutcome {
+    pub(super) fn from_failure(failed: ScriptFailure) -> ScriptOutcome {
+        let (limit, message) = match failed {
+            ScriptFailure::Error(message) => (None, message),
+            ScriptFailure::Limit(limit) => (Some(limit), format!("the script was stopped: {limit}")),
+        };
+        let verdict = PeerVerdict { status: Some("Unknown"), message };
+        ScriptOutcome { verdict, line: None, limit, failed: true, steps: 0 }
+    }
 }

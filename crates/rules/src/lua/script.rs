@@ -1,71 +1,29 @@
-//! A script and its compilation.
+//! A health script.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use readiness::Time;
+use rollcall_cel::ObjectJson;
 
-use mlua::chunk::Compiler;
+use super::compiled_script::{CompiledScript, ScriptSyntaxError};
+use super::machine;
+use super::outcome::ScriptOutcome;
 
-use super::dialect;
-
-/// Maximum size of a script, in bytes.
-const MAX_SCRIPT_BYTES: usize = 256 * 1024;
-
-/// A script, compiled once and run on any thread.
+/// A script that judges objects, compiled once and run on any thread.
 #[derive(Debug)]
-pub struct HealthScript {
-    pub(super) id: u64,
-    pub(super) name: String,
-    pub(super) code: Vec<u8>,
-    pub(super) open: bool,
-    /// Its text: errors quote nothing else.
-    pub(super) source: Box<str>,
-}
-
-/// A script that does not compile.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{name}:{line}: {message}")]
-pub struct ScriptSyntaxError {
-    /// Name of the script.
-    pub name: String,
-    /// 1-based line.
-    pub line: u32,
-    /// Description of the error.
-    pub message: String,
-}
+pub struct HealthScript(CompiledScript);
 
 impl HealthScript {
     /// Compiles `source`. `open` gives it the string, math, coroutine and os libraries (`useOpenLibs`).
     pub fn compile(name: &str, source: &str, open: bool) -> Result<HealthScript, ScriptSyntaxError> {
-        static IDS: AtomicU64 = AtomicU64::new(0);
-        let error = |line, message: String| ScriptSyntaxError { name: name.to_owned(), line, message };
-        if source.len() > MAX_SCRIPT_BYTES {
-            return Err(error(1, format!("longer than {MAX_SCRIPT_BYTES} bytes")));
-        }
-        let luau = dialect::translate_to_luau(source)
-            .map_err(|untranslatable| error(untranslatable.line(), untranslatable.to_string()))?;
-        let compiler =
-            Compiler::new().set_optimization_level(1).set_debug_level(1).set_mutable_globals(["obj"]);
-        let code = compiler.compile(luau).map_err(|failed| {
-            let (line, message) = parse_compiler_message(&failed.to_string());
-            error(line, message)
-        })?;
-        Ok(HealthScript {
-            id: IDS.fetch_add(1, Ordering::Relaxed),
-            name: name.to_owned(),
-            code,
-            open,
-            source: source.into(),
-        })
+        CompiledScript::compile(name, source, open).map(HealthScript)
     }
 
     /// Returns the script's name, which tells its source.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.0.name
     }
-}
 
-/// Splits a compiler message such as `12: message` into line and message.
-fn parse_compiler_message(text: &str) -> (u32, String) {
-    let text = text.trim_start_matches("syntax error: ");
-    let parts = text.split_once(':').and_then(|(line, message)| Some((line.trim().parse().ok()?, message)));
-    parts.map_or((1, text.to_owned()), |(line, message): (u32, &str)| (line, message.trim().to_owned()))
+    /// Evaluates `object` at `now` on this thread's interpreter. Bounded in time and memory.
+    pub fn judge_object(&self, object: ObjectJson<'_>, now: Time) -> ScriptOutcome {
+        machine::run_script(&self.0, object, now)
+    }
 }

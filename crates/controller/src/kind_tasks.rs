@@ -75,7 +75,7 @@ impl KindTasks {
         for (id, plan) in &plan.kinds {
             let same = |task: &RunningTask| *task.plan == *plan;
             if !self.running.get(id).is_some_and(same) {
-                let changed = self.plan.changed_rules(&before, *id);
+                let changed = policy::changed_rules(&before, &self.plan, *id);
                 if !changed.is_empty() {
                     _ = self.context.kind_events.send((*id, KindEvent::RuleChanged(changed)));
                 }

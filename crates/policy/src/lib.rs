@@ -35,5 +35,6 @@ pub use policy_file::{
 pub use problem::PolicyProblem;
 pub use protected_kinds::{NotAKind, PolicySettings, ProtectedKind};
 pub use ready_rule::{ConfigMapName, GroupRule};
+pub use rule_changes::changed_rules;
 pub use selector::parse_label_selector as parse_selector;
 pub use yaml::to_yaml;

@@ -7,38 +7,34 @@ use api::ReadinessPolicySpec;
 
 use super::plan::{KindPlan, WatchPlan};
 
-impl WatchPlan {
-    /// Names of the policies that judge children of this kind by a different rule than in `before`. A deleted policy or
-    /// group has no rule; neither has a kind that was not judged before.
-    pub fn changed_rules(&self, before: &WatchPlan, kind: KindId) -> Vec<String> {
-        let Some((old, new)) = before.kinds.get(&kind).zip(self.kinds.get(&kind)) else { return Vec::new() };
-        if old.awaits_library {
-            return Vec::new();
-        }
-        let changed = before.policies.iter().filter_map(|(id, (_, words))| {
-            let successors = self.policies.iter().filter(|(_, (_, new))| new.name == words.name);
-            let now: Vec<_> = successors.flat_map(|(id, _)| new.rule_sources(*id)).collect();
-            let was = old.rule_sources(*id);
-            // Compared pairwise if their number is unchanged; else each old rule that occurs nowhere any more counts.
-            let paired = now.len() == was.len();
-            let differs =
-                |at: usize, source| if paired { now.get(at) != Some(source) } else { !now.contains(source) };
-            let changed = was.iter().enumerate().any(|(at, source)| differs(at, source));
-            (changed && !now.is_empty()).then(|| words.name.clone())
-        });
-        changed.collect()
+/// Names of the policies that judge children of this kind in `after` by a different rule than in `before`. A deleted policy or
+/// group has no rule; neither has a kind that was not judged before.
+pub fn changed_rules(before: &WatchPlan, after: &WatchPlan, kind: KindId) -> Vec<String> {
+    let Some((old, new)) = before.kinds.get(&kind).zip(after.kinds.get(&kind)) else { return Vec::new() };
+    if old.awaits_library {
+        return Vec::new();
     }
+    let changed = before.policies.iter().filter_map(|(id, (_, words))| {
+        let successors = after.policies.iter().filter(|(_, (_, new))| new.name == words.name);
+        let now: Vec<_> = successors.flat_map(|(id, _)| rule_sources(new, *id)).collect();
+        let was = rule_sources(old, *id);
+        // Compared pairwise if their number is unchanged; else each old rule that occurs nowhere any more counts.
+        let paired = now.len() == was.len();
+        let differs =
+            |at: usize, source| if paired { now.get(at) != Some(source) } else { !now.contains(source) };
+        let changed = was.iter().enumerate().any(|(at, source)| differs(at, source));
+        (changed && !now.is_empty()).then(|| words.name.clone())
+    });
+    changed.collect()
 }
 
-impl KindPlan {
-    /// Rule source of each group of a policy; `None` for the native rules.
-    fn rule_sources(&self, policy: PolicyId) -> Vec<Option<Arc<str>>> {
-        let rules = self.interest.child.iter().filter(|rule| rule.policy == policy);
-        let source = |lens: u16| {
-            self.interest.assessment_rules.get(usize::from(lens))?.rule.as_ref().map(|r| r.source.clone())
-        };
-        rules.map(|rule| source(rule.rule_index)).collect()
-    }
+/// Rule source of each group of a policy; `None` for the native rules.
+fn rule_sources(plan: &KindPlan, policy: PolicyId) -> Vec<Option<Arc<str>>> {
+    let rules = plan.interest.child.iter().filter(|rule| rule.policy == policy);
+    let source = |lens: u16| {
+        plan.interest.assessment_rules.get(usize::from(lens))?.rule.as_ref().map(|r| r.source.clone())
+    };
+    rules.map(|rule| source(rule.rule_index)).collect()
 }
 
 /// True if two specs differ at most in the rules for children. The policy then keeps its id: its parents, and the

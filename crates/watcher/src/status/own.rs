@@ -62,23 +62,21 @@ impl<'a> OwnTypes<'a> {
     }
 }
 
-impl ConditionEntry {
-    /// It has a reason of ours, and where that is a word of others as well, it is said as we say it.
-    pub(super) fn is_in_our_words(&self) -> bool {
-        match self.parent_reason() {
-            Some(ParentReason::Terminating | ParentReason::DeletionStuck) => {
-                self.message.starts_with(BEING_DELETED)
-            }
-            Some(ParentReason::OperatorFailed) => self.message.starts_with(FAILED_TO_HANDLE),
-            Some(ParentReason::DeadlineExceeded) => {
-                let openings = [NOT_IN_TIME, NOT_HANDLED];
-                openings.iter().any(|opening| self.message.starts_with(opening)) || counts(&self.message)
-            }
-            // To others that is a failure; we do not know then. Turned to True it is ours still, to be put right.
-            Some(ParentReason::TemplateFailed | ParentReason::RuleChanged) => self.status != "False",
-            Some(_) => true,
-            None => false,
+/// True if the entry has a reason of ours, and where that is a word of others as well, it is said as we say it.
+pub(super) fn is_in_our_words(entry: &ConditionEntry) -> bool {
+    match entry.parent_reason() {
+        Some(ParentReason::Terminating | ParentReason::DeletionStuck) => {
+            entry.message.starts_with(BEING_DELETED)
         }
+        Some(ParentReason::OperatorFailed) => entry.message.starts_with(FAILED_TO_HANDLE),
+        Some(ParentReason::DeadlineExceeded) => {
+            let openings = [NOT_IN_TIME, NOT_HANDLED];
+            openings.iter().any(|opening| entry.message.starts_with(opening)) || counts(&entry.message)
+        }
+        // To others that is a failure; we do not know then. Turned to True it is ours still, to be put right.
+        Some(ParentReason::TemplateFailed | ParentReason::RuleChanged) => entry.status != "False",
+        Some(_) => true,
+        None => false,
     }
 }
 
@@ -139,7 +137,7 @@ mod tests {
             ("Ready", "False", "MinimumReplicasUnavailable", "2 of 3 not ready: web", false),
         ] {
             let entry = entry(kind, status, reason, message);
-            assert_eq!(entry.is_in_our_words(), ours, "{entry:?}");
+            assert_eq!(is_in_our_words(&entry), ours, "{entry:?}");
         }
     }
 

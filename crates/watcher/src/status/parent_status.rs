@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
 use super::entry::{ConditionEntry, FIELD_MANAGER};
-use super::own::OwnTypes;
+use super::own::{self, OwnTypes};
 use super::raw_json;
 
 /// One of Rollcall's conditions in the list.
@@ -123,7 +123,7 @@ impl ParentStatus {
         let entry = serde_json::from_str::<ConditionEntry>(text.get()).ok();
         let is_our_word = entry.as_ref().is_some_and(|entry| {
             if owners.is_empty() {
-                entry.is_in_our_words()
+                own::is_in_our_words(entry)
             } else {
                 entry.parent_reason().is_some() && owners.iter().any(|owner| owner == FIELD_MANAGER)
             }

@@ -3,11 +3,8 @@
 use std::io::{BufRead, BufReader, Read};
 use std::time::Duration;
 
-use anyhow::Context;
 use flate2::read::MultiGzDecoder;
-use futures::{StreamExt, TryStreamExt};
-use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt};
+use futures::StreamExt;
 use readiness::Time;
 use serde::{Deserialize, Serialize};
 use watcher::status::time;
@@ -76,24 +73,25 @@ pub struct HistoryEntries {
     pub unreadable: Vec<(String, String)>,
 }
 
-impl HistoryStore {
+impl HistoryEntries {
     /// Reads every transition from `since` to `until` that matches `wanted`.
     pub async fn read_range(
-        &self,
+        store: &HistoryStore,
         since: Time,
         until: Time,
         wanted: impl Fn(&HistoryEntry) -> bool,
     ) -> anyhow::Result<HistoryEntries> {
+        let first = format!("date={}/{}", date_of(since), key_time(since));
         let mut keys = Vec::new();
         let mut at = since;
         // One more day: the server's clock may be ahead, so that the last transitions have a later date.
         while date_of(at) <= date_of(until + DAY) {
-            keys.extend(self.list_keys(&date_of(at), since).await?);
+            keys.extend(store.list_batches(&format!("date={}", date_of(at)), &first).await?);
             at = at + DAY;
         }
         let mut found = HistoryEntries::default();
         let mut batches = futures::stream::iter(keys)
-            .map(|key| async move { (self.get_batch(&key).await, key) })
+            .map(|key| async move { (store.get_batch(&key).await, key) })
             .buffer_unordered(MAX_CONCURRENT_BATCH_READS);
         let from = time::format_millis(since);
         while let Some((batch, key)) = batches.next().await {
@@ -110,25 +108,6 @@ impl HistoryStore {
         found.entries.sort_by(|a, b| a.at.cmp(&b.at));
         found.unreadable.sort();
         Ok(found)
-    }
-
-    /// Keys of a day's batches whose last transition is not before `since`.
-    async fn list_keys(&self, day: &str, since: Time) -> anyhow::Result<Vec<Path>> {
-        let folder = self.object_path(&format!("date={day}"));
-        let first = self.object_path(&format!("date={}/{}", self::date_of(since), key_time(since)));
-        let listed = self.objects.list_with_offset(Some(&folder), &first);
-        let keys = listed
-            .try_filter_map(|object| {
-                let ours = object.location.as_ref().ends_with(".ndjson.gz");
-                async move { Ok(ours.then_some(object.location)) }
-            })
-            .try_collect()
-            .await;
-        keys.with_context(|| format!("failed to list the history at {}", self.url))
-    }
-
-    async fn get_batch(&self, key: &Path) -> anyhow::Result<bytes::Bytes> {
-        Ok(self.objects.get(key).await?.bytes().await?)
     }
 }
 
@@ -188,7 +167,9 @@ mod tests {
 
     async fn messages(store: &HistoryStore, since: u64) -> Vec<String> {
         let since = NOW + Duration::from_secs(since);
-        let found = store.read_range(since, NOW + Duration::from_secs(90_000), |_| true).await.unwrap();
+        let found = HistoryEntries::read_range(&store, since, NOW + Duration::from_secs(90_000), |_| true)
+            .await
+            .unwrap();
         assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);
         found.entries.into_iter().map(|line| line.message).collect()
     }
@@ -201,7 +182,7 @@ mod tests {
         assert_eq!(messages(&store, 10).await, ["two", "three", "four"]);
         assert_eq!(messages(&store, 90).await, ["three", "four"]);
         assert_eq!(messages(&store, 91).await, ["four"]);
-        let none = store.read_range(NOW, NOW, |line| line.name == "other").await.unwrap();
+        let none = HistoryEntries::read_range(&store, NOW, NOW, |line| line.name == "other").await.unwrap();
         assert!(none.entries.is_empty());
     }
 
@@ -209,7 +190,8 @@ mod tests {
     async fn a_line_is_read_as_it_was_written() {
         let store = store();
         keep(&store, &[(0, "1 of 3 not ready")]).await;
-        let found = store.read_range(NOW, NOW, |line| line.kind == "Database").await.unwrap();
+        let found =
+            HistoryEntries::read_range(&store, NOW, NOW, |line| line.kind == "Database").await.unwrap();
         let [line] = &found.entries[..] else { panic!("{found:?}") };
         let again = serde_json::to_value(line).unwrap();
         assert_eq!(again, serde_json::to_value(&*transition(NOW, "1 of 3 not ready")).unwrap());
@@ -227,7 +209,7 @@ mod tests {
             let at = store.object_path(&format!("date=2026-11-21/{key}.ndjson.gz"));
             store.objects.put(&at, bytes.into()).await.unwrap();
         }
-        let found = store.read_range(NOW, NOW, |_| true).await.unwrap();
+        let found = HistoryEntries::read_range(&store, NOW, NOW, |_| true).await.unwrap();
         assert_eq!(found.entries.iter().map(|l| &*l.message).collect::<Vec<_>>(), ["one"]);
         assert_eq!(found.unreadable.len(), 2, "{:?}", found.unreadable);
     }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use futures::TryStreamExt;
 use object_store::aws::AmazonS3Builder;
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreScheme, RetryConfig};
+use object_store::{ObjectStore, ObjectStoreExt, ObjectStoreScheme, RetryConfig};
 use url::Url;
 
 use super::transport::StoreTransport;
@@ -49,6 +50,25 @@ impl HistoryStore {
     /// Path of a key below the prefix.
     pub(super) fn object_path(&self, key: &str) -> Path {
         key.split('/').fold(self.prefix.clone(), Path::join)
+    }
+
+    /// Keys of the batches in a folder that follow `first` in the order of their names.
+    pub(super) async fn list_batches(&self, folder: &str, first: &str) -> anyhow::Result<Vec<Path>> {
+        let (folder, first) = (self.object_path(folder), self.object_path(first));
+        let listed = self.objects.list_with_offset(Some(&folder), &first);
+        let keys = listed
+            .try_filter_map(|object| {
+                let ours = object.location.as_ref().ends_with(".ndjson.gz");
+                async move { Ok(ours.then_some(object.location)) }
+            })
+            .try_collect()
+            .await;
+        keys.with_context(|| format!("failed to list the history at {}", self.url))
+    }
+
+    /// Reads a batch.
+    pub(super) async fn get_batch(&self, key: &Path) -> anyhow::Result<bytes::Bytes> {
+        Ok(self.objects.get(key).await?.bytes().await?)
     }
 }
 

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use clap::Args;
 use controller::args::ClusterArgs;
 use controller::history::HistoryStore;
-use controller::history::read::{HistoryAnswer, HistoryEntry};
+use controller::history::read::{HistoryAnswer, HistoryEntries, HistoryEntry};
 use http::Request;
 use readiness::Time;
 use readiness::rollup::ParentReason;
@@ -63,9 +63,10 @@ pub(crate) async fn print_history(cluster: &ClusterArgs, args: &HistoryArgs) -> 
                     .await
                     .map_or_else(|_| "default".to_owned(), |c| c.default_namespace),
             };
-            let found = HistoryStore::open(url)?
-                .read_range(since, now, |line| is_about(line, kind, &namespace, name))
-                .await?;
+            let store = HistoryStore::open(url)?;
+            let found =
+                HistoryEntries::read_range(&store, since, now, |line| is_about(line, kind, &namespace, name))
+                    .await?;
             for (batch, why) in &found.unreadable {
                 print_error_line(&format!("not read: {batch}: {why}"));
             }

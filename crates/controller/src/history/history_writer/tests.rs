@@ -5,6 +5,7 @@ mod stores;
 
 use super::*;
 use crate::history::batch::tests::transition;
+use crate::history::read::HistoryEntries;
 use crate::kind_tasks::ResolvedKinds;
 use crate::metrics::Metrics;
 use crate::transitions::TransitionHub;
@@ -169,7 +170,7 @@ impl Stage {
     async fn messages(&self) -> Vec<String> {
         let now = self.clock.now();
         let since = Time(now.0 - 3_600_000);
-        let found = self.store.read_range(since, now, |_| true).await.unwrap();
+        let found = HistoryEntries::read_range(&self.store, since, now, |_| true).await.unwrap();
         assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);
         found.entries.into_iter().map(|line| line.message).collect()
     }

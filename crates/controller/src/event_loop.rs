@@ -3,11 +3,11 @@
 mod conflict_notices;
 mod loop_channels;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aggregator::{DeliveryOutcome, KindId, KindState, ObjectId, PolicyId};
+use aggregator::{DeliveryOutcome, KindId, KindState, ObjectId};
 use readiness::Time;
 use timer::Seed;
 use tokio_util::sync::CancellationToken;
@@ -23,6 +23,7 @@ use crate::snapshot::{NotReadyDetail, NotReadySince, StatsSnapshot};
 use policy::WatchPlan;
 use rollcall_core::{BlindKind, Core, RecountDrift, RecountSchedule, RuleSwaps, VerdictAges, WatchHealth};
 
+use conflict_notices::{ConflictNotices, NoticeRecorder};
 pub(crate) use loop_channels::LoopChannels;
 use loop_channels::LoopInput;
 pub use loop_channels::TreeSender;
@@ -50,10 +51,7 @@ pub(crate) struct EventLoop {
     /// Time at which each write in flight was requested.
     requested_at: BTreeMap<ObjectId, Time>,
     not_ready_since: NotReadySince,
-    /// Parents for which an Event about overwritten conditions was created.
-    overwritten: BTreeSet<ObjectId>,
-    /// Parents for which an Event about a condition owned by another field manager was created.
-    owned: BTreeSet<(ObjectId, PolicyId, String)>,
+    conflicts: ConflictNotices,
     /// Failed writes, by kind, metric label and HTTP status.
     write_failures: FailureLog<(KindId, &'static str, u16), WriteFailure>,
 }
@@ -82,8 +80,7 @@ impl EventLoop {
             ages: VerdictAges::default(),
             requested_at: BTreeMap::new(),
             not_ready_since: NotReadySince::default(),
-            overwritten: BTreeSet::new(),
-            owned: BTreeSet::new(),
+            conflicts: ConflictNotices::default(),
             write_failures: FailureLog::default(),
         }
     }
@@ -326,6 +323,22 @@ impl EventLoop {
         Ok(())
     }
 
+    /// Counts finalizers that are repeatedly added and removed, and creates one Event per object.
+    fn report_flaps(&mut self) {
+        let counts = self.core.take_flap_counts();
+        if let Some(plan) = self.plan.as_ref().filter(|_| !counts.is_empty()) {
+            for (policy, count) in counts {
+                if let Some((_, words)) = plan.policies.get(&policy) {
+                    self.metrics.count_flaps(&words.name, count);
+                }
+            }
+        }
+        for (parent, note) in self.core.take_new_flaps() {
+            let recorder = NoticeRecorder { core: &self.core, channels: &self.channels };
+            recorder.send_notice(parent, "FinalizerFlapping", note);
+        }
+    }
+
     fn publish_stats(&mut self, now: Time) {
         if !self.changed || now < self.publish_at {
             return;
@@ -343,8 +356,9 @@ impl EventLoop {
             &mut self.not_ready_since,
             now,
         );
-        self.report_overwrites(&snapshot.overwritten);
-        self.report_owners(&snapshot.owned);
+        let recorder = NoticeRecorder { core: &self.core, channels: &self.channels };
+        self.conflicts.report_overwrites(&recorder, &snapshot.overwritten);
+        self.conflicts.report_owners(&recorder, self.plan.as_deref(), &snapshot.owned);
         self.metrics.set_clock_offset(self.clock.offset_seconds());
         let counts = self.core.engine.take_counts();
         self.metrics

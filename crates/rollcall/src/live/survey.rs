@@ -25,44 +25,42 @@ pub(super) struct ClusterSurvey {
     kinds: Vec<ApiKind>,
 }
 
-impl PolicyCluster {
+impl ClusterSurvey {
     /// Reads everything once and aggregates it.
-    pub(super) async fn read_survey(&mut self, now: Time) -> ClusterSurvey {
+    pub(super) async fn read(cluster: &mut PolicyCluster, now: Time) -> ClusterSurvey {
         let mut survey = ClusterSurvey {
             trees: Vec::new(),
             kept_objects: Vec::new(),
             discarded_times: BTreeMap::new(),
             kinds: Vec::new(),
         };
-        let mut world = OfflineRollup::new(&self.policies, now);
+        let mut world = OfflineRollup::new(&cluster.policies, now);
         // Namespaces first: their labels select among the objects in them.
         let (first, rest): (Vec<_>, Vec<_>) =
-            self.kinds_to_read().await.into_iter().partition(|place| is_namespace(&place.api));
+            cluster.kinds_to_read().await.into_iter().partition(|place| is_namespace(&place.api));
         for places in [first, rest] {
             survey.kinds.extend(places.iter().map(|place| place.api.clone()));
             let lists = places.into_iter().map(|place| {
-                let list = kind_pages(&self.client, &place);
-                let keeps = place.whole || self.is_standalone(&place.api);
+                let list = kind_pages(&cluster.client, &place);
+                let keeps = place.whole || cluster.is_standalone(&place.api);
                 list.map(move |page| (place.api.clone(), keeps, page)).boxed()
             });
             let mut pages = stream::iter(lists.collect::<Vec<_>>()).flatten_unordered(MAX_CONCURRENT_LISTS);
             while let Some((api, keeps, page)) = pages.next().await {
                 match page {
                     Ok(page) => survey.take_page(&mut world, &api, keeps, page),
-                    Err(error) => self.hide_kind(&api, read_error_text(&error)),
+                    Err(error) => cluster.hide_kind(&api, read_error_text(&error)),
                 }
             }
         }
-        survey.trees = self.complete_trees(
-            world.into_trees(self.hidden_kinds()),
+        survey.trees = cluster.complete_trees(
+            world.into_trees(cluster.hidden_kinds()),
             &survey.kept_objects.iter().collect::<Vec<_>>(),
             now,
         );
         survey
     }
-}
 
-impl ClusterSurvey {
     fn take_page(
         &mut self,
         world: &mut OfflineRollup,

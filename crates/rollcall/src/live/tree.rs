@@ -14,6 +14,7 @@ use super::open_cluster;
 use super::pick::{NodeTimes, TreeObjectIndex, missing_targets, pick_targets};
 use super::policy_cluster::PolicyCluster;
 use super::scope_args::ScopeArgs;
+use super::survey::ClusterSurvey;
 use super::target::ObjectTarget;
 use crate::eval::{OutputFormat, current_time};
 use crate::terminal::TerminalCapabilities;
@@ -56,7 +57,7 @@ pub(crate) async fn print_tree(cluster: &ClusterArgs, args: &TreeArgs) -> anyhow
         return watch_tree(&mut cluster, &targets, args).await;
     }
     let now = current_time();
-    let mut survey = cluster.read_survey(now).await;
+    let mut survey = ClusterSurvey::read(&mut cluster, now).await;
     cluster.report_unread();
     let trees = std::mem::take(&mut survey.trees);
     let moments = survey.node_times();

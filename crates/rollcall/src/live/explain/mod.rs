@@ -59,7 +59,7 @@ pub(crate) async fn explain_targets(cluster: &ClusterArgs, args: &ExplainArgs) -
         bail!("name an object: `rollcall explain KIND/NAME`");
     }
     let now = current_time();
-    let survey = cluster.read_survey(now).await;
+    let survey = ClusterSurvey::read(&mut cluster, now).await;
     let leads = find_target_nodes(&survey.trees, &targets);
     let mut told = Vec::new();
     let inquiry = ExplainContext {

@@ -1,5 +1,7 @@
 //! `doctor` and `history` on a small terminal, and without colours.
 
+use std::time::SystemTime;
+
 use serde_json::json;
 
 use super::cluster::{Cluster, custom};
@@ -16,7 +18,8 @@ async fn shop(name: &str) -> Cluster {
         "apiVersion": "example.com/v1", "kind": "Shop", "namespace": "default", "name": "books",
         "uid": shop["metadata"]["uid"],
     });
-    let now = jiff::Timestamp::now();
+    let since_epoch = SystemTime::UNIX_EPOCH.elapsed().unwrap();
+    let now = readiness::Time(i64::try_from(since_epoch.as_millis()).unwrap()).to_rfc3339_millis();
     for (name, reason, message) in [
         ("one", "ChildrenProgressing", "1 of 1 not ready"),
         (
@@ -29,7 +32,7 @@ async fn shop(name: &str) -> Cluster {
             "apiVersion": "v1", "kind": "Event", "metadata": { "name": name, "namespace": "default" },
             "involvedObject": about, "reason": reason, "message": message, "type": "Normal", "action": "Judge",
             "reportingComponent": "rollcall.dev/controller", "reportingInstance": "it",
-            "eventTime": format!("{now:.6}"),
+            "eventTime": now,
         }));
     }
     cluster

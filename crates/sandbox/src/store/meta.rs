@@ -80,8 +80,7 @@ pub(crate) fn list_strings(list: &Value) -> Vec<&str> {
 
 /// Formats a time: `2026-11-21T08:00:00Z`.
 pub(crate) fn format_time(at: EpochMillis) -> String {
-    let seconds = jiff::Timestamp::from_second(at.div_euclid(1000)).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    seconds.to_string()
+    rollcall_rfc3339::SecondsText(at).to_string()
 }
 
 /// Merges `defaults` into `value`: adds missing fields, map by map.

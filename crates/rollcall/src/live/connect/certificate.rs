@@ -37,15 +37,14 @@ fn not_after(der: &[u8]) -> Option<Time> {
     let (year, digits) = match tag {
         // Two-digit years stand for 1950 to 2049.
         UTC_TIME => {
-            let year: i16 = digits.get(..2)?.parse().ok()?;
+            let year: u16 = digits.get(..2)?.parse().ok()?;
             (if year < 50 { 2000 + year } else { 1900 + year }, digits.get(2..)?)
         }
         GENERALIZED_TIME => (digits.get(..4)?.parse().ok()?, digits.get(4..)?),
         _ => return None,
     };
-    let two = |at: usize| digits.get(at..at + 2)?.parse::<i8>().ok();
-    let at = jiff::civil::DateTime::new(year, two(0)?, two(2)?, two(4)?, two(6)?, two(8)?, 0).ok()?;
-    Some(Time(at.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_millisecond()))
+    let two = |at: usize| digits.get(at..at + 2);
+    Time::from_rfc3339(&format!("{year:04}-{}-{}T{}:{}:{}Z", two(0)?, two(2)?, two(4)?, two(6)?, two(8)?))
 }
 
 /// Splits off the first DER element: returns its tag, its content and the rest.

@@ -124,10 +124,8 @@ impl ExplanationPage {
     }
 
     fn event_text(&self, event: &RecentEvent) -> String {
-        let at = event
-            .at
-            .parse::<jiff::Timestamp>()
-            .map_or_else(|_| event.at.clone(), |at| format_age(self.now.0 - at.as_millisecond()));
+        let at = Time::from_rfc3339(&event.at)
+            .map_or_else(|| event.at.clone(), |at| format_age(self.now.0 - at.0));
         let count = event.count.map_or(String::new(), |count| format!(" ×{count}"));
         format!(
             "{at} ago {} {}{count} {} ({}): {}",
@@ -162,10 +160,8 @@ impl ExplanationPage {
 
     fn add_since(&mut self, since: Option<&str>) {
         let Some(since) = since else { return };
-        let ago = since.parse::<jiff::Timestamp>().map_or_else(
-            |_| String::new(),
-            |at| format!(" ({} ago)", format_age(self.now.0 - at.as_millisecond())),
-        );
+        let ago = Time::from_rfc3339(since)
+            .map_or_else(String::new, |at| format!(" ({} ago)", format_age(self.now.0 - at.0)));
         self.add_wrapped("since", &format!("{since}{ago}"));
     }
 

@@ -6,15 +6,18 @@ use crate::store::message::EpochMillis;
 
 /// Formats an age: `5s`, `3m20s`, `2d`; coarser with growing age.
 pub(super) fn age_since(now: EpochMillis, time: &Value) -> Value {
-    let then = time.as_str().and_then(|text| text.parse::<jiff::Timestamp>().ok());
-    json!(then.map_or_else(|| "<unknown>".to_owned(), |then| format_age(now / 1000 - then.as_second())))
+    let then = time_seconds(time);
+    json!(then.map_or_else(|| "<unknown>".to_owned(), |then| format_age(now / 1000 - then)))
 }
 
 /// Formats the duration between two times; empty if the first is missing.
 pub(super) fn duration_between(now: EpochMillis, from: &Value, to: &Value) -> Value {
-    let second = |time: &Value| Some(time.as_str()?.parse::<jiff::Timestamp>().ok()?.as_second());
-    let Some(from) = second(from) else { return json!("") };
-    json!(format_age(second(to).unwrap_or(now / 1000) - from))
+    let Some(from) = time_seconds(from) else { return json!("") };
+    json!(format_age(time_seconds(to).unwrap_or(now / 1000) - from))
+}
+
+fn time_seconds(time: &Value) -> Option<i64> {
+    Some(rollcall_rfc3339::parse_millis(time.as_str()?)?.div_euclid(1000))
 }
 
 fn format_age(seconds: i64) -> String {

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use readiness::Time;
-use readiness::rollup::ParentReason;
 
 use super::scheduler::EvaluationScheduler;
+use crate::evaluation::EvaluationChanges;
+use crate::graph::ResyncStage;
+use crate::list_gate::ListGate;
 use crate::observation_schedule::ObservationSchedule;
 use crate::types::{ChangeOrigin, EvaluationId, ObjectId};
 
@@ -46,87 +48,101 @@ pub(super) struct EvaluationRun<'e> {
     pub(super) now: Time,
 }
 
+/// What is known of a parent of which an answer was just evaluated.
+#[derive(Clone, Copy, Debug)]
+struct EvaluatedParent {
+    /// Origin of everything that changed since the parent was last offered.
+    origin: ChangeOrigin,
+    /// It takes part in the resync.
+    is_enrolled: bool,
+    /// Several policies apply to it.
+    has_several_policies: bool,
+}
+
 impl EvaluationRun<'_> {
     /// Evaluates everything that is due, and adds the parents concerned to `parents`.
     pub(super) fn evaluate_due(&mut self, parents: &mut Vec<ObjectId>) {
         while let Some(id) = self.scheduler.queue.take_due(self.now, &self.scheduler.graph) {
-            if self.is_looping(id) {
-                let at = self.now + EVALUATION_LOOP_DELAY;
-                self.scheduler.debounce_evaluation(id, at, ChangeOrigin::PossiblyOwn);
-            } else if let Some(parent) = self.evaluate_now(id) {
-                if self.scheduler.graph.evaluations_of(parent).len() > 1 {
-                    self.scheduler.enqueue_doubted(parent, self.now);
-                }
-                parents.push(parent);
-            }
+            parents.extend(self.evaluate_now(id));
         }
     }
 
-    fn is_looping(&mut self, id: EvaluationId) -> bool {
-        let Some(evaluation) = self.scheduler.graph.evaluation_mut(id) else { return false };
-        if evaluation.poll_evaluations.0 != self.poll {
-            evaluation.poll_evaluations = (self.poll, 0);
-        }
-        evaluation.poll_evaluations.1 += 1;
-        evaluation.poll_evaluations.1 > MAX_EVALUATIONS_PER_POLL
-    }
-
+    /// Evaluates unless something has to be waited for; returns the parent concerned.
     fn evaluate_now(&mut self, id: EvaluationId) -> Option<ObjectId> {
-        let EvaluationScheduler { graph, policies, .. } = &*self.scheduler;
-        let evaluation = graph.find_evaluation(id)?;
-        let gate = policies.list_gate(evaluation.policy);
-        let can_evaluate = policies.can_evaluate(evaluation, gate);
-        let is_held = can_evaluate && !gate.only_takes_back() && self.scheduler.is_held_by_child(evaluation);
-        let EvaluationScheduler { graph, policies, queue, .. } = &mut *self.scheduler;
-        let evaluation = graph.evaluation_mut(id)?;
-        let (parent, policy) = (evaluation.parent, policies.find_policy(evaluation.policy));
-        let origin = queue.leave(id, evaluation);
-        if self.is_behind && can_evaluate && policy.is_some_and(|policy| evaluation.may_turn_true(policy)) {
-            queue.postpone(id, evaluation, origin);
+        let evaluation = self.scheduler.graph.evaluation_mut(id)?;
+        if evaluation.count_evaluation(self.poll) > MAX_EVALUATIONS_PER_POLL {
+            let at = self.now + EVALUATION_LOOP_DELAY;
+            self.scheduler.queue.debounce(id, evaluation, at, ChangeOrigin::PossiblyOwn);
+            return None;
+        }
+        let gated = self.scheduler.policies.find_gated(evaluation.policy);
+        let gate = gated.map_or(ListGate::Closed, |(_, gate)| gate);
+        let can_evaluate = self.scheduler.policies.can_evaluate(evaluation, gate);
+        let is_held = can_evaluate && !gate.only_takes_back() && self.scheduler.is_held_by_child(id);
+        let policy = gated.map(|(policy, _)| policy).filter(|_| can_evaluate);
+        let evaluation = self.scheduler.graph.evaluation_mut(id)?;
+        let origin = self.scheduler.queue.leave(id, evaluation);
+        if self.is_behind && policy.is_some_and(|policy| evaluation.may_turn_true(policy)) {
+            self.scheduler.queue.postpone(id, evaluation, origin);
             return None;
         }
         if is_held {
-            queue.defer(id, evaluation, origin);
+            self.scheduler.queue.defer(id, evaluation, origin);
             self.scheduler.propagate_doubt(id);
             return None;
         }
-        let reason_before = evaluation.answer().map(|answer| answer.reason);
-        let changes = evaluation.evaluate_at(policy.filter(|_| can_evaluate)?, gate, self.now)?;
-        let reason = evaluation.answer().map(|answer| answer.reason);
-        let becomes_stuck = reason == Some(ParentReason::DeletionStuck) && reason != reason_before;
-        evaluation.debounce.record_fire(self.now);
-        queue.set_recheck(id, evaluation, changes.recheck_at);
+        let changes = evaluation.evaluate_at(policy?, gate, self.now)?;
+        let parent = evaluation.parent;
+        self.scheduler.queue.set_recheck(id, evaluation, changes.recheck_at);
+        self.scheduler.graph.count_unsettled(changes.settled, false);
+        self.propagate_evaluation(parent, origin, changes);
+        Some(parent)
+    }
+
+    /// Propagates an evaluation of `parent`. Where its answer has changed, its owners are evaluated in the same poll, so that
+    /// a cascade costs one debounce.
+    fn propagate_evaluation(&mut self, parent: ObjectId, origin: ChangeOrigin, changes: EvaluationChanges) {
         self.counts.evaluations += 1;
         self.counts.saved_flips += u64::from(changes.saved_flip);
-        graph.count_unsettled(changes.settled, false);
-        let origin = self.record_evaluated(parent, origin, becomes_stuck);
+        let EvaluatedParent { origin, is_enrolled, has_several_policies } =
+            self.record_evaluated(parent, origin, changes.becomes_stuck);
         if changes.moved {
-            self.propagate_change(parent, origin);
+            self.counts.changed_answers += 1;
+            if !is_enrolled {
+                self.observations.enroll_unready(parent, &mut self.scheduler.graph, self.now);
+            }
+            self.scheduler.reweigh_and_enqueue(parent, self.now, origin);
         }
         if self.scheduler.queue.has_deferred() {
             self.scheduler.resume_deferred_above(parent, self.now, origin);
         }
-        Some(parent)
+        if has_several_policies {
+            self.scheduler.enqueue_doubted(parent, self.now);
+        }
     }
 
     /// Records an evaluation of a parent. The resync takes place at its short period again; and if others have changed
-    /// something, the parent may be written for it. Returns the origin of everything that changed since it was last offered.
-    fn record_evaluated(&mut self, id: ObjectId, origin: ChangeOrigin, becomes_stuck: bool) -> ChangeOrigin {
-        let Some(parent) = self.scheduler.graph.parent_mut(id) else { return ChangeOrigin::PossiblyOwn };
+    /// something, the parent may be written for it.
+    fn record_evaluated(
+        &mut self,
+        id: ObjectId,
+        origin: ChangeOrigin,
+        becomes_stuck: bool,
+    ) -> EvaluatedParent {
+        let Some(parent) = self.scheduler.graph.parent_mut(id) else {
+            let origin = ChangeOrigin::PossiblyOwn;
+            return EvaluatedParent { origin, is_enrolled: true, has_several_policies: false };
+        };
         if origin == ChangeOrigin::External {
             parent.delivery.mark_external_change(self.now);
         }
         parent.origin = parent.origin.max(origin);
         self.observations.record_evaluated(id, parent, self.now);
         parent.termination_written &= !becomes_stuck;
-        parent.origin
-    }
-
-    /// Propagates a changed answer of `parent`. Its owners are evaluated in the same poll, so that a cascade costs one
-    /// debounce.
-    fn propagate_change(&mut self, parent: ObjectId, origin: ChangeOrigin) {
-        self.counts.changed_answers += 1;
-        self.observations.enroll_unready(parent, &mut self.scheduler.graph, self.now);
-        self.scheduler.reweigh_and_enqueue(parent, self.now, origin);
+        EvaluatedParent {
+            origin: parent.origin,
+            is_enrolled: parent.resync != ResyncStage::Outside,
+            has_several_policies: parent.evaluations.as_slice().len() > 1,
+        }
     }
 }

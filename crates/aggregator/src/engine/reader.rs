@@ -86,11 +86,11 @@ impl<'e> EngineReader<'e> {
     /// more. Before that its conditions stay as they are. They also stay while an answer is in doubt and cannot be
     /// evaluated again.
     pub(super) fn is_draftable(self, parent: ObjectId) -> bool {
-        if self.graph.find_parent(parent).is_none_or(|held| held.termination_written) {
+        let Some(parent) = self.graph.find_parent(parent).filter(|held| !held.termination_written) else {
             return false;
-        }
+        };
         let (mut any, mut say) = (false, false);
-        for evaluation in self.evaluations_of(parent) {
+        for evaluation in parent.evaluations.iter().filter_map(|id| self.graph.find_evaluation(*id)) {
             any = true;
             let Some(observed) = &evaluation.observed else {
                 say = true;

@@ -54,17 +54,12 @@ impl EvaluationScheduler {
     /// Schedules an evaluation in the next poll.
     pub(super) fn enqueue_evaluation(&mut self, id: EvaluationId, now: Time, origin: ChangeOrigin) {
         let Some(evaluation) = self.graph.evaluation_mut(id) else { return };
-        if let Some(policy) = self.policies.find_policy(evaluation.policy) {
+        if evaluation.is_holding()
+            && let Some(policy) = self.policies.find_policy(evaluation.policy)
+        {
             evaluation.restart_hold(policy);
         }
         self.queue.enqueue(id, evaluation, now, origin);
-    }
-
-    /// Schedules an evaluation at `at`.
-    pub(super) fn debounce_evaluation(&mut self, id: EvaluationId, at: Time, origin: ChangeOrigin) {
-        if let Some(evaluation) = self.graph.evaluation_mut(id) {
-            self.queue.debounce(id, evaluation, at, origin);
-        }
     }
 
     /// Schedules the evaluations whose messages quote `id`, because its text changed.
@@ -189,15 +184,23 @@ impl EvaluationScheduler {
     }
 
     /// Returns `true` if the evaluation has to wait for that of a child. A first word, and a last one, waits for nobody.
-    pub(super) fn is_held_by_child(&self, evaluation: &ParentEvaluation) -> bool {
+    pub(super) fn is_held_by_child(&self, id: EvaluationId) -> bool {
         let waits = |observed: &ObservedParent| !observed.deleting && observed.phase.progress.is_announced();
-        self.awaits_child_evaluation(evaluation) && evaluation.observed.as_ref().is_some_and(waits)
+        self.may_await_children()
+            && self.graph.find_evaluation(id).is_some_and(|held| {
+                self.awaits_child_evaluation(held) && held.observed.as_ref().is_some_and(waits)
+            })
+    }
+
+    /// Returns `true` if there may be a parent that was not evaluated because a list is awaited.
+    fn may_await_children(&self) -> bool {
+        self.policies.is_awaiting_lists() || self.graph.has_unsettled()
     }
 
     /// Returns `true` if the parent's unready children include a parent that was not evaluated because a list is
     /// awaited: its readiness is unknown. The answers of all ancestors stay until it is evaluated.
     fn awaits_child_evaluation(&self, evaluation: &ParentEvaluation) -> bool {
-        (self.policies.is_awaiting_lists() || self.graph.has_unsettled())
+        self.may_await_children()
             && evaluation.children.unready.iter().any(|entry| self.is_evaluation_awaited(entry.child))
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use readiness::rollup::LevelTally;
+use readiness::rollup::{ChildWeight, LevelTally};
 use readiness::{Level, Time};
 
 use super::{UnreadyEntry, UnreadySet};
@@ -48,7 +48,7 @@ impl ChildCounts {
     }
 
     /// Adds a child.
-    pub(crate) fn add_child(&mut self, trouble: UnreadyEntry) {
+    fn add_child(&mut self, trouble: UnreadyEntry) {
         self.group_tally_mut(trouble.group).add_child(trouble.weight);
         if trouble.weight.level != Level::Ready {
             self.unready.insert(trouble);
@@ -56,10 +56,23 @@ impl ChildCounts {
     }
 
     /// Removes a child; the entry has to equal the one that was added.
-    pub(crate) fn remove_child(&mut self, trouble: UnreadyEntry) {
+    fn remove_child(&mut self, trouble: UnreadyEntry) {
         self.group_tally_mut(trouble.group).remove_child(trouble.weight);
         if trouble.weight.level != Level::Ready {
             self.unready.remove(trouble);
+        }
+    }
+
+    /// Changes the weight of a child; the entry has to equal the one that was added.
+    pub(crate) fn reweigh_child(&mut self, entry: UnreadyEntry, weight: ChildWeight) {
+        let tally = self.group_tally_mut(entry.group);
+        tally.remove_child(entry.weight);
+        tally.add_child(weight);
+        if entry.weight.level != Level::Ready {
+            self.unready.remove(entry);
+        }
+        if weight.level != Level::Ready {
+            self.unready.insert(UnreadyEntry { weight, ..entry });
         }
     }
 

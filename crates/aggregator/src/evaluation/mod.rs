@@ -13,7 +13,7 @@ mod unready_set;
 pub(crate) use child_counts::{ChildCounts, NamedChildren};
 pub(crate) use generation_phase::{GenerationPhase, GenerationProgress};
 pub(crate) use observed_parent::ObservedParent;
-pub(crate) use parent_evaluation::ParentEvaluation;
+pub(crate) use parent_evaluation::{EvaluationChanges, ParentEvaluation};
 pub(crate) use queue_position::QueuePosition;
 pub(crate) use stage::{EvaluationStage, StageEvent};
 pub(crate) use steady_phase::{SteadyLimits, SteadyPhase};

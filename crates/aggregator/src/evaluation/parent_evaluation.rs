@@ -31,6 +31,8 @@ pub(crate) struct ParentEvaluation {
 pub(crate) struct EvaluationChanges {
     /// The weight for its own parents may have changed.
     pub(crate) moved: bool,
+    /// The parent is now known to be stuck in its deletion.
+    pub(crate) becomes_stuck: bool,
     /// Its state was unknown, and is known from now on.
     pub(crate) settled: bool,
     /// Time of the next evaluation.
@@ -61,6 +63,20 @@ impl ParentEvaluation {
     /// Returns `true` if the answer says True, and must not be counted on.
     pub(crate) fn is_in_doubt(&self) -> bool {
         self.observed.as_ref().is_some_and(|observed| observed.stage.is_in_doubt())
+    }
+
+    /// Counts one more evaluation in this poll, and returns how many there were.
+    pub(crate) fn count_evaluation(&mut self, poll: u32) -> u8 {
+        if self.poll_evaluations.0 != poll {
+            self.poll_evaluations = (poll, 0);
+        }
+        self.poll_evaluations.1 += 1;
+        self.poll_evaluations.1
+    }
+
+    /// Returns `true` if all children were ready when they were last evaluated, so that `hold` may count.
+    pub(crate) fn is_holding(&self) -> bool {
+        self.observed.as_ref().is_some_and(|observed| observed.phase.all_ready_since.is_some())
     }
 
     /// Restarts the policy's `hold` where something now keeps the parent from being well. A trouble that comes and goes before
@@ -139,10 +155,14 @@ impl ParentEvaluation {
             observed.phase.steady.end();
         }
         let saved_flip = was_tolerating && says_true && !observed.phase.steady.is_tolerating();
-        let moved = observed.stage.is_in_doubt() || observed.stage.answer() != Some(result.answer);
+        let before = observed.stage.answer();
+        let moved = before != Some(result.answer) || observed.stage.is_in_doubt();
+        let is_stuck = |answer: PolicyAnswer| answer.reason == ParentReason::DeletionStuck;
+        let becomes_stuck = is_stuck(result.answer) && !before.is_some_and(is_stuck);
         let was_unsettled = observed.stage.is_unsettled();
         observed.advance_stage(gate.event_of(result.answer));
         let settled = was_unsettled && !observed.stage.is_unsettled();
-        Some(EvaluationChanges { moved, settled, recheck_at: result.recheck_at, saved_flip })
+        self.debounce.record_fire(now);
+        Some(EvaluationChanges { moved, becomes_stuck, settled, recheck_at: result.recheck_at, saved_flip })
     }
 }

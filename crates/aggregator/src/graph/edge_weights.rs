@@ -7,7 +7,7 @@ use super::inline_vec::{UNSEEN_WEIGHT, weigh_with_evaluations};
 use super::node_table::NodeTable;
 use crate::changed_rules::ChangedRuleGroups;
 use crate::evaluation::ObservedParent;
-use crate::types::{ObjectId, PolicyId};
+use crate::types::{EvaluationId, ObjectId, PolicyId};
 
 /// Weights of objects for their owners, by what is observed of them and the rules that have changed.
 #[derive(Clone, Copy, Debug)]
@@ -22,18 +22,14 @@ impl EdgeWeights<'_> {
     /// unless the rule of that verdict has changed.
     pub(super) fn weigh(&self, id: ObjectId, rule_index: u16, policy: PolicyId, group: u8) -> ChildWeight {
         let own = self.nodes.get(id).map_or(UNSEEN_WEIGHT, |node| node.weights.get(rule_index));
-        let evaluated = weight_of_evaluations(self.nodes, self.evaluations, id);
+        let evaluated = weight_of_evaluations(self.nodes.evaluations_of(id), self.evaluations);
         let own = if self.changed_rules.has_group(policy, group) { UNSEEN_WEIGHT } else { own };
         weigh_with_evaluations(own, evaluated)
     }
 }
 
 /// Returns the weight of an object from its own evaluations if it is an observed parent.
-pub(super) fn weight_of_evaluations(
-    nodes: &NodeTable,
-    evaluations: &EvaluationTable,
-    id: ObjectId,
-) -> Option<ChildWeight> {
-    let held = nodes.evaluations_of(id).iter().filter_map(|id| evaluations.get(*id));
-    held.filter_map(|evaluation| evaluation.observed.as_ref()).map(ObservedParent::weight).min()
+pub(super) fn weight_of_evaluations(ids: &[EvaluationId], table: &EvaluationTable) -> Option<ChildWeight> {
+    let observed = ids.iter().filter_map(|id| table.get(*id)?.observed.as_ref());
+    observed.map(ObservedParent::weight).min()
 }

@@ -273,8 +273,9 @@ impl ChildGraph {
         rules: &ChangedRuleGroups,
         moved: &mut Vec<EvaluationId>,
     ) {
-        let rolled = weight_of_evaluations(&self.nodes, &self.evaluations, child);
-        let Some(GraphNode { edges, weights, kind, .. }) = self.nodes.find_mut(child) else { return };
+        let Some(GraphNode { edges, weights, kind, parent, .. }) = self.nodes.find_mut(child) else { return };
+        let evaluations = parent.as_ref().map_or(&[][..], |parent| parent.evaluations.as_slice());
+        let rolled = weight_of_evaluations(evaluations, &self.evaluations);
         for edge in edges.as_mut_slice().iter_mut().filter(|e| !e.cyclic) {
             let mut own = weights.get(edge.rule_index);
             if !rules.is_empty() {
@@ -288,9 +289,8 @@ impl ChildGraph {
             if was != weight
                 && let Some(roll) = self.evaluations.find_mut(edge.evaluation)
             {
-                let trouble = UnreadyEntry { weight: was, group: edge.group, kind: *kind, child };
-                roll.children.remove_child(trouble);
-                roll.children.add_child(UnreadyEntry { weight, ..trouble });
+                let entry = UnreadyEntry { weight: was, group: edge.group, kind: *kind, child };
+                roll.children.reweigh_child(entry, weight);
                 moved.push(edge.evaluation);
             }
         }

@@ -62,6 +62,16 @@ fn a_parent_is_known_by_its_policies_its_generation_and_its_children() {
 }
 
 #[test]
+fn a_parent_that_only_a_child_names_is_one_for_as_long_as_it_is_named() {
+    let mut w = well();
+    w.child("orphan", "ghost", Ready);
+    let ghost = w.place("ghost");
+    assert!(w.engine.is_parent(ghost));
+    w.change("orphan", |orphan| orphan.owners.clear());
+    assert!(!w.engine.is_parent(ghost));
+}
+
+#[test]
 fn a_child_that_is_found_in_two_ways_has_its_parent_once() {
     let mut w = World::empty();
     w.policy(POLICY, policy());

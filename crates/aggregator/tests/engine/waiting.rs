@@ -1,0 +1,132 @@
+//! Parents below parents: who waits for whom, and what is counted meanwhile.
+
+use aggregator::{EnginePolicy, HandledEvidence, KindId, KindState, PolicyId};
+use readiness::Level::{self, Failed, Progressing, Ready, Stuck, Unknown};
+
+use crate::answers::well;
+use crate::object::Parent;
+use crate::world::{CHILDREN, PARENTS, POLICY, World};
+use crate::{group, groups, policy};
+
+const OTHER: PolicyId = PolicyId(2);
+
+#[test]
+fn a_new_generation_is_announced_at_once_however_busy_its_children_are() {
+    let mut w = well();
+    for level in [Progressing, Ready, Progressing] {
+        w.turn("web", level);
+        w.run(20);
+    }
+    w.respecify("db", HandledEvidence::Handled);
+    w.run(20);
+    assert_eq!(w.says("db"), "ChildrenPending");
+}
+
+#[test]
+fn an_answer_about_the_generation_before_is_none_about_this_one() {
+    let mut w = well();
+    w.kind(CHILDREN, KindState::Listing);
+    w.respecify("db", HandledEvidence::Handled);
+    w.kind(CHILDREN, KindState::Synced);
+    assert!(!w.engine.has_evaluated(w.id("db"), POLICY));
+    assert_eq!(w.engine.answers_to_write(w.id("db")), []);
+    w.run(10);
+    assert!(w.engine.has_evaluated(w.id("db"), POLICY));
+}
+
+#[test]
+fn who_waited_for_a_parent_below_is_evaluated_with_it_although_that_one_says_what_it_said() {
+    const EXTRAS: KindId = KindId(2);
+    let mut w = World::empty();
+    w.policy(POLICY, groups(vec![group(PARENTS), group(CHILDREN)]));
+    w.policy(OTHER, groups(vec![group(EXTRAS)]));
+    w.sync();
+    w.parent("top");
+    w.parent_so("mid", |mid| mid.policies = vec![OTHER]);
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+    w.create("own", CHILDREN, Failed, |own| own.owners = vec![(POLICY, 1, "top".to_owned())]);
+    w.create("leaf", EXTRAS, Failed, |leaf| leaf.owners = vec![(OTHER, 0, "mid".to_owned())]);
+    w.run(20_000);
+    assert_eq!((w.says("top"), w.says_for("mid", OTHER)), ("ChildrenFailed".into(), "ChildrenFailed".into()));
+    w.kinds.insert(EXTRAS, KindState::Listing);
+    w.restart(&[]);
+    w.run(20_000);
+    assert!(!w.engine.has_evaluated(w.id("top"), POLICY), "it waits for mid");
+    w.turn("own", Ready);
+    w.kind(EXTRAS, KindState::Synced);
+    w.run(1_000);
+    let answer = w.engine.answer_of(w.id("top"), POLICY).unwrap();
+    assert_eq!((answer.ready, answer.total), (1, 2));
+}
+
+#[test]
+fn a_parent_that_cannot_be_ready_any_more_is_not_counted_as_ready_until_it_is_evaluated() {
+    type Change = fn(&mut Parent);
+    let changes: [Change; 4] = [
+        |mid| mid.evidence = HandledEvidence::NotYet,
+        |mid| mid.evidence = HandledEvidence::Failed,
+        |mid| mid.evidence = HandledEvidence::GivenUp,
+        |mid| mid.unrendered = true,
+    ];
+    for change in changes {
+        let mut w = World::with(policy());
+        w.parent("top");
+        w.parent("mid");
+        w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+        w.child("leaf", "mid", Ready);
+        w.run(20_000);
+        w.observe("leaf");
+        w.run(10);
+        let ready = |w: &World| w.engine.group_tally(w.id("top"), POLICY, 0).count_at(Ready);
+        assert_eq!(ready(&w), 1);
+        // Mid waits for quiet.
+        w.change_parent("mid", change);
+        assert_eq!(ready(&w), 0);
+    }
+}
+
+/// `db` has a ready child of its own and one below a parent of which nothing is written; Rollcall was restarted a second
+/// ago, so that nobody knows yet whether the operator of that one is done.
+fn above_a_shadow(leaf: Level) -> World {
+    let mut w = World::empty();
+    w.policy(POLICY, groups(vec![group(PARENTS), group(CHILDREN)]));
+    w.policy(OTHER, EnginePolicy { shadow: true, ..policy() });
+    w.sync();
+    w.parent("db");
+    w.parent_so("mid", |mid| (mid.policies, mid.evidence) = (vec![OTHER], HandledEvidence::Silent));
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "db".to_owned())]);
+    w.create("leaf", CHILDREN, leaf, |leaf| leaf.owners = vec![(OTHER, 0, "mid".to_owned())]);
+    w.create("own", CHILDREN, Ready, |own| own.owners = vec![(POLICY, 1, "db".to_owned())]);
+    w.run(60_000);
+    w.restart(&[]);
+    w.run(1_000);
+    w
+}
+
+#[test]
+fn who_is_above_a_parent_of_which_nothing_is_written_waits_for_its_first_answer() {
+    for respecified in [false, true] {
+        let mut w = above_a_shadow(Ready);
+        let before = w.log.len();
+        if respecified {
+            w.respecify("mid", HandledEvidence::Silent);
+        }
+        w.observe("own");
+        w.run(3_000);
+        assert_eq!((w.says("db").as_str(), w.log.len()), ("AllChildrenReady", before), "{respecified}");
+        w.run(60_000);
+        assert_eq!((w.says("db").as_str(), w.log.len()), ("AllChildrenReady", before), "{respecified}");
+    }
+}
+
+#[test]
+fn who_waited_is_evaluated_although_the_one_below_counts_as_it_did() {
+    for leaf in [Progressing, Unknown] {
+        let mut w = above_a_shadow(leaf);
+        w.turn("own", Failed);
+        w.run(1_000);
+        w.turn("own", Stuck);
+        w.run(60_000);
+        assert_eq!(w.says("db"), "ChildrenStuck!", "{leaf}");
+    }
+}

@@ -4,7 +4,6 @@ use aggregator::{EnginePolicy, HandledEvidence, KindId, KindState, PolicyId};
 use readiness::Level::{self, Failed, Progressing, Ready, Stuck, Unknown};
 
 use crate::answers::well;
-use crate::object::Parent;
 use crate::world::{CHILDREN, PARENTS, POLICY, World};
 use crate::{group, groups, policy};
 
@@ -61,12 +60,13 @@ fn who_waited_for_a_parent_below_is_evaluated_with_it_although_that_one_says_wha
 
 #[test]
 fn a_parent_that_cannot_be_ready_any_more_is_not_counted_as_ready_until_it_is_evaluated() {
-    type Change = fn(&mut Parent);
-    let changes: [Change; 4] = [
-        |mid| mid.evidence = HandledEvidence::NotYet,
-        |mid| mid.evidence = HandledEvidence::Failed,
-        |mid| mid.evidence = HandledEvidence::GivenUp,
-        |mid| mid.unrendered = true,
+    type Change = fn(&mut World);
+    let changes: [Change; 5] = [
+        |w| w.change_parent("mid", |mid| mid.evidence = HandledEvidence::NotYet),
+        |w| w.change_parent("mid", |mid| mid.evidence = HandledEvidence::Failed),
+        |w| w.change_parent("mid", |mid| mid.evidence = HandledEvidence::GivenUp),
+        |w| w.change_parent("mid", |mid| mid.unrendered = true),
+        |w| w.respecify("mid", HandledEvidence::Handled),
     ];
     for change in changes {
         let mut w = World::with(policy());
@@ -80,7 +80,7 @@ fn a_parent_that_cannot_be_ready_any_more_is_not_counted_as_ready_until_it_is_ev
         let ready = |w: &World| w.engine.group_tally(w.id("top"), POLICY, 0).count_at(Ready);
         assert_eq!(ready(&w), 1);
         // Mid waits for quiet.
-        w.change_parent("mid", change);
+        change(&mut w);
         assert_eq!(ready(&w), 0);
     }
 }

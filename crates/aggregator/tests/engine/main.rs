@@ -36,6 +36,7 @@ mod steady;
 mod steps;
 mod timing;
 mod turns;
+mod waiting;
 mod world;
 
 use std::time::Duration;

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use aggregator::{DeliveryOutcome, HandledEvidence, KindId, KindState, PolicyId};
+use aggregator::DeliveryOutcome;
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
 use crate::server::{Flight, Status};
-use crate::world::{CHILDREN, PARENTS, POLICY, World};
-use crate::{group, groups};
+use crate::world::{POLICY, World};
 
 const LOST: DeliveryOutcome = DeliveryOutcome::Retry(Duration::ZERO);
 
@@ -144,54 +143,4 @@ fn an_outcome_of_another_write_means_nothing() {
     answer(&mut w, &second, Some(second.wanted.clone()), DeliveryOutcome::Written);
     w.run(60_000);
     assert!(w.flights.is_empty());
-}
-
-#[test]
-fn a_new_generation_is_announced_at_once_however_busy_its_children_are() {
-    let mut w = well();
-    for level in [Progressing, Ready, Progressing] {
-        w.turn("web", level);
-        w.run(20);
-    }
-    w.respecify("db", HandledEvidence::Handled);
-    w.run(20);
-    assert_eq!(w.says("db"), "ChildrenPending");
-}
-
-#[test]
-fn an_answer_about_the_generation_before_is_none_about_this_one() {
-    let mut w = well();
-    w.kind(CHILDREN, KindState::Listing);
-    w.respecify("db", HandledEvidence::Handled);
-    w.kind(CHILDREN, KindState::Synced);
-    assert!(!w.engine.has_evaluated(w.id("db"), POLICY));
-    assert_eq!(w.engine.answers_to_write(w.id("db")), []);
-    w.run(10);
-    assert!(w.engine.has_evaluated(w.id("db"), POLICY));
-}
-
-#[test]
-fn who_waited_for_a_parent_below_is_evaluated_with_it_although_that_one_says_what_it_said() {
-    const OTHER: PolicyId = PolicyId(2);
-    const EXTRAS: KindId = KindId(2);
-    let mut w = World::empty();
-    w.policy(POLICY, groups(vec![group(PARENTS), group(CHILDREN)]));
-    w.policy(OTHER, groups(vec![group(EXTRAS)]));
-    w.sync();
-    w.parent("top");
-    w.parent_so("mid", |mid| mid.policies = vec![OTHER]);
-    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
-    w.create("own", CHILDREN, Failed, |own| own.owners = vec![(POLICY, 1, "top".to_owned())]);
-    w.create("leaf", EXTRAS, Failed, |leaf| leaf.owners = vec![(OTHER, 0, "mid".to_owned())]);
-    w.run(20_000);
-    assert_eq!((w.says("top"), w.says_for("mid", OTHER)), ("ChildrenFailed".into(), "ChildrenFailed".into()));
-    w.kinds.insert(EXTRAS, KindState::Listing);
-    w.restart(&[]);
-    w.run(20_000);
-    assert!(!w.engine.has_evaluated(w.id("top"), POLICY), "it waits for mid");
-    w.turn("own", Ready);
-    w.kind(EXTRAS, KindState::Synced);
-    w.run(1_000);
-    let answer = w.engine.answer_of(w.id("top"), POLICY).unwrap();
-    assert_eq!((answer.ready, answer.total), (1, 2));
 }

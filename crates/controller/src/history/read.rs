@@ -137,7 +137,9 @@ mod tests {
     use super::super::batch::tests::{NOW, transition};
     use super::super::batch::{HistoryBatch, TransitionBuffer};
     use super::*;
+    use object_store::ObjectStoreExt;
     use object_store::memory::InMemory;
+    use object_store::path::Path;
     use std::sync::Arc;
 
     fn store() -> HistoryStore {
@@ -167,7 +169,7 @@ mod tests {
 
     async fn messages(store: &HistoryStore, since: u64) -> Vec<String> {
         let since = NOW + Duration::from_secs(since);
-        let found = HistoryEntries::read_range(&store, since, NOW + Duration::from_secs(90_000), |_| true)
+        let found = HistoryEntries::read_range(store, since, NOW + Duration::from_secs(90_000), |_| true)
             .await
             .unwrap();
         assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);

@@ -7,6 +7,7 @@ use aggregator::{
     PolicyId, Quorum,
 };
 use readiness::Level::{Failed, Progressing, Ready, Unknown};
+use readiness::rollup::ParentReason;
 
 use crate::answers::well;
 use crate::server::Fate;
@@ -300,7 +301,7 @@ fn nothing_turns_true_while_changes_are_known_that_were_not_observed() {
     for _ in 0..3 {
         w.now = w.now + Duration::from_secs(2);
         w.engine.poll(w.now, &mut drafts);
-        assert_eq!(w.reason("db").map(|reason| reason.as_str()), Some("ChildrenFailed"));
+        assert_eq!(w.reason("db").map(ParentReason::as_str), Some("ChildrenFailed"));
         assert!(w.engine.next_deadline().is_some_and(|at| at <= w.now), "it is tried again at once");
     }
     w.engine.set_behind(false);

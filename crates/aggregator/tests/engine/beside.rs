@@ -41,7 +41,7 @@ fn children_that_are_at_work_are_reconciled_and_those_that_ended_are_not() {
         (weight(Progressing), "ChildrenProgressing~"),
         (weight(Unknown), "ChildrenUnknown~"),
         (weight(Failed), "ChildrenFailed~"),
-        (ChildWeight { level: Failed, terminal: true }, "ChildrenFailed!"),
+        (ChildWeight { terminal: true, ..ChildWeight::of(Failed) }, "ChildrenFailed!"),
         (weight(Stuck), "ChildrenStuck!"),
     ];
     for (child, expected) in table {

@@ -283,7 +283,7 @@ fn the_text_about_a_child_or_a_parent_may_change_by_itself() {
         w.run(1_000);
         assert_eq!(
             w.engine.take_counts(),
-            EvaluationCounts { evaluations: 1, changed_answers: 0 },
+            EvaluationCounts { evaluations: 1, changed_answers: 0, saved_flips: 0 },
             "{changed}"
         );
     }

@@ -40,8 +40,8 @@ impl CriticalTally {
             CriticalTally::of_tallies(children, view, policy, counted).worst_reason().is_none()
         };
         let tolerant = policy.availability == Availability::Tolerant;
-        let steady = [Steadiness::Available, Steadiness::Unobserved].into_iter().filter(|_| tolerant);
-        steady.filter(suffices).next().unwrap_or_default()
+        let mut steady = [Steadiness::Available, Steadiness::Unobserved].into_iter().filter(|_| tolerant);
+        steady.find(suffices).unwrap_or_default()
     }
 
     #[inline]

@@ -109,9 +109,9 @@ pub(crate) fn insert_entry<'t>(
 }
 
 /// Charges the texts that a function may read to their ends, so that no function can forget to.
-pub(crate) fn charge_arguments<'t>(
+pub(crate) fn charge_arguments(
     meter: &CostMeter,
-    args: &[CelValue<'t>],
+    args: &[CelValue<'_>],
 ) -> std::result::Result<(), EvalFault> {
     let sizes = args.iter().map(|arg| match arg {
         CelValue::Text(text) => text.len(),

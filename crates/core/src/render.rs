@@ -78,15 +78,7 @@ impl ConditionRenderer<'_> {
             self.causes.reflector.read_row(parent, |row| row.parent.as_deref().and_then(counted)).flatten();
         let generation = generation.map_or_else(|| " its spec".to_owned(), |n| format!(" generation {n}"));
         let text = match answer.reason {
-            ParentReason::AllChildrenReady => {
-                let words = |role| causes.causes_text(parent, policy, role, now);
-                let after = |title: &str, text: String| {
-                    if text.is_empty() { text } else { format!("; {title}{text}") }
-                };
-                let unready = if ready < total { words(GroupRole::Critical) } else { String::new() };
-                let optional = words(GroupRole::Optional);
-                format!("{ready} of {total} ready{}{}", after("", unready), after("optional: ", optional))
-            }
+            ParentReason::AllChildrenReady => self.ready_text(parent, policy, answer, now),
             ParentReason::ChildrenSettling => format!("{ready} of {total} ready, settling"),
             ParentReason::ChildrenPending => {
                 format!("waiting for the operator to handle{generation}{}", self.operator_progress(parent))
@@ -135,6 +127,18 @@ impl ConditionRenderer<'_> {
         let finalizers = self.flaps.text_about(&self.causes, parent, policy);
         let between = if finalizers.is_empty() { "" } else { "; " };
         truncate_message(text + &cycles + between + &finalizers, MAX_MESSAGE_BYTES)
+    }
+
+    /// Describes a ready parent: critical children that are not ready and are counted on all the same, and optional ones.
+    fn ready_text(&self, parent: ObjectId, policy: PolicyId, answer: PolicyAnswer, now: Time) -> String {
+        let PolicyAnswer { total, ready, .. } = answer;
+        let causes = self.causes;
+        let words = |role| causes.causes_text(parent, policy, role, now);
+        let after =
+            |title: &str, text: String| if text.is_empty() { text } else { format!("; {title}{text}") };
+        let unready = if ready < total { words(GroupRole::Critical) } else { String::new() };
+        let optional = words(GroupRole::Optional);
+        format!("{ready} of {total} ready{}{}", after("", unready), after("optional: ", optional))
     }
 
     /// Progress that the operator reports, if it does.

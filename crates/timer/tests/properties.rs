@@ -225,7 +225,8 @@ fn what_moves_is_patient_no_more() {
 fn without_a_period_there_is_no_pass_and_slow_is_never_quicker_than_quick() {
     let mut none = ResyncSchedule::new(Duration::ZERO, SLOW, Seed(1));
     none.enroll_key(1_u64, Millis(0));
-    assert!(none.is_empty() && none.next_due().is_none() && none.len() == 0);
+    assert!(none.is_empty() && none.next_due().is_none());
+    assert_eq!(none.len(), 0);
     let mut even = ResyncSchedule::new(EVERY, ms(1), Seed(1));
     even.enroll_key(1, Millis(0));
     assert!(!even.is_empty());

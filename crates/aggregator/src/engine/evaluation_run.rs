@@ -103,7 +103,7 @@ impl EvaluationRun<'_> {
     /// a cascade costs one debounce.
     fn propagate_evaluation(&mut self, parent: ObjectId, origin: ChangeOrigin, changes: EvaluationChanges) {
         self.counts.evaluations += 1;
-        self.counts.saved_flips += u64::from(changes.saved_flip);
+        self.counts.saved_flips += changes.saved_flips;
         let EvaluatedParent { origin, is_enrolled, has_several_policies } =
             self.record_evaluated(parent, origin, changes.becomes_stuck);
         if changes.moved {

@@ -37,8 +37,8 @@ pub(crate) struct EvaluationChanges {
     pub(crate) settled: bool,
     /// Time of the next evaluation.
     pub(crate) recheck_at: Option<Time>,
-    /// Every child is ready again, and the answer said True all the while.
-    pub(crate) saved_flip: bool,
+    /// 1 if every child is ready again and the answer said True all the while, otherwise 0.
+    pub(crate) saved_flips: u64,
 }
 
 impl ParentEvaluation {
@@ -154,7 +154,8 @@ impl ParentEvaluation {
         if !says_true {
             observed.phase.steady.end();
         }
-        let saved_flip = was_tolerating && says_true && !observed.phase.steady.is_tolerating();
+        let is_saved = was_tolerating && says_true && !observed.phase.steady.is_tolerating();
+        let saved_flips = u64::from(is_saved);
         let before = observed.stage.answer();
         let moved = before != Some(result.answer) || observed.stage.is_in_doubt();
         let is_stuck = |answer: PolicyAnswer| answer.reason == ParentReason::DeletionStuck;
@@ -163,6 +164,6 @@ impl ParentEvaluation {
         observed.advance_stage(gate.event_of(result.answer));
         let settled = was_unsettled && !observed.stage.is_unsettled();
         self.debounce.record_fire(now);
-        Some(EvaluationChanges { moved, becomes_stuck, settled, recheck_at: result.recheck_at, saved_flip })
+        Some(EvaluationChanges { moved, becomes_stuck, settled, recheck_at: result.recheck_at, saved_flips })
     }
 }

@@ -35,13 +35,17 @@ impl CriticalTally {
         view: &AnswerView,
         policy: &EnginePolicy,
     ) -> Steadiness {
+        // Nearly always nothing is steady, and then nothing has to be summed up again.
+        let steady_counts =
+            children.groups.iter().map(|(_, tally)| tally.steady_count(Steadiness::Unobserved));
+        if policy.availability == Availability::Strict || steady_counts.sum::<u32>() == 0 {
+            return Steadiness::Unsteady;
+        }
         let suffices = |least: &Steadiness| {
             let counted = |tally: &LevelTally| tally.with_steady_ready(*least);
             CriticalTally::of_tallies(children, view, policy, counted).worst_reason().is_none()
         };
-        let tolerant = policy.availability == Availability::Tolerant;
-        let mut steady = [Steadiness::Available, Steadiness::Unobserved].into_iter().filter(|_| tolerant);
-        steady.find(suffices).unwrap_or_default()
+        [Steadiness::Available, Steadiness::Unobserved].into_iter().find(suffices).unwrap_or_default()
     }
 
     #[inline]

@@ -8,8 +8,8 @@ use crate::steadiness::Steadiness;
 pub struct LevelTally {
     at: [u32; 8],
     terminal: u32,
-    /// Progressing children that are unobserved, and those that are available.
-    steady: [u32; 2],
+    /// Children by steadiness; counted without a look at the level, which costs less.
+    steady: [u32; 3],
 }
 
 /// A child's level as its parent counts it; `terminal` if the API states that the child will not recover.
@@ -35,18 +35,14 @@ impl LevelTally {
     pub fn add_child(&mut self, weight: ChildWeight) {
         self.at[weight.level as usize] += 1;
         self.terminal += u32::from(weight.terminal);
-        if let Some(at) = steady_index(weight.steadiness) {
-            self.steady[at] += 1;
-        }
+        self.steady[weight.steadiness as usize] += 1;
     }
 
     /// Removes one child.
     pub fn remove_child(&mut self, weight: ChildWeight) {
         self.at[weight.level as usize] -= 1;
         self.terminal -= u32::from(weight.terminal);
-        if let Some(at) = steady_index(weight.steadiness) {
-            self.steady[at] -= 1;
-        }
+        self.steady[weight.steadiness as usize] -= 1;
     }
 
     /// Number of children at this level.
@@ -77,8 +73,10 @@ impl LevelTally {
     pub fn steady_count(&self, least: Steadiness) -> u32 {
         match least {
             Steadiness::Unsteady => self.count_at(Level::Progressing),
-            Steadiness::Unobserved => self.steady[0] + self.steady[1],
-            Steadiness::Available => self.steady[1],
+            Steadiness::Unobserved => {
+                self.steady[Steadiness::Unobserved as usize] + self.steady[Steadiness::Available as usize]
+            }
+            Steadiness::Available => self.steady[Steadiness::Available as usize],
         }
     }
 
@@ -88,17 +86,8 @@ impl LevelTally {
         let (mut tally, steady) = (*self, self.steady_count(least));
         tally.at[Level::Progressing as usize] -= steady;
         tally.at[Level::Ready as usize] += steady;
-        tally.steady = [0; 2];
+        tally.steady = [tally.total_count(), 0, 0];
         tally
-    }
-}
-
-/// Place of this steadiness in [`LevelTally`]; `None` where nothing is steady.
-const fn steady_index(steadiness: Steadiness) -> Option<usize> {
-    match steadiness {
-        Steadiness::Unsteady => None,
-        Steadiness::Unobserved => Some(0),
-        Steadiness::Available => Some(1),
     }
 }
 

@@ -210,6 +210,11 @@ pub struct EnginePolicy {
 }
 
 impl EnginePolicy {
+    /// Returns `true` if the children of this group decide the condition.
+    pub(crate) fn is_critical(&self, group: u8) -> bool {
+        self.groups.get(usize::from(group)).is_some_and(|group| group.role == GroupRole::Critical)
+    }
+
     /// Returns the groups with their indices. A group beyond index 255 could not be named by a link, and has no children.
     pub fn indexed_groups(&self) -> impl Iterator<Item = (u8, &ChildGroup)> + Clone {
         (0..=u8::MAX).zip(&self.groups)

@@ -136,7 +136,8 @@ impl ConditionRenderer<'_> {
         let words = |role| causes.causes_text(parent, policy, role, now);
         let after =
             |title: &str, text: String| if text.is_empty() { text } else { format!("; {title}{text}") };
-        let unready = if ready < total { words(GroupRole::Critical) } else { String::new() };
+        let is_tolerating = self.causes.engine.is_tolerating(parent, policy);
+        let unready = if is_tolerating { words(GroupRole::Critical) } else { String::new() };
         let optional = words(GroupRole::Optional);
         format!("{ready} of {total} ready{}{}", after("", unready), after("optional: ", optional))
     }

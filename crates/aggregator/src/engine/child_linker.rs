@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use readiness::Time;
+use readiness::{Level, Time};
 
 use super::recount::RecountResult;
 use super::scheduler::EvaluationScheduler;
-use crate::graph::InlineVec;
+use crate::evaluation::ChildChange;
+use crate::graph::{ChildEdge, InlineVec};
 use crate::types::{ChangeOrigin, ChildLink, EvaluationId, KindId, ObjectId, PolicyId, SelectorId};
 
 /// Changes of links and selectors at one instant: the edges follow them, and each evaluation that gains or loses a child
@@ -157,7 +158,11 @@ impl ChildLinker<'_> {
         if !moved.is_empty() {
             // Before all lists are complete, a child did not just appear: its creation time counts.
             let at = if policies.is_open(link.policy) { self.now } else { created.min(self.now) };
-            graph.record_child_change(to, at, true);
+            let is_critical = policies.find_policy(link.policy).is_some_and(|p| p.is_critical(link.group));
+            let is_unready = |e: &ChildEdge| e.evaluation == to && e.weight.level != Level::Ready;
+            let joins_unready = is_critical && graph.edges_of(child).iter().any(is_unready);
+            let change = if joins_unready { ChildChange::AppearedUnready } else { ChildChange::Appeared };
+            graph.record_child_change(to, at, change);
             self.apply_lent_selectors(child, to, self.lent_selectors(child).iter(), true);
         }
         for evaluation in moved {
@@ -172,7 +177,7 @@ impl ChildLinker<'_> {
         // The same child may be found in two ways, for example by owner reference and by labels.
         if let Some(edge) = edge.filter(|e| !graph.is_linked(child, e)) {
             let moved = graph.detach_edge(child, *edge, policies.changed_rules());
-            graph.record_child_change(from, self.now, false);
+            graph.record_child_change(from, self.now, ChildChange::Altered);
             if !graph.edges_of(child).iter().any(|e| e.evaluation == from) {
                 self.apply_lent_selectors(child, from, self.lent_selectors(child).iter(), false);
             }

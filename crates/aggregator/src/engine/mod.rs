@@ -317,6 +317,11 @@ impl Engine {
         self.reader().is_handled(parent, policy)
     }
 
+    /// Returns `true` if the answer says True although children that count are not ready.
+    pub fn is_tolerating(&self, parent: ObjectId, policy: PolicyId) -> bool {
+        self.reader().is_tolerating(parent, policy)
+    }
+
     /// Returns the unready children of `parent` under `policy`, worst first; those of critical or of optional groups.
     pub fn unready_children(
         &self,

@@ -6,7 +6,7 @@ use readiness::rollup::ParentReason;
 use super::child_linker::ChildLinker;
 use super::scheduler::EvaluationScheduler;
 use crate::delivery_schedule::DeliverySchedule;
-use crate::evaluation::{ObservedParent, StageEvent};
+use crate::evaluation::{ChildChange, ObservedParent, StageEvent};
 use crate::graph::{ObjectWeights, ParentNode};
 use crate::observation_schedule::ObservationSchedule;
 use crate::types::{AnswerView, ChangeOrigin, EvaluationId, ObjectId, ObjectView, ParentView};
@@ -42,7 +42,7 @@ impl ObjectObserver<'_> {
         let edges = self.scheduler.graph.edges_of(id);
         for edge in edges.iter() {
             if respecified {
-                self.scheduler.graph.record_child_change(edge.evaluation, self.now, false);
+                self.scheduler.graph.record_child_change(edge.evaluation, self.now, ChildChange::Altered);
             }
             self.scheduler.touch_evaluation(edge.evaluation, self.now, origin);
         }

@@ -167,6 +167,10 @@ impl<'e> EngineReader<'e> {
         self.find_observed(parent, policy).is_some_and(|observed| observed.phase.progress.is_handled())
     }
 
+    pub(super) fn is_tolerating(self, parent: ObjectId, policy: PolicyId) -> bool {
+        self.find_observed(parent, policy).is_some_and(|observed| observed.phase.steady.is_tolerating())
+    }
+
     pub(super) fn unready_children(
         self,
         parent: ObjectId,

@@ -28,6 +28,19 @@ pub(crate) struct ChildCounts {
     pub(crate) changed_at: Time,
     /// Time at which a child last appeared.
     pub(crate) appeared_at: Time,
+    /// Time at which a critical child last appeared that was not ready.
+    pub(crate) unready_appeared_at: Time,
+}
+
+/// Change of the children of an evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ChildChange {
+    /// A child was deleted, or its spec changed.
+    Altered,
+    /// A child appeared that is ready, or does not matter.
+    Appeared,
+    /// A critical child appeared that is not ready.
+    AppearedUnready,
 }
 
 impl ChildCounts {
@@ -136,10 +149,13 @@ impl ChildCounts {
     }
 
     /// Records the last creation, deletion or spec change of a child, and whether a child appeared.
-    pub(crate) fn record_change(&mut self, at: Time, appeared: bool) {
+    pub(crate) fn record_change(&mut self, at: Time, change: ChildChange) {
         self.changed_at = self.changed_at.max(at);
-        if appeared {
+        if change != ChildChange::Altered {
             self.appeared_at = self.appeared_at.max(at);
+        }
+        if change == ChildChange::AppearedUnready {
+            self.unready_appeared_at = self.unready_appeared_at.max(at);
         }
     }
 

@@ -10,7 +10,7 @@ mod stage;
 mod steady_phase;
 mod unready_set;
 
-pub(crate) use child_counts::{ChildCounts, NamedChildren};
+pub(crate) use child_counts::{ChildChange, ChildCounts, NamedChildren};
 pub(crate) use generation_phase::{GenerationPhase, GenerationProgress};
 pub(crate) use observed_parent::ObservedParent;
 pub(crate) use parent_evaluation::{EvaluationChanges, ParentEvaluation};

@@ -112,7 +112,7 @@ impl ObservedParent {
 
     /// Returns how far an answer that says True can count on children that are not all ready.
     pub(crate) fn steadiness_of(&self, children: &ChildCounts, policy: &EnginePolicy) -> Steadiness {
-        if !self.phase.steady.was_whole_after(children.appeared_at) {
+        if !self.phase.steady.was_whole_after(children.unready_appeared_at) {
             return Steadiness::Unsteady;
         }
         CriticalTally::steadiness_of(children, &self.view, policy)

@@ -104,9 +104,16 @@ impl ParentEvaluation {
             let stand = CriticalTally::of_children(&self.children, &observed.view, policy);
             stand.worst_reason().is_none()
         };
+        // What the policy keeps True for a while contradicts nothing, and what fails does at once.
         let stands = || {
-            observed.stage.says_true()
-                && observed.steadiness_of(&self.children, policy) == Steadiness::Available
+            let stand = CriticalTally::of_children(&self.children, &observed.view, policy);
+            let fails = matches!(
+                stand.worst_reason(),
+                Some(ParentReason::ChildrenFailed | ParentReason::ChildrenStuck)
+            );
+            let keeps = !policy.grace.is_zero()
+                || observed.steadiness_of(&self.children, policy) != Steadiness::Unsteady;
+            observed.stage.says_true() && !fails && keeps
         };
         !kept && (all_ready() || stands())
     }

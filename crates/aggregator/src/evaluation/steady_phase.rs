@@ -24,6 +24,8 @@ struct UnreadySpan {
     /// How far they can be counted on, and since when just so far.
     steadiness: Steadiness,
     steady_since: Time,
+    /// Since when some have been in no state that can be counted on, now or before.
+    unsteady_since: Option<Time>,
 }
 
 /// Limits to how long an answer that says True stands on children that are not ready.
@@ -69,17 +71,17 @@ impl SteadyPhase {
         limits: SteadyLimits,
         now: Time,
     ) -> Option<Time> {
-        let first = UnreadySpan { since: now, steadiness, steady_since: now };
+        let first = UnreadySpan { since: now, steadiness, steady_since: now, unsteady_since: None };
         let span = self.unready.get_or_insert(first);
         if span.steadiness != steadiness {
             (span.steadiness, span.steady_since) = (steadiness, now);
         }
-        let limit = match steadiness {
-            Steadiness::Available => limits.available,
-            Steadiness::Unobserved => MAX_UNOBSERVED.max(limits.unsteady),
-            Steadiness::Unsteady => limits.unsteady,
+        let until = match steadiness {
+            Steadiness::Available => span.since + limits.available,
+            Steadiness::Unobserved => span.steady_since + MAX_UNOBSERVED.max(limits.unsteady),
+            Steadiness::Unsteady => *span.unsteady_since.get_or_insert(now) + limits.unsteady,
         };
-        let until = (span.steady_since + limit).min(span.since + limits.available.max(limits.unsteady));
+        let until = until.min(span.since + limits.available.max(limits.unsteady));
         Some(until).filter(|until| *until > now)
     }
 }

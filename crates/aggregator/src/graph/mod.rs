@@ -19,7 +19,9 @@ pub(crate) use graph_node::{ChildEdge, GraphNode, ParentNode, ResyncStage};
 pub(crate) use inline_vec::{InlineVec, ObjectWeights};
 
 use crate::changed_rules::ChangedRuleGroups;
-use crate::evaluation::{NamedChildren, ParentEvaluation, StageEvent, UnreadyEntry, UnreadySet};
+use crate::evaluation::{
+    ChildChange, NamedChildren, ObservedParent, ParentEvaluation, StageEvent, UnreadyEntry, UnreadySet,
+};
 use crate::types::{ChildLink, EvaluationId, KindId, LinkTarget, ObjectId, PolicyId, SelectorId};
 use cycle::CycleSearch;
 use edge_weights::{EdgeWeights, weight_of_evaluations};
@@ -137,13 +139,17 @@ impl ChildGraph {
         self.all_evaluations().filter(|(_, held)| held.policy == policy).map(|(id, _)| id).collect()
     }
 
-    /// Returns `true` if any answer about a parent that is not being deleted says that it is not ready.
+    /// Returns `true` if any answer about a parent that is not being deleted says that it is not ready, or stands although
+    /// its children are not.
     pub(crate) fn is_parent_unready(&self, parent: ObjectId) -> bool {
         let held = self.evaluations_of(parent).iter().filter_map(|id| self.find_evaluation(*id));
         let observed = held.filter_map(|evaluation| evaluation.observed.as_ref()).filter(|o| !o.deleting);
-        observed
-            .filter_map(|observed| observed.stage.answer())
-            .any(|answer| answer.reason != ParentReason::AllChildrenReady)
+        let is_unready = |observed: &ObservedParent| {
+            let answer = observed.stage.answer();
+            answer.is_some_and(|answer| answer.reason != ParentReason::AllChildrenReady)
+                || observed.phase.steady.is_tolerating()
+        };
+        observed.into_iter().any(is_unready)
     }
 
     /// Drops an evaluation without edges whose parent is not observed; returns `true` if it is gone.
@@ -297,9 +303,9 @@ impl ChildGraph {
     }
 
     /// Records the last creation, deletion or spec change below `roll`, and whether a child appeared.
-    pub(crate) fn record_child_change(&mut self, roll: EvaluationId, at: Time, appeared: bool) {
+    pub(crate) fn record_child_change(&mut self, roll: EvaluationId, at: Time, change: ChildChange) {
         if let Some(roll) = self.evaluation_mut(roll) {
-            roll.children.record_change(at, appeared);
+            roll.children.record_change(at, change);
         }
     }
 

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use aggregator::{Availability, EnginePolicy, HandledEvidence};
+use aggregator::{Availability, ChildGroup, EnginePolicy, GroupRole, HandledEvidence};
 use readiness::Level::{Failed, Progressing, Ready, Stuck};
 use readiness::Steadiness;
 use readiness::rollup::{ChildWeight, ParentReason};
 use timer::Seed;
 
-use crate::policy;
-use crate::world::{POLICY, World};
+use crate::world::{CHILDREN, POLICY, World};
+use crate::{group, policy};
 
 const AVAILABLE: ChildWeight = steady(Steadiness::Available);
 const UNOBSERVED: ChildWeight = steady(Steadiness::Unobserved);
@@ -120,8 +120,10 @@ fn a_child_that_is_available_for_longer_than_the_limit_turns_the_parent() {
 #[test]
 fn a_child_that_appears_is_counted_on_once_it_was_ready() {
     let mut w = ready_with(tolerant());
-    w.child("cache", "db", Ready);
-    weigh(&mut w, "cache", AVAILABLE);
+    w.create("cache", CHILDREN, Progressing, |cache| {
+        cache.owners = vec![(POLICY, 0, "db".to_owned())];
+        cache.weights = vec![AVAILABLE];
+    });
     w.run(1_000);
     assert_eq!(w.says("db"), "ChildrenProgressing");
     weigh(&mut w, "cache", ChildWeight::of(Ready));
@@ -130,6 +132,53 @@ fn a_child_that_appears_is_counted_on_once_it_was_ready() {
     weigh(&mut w, "cache", AVAILABLE);
     w.run(20_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn a_child_that_appears_ready_or_does_not_matter_changes_nothing() {
+    let extras = ChildGroup { role: GroupRole::Optional, min: 0, ..group(CHILDREN) };
+    let mut w = ready_with(EnginePolicy { groups: vec![group(CHILDREN), extras], ..tolerant() });
+    weigh(&mut w, "web", AVAILABLE);
+    w.run(5_000);
+    w.child("config", "db", Ready);
+    w.create("backup", CHILDREN, Progressing, |backup| backup.owners = vec![(POLICY, 1, "db".to_owned())]);
+    w.run(5_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    w.restart(&[]);
+    w.run(60_000);
+    assert_eq!(w.says("db"), "AllChildrenReady", "nor does it after a restart");
+}
+
+#[test]
+fn the_pass_reads_what_a_parent_is_counted_ready_without() {
+    let mut w = ready_with(tolerant());
+    w.run(60_000);
+    w.passes.clear();
+    weigh(&mut w, "web", AVAILABLE);
+    w.run(120_000);
+    assert!(w.passes.len() >= 2, "{:?}", w.passes);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn a_parent_above_does_not_notice_grace_either() {
+    let mut w = World::with(EnginePolicy { grace: Duration::from_secs(60), ..tolerant() });
+    w.parent("shop");
+    w.parent("db");
+    w.change("db", |db| db.owners = vec![(POLICY, 0, "shop".to_owned())]);
+    w.child("web", "db", Ready);
+    w.child("front", "shop", Ready);
+    w.run(30_000);
+    let turns = w.turns.len();
+    for _ in 0..20 {
+        weigh(&mut w, "web", ChildWeight::of(Progressing));
+        w.run(30);
+        w.change("front", |front| front.generation += 1);
+        w.run(200);
+        weigh(&mut w, "web", AVAILABLE);
+        w.run(1_300);
+    }
+    assert_eq!(w.turns.len(), turns, "{:?}", w.turns);
 }
 
 #[test]

@@ -97,9 +97,11 @@ async fn watch_tree(
     let mut following = ClusterFollower::new(cluster).await;
     let (mut told, mut code, mut lost) = (None, 2, String::new());
     let mut resized = signal(SignalKind::window_change())?;
+    // One stream for all of the time: what arrives while the tree is drawn is not lost.
+    let mut interrupted = signal(SignalKind::interrupt())?;
     loop {
         tokio::select! { biased;
-            _ = tokio::signal::ctrl_c() => return Ok(ExitCode::from(code)),
+            _ = interrupted.recv() => return Ok(ExitCode::from(code)),
             // Before the first drawing there is nothing to redraw.
             _ = resized.recv(), if told.is_some() => {}
             () = following.wait_for_change(cluster) => {}
@@ -145,7 +147,7 @@ async fn watch_tree(
         }
         told = Some(undated);
         tokio::select! { biased;
-            _ = tokio::signal::ctrl_c() => return Ok(ExitCode::from(code)),
+            _ = interrupted.recv() => return Ok(ExitCode::from(code)),
             () = tokio::time::sleep(began.elapsed() * (DRAW_TIME_SHARE - 1)) => {}
         }
     }

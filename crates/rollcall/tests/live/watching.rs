@@ -52,8 +52,9 @@ async fn a_watched_tree_is_drawn_anew_in_its_place_and_to_the_size_of_the_termin
     assert_eq!(wide.len(), 4, "{wide:#?}");
     assert!(terminal.is_unbroken(), "{wide:#?}");
     heal(&cluster);
-    let well = terminal.until("all well", |rows| has(rows, &["Shop", "Ready"])).await;
-    assert!(well.len() == 4 && !has(&well, &["CrashLoop"]), "nothing is left of before: {well:#?}");
+    let all_of_it = |rows: &[String]| rows.len() == 4 && has(rows, &["Shop", "Ready"]);
+    let well = terminal.until("all well", all_of_it).await;
+    assert!(!has(&well, &["CrashLoop"]), "nothing is left of before: {well:#?}");
     assert!(terminal.sent().contains("\u{1b}[32m"), "in colour");
     terminal.types("\u{3}");
     assert_eq!(terminal.end().await.code(), Some(0), "of the last state");

@@ -77,9 +77,12 @@ impl Sim {
                 .fail_invariant("each type once", format_args!("{name}: {twice} stands there already"));
         }
         self.check_entries(&name, &old, &new);
+        self.check_release(&name, &old, &new);
         for policy in self.scenario.policies.clone().iter().filter(|p| write.policies.contains(&p.id)) {
             self.check_first_word(policy, &name, &new);
+            self.check_turn(policy, &name, &old, &new);
         }
+        self.note_said(&new);
     }
 
     fn check_entries(&mut self, name: &str, old: &ModelObject, new: &ModelObject) {
@@ -115,12 +118,21 @@ impl Sim {
         }
     }
 
+    /// Notes for which generation the parent carries entries: a policy that was replaced meanwhile may have written them.
+    fn note_said(&mut self, new: &ModelObject) {
+        for policy in self.scenario.first_policies.iter().filter(|policy| policy.parent == new.kind) {
+            if crate::invariants::entry_of(policy, new).is_some_and(|said| said.observed == new.generation) {
+                self.watch.announced.insert((policy.number, new.uid.clone(), new.generation));
+            }
+        }
+    }
+
     fn check_first_word(&mut self, policy: &PolicyDef, name: &str, new: &ModelObject) {
         let Some(said) = crate::invariants::entry_of(policy, new) else { return };
-        let key = (policy.id, new.uid.clone(), new.generation);
+        let key = (policy.number, new.uid.clone(), new.generation);
         let first = said.observed == new.generation && self.watch.announced.insert(key);
         let may = match said.reason {
-            ParentReason::ChildrenPending => true,
+            ParentReason::ChildrenPending | ParentReason::PolicyRefused => true,
             ParentReason::Terminating => new.deleted.is_some(),
             _ => false,
         };

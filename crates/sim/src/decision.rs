@@ -43,9 +43,12 @@ impl Sim {
         for kind in policy.involved_kinds() {
             let state = self.core.engine.kind_state(kind_id(kind));
             let blind = matches!(state, KindState::Forbidden | KindState::Stale);
-            let seen = self.wires[kind].synced;
+            let seen = self.was_listed(kind);
             let deleting = entry.reason == ParentReason::Terminating.as_str();
-            if !seen && !deleting && (!blind || entry.is_true()) {
+            let withdrawn = entry.reason == ParentReason::RuleChanged.as_str()
+                && policy.involved_kinds().iter().any(|kind| self.is_withdrawn(policy, *kind));
+            let refused = entry.reason == ParentReason::PolicyRefused.as_str();
+            if !seen && !deleting && !withdrawn && !refused && (!blind || entry.is_true()) {
                 let kind = self.scenario.kind_name(kind).to_owned();
                 self.fail_invariant(
                     "nothing is said before everything was seen",
@@ -67,6 +70,14 @@ impl Sim {
         }
     }
 
+    /// Returns `true` if the loop knows that everything of a kind was listed since it was followed.
+    fn was_listed(&self, kind: usize) -> bool {
+        if self.policies.is_changing {
+            return self.watch.open_kinds.contains(&kind_id(kind)) && !self.policies.unlisted.contains(&kind);
+        }
+        self.wires[kind].synced
+    }
+
     /// Returns `true` if the parent is ready in the state that the loop has observed, or in the state shown to it
     /// since.
     fn is_truly_ready(&self, policy: &PolicyDef, uid: &str, generation: Option<i64>) -> bool {
@@ -77,9 +88,23 @@ impl Sim {
                     && Some(parent.generation) == generation
                     && parent.mark != ModelMark::NotYet
                     && (handled || parent.mark == ModelMark::Handled)
-                    && self.naive_sum(policy, parent, things).reason.is_none()
+                    && self.is_well_by_some_spec(policy, parent, things)
             })
         };
         true_of(&self.shown.all_observed()) || true_of(&self.shown.all_held())
+    }
+
+    /// Returns `true` if all children are ready by the spec in force, or by one that is on its way to the loop.
+    fn is_well_by_some_spec(
+        &self,
+        policy: &PolicyDef,
+        parent: &ModelObject,
+        things: &[Rc<ModelObject>],
+    ) -> bool {
+        let coming =
+            self.policies.coming_specs(policy.number).into_iter().filter(|_| self.policies.is_changing);
+        std::iter::once(policy)
+            .chain(coming)
+            .any(|spec| self.naive_sum(spec, parent, things).reason.is_none())
     }
 }

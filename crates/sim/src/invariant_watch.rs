@@ -28,6 +28,9 @@ pub(crate) struct CheckedGeneration {
     pub(crate) well_since: Option<i64>,
     /// Time since which the answer has differed from the naive judge's; `None` if it agrees.
     pub(crate) differs_since: Option<i64>,
+    /// A plan put the policy in force, and its first answer was not checked yet: until then nothing is known of when
+    /// the engine saw it.
+    pub(crate) awaits_first_check: bool,
 }
 
 /// State of all invariants.
@@ -40,7 +43,7 @@ pub(crate) struct InvariantWatch {
     pub(crate) open_kinds: BTreeSet<KindId>,
     pub(crate) phases: BTreeMap<(PolicyId, String), CheckedGeneration>,
     /// Generations of parents for which an answer was written, by policy.
-    pub(crate) announced: BTreeSet<(PolicyId, String, i64)>,
+    pub(crate) announced: BTreeSet<(usize, String, i64)>,
     pub(crate) turns: u64,
 }
 

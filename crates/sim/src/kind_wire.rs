@@ -55,6 +55,12 @@ impl KindWire {
         *self = KindWire { down_until, forbidden_until, lag, last_heard: now, ..KindWire::default() };
     }
 
+    /// Ends list and watch: what comes next is a list.
+    pub(crate) fn stop(&mut self) {
+        (self.state, self.resume_revision, self.deliver_at) = (WireState::Down, None, None);
+        (self.refusals, self.synced, self.repeatable_line) = (0, false, None);
+    }
+
     pub(crate) fn clear_faults(&mut self) {
         (self.down_until, self.forbidden_until, self.lag) = (0, 0, 0);
     }

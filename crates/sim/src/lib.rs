@@ -18,6 +18,10 @@
 //! Remembered Jobs are simulated in a cluster of their own for each seed: no remembered outcome is ever wrong, and the
 //! last run counts of which any evidence is left.
 //!
+//! Half of the seeds are played once more with policies that are edited, refused, deleted and created again. Where a rule
+//! changes, no answer is written before its kind was listed anew; no entry leaves a parent whose policy exists; no True
+//! rests on a changed rule for longer than two minutes; and what is in force at the end is what the server has.
+//!
 //! At the end faults stop; after a quiet span the conditions of every parent equal the result of an oracle that reads
 //! nothing but the store, and a restart writes nothing.
 
@@ -25,6 +29,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 mod actors;
 mod answered_read;
+mod child_rule;
 mod commit;
 mod decision;
 mod dice;
@@ -34,12 +39,14 @@ mod kind_wire;
 mod memory;
 mod naive_judge;
 mod object_model;
+mod policies;
 mod quoted;
 mod reads;
 mod sabotage;
 mod scenario;
 mod shown_objects;
 mod sim;
+mod simulation_counts;
 mod store_oracle;
 mod turn;
 mod wire;
@@ -47,8 +54,9 @@ mod write_in_flight;
 mod writes;
 
 pub use memory::MemoryCounts;
-pub use sabotage::Sabotage;
-pub use sim::{InvariantFailure, SimulationCounts};
+pub use sabotage::{Sabotage, SabotagedPart};
+pub use sim::InvariantFailure;
+pub use simulation_counts::SimulationCounts;
 
 /// Result of a seed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,29 +71,48 @@ pub struct SimulationRun {
     pub counts: SimulationCounts,
 }
 
+/// Share of the seeds that are played a second time with policies that change, in per cent.
+const CHANGING_HISTORIES: usize = 50;
+
 /// Plays one seed to its end, or to the first violated invariant.
 pub fn play_seed(seed: u64, sabotage: Option<Sabotage>) -> SimulationRun {
-    let mut sim = sim::Sim::new(seed, sabotage);
-    let of_memory = [Some(Sabotage::OutagesForgotten), Some(Sabotage::HearsayBelieved)];
-    if !of_memory.contains(&sabotage) && catch_unwind(AssertUnwindSafe(|| sim.play_history())).is_err() {
+    let mut run = SimulationRun { seed, log: Vec::new(), failure: None, counts: SimulationCounts::default() };
+    let part = sabotage.map(Sabotage::part);
+    if part.is_none_or(|part| part == SabotagedPart::Cluster) {
+        play_cluster(&mut run, sabotage, false);
+    }
+    let changes = dice::Dice::new(seed, 8).chance(CHANGING_HISTORIES);
+    if run.failure.is_none() && part.map_or(changes, |part| part == SabotagedPart::Policies) {
+        run.log.push("of policies that change:".to_owned());
+        play_cluster(&mut run, sabotage, true);
+    }
+    if run.failure.is_none() && part.is_none_or(|part| part != SabotagedPart::Policies) {
+        play_memory(&mut run, sabotage);
+    }
+    run
+}
+
+/// Plays the seed's history of the cluster, with policies that change or not.
+fn play_cluster(run: &mut SimulationRun, sabotage: Option<Sabotage>, policies_change: bool) {
+    let mut sim = sim::Sim::new(run.seed, sabotage, policies_change);
+    if catch_unwind(AssertUnwindSafe(|| sim.play_history())).is_err() {
         sim.fail_invariant("nothing panics", "see above");
     }
-    if sim.failure.is_none() {
-        play_memory(&mut sim, seed, sabotage);
-    }
-    SimulationRun { seed, log: sim.log, failure: sim.failure, counts: sim.counts }
+    run.log.append(&mut sim.log);
+    run.counts += sim.counts;
+    run.failure = sim.failure;
 }
 
 /// Plays the same seed's history of remembered Jobs.
-fn play_memory(sim: &mut sim::Sim, seed: u64, sabotage: Option<Sabotage>) {
+fn play_memory(run: &mut SimulationRun, sabotage: Option<Sabotage>) {
+    let seed = run.seed;
+    let violated = |invariant, detail| Some(InvariantFailure { invariant, detail });
     match catch_unwind(|| memory::play_history(seed, sabotage)) {
         Ok((log, failure, remembered)) => {
-            sim.log.extend(log);
-            sim.counts.remembered = remembered;
-            if let Some(failure) = failure {
-                sim.fail_invariant("a finished job stays finished", failure);
-            }
+            run.log.extend(log);
+            run.counts.remembered = remembered;
+            run.failure = failure.and_then(|failure| violated("a finished job stays finished", failure));
         }
-        Err(_) => sim.fail_invariant("nothing panics", "see above"),
+        Err(_) => run.failure = violated("nothing panics", "see above".to_owned()),
     }
 }

@@ -53,10 +53,13 @@ pub(crate) fn is_child(
 }
 
 /// Returns the weight of a child that is not itself a parent.
-pub(crate) fn own_weight(thing: &ModelObject, policy: &PolicyDef, now: i64) -> NaiveWeight {
+pub(crate) fn own_weight(thing: &ModelObject, policy: &PolicyDef, group: &GroupDef, now: i64) -> NaiveWeight {
     if let Some(deleted) = thing.deleted {
         let late = deleted + saturating_millis(policy.limits.terminating) <= now;
         return (if late { Level::Stuck } else { Level::Terminating }, false);
+    }
+    if let Some(level) = group.rule.level_of(thing.generation) {
+        return (if thing.is_stale { Level::Progressing } else { level }, false);
     }
     match thing.state {
         ModelState::Is(level, terminal) => (level, terminal),
@@ -89,7 +92,7 @@ impl NaiveJudge<'_> {
             let children: Vec<&Rc<ModelObject>> =
                 self.things.iter().filter(|t| is_child(self.scenario, policy, group, parent, t)).collect();
             let weights: Vec<NaiveWeight> =
-                children.iter().map(|t| self.weigh_child(t, policy, rolled)).collect();
+                children.iter().map(|t| self.weigh_child(t, policy, group, rolled)).collect();
             let count: u32 = small_number(children.len());
             total += count;
             missing |= count < group.min || matches!(group.quorum, Quorum::Count(n) if count < n);
@@ -141,9 +144,10 @@ impl NaiveJudge<'_> {
         &self,
         thing: &ModelObject,
         policy: &PolicyDef,
+        group: &GroupDef,
         rolled: &dyn Fn(&ModelObject) -> Option<NaiveWeight>,
     ) -> NaiveWeight {
-        let own = own_weight(thing, policy, self.now);
+        let own = own_weight(thing, policy, group, self.now);
         if matches!(own.0, Level::Stuck | Level::Terminating) { own } else { rolled(thing).unwrap_or(own) }
     }
 }

@@ -50,6 +50,8 @@ pub(crate) struct ModelObject {
     pub(crate) owners: Vec<(String, String, String)>,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) state: ModelState,
+    /// Its controller reports another generation than it has.
+    pub(crate) is_stale: bool,
     pub(crate) mark: ModelMark,
     pub(crate) ours: BTreeMap<String, ModelCondition>,
     pub(crate) foreign: BTreeSet<String>,
@@ -97,6 +99,9 @@ impl ModelObject {
             owners: meta["ownerReferences"].as_array().into_iter().flatten().map(owner).collect(),
             labels: meta["labels"].as_object().into_iter().flatten().map(label).collect(),
             state: read_state(&kind.api.kind, object),
+            is_stale: status["observedGeneration"]
+                .as_i64()
+                .is_some_and(|o| Some(o) != meta["generation"].as_i64()),
             mark: ModelMark::Silent,
             ours: BTreeMap::new(),
             foreign: BTreeSet::new(),

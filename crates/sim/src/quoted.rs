@@ -21,7 +21,8 @@ impl Sim {
     pub(crate) fn check_quotes(&mut self, things: &[Rc<ModelObject>]) {
         let mut strange = Vec::new();
         for parent in things {
-            for said in parent.ours.values() {
+            let left = self.types_left_behind(parent.kind);
+            for (_, said) in parent.ours.iter().filter(|(of, _)| !left.contains(&of.as_str())) {
                 for child in things.iter().filter(|child| child.deleted.is_none()) {
                     strange.extend(self.misquoted(parent, said, child));
                 }

@@ -118,7 +118,7 @@ impl Sim {
         let AnsweredRead { order: OrderedRead { read, .. }, objects, start, .. } = answered;
         let kind = usize::from(read.kind().0);
         let reflector = self.core.reflector.clone();
-        let (of, no_parents) = (kind_id(kind), self.interests[kind].parent.is_empty());
+        let (of, no_parents) = (kind_id(kind), !self.interests[kind].reads_whole());
         let mut ahead = Vec::new();
         if no_parents {
             let live: Vec<ChildObject> =

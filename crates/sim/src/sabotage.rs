@@ -25,11 +25,17 @@ pub enum Sabotage {
     OutagesForgotten,
     /// Takes an Event about a Job of the same name as the outcome of the parent's Job.
     HearsayBelieved,
+    /// A changed rule is planned, and its kind is not judged by it.
+    OldRuleKept,
+    /// A policy that does not compile counts as deleted.
+    ReleasedOnRefusal,
+    /// A plan is made from each page of a list of policies.
+    HalfListPlanned,
 }
 
 impl Sabotage {
     /// All kinds of faults.
-    pub const ALL: [Sabotage; 11] = [
+    pub const ALL: [Sabotage; 14] = [
         Sabotage::NoSettle,
         Sabotage::NoEvidence,
         Sabotage::StaleLooksNew,
@@ -41,5 +47,30 @@ impl Sabotage {
         Sabotage::DeletesLost,
         Sabotage::OutagesForgotten,
         Sabotage::HearsayBelieved,
+        Sabotage::OldRuleKept,
+        Sabotage::ReleasedOnRefusal,
+        Sabotage::HalfListPlanned,
     ];
+
+    /// Returns the part of the simulation that this fault is injected into.
+    pub fn part(self) -> SabotagedPart {
+        match self {
+            Sabotage::OutagesForgotten | Sabotage::HearsayBelieved => SabotagedPart::Memory,
+            Sabotage::OldRuleKept | Sabotage::ReleasedOnRefusal | Sabotage::HalfListPlanned => {
+                SabotagedPart::Policies
+            }
+            _ => SabotagedPart::Cluster,
+        }
+    }
+}
+
+/// Part of the simulation that a fault is injected into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SabotagedPart {
+    /// The history of the cluster, under policies that stay as they are.
+    Cluster,
+    /// The history in which policies change.
+    Policies,
+    /// The history of remembered Jobs.
+    Memory,
 }

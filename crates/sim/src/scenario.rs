@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use aggregator::{ChildGroup, EnginePolicy, GroupRole, KindId, PolicyId, Quorum};
+use aggregator::{Acceptance, ChildGroup, EnginePolicy, GroupRole, KindId, PolicyId, Quorum};
 use readiness::StuckLimits;
 use rollcall_core::{GroupSummary, PolicySummary};
 use timer::DebounceConfig;
@@ -12,6 +12,7 @@ use watcher::plan::{
     ParentRule, ParentTemplate,
 };
 
+use crate::child_rule::ChildRuleDef;
 use crate::dice::Dice;
 use crate::sabotage::Sabotage;
 
@@ -44,7 +45,7 @@ pub(crate) struct KindDef {
 }
 
 /// One entry of a policy's `children`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GroupDef {
     pub(crate) kind: usize,
     pub(crate) by_label: bool,
@@ -54,12 +55,16 @@ pub(crate) struct GroupDef {
     pub(crate) quorum: Quorum,
     /// Suffix of the expected child's name, which starts with the parent's.
     pub(crate) named: Option<&'static str>,
+    /// Rule by which its children are judged.
+    pub(crate) rule: ChildRuleDef,
 }
 
 /// One policy.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PolicyDef {
     pub(crate) id: PolicyId,
+    /// Number in the policy's name: it stays when an edit gives the policy another id.
+    pub(crate) number: usize,
     pub(crate) parent: usize,
     pub(crate) condition: &'static str,
     pub(crate) fallback: Option<&'static str>,
@@ -70,13 +75,17 @@ pub(crate) struct PolicyDef {
     pub(crate) limits: StuckLimits,
     /// Deadline of the policy, longer than `limits.pending`.
     pub(crate) deadline: Option<Duration>,
+    pub(crate) acceptance: Acceptance,
 }
 
 /// The fixed settings of a seed's run.
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
     pub(crate) kinds: Vec<KindDef>,
+    /// Policies that are in force in the loop.
     pub(crate) policies: Vec<PolicyDef>,
+    /// Policies with which the history begins, and by which operators create children.
+    pub(crate) first_policies: Vec<PolicyDef>,
 }
 
 fn kind_def(group: &str, kind: &str, plural: &str, namespaced: bool) -> KindDef {
@@ -123,7 +132,7 @@ impl Scenario {
             kind.style = *dice.pick(&styles).unwrap_or(&OperatorStyle::Status);
             kind.atomic = dice.chance(30);
         }
-        let mut scenario = Scenario { kinds, policies: Vec::new() };
+        let mut scenario = Scenario { kinds, policies: Vec::new(), first_policies: Vec::new() };
         let groups = leaf_groups(dice);
         scenario.add_policy(dice, 4, "Ready", groups);
         if dice.chance(30) {
@@ -137,6 +146,7 @@ impl Scenario {
             }
             scenario.add_policy(dice, parent, "Ready", groups);
         }
+        scenario.first_policies.clone_from(&scenario.policies);
         scenario
     }
 
@@ -144,6 +154,7 @@ impl Scenario {
         let seconds = |n: i64| Duration::from_secs(n.unsigned_abs());
         let mut policy = PolicyDef {
             id: PolicyId(small_number(self.policies.len() + 1)),
+            number: self.policies.len() + 1,
             parent,
             condition,
             fallback: (condition == "Ready" && dice.chance(30)).then_some("RollcallReady"),
@@ -156,19 +167,24 @@ impl Scenario {
                 terminating: seconds(dice.between(15, 60)),
             },
             deadline: None,
+            acceptance: Acceptance::Accepted,
         };
         let pending = policy.limits.pending;
         policy.deadline = pending.as_secs().is_multiple_of(3).then(|| pending + seconds(10));
         self.policies.push(policy);
     }
 
-    /// Returns the reflector's interest in a kind.
-    pub(crate) fn kind_interest(&self, kind: usize) -> Interest {
+    /// Returns the reflector's interest in a kind under these policies.
+    pub(crate) fn kind_interest(&self, kind: usize, policies: &[PolicyDef]) -> Interest {
         let def = &self.kinds[kind];
         let mut interest = Interest::for_kind(kind_id(kind), &def.api.group, &def.api.kind);
-        for policy in &self.policies {
+        for policy in policies {
             for (at, group) in (0..=u8::MAX).zip(&policy.groups).filter(|(_, g)| g.kind == kind) {
-                let lens = AssessmentRule { limits: policy.limits, rule: None, remembers_outcome: false };
+                let lens = AssessmentRule {
+                    limits: policy.limits,
+                    rule: group.rule.to_user_rule(&def.api),
+                    remembers_outcome: false,
+                };
                 let known = interest.assessment_rules.iter().position(|l| *l == lens);
                 let lens = known.unwrap_or_else(|| {
                     interest.assessment_rules.push(lens);
@@ -245,7 +261,16 @@ pub(crate) fn kind_id(kind: usize) -> KindId {
 }
 
 fn group_def(kind: usize) -> GroupDef {
-    GroupDef { kind, by_label: false, critical: true, min: 0, max: None, quorum: Quorum::All, named: None }
+    GroupDef {
+        kind,
+        by_label: false,
+        critical: true,
+        min: 0,
+        max: None,
+        quorum: Quorum::All,
+        named: None,
+        rule: ChildRuleDef::Native,
+    }
 }
 
 /// Returns the name of an expected child: the parent's name with a suffix.
@@ -280,6 +305,11 @@ impl PolicyDef {
             names: (0..=u8::MAX).zip(&self.groups).filter_map(names).collect(),
             ..ParentRule::for_policy(self.id)
         }
+    }
+
+    /// Returns the policy's name.
+    pub(crate) fn name(&self) -> String {
+        format!("policy-{}", self.number)
     }
 
     /// Returns the kinds that the policy's answers depend on.
@@ -323,10 +353,10 @@ impl PolicyDef {
             deadline: self.deadline,
             shadow: false,
             expects_names: self.groups.iter().any(|g| g.named.is_some()),
-            acceptance: aggregator::Acceptance::Accepted,
+            acceptance: self.acceptance,
         };
         let words = PolicySummary {
-            name: format!("policy-{}", self.id.0),
+            name: self.name(),
             groups: self.groups.iter().map(words).collect(),
             min: 0,
             kinds,

@@ -108,6 +108,13 @@ impl ShownObjects {
         }
     }
 
+    /// Forgets a kind that is not followed any more, and whatever was known of its objects.
+    pub(crate) fn forget_kind(&mut self, kind: usize) {
+        let held: Vec<String> =
+            self.held.values().filter(|t| t.kind == kind).map(|t| t.uid.clone()).collect();
+        held.iter().for_each(|uid| self.remove_object(uid));
+    }
+
     /// Moves the shown state to the observed state; returns each changed object before and after.
     pub(crate) fn take_changes(&mut self) -> Vec<ShownChange> {
         let mut steps = Vec::new();

@@ -17,10 +17,11 @@ use crate::answered_read::{AnsweredRead, OrderedRead};
 use crate::dice::Dice;
 use crate::invariant_watch::InvariantWatch;
 use crate::kind_wire::KindWire;
-use crate::memory::MemoryCounts;
+use crate::policies::{PolicyEvent, PolicyWatch};
 use crate::sabotage::Sabotage;
 use crate::scenario::{Scenario, kind_id, small_number};
 use crate::shown_objects::ShownObjects;
+use crate::simulation_counts::SimulationCounts;
 use crate::write_in_flight::{LandedWrite, WriteInFlight};
 
 /// Start time of every simulation, in milliseconds since the Unix epoch.
@@ -41,29 +42,6 @@ pub struct InvariantFailure {
     pub invariant: &'static str,
     /// Observation that violates it, with its time.
     pub detail: String,
-}
-
-/// Counts of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SimulationCounts {
-    /// Events of the simulation.
-    pub events: u64,
-    /// Writes that the server committed.
-    pub writes: u64,
-    /// Committed writes in which a condition became True.
-    pub trues: u64,
-    /// Writes that were refused or failed.
-    pub refused: u64,
-    /// Restarts of the process.
-    pub restarts: u64,
-    /// Events that a watch lost.
-    pub lost: u64,
-    /// Differences that live reads found and the watch had not delivered.
-    pub drift: u64,
-    /// Parents at the end.
-    pub parents: u64,
-    /// Counts of remembered outcomes.
-    pub remembered: MemoryCounts,
 }
 
 /// A scheduled event.
@@ -99,6 +77,8 @@ pub(crate) enum SimEvent {
     Drift(Vec<watcher::reflector::AwaitedVersion>),
     /// Audit of one kind.
     Audit(usize),
+    /// An event of the policies' part.
+    Policy(PolicyEvent),
 }
 
 impl SimEvent {
@@ -111,6 +91,7 @@ impl SimEvent {
                 | SimEvent::Operator(..)
                 | SimEvent::Heal(_)
                 | SimEvent::Send(_)
+                | SimEvent::Policy(PolicyEvent::Act)
         )
     }
 }
@@ -152,6 +133,7 @@ pub(crate) struct Sim {
     pub(crate) watch: InvariantWatch,
     /// Number of times that somebody overwrote our conditions on a parent, by UID.
     pub(crate) overwritten: BTreeMap<String, u32>,
+    pub(crate) policies: PolicyWatch,
 }
 
 fn new_core(seed: u64, life: u32) -> Core {
@@ -172,10 +154,12 @@ fn writer_room(seed: u64) -> usize {
 }
 
 impl Sim {
-    pub(crate) fn new(seed: u64, sabotage: Option<Sabotage>) -> Sim {
+    /// Creates the simulation of a seed, in whose history policies change or not.
+    pub(crate) fn new(seed: u64, sabotage: Option<Sabotage>, policies_change: bool) -> Sim {
         let mut dice = Dice::new(seed, 1);
         let scenario = Scenario::new(&mut dice);
-        let interests = (0..scenario.kinds.len()).map(|kind| scenario.kind_interest(kind)).collect();
+        let interests =
+            (0..scenario.kinds.len()).map(|kind| scenario.kind_interest(kind, &scenario.policies)).collect();
         let wires = scenario.kinds.iter().map(|_| KindWire::default()).collect();
         Sim {
             seed,
@@ -205,6 +189,7 @@ impl Sim {
             shown: ShownObjects::default(),
             watch: InvariantWatch::default(),
             overwritten: BTreeMap::new(),
+            policies: PolicyWatch::new(seed, &scenario.first_policies, policies_change),
             scenario,
             dice,
         }
@@ -244,6 +229,9 @@ impl Sim {
         self.start_process();
         self.schedule_event(0, SimEvent::ActorStep);
         self.schedule_event(1_000, SimEvent::Fault);
+        if self.policies.is_changing {
+            self.schedule_policy_event(3_000, PolicyEvent::Act);
+        }
         while self.failure.is_none() && self.steps > 0 {
             self.run_next_event(i64::MAX);
         }
@@ -310,6 +298,7 @@ impl Sim {
             SimEvent::Answered(answered) => self.receive_read(*answered),
             SimEvent::Drift(awaited) => self.count_drift(&awaited),
             SimEvent::Audit(kind) => self.audit_kind(kind),
+            SimEvent::Policy(event) => self.run_policy_event(event),
         }
     }
 
@@ -317,6 +306,10 @@ impl Sim {
     pub(crate) fn start_process(&mut self) {
         for (at, def) in self.scenario.kinds.iter().enumerate() {
             self.core.set_kind_name(kind_id(at), &def.api.kind, &def.api.group);
+        }
+        if self.policies.is_changing {
+            self.start_audits();
+            return self.start_policy_watch();
         }
         let now = self.current_time();
         for policy in &self.scenario.policies {
@@ -334,6 +327,22 @@ impl Sim {
             self.schedule_event(audit, SimEvent::Audit(kind));
         }
         self.wake_loop();
+    }
+
+    fn start_audits(&mut self) {
+        for kind in 0..self.wires.len() {
+            let audit = self.fault_dice.between(0, saturating_millis(AUDIT_PERIOD));
+            self.schedule_event(audit, SimEvent::Audit(kind));
+        }
+    }
+
+    /// Removes the events of a kind's list and watch.
+    pub(crate) fn remove_events_of_kind(&mut self, kind: usize) {
+        self.queue.retain(|_, event| match event {
+            SimEvent::Open(of) | SimEvent::Page(of) | SimEvent::Deliver(of) => *of != kind,
+            SimEvent::Policy(PolicyEvent::Follow(of)) => *of != kind,
+            _ => true,
+        });
     }
 
     /// Ends the process, at an arbitrary moment, and starts another.
@@ -354,6 +363,7 @@ impl Sim {
         }
         self.shown = ShownObjects::default();
         self.watch.reset_for_restart();
+        self.policies.reset_for_restart(self.now);
         self.start_process();
     }
 
@@ -362,6 +372,8 @@ impl Sim {
         for kind in 0..self.wires.len() {
             self.wires[kind].clear_faults();
         }
-        self.queue.retain(|_, event| !matches!(event, SimEvent::ActorStep | SimEvent::Fault));
+        self.queue.retain(|_, event| {
+            !matches!(event, SimEvent::ActorStep | SimEvent::Fault | SimEvent::Policy(PolicyEvent::Act))
+        });
     }
 }

@@ -95,10 +95,14 @@ impl Sim {
                     expected.insert(condition, oracle.expected_answer(policy, parent));
                 }
             }
-            if policies.iter().any(|p| p.parent == parent.kind) {
+            self.check_entries_without_policy(parent);
+            if policies.iter().any(|p| p.parent == parent.kind) && !self.rests_on_refused(parent.kind) {
                 self.counts.parents += 1;
                 self.check_parent(parent, &expected);
             }
+        }
+        if self.policies.is_changing {
+            self.check_policies_in_force();
         }
         self.check_quotes(&things);
         self.check_rows(&things);
@@ -155,7 +159,9 @@ impl Sim {
             }
         }
         types.sort_unstable();
-        let says: Vec<&str> = parent.ours.keys().map(String::as_str).collect();
+        let left = self.types_left_behind(parent.kind);
+        let says: Vec<&str> =
+            parent.ours.keys().map(String::as_str).filter(|of| !left.contains(of)).collect();
         if says != types {
             self.fail_invariant("eventually exact", format_args!("{name} has {says:?}, to have {types:?}"));
         }

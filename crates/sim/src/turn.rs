@@ -51,7 +51,7 @@ impl Sim {
     }
 
     fn next_loop_deadline(&self) -> Option<i64> {
-        let deadlines = [self.core.next_deadline(), self.health.next_deadline()];
+        let deadlines = [self.core.next_deadline(), self.health.next_deadline(), self.next_swap_deadline()];
         deadlines.into_iter().flatten().min().map(|t| t.0)
     }
 
@@ -75,6 +75,7 @@ impl Sim {
                     self.relist(usize::from(kind.0));
                 }
             }
+            self.withdraw_unswapped_rules();
             return true;
         }
         if let Some((parent, ticket, outcome)) = self.write_outcomes.pop_front() {
@@ -83,6 +84,9 @@ impl Sim {
         }
         if let Some((kind, news)) = self.news.pop_front() {
             self.handle_news(kind, &news);
+            return true;
+        }
+        if self.take_plan() {
             return true;
         }
         if self.core.reflector.dirty_len() > 0 {
@@ -103,6 +107,7 @@ impl Sim {
             self.core.observe_objects(now, &moved);
             self.observe_shown();
         }
+        self.observe_policy_news(usize::from(kind.0), news);
         if let Some(state) = self.health.observe_event(kind, news, now) {
             if self.core.engine.kind_state(kind) != state {
                 self.log_kind_event(usize::from(kind.0), format_args!("{state:?}"));

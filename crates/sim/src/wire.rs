@@ -335,7 +335,7 @@ impl Sim {
     fn feed_object(&mut self, kind: usize, pass: &ListPass, sent: ShownMoment, object: &RawValue) -> String {
         let thing = self.model_object(kind, object);
         let uid = thing.uid.clone();
-        if self.interests[kind].parent.is_empty() {
+        if !self.interests[kind].reads_whole() {
             if let Ok(child) = serde_json::from_str::<ChildObject>(object.get()) {
                 self.core.reflector.apply_listed(pass, &child, None);
             }
@@ -348,7 +348,7 @@ impl Sim {
 
     fn apply_to_reflector(&mut self, kind: usize, object: &RawValue) {
         let (reflector, of) = (&self.core.reflector, kind_id(kind));
-        if self.interests[kind].parent.is_empty() {
+        if !self.interests[kind].reads_whole() {
             if let Ok(child) = serde_json::from_str::<ChildObject>(object.get()) {
                 reflector.apply_object(of, &child, None);
             }

@@ -54,7 +54,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
         ],
     ),
     ("sandbox", &["rollcall-rfc3339"]),
-    ("sim", &["aggregator", "readiness", "rollcall-core", "sandbox", "timer", "watcher"]),
+    ("sim", &["aggregator", "readiness", "rollcall-core", "rules", "sandbox", "timer", "watcher"]),
     (
         "rollcall",
         &[

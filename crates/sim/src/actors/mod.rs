@@ -159,7 +159,8 @@ impl Sim {
     }
 
     pub(crate) fn create_child_of(&mut self, kind: usize, parent: &Value) {
-        let policies: Vec<_> = self.scenario.policies.iter().filter(|p| p.parent == kind).cloned().collect();
+        let policies: Vec<_> =
+            self.scenario.first_policies.iter().filter(|p| p.parent == kind).cloned().collect();
         let Some(policy) = self.dice.pick(&policies) else { return };
         let Some(group) = self.dice.pick(&policy.groups).cloned() else { return };
         let at = Self::object_ref(kind, parent);

@@ -1,0 +1,45 @@
+//! Counts of what happened in a run.
+
+use std::ops::AddAssign;
+
+use crate::memory::MemoryCounts;
+
+/// Counts of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SimulationCounts {
+    /// Events of the simulation.
+    pub events: u64,
+    /// Writes that the server committed.
+    pub writes: u64,
+    /// Committed writes in which a condition became True.
+    pub trues: u64,
+    /// Writes that were refused or failed.
+    pub refused: u64,
+    /// Restarts of the process.
+    pub restarts: u64,
+    /// Events that a watch lost.
+    pub lost: u64,
+    /// Differences that live reads found and the watch had not delivered.
+    pub drift: u64,
+    /// Parents at the end.
+    pub parents: u64,
+    /// Plans of policies that the loop took over.
+    pub plans: u64,
+    /// Counts of remembered outcomes.
+    pub remembered: MemoryCounts,
+}
+
+impl AddAssign for SimulationCounts {
+    fn add_assign(&mut self, other: SimulationCounts) {
+        self.events += other.events;
+        self.writes += other.writes;
+        self.trues += other.trues;
+        self.refused += other.refused;
+        self.restarts += other.restarts;
+        self.lost += other.lost;
+        self.drift += other.drift;
+        self.parents += other.parents;
+        self.plans += other.plans;
+        self.remembered += other.remembered;
+    }
+}

@@ -45,7 +45,10 @@ impl Sim {
             let blind = matches!(state, KindState::Forbidden | KindState::Stale);
             let seen = self.was_listed(kind);
             let deleting = entry.reason == ParentReason::Terminating.as_str();
-            let withdrawn = entry.reason == ParentReason::RuleChanged.as_str()
+            // What has failed by the rules that hold is said beside what is withdrawn.
+            let taken_back =
+                [ParentReason::RuleChanged, ParentReason::ChildrenFailed, ParentReason::ChildrenStuck];
+            let withdrawn = taken_back.iter().any(|reason| entry.reason == reason.as_str())
                 && policy.involved_kinds().iter().any(|kind| self.is_withdrawn(policy, *kind));
             let refused = entry.reason == ParentReason::PolicyRefused.as_str();
             if !seen && !deleting && !withdrawn && !refused && (!blind || entry.is_true()) {

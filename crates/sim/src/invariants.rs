@@ -261,6 +261,7 @@ impl Sim {
             && std::mem::take(&mut phase.awaits_first_check)
         {
             phase.unready_at_latest = self.now;
+            phase.well_since = Some(0);
         }
         let (unready, down) = self
             .watch

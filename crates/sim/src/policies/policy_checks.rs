@@ -2,6 +2,7 @@
 
 use readiness::rollup::ParentReason;
 use readiness::saturating_millis;
+use watcher::status::written_types;
 
 use crate::invariant_watch::MAX_ANSWER_LAG_MS;
 use crate::object_model::{ModelMark, ModelObject};
@@ -98,9 +99,13 @@ impl Sim {
 
     /// Returns the condition types of policies that do not exist: a restart may have left some behind.
     pub(crate) fn types_left_behind(&self, kind: usize) -> Vec<&'static str> {
-        let first = self.scenario.first_policies.iter().filter(|policy| policy.parent == kind);
-        let gone = first.filter(|policy| self.scenario.policies.iter().all(|p| p.number != policy.number));
-        gone.flat_map(|policy| [Some(policy.condition), policy.fallback]).flatten().collect()
+        let written = |policies: &[PolicyDef]| -> Vec<&'static str> {
+            let of_kind = policies.iter().filter(|policy| policy.parent == kind);
+            of_kind.flat_map(|policy| written_types(policy.condition, policy.fallback)).collect()
+        };
+        let in_force = written(&self.scenario.policies);
+        let first = written(&self.scenario.first_policies);
+        first.into_iter().filter(|of| !in_force.contains(of)).collect()
     }
 
     /// Everything is quiet: what is in force is what the server has, or had when it was accepted last.

@@ -155,11 +155,14 @@ impl PolicyFollower {
                     newly_accepted.push(StoredPolicy { kept: Some(accepted.clone()), ..policy.clone() });
                 }
             }
-            let spec = accepted.map(|(_, spec)| spec).unwrap_or_else(|| {
-                let since = refused_before.get(&policy.number).copied().unwrap_or(now);
-                self.refused_since.insert(policy.number, since);
-                refused_stub(&policy, since, now)
-            });
+            let spec = accepted.map_or_else(
+                || {
+                    let since = refused_before.get(&policy.number).copied().unwrap_or(now);
+                    self.refused_since.insert(policy.number, since);
+                    refused_stub(&policy, since, now)
+                },
+                |(_, spec)| spec,
+            );
             let held = in_force.remove(&policy.number).filter(|held| held.is_same(policy.uid, &spec));
             let id = held.map_or_else(|| self.next_id(), |held| held.id);
             policies.insert(policy.number, PolicyDef { id, ..spec.clone() });

@@ -15,6 +15,7 @@ use crate::types::{AnswerView, EnginePolicy, HandledEvidence, KindState, PolicyA
 struct TimeLimits {
     pending: Option<Duration>,
     deadline: Option<Duration>,
+    hold: Duration,
 }
 
 impl TimeLimits {
@@ -23,9 +24,9 @@ impl TimeLimits {
     /// to those above it would be taken back.
     fn new(policy: &EnginePolicy, view: &AnswerView) -> TimeLimits {
         if view.owned_by_other {
-            return TimeLimits { pending: None, deadline: None };
+            return TimeLimits { pending: None, deadline: None, hold: Duration::ZERO };
         }
-        TimeLimits { pending: Some(policy.pending), deadline: policy.deadline }
+        TimeLimits { pending: Some(policy.pending), deadline: policy.deadline, hold: policy.hold }
     }
 }
 
@@ -287,10 +288,11 @@ fn answer_all_ready(
         return answer_blind(state, critical);
     }
     let stands = observed.stage.says_true();
-    let settled = children.appeared_at + policy.debounce.quiet + policy.settle + policy.hold;
+    let hold = TimeLimits::new(policy, &observed.view).hold;
+    let settled = children.appeared_at + policy.debounce.quiet + policy.settle + hold;
     // Each kind has a watch of its own: objects that the operator created before it reported completion may arrive
     // after the report.
-    let (at, proven) = (settled.max(since + policy.hold), observed.phase.handled_at + policy.debounce.quiet);
+    let (at, proven) = (settled.max(since + hold), observed.phase.handled_at + policy.debounce.quiet);
     let (reason, again) = if stands || at.max(proven) <= now {
         observed.phase.steady.record_whole(now);
         (ParentReason::AllChildrenReady, None)

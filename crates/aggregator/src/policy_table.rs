@@ -97,6 +97,11 @@ impl PolicyTable {
         !self.list_gate(policy).awaits_list()
     }
 
+    /// Returns `true` if the policy is in force; nothing is known of one that is gone.
+    pub(crate) fn is_accepted(&self, policy: PolicyId) -> bool {
+        self.find_policy(policy).is_none_or(|p| p.acceptance == Acceptance::Accepted)
+    }
+
     /// Returns `true` if the policy is in shadow mode: nothing is written for it.
     pub(crate) fn is_shadow(&self, policy: PolicyId) -> bool {
         self.find_policy(policy).is_none_or(|p| p.shadow)

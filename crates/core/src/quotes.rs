@@ -100,7 +100,8 @@ impl Quotes {
             return String::new();
         };
         let causes = from.causes(&self.texts);
-        let names = causes.names_causes(parent, policy, answer.reason);
+        // What stands under a refused policy rests on the children of a predecessor.
+        let names = from.engine.is_accepted(policy) && causes.names_causes(parent, policy, answer.reason);
         let first = names.then(|| causes.first_cause(parent, policy, now)).flatten();
         truncate_message(first.unwrap_or_else(|| answer.reason.as_str().to_owned()), MAX_QUOTE_BYTES)
     }

@@ -45,9 +45,14 @@ impl Sim {
             let blind = matches!(state, KindState::Forbidden | KindState::Stale);
             let seen = self.was_listed(kind);
             let deleting = entry.reason == ParentReason::Terminating.as_str();
-            // What has failed by the rules that hold is said beside what is withdrawn.
-            let taken_back =
-                [ParentReason::RuleChanged, ParentReason::ChildrenFailed, ParentReason::ChildrenStuck];
+            // What has failed by the rules that hold is said beside what is withdrawn, and so is an operator that has not
+            // handled the generation: no child has to be seen for that.
+            let taken_back = [
+                ParentReason::RuleChanged,
+                ParentReason::ChildrenFailed,
+                ParentReason::ChildrenStuck,
+                ParentReason::ChildrenPending,
+            ];
             let withdrawn = taken_back.iter().any(|reason| entry.reason == reason.as_str())
                 && policy.involved_kinds().iter().any(|kind| self.is_withdrawn(policy, *kind));
             let refused = entry.reason == ParentReason::PolicyRefused.as_str();

@@ -347,7 +347,9 @@ impl Sim {
 
     /// Checks an answer that has just become True.
     fn check_turned_true(&mut self, policy: &PolicyDef, parent: &ModelObject, phase: &CheckedGeneration) {
-        let (settle, hold) = (saturating_millis(policy.settle), saturating_millis(policy.hold));
+        // Where another client has the condition, nothing would record how long it has held.
+        let hold = condition_of(policy, parent).map_or(0, |_| saturating_millis(policy.hold));
+        let settle = saturating_millis(policy.settle);
         let name = self.describe_object(parent);
         if !phase.handled {
             self.fail_invariant("no false ready", format_args!("{name}: its operator has not handled it"));

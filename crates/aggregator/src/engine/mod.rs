@@ -101,6 +101,11 @@ impl Engine {
         self.scheduler.policies.is_shadow(policy)
     }
 
+    /// Returns `true` if the policy is in force. What one that is refused has on its parents was said by a predecessor.
+    pub fn is_accepted(&self, policy: PolicyId) -> bool {
+        self.scheduler.policies.is_accepted(policy)
+    }
+
     /// Returns the role of a group: may its children change the parent's condition?
     pub fn group_role(&self, policy: PolicyId, group: u8) -> Option<GroupRole> {
         self.scheduler.policies.find_group(policy, group).map(|group| group.role)

@@ -28,9 +28,7 @@ impl PolicyUpdate<'_> {
             self.scheduler.graph.advance_stage(evaluation, StageEvent::Outdated);
         }
         self.update_list_gate(id);
-        for evaluation in self.scheduler.graph.evaluations_under(id) {
-            self.scheduler.propagate_doubt(evaluation);
-        }
+        self.doubt_answers(id);
     }
 
     /// Sets the list and watch state of a kind.
@@ -88,10 +86,20 @@ impl PolicyUpdate<'_> {
     }
 
     fn update_list_gate(&mut self, id: PolicyId) {
+        let before = self.scheduler.policies.list_gate(id);
         let Some(gate) = self.scheduler.policies.update_list_gate(id) else { return };
         if gate != ListGate::Closed {
             self.scheduler.enqueue_policy(id, self.now);
+        } else if before != ListGate::Closed {
+            self.doubt_answers(id);
         }
         self.scheduler.resume_all_deferred(self.now);
+    }
+
+    /// Doubts the answers under a policy that say True, where that is called for.
+    fn doubt_answers(&mut self, policy: PolicyId) {
+        for evaluation in self.scheduler.graph.evaluations_under(policy) {
+            self.scheduler.propagate_doubt(evaluation);
+        }
     }
 }

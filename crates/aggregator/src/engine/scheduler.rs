@@ -114,9 +114,10 @@ impl EvaluationScheduler {
         changed
     }
 
-    /// Marks a ready answer as in doubt while its evaluation is pending, so that no ancestor counts it as ready. One that
-    /// was restored from the parent is in doubt until everything was listed: what is not listed yet may contradict it. What
-    /// a refused policy said stands.
+    /// Marks a ready answer as in doubt while its evaluation is pending, so that no ancestor counts it as ready. Until
+    /// everything was listed, or listed anew, every answer is in doubt: what is not listed yet may contradict it. Where only a
+    /// changed rule could not be listed in time, this process' own answers stand, unless they rest on that. What a refused
+    /// policy said stands.
     pub(super) fn propagate_doubt(&mut self, id: EvaluationId) {
         let mut work = vec![id];
         while let Some(id) = work.pop() {
@@ -127,7 +128,8 @@ impl EvaluationScheduler {
             if !stage.says_true() {
                 continue;
             }
-            let unproven = !stage.is_own() && policy.acceptance == Acceptance::Accepted && gate.awaits_list();
+            let awaits_proof = gate == ListGate::Closed || (gate.awaits_list() && !stage.is_own());
+            let unproven = policy.acceptance == Acceptance::Accepted && awaits_proof;
             let doubted = unproven || !evaluation.may_be_ready(policy);
             let event = if doubted { StageEvent::Doubted } else { StageEvent::Confirmed };
             let Some(observed) = &mut evaluation.observed else { continue };
@@ -207,15 +209,16 @@ impl EvaluationScheduler {
     fn is_evaluation_awaited(&self, child: ObjectId) -> bool {
         let ids = self.graph.evaluations_of(child).iter();
         let mut evaluations = ids.filter_map(|id| self.graph.find_evaluation(*id));
-        // What a refused policy said stands: nobody waits for another word of it.
-        let accepted = |held: &ParentEvaluation| {
-            self.policies.find_policy(held.policy).is_none_or(|p| p.acceptance == Acceptance::Accepted)
+        let is_unproven = |observed: &ObservedParent, policy: PolicyId| {
+            observed.stage.is_in_doubt() && self.policies.list_gate(policy) == ListGate::Closed
         };
         evaluations.any(|held| {
             let Some(observed) = held.observed.as_ref().filter(|observed| !observed.deleting) else {
                 return false;
             };
-            (observed.is_awaited() && accepted(held)) || self.awaits_child_evaluation(held)
+            let is_awaited = observed.is_awaited() || is_unproven(observed, held.policy);
+            // What a refused policy said stands: nobody waits for another word of it.
+            (is_awaited && self.policies.is_accepted(held.policy)) || self.awaits_child_evaluation(held)
         })
     }
 

@@ -19,14 +19,14 @@ use crate::types::PolicyAnswer;
 /// | EvaluatedInDoubt   | ProvisionalInDoubt | EvaluatedInDoubt   | Evaluated        | Evaluated | Evaluated | Withdrawn | Evaluated   |
 /// | Withdrawn          | Provisional        | Withdrawn          | Withdrawn        | Evaluated | Evaluated | Withdrawn | Evaluated   |
 ///
-/// `Pending` is an evaluation whose answer is `ChildrenPending`. Only an answer that says True is doubted; any other
+/// `Pending` is an evaluation whose answer is `ChildrenPending` or `ChildrenSettling`: time alone may end it. Only an answer that says True is doubted; any other
 /// leaves the stage as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EvaluationStage {
     /// Nothing is written for it, so no condition records its state before this process started, and its lists are
     /// awaited: until it is evaluated its state is unknown.
     Unsettled(Option<PolicyAnswer>),
-    /// Nothing is written for it, and its first evaluation found the operator pending.
+    /// Nothing is written for it, and its first evaluation found its operator pending or its children settling.
     Settling(PolicyAnswer),
     /// The answer is not this process' own about this generation and policy: it was read from the parent, is about what
     /// was before, or is known although lists are awaited.
@@ -87,9 +87,7 @@ impl EvaluationStage {
                 _ => self,
             },
             StageEvent::Evaluated(answer) => match self {
-                S::Unsettled(_) | S::Settling(_) if answer.reason == ParentReason::ChildrenPending => {
-                    S::Settling(answer)
-                }
+                S::Unsettled(_) | S::Settling(_) if settles(answer) => S::Settling(answer),
                 _ => S::Evaluated(answer),
             },
             StageEvent::Withdrawn(answer) => S::Withdrawn(answer),
@@ -178,6 +176,10 @@ impl EvaluationStage {
             }
         }
     }
+}
+
+fn settles(answer: PolicyAnswer) -> bool {
+    matches!(answer.reason, ParentReason::ChildrenPending | ParentReason::ChildrenSettling)
 }
 
 fn is_true(answer: PolicyAnswer) -> bool {

@@ -8,7 +8,7 @@ use crate::object::Parent;
 use crate::world::{CHILDREN, PARENTS, POLICY, World};
 use crate::{group, groups, policy};
 
-const EXTRAS: KindId = KindId(2);
+pub(crate) const EXTRAS: KindId = KindId(2);
 
 /// A policy over two kinds of children, both present and ready.
 fn both() -> World {
@@ -208,6 +208,54 @@ fn what_a_parent_below_said_before_a_restart_makes_nothing_ready_before_everythi
         (w.says_for("mid", below), w.says("top")),
         ("AllChildrenReady".into(), "AllChildrenReady".into())
     );
+}
+
+#[test]
+fn what_a_parent_below_said_before_its_children_are_listed_anew_makes_nothing_ready() {
+    let below = aggregator::PolicyId(2);
+    let mut w = World::empty();
+    w.policy(POLICY, groups(vec![group(PARENTS), group(EXTRAS)]));
+    w.policy(below, policy());
+    w.sync();
+    w.parent("top");
+    w.parent_so("mid", |p| p.policies = vec![below]);
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+    w.create("leaf", CHILDREN, Ready, |leaf| leaf.owners = vec![(below, 0, "mid".to_owned())]);
+    w.create("disk", EXTRAS, Progressing, |disk| disk.owners = vec![(POLICY, 1, "top".to_owned())]);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "ChildrenProgressing");
+    // Another policy over the same kind went: the kind is followed anew.
+    w.kind(CHILDREN, KindState::Listing);
+    w.turn("disk", Ready);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "ChildrenProgressing");
+    w.turn("leaf", Failed);
+    w.run(20_000);
+    let before = w.log.len();
+    w.kind(CHILDREN, KindState::Synced);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "ChildrenFailed", "{:?}", &w.log[before..]);
+    assert!(!w.words("top").iter().any(|word| word == "AllChildrenReady"), "{:?}", w.told("top"));
+}
+
+#[test]
+fn a_true_above_stands_while_children_further_below_are_listed_anew() {
+    let below = aggregator::PolicyId(2);
+    let mut w = World::empty();
+    w.policy(POLICY, groups(vec![group(PARENTS)]));
+    w.policy(below, policy());
+    w.sync();
+    w.parent("top");
+    w.parent_so("mid", |p| p.policies = vec![below]);
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+    w.create("leaf", CHILDREN, Ready, |leaf| leaf.owners = vec![(below, 0, "mid".to_owned())]);
+    w.run(20_000);
+    let before = w.log.len();
+    w.kind(CHILDREN, KindState::Listing);
+    w.run(20_000);
+    w.kind(CHILDREN, KindState::Synced);
+    w.run(20_000);
+    assert!(w.log[before..].is_empty(), "{:?}", &w.log[before..]);
 }
 
 #[test]

@@ -7,8 +7,9 @@ use readiness::Level::{Failed, Progressing, Ready, Stuck, Suspended, Terminating
 use readiness::rollup::{self, ChildWeight};
 
 use crate::answers::well;
+use crate::blindness::EXTRAS;
 use crate::server::Entry;
-use crate::world::{CHILDREN, POLICY, World};
+use crate::world::{CHILDREN, PARENTS, POLICY, World};
 use crate::{group, groups, policy};
 
 #[test]
@@ -239,4 +240,34 @@ fn a_deadline_is_not_passed_by_a_restart_that_finds_an_old_unknown() {
     assert_eq!(w.says("db"), "ChildrenUnknown", "its status is older than the generation that it is about");
     w.run(2 * 60_000);
     assert_eq!(w.says("db"), "DeadlineExceeded!");
+}
+
+#[test]
+fn a_restart_writes_nothing_above_a_parent_whose_condition_another_client_has() {
+    let below = aggregator::PolicyId(2);
+    for evidence in [HandledEvidence::Handled, HandledEvidence::Silent] {
+        for (hold, level, reason) in
+            [(0, Ready, "AllChildrenReady"), (10, Ready, "AllChildrenReady"), (10, Failed, "ChildrenFailed")]
+        {
+            let mut w = World::empty();
+            w.policy(POLICY, groups(vec![group(PARENTS), group(EXTRAS)]));
+            w.policy(below, EnginePolicy { hold: Duration::from_secs(hold), ..policy() });
+            w.sync();
+            w.parent("top");
+            w.parent_so("mid", |p| {
+                p.policies = vec![below];
+                p.owned = true;
+                p.evidence = evidence;
+            });
+            w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+            w.create("leaf", CHILDREN, Ready, |leaf| leaf.owners = vec![(below, 0, "mid".to_owned())]);
+            w.create("disk", EXTRAS, level, |disk| disk.owners = vec![(POLICY, 1, "top".to_owned())]);
+            w.run(60_000);
+            assert_eq!(w.says("top"), reason, "{evidence:?}");
+            let before = w.log.len();
+            w.restart(&[]);
+            w.run(60_000);
+            assert!(w.log[before..].is_empty(), "{evidence:?}, hold {hold} s: {:?}", &w.log[before..]);
+        }
+    }
 }

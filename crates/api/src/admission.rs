@@ -170,6 +170,7 @@ pub const ADMISSION_RULES: &[AdmissionRule] = &[
     duration("hold"),
     duration("grace"),
     duration("limits.pending"),
+    duration("limits.progress"),
     duration("limits.terminating"),
     duration("limits.deadline"),
 ];

@@ -241,6 +241,13 @@ pub struct LimitsSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 32))]
     pub pending: Option<String>,
+    /// How long nothing of a child's spec and status may change, by its managedFields, while its controller is at work on
+    /// replicas or completions, before it is reported as Stuck. Covers StatefulSets, DaemonSets, ReplicaSets, Jobs with no
+    /// pod at work, custom resources that count replicas, and Deployments outside of what their own
+    /// `progressDeadlineSeconds` measures. Defaults to `--stuck-after`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub progress: Option<String>,
     /// Maximum time a child, or the parent itself, may be Terminating before it is reported as Stuck. Defaults to
     /// `--stuck-after`.
     #[serde(default, skip_serializing_if = "Option::is_none")]

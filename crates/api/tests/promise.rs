@@ -43,7 +43,7 @@ fn full_policy() -> Value {
         "hold": "3s",
         "availability": "strict",
         "grace": "4s",
-        "limits": { "pending": "5m", "terminating": "6m", "deadline": "1h" },
+        "limits": { "pending": "5m", "progress": "7m", "terminating": "6m", "deadline": "1h" },
         "observedGeneration": "write",
         "mode": "shadow",
     })

@@ -48,7 +48,7 @@ pub struct CompiledPolicy {
     pub availability: Availability,
     /// `spec.grace`.
     pub grace: Duration,
-    /// `spec.limits.pending` and `spec.limits.terminating`.
+    /// `spec.limits.pending`, `spec.limits.progress` and `spec.limits.terminating`.
     pub limits: StuckLimits,
     /// `spec.limits.deadline`.
     pub deadline: Option<Duration>,
@@ -101,6 +101,7 @@ pub fn compile_with(
     let stuck_after = settings.stuck_after;
     let limits = StuckLimits {
         pending: check.parse_limit("spec.limits.pending", spec.limits.pending.as_deref(), stuck_after),
+        progress: check.parse_limit("spec.limits.progress", spec.limits.progress.as_deref(), stuck_after),
         terminating: check.parse_limit(
             "spec.limits.terminating",
             spec.limits.terminating.as_deref(),

@@ -47,18 +47,19 @@ pub fn final_outcome(kind: RuleKind, facts: &Facts) -> Option<Verdict> {
 }
 
 /// Applies the rules in order: deletion, observed generation, the `Stalled` and `Reconciling` conditions, the rule of
-/// the kind.
+/// the kind, the limit of its progress.
 fn rule_by_kind<'a>(kind: RuleKind, facts: &'a Facts, limits: &StuckLimits) -> ReadinessRuling<'a> {
     if let Some(deleted) = facts.deleted {
         return rule_on_deletion(kind, facts, deleted, limits);
     }
-    match kind {
+    let ruling = match kind {
         RuleKind::Plain => ReadinessRuling::ready(Reason::Exists, Branch::Fact("it exists")),
         RuleKind::Run | RuleKind::Other => custom::judge_custom(kind, facts),
         _ => rule_on_stale_status(kind, facts)
             .or_else(|| custom::rule_on_abnormal_condition(facts))
             .unwrap_or_else(|| rules::judge_built_in(kind, facts, limits)),
-    }
+    };
+    rules::limit_progress(ruling, kind, facts, limits)
 }
 
 /// Rules on a status that is about another generation. A workload that it says to be rolled out and available may only

@@ -17,6 +17,8 @@ pub struct Facts {
     pub created: Option<Time>,
     /// `metadata.deletionTimestamp`
     pub deleted: Option<Time>,
+    /// When somebody else than Rollcall last changed `spec` or `status`, from `metadata.managedFields`.
+    pub changed: Option<Time>,
     /// `metadata.finalizers`, kept only while the object is being deleted.
     pub finalizers: Vec<Box<str>>,
     /// Managers that set the finalizers, as far as `metadata.managedFields` records them: finalizer and manager.

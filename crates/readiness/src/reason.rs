@@ -55,6 +55,8 @@ pub enum Reason {
     Count(CountedUnit, u32, u32),
     /// The controller could not create replicas.
     ReplicaFailure(BoundedText),
+    /// What keeps the object from being ready has not changed for longer than its limit.
+    NoProgress(Box<Reason>),
     /// The rollout made no progress within `progressDeadlineSeconds`.
     ProgressDeadlineExceeded,
     /// The spec pauses the object.
@@ -212,6 +214,7 @@ impl Reason {
             Reason::CausedBy(below) => below.cause.metric_label(),
             Reason::RuleLimit(_) => "RuleLimit",
             Reason::RuleFailed(_) => "RuleFailed",
+            Reason::NoProgress(_) => "NoProgress",
             Reason::ReplicaFailure(_) => "ReplicaFailure",
             Reason::JobFailed(_) => "JobFailed",
             Reason::Unschedulable(_) => "Unschedulable",
@@ -241,6 +244,7 @@ impl Reason {
                     + below.cause.heap_size()
             }
             Reason::Finalizers(held) => held.to_string().len(),
+            Reason::NoProgress(base) => size_of::<Reason>() + base.heap_size(),
             Reason::RuleLimit(text)
             | Reason::RuleFailed(text)
             | Reason::ReplicaFailure(text)
@@ -348,6 +352,7 @@ impl fmt::Display for Reason {
             Reason::Custom(custom) if custom.message.is_empty() => f.write_str(&custom.token),
             Reason::Custom(custom) => f.write_str(&custom.message),
             Reason::CausedBy(below) => write!(f, "{}; {} {}", below.base, below.name, below.cause),
+            Reason::NoProgress(base) => write!(f, "{base}, without progress"),
             Reason::Unschedulable(text) => write!(f, "unschedulable: {text}"),
             Reason::Pending(text) => write!(f, "pending: {text}"),
             Reason::Waiting(text) => write!(f, "waiting: {text}"),

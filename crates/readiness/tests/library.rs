@@ -133,7 +133,7 @@ fn verdict_of(object: &Value) -> (&'static str, String) {
     let group = child.meta.api_version.split_once('/').map_or("", |(group, _)| group);
     let kind = RuleKind::from_group_kind(group, &child.meta.kind);
     let never = std::time::Duration::from_secs(u64::from(u32::MAX));
-    let limits = StuckLimits { pending: never, terminating: never };
+    let limits = StuckLimits { pending: never, progress: never, terminating: never };
     let (assessment, branch) = assess_with_branch(kind, &child.facts, &limits);
     let said = match assessment.verdict_at(NOW).level {
         Level::Ready => "ready",

@@ -59,6 +59,11 @@ fn a_reason_has_one_token_and_one_line() {
         (Reason::Count(CountedUnit::Created, 1, 2), "ReplicasNotCreated", "1 of 2 replicas created"),
         (Reason::Count(CountedUnit::Surplus, 1, 2), "ReplicasLeftOver", "1 of 2 replicas left over"),
         (Reason::Count(CountedUnit::Healthy, 1, 2), "BudgetNotMet", "1 of 2 pods healthy"),
+        (
+            Reason::NoProgress(Box::new(Reason::Count(CountedUnit::Ready, 1, 2))),
+            "NoProgress",
+            "1 of 2 replicas ready, without progress",
+        ),
     ];
     for (reason, token, line) in table {
         assert_eq!(

@@ -57,6 +57,31 @@ async fn a_job_whose_pod_no_node_takes_is_stuck_in_the_schedulers_words() -> Res
     Ok(())
 }
 
+/// Its controller has no deadline, and nothing that it counts moves; a restart of Rollcall begins nothing anew.
+#[tokio::test]
+async fn a_stateful_set_that_crash_loops_is_stuck_once_nothing_has_moved_for_the_limit() -> Result<()> {
+    let scene = Scene::set("noprogress").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let spec = json!({ "children": [scene.child("StatefulSet")], "settle": "100ms",
+        "limits": { "pending": "1h", "progress": "8s" } });
+    scene.policy("db", "Database", spec).await?;
+    let mut running = scene.rollcall(&["--resync=1s"]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, playing("crash", stateful_set("store", 2)))).await?;
+    scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+    until_stuck(&scene, &["StatefulSet store stuck", "without progress", "Pod store-0"]).await?;
+
+    let version = |parent: &Value| parent["metadata"]["resourceVersion"].clone();
+    let before = version(&scene.get("Database/db").await?);
+    running.kill()?;
+    running.again().await?;
+    running.until_metric("rollcall_stuck_children", &[], |children| children >= 1.0).await?;
+    assert_eq!(version(&scene.get("Database/db").await?), before, "a restart took it back");
+    scene.play("store", None).await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    Ok(())
+}
+
 /// Whichever policy is planned first does not decide for the other.
 #[tokio::test]
 async fn each_policy_says_when_what_lies_below_a_workload_is_stuck() -> Result<()> {

@@ -89,7 +89,7 @@ impl PlannedSeries {
             )?,
             stuck: make.gauge_vec(
                 "stuck_children",
-                "Children that have been pending or terminating for longer than their limit.",
+                "Children that have been pending, without progress or terminating for longer than their limit.",
                 &["policy", "kind"],
             )?,
             available: make.gauge_vec(

@@ -5,6 +5,7 @@ mod cluster;
 mod count;
 mod network;
 mod pod;
+mod progress;
 mod replica_numbers;
 mod scale;
 mod steady;
@@ -14,6 +15,7 @@ mod workload;
 pub(crate) use batch::judge_job;
 pub(crate) use cluster::remaining_namespace_content;
 pub(crate) use pod::judge_pod;
+pub(crate) use progress::limit_progress;
 pub(crate) use steady::is_available_workload;
 
 use crate::Reason;

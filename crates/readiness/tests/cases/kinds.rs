@@ -16,8 +16,11 @@ const RULES: &str = include_str!("tables/rules.txt");
 const CUSTOM: &str = include_str!("tables/custom.txt");
 
 /// The two differ, so that none can be taken for the other.
-const LIMITS: StuckLimits =
-    StuckLimits { pending: Duration::from_secs(600), terminating: Duration::from_secs(300) };
+const LIMITS: StuckLimits = StuckLimits {
+    pending: Duration::from_secs(600),
+    progress: Duration::from_secs(600),
+    terminating: Duration::from_secs(300),
+};
 
 /// The line as it would have to be for the object in it.
 fn tell_line(line: &str) -> String {
@@ -71,5 +74,8 @@ fn each_branch_of_the_generic_rule_has_a_case_on_either_side() {
 #[test]
 fn something_is_stuck_after_ten_minutes_unless_a_policy_says_otherwise() {
     let ten_minutes = Duration::from_secs(600);
-    assert_eq!(StuckLimits::default(), StuckLimits { pending: ten_minutes, terminating: ten_minutes });
+    assert_eq!(
+        StuckLimits::default(),
+        StuckLimits { pending: ten_minutes, progress: ten_minutes, terminating: ten_minutes }
+    );
 }

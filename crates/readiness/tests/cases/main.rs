@@ -7,5 +7,6 @@ mod endings;
 mod kinds;
 mod messy;
 mod object;
+mod progress;
 mod steady;
 mod totality;

@@ -71,7 +71,7 @@ pub(crate) struct EvalArgs {
     /// is that of the parents.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["rules", "cel_current"])]
     policy: Vec<PathBuf>,
-    /// Time after which something pending or terminating is stuck.
+    /// Time after which something pending, without progress or terminating is stuck.
     #[arg(long, default_value = "10m", value_parser = humantime::parse_duration, value_name = "DURATION")]
     stuck_after: Duration,
     /// Time to evaluate at, such as 2026-08-14T09:12:33Z [default: now].
@@ -119,7 +119,8 @@ pub(crate) fn current_time() -> Time {
 
 /// Evaluates every object in every file.
 pub(crate) fn run_eval(cluster: &ClusterArgs, args: &EvalArgs) -> anyhow::Result<ExitCode> {
-    let limits = StuckLimits { pending: args.stuck_after, terminating: args.stuck_after };
+    let limits =
+        StuckLimits { pending: args.stuck_after, progress: args.stuck_after, terminating: args.stuck_after };
     let judge = ManifestJudge {
         profile: args.profile.0,
         scripts: scripts::load_libraries(&args.rules, cluster)?,

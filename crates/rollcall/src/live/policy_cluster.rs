@@ -288,7 +288,7 @@ pub(super) fn read_error_text(error: &LiveReadError) -> String {
 /// Evaluates an object by itself.
 fn leaf_node(object: &ParentObject, now: Time) -> TreeNode {
     let meta = &object.child.meta;
-    let limits = StuckLimits { pending: STUCK_AFTER, terminating: STUCK_AFTER };
+    let limits = StuckLimits { pending: STUCK_AFTER, progress: STUCK_AFTER, terminating: STUCK_AFTER };
     let assessment =
         assess(RuleKind::from_group_kind(api_group(object), &meta.kind), &object.child.facts, &limits);
     let verdict = assessment.verdict_at(now);

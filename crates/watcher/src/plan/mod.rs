@@ -86,7 +86,7 @@ impl Interest {
 /// One way to assess an object: a rule with its limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AssessmentRule {
-    /// Limits after which a pending or terminating object is stuck.
+    /// Limits after which an object is stuck.
     pub limits: StuckLimits,
     /// Custom rule of the policy; `None` for the built-in rules.
     pub rule: Option<UserRule>,

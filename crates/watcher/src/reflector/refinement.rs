@@ -2,7 +2,7 @@
 //!
 //! Workload controllers are leaves: the objects they own are not watched. The resync reads them live.
 
-use readiness::{Assessment, CountedUnit, Level, Reason, Steadiness, Time, Verdict};
+use readiness::{Assessment, CountedUnit, Level, Reason, Steadiness, Verdict};
 
 use super::row::{ObjectRow, RefinedCause, RowExtras};
 use super::unready_since::inherit_since;
@@ -90,10 +90,8 @@ fn explain_with_cause(own: &Assessment, found: &RefinedCause) -> Assessment {
         }
     };
     let below = &found.assessment;
-    let then: Option<(Time, Verdict)> = match (own.then.as_deref(), below.then.as_deref()) {
-        (Some((at, then)), _) => Some((*at, with(then, &below.verdict))),
-        (None, Some((at, then))) => Some((*at, with(&own.verdict, then))),
-        (None, None) => None,
-    };
+    let own_then = own.then.as_deref().map(|(at, then)| (*at, with(then, &below.verdict)));
+    let below_then = below.then.as_deref().map(|(at, then)| (*at, with(&own.verdict, then)));
+    let then = own_then.into_iter().chain(below_then).min_by_key(|(at, _)| *at);
     Assessment { verdict: with(&own.verdict, &below.verdict), then: then.map(Box::new) }
 }

@@ -17,7 +17,7 @@ pub(crate) const WIDGET: u32 = 1_000;
 
 pub(crate) fn jobs(after: OutcomeRetention) -> Interest {
     let find = FindChildrenBy::Owner { group: "example.com".into(), kind: "Widget".into() };
-    let limits = StuckLimits { pending: Duration::from_mins(10), terminating: Duration::from_mins(10) };
+    let limits = StuckLimits { pending: Duration::from_mins(10), ..StuckLimits::default() };
     Interest {
         assessment_rules: vec![AssessmentRule {
             limits,

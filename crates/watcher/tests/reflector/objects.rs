@@ -18,7 +18,7 @@ pub(crate) const WIDGETS: KindId = KindId(2);
 pub(crate) const POLICY: PolicyId = PolicyId(7);
 
 fn limits() -> StuckLimits {
-    StuckLimits { pending: Duration::from_mins(10), terminating: Duration::from_mins(10) }
+    StuckLimits { pending: Duration::from_mins(10), ..StuckLimits::default() }
 }
 
 pub(crate) fn children(find: FindChildrenBy, ignore: Option<LabelMatcher>) -> Interest {

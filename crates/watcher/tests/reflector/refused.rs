@@ -63,6 +63,37 @@ fn the_trouble_of_a_pod_explains_it_until_the_next_look() {
 }
 
 #[test]
+fn a_workload_is_stuck_from_when_it_is_so_by_itself_or_by_what_lies_below_it() {
+    let hour = Duration::from_hours(1);
+    let limits = StuckLimits { progress: hour, ..StuckLimits::default() };
+    let lens = AssessmentRule { limits, rule: None, remembers_outcome: false };
+    let sets = Interest {
+        judge: RuleKind::from_group_kind("apps", "StatefulSet"),
+        assessment_rules: vec![lens],
+        ..owned()
+    };
+    let changed = json!([{ "manager": "kcm", "time": NOW.to_string(), "fieldsV1": { "f:status": {} } }]);
+    for (minutes, expected) in [(20, NOW + Duration::from_mins(20)), (90, NOW + hour)] {
+        let reflector = Reflector::new(|| ());
+        let mut set = set(5, 1, 3, 2);
+        set["metadata"]["managedFields"] = changed.clone();
+        apply(&reflector, &sets, &set);
+        let cause = || Reason::Unschedulable(BoundedText::new("no node"));
+        let later = (NOW + Duration::from_mins(minutes), Verdict::new(Level::Stuck, cause()));
+        let assessment =
+            Assessment { verdict: Verdict::new(Level::Progressing, cause()), then: Some(Box::new(later)) };
+        refine(&reflector, vec![Some(RefinedCause { name: "Pod a".into(), assessment })]);
+        let id = reflector.find_object(&uid(1)).unwrap();
+        let then = reflector.read_row(id, |row| row.assessment.then.clone()).unwrap().unwrap();
+        assert_eq!(
+            (then.0, then.1.level),
+            (expected, Level::Stuck),
+            "a pod that is stuck after {minutes} min"
+        );
+    }
+}
+
+#[test]
 fn what_was_found_through_one_policys_limits_is_not_told_through_anothers() {
     let lens = |seconds| AssessmentRule {
         limits: StuckLimits { pending: Duration::from_secs(seconds), ..StuckLimits::default() },

@@ -35,6 +35,9 @@ pub(super) fn describe_changes(reason: &str) -> &'static str {
         "ProgressDeadlineExceeded" => {
             "start a new rollout, or wait for its pods to become ready; its controller has given up on this rollout"
         }
+        "NoProgress" => {
+            "something of its spec or status must change; nothing has for limits.progress of the policy"
+        }
         "Paused" => "resume it",
         "Suspended" => "unset spec.suspend",
         "Cordoned" => "uncordon it",

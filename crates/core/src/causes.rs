@@ -58,6 +58,11 @@ impl CauseFinder<'_> {
         text.join(", ")
     }
 
+    /// Name of a policy, by which what several of them say is ordered.
+    pub(super) fn policy_name(&self, policy: PolicyId) -> Option<&str> {
+        self.policies.get(&policy).map(|words| words.name.as_str())
+    }
+
     /// The first of these troubles.
     pub(super) fn first_cause(&self, parent: ObjectId, policy: PolicyId, now: Time) -> Option<String> {
         self.cause_lines(parent, policy, GroupRole::Critical, now).into_iter().next().map(|(_, _, text)| text)

@@ -92,14 +92,14 @@ impl Quotes {
     fn quote(&self, from: &QuoteSources<'_>, parent: ObjectId, now: Time) -> String {
         let policies = from.engine.policies_of(parent);
         let answers = policies.filter_map(|policy| Some((policy, from.engine.answer_of(parent, policy)?)));
+        let causes = from.causes(&self.texts);
         // Ids are given anew by every edit and every process: which policy is quoted must not depend on them.
-        let name_of = |policy: &PolicyId| from.policies.get(policy).map(|words| words.name.as_str());
-        let worst =
-            answers.min_by_key(|(policy, answer)| (answer.reason.child_level(), name_of(policy), *policy));
+        let worst = answers.min_by_key(|(policy, answer)| {
+            (answer.reason.child_level(), causes.policy_name(*policy), *policy)
+        });
         let Some((policy, answer)) = worst.filter(|(_, a)| a.reason != ParentReason::AllChildrenReady) else {
             return String::new();
         };
-        let causes = from.causes(&self.texts);
         // What stands under a refused policy rests on the children of a predecessor.
         let names = from.engine.is_accepted(policy) && causes.names_causes(parent, policy, answer.reason);
         let first = names.then(|| causes.first_cause(parent, policy, now)).flatten();

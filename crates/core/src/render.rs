@@ -36,7 +36,9 @@ pub(super) struct ConditionRenderer<'a> {
 impl ConditionRenderer<'_> {
     /// All entries that `parent` is to have; `None` if it is no longer a parent.
     pub(super) fn render_conditions(&self, parent: ObjectId, now: Time) -> Option<WantedConditions> {
-        let answers = self.causes.engine.answers_to_write(parent);
+        let mut answers = self.causes.engine.answers_to_write(parent);
+        // Ids are given anew by every edit and every process: the order of entries must not depend on them.
+        answers.sort_by_key(|(policy, _)| (self.causes.policy_name(*policy), *policy));
         let messages: Vec<String> =
             answers.iter().map(|(policy, a)| self.render_message(parent, *policy, *a, now)).collect();
         self.causes
@@ -97,7 +99,7 @@ impl ConditionRenderer<'_> {
                 format!("can neither watch nor list {}", self.kinds_in(policy, KindState::Stale))
             }
             ParentReason::PolicyRefused => {
-                let name = self.causes.policies.get(&policy).map_or("", |words| words.name.as_str());
+                let name = self.causes.policy_name(policy).unwrap_or_default();
                 format!("ReadinessPolicy {name} is refused, and no accepted version of it is known")
             }
             ParentReason::TemplateFailed => causes.template_error(parent, policy),

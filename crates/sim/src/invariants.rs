@@ -93,12 +93,20 @@ impl Sim {
     /// Begins to check the parents of this kind under policies for which it was listed just now.
     pub(crate) fn note_listed_parents(&mut self, kind: usize) {
         for policy in self.scenario.policies.clone().iter().filter(|p| p.parent == kind) {
-            let Some(decided_at) = self.policies.unseen.remove(&policy.id) else { continue };
+            let Some(decided_at) = self.policies.unseen.remove(&policy.id) else {
+                // What its parents were in the meantime, the loop may have known.
+                let checked = self.watch.phases.iter_mut().filter(|((id, _), _)| *id == policy.id);
+                checked.for_each(|(_, phase)| phase.awaits_first_check = true);
+                continue;
+            };
             for parent in self.shown.all_observed().iter().filter(|t| t.kind == kind) {
                 self.note_parent(policy, parent, Some(&**parent));
                 if let Some(phase) = self.watch.phases.get_mut(&(policy.id, parent.uid.clone())) {
                     phase.since = phase.since.min(decided_at);
-                    phase.unready_at_earliest = phase.unready_at_earliest.min(decided_at);
+                    // What stood before this process or the predecessor wrote anything else dates it.
+                    let former = self.policies.former_unready.get(&(policy.number, parent.uid.clone()));
+                    let former = former.filter(|(of, _)| *of == phase.generation).map_or(decided_at, |f| f.1);
+                    phase.unready_at_earliest = phase.unready_at_earliest.min(decided_at).min(former);
                     phase.awaits_first_check = true;
                 }
             }

@@ -165,8 +165,8 @@ impl Scenario {
             limits: StuckLimits {
                 pending: seconds(dice.between(20, 70)),
                 terminating: seconds(dice.between(15, 60)),
-                // No object of the world records when it was changed.
-                ..StuckLimits::default()
+                // The naive judge knows of no progress; the tables of `readiness` do.
+                progress: seconds(86_400),
             },
             deadline: None,
             acceptance: Acceptance::Accepted,

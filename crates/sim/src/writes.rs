@@ -18,11 +18,10 @@ const WRITE_TIMEOUT_MS: i64 = 15_000;
 impl Sim {
     /// Sends a write that the loop decided on.
     pub(crate) fn send_write(&mut self, mut write: ParentWrite) {
-        let entry = write.wanted.entries.first();
-        let said = entry.map_or_else(
-            || "nothing".to_owned(),
-            |e| format!("{}={} {}: {}", e.r#type, e.status, e.reason, e.message),
-        );
+        let entries = write.wanted.entries.iter();
+        let said: Vec<String> =
+            entries.map(|e| format!("{}={} {}: {}", e.r#type, e.status, e.reason, e.message)).collect();
+        let said = if said.is_empty() { "nothing".to_owned() } else { said.join("; ") };
         self.log_event(format_args!("write {}/{} {said}", write.namespace, write.name));
         self.watch.sent += 1;
         self.check_decision(&write);

@@ -71,12 +71,17 @@ async fn a_stateful_set_that_crash_loops_is_stuck_once_nothing_has_moved_for_the
     scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
     until_stuck(&scene, &["StatefulSet store stuck", "without progress", "Pod store-0"]).await?;
 
-    let version = |parent: &Value| parent["metadata"]["resourceVersion"].clone();
-    let before = version(&scene.get("Database/db").await?);
+    // The pod is named again once it is read.
+    let said = |parent: &Value| {
+        let of =
+            |kind| condition(parent, kind).map(|c| (c["reason"].clone(), c["lastTransitionTime"].clone()));
+        [of("Ready"), of("Stalled")]
+    };
+    let before = said(&scene.get("Database/db").await?);
     running.kill()?;
     running.again().await?;
     running.until_metric("rollcall_stuck_children", &[], |children| children >= 1.0).await?;
-    assert_eq!(version(&scene.get("Database/db").await?), before, "a restart took it back");
+    assert_eq!(said(&scene.get("Database/db").await?), before, "a restart took it back");
     scene.play("store", None).await?;
     scene.until("Database/db", says("Ready", "True")).await?;
     Ok(())

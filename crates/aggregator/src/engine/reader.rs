@@ -177,11 +177,14 @@ impl<'e> EngineReader<'e> {
         policy: PolicyId,
         role: GroupRole,
     ) -> impl Iterator<Item = UnreadyChild> + 'e {
-        let of = self.find_evaluation(parent, policy);
+        let id = self.graph.find_evaluation_for(parent, policy);
+        let of = id.and_then(|id| self.graph.find_evaluation(id));
         of.into_iter().flat_map(|held| held.children.unready.iter()).filter_map(move |entry| {
             let group = self.policies.find_group(policy, entry.group)?;
-            let edges = self.graph.find_node(entry.child)?.edges.as_slice();
-            let rule_index = edges.iter().find(|e| e.group == entry.group).map_or(0, |e| e.rule_index);
+            let mut edges = self.graph.find_node(entry.child)?.edges.iter();
+            // Another policy, or another parent, may count the child in a group of the same number by another rule.
+            let edge = edges.find(|edge| Some(edge.evaluation) == id && edge.group == entry.group);
+            let rule_index = edge.map_or(0, |edge| edge.rule_index);
             (group.role == role).then_some(UnreadyChild {
                 weight: entry.weight,
                 group: entry.group,

@@ -7,7 +7,7 @@ use aggregator::{
     PolicyId, Quorum,
 };
 use readiness::Level::{Failed, Progressing, Ready, Unknown};
-use readiness::rollup::ParentReason;
+use readiness::rollup::{ChildWeight, ParentReason};
 
 use crate::answers::well;
 use crate::server::Fate;
@@ -127,6 +127,24 @@ fn unready_children_are_listed_by_role_with_group_and_kind() {
     assert_eq!(listed(GroupRole::Optional), [(w.id("extra"), 1, EXTRAS, 0, false)]);
     assert_eq!(w.engine.group_tally(w.id("db"), POLICY, 1).count_at(Unknown), 1);
     assert_eq!(w.engine.group_tally(w.id("db"), OTHER, 0).total_count(), 0);
+}
+
+#[test]
+fn an_unready_child_is_listed_with_the_rule_of_the_policy_that_asks() {
+    let mut w = World::with(policy());
+    w.policy(OTHER, policy());
+    w.rule_indices.insert(OTHER, 1);
+    w.parent_so("db", |db| db.policies = vec![POLICY, OTHER]);
+    w.create("web", CHILDREN, Progressing, |web| {
+        web.owners = [POLICY, OTHER].map(|policy| (policy, 0, "db".to_owned())).to_vec();
+        web.weights = [Failed, Progressing].map(ChildWeight::of).to_vec();
+    });
+    w.run(20_000);
+    for (policy, rule_index, level) in [(POLICY, 0, Failed), (OTHER, 1, Progressing)] {
+        let children = w.engine.unready_children(w.id("db"), policy, GroupRole::Critical);
+        let listed: Vec<_> = children.map(|child| (child.rule_index, child.weight.level)).collect();
+        assert_eq!(listed, [(rule_index, level)], "{policy:?}");
+    }
 }
 
 #[test]

@@ -56,6 +56,8 @@ pub(crate) struct World {
     /// Outcomes of the next writes; all later writes succeed.
     pub(crate) fates: Vec<Fate>,
     pub(crate) flights: Vec<Flight>,
+    /// Index of the rule by which a policy judges children; 0 where absent.
+    pub(crate) rule_indices: BTreeMap<PolicyId, u16>,
     /// How each parent is quoted by those above it.
     pub(crate) quotes: BTreeMap<ObjectId, String>,
     /// Every accepted write.
@@ -95,6 +97,7 @@ impl World {
             delay: Duration::from_millis(5),
             fates: Vec::new(),
             flights: Vec::new(),
+            rule_indices: BTreeMap::new(),
             quotes: BTreeMap::new(),
             log: Vec::new(),
             called: Vec::new(),
@@ -243,7 +246,8 @@ impl World {
         let mut links: Vec<ChildLink> = Vec::new();
         for (policy, group, owner) in &object.owners {
             let target = LinkTarget::Object(self.place(owner));
-            let link = ChildLink::new(*policy, *group, 0, target);
+            let rule_index = self.rule_indices.get(policy).copied().unwrap_or_default();
+            let link = ChildLink::new(*policy, *group, rule_index, target);
             links.push(if object.remembered { link.with_other_source() } else { link });
         }
         for (policy, group, selector) in &object.labels {

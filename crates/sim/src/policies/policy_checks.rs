@@ -145,7 +145,8 @@ impl Sim {
             let in_force = self.scenario.policies.iter().find(|policy| policy.number == first.number);
             let absent = self.policies.server.absent_at.get(&first.number).copied();
             let was_told = absent.is_some_and(|at| at > self.policies.started_at);
-            if in_force.is_none() && was_told && has_entry(first, parent) {
+            // A parent that has said its end is left alone.
+            if in_force.is_none() && was_told && parent.deleted.is_none() && has_entry(first, parent) {
                 wrong.push(format!("{} keeps an entry of policy-{}", parent.name, first.number));
             }
             let refused = in_force.is_some_and(|policy| policy.groups.is_empty());

@@ -217,7 +217,10 @@ impl Sim {
         let before = std::mem::take(&mut self.scenario.policies);
         for policy in before.iter().filter(|old| plan.policies.iter().all(|new| new.id != old.id)) {
             self.core.set_policy(now, policy.id, None);
-            self.watch.phases.retain(|(id, _), _| *id != policy.id);
+            let gone = self.watch.phases.extract_if(.., |(id, _), _| *id == policy.id);
+            let former =
+                gone.map(|((_, uid), p)| ((policy.number, uid), (p.generation, p.unready_at_earliest)));
+            self.policies.former_unready.extend(former);
         }
         for policy in &plan.policies {
             let held = before.iter().find(|old| old.id == policy.id);

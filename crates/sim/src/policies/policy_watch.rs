@@ -69,6 +69,8 @@ pub(crate) struct PolicyWatch {
     pub(crate) unlisted: BTreeSet<usize>,
     /// Policies whose parents were not listed for them yet, with the time of their plan.
     pub(crate) unseen: BTreeMap<PolicyId, i64>,
+    /// By policy and parent: a generation, and since when it was not ready at the latest when another plan came.
+    pub(crate) former_unready: BTreeMap<(usize, String), (i64, i64)>,
     /// Time of the last start of the process.
     pub(super) started_at: i64,
 }
@@ -87,6 +89,7 @@ impl PolicyWatch {
             swapped_at: BTreeMap::new(),
             unlisted: BTreeSet::new(),
             unseen: BTreeMap::new(),
+            former_unready: BTreeMap::new(),
             started_at: 0,
         }
     }
@@ -101,6 +104,7 @@ impl PolicyWatch {
         self.swapped_at.clear();
         self.unlisted.clear();
         self.unseen.clear();
+        self.former_unready.clear();
         self.started_at = now;
     }
 

@@ -1,12 +1,17 @@
 //! Checks of the store after our writes: they changed only our own entries.
 
+use std::collections::BTreeSet;
+
 use readiness::rollup::ParentReason;
 use rollcall_core::ParentWrite;
 use serde_json::{Value, json};
 
+use crate::judged_moment::JudgedMoment;
 use crate::object_model::{ModelCondition, ModelObject, conditions_of};
+use crate::own_entries::entry_of;
+use crate::policies::policy_checks;
 use crate::scenario::PolicyDef;
-use crate::sim::Sim;
+use crate::write_in_flight::CommittedWrite;
 
 /// Longest condition message, in bytes.
 const MAX_MESSAGE_BYTES: usize = 1_024;
@@ -37,25 +42,40 @@ fn without_own_entries(object: &Value, types: &[&str]) -> Value {
     object
 }
 
-impl Sim {
+/// The judge of the writes that the server has committed.
+#[derive(Default)]
+pub(crate) struct CommitJudge {
+    /// Generations of parents for which an answer was written, by policy.
+    announced: BTreeSet<(usize, String, i64)>,
+    /// Number of conditions that became True.
+    pub(crate) trues: u64,
+}
+
+impl CommitJudge {
     /// Checks a committed write.
-    pub(crate) fn check_commit(&mut self, write: &ParentWrite, before: &Value, after: &Value, revision: u64) {
+    pub(crate) fn check_commit(
+        &mut self,
+        at: &JudgedMoment<'_>,
+        write: &ParentWrite,
+        committed: &CommittedWrite,
+    ) {
         let name = format!("{}/{}", write.namespace, write.name);
+        let CommittedWrite { before, after, revision } = committed;
         let kind = usize::from(write.kind.0);
-        let def = &self.scenario.kinds[kind];
+        let def = &at.scenario.kinds[kind];
         let (old, new) =
             (ModelObject::from_json(kind, def, before), ModelObject::from_json(kind, def, after));
         if old.uid != write.uid {
-            return self.fail_invariant(
+            return at.fail_invariant(
                 "identity is the uid",
                 format_args!("{name}: the write was for another object"),
             );
         }
-        match self.store.revision() - revision {
-            0 => return self.fail_invariant("no echo", format_args!("{name}: a write that changed nothing")),
+        match at.world.store.revision() - revision {
+            0 => return at.fail_invariant("no echo", format_args!("{name}: a write that changed nothing")),
             1 => {}
             _ => {
-                return self.fail_invariant(
+                return at.fail_invariant(
                     "only our own entries",
                     format_args!("{name}: more than one object moved"),
                 );
@@ -64,80 +84,75 @@ impl Sim {
         let ours: Vec<&str> = old.ours.keys().chain(new.ours.keys()).map(String::as_str).collect();
         if without_own_entries(before, &ours) != without_own_entries(after, &ours) {
             let (was, is) = (without_own_entries(before, &ours), without_own_entries(after, &ours));
-            return self.fail_invariant("only our own entries", format_args!("{name}: {was} became {is}"));
+            return at.fail_invariant("only our own entries", format_args!("{name}: {was} became {is}"));
         }
         if let Some(taken) = new.ours.keys().find(|kind| old.foreign.contains(*kind)) {
-            return self.fail_invariant(
+            return at.fail_invariant(
                 "only our own entries",
                 format_args!("{name}: took {taken} from somebody else"),
             );
         }
         if let Some(twice) = new.doubled.difference(&old.doubled).next() {
-            return self
-                .fail_invariant("each type once", format_args!("{name}: {twice} stands there already"));
+            return at.fail_invariant("each type once", format_args!("{name}: {twice} stands there already"));
         }
-        self.check_entries(&name, &old, &new);
-        self.check_release(&name, &old, &new);
-        for policy in self.scenario.policies.clone().iter().filter(|p| write.policies.contains(&p.id)) {
-            self.check_first_word(policy, &name, &new);
-            self.check_turn(policy, &name, &old, &new);
+        self.check_entries(at, &name, &old, &new);
+        policy_checks::check_release(at, &name, &old, &new);
+        for policy in at.policies.iter().filter(|p| write.policies.contains(&p.id)) {
+            self.check_first_word(at, policy, &name, &new);
+            policy_checks::check_turn(at, policy, &name, &old, &new);
         }
-        self.note_said(&new);
+        self.note_said(at, &new);
     }
 
-    fn check_entries(&mut self, name: &str, old: &ModelObject, new: &ModelObject) {
+    fn check_entries(&mut self, at: &JudgedMoment<'_>, name: &str, old: &ModelObject, new: &ModelObject) {
         let undated = |said: &ModelCondition| ModelCondition { since: 0, ..said.clone() };
         let all = |thing: &ModelObject| -> Vec<(String, ModelCondition)> {
             thing.ours.iter().map(|(kind, said)| (kind.clone(), undated(said))).collect()
         };
         if all(old) == all(new) {
-            self.fail_invariant("no echo", format_args!("{name}: it said so already"));
+            at.fail_invariant("no echo", format_args!("{name}: it said so already"));
         }
         for (kind, said) in &new.ours {
             let before = old.ours.get(kind);
             if before.is_some_and(|b| b.status == said.status && b.since != said.since) {
-                self.fail_invariant(
-                    "lastTransitionTime moves with the status",
-                    format_args!("{name}: {kind}"),
-                );
+                at.fail_invariant("lastTransitionTime moves with the status", format_args!("{name}: {kind}"));
             }
             if said.message.len() > MAX_MESSAGE_BYTES {
-                self.fail_invariant(
+                at.fail_invariant(
                     "messages are bounded",
                     format_args!("{name}: {} bytes", said.message.len()),
                 );
             }
             if before != Some(said) && said.observed != new.generation {
-                self.fail_invariant(
+                at.fail_invariant(
                     "observedGeneration always",
                     format_args!("{name}: {kind} {}", said.observed),
                 );
             }
-            self.counts.trues +=
-                u64::from(said.status == "True" && before.is_none_or(|b| b.status != "True"));
+            self.trues += u64::from(said.status == "True" && before.is_none_or(|b| b.status != "True"));
         }
     }
 
     /// Notes for which generation the parent carries entries: a policy that was replaced meanwhile may have written them.
-    fn note_said(&mut self, new: &ModelObject) {
-        for policy in self.scenario.first_policies.iter().filter(|policy| policy.parent == new.kind) {
-            if crate::invariants::entry_of(policy, new).is_some_and(|said| said.observed == new.generation) {
-                self.watch.announced.insert((policy.number, new.uid.clone(), new.generation));
+    fn note_said(&mut self, at: &JudgedMoment<'_>, new: &ModelObject) {
+        for policy in at.scenario.first_policies.iter().filter(|policy| policy.parent == new.kind) {
+            if entry_of(policy, new).is_some_and(|said| said.observed == new.generation) {
+                self.announced.insert((policy.number, new.uid.clone(), new.generation));
             }
         }
     }
 
-    fn check_first_word(&mut self, policy: &PolicyDef, name: &str, new: &ModelObject) {
-        let Some(said) = crate::invariants::entry_of(policy, new) else { return };
+    fn check_first_word(&mut self, at: &JudgedMoment<'_>, policy: &PolicyDef, name: &str, new: &ModelObject) {
+        let Some(said) = entry_of(policy, new) else { return };
         let key = (policy.number, new.uid.clone(), new.generation);
-        let first = said.observed == new.generation && self.watch.announced.insert(key);
+        let first = said.observed == new.generation && self.announced.insert(key);
         let may = match said.reason {
             ParentReason::ChildrenPending | ParentReason::PolicyRefused => true,
             ParentReason::Terminating => new.deleted.is_some(),
             _ => false,
         };
         if first && !may {
-            self.fail_invariant("first word is Unknown", format_args!("{name}: {:?}", said.reason));
+            at.fail_invariant("first word is Unknown", format_args!("{name}: {:?}", said.reason));
         }
     }
 }

@@ -1,15 +1,20 @@
 //! The invariants, checked after every step.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use aggregator::PolicyId;
 use readiness::rollup::ParentReason;
-use readiness::{Level, saturating_millis};
+use readiness::saturating_millis;
 
-use crate::invariant_watch::{CheckedGeneration, MAX_ANSWER_LAG_MS};
-use crate::naive_judge::{NaiveJudge, NaiveSum, NaiveWeight, is_child};
+use crate::checked_generation::{CheckedGeneration, MAX_ANSWER_LAG_MS};
+use crate::judged_moment::JudgedMoment;
+use crate::naive_judge::{NaiveSum, is_child};
 use crate::object_model::{ModelMark, ModelObject};
+use crate::own_entries::{condition_of, entry_of};
+use crate::policies::policy_checks;
 use crate::scenario::PolicyDef;
-use crate::sim::Sim;
+use crate::shown_objects::ShownChange;
 
 /// Returns `true` if this reason comes from the children.
 fn is_from_children(reason: ParentReason) -> bool {
@@ -29,50 +34,77 @@ fn is_from_children(reason: ParentReason) -> bool {
     )
 }
 
-impl Sim {
-    /// Lets the second cache observe the same objects as the loop, and notes the time of changes to children.
-    pub(crate) fn observe_shown(&mut self) {
-        if !self.shown.is_behind() {
-            return;
-        }
-        let steps = self.shown.take_changes();
-        let policies = self.scenario.policies.clone();
-        for (old, new) in &steps {
+/// The judge of the engine's answers.
+#[derive(Default)]
+pub(crate) struct AnswerJudge {
+    phases: BTreeMap<(PolicyId, String), CheckedGeneration>,
+    /// By number of a policy and parent: a generation, and since when it was not ready when another plan came.
+    former_unready: BTreeMap<(usize, String), (i64, i64)>,
+    turns: u64,
+}
+
+impl AnswerJudge {
+    pub(crate) fn reset_for_restart(&mut self) {
+        self.phases.clear();
+        self.former_unready.clear();
+    }
+
+    /// Forgets what was judged by a policy of this number.
+    pub(crate) fn forget_policy(&mut self, policy: PolicyId, number: usize) {
+        let gone = self.phases.extract_if(.., |(id, _), _| *id == policy);
+        let former = gone.map(|((_, uid), p)| ((number, uid), (p.generation, p.unready_at_earliest)));
+        self.former_unready.extend(former);
+    }
+
+    /// Returns `true` if this generation of the parent was handled, or its operator was silent for long enough.
+    pub(crate) fn is_handled(&self, policy: PolicyId, uid: &str) -> bool {
+        self.phases.get(&(policy, uid.to_owned())).is_some_and(|phase| phase.handled)
+    }
+
+    /// Notes what the loop has observed just now, and the time of changes to children.
+    pub(crate) fn note_changes(&mut self, at: &JudgedMoment<'_>, steps: &[ShownChange]) {
+        for (old, new) in steps {
             let Some(thing) = new.as_ref().or(old.as_ref()) else { continue };
-            let seen = |p: &&PolicyDef| p.parent == thing.kind && !self.policies.unseen.contains_key(&p.id);
-            for policy in policies.iter().filter(seen).collect::<Vec<_>>() {
-                self.note_parent(policy, thing, new.as_deref());
+            let seen = |p: &&PolicyDef| p.parent == thing.kind && !at.heard.unseen.contains_key(&p.id);
+            for policy in at.policies.iter().filter(seen) {
+                self.note_parent(at, policy, thing, new.as_deref());
             }
         }
-        for (old, new) in &steps {
-            for policy in &policies {
-                self.note_child(policy, old.as_deref(), new.as_deref());
+        for (old, new) in steps {
+            for policy in at.policies {
+                self.note_child(at, policy, old.as_deref(), new.as_deref());
             }
         }
     }
 
-    fn note_parent(&mut self, policy: &PolicyDef, thing: &ModelObject, new: Option<&ModelObject>) {
+    fn note_parent(
+        &mut self,
+        at: &JudgedMoment<'_>,
+        policy: &PolicyDef,
+        thing: &ModelObject,
+        new: Option<&ModelObject>,
+    ) {
         let key = (policy.id, thing.uid.clone());
         let Some(parent) = new else {
-            self.watch.phases.remove(&key);
+            self.phases.remove(&key);
             return;
         };
-        self.apply_settle(policy, parent);
-        let first = self.watch.phases.get(&key).is_none_or(|p| p.generation != parent.generation);
+        self.apply_settle(at, policy, parent);
+        let first = self.phases.get(&key).is_none_or(|p| p.generation != parent.generation);
         if first {
             let said = entry_of(policy, parent).filter(|s| s.observed == parent.generation);
             let undecided =
                 |r: ParentReason| matches!(r, ParentReason::ChildrenPending | ParentReason::OperatorSilent);
-            let known = self.watch.phases.get(&key).copied();
+            let known = self.phases.get(&key).copied();
             let well = entry_of(policy, parent).is_some_and(|s| s.status == "True");
-            let unready = said.map_or(self.now, |said| match said.reason {
+            let unready = said.map_or(at.now, |said| match said.reason {
                 ParentReason::DeadlineExceeded | ParentReason::OperatorSilent => 0,
-                _ if said.status == "False" => said.since.min(self.now),
-                _ => self.now,
+                _ if said.status == "False" => said.since.min(at.now),
+                _ => at.now,
             });
             let phase = CheckedGeneration {
                 generation: parent.generation,
-                since: said.filter(|s| undecided(s.reason)).map_or(self.now, |s| s.since.min(self.now)),
+                since: said.filter(|s| undecided(s.reason)).map_or(at.now, |s| s.since.min(at.now)),
                 children_changed_at: known.map_or(0, |p| p.children_changed_at),
                 child_appeared_at: known.map_or(0, |p| p.child_appeared_at),
                 handled: said.is_some_and(|s| !undecided(s.reason)),
@@ -83,30 +115,37 @@ impl Sim {
                 differs_since: None,
                 awaits_first_check: false,
             };
-            self.watch.phases.insert(key.clone(), phase);
+            self.phases.insert(key.clone(), phase);
         }
-        if let Some(phase) = self.watch.phases.get_mut(&key) {
+        if let Some(phase) = self.phases.get_mut(&key) {
             phase.handled |= parent.mark == ModelMark::Handled;
         }
     }
 
-    /// Begins to check the parents of this kind under policies for which it was listed just now.
-    pub(crate) fn note_listed_parents(&mut self, kind: usize) {
-        for policy in self.scenario.policies.clone().iter().filter(|p| p.parent == kind) {
-            let Some(decided_at) = self.policies.unseen.remove(&policy.id) else {
-                // What its parents were in the meantime, the loop may have known.
-                let checked = self.watch.phases.iter_mut().filter(|((id, _), _)| *id == policy.id);
-                checked.for_each(|(_, phase)| phase.awaits_first_check = true);
-                continue;
-            };
-            for parent in self.shown.all_observed().iter().filter(|t| t.kind == kind) {
-                self.note_parent(policy, parent, Some(&**parent));
-                if let Some(phase) = self.watch.phases.get_mut(&(policy.id, parent.uid.clone())) {
-                    phase.since = phase.since.min(decided_at);
+    /// Begins to check the parents of a kind that was listed just now: under these policies for the first time, each with
+    /// the time of its plan, and under the others anew, because the loop may have known what its parents were meanwhile.
+    pub(crate) fn note_listed_parents(
+        &mut self,
+        at: &JudgedMoment<'_>,
+        kind: usize,
+        listed: &[(PolicyId, i64)],
+    ) {
+        let of_kind = at.policies.iter().filter(|policy| policy.parent == kind);
+        let again: Vec<_> =
+            of_kind.map(|p| p.id).filter(|id| listed.iter().all(|(of, _)| of != id)).collect();
+        let checked = self.phases.iter_mut().filter(|((policy, _), _)| again.contains(policy));
+        checked.for_each(|(_, phase)| phase.awaits_first_check = true);
+        for (id, decided_at) in listed {
+            let Some(policy) = at.policies.iter().find(|p| p.id == *id) else { continue };
+            for parent in at.shown.all_observed().iter().filter(|t| t.kind == policy.parent) {
+                self.note_parent(at, policy, parent, Some(&**parent));
+                if let Some(phase) = self.phases.get_mut(&(policy.id, parent.uid.clone())) {
+                    phase.since = phase.since.min(*decided_at);
                     // What stood before this process or the predecessor wrote anything else dates it.
-                    let former = self.policies.former_unready.get(&(policy.number, parent.uid.clone()));
-                    let former = former.filter(|(of, _)| *of == phase.generation).map_or(decided_at, |f| f.1);
-                    phase.unready_at_earliest = phase.unready_at_earliest.min(decided_at).min(former);
+                    let former = self.former_unready.get(&(policy.number, parent.uid.clone()));
+                    let former =
+                        former.filter(|(of, _)| *of == phase.generation).map_or(*decided_at, |f| f.1);
+                    phase.unready_at_earliest = phase.unready_at_earliest.min(*decided_at).min(former);
                     phase.awaits_first_check = true;
                 }
             }
@@ -114,94 +153,77 @@ impl Sim {
     }
 
     /// Marks a generation as handled if its operator is silent and no child has changed for the settle time.
-    pub(crate) fn apply_settle(&mut self, policy: &PolicyDef, parent: &ModelObject) {
+    pub(crate) fn apply_settle(&mut self, at: &JudgedMoment<'_>, policy: &PolicyDef, parent: &ModelObject) {
         let settle = saturating_millis(policy.settle);
-        let now = self.now;
-        if let Some(phase) = self.watch.phases.get_mut(&(policy.id, parent.uid.clone())) {
+        let now = at.now;
+        if let Some(phase) = self.phases.get_mut(&(policy.id, parent.uid.clone())) {
             let quiet_since = phase.since.max(phase.children_changed_at);
             phase.handled |= parent.mark == ModelMark::Silent && quiet_since + settle <= now;
         }
     }
 
-    fn note_child(&mut self, policy: &PolicyDef, old: Option<&ModelObject>, new: Option<&ModelObject>) {
+    fn note_child(
+        &mut self,
+        at: &JudgedMoment<'_>,
+        policy: &PolicyDef,
+        old: Option<&ModelObject>,
+        new: Option<&ModelObject>,
+    ) {
         let Some(thing) = new.or(old) else { return };
         if policy.groups.iter().all(|g| g.kind != thing.kind) {
             return;
         }
         let respecified = matches!((old, new), (Some(a), Some(b)) if a.generation != b.generation);
         let parents: Vec<Rc<ModelObject>> =
-            self.shown.observed.values().filter(|t| t.kind == policy.parent).cloned().collect();
-        let open = self.core.engine.is_open(policy.id);
+            at.shown.observed.values().filter(|t| t.kind == policy.parent).cloned().collect();
+        let open = at.core.engine.is_open(policy.id);
         for parent in parents {
-            let counts = |t: &ModelObject| {
-                policy.groups.iter().any(|g| is_child(&self.scenario, policy, g, &parent, t))
-            };
+            let counts =
+                |t: &ModelObject| policy.groups.iter().any(|g| is_child(at.scenario, policy, g, &parent, t));
             let (was, is) = (old.is_some_and(counts), new.is_some_and(counts));
             if was == is && !(is && respecified) {
                 continue;
             }
-            self.apply_settle(policy, &parent);
+            self.apply_settle(at, policy, &parent);
             // Before everything was listed, a newly seen child did not appear just now: it is as old as its creation
             // timestamp.
-            let at = if is && !was && !open { thing.created.min(self.now) } else { self.now };
-            if let Some(phase) = self.watch.phases.get_mut(&(policy.id, parent.uid.clone())) {
-                phase.children_changed_at = phase.children_changed_at.max(at);
+            let changed = if is && !was && !open { thing.created.min(at.now) } else { at.now };
+            if let Some(phase) = self.phases.get_mut(&(policy.id, parent.uid.clone())) {
+                phase.children_changed_at = phase.children_changed_at.max(changed);
                 if is && !was {
-                    phase.child_appeared_at = phase.child_appeared_at.max(at);
+                    phase.child_appeared_at = phase.child_appeared_at.max(changed);
                 }
             }
         }
     }
 
-    /// Returns the engine's weight of a child that is itself a parent: each such answer is checked at its own parent.
-    fn engine_weight(&self, thing: &ModelObject) -> Option<NaiveWeight> {
-        let policies = self.scenario.policies.iter().filter(|p| p.parent == thing.kind);
-        let id = self.core.reflector.find_object(&thing.uid);
-        let weigh = |policy: &PolicyDef| {
-            id.and_then(|id| self.core.engine.answer_of(id, policy.id))
-                .map_or((Level::Unknown, false), |a| (a.reason.child_level(), a.stalled))
-        };
-        policies.map(weigh).min()
-    }
-
-    pub(crate) fn naive_sum(
-        &self,
-        policy: &PolicyDef,
-        parent: &ModelObject,
-        things: &[Rc<ModelObject>],
-    ) -> NaiveSum {
-        let judge = NaiveJudge { scenario: &self.scenario, things, now: self.now };
-        judge.sum_children(policy, parent, &|thing| self.engine_weight(thing))
-    }
-
     /// Checks, after each turn, that tallies equal a recount, and that every answer agrees with the naive judge over
     /// the observed state, or did so within the debounce's cap.
-    pub(crate) fn check_answers(&mut self) {
-        self.watch.turns += 1;
-        let now_and_then = self.watch.turns.is_multiple_of(4);
-        if self.calm && !now_and_then && !self.has_turned() {
+    pub(crate) fn check_answers(&mut self, at: &JudgedMoment<'_>) {
+        self.turns += 1;
+        let now_and_then = self.turns.is_multiple_of(4);
+        if at.calm && !now_and_then && !self.has_turned(at) {
             return;
         }
         if now_and_then {
-            if let Some((parent, policy)) = self.core.engine.find_miscounted() {
-                self.fail_invariant("tallies equal a recount", format_args!("{parent:?} under {policy:?}"));
+            if let Some((parent, policy)) = at.core.engine.find_miscounted() {
+                at.fail_invariant("tallies equal a recount", format_args!("{parent:?} under {policy:?}"));
             }
-            if !self.core.engine.are_unready_children_consistent() {
-                self.fail_invariant("tallies equal a recount", "a ready child is among the troubles");
+            if !at.core.engine.are_unready_children_consistent() {
+                at.fail_invariant("tallies equal a recount", "a ready child is among the troubles");
             }
         }
-        self.check_swaps();
-        let things = self.shown.all_observed();
-        let policies = self.scenario.policies.clone();
-        for policy in &policies {
-            if !self.core.engine.is_open(policy.id) || self.policies.unlisted.contains(&policy.parent) {
+        policy_checks::check_swaps(at);
+        let things = at.shown.all_observed();
+        for policy in at.policies {
+            if !at.core.engine.is_open(policy.id) || at.heard.unlisted.contains(&policy.parent) {
                 continue;
             }
             for parent in things.iter().filter(|t| t.kind == policy.parent) {
-                if self.awaits_child_list(policy, parent, &things) {
-                    self.check_awaiting(policy, parent);
+                if self.awaits_child_list(at, policy, parent, &things) {
+                    self.check_awaiting(at, policy, parent);
                 } else {
-                    self.check_answer(policy, parent, &things);
+                    self.check_answer(at, policy, parent, &things);
                 }
             }
         }
@@ -209,28 +231,28 @@ impl Sim {
 
     /// Returns `true` if any answer became True, or is True no more, since it was last checked: when that was, everything else is
     /// judged by.
-    fn has_turned(&self) -> bool {
+    fn has_turned(&self, at: &JudgedMoment<'_>) -> bool {
         let well = |policy: aggregator::PolicyId, uid: &str| {
-            let id = self.core.reflector.find_object(uid);
-            let answer = id.and_then(|id| self.core.engine.answer_of(id, policy));
+            let id = at.core.reflector.find_object(uid);
+            let answer = id.and_then(|id| at.core.engine.answer_of(id, policy));
             answer.is_some_and(|answer| answer.reason == ParentReason::AllChildrenReady)
         };
-        let mut phases = self.watch.phases.iter();
+        let mut phases = self.phases.iter();
         phases.any(|((policy, uid), phase)| well(*policy, uid) != phase.was_ready)
     }
 
     /// Checks a parent with a descendant that waits for a list: what that one said before makes nothing ready.
-    fn check_awaiting(&mut self, policy: &PolicyDef, parent: &ModelObject) {
-        let id = self.core.reflector.find_object(&parent.uid);
-        let answer = id.and_then(|id| self.core.engine.answer_of(id, policy.id));
+    fn check_awaiting(&mut self, at: &JudgedMoment<'_>, policy: &PolicyDef, parent: &ModelObject) {
+        let id = at.core.reflector.find_object(&parent.uid);
+        let answer = id.and_then(|id| at.core.engine.answer_of(id, policy.id));
         let well = answer.is_some_and(|a| a.reason == ParentReason::AllChildrenReady);
-        let Some(phase) = self.watch.phases.get_mut(&(policy.id, parent.uid.clone())) else { return };
+        let Some(phase) = self.phases.get_mut(&(policy.id, parent.uid.clone())) else { return };
         phase.differs_since = None;
-        phase.unready_at_latest = if phase.was_ready && !well { self.now } else { phase.unready_at_latest };
-        phase.unready_at_earliest = if well { self.now } else { phase.unready_at_earliest };
+        phase.unready_at_latest = if phase.was_ready && !well { at.now } else { phase.unready_at_latest };
+        phase.unready_at_earliest = if well { at.now } else { phase.unready_at_earliest };
         if !std::mem::replace(&mut phase.was_ready, well) && well {
-            let name = self.describe_object(parent);
-            self.fail_invariant("no false ready", format_args!("{name}: not all is listed below it"));
+            let name = at.describe_object(parent);
+            at.fail_invariant("no false ready", format_args!("{name}: not all is listed below it"));
         }
     }
 
@@ -238,61 +260,64 @@ impl Sim {
     /// earlier answer stays.
     fn awaits_child_list(
         &self,
+        at: &JudgedMoment<'_>,
         policy: &PolicyDef,
         parent: &ModelObject,
         things: &[Rc<ModelObject>],
     ) -> bool {
-        let below = self.scenario.policies.iter().filter(|p| p.id != policy.id);
+        let below = at.policies.iter().filter(|p| p.id != policy.id);
         let below: Vec<&PolicyDef> =
             below.filter(|p| policy.groups.iter().any(|g| g.kind == p.parent)).collect();
-        let counts = |t: &&Rc<ModelObject>| {
-            policy.groups.iter().any(|g| is_child(&self.scenario, policy, g, parent, t))
-        };
+        let counts =
+            |t: &&Rc<ModelObject>| policy.groups.iter().any(|g| is_child(at.scenario, policy, g, parent, t));
         !below.is_empty()
             && things.iter().filter(counts).any(|child| {
                 let mut over = below.iter().filter(|p| p.parent == child.kind);
                 over.any(|p| {
-                    !self.core.engine.is_open(p.id)
-                        || self.policies.awaits_list(p)
-                        || self.awaits_child_list(p, child, things)
+                    !at.core.engine.is_open(p.id)
+                        || at.heard.awaits_list(p)
+                        || self.awaits_child_list(at, p, child, things)
                 })
             })
     }
 
-    fn check_answer(&mut self, policy: &PolicyDef, parent: &ModelObject, things: &[Rc<ModelObject>]) {
-        let id = self.core.reflector.find_object(&parent.uid);
-        let answer = id.and_then(|id| self.core.engine.answer_of(id, policy.id));
-        let sum = self.naive_sum(policy, parent, things);
+    fn check_answer(
+        &mut self,
+        at: &JudgedMoment<'_>,
+        policy: &PolicyDef,
+        parent: &ModelObject,
+        things: &[Rc<ModelObject>],
+    ) {
+        let id = at.core.reflector.find_object(&parent.uid);
+        let answer = id.and_then(|id| at.core.engine.answer_of(id, policy.id));
+        let sum = at.naive_sum(policy, parent, things);
         let said = answer.map(|a| a.reason);
         let key = (policy.id, parent.uid.clone());
-        if let Some(phase) = self.watch.phases.get_mut(&key)
+        if let Some(phase) = self.phases.get_mut(&key)
             && std::mem::take(&mut phase.awaits_first_check)
         {
-            phase.unready_at_latest = self.now;
+            phase.unready_at_latest = at.now;
             phase.well_since = Some(0);
         }
-        let (unready, down) = self
-            .watch
-            .phases
-            .get(&key)
-            .map_or((self.now, self.now), |p| (p.unready_at_earliest, p.unready_at_latest));
+        let (unready, down) =
+            self.phases.get(&key).map_or((at.now, at.now), |p| (p.unready_at_earliest, p.unready_at_latest));
         let due = |since: i64| policy.deadline.map(|limit| since + saturating_millis(limit));
         // Of a kind that is to be listed anew, nobody knows what the loop may still rest on.
-        let is_known = !self.policies.awaits_list(policy);
+        let is_known = !at.heard.awaits_list(policy);
         if is_known
             && said == Some(ParentReason::DeadlineExceeded)
-            && due(unready).is_none_or(|due| self.now < due)
+            && due(unready).is_none_or(|due| at.now < due)
         {
-            let name = self.describe_object(parent);
-            self.fail_invariant(
+            let name = at.describe_object(parent);
+            at.fail_invariant(
                 "answers follow what was shown",
                 format_args!("{name}: its deadline is not over"),
             );
         }
-        let agrees = !is_known || self.agrees_with(policy, parent, said, &sum, down);
-        let now = self.now;
-        self.apply_settle(policy, parent);
-        let Some(phase) = self.watch.phases.get_mut(&key) else { return };
+        let agrees = !is_known || self.agrees_with(at, policy, parent, said, &sum, down);
+        let now = at.now;
+        self.apply_settle(at, policy, parent);
+        let Some(phase) = self.phases.get_mut(&key) else { return };
         if sum.reason.is_some() && is_known {
             phase.well_since = None;
         } else if sum.reason.is_none() && phase.well_since.is_none() {
@@ -305,18 +330,19 @@ impl Sim {
         let turned = !std::mem::replace(&mut phase.was_ready, well) && well;
         let phase = *phase;
         if phase.differs_since.is_some_and(|since| since + MAX_ANSWER_LAG_MS < now) {
-            let name = self.describe_object(parent);
+            let name = at.describe_object(parent);
             let what = format!("{:?}: {name} is {said:?}, to be {:?}", policy.id, sum.reason);
-            self.fail_invariant("answers follow what was shown", what);
+            at.fail_invariant("answers follow what was shown", what);
         }
         if turned && is_known {
-            self.check_turned_true(policy, parent, &phase);
+            self.check_turned_true(at, policy, parent, &phase);
         }
     }
 
     /// Returns `true` if the naive judge comes to this answer too, which has not been True since `down` at the latest.
     fn agrees_with(
         &self,
+        at: &JudgedMoment<'_>,
         policy: &PolicyDef,
         parent: &ModelObject,
         said: Option<ParentReason>,
@@ -339,7 +365,7 @@ impl Sim {
                 let late = !well
                     && !suspended
                     && recorded
-                    && due(down).is_some_and(|due| due + MAX_ANSWER_LAG_MS < self.now);
+                    && due(down).is_some_and(|due| due + MAX_ANSWER_LAG_MS < at.now);
                 !late
                     && parent.deleted.is_none()
                     && parent.mark != ModelMark::NotYet
@@ -349,50 +375,30 @@ impl Sim {
         }
     }
 
-    fn describe_object(&self, thing: &ModelObject) -> String {
-        format!("{} {}/{}", self.scenario.kind_name(thing.kind), thing.namespace, thing.name)
-    }
-
     /// Checks an answer that has just become True.
-    fn check_turned_true(&mut self, policy: &PolicyDef, parent: &ModelObject, phase: &CheckedGeneration) {
+    fn check_turned_true(
+        &mut self,
+        at: &JudgedMoment<'_>,
+        policy: &PolicyDef,
+        parent: &ModelObject,
+        phase: &CheckedGeneration,
+    ) {
         // Where another client has the condition, nothing would record how long it has held.
         let hold = condition_of(policy, parent).map_or(0, |_| saturating_millis(policy.hold));
         let settle = saturating_millis(policy.settle);
-        let name = self.describe_object(parent);
+        let name = at.describe_object(parent);
         if !phase.handled {
-            self.fail_invariant("no false ready", format_args!("{name}: its operator has not handled it"));
+            at.fail_invariant("no false ready", format_args!("{name}: its operator has not handled it"));
         }
-        if phase.child_appeared_at + saturating_millis(policy.debounce.quiet) + settle + hold > self.now {
-            self.fail_invariant("no false ready", format_args!("{name}: a child has just appeared"));
+        if phase.child_appeared_at + saturating_millis(policy.debounce.quiet) + settle + hold > at.now {
+            at.fail_invariant("no false ready", format_args!("{name}: a child has just appeared"));
         }
         // In the calm phase not every turn is checked.
-        if !self.calm && phase.well_since.is_none_or(|since| since + hold > self.now) {
-            self.fail_invariant(
+        if !at.calm && phase.well_since.is_none_or(|since| since + hold > at.now) {
+            at.fail_invariant(
                 "no false ready",
                 format_args!("{name}: not well for as long as the policy asks"),
             );
         }
     }
-}
-
-/// Returns the parent's condition that a policy writes.
-pub(crate) fn entry_of<'a>(
-    policy: &PolicyDef,
-    parent: &'a ModelObject,
-) -> Option<&'a crate::object_model::ModelCondition> {
-    let condition = condition_of(policy, parent)?;
-    parent.ours.get(condition)
-}
-
-/// Returns the condition type that a policy writes.
-pub(crate) fn condition_of(policy: &PolicyDef, parent: &ModelObject) -> Option<&'static str> {
-    let types = [given_up_for(policy, parent), Some(policy.condition), policy.fallback];
-    types.into_iter().flatten().find(|kind| !parent.foreign.contains(*kind))
-}
-
-/// Returns the fallback type if it stands on the parent although nobody else has the policy's own: that one was given up,
-/// because it kept being overwritten.
-pub(crate) fn given_up_for(policy: &PolicyDef, parent: &ModelObject) -> Option<&'static str> {
-    let vacant = !parent.foreign.contains(policy.condition) && !parent.ours.contains_key(policy.condition);
-    policy.fallback.filter(|fallback| vacant && parent.ours.contains_key(*fallback))
 }

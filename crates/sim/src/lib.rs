@@ -29,33 +29,43 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 mod actors;
 mod answered_read;
+mod checked_generation;
 mod child_rule;
 mod commit;
 mod decision;
 mod dice;
-mod invariant_watch;
+mod fault_dice;
+mod invariant_failure;
 mod invariants;
+mod judged_moment;
 mod kind_wire;
+mod kind_wires;
+mod live_read_wire;
 mod memory;
 mod naive_judge;
+mod object_feed;
 mod object_model;
+mod own_entries;
 mod policies;
 mod quoted;
-mod reads;
 mod sabotage;
 mod scenario;
+mod service_under_test;
 mod shown_objects;
 mod sim;
+mod sim_event;
+mod sim_object_ref;
+mod sim_stage;
+mod sim_timeline;
+mod sim_world;
 mod simulation_counts;
+mod status_write_wire;
 mod store_oracle;
-mod turn;
-mod wire;
 mod write_in_flight;
-mod writes;
 
+pub use invariant_failure::InvariantFailure;
 pub use memory::MemoryCounts;
 pub use sabotage::{Sabotage, SabotagedPart};
-pub use sim::InvariantFailure;
 pub use simulation_counts::SimulationCounts;
 
 /// Result of a seed.
@@ -96,11 +106,12 @@ pub fn play_seed(seed: u64, sabotage: Option<Sabotage>) -> SimulationRun {
 fn play_cluster(run: &mut SimulationRun, sabotage: Option<Sabotage>, policies_change: bool) {
     let mut sim = sim::Sim::new(run.seed, sabotage, policies_change);
     if catch_unwind(AssertUnwindSafe(|| sim.play_history())).is_err() {
-        sim.fail_invariant("nothing panics", "see above");
+        sim.fail_by_panic();
     }
-    run.log.append(&mut sim.log);
-    run.counts += sim.counts;
-    run.failure = sim.failure;
+    let (log, counts, failure) = sim.into_report();
+    run.log.extend(log);
+    run.counts += counts;
+    run.failure = failure;
 }
 
 /// Plays the same seed's history of remembered Jobs.

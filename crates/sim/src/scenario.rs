@@ -82,8 +82,6 @@ pub(crate) struct PolicyDef {
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
     pub(crate) kinds: Vec<KindDef>,
-    /// Policies that are in force in the loop.
-    pub(crate) policies: Vec<PolicyDef>,
     /// Policies with which the history begins, and by which operators create children.
     pub(crate) first_policies: Vec<PolicyDef>,
 }
@@ -132,7 +130,7 @@ impl Scenario {
             kind.style = *dice.pick(&styles).unwrap_or(&OperatorStyle::Status);
             kind.atomic = dice.chance(30);
         }
-        let mut scenario = Scenario { kinds, policies: Vec::new(), first_policies: Vec::new() };
+        let mut scenario = Scenario { kinds, first_policies: Vec::new() };
         let groups = leaf_groups(dice);
         scenario.add_policy(dice, 4, "Ready", groups);
         if dice.chance(30) {
@@ -146,15 +144,14 @@ impl Scenario {
             }
             scenario.add_policy(dice, parent, "Ready", groups);
         }
-        scenario.first_policies.clone_from(&scenario.policies);
         scenario
     }
 
     fn add_policy(&mut self, dice: &mut Dice, parent: usize, condition: &'static str, groups: Vec<GroupDef>) {
         let seconds = |n: i64| Duration::from_secs(n.unsigned_abs());
         let mut policy = PolicyDef {
-            id: PolicyId(small_number(self.policies.len() + 1)),
-            number: self.policies.len() + 1,
+            id: PolicyId(small_number(self.first_policies.len() + 1)),
+            number: self.first_policies.len() + 1,
             parent,
             condition,
             fallback: (condition == "Ready" && dice.chance(30)).then_some("RollcallReady"),
@@ -173,7 +170,7 @@ impl Scenario {
         };
         let pending = policy.limits.pending;
         policy.deadline = pending.as_secs().is_multiple_of(3).then(|| pending + seconds(10));
-        self.policies.push(policy);
+        self.first_policies.push(policy);
     }
 
     /// Returns the reflector's interest in a kind under these policies.
@@ -217,6 +214,11 @@ impl Scenario {
             }
         }
         interest
+    }
+
+    /// Returns the names of all kinds.
+    pub(crate) fn kind_names(&self) -> Vec<String> {
+        self.kinds.iter().map(|kind| kind.api.kind.clone()).collect()
     }
 
     /// Returns the kind's name in a parent's message.

@@ -1,379 +1,340 @@
-//! The simulation of one seed: the cluster, a faulty wire, the product's core, and the invariants.
+//! The simulation of one seed: the world, the service under test, the wires between them, and the judges.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::fmt::Display;
-use std::sync::Arc;
-use std::time::Duration;
+use std::rc::Rc;
 
-use aggregator::{DeliveryOutcome, KindId, ObjectId, WriteTicket};
-use readiness::{Time, millis_to_seconds, saturating_millis};
-use rollcall_core::{Core, KindEvent, LiveRead, WatchHealth};
-use sandbox::store::SandboxStore;
-use timer::Seed;
-use watcher::plan::Interest;
-use watcher::reflector::Reflector;
+use readiness::saturating_millis;
+use rollcall_core::{KindEvent, ParentWrite};
 
-use crate::answered_read::{AnsweredRead, OrderedRead};
+use crate::actors::{ClusterActors, inject_fault, run_operator};
+use crate::commit::CommitJudge;
+use crate::decision::check_decision;
 use crate::dice::Dice;
-use crate::invariant_watch::InvariantWatch;
-use crate::kind_wire::KindWire;
-use crate::policies::{PolicyEvent, PolicyWatch};
+use crate::invariant_failure::InvariantFailure;
+use crate::invariants::AnswerJudge;
+use crate::judged_moment::JudgedMoment;
+use crate::kind_wires::KindWires;
+use crate::live_read_wire::LiveReadWire;
+use crate::object_feed::ObjectFeed;
+use crate::policies::{PlanWatch, PolicyEvent, PolicyWatch};
 use crate::sabotage::Sabotage;
-use crate::scenario::{Scenario, kind_id, small_number};
-use crate::shown_objects::ShownObjects;
+use crate::scenario::Scenario;
+use crate::service_under_test::{AUDIT_PERIOD, ServiceUnderTest};
+use crate::sim_event::SimEvent;
+use crate::sim_stage::SimStage;
+use crate::sim_world::SimWorld;
 use crate::simulation_counts::SimulationCounts;
-use crate::write_in_flight::{LandedWrite, WriteInFlight};
+use crate::status_write_wire::{StatusWriteWire, describe_write};
+use crate::store_oracle::check_end;
+use crate::write_in_flight::WriteInFlight;
 
-/// Start time of every simulation, in milliseconds since the Unix epoch.
-const SIMULATION_START_MS: i64 = 1_800_000_000_000;
-/// Interval of the resync pass and of the audit.
-pub(crate) const RESYNC_PERIOD: Duration = Duration::from_secs(30);
-pub(crate) const AUDIT_PERIOD: Duration = Duration::from_secs(100);
 /// Quiet span after faults have stopped, in milliseconds: longer than any limit, the yielding of a contested condition,
 /// and three audits.
 const QUIET_SPAN_MS: i64 = 360_000;
 /// Time that a restarted process has to prove that it writes nothing, in milliseconds.
 const REST_SPAN_MS: i64 = 60_000;
-
-/// A violated invariant.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvariantFailure {
-    /// Name of the invariant.
-    pub invariant: &'static str,
-    /// Observation that violates it, with its time.
-    pub detail: String,
-}
-
-/// A scheduled event.
-#[derive(Debug)]
-pub(crate) enum SimEvent {
-    /// People and controllers take the next action.
-    ActorStep,
-    /// The wire gets the next fault.
-    Fault,
-    /// An operator handles a parent: kind, namespace, name, UID, and the generation that it knew.
-    Operator(usize, String, String, String, i64),
-    /// All objects owned by this UID become ready.
-    Heal(String),
-    /// A list or watch of a kind begins.
-    Open(usize),
-    /// The next page of a list arrives.
-    Page(usize),
-    /// A watch delivers the available lines.
-    Deliver(usize),
-    /// The loop runs a turn.
-    Turn,
-    /// A write arrives at the server.
-    Send(Box<WriteInFlight>),
-    /// The answer to a write arrives, or the write times out.
-    Landed(Box<LandedWrite>),
-    /// The live read after a failed precondition is answered.
-    Reread(Box<LandedWrite>),
-    /// The next live read is sent.
-    NextRead,
-    /// A live read is answered.
-    Answered(Box<AnsweredRead>),
-    /// Check for drift after the grace time.
-    Drift(Vec<watcher::reflector::AwaitedVersion>),
-    /// Audit of one kind.
-    Audit(usize),
-    /// An event of the policies' part.
-    Policy(PolicyEvent),
-}
-
-impl SimEvent {
-    /// Returns `true` if the event ends with the process. Requests that were already sent may still arrive.
-    fn is_of_the_process(&self) -> bool {
-        !matches!(
-            self,
-            SimEvent::ActorStep
-                | SimEvent::Fault
-                | SimEvent::Operator(..)
-                | SimEvent::Heal(_)
-                | SimEvent::Send(_)
-                | SimEvent::Policy(PolicyEvent::Act)
-        )
-    }
-}
+/// Largest number of turns in one instant; a loop that exceeds it does not come to rest.
+const MAX_TURNS_PER_INSTANT: u32 = 2_000;
 
 /// Simulation of one seed.
 pub(crate) struct Sim {
-    pub(crate) seed: u64,
-    /// Randomness of the cluster.
-    pub(crate) dice: Dice,
-    /// Randomness of the faults.
-    pub(crate) fault_dice: Dice,
-    /// Randomness of the server's wrong answers.
-    pub(crate) denial_dice: Dice,
-    pub(crate) now: i64,
-    queue: BTreeMap<(i64, u64), SimEvent>,
-    sequence: u64,
-    pub(crate) store: SandboxStore,
-    pub(crate) scenario: Scenario,
-    pub(crate) interests: Vec<Interest>,
-    pub(crate) sabotage: Option<Sabotage>,
-    pub(crate) log: Vec<String>,
-    pub(crate) failure: Option<InvariantFailure>,
-    pub(crate) counts: SimulationCounts,
-    /// Faults have stopped.
-    pub(crate) calm: bool,
-    pub(crate) steps: u32,
-    /// Number of the current process: it increases with every restart.
-    pub(crate) life: u32,
-    pub(crate) core: Core,
-    pub(crate) health: WatchHealth,
-    pub(crate) news: VecDeque<(KindId, KindEvent)>,
-    pub(crate) write_outcomes: VecDeque<(ObjectId, WriteTicket, DeliveryOutcome)>,
-    pub(crate) turn_at: Option<i64>,
-    pub(crate) queued_reads: VecDeque<OrderedRead>,
-    pub(crate) queued_read_set: BTreeSet<LiveRead>,
-    pub(crate) is_reading: bool,
-    pub(crate) wires: Vec<KindWire>,
-    pub(crate) shown: ShownObjects,
-    pub(crate) watch: InvariantWatch,
-    /// Number of times that somebody overwrote our conditions on a parent, by UID.
-    pub(crate) overwritten: BTreeMap<String, u32>,
-    pub(crate) policies: PolicyWatch,
-}
-
-fn new_core(seed: u64, life: u32) -> Core {
-    let reflector = Arc::new(Reflector::new(|| ()));
-    let seed_of_life = Seed(seed).derive(1_000 + u64::from(life));
-    let mut core = Core::new(reflector, RESYNC_PERIOD, AUDIT_PERIOD, seed_of_life);
-    core.set_max_in_flight_writes(writer_room(seed));
-    core
-}
-
-/// Writes in flight for which the writer of this seed has room: few in some histories, so that parents wait for their
-/// turn.
-fn writer_room(seed: u64) -> usize {
-    match Dice::new(seed, 4).below(8) {
-        few @ 1..4 => few,
-        _ => 32,
-    }
+    actors: ClusterActors,
+    /// The world and the service, which the wires connect.
+    stage: SimStage,
+    kind_wires: KindWires,
+    reads: LiveReadWire,
+    writes: StatusWriteWire,
+    policy_watch: PolicyWatch,
+    /// What the loop has heard of plans and kinds.
+    heard: PlanWatch,
+    answers: AnswerJudge,
+    commits: CommitJudge,
 }
 
 impl Sim {
     /// Creates the simulation of a seed, in whose history policies change or not.
     pub(crate) fn new(seed: u64, sabotage: Option<Sabotage>, policies_change: bool) -> Sim {
         let mut dice = Dice::new(seed, 1);
-        let scenario = Scenario::new(&mut dice);
-        let interests =
-            (0..scenario.kinds.len()).map(|kind| scenario.kind_interest(kind, &scenario.policies)).collect();
-        let wires = scenario.kinds.iter().map(|_| KindWire::default()).collect();
+        let scenario = Rc::new(Scenario::new(&mut dice));
+        let service = ServiceUnderTest::new(seed, sabotage);
+        let feed = ObjectFeed::new(service.core.reflector.clone(), scenario.clone(), sabotage);
         Sim {
-            seed,
-            fault_dice: Dice::new(seed, 2),
-            denial_dice: Dice::new(seed, 5),
-            now: SIMULATION_START_MS,
-            queue: BTreeMap::new(),
-            sequence: 0,
-            store: SandboxStore::new(seed),
-            interests,
-            sabotage,
-            log: Vec::new(),
-            failure: None,
-            counts: SimulationCounts::default(),
-            calm: false,
-            steps: small_number(40 + dice.below(50)),
-            life: 0,
-            core: new_core(seed, 0),
-            health: WatchHealth::default(),
-            news: VecDeque::new(),
-            write_outcomes: VecDeque::new(),
-            turn_at: None,
-            queued_reads: VecDeque::new(),
-            queued_read_set: BTreeSet::new(),
-            is_reading: false,
-            wires,
-            shown: ShownObjects::default(),
-            watch: InvariantWatch::default(),
-            overwritten: BTreeMap::new(),
-            policies: PolicyWatch::new(seed, &scenario.first_policies, policies_change),
-            scenario,
-            dice,
+            actors: ClusterActors::new(dice, scenario.clone()),
+            kind_wires: KindWires::new(scenario.kinds.len(), sabotage),
+            reads: LiveReadWire::new(seed, sabotage),
+            writes: StatusWriteWire::new(sabotage),
+            policy_watch: PolicyWatch::new(seed, sabotage, policies_change),
+            heard: PlanWatch::default(),
+            answers: AnswerJudge::default(),
+            commits: CommitJudge::default(),
+            stage: SimStage { world: SimWorld::new(seed, scenario), service, feed },
         }
     }
 
-    pub(crate) fn schedule_event(&mut self, after: i64, event: SimEvent) {
-        self.sequence += 1;
-        self.queue.insert((self.now + after.max(0), self.sequence), event);
+    /// Records that the run has panicked.
+    pub(crate) fn fail_by_panic(&self) {
+        self.stage.world.timeline.fail_invariant("nothing panics", "see above");
     }
 
-    pub(crate) fn current_time(&self) -> Time {
-        Time(self.now)
-    }
-
-    pub(crate) fn log_event(&mut self, what: impl Display) {
-        self.log.push(format!("{:>9.3} {what}", millis_to_seconds(self.now - SIMULATION_START_MS)));
-    }
-
-    /// Logs an event of one kind.
-    pub(crate) fn log_kind_event(&mut self, kind: usize, what: impl Display) {
-        let name = self.scenario.kind_name(kind).to_owned();
-        self.log_event(format_args!("{name}: {what}"));
-    }
-
-    /// Records the first violated invariant and ends the run.
-    pub(crate) fn fail_invariant(&mut self, invariant: &'static str, detail: impl Display) {
-        if self.failure.is_none() {
-            self.log_event(format_args!("FAILED {invariant}: {detail}"));
-            let at = millis_to_seconds(self.now - SIMULATION_START_MS);
-            self.failure = Some(InvariantFailure { invariant, detail: format!("at {at:.3} s: {detail}") });
-        }
+    /// Ends the run with its log, its counts, and the first violated invariant.
+    pub(crate) fn into_report(self) -> (Vec<String>, SimulationCounts, Option<InvariantFailure>) {
+        let (log, counts, failure) = self.stage.world.timeline.into_report();
+        (log, SimulationCounts { trues: self.commits.trues, ..counts }, failure)
     }
 
     /// Plays the whole history: faults, a quiet span, the oracle, a restart at rest.
     pub(crate) fn play_history(&mut self) {
-        self.install_cluster();
+        self.actors.install_cluster(&mut self.stage.world);
+        self.kind_wires.draw_lags(&mut self.stage.world.faults);
         self.start_process();
-        self.schedule_event(0, SimEvent::ActorStep);
-        self.schedule_event(1_000, SimEvent::Fault);
-        if self.policies.is_changing {
-            self.schedule_policy_event(3_000, PolicyEvent::Act);
+        let timeline = &mut self.stage.world.timeline;
+        timeline.schedule_event(0, SimEvent::ActorStep);
+        timeline.schedule_event(1_000, SimEvent::Fault);
+        if self.policy_watch.is_changing {
+            timeline.schedule_policy_event(3_000, PolicyEvent::Act);
         }
-        while self.failure.is_none() && self.steps > 0 {
+        while !self.has_failed() && self.actors.have_steps_left() {
             self.run_next_event(i64::MAX);
         }
-        self.log_event("faults stop");
+        self.stage.world.timeline.log_event("faults stop");
         self.stop_faults();
         self.run_for(QUIET_SPAN_MS);
-        if self.failure.is_none() {
+        if !self.has_failed() {
             self.check_end();
         }
-        if self.failure.is_none() {
+        if !self.has_failed() {
             self.check_restart_at_rest();
         }
     }
 
     /// Checks that a restart at rest writes nothing.
     fn check_restart_at_rest(&mut self) {
-        let (revision, sent) = (self.store.revision(), self.watch.sent);
+        let (revision, sent) = (self.stage.world.store.revision(), self.writes.sent);
         self.restart_process();
         self.run_for(REST_SPAN_MS);
-        if self.watch.sent != sent || self.store.revision() != revision {
-            self.fail_invariant(
-                "a restart at rest writes nothing",
-                format_args!("{} writes", self.watch.sent - sent),
-            );
+        let world = &self.stage.world;
+        if self.writes.sent != sent || world.store.revision() != revision {
+            let what = format_args!("{} writes", self.writes.sent - sent);
+            world.timeline.fail_invariant("a restart at rest writes nothing", what);
         }
-        if self.failure.is_none() {
+        if !self.has_failed() {
             self.check_end();
         }
     }
 
+    fn has_failed(&self) -> bool {
+        self.stage.world.timeline.has_failed()
+    }
+
     fn run_for(&mut self, span: i64) {
-        let until = self.now + span;
-        while self.failure.is_none() && self.run_next_event(until) {}
-        self.now = until;
+        let until = self.stage.world.now() + span;
+        while !self.has_failed() && self.run_next_event(until) {}
+        self.stage.world.timeline.advance_to(until);
     }
 
     /// Runs the next event, if it is due by `until`.
     fn run_next_event(&mut self, until: i64) -> bool {
-        let Some(entry) = self.queue.first_entry().filter(|e| e.key().0 <= until) else { return false };
-        self.now = entry.key().0;
-        let event = entry.remove();
-        self.counts.events += 1;
+        let Some(event) = self.stage.world.timeline.take_next_event(until) else { return false };
         self.dispatch_event(event);
-        self.wake_watches();
+        self.kind_wires.wake_watches(&mut self.stage);
         true
     }
 
     fn dispatch_event(&mut self, event: SimEvent) {
+        let Sim { actors, stage, kind_wires, reads, writes, policy_watch, .. } = self;
         match event {
-            SimEvent::ActorStep => self.step_actors(),
-            SimEvent::Fault => self.inject_fault(),
-            SimEvent::Operator(kind, namespace, name, uid, knew) => {
-                self.run_operator(kind, &namespace, &name, &uid, knew);
-            }
-            SimEvent::Heal(owner) => self.heal_children(&owner),
-            SimEvent::Open(kind) => self.open_kind(kind),
-            SimEvent::Page(kind) => self.deliver_page(kind),
-            SimEvent::Deliver(kind) => self.deliver_watch(kind),
+            SimEvent::ActorStep => actors.step_actors(&mut stage.world),
+            SimEvent::Fault => self.run_fault(),
+            SimEvent::Operator(visit) => run_operator(actors, &mut stage.world, &visit),
+            SimEvent::Heal(owner) => actors.heal_children(&mut stage.world, &owner),
+            SimEvent::Open(kind) => kind_wires.open_kind(stage, kind),
+            SimEvent::Page(kind) => kind_wires.deliver_page(stage, kind),
+            SimEvent::Deliver(kind) => kind_wires.deliver_watch(stage, kind),
             SimEvent::Turn => self.run_turns(),
             SimEvent::Send(flight) => self.deliver_write(*flight),
-            SimEvent::Landed(landed) => self.receive_answer(*landed),
-            SimEvent::Reread(landed) => self.receive_reread(&landed),
-            SimEvent::NextRead => self.send_next_read(),
-            SimEvent::Answered(answered) => self.receive_read(*answered),
-            SimEvent::Drift(awaited) => self.count_drift(&awaited),
-            SimEvent::Audit(kind) => self.audit_kind(kind),
-            SimEvent::Policy(event) => self.run_policy_event(event),
+            SimEvent::Landed(landed) => writes.receive_answer(stage, kind_wires, *landed),
+            SimEvent::Reread(landed) => writes.receive_reread(stage, &landed),
+            SimEvent::NextRead => reads.send_next_read(stage, kind_wires),
+            SimEvent::Answered(answered) => reads.receive_read(stage, &answered),
+            SimEvent::Drift(awaited) => reads.count_drift(stage, &awaited),
+            SimEvent::Audit(kind) => reads.audit_kind(stage, kind_wires, kind),
+            SimEvent::Policy(event) => policy_watch.run_event(stage, kind_wires, event),
         }
     }
 
     /// Starts the process: policies are loaded, kinds are followed.
-    pub(crate) fn start_process(&mut self) {
-        for (at, def) in self.scenario.kinds.iter().enumerate() {
-            self.core.set_kind_name(kind_id(at), &def.api.kind, &def.api.group);
+    fn start_process(&mut self) {
+        let SimStage { world, service, feed } = &mut self.stage;
+        service.name_kinds(&world.scenario);
+        let is_changing = self.policy_watch.is_changing;
+        if !is_changing {
+            service.load_policies(world.timeline.current_time(), &world.scenario);
+            feed.set_interests();
         }
-        if self.policies.is_changing {
-            self.start_audits();
-            return self.start_policy_watch();
+        for kind in 0..world.scenario.kinds.len() {
+            if !is_changing {
+                service.queue_news(kind, KindEvent::Starting);
+                let open = world.faults.between(0, 40);
+                world.timeline.schedule_event(open, SimEvent::Open(kind));
+            }
+            let audit = world.faults.between(0, saturating_millis(AUDIT_PERIOD));
+            world.timeline.schedule_event(audit, SimEvent::Audit(kind));
         }
-        let now = self.current_time();
-        for policy in &self.scenario.policies {
-            let compiled = policy.compile_policy(&self.scenario, self.sabotage);
-            self.core.set_policy(now, policy.id, Some(compiled));
+        if is_changing {
+            self.policy_watch.start_watch(&mut self.stage);
+        } else {
+            service.wake_loop(world);
         }
-        for interest in &self.interests {
-            self.core.reflector.set_interest(interest.clone());
-        }
-        for kind in 0..self.wires.len() {
-            self.news.push_back((kind_id(kind), KindEvent::Starting));
-            let (open, audit) =
-                (self.fault_dice.between(0, 40), self.fault_dice.between(0, saturating_millis(AUDIT_PERIOD)));
-            self.schedule_event(open, SimEvent::Open(kind));
-            self.schedule_event(audit, SimEvent::Audit(kind));
-        }
-        self.wake_loop();
-    }
-
-    fn start_audits(&mut self) {
-        for kind in 0..self.wires.len() {
-            let audit = self.fault_dice.between(0, saturating_millis(AUDIT_PERIOD));
-            self.schedule_event(audit, SimEvent::Audit(kind));
-        }
-    }
-
-    /// Removes the events of a kind's list and watch.
-    pub(crate) fn remove_events_of_kind(&mut self, kind: usize) {
-        self.queue.retain(|_, event| match event {
-            SimEvent::Open(of) | SimEvent::Page(of) | SimEvent::Deliver(of) => *of != kind,
-            SimEvent::Policy(PolicyEvent::Follow(of)) => *of != kind,
-            _ => true,
-        });
     }
 
     /// Ends the process, at an arbitrary moment, and starts another.
-    pub(crate) fn restart_process(&mut self) {
-        self.log_event("restart");
-        self.counts.restarts += 1;
-        self.life += 1;
-        self.queue.retain(|_, event| !event.is_of_the_process());
-        self.core = new_core(self.seed, self.life);
-        self.health = WatchHealth::default();
-        self.news.clear();
-        self.write_outcomes.clear();
-        self.queued_reads.clear();
-        self.queued_read_set.clear();
-        (self.turn_at, self.is_reading) = (None, false);
-        for wire in &mut self.wires {
-            wire.reset_for_restart(self.now);
-        }
-        self.shown = ShownObjects::default();
-        self.watch.reset_for_restart();
-        self.policies.reset_for_restart(self.now);
+    fn restart_process(&mut self) {
+        let SimStage { world, service, feed } = &mut self.stage;
+        world.timeline.log_event("restart");
+        world.timeline.counts.restarts += 1;
+        world.timeline.remove_events(SimEvent::is_of_the_process);
+        service.restart();
+        feed.reset_for_restart(service.core.reflector.clone());
+        self.reads.reset_for_restart();
+        self.kind_wires.reset_for_restart(world.now());
+        self.policy_watch.reset_for_restart();
+        self.heard.reset_for_restart(world.now());
+        self.answers.reset_for_restart();
         self.start_process();
     }
 
-    fn stop_faults(&mut self) {
-        self.calm = true;
-        for kind in 0..self.wires.len() {
-            self.wires[kind].clear_faults();
+    fn run_fault(&mut self) {
+        if inject_fault(&mut self.stage, &mut self.kind_wires) {
+            self.restart_process();
         }
-        self.queue.retain(|_, event| {
-            !matches!(event, SimEvent::ActorStep | SimEvent::Fault | SimEvent::Policy(PolicyEvent::Act))
-        });
+        let world = &mut self.stage.world;
+        let after = world.faults.between(500, 30_000);
+        world.timeline.schedule_event(after, SimEvent::Fault);
+    }
+
+    fn stop_faults(&mut self) {
+        self.stage.world.faults.is_calm = true;
+        self.kind_wires.clear_faults();
+        self.stage.world.timeline.remove_events(SimEvent::is_unrest);
+    }
+
+    /// Runs turns of the loop until no work is left at this instant.
+    fn run_turns(&mut self) {
+        let SimStage { world, service, .. } = &mut self.stage;
+        if !service.begin_turn(world.now()) {
+            return;
+        }
+        let mut rounds = 0;
+        while !self.has_failed() && self.run_turn() {
+            rounds += 1;
+            if rounds > MAX_TURNS_PER_INSTANT {
+                let what = "it goes around and around in one instant";
+                return self.stage.world.timeline.fail_invariant("the loop rests", what);
+            }
+        }
+        let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
+        self.answers.check_answers(&at);
+        let SimStage { world, service, .. } = &mut self.stage;
+        service.schedule_deadline(world);
+    }
+
+    /// Runs one turn of the loop, in the order of `controller::event_loop`: deadline, write outcome, news of kinds and
+    /// policies, then some changed objects; returns `false` if there was no work.
+    fn run_turn(&mut self) -> bool {
+        let now = self.stage.world.timeline.current_time();
+        // A turn begins with what the watches have brought.
+        self.note_observed();
+        for write in self.stage.service.core.run_turn(now) {
+            self.send_write(write);
+        }
+        let reads = self.stage.service.take_resync_reads(now);
+        self.reads.enqueue_reads(&mut self.stage, reads);
+        let SimStage { world, service, .. } = &mut self.stage;
+        if service.is_deadline_over(now.0) {
+            let unlisted = service.mark_blind_kinds(world);
+            unlisted.into_iter().for_each(|kind| self.kind_wires.relist(world, kind));
+            service.withdraw_unswapped_rules(world);
+            return true;
+        }
+        if service.settle_next_write(now) || self.take_news() || self.take_plan() {
+            return true;
+        }
+        // Changes that the product skipped as irrelevant count as observed too.
+        let has_observed = self.stage.service.observe_some_objects(now);
+        self.note_observed();
+        has_observed
+    }
+
+    /// Lets the judges see what the loop has observed.
+    fn note_observed(&mut self) {
+        if self.stage.feed.shown.is_behind() {
+            let steps = self.stage.feed.shown.take_changes();
+            let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
+            self.answers.note_changes(&at, &steps);
+        }
+    }
+
+    /// The loop hears of a kind; returns `false` if there is nothing to hear.
+    fn take_news(&mut self) -> bool {
+        let Some((kind, news)) = self.stage.service.take_news() else { return false };
+        let now = self.stage.world.timeline.current_time();
+        if news == KindEvent::Synced {
+            self.stage.service.observe_all_objects(now);
+            self.note_observed();
+        }
+        self.stage.service.observe_swap(now, kind, &news);
+        if self.heard.observe_news(now.0, usize::from(kind.0), &news) {
+            self.note_listed_parents(usize::from(kind.0));
+        }
+        if let Some(state) = self.stage.service.observe_kind_state(&self.stage.world, kind, &news) {
+            self.heard.record_kind_state(kind, state);
+        }
+        true
+    }
+
+    /// The loop takes over a plan; returns `false` if there is none.
+    fn take_plan(&mut self) -> bool {
+        let Some(plan) = self.policy_watch.take_plan() else { return false };
+        let SimStage { world, service, .. } = &mut self.stage;
+        let moved = service.take_over_plan(world.timeline.current_time(), &world.scenario, &plan);
+        moved.removed.into_iter().for_each(|(policy, number)| self.answers.forget_policy(policy, number));
+        self.heard.unseen.extend(moved.added.into_iter().map(|id| (id, plan.decided_at)));
+        world.timeline.counts.plans += 1;
+        world.timeline.log_event("the loop takes over a plan");
+        for kind in 0..self.kind_wires.all().len() {
+            if !self.heard.unlisted.contains(&kind) {
+                self.note_listed_parents(kind);
+            }
+        }
+        true
+    }
+
+    fn note_listed_parents(&mut self, kind: usize) {
+        let listed = self.heard.take_unseen(&self.stage.service.policies, kind);
+        let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
+        self.answers.note_listed_parents(&at, kind, &listed);
+    }
+
+    /// Sends a write that the loop decided on.
+    fn send_write(&mut self, write: ParentWrite) {
+        self.stage.world.timeline.log_event(describe_write(&write));
+        let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
+        check_decision(&at, &mut self.answers, &write);
+        self.writes.send_write(&mut self.stage, write);
+    }
+
+    /// Delivers a write to the server, and sends its answer back.
+    fn deliver_write(&mut self, flight: WriteInFlight) {
+        let (answer, committed) = self.writes.deliver_write(&mut self.stage.world, &flight.write);
+        if let Some(committed) = committed {
+            let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
+            self.commits.check_commit(&at, &flight.write, &committed);
+        }
+        self.writes.send_answer(&mut self.stage, flight, answer);
+    }
+
+    /// Checks the quiet end state.
+    fn check_end(&mut self) {
+        let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
+        self.stage.world.timeline.counts.parents = check_end(&at);
     }
 }

@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use readiness::rollup::ParentReason;
-use serde_json::Value;
 
-use crate::invariants::{condition_of, given_up_for};
+use crate::judged_moment::JudgedMoment;
 use crate::naive_judge::{NaiveJudge, NaiveSum, NaiveWeight};
 use crate::object_model::{ModelMark, ModelObject};
+use crate::own_entries::{condition_of, given_up_for};
+use crate::policies::policy_checks;
+use crate::quoted::check_quotes;
 use crate::scenario::PolicyDef;
-use crate::sim::Sim;
 
 /// Number of times that somebody has to overwrite our conditions on a parent before a policy gives up its type.
 const OVERWRITES_BEFORE_FALLBACK: u32 = 3;
@@ -62,132 +63,120 @@ impl StoreOracle<'_> {
     }
 }
 
-impl Sim {
-    fn read_store(&self) -> Vec<Rc<ModelObject>> {
-        let mut things = Vec::new();
-        for (at, kind) in self.scenario.kinds.iter().enumerate() {
-            let objects = self.store.list_objects(&kind.api.api_version(), &kind.api.kind, "");
-            let read = |object: &std::sync::Arc<Value>| Rc::new(ModelObject::from_json(at, kind, object));
-            things.extend(objects.iter().map(read));
-        }
-        things
-    }
-
-    /// Checks the quiet end state: the conditions of every parent match the oracle, and the reflector holds exactly the
-    /// objects of the store.
-    pub(crate) fn check_end(&mut self) {
-        let things = self.read_store();
-        let policies = self.scenario.policies.clone();
-        let scenario = self.scenario.clone();
-        let judge = NaiveJudge { scenario: &scenario, things: &things, now: self.now };
-        let oracle = StoreOracle { judge, policies: &policies };
-        self.counts.parents = 0;
-        for parent in &things {
-            let mut expected = BTreeMap::new();
-            for policy in policies.iter().filter(|p| p.parent == parent.kind) {
-                let overwritten = self.overwritten.get(&parent.uid).copied().unwrap_or(0);
-                if given_up_for(policy, parent).is_some() && overwritten < OVERWRITES_BEFORE_FALLBACK {
-                    let name = format!("{}/{}", parent.namespace, parent.name);
-                    let what = format!("{name} gave up its condition, overwritten {overwritten} times");
-                    self.fail_invariant("eventually exact", what);
-                }
-                if let Some(condition) = condition_of(policy, parent) {
-                    expected.insert(condition, oracle.expected_answer(policy, parent));
-                }
+/// Checks the quiet end state: the conditions of every parent match the oracle, and the reflector holds exactly the
+/// objects of the store. Returns the number of parents.
+pub(crate) fn check_end(at: &JudgedMoment<'_>) -> u64 {
+    let things = at.world.read_all_objects();
+    let judge = NaiveJudge { scenario: at.scenario, things: &things, now: at.now };
+    let oracle = StoreOracle { judge, policies: at.policies };
+    let mut parents = 0;
+    for parent in &things {
+        let mut expected = BTreeMap::new();
+        for policy in at.policies.iter().filter(|p| p.parent == parent.kind) {
+            let overwritten = at.world.overwrites_of(&parent.uid);
+            if given_up_for(policy, parent).is_some() && overwritten < OVERWRITES_BEFORE_FALLBACK {
+                let name = format!("{}/{}", parent.namespace, parent.name);
+                let what = format!("{name} gave up its condition, overwritten {overwritten} times");
+                at.fail_invariant("eventually exact", what);
             }
-            self.check_entries_without_policy(parent);
-            if policies.iter().any(|p| p.parent == parent.kind) && !self.rests_on_refused(parent.kind) {
-                self.counts.parents += 1;
-                self.check_parent(parent, &expected);
+            if let Some(condition) = condition_of(policy, parent) {
+                expected.insert(condition, oracle.expected_answer(policy, parent));
             }
         }
-        if self.policies.is_changing {
-            self.check_policies_in_force();
-        }
-        self.check_quotes(&things);
-        self.check_rows(&things);
-    }
-
-    fn check_parent(&mut self, parent: &ModelObject, expected: &BTreeMap<&'static str, ExpectedAnswer>) {
-        let name = format!("{} {}/{}", self.scenario.kind_name(parent.kind), parent.namespace, parent.name);
-        let mut types: Vec<&str> = expected.keys().copied().collect();
-        for (condition, ExpectedAnswer { reason, stalled, sum }) in expected {
-            let Some(said) = parent.ours.get(*condition) else {
-                let says: Vec<&String> = parent.ours.keys().collect();
-                let what = format!("{name} does not say {condition}: {reason:?}, but {says:?}");
-                self.fail_invariant("eventually exact", what);
-                continue;
-            };
-            // A parent that is being deleted was updated once and is then left alone.
-            let about = parent.deleted.is_some() || said.observed == parent.generation;
-            if !about || said.reason != *reason || said.status != reason.condition_status().as_str() {
-                self.fail_invariant(
-                    "eventually exact",
-                    format_args!("{name} at {} says {said:?}, to be {reason:?}", parent.generation),
-                );
-            }
-            let tells = sum.worst.is_empty() || sum.worst.iter().any(|w| said.message.contains(w.as_str()));
-            let names = matches!(
-                reason,
-                ParentReason::ChildrenFailed
-                    | ParentReason::ChildrenStuck
-                    | ParentReason::ChildrenProgressing
-            );
-            if names && !tells {
-                let message = &said.message;
-                self.fail_invariant(
-                    "eventually exact",
-                    format_args!("{name} does not name {:?}: {message}", sum.worst),
-                );
-            }
-            // A ready child must not be named as a cause.
-            if said.status == "False" && said.message.contains("(AllChildrenReady)") {
-                self.fail_invariant(
-                    "eventually exact",
-                    format_args!("{name} blames what is ready: {}", said.message),
-                );
-            }
-            if *condition == "Ready" {
-                let neutral = matches!(
-                    reason,
-                    ParentReason::AllChildrenReady
-                        | ParentReason::ChildrenSuspended
-                        | ParentReason::Terminating
-                );
-                types.extend(stalled.then_some("Stalled"));
-                types.extend((!stalled && !neutral).then_some("Reconciling"));
-            }
-        }
-        types.sort_unstable();
-        let left = self.types_left_behind(parent.kind);
-        let says: Vec<&str> =
-            parent.ours.keys().map(String::as_str).filter(|of| !left.contains(of)).collect();
-        if says != types {
-            self.fail_invariant("eventually exact", format_args!("{name} has {says:?}, to have {types:?}"));
-        }
-        if !parent.doubled.is_empty() {
-            self.fail_invariant("eventually exact", format_args!("{name} says twice: {:?}", parent.doubled));
+        policy_checks::check_entries_without_policy(at, parent);
+        if at.policies.iter().any(|p| p.parent == parent.kind)
+            && !policy_checks::rests_on_refused(at, parent.kind)
+        {
+            parents += 1;
+            check_parent(at, parent, &expected);
         }
     }
+    if at.policy_watch.is_changing {
+        policy_checks::check_policies_in_force(at);
+    }
+    check_quotes(at, &things);
+    check_rows(at, &things);
+    parents
+}
 
-    /// Checks that the reflector holds no object that is gone and no stale one.
-    fn check_rows(&mut self, things: &[Rc<ModelObject>]) {
-        let mut there = BTreeSet::new();
-        for thing in things {
-            there.insert((thing.kind, thing.namespace.clone(), thing.name.clone(), thing.version));
-        }
-        let mut strange = Vec::new();
-        self.core.reflector.for_each_row(|_, row| {
-            let key = (usize::from(row.kind.0), row.namespace.to_string(), row.name.to_string(), row.version);
-            if !there.contains(&key) {
-                strange.push(format!("{key:?}"));
-            }
-        });
-        if let Some(first) = strange.first() {
-            self.fail_invariant(
+fn check_parent(
+    at: &JudgedMoment<'_>,
+    parent: &ModelObject,
+    expected: &BTreeMap<&'static str, ExpectedAnswer>,
+) {
+    let name = format!("{} {}/{}", at.scenario.kind_name(parent.kind), parent.namespace, parent.name);
+    let mut types: Vec<&str> = expected.keys().copied().collect();
+    for (condition, ExpectedAnswer { reason, stalled, sum }) in expected {
+        let Some(said) = parent.ours.get(*condition) else {
+            let says: Vec<&String> = parent.ours.keys().collect();
+            let what = format!("{name} does not say {condition}: {reason:?}, but {says:?}");
+            at.fail_invariant("eventually exact", what);
+            continue;
+        };
+        // A parent that is being deleted was updated once and is then left alone.
+        let about = parent.deleted.is_some() || said.observed == parent.generation;
+        if !about || said.reason != *reason || said.status != reason.condition_status().as_str() {
+            at.fail_invariant(
                 "eventually exact",
-                format_args!("the reflector holds {first}, which is not there"),
+                format_args!("{name} at {} says {said:?}, to be {reason:?}", parent.generation),
             );
         }
+        let tells = sum.worst.is_empty() || sum.worst.iter().any(|w| said.message.contains(w.as_str()));
+        let names = matches!(
+            reason,
+            ParentReason::ChildrenFailed | ParentReason::ChildrenStuck | ParentReason::ChildrenProgressing
+        );
+        if names && !tells {
+            let message = &said.message;
+            at.fail_invariant(
+                "eventually exact",
+                format_args!("{name} does not name {:?}: {message}", sum.worst),
+            );
+        }
+        // A ready child must not be named as a cause.
+        if said.status == "False" && said.message.contains("(AllChildrenReady)") {
+            at.fail_invariant(
+                "eventually exact",
+                format_args!("{name} blames what is ready: {}", said.message),
+            );
+        }
+        if *condition == "Ready" {
+            let neutral = matches!(
+                reason,
+                ParentReason::AllChildrenReady | ParentReason::ChildrenSuspended | ParentReason::Terminating
+            );
+            types.extend(stalled.then_some("Stalled"));
+            types.extend((!stalled && !neutral).then_some("Reconciling"));
+        }
+    }
+    types.sort_unstable();
+    let left = policy_checks::types_left_behind(at, parent.kind);
+    let says: Vec<&str> = parent.ours.keys().map(String::as_str).filter(|of| !left.contains(of)).collect();
+    if says != types {
+        at.fail_invariant("eventually exact", format_args!("{name} has {says:?}, to have {types:?}"));
+    }
+    if !parent.doubled.is_empty() {
+        at.fail_invariant("eventually exact", format_args!("{name} says twice: {:?}", parent.doubled));
+    }
+}
+
+/// Checks that the reflector holds no object that is gone and no stale one.
+fn check_rows(at: &JudgedMoment<'_>, things: &[Rc<ModelObject>]) {
+    let mut there = BTreeSet::new();
+    for thing in things {
+        there.insert((thing.kind, thing.namespace.clone(), thing.name.clone(), thing.version));
+    }
+    let mut strange = Vec::new();
+    at.core.reflector.for_each_row(|_, row| {
+        let key = (usize::from(row.kind.0), row.namespace.to_string(), row.name.to_string(), row.version);
+        if !there.contains(&key) {
+            strange.push(format!("{key:?}"));
+        }
+    });
+    if let Some(first) = strange.first() {
+        at.fail_invariant(
+            "eventually exact",
+            format_args!("the reflector holds {first}, which is not there"),
+        );
     }
 }

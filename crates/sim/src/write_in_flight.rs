@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use aggregator::DeliveryOutcome;
 use rollcall_core::{KnownObject, ParentWrite};
+use serde_json::Value;
 use watcher::reflector::ReadStart;
 
 use crate::shown_objects::ShownMoment;
@@ -13,6 +14,19 @@ use crate::shown_objects::ShownMoment;
 pub(crate) struct WriteInFlight {
     pub(crate) life: u32,
     pub(crate) write: ParentWrite,
+}
+
+/// Status, `Retry-After` and body of the server's answer.
+pub(crate) type ServerAnswer = (u16, Duration, Vec<u8>);
+
+/// A write that the server has committed.
+#[derive(Debug)]
+pub(crate) struct CommittedWrite {
+    /// The parent before and after it.
+    pub(crate) before: Value,
+    pub(crate) after: Value,
+    /// The store's revision before it.
+    pub(crate) revision: u64,
 }
 
 /// When a parent was read anew, and what was held of it then.
@@ -28,8 +42,8 @@ pub(crate) struct RereadStart {
 #[derive(Debug)]
 pub(crate) struct LandedWrite {
     pub(crate) write: ParentWrite,
-    /// Status, `Retry-After` and body; `None` if no answer came.
-    pub(crate) answer: Option<(u16, Duration, Vec<u8>)>,
+    /// The server's answer; `None` if none came.
+    pub(crate) answer: Option<ServerAnswer>,
     pub(crate) outcome: DeliveryOutcome,
     pub(crate) live: Option<Vec<u8>>,
     /// When the parent was read anew, for the product and for the second cache, and as what they held it then.

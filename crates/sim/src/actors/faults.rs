@@ -1,43 +1,42 @@
 //! Injected faults: unreachable kinds, revoked and restored permissions, compacted histories, restarts.
 
-use crate::sim::{Sim, SimEvent};
+use crate::kind_wires::KindWires;
+use crate::sim_stage::SimStage;
 
-impl Sim {
-    /// Injects the next fault.
-    pub(crate) fn inject_fault(&mut self) {
-        let kind = self.fault_dice.below(self.wires.len());
-        let name = self.scenario.kind_name(kind).to_owned();
-        match self.fault_dice.below(20) {
-            0..6 => {
-                let span = if self.fault_dice.chance(15) {
-                    self.fault_dice.between(60_000, 300_000)
-                } else {
-                    self.fault_dice.between(100, 8_000)
-                };
-                self.log_event(format_args!("{name} cannot be reached for {span} ms"));
-                self.wires[kind].down_until = self.now + span;
-                // An open watch notices the outage.
-                self.deliver_watch(kind);
-            }
-            6..9 => {
-                let span = self.fault_dice.between(1_000, 240_000);
-                self.log_event(format_args!("{name} may not be read for {span} ms"));
-                self.wires[kind].forbidden_until = self.now + span;
-            }
-            9..11 => {
-                let upto = self.store.revision();
-                self.log_event(format_args!("history is forgotten up to {upto}"));
-                self.store.compact(upto);
-            }
-            11..15 => {
-                let lag = self.fault_dice.between(0, 3_000);
-                self.log_event(format_args!("{name} lags by {lag} ms"));
-                self.wires[kind].lag = lag;
-            }
-            15..17 => self.restart_process(),
-            _ => {}
+/// Injects a fault; returns `true` if it is the end of the process.
+pub(crate) fn inject_fault(stage: &mut SimStage, wires: &mut KindWires) -> bool {
+    let world = &mut stage.world;
+    let kind = world.faults.below(wires.all().len());
+    let name = world.scenario.kind_name(kind).to_owned();
+    match world.faults.below(20) {
+        0..6 => {
+            let span = if world.faults.chance(15) {
+                world.faults.between(60_000, 300_000)
+            } else {
+                world.faults.between(100, 8_000)
+            };
+            world.timeline.log_event(format_args!("{name} cannot be reached for {span} ms"));
+            wires.wire_mut(kind).down_until = world.now() + span;
+            // An open watch notices the outage.
+            wires.deliver_watch(stage, kind);
         }
-        let after = self.fault_dice.between(500, 30_000);
-        self.schedule_event(after, SimEvent::Fault);
+        6..9 => {
+            let span = world.faults.between(1_000, 240_000);
+            world.timeline.log_event(format_args!("{name} may not be read for {span} ms"));
+            wires.wire_mut(kind).forbidden_until = world.now() + span;
+        }
+        9..11 => {
+            let upto = world.store.revision();
+            world.timeline.log_event(format_args!("history is forgotten up to {upto}"));
+            world.store.compact(upto);
+        }
+        11..15 => {
+            let lag = world.faults.between(0, 3_000);
+            world.timeline.log_event(format_args!("{name} lags by {lag} ms"));
+            wires.wire_mut(kind).lag = lag;
+        }
+        15..17 => return true,
+        _ => {}
     }
+    false
 }

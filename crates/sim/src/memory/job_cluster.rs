@@ -4,53 +4,18 @@ use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use aggregator::KindId;
 use readiness::millis_to_seconds;
 use serde_json::Value;
 
-use super::job_event::JobEvent;
+use super::job_event_log::JobEventLog;
+use super::simulated_job::{JOB_KIND, JobWatchLine, PARENT_KIND, SimulatedJob, SimulatedParent};
 use crate::dice::Dice;
 use crate::sabotage::Sabotage;
 
-pub(super) const JOB_KIND: KindId = KindId(1);
-pub(super) const PARENT_KIND: KindId = KindId(2);
 /// Start time of every history, in milliseconds since the Unix epoch.
 const HISTORY_START_MS: i64 = 1_800_000_000_000;
 /// Letters of generated names.
 const NAME_SUFFIX_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-
-/// One Job, existing or deleted.
-pub(super) struct SimulatedJob {
-    pub(super) uid: String,
-    pub(super) name: String,
-    pub(super) slot: String,
-    pub(super) parent: usize,
-    /// The Job only has the name of one that the parent owns.
-    pub(super) stranger: bool,
-    pub(super) created: i64,
-    /// Outcome: `true` if it succeeded; `None` while it runs.
-    pub(super) end: Option<bool>,
-    pub(super) gone: bool,
-    pub(super) deleting: bool,
-    pub(super) version: u64,
-    /// First resourceVersion of the Job.
-    pub(super) born: u64,
-}
-
-/// One parent.
-pub(super) struct SimulatedParent {
-    pub(super) uid: String,
-    pub(super) generation: u64,
-    pub(super) gone: bool,
-    pub(super) version: u64,
-}
-
-/// A line of a watch.
-#[derive(Clone)]
-pub(super) enum JobWatchLine {
-    Present(Value),
-    Deleted(Value),
-}
 
 /// The simulated cluster.
 pub(super) struct JobCluster {
@@ -71,8 +36,7 @@ pub(super) struct JobCluster {
     pub(super) outages: u64,
     /// Unobserved runs that Events revealed.
     pub(super) superseded: u64,
-    /// Events about Jobs.
-    pub(super) job_events: Vec<JobEvent>,
+    pub(super) events: JobEventLog,
     pub(super) log: Vec<String>,
     failure: OnceCell<String>,
 }
@@ -107,7 +71,7 @@ impl JobCluster {
             restarts: 0,
             outages: 0,
             superseded: 0,
-            job_events: Vec::new(),
+            events: JobEventLog::default(),
             log: vec!["of what is remembered:".to_owned()],
             failure: OnceCell::new(),
         };
@@ -264,6 +228,47 @@ impl JobCluster {
             let uid = make_uid(1, self.parents.len());
             self.parents.push(SimulatedParent { uid, generation: 1, gone: false, version: 0 });
             self.publish_parent(self.parents.len() - 1);
+        }
+    }
+
+    fn publish_job(&mut self, n: usize) {
+        self.version += 1;
+        self.jobs[n].version = self.version;
+        let job = &self.jobs[n];
+        let what = format!(
+            "{} {} ended {:?} gone {} deleting {}",
+            job.uid, job.name, job.end, job.gone, job.deleting
+        );
+        let line = JobWatchLine::of_object(self.job_manifest(job), job.gone);
+        self.log_event(what);
+        self.lines.entry(JOB_KIND.0).or_default().push(line);
+    }
+
+    fn publish_parent(&mut self, n: usize) {
+        self.version += 1;
+        self.parents[n].version = self.version;
+        let parent = &self.parents[n];
+        let what = format!("{} generation {} gone {}", parent.uid, parent.generation, parent.gone);
+        let line = JobWatchLine::of_object(parent.manifest(), parent.gone);
+        self.log_event(what);
+        self.lines.entry(PARENT_KIND.0).or_default().push(line);
+    }
+
+    fn job_manifest(&self, job: &SimulatedJob) -> Value {
+        job.manifest(&self.parents[job.parent].uid)
+    }
+
+    /// Emits an Event of the Job controller about a Job.
+    fn emit_job_event(&mut self, n: usize, reason: &str) {
+        self.events.emit_event(&mut self.dice, self.now, &self.jobs[n], reason);
+    }
+
+    /// Lists all objects of a kind.
+    pub(super) fn list_kind(&self, kind: u16) -> Vec<Value> {
+        if kind == JOB_KIND.0 {
+            self.jobs.iter().filter(|job| !job.gone).map(|job| self.job_manifest(job)).collect()
+        } else {
+            self.parents.iter().filter(|parent| !parent.gone).map(SimulatedParent::manifest).collect()
         }
     }
 }

@@ -8,9 +8,10 @@ use readiness::{Level, Time};
 use watcher::plan::OutcomeRetention;
 use watcher::reflector::{RememberedOutcome, RunEnd};
 
-use super::job_cluster::{JOB_KIND, JobCluster, PARENT_KIND, SimulatedJob};
+use super::job_cluster::JobCluster;
 use super::memory_counts::MemoryCounts;
 use super::service_process::{MEMORY_POLICY, ServiceProcess};
+use super::simulated_job::{JOB_KIND, PARENT_KIND, SimulatedJob};
 
 macro_rules! holds {
     ($world:expr, $claim:expr, $($words:tt)+) => {
@@ -204,7 +205,7 @@ fn check_newest(world: &JobCluster, outcome: &RememberedOutcome) {
             && !job.stranger
             && !known.stranger
             && outcome.deleted
-            && world.has_creation_event(&job.uid)
+            && world.events.has_creation_event(&job.uid)
             && !(generated && job.born <= outcome.first_version)
     });
     for job in later {

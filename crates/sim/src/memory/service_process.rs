@@ -14,8 +14,9 @@ use watcher::plan::{AssessmentRule, ChildRule, FindChildrenBy, Interest, Outcome
 use watcher::reflector::{Reflector, RememberedOutcome, RunEnd, RunTrace};
 use watcher::{ParentObject, ReflectorObject};
 
-use super::job_cluster::{JOB_KIND, JobCluster, JobWatchLine, PARENT_KIND};
+use super::job_cluster::JobCluster;
 use super::record_server::apply_record_operation;
+use super::simulated_job::{JOB_KIND, JobWatchLine, PARENT_KIND};
 use crate::sabotage::Sabotage;
 
 const RECORD_KIND: KindId = KindId(3);
@@ -227,7 +228,7 @@ impl ServiceProcess {
     /// Looks for Events about unobserved runs: at once, and two more times.
     pub(super) fn seek_evidence(&mut self, world: &mut JobCluster) {
         for unseen in self.core.reflector.take_unseen_runs() {
-            let end = world.readable_events().end_of(&unseen.uid);
+            let end = world.events.readable_events(world.now).end_of(&unseen.uid);
             if end != RunEnd::Open {
                 world.log_event(format_args!("evidence of {}: {end:?}", unseen.uid));
                 self.core.reflector.apply_evidence(&unseen.uid, &end);
@@ -247,7 +248,7 @@ impl ServiceProcess {
             return;
         }
         self.event_lists_left -= 1;
-        let traces = world.readable_events().into_run_traces();
+        let traces = world.events.readable_events(world.now).into_run_traces();
         for trace in &traces {
             reflector.apply_evidence(&trace.uid, &trace.end);
         }

@@ -9,12 +9,14 @@ use crate::child_rule::ChildRuleDef;
 use crate::dice::Dice;
 use crate::scenario::PolicyDef;
 
+/// Part of the randomness that belongs to the authors of policies.
+const AUTHOR_DICE: u64 = 7;
 /// Number of kinds whose objects are no parents: only their groups get rules of their own.
 const LEAF_KINDS: usize = 4;
 
 /// One ReadinessPolicy.
 #[derive(Clone, Debug)]
-pub(super) struct StoredPolicy {
+pub(crate) struct StoredPolicy {
     /// Number in its name.
     pub(super) number: usize,
     pub(super) uid: u64,
@@ -35,7 +37,7 @@ pub(super) enum PolicyChange {
 }
 
 /// The server's policies, with all changes since the beginning.
-pub(super) struct PolicyServer {
+pub(crate) struct PolicyServer {
     pub(super) dice: Dice,
     pub(super) stored: BTreeMap<usize, StoredPolicy>,
     pub(super) changes: Vec<PolicyChange>,
@@ -48,9 +50,9 @@ pub(super) struct PolicyServer {
 }
 
 impl PolicyServer {
-    pub(super) fn new(dice: Dice, first: &[PolicyDef]) -> PolicyServer {
+    pub(crate) fn new(seed: u64, first: &[PolicyDef]) -> PolicyServer {
         let mut server = PolicyServer {
-            dice,
+            dice: Dice::new(seed, AUTHOR_DICE),
             stored: BTreeMap::new(),
             changes: Vec::new(),
             specs_by_uid: BTreeMap::new(),

@@ -1,11 +1,12 @@
-//! State of the invariants between two steps.
+//! What the judges remember of one parent between two steps, and the limits by which they judge.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use aggregator::{KindId, PolicyId};
+use std::time::Duration;
 
 /// Largest lag of an answer behind the observed state, in milliseconds: the debounce's cap plus the loop's own delay.
 pub(crate) const MAX_ANSWER_LAG_MS: i64 = 1_000 + 400;
+
+/// Time without contact after which a kind counts as blind. 2 min.
+pub(crate) const BLIND_LIMIT: Duration = Duration::from_mins(2);
 
 /// State of the invariants for one generation of one parent under one policy.
 #[derive(Clone, Copy, Debug)]
@@ -31,25 +32,4 @@ pub(crate) struct CheckedGeneration {
     /// A plan put the policy in force, and its first answer was not checked yet: until then nothing is known of when
     /// the engine saw it.
     pub(crate) awaits_first_check: bool,
-}
-
-/// State of all invariants.
-#[derive(Default)]
-pub(crate) struct InvariantWatch {
-    pub(crate) revision: u64,
-    /// Number of writes that the loop has sent.
-    pub(crate) sent: u64,
-    /// Kinds that the loop knows to be synced in this life of the process.
-    pub(crate) open_kinds: BTreeSet<KindId>,
-    pub(crate) phases: BTreeMap<(PolicyId, String), CheckedGeneration>,
-    /// Generations of parents for which an answer was written, by policy.
-    pub(crate) announced: BTreeSet<(usize, String, i64)>,
-    pub(crate) turns: u64,
-}
-
-impl InvariantWatch {
-    pub(crate) fn reset_for_restart(&mut self) {
-        self.open_kinds.clear();
-        self.phases.clear();
-    }
 }

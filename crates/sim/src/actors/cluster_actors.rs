@@ -1,0 +1,329 @@
+//! The actions of people, controllers and other writers of status.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::manifests;
+use super::operator_visit::OperatorVisit;
+use crate::dice::Dice;
+use crate::object_model::{STRANGERS, conditions_of};
+use crate::scenario::{CUSTOM_GROUP, Scenario, small_number};
+use crate::sim_event::SimEvent;
+use crate::sim_object_ref::SimObjectRef;
+use crate::sim_world::SimWorld;
+
+/// Namespaces of all simulated objects.
+const NAMESPACES: [&str; 2] = ["red", "blue"];
+/// Number of objects from which no more are created.
+const MAX_OBJECTS: usize = 60;
+
+/// All actors but Rollcall and the operators.
+pub(crate) struct ClusterActors {
+    /// Randomness of the cluster.
+    pub(super) dice: Dice,
+    /// Number of actions until faults stop.
+    steps_left: u32,
+    scenario: Rc<Scenario>,
+}
+
+impl ClusterActors {
+    pub(crate) fn new(mut dice: Dice, scenario: Rc<Scenario>) -> ClusterActors {
+        ClusterActors { steps_left: small_number(40 + dice.below(50)), dice, scenario }
+    }
+
+    pub(crate) fn have_steps_left(&self) -> bool {
+        self.steps_left > 0
+    }
+
+    /// Installs the kinds and creates the first few objects.
+    pub(crate) fn install_cluster(&mut self, world: &mut SimWorld) {
+        for namespace in NAMESPACES {
+            let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
+            world.install_object("create namespace", object);
+        }
+        for at in 3..self.scenario.kinds.len() {
+            let definition = manifests::crd_manifest(&self.scenario.kinds[at]);
+            world.install_object("create definition", definition);
+        }
+        for _ in 0..8 {
+            self.create_parent(world);
+        }
+        for _ in 0..8 {
+            self.create_child(world);
+        }
+    }
+
+    /// Performs the next random action of an actor.
+    pub(crate) fn step_actors(&mut self, world: &mut SimWorld) {
+        self.steps_left -= 1;
+        match self.dice.below(100) {
+            0..5 => self.create_parent(world),
+            5..17 => self.create_child(world),
+            17..37 => self.flip_leaf(world),
+            37..53 => self.heal_some_parent(world),
+            53..61 => self.delete_child(world),
+            61..68 => self.release_something(world),
+            68..75 => self.respecify_parent(world),
+            75..81 => self.respecify_child(world),
+            81..88 => self.write_foreign_condition(world),
+            88..90 => self.tamper_with_condition(world),
+            90..93 => self.delete_parent(world),
+            93..97 => self.adopt_leaf(world),
+            _ => self.flip_many(world),
+        }
+        let pause = match self.dice.below(20) {
+            0 => self.dice.between(20_000, 150_000),
+            1..5 => self.dice.between(2_000, 15_000),
+            5..9 => self.dice.between(0, 60),
+            _ => self.dice.between(60, 1_500),
+        };
+        world.timeline.schedule_event(pause, SimEvent::ActorStep);
+    }
+
+    /// Changes many objects at once.
+    fn flip_many(&mut self, world: &mut SimWorld) {
+        for _ in 0..self.dice.between(5, 15) {
+            self.flip_leaf(world);
+        }
+    }
+
+    /// Picks an object that is not a parent.
+    fn some_leaf(&mut self, world: &SimWorld) -> Option<(usize, Arc<Value>)> {
+        let all = world.list_kinds(0..4);
+        self.dice.pick(&all).cloned()
+    }
+
+    fn some_parent(&mut self, world: &SimWorld) -> Option<(usize, Arc<Value>)> {
+        let all = world.list_kinds(4..self.scenario.kinds.len());
+        self.dice.pick(&all).cloned()
+    }
+
+    fn some_namespace(&mut self) -> String {
+        NAMESPACES[self.dice.below(NAMESPACES.len())].to_owned()
+    }
+
+    /// Creates a parent without an owner.
+    fn create_parent(&mut self, world: &mut SimWorld) {
+        let kinds = self.scenario.kinds.len();
+        let kind = 4 + self.dice.below(kinds - 4);
+        let name = format!("p{}", self.dice.below(3));
+        let namespace = self.some_namespace();
+        self.create_object(world, &SimObjectRef { kind, namespace, name }, None);
+    }
+
+    /// Creates a child of some parent, as one of its policies expects it.
+    fn create_child(&mut self, world: &mut SimWorld) {
+        if let Some((kind, parent)) = self.some_parent(world) {
+            self.create_child_of(world, kind, &parent);
+        }
+    }
+
+    pub(super) fn create_child_of(&mut self, world: &mut SimWorld, kind: usize, parent: &Value) {
+        let policies: Vec<_> =
+            self.scenario.first_policies.iter().filter(|p| p.parent == kind).cloned().collect();
+        let Some(policy) = self.dice.pick(&policies) else { return };
+        let Some(group) = self.dice.pick(&policy.groups).cloned() else { return };
+        let at = SimObjectRef::of_object(kind, parent);
+        let name = format!("{}-x{}", at.name, self.dice.below(3));
+        let namespace = if at.namespace.is_empty() { self.some_namespace() } else { at.namespace };
+        self.create_object(world, &SimObjectRef { kind: group.kind, namespace, name }, Some((kind, parent)));
+    }
+
+    fn create_object(&mut self, world: &mut SimWorld, place: &SimObjectRef, parent: Option<(usize, &Value)>) {
+        let crowd: usize = (0..self.scenario.kinds.len()).map(|kind| world.list_objects(kind).len()).sum();
+        if crowd > MAX_OBJECTS {
+            return;
+        }
+        let hangs = self.dice.chance(12);
+        let mut object = manifests::object_manifest(&self.scenario.kinds[place.kind], place, &mut self.dice);
+        if hangs {
+            object["metadata"]["finalizers"] = json!([format!("{CUSTOM_GROUP}/hold")]);
+        }
+        if let Some((kind, parent)) = parent {
+            manifests::add_owner(&mut object, &self.scenario.kinds[kind], parent);
+        }
+        match world.create_object(place, object) {
+            Ok(made) if place.kind >= 4 => self.schedule_operator(world, place.kind, &made),
+            Ok(_) => {
+                let later = self.dice.between(10, 6_000);
+                if self.dice.chance(70) {
+                    world.timeline.schedule_event(later, SimEvent::Heal(Self::uid_of(parent)));
+                }
+            }
+            Err(refusal) => world.timeline.log_event(refusal.message()),
+        }
+    }
+
+    fn uid_of(parent: Option<(usize, &Value)>) -> String {
+        parent.and_then(|(_, p)| p["metadata"]["uid"].as_str()).unwrap_or_default().to_owned()
+    }
+
+    /// Changes the status of some leaf, as its controller, kubelet or operator would.
+    fn flip_leaf(&mut self, world: &mut SimWorld) {
+        if let Some((kind, object)) = self.some_leaf(world) {
+            self.update_leaf_status(world, kind, &object);
+        }
+    }
+
+    fn update_leaf_status(&mut self, world: &mut SimWorld, kind: usize, object: &Value) {
+        let kinds = &self.scenario.kinds;
+        if let Some(status) = manifests::random_status(&kinds[kind].api.kind, object, &mut self.dice) {
+            world.patch_status(&SimObjectRef::of_object(kind, object), &status);
+        }
+    }
+
+    /// Makes all descendants of some parent ready.
+    fn heal_some_parent(&mut self, world: &mut SimWorld) {
+        if let Some((_, parent)) = self.some_parent(world) {
+            self.heal_children(world, parent["metadata"]["uid"].as_str().unwrap_or_default());
+        }
+    }
+
+    /// Makes every leaf of this owner ready, as far as possible, including those selected by its labels.
+    pub(crate) fn heal_children(&mut self, world: &mut SimWorld, owner: &str) {
+        for (kind, object) in world.list_kinds(0..4) {
+            let owners = object["metadata"]["ownerReferences"].as_array();
+            let owned = owners.into_iter().flatten().any(|o| o["uid"] == owner);
+            if owned || (kind == 3 && self.dice.chance(50)) {
+                let status = manifests::ready_status(&self.scenario.kinds[kind].api.kind, &object);
+                if let Some(status) = status.filter(|s| !manifests::is_same_status(s, &object["status"])) {
+                    world.patch_status(&SimObjectRef::of_object(kind, &object), &status);
+                }
+            }
+        }
+    }
+
+    /// Deletes a leaf; half of the time another one is created under its name at once.
+    fn delete_child(&mut self, world: &mut SimWorld) {
+        let Some((kind, object)) = self.some_leaf(world) else { return };
+        self.delete_and_maybe_recreate(world, kind, &object);
+    }
+
+    fn delete_parent(&mut self, world: &mut SimWorld) {
+        let Some((kind, object)) = self.some_parent(world) else { return };
+        self.delete_and_maybe_recreate(world, kind, &object);
+    }
+
+    fn delete_and_maybe_recreate(&mut self, world: &mut SimWorld, kind: usize, object: &Value) {
+        let place = SimObjectRef::of_object(kind, object);
+        world.delete_object(&place);
+        if self.dice.chance(50) {
+            let parents = world.list_kinds(4..self.scenario.kinds.len());
+            let owner = object["metadata"]["ownerReferences"][0]["uid"].clone();
+            let parent = parents.iter().find(|(_, p)| p["metadata"]["uid"] == owner);
+            self.create_object(world, &place, parent.map(|(kind, p)| (*kind, &**p)));
+        }
+    }
+
+    /// Removes the finalizers from an object whose deletion is held up.
+    fn release_something(&mut self, world: &mut SimWorld) {
+        let all = world.list_kinds(0..self.scenario.kinds.len());
+        let hang: Vec<_> =
+            all.into_iter().filter(|(_, o)| !o["metadata"]["deletionTimestamp"].is_null()).collect();
+        if let Some((kind, object)) = self.dice.pick(&hang).cloned() {
+            world.patch_object(
+                &SimObjectRef::of_object(kind, &object),
+                &json!({"metadata": {"finalizers": null}}),
+            );
+        }
+    }
+
+    fn respecify_parent(&mut self, world: &mut SimWorld) {
+        let Some((kind, object)) = self.some_parent(world) else { return };
+        let size = self.dice.between(1, 1_000_000);
+        let place = SimObjectRef::of_object(kind, &object);
+        world.patch_object(&place, &json!({"spec": {"size": size}}));
+        if let Some(object) = world.find_object(&place) {
+            self.schedule_operator(world, kind, &object);
+        }
+    }
+
+    pub(super) fn respecify_child(&mut self, world: &mut SimWorld) {
+        let Some((kind, object)) = self.some_leaf(world) else { return };
+        let patch = manifests::respec_patch(&self.scenario.kinds[kind].api.kind, &mut self.dice);
+        world.patch_object(&SimObjectRef::of_object(kind, &object), &patch);
+    }
+
+    /// Changes a leaf's owner: it is orphaned, or adopted by another parent.
+    fn adopt_leaf(&mut self, world: &mut SimWorld) {
+        let (Some((kind, object)), Some((to, parent))) = (self.some_leaf(world), self.some_parent(world))
+        else {
+            return;
+        };
+        let place = SimObjectRef::of_object(kind, &object);
+        if self.dice.chance(40) {
+            return world
+                .patch_object(&place, &json!({"metadata": {"ownerReferences": null, "labels": null}}));
+        }
+        let home = SimObjectRef::of_object(to, &parent).namespace;
+        if home.is_empty() || home == place.namespace {
+            let mut adopted = json!({"metadata": {}});
+            manifests::add_owner(&mut adopted, &self.scenario.kinds[to], &parent);
+            world.patch_object(&place, &adopted);
+        }
+    }
+
+    /// Writes a condition as another field manager; some use a type that the policies use too.
+    fn write_foreign_condition(&mut self, world: &mut SimWorld) {
+        let Some((kind, object)) = self.some_parent(world) else { return };
+        let claims = self.dice.chance(4);
+        let name = if claims { "Ready" } else { *self.dice.pick(&STRANGERS).unwrap_or(&"Degraded") };
+        let status = *self.dice.pick(&["True", "False"]).unwrap_or(&"True");
+        if claims && conditions_of(&object["status"]).iter().any(|c| c["type"] == "Ready") {
+            return;
+        }
+        // Words that we use as well.
+        let reason = if status == "True" { "Terminating" } else { "DeadlineExceeded" };
+        let condition = json!({"type": name, "status": status, "reason": reason, "message": "",
+            "lastTransitionTime": "2027-01-15T08:00:00Z"});
+        self.put_condition(world, kind, &object, &condition);
+    }
+
+    /// Returns the object's conditions with this one among them, as a well-behaved writer sends them.
+    pub(super) fn put_condition(
+        &mut self,
+        world: &mut SimWorld,
+        kind: usize,
+        object: &Value,
+        condition: &Value,
+    ) {
+        let mut list = conditions_of(&object["status"]).to_vec();
+        match list.iter_mut().find(|c| c["type"] == condition["type"]) {
+            Some(old) => *old = condition.clone(),
+            None if self.dice.chance(30) => list.insert(0, condition.clone()),
+            None => list.push(condition.clone()),
+        }
+        world.patch_status(&SimObjectRef::of_object(kind, object), &json!({ "conditions": list }));
+    }
+
+    /// Removes or changes one of our conditions, as a badly behaved writer would.
+    fn tamper_with_condition(&mut self, world: &mut SimWorld) {
+        let Some((kind, object)) = self.some_parent(world) else { return };
+        let mut list = conditions_of(&object["status"]).to_vec();
+        let Some(at) = list.iter().position(|c| c["type"] == "Ready") else { return };
+        if self.dice.chance(50) {
+            list.remove(at);
+        } else {
+            list[at]["status"] = json!("True");
+        }
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        world.count_overwrite(uid);
+        world.patch_status(&SimObjectRef::of_object(kind, &object), &json!({ "conditions": list }));
+    }
+
+    /// Schedules an operator's handling of a parent: soon, late, or never.
+    fn schedule_operator(&mut self, world: &mut SimWorld, kind: usize, parent: &Value) {
+        let SimObjectRef { namespace, name, .. } = SimObjectRef::of_object(kind, parent);
+        let uid = parent["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        let generation = parent["metadata"]["generation"].as_i64().unwrap_or(0);
+        let after = match self.dice.below(20) {
+            0 => return,
+            1..5 => self.dice.between(5_000, 40_000),
+            _ => self.dice.between(5, 2_500),
+        };
+        let visit = OperatorVisit { kind, namespace, name, uid, generation };
+        world.timeline.schedule_event(after, SimEvent::Operator(visit));
+    }
+}

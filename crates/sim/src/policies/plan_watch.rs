@@ -1,0 +1,77 @@
+//! What the loop has heard of plans, and of the kinds that are followed for them: answers are judged by it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aggregator::{KindId, KindState, PolicyId};
+use readiness::saturating_millis;
+use rollcall_core::KindEvent;
+
+use crate::checked_generation::BLIND_LIMIT;
+use crate::scenario::{PolicyDef, kind_id};
+
+/// Plans and kinds as one life of the loop has heard of them.
+#[derive(Default)]
+pub(crate) struct PlanWatch {
+    /// Kinds that the loop knows to be synced.
+    pub(crate) open_kinds: BTreeSet<KindId>,
+    /// Kinds that were started anew and are not listed yet, as the loop knows.
+    pub(crate) unlisted: BTreeSet<usize>,
+    /// Policies whose parents were not listed for them yet, with the time of their plan.
+    pub(crate) unseen: BTreeMap<PolicyId, i64>,
+    /// Time at which the loop heard of a changed rule, by kind and policy, until the kind is listed.
+    pub(crate) swapped_at: BTreeMap<(usize, String), i64>,
+    /// Time of the last start of the process.
+    pub(crate) started_at: i64,
+}
+
+impl PlanWatch {
+    /// Forgets what the process knew.
+    pub(crate) fn reset_for_restart(&mut self, now: i64) {
+        *self = PlanWatch { started_at: now, ..PlanWatch::default() };
+    }
+
+    /// Hears of a kind; returns `true` if it was listed or is not followed any more.
+    pub(crate) fn observe_news(&mut self, now: i64, kind: usize, news: &KindEvent) -> bool {
+        match news {
+            KindEvent::RuleChanged(names) => {
+                for name in names {
+                    self.swapped_at.entry((kind, name.clone())).or_insert(now);
+                }
+                false
+            }
+            KindEvent::Starting if self.open_kinds.contains(&kind_id(kind)) => {
+                self.unlisted.insert(kind);
+                false
+            }
+            KindEvent::Synced | KindEvent::Stopped => {
+                self.unlisted.remove(&kind);
+                self.swapped_at.retain(|(of, _), _| *of != kind);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(crate) fn record_kind_state(&mut self, kind: KindId, state: KindState) {
+        if state == KindState::Synced {
+            self.open_kinds.insert(kind);
+        }
+    }
+
+    /// Takes the policies whose parents are of this kind and were not listed for them yet, each with the time of its plan.
+    pub(crate) fn take_unseen(&mut self, policies: &[PolicyDef], kind: usize) -> Vec<(PolicyId, i64)> {
+        let of_kind = policies.iter().filter(|policy| policy.parent == kind);
+        of_kind.filter_map(|policy| self.unseen.remove_entry(&policy.id)).collect()
+    }
+
+    /// Returns `true` if a kind that the policy rests on was not listed since it is followed for the policy.
+    pub(crate) fn awaits_list(&self, policy: &PolicyDef) -> bool {
+        policy.involved_kinds().iter().any(|kind| self.unlisted.contains(kind))
+    }
+
+    /// Returns `true` if a rule of this policy changed so long ago that answers of the old one are withdrawn.
+    pub(crate) fn is_withdrawn(&self, policy: &PolicyDef, kind: usize, now: i64) -> bool {
+        let since = self.swapped_at.get(&(kind, policy.name()));
+        since.is_some_and(|since| *since + saturating_millis(BLIND_LIMIT) <= now)
+    }
+}

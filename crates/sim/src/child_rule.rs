@@ -48,11 +48,10 @@ impl ChildRuleDef {
         let is_even = generation % 2 == 0;
         Some(match self {
             ChildRuleDef::Native => return None,
-            ChildRuleDef::Observed => Level::Ready,
             ChildRuleDef::Even if is_even => Level::Ready,
             ChildRuleDef::Even => Level::Progressing,
             ChildRuleDef::Odd if is_even => Level::Failed,
-            ChildRuleDef::Odd => Level::Ready,
+            ChildRuleDef::Observed | ChildRuleDef::Odd => Level::Ready,
         })
     }
 }

@@ -220,7 +220,7 @@ impl AnswerJudge {
                 continue;
             }
             for parent in things.iter().filter(|t| t.kind == policy.parent) {
-                if self.awaits_child_list(at, policy, parent, &things) {
+                if Self::awaits_child_list(at, policy, parent, &things) {
                     self.check_awaiting(at, policy, parent);
                 } else {
                     self.check_answer(at, policy, parent, &things);
@@ -259,7 +259,6 @@ impl AnswerJudge {
     /// Returns `true` if a descendant is a parent whose policy still waits for a list: until that list is complete, the
     /// earlier answer stays.
     fn awaits_child_list(
-        &self,
         at: &JudgedMoment<'_>,
         policy: &PolicyDef,
         parent: &ModelObject,
@@ -276,7 +275,7 @@ impl AnswerJudge {
                 over.any(|p| {
                     !at.core.engine.is_open(p.id)
                         || at.heard.awaits_list(p)
-                        || self.awaits_child_list(at, p, child, things)
+                        || Self::awaits_child_list(at, p, child, things)
                 })
             })
     }
@@ -314,7 +313,7 @@ impl AnswerJudge {
                 format_args!("{name}: its deadline is not over"),
             );
         }
-        let agrees = !is_known || self.agrees_with(at, policy, parent, said, &sum, down);
+        let agrees = !is_known || Self::agrees_with(at, policy, parent, said, &sum, down);
         let now = at.now;
         self.apply_settle(at, policy, parent);
         let Some(phase) = self.phases.get_mut(&key) else { return };
@@ -335,13 +334,12 @@ impl AnswerJudge {
             at.fail_invariant("answers follow what was shown", what);
         }
         if turned && is_known {
-            self.check_turned_true(at, policy, parent, &phase);
+            Self::check_turned_true(at, policy, parent, &phase);
         }
     }
 
     /// Returns `true` if the naive judge comes to this answer too, which has not been True since `down` at the latest.
     fn agrees_with(
-        &self,
         at: &JudgedMoment<'_>,
         policy: &PolicyDef,
         parent: &ModelObject,
@@ -377,7 +375,6 @@ impl AnswerJudge {
 
     /// Checks an answer that has just become True.
     fn check_turned_true(
-        &mut self,
         at: &JudgedMoment<'_>,
         policy: &PolicyDef,
         parent: &ModelObject,

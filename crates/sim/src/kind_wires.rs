@@ -7,9 +7,7 @@ use std::ops::Range;
 use readiness::saturating_millis;
 use rollcall_core::KindEvent;
 use sandbox::store::StoreRequest;
-use serde::Deserialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 use watcher::ApiFailureCause;
 use watcher::reflector::ListPass;
 
@@ -22,29 +20,10 @@ use crate::scenario::kind_id;
 use crate::sim_event::SimEvent;
 use crate::sim_stage::SimStage;
 use crate::sim_world::SimWorld;
+use crate::wire_bodies::{WireListBody, WireWatchLine};
 
 /// Number of refusals in a row after which the resume revision is dropped and the kind is listed again.
 const MAX_WATCH_REFUSALS: u32 = 3;
-
-/// A line of a watch.
-#[derive(Deserialize)]
-struct WireWatchLine<'a> {
-    r#type: &'a str,
-    #[serde(borrow)]
-    object: &'a RawValue,
-}
-
-#[derive(Deserialize)]
-struct WireListBody {
-    metadata: WireListMeta,
-    items: Vec<Box<RawValue>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WireListMeta {
-    resource_version: String,
-}
 
 /// Lists and watches of all kinds.
 pub(crate) struct KindWires {
@@ -163,7 +142,7 @@ impl KindWires {
                 .timeline
                 .fail_invariant("a list can be read", String::from_utf8_lossy(&response.body));
         };
-        let revision = list.metadata.resource_version.parse().unwrap_or(0);
+        let revision = list.revision();
         stage.world.timeline.log_kind_event(kind, format_args!("list of {} at {revision}", list.items.len()));
         let (pass, sent) = (stage.feed.reflector.begin_list(kind_id(kind), None), stage.feed.shown.moment());
         self.wires[kind].state =
@@ -346,7 +325,7 @@ impl KindWires {
                 .log_kind_event(kind, format_args!("lost {} {}", line.r#type, describe_object(&thing)));
             return true;
         }
-        self.apply_line(stage, kind, &line, thing);
+        apply_line(stage, kind, &line, thing);
         if stage.world.faults.strikes(5) {
             self.repeat_line(stage, kind);
         }
@@ -354,25 +333,6 @@ impl KindWires {
             self.wires[kind].repeatable_line = Some(bytes.into());
         }
         true
-    }
-
-    fn apply_line(
-        &mut self,
-        stage: &mut SimStage,
-        kind: usize,
-        line: &WireWatchLine<'_>,
-        thing: ModelObject,
-    ) {
-        stage
-            .world
-            .timeline
-            .log_kind_event(kind, format_args!("{} {}", line.r#type, describe_object(&thing)));
-        if line.r#type == "DELETED" {
-            stage.feed.feed_deletion(&thing);
-        } else {
-            stage.feed.feed_watched(kind, thing, line.object);
-        }
-        stage.service.wake_loop(&mut stage.world);
     }
 
     /// Delivers an earlier line again.
@@ -391,7 +351,7 @@ impl KindWires {
         }
         if let Ok(line) = serde_json::from_slice::<WireWatchLine<'_>>(&bytes) {
             let thing = stage.feed.model_object(kind, line.object);
-            self.apply_line(stage, kind, &line, thing);
+            apply_line(stage, kind, &line, thing);
         }
     }
 }
@@ -399,4 +359,14 @@ impl KindWires {
 /// Name of an object in the log.
 fn describe_object(thing: &ModelObject) -> String {
     format!("{}/{} at {}", thing.namespace, thing.name, thing.version)
+}
+
+fn apply_line(stage: &mut SimStage, kind: usize, line: &WireWatchLine<'_>, thing: ModelObject) {
+    stage.world.timeline.log_kind_event(kind, format_args!("{} {}", line.r#type, describe_object(&thing)));
+    if line.r#type == "DELETED" {
+        stage.feed.feed_deletion(&thing);
+    } else {
+        stage.feed.feed_watched(kind, thing, line.object);
+    }
+    stage.service.wake_loop(&mut stage.world);
 }

@@ -61,6 +61,7 @@ mod sim_world;
 mod simulation_counts;
 mod status_write_wire;
 mod store_oracle;
+mod wire_bodies;
 mod write_in_flight;
 
 pub use invariant_failure::InvariantFailure;

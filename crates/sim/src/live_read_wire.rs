@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use readiness::saturating_millis;
 use rollcall_core::{KnownObject, LiveRead, live_reads};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use watcher::reflector::AwaitedVersion;
 use watcher::wire::{ChildObject, WireMeta};
@@ -20,6 +19,7 @@ use crate::scenario::kind_id;
 use crate::service_under_test::AUDIT_PERIOD;
 use crate::sim_event::SimEvent;
 use crate::sim_stage::SimStage;
+use crate::wire_bodies::WireListBody;
 
 /// Interval between live reads, in milliseconds: twenty reads a second.
 const READ_INTERVAL_MS: i64 = 50;
@@ -27,11 +27,6 @@ const READ_INTERVAL_MS: i64 = 50;
 const WATCH_GRACE_MS: i64 = 5_000;
 /// Largest number of objects read whole in one audit.
 const MAX_AUDIT_READS: usize = 500;
-
-#[derive(Deserialize)]
-struct ReadListBody {
-    items: Vec<Box<RawValue>>,
-}
 
 /// The live reads of one life of the process.
 pub(crate) struct LiveReadWire {
@@ -129,28 +124,6 @@ impl LiveReadWire {
         Vec::new()
     }
 
-    /// Applies the answer to both caches.
-    pub(crate) fn receive_read(&self, stage: &mut SimStage, answered: &AnsweredRead) {
-        apply_read_to_shown(&mut stage.feed, answered);
-        let AnsweredRead { order: OrderedRead { read, .. }, objects, start, .. } = answered;
-        let ahead = stage.feed.feed_live_objects(read, *start, objects);
-        if !ahead.is_empty() {
-            let what: Vec<String> = ahead.iter().map(|a| format!("{} at {}", a.object, a.live)).collect();
-            let kind = usize::from(read.kind().0);
-            stage.world.timeline.log_kind_event(kind, format_args!("read live {}", what.join(", ")));
-            let awaited = ahead.into_iter().map(|a| a.awaited).collect();
-            stage.world.timeline.schedule_event(WATCH_GRACE_MS, SimEvent::Drift(awaited));
-        }
-        stage.service.wake_loop(&mut stage.world);
-    }
-
-    /// Counts as drift, after the grace time, the facts that are still known from live reads alone: the watch has lost
-    /// them.
-    pub(crate) fn count_drift(&self, stage: &mut SimStage, awaited: &[AwaitedVersion]) {
-        let lost = awaited.iter().filter(|a| stage.feed.reflector.is_still_awaited(a)).count();
-        stage.world.timeline.counts.drift += lost as u64;
-    }
-
     /// Compares the metadata of all objects of a kind; those that differ are read whole.
     pub(crate) fn audit_kind(&mut self, stage: &mut SimStage, wires: &KindWires, kind: usize) {
         stage.world.timeline.schedule_event(saturating_millis(AUDIT_PERIOD), SimEvent::Audit(kind));
@@ -176,7 +149,7 @@ impl LiveReadWire {
 }
 
 fn read_list(body: &[u8]) -> Vec<Box<RawValue>> {
-    serde_json::from_slice::<ReadListBody>(body).map(|list| list.items).unwrap_or_default()
+    serde_json::from_slice::<WireListBody>(body).map(|list| list.items).unwrap_or_default()
 }
 
 fn order_read(feed: &ObjectFeed, read: LiveRead) -> OrderedRead {
@@ -203,4 +176,26 @@ fn apply_read_to_shown(feed: &mut ObjectFeed, answered: &AnsweredRead) {
     for (uid, version) in answered.order.known.iter().filter(|(uid, _)| live.as_ref() != Some(*uid)) {
         feed.shown.miss_object(uid, *version);
     }
+}
+
+/// Applies the answer to both caches.
+pub(crate) fn receive_read(stage: &mut SimStage, answered: &AnsweredRead) {
+    apply_read_to_shown(&mut stage.feed, answered);
+    let AnsweredRead { order: OrderedRead { read, .. }, objects, start, .. } = answered;
+    let ahead = stage.feed.feed_live_objects(read, *start, objects);
+    if !ahead.is_empty() {
+        let what: Vec<String> = ahead.iter().map(|a| format!("{} at {}", a.object, a.live)).collect();
+        let kind = usize::from(read.kind().0);
+        stage.world.timeline.log_kind_event(kind, format_args!("read live {}", what.join(", ")));
+        let awaited = ahead.into_iter().map(|a| a.awaited).collect();
+        stage.world.timeline.schedule_event(WATCH_GRACE_MS, SimEvent::Drift(awaited));
+    }
+    stage.service.wake_loop(&mut stage.world);
+}
+
+/// Counts as drift, after the grace time, the facts that are still known from live reads alone: the watch has lost
+/// them.
+pub(crate) fn count_drift(stage: &mut SimStage, awaited: &[AwaitedVersion]) {
+    let lost = awaited.iter().filter(|a| stage.feed.reflector.is_still_awaited(a)).count();
+    stage.world.timeline.counts.drift += lost as u64;
 }

@@ -112,7 +112,9 @@ impl ShownObjects {
     pub(crate) fn forget_kind(&mut self, kind: usize) {
         let held: Vec<String> =
             self.held.values().filter(|t| t.kind == kind).map(|t| t.uid.clone()).collect();
-        held.iter().for_each(|uid| self.remove_object(uid));
+        for uid in held {
+            self.remove_object(&uid);
+        }
     }
 
     /// Moves the shown state to the observed state; returns each changed object before and after.

@@ -13,7 +13,7 @@ use crate::invariant_failure::InvariantFailure;
 use crate::invariants::AnswerJudge;
 use crate::judged_moment::JudgedMoment;
 use crate::kind_wires::KindWires;
-use crate::live_read_wire::LiveReadWire;
+use crate::live_read_wire::{LiveReadWire, count_drift, receive_read};
 use crate::object_feed::ObjectFeed;
 use crate::policies::{PlanWatch, PolicyEvent, PolicyWatch};
 use crate::sabotage::Sabotage;
@@ -23,7 +23,9 @@ use crate::sim_event::SimEvent;
 use crate::sim_stage::SimStage;
 use crate::sim_world::SimWorld;
 use crate::simulation_counts::SimulationCounts;
-use crate::status_write_wire::{StatusWriteWire, describe_write};
+use crate::status_write_wire::{
+    StatusWriteWire, deliver_write, describe_write, receive_answer, receive_reread, send_answer,
+};
 use crate::store_oracle::check_end;
 use crate::write_in_flight::WriteInFlight;
 
@@ -140,7 +142,7 @@ impl Sim {
     }
 
     fn dispatch_event(&mut self, event: SimEvent) {
-        let Sim { actors, stage, kind_wires, reads, writes, policy_watch, .. } = self;
+        let Sim { actors, stage, kind_wires, reads, policy_watch, .. } = self;
         match event {
             SimEvent::ActorStep => actors.step_actors(&mut stage.world),
             SimEvent::Fault => self.run_fault(),
@@ -151,11 +153,11 @@ impl Sim {
             SimEvent::Deliver(kind) => kind_wires.deliver_watch(stage, kind),
             SimEvent::Turn => self.run_turns(),
             SimEvent::Send(flight) => self.deliver_write(*flight),
-            SimEvent::Landed(landed) => writes.receive_answer(stage, kind_wires, *landed),
-            SimEvent::Reread(landed) => writes.receive_reread(stage, &landed),
+            SimEvent::Landed(landed) => receive_answer(stage, kind_wires, *landed),
+            SimEvent::Reread(landed) => receive_reread(stage, &landed),
             SimEvent::NextRead => reads.send_next_read(stage, kind_wires),
-            SimEvent::Answered(answered) => reads.receive_read(stage, &answered),
-            SimEvent::Drift(awaited) => reads.count_drift(stage, &awaited),
+            SimEvent::Answered(answered) => receive_read(stage, &answered),
+            SimEvent::Drift(awaited) => count_drift(stage, &awaited),
             SimEvent::Audit(kind) => reads.audit_kind(stage, kind_wires, kind),
             SimEvent::Policy(event) => policy_watch.run_event(stage, kind_wires, event),
         }
@@ -251,7 +253,9 @@ impl Sim {
         let SimStage { world, service, .. } = &mut self.stage;
         if service.is_deadline_over(now.0) {
             let unlisted = service.mark_blind_kinds(world);
-            unlisted.into_iter().for_each(|kind| self.kind_wires.relist(world, kind));
+            for kind in unlisted {
+                self.kind_wires.relist(world, kind);
+            }
             service.withdraw_unswapped_rules(world);
             return true;
         }
@@ -296,7 +300,9 @@ impl Sim {
         let Some(plan) = self.policy_watch.take_plan() else { return false };
         let SimStage { world, service, .. } = &mut self.stage;
         let moved = service.take_over_plan(world.timeline.current_time(), &world.scenario, &plan);
-        moved.removed.into_iter().for_each(|(policy, number)| self.answers.forget_policy(policy, number));
+        for (policy, number) in moved.removed {
+            self.answers.forget_policy(policy, number);
+        }
         self.heard.unseen.extend(moved.added.into_iter().map(|id| (id, plan.decided_at)));
         world.timeline.counts.plans += 1;
         world.timeline.log_event("the loop takes over a plan");
@@ -324,12 +330,12 @@ impl Sim {
 
     /// Delivers a write to the server, and sends its answer back.
     fn deliver_write(&mut self, flight: WriteInFlight) {
-        let (answer, committed) = self.writes.deliver_write(&mut self.stage.world, &flight.write);
+        let (answer, committed) = deliver_write(&mut self.stage.world, &flight.write);
         if let Some(committed) = committed {
             let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
             self.commits.check_commit(&at, &flight.write, &committed);
         }
-        self.writes.send_answer(&mut self.stage, flight, answer);
+        send_answer(&mut self.stage, flight, answer);
     }
 
     /// Checks the quiet end state.

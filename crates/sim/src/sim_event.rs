@@ -61,8 +61,10 @@ impl SimEvent {
     /// Returns `true` if the event belongs to the list or watch of this kind.
     pub(crate) fn is_of_wire(&self, kind: usize) -> bool {
         match self {
-            SimEvent::Open(of) | SimEvent::Page(of) | SimEvent::Deliver(of) => *of == kind,
-            SimEvent::Policy(PolicyEvent::Follow(of)) => *of == kind,
+            SimEvent::Open(of)
+            | SimEvent::Page(of)
+            | SimEvent::Deliver(of)
+            | SimEvent::Policy(PolicyEvent::Follow(of)) => *of == kind,
             _ => false,
         }
     }

@@ -77,7 +77,7 @@ impl JobHistory {
             98 => self.restart_service(),
             _ => self.run_outage(),
         }
-        self.service.run_turn(&mut self.world);
+        self.service.run_turn(&self.world);
     }
 
     /// Stops the process for a while, in which Jobs run, run again, and vanish.
@@ -109,7 +109,7 @@ impl JobHistory {
         for _ in 0..40 {
             self.world.now += 500;
             self.service.drain_all(&mut self.world);
-            self.service.run_turn(&mut self.world);
+            self.service.run_turn(&self.world);
         }
     }
 

@@ -157,7 +157,9 @@ impl PolicyWatch {
         let gone = self.follower.finish_list();
         stage.world.timeline.log_event("policies are listed");
         self.replan(stage, wires);
-        gone.into_iter().for_each(|policy| self.ask_for_policy(stage, policy));
+        for policy in gone {
+            self.ask_for_policy(stage, policy);
+        }
         stage.world.timeline.schedule_policy_event(0, PolicyEvent::Deliver);
     }
 
@@ -166,10 +168,13 @@ impl PolicyWatch {
         let (from, to) = (*position, stage.world.policy_server.changes.len());
         (*position, self.resume_from) = (to, Some(to));
         let mut is_due = false;
-        for change in stage.world.policy_server.changes[from..to].to_vec() {
+        let changes = stage.world.policy_server.changes[from..to].to_vec();
+        for change in changes {
             let (due, gone) = self.follower.apply_change(change);
             is_due |= due;
-            gone.into_iter().for_each(|policy| self.ask_for_policy(stage, policy));
+            if let Some(policy) = gone {
+                self.ask_for_policy(stage, policy);
+            }
         }
         if is_due {
             self.replan(stage, wires);
@@ -237,7 +242,7 @@ impl PolicyWatch {
                 continue;
             }
             if new.is_none() {
-                self.forget_kind(stage, wires, kind);
+                forget_kind(stage, wires, kind);
                 continue;
             }
             let changed = plan.changed_rules(&before, kind);
@@ -253,16 +258,16 @@ impl PolicyWatch {
         stage.service.wake_loop(&mut stage.world);
     }
 
-    fn forget_kind(&mut self, stage: &mut SimStage, wires: &mut KindWires, kind: usize) {
-        stage.world.timeline.log_kind_event(kind, "is not followed any more");
-        wires.stop_kind(stage, kind);
-        stage.feed.forget_kind(kind);
-        stage.service.push_news(&mut stage.world, kind, KindEvent::Stopped);
-    }
-
     fn follow_planned_kind(&mut self, stage: &mut SimStage, wires: &mut KindWires, kind: usize) {
         let Some(interest) = self.follower.plan.interests.get(&kind).cloned() else { return };
         stage.feed.set_interest(kind, interest);
         wires.open_kind(stage, kind);
     }
+}
+
+fn forget_kind(stage: &mut SimStage, wires: &mut KindWires, kind: usize) {
+    stage.world.timeline.log_kind_event(kind, "is not followed any more");
+    wires.stop_kind(stage, kind);
+    stage.feed.forget_kind(kind);
+    stage.service.push_news(&mut stage.world, kind, KindEvent::Stopped);
 }

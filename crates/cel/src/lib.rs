@@ -42,6 +42,7 @@
 //! node, and in half a million random inputs neither crashed nor took longer than 10 ms; it lacks a guard of its stack,
 //! which `parse` adds.
 
+mod call_candidates;
 mod cel_type;
 mod count;
 mod element_access;
@@ -60,6 +61,7 @@ mod loops;
 mod lower;
 mod macros;
 mod meter;
+mod name_scope;
 mod names;
 mod nesting;
 mod node;

@@ -1,5 +1,7 @@
 //! Names that an expression may use without declaring them.
 
+use cel::common::ast::{Expr, IdedExpr};
+
 use crate::cel_type::CelType;
 
 /// Names of the object itself, unless an id names it.
@@ -120,5 +122,16 @@ pub(crate) fn subfield_type(root: &str, name: &str) -> CelType {
         ("metadata", "labels" | "annotations") => CelType::Map,
         ("metadata", "finalizers" | "ownerReferences") => CelType::List,
         _ => CelType::Dyn,
+    }
+}
+
+/// Returns the qualified name that an expression spells, if any.
+pub(crate) fn qualified_name(e: &IdedExpr) -> Option<String> {
+    match &e.expr {
+        Expr::Ident(name) => Some(name.clone()),
+        Expr::Select(select) if !select.test => {
+            Some(format!("{}.{}", qualified_name(&select.operand)?, select.field))
+        }
+        _ => None,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::cel_type::CelType;
 use crate::operator_kinds::{ArithmeticOperator, ComparisonOperator};
 use crate::overload::CelOverload;
 use crate::pattern::CelPattern;
@@ -50,6 +51,9 @@ pub(crate) enum ExprNode {
     /// `optMap`, or `optFlatMap`, which does not wrap the result again.
     OptMap(Box<[ExprNode; 2]>, bool),
 }
+
+/// An expression with the type that is known of its value.
+pub(crate) type TypedNode = (ExprNode, CelType);
 
 /// A function call. Its overload may be determined only when the arguments are known.
 #[derive(Debug)]

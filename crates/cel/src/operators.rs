@@ -1,188 +1,154 @@
-//! Lowers operators and checks their operand types, as far as they are known at compile time.
+//! Operators over operands that are lowered already: their types are checked as far as they are known at compile time.
 
-use cel::common::ast::{CallExpr, Expr, IdedExpr, LiteralValue, operators as op};
+use cel::common::ast::operators as op;
 
-use crate::CompileError;
 use crate::cel_type::CelType;
-use crate::lower::{LoweredNode, LoweringContext};
-use crate::node::ExprNode;
+use crate::node::{ExprNode, TypedNode};
 use crate::operator_kinds::{ArithmeticOperator, ComparisonOperator};
 
-impl LoweringContext<'_> {
-    /// Lowers a call that is an operator; `None` if it is none.
-    pub(crate) fn lower_operator(&mut self, e: &IdedExpr, call: &CallExpr) -> Option<LoweredNode> {
-        if call.target.is_some() {
-            return None;
-        }
-        let [a, rest @ ..] = call.args.as_slice() else { return None };
-        Some(match (call.func_name.as_str(), rest) {
-            (op::LOGICAL_NOT, []) => self
-                .lower_typed(a, CelType::Bool, "!_")
-                .map(|node| (ExprNode::Not(Box::new(node)), CelType::Bool)),
-            (op::NEGATE, []) => self.lower_negate(a),
-            (op::LOGICAL_AND, [_]) => self
-                .flatten_connective(e, op::LOGICAL_AND)
-                .map(|all| (ExprNode::And(all.into()), CelType::Bool)),
-            (op::LOGICAL_OR, [_]) => self
-                .flatten_connective(e, op::LOGICAL_OR)
-                .map(|all| (ExprNode::Or(all.into()), CelType::Bool)),
-            (op::CONDITIONAL, [then, otherwise]) => self.lower_conditional(a, then, otherwise),
-            (op::EQUALS, [b]) => self.lower_equality(a, b, true),
-            (op::NOT_EQUALS, [b]) => self.lower_equality(a, b, false),
-            (op::LESS, [b]) => self.lower_comparison(a, b, ComparisonOperator::Less),
-            (op::LESS_EQUALS, [b]) => self.lower_comparison(a, b, ComparisonOperator::LessEqual),
-            (op::GREATER, [b]) => self.lower_comparison(a, b, ComparisonOperator::Greater),
-            (op::GREATER_EQUALS, [b]) => self.lower_comparison(a, b, ComparisonOperator::GreaterEqual),
-            (op::ADD, [b]) => self.lower_arithmetic(a, b, ArithmeticOperator::Add),
-            (op::SUBSTRACT, [b]) => self.lower_arithmetic(a, b, ArithmeticOperator::Subtract),
-            (op::MULTIPLY, [b]) => self.lower_arithmetic(a, b, ArithmeticOperator::Multiply),
-            (op::DIVIDE, [b]) => self.lower_arithmetic(a, b, ArithmeticOperator::Divide),
-            (op::MODULO, [b]) => self.lower_arithmetic(a, b, ArithmeticOperator::Modulo),
-            (op::IN, [b]) => self.lower_membership(a, b),
-            (op::INDEX, [b]) => self.lower_index(a, b, false),
-            (op::OPT_INDEX, [b]) => self.lower_index(a, b, true),
-            (op::OPT_SELECT, [b]) => self.lower_optional_select(a, b),
+/// An operator with two operands, both of which are always evaluated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BinaryOperator {
+    /// `==`, or `!=` with `false`.
+    Equality(bool),
+    Comparison(ComparisonOperator),
+    Arithmetic(ArithmeticOperator),
+    /// `in`
+    Membership,
+    /// `a[b]`
+    Index,
+    /// `a[?b]`
+    OptionalIndex,
+}
+
+impl BinaryOperator {
+    /// Returns the operator that the parser calls by this name.
+    pub(crate) fn of_function(name: &str) -> Option<BinaryOperator> {
+        use BinaryOperator as B;
+        Some(match name {
+            op::EQUALS => B::Equality(true),
+            op::NOT_EQUALS => B::Equality(false),
+            op::LESS => B::Comparison(ComparisonOperator::Less),
+            op::LESS_EQUALS => B::Comparison(ComparisonOperator::LessEqual),
+            op::GREATER => B::Comparison(ComparisonOperator::Greater),
+            op::GREATER_EQUALS => B::Comparison(ComparisonOperator::GreaterEqual),
+            op::ADD => B::Arithmetic(ArithmeticOperator::Add),
+            op::SUBSTRACT => B::Arithmetic(ArithmeticOperator::Subtract),
+            op::MULTIPLY => B::Arithmetic(ArithmeticOperator::Multiply),
+            op::DIVIDE => B::Arithmetic(ArithmeticOperator::Divide),
+            op::MODULO => B::Arithmetic(ArithmeticOperator::Modulo),
+            op::IN => B::Membership,
+            op::INDEX => B::Index,
+            op::OPT_INDEX => B::OptionalIndex,
             _ => return None,
         })
     }
 
-    /// Returns all terms of a chain of one connective, in whatever way the parser has nested them.
-    fn flatten_connective(
-        &mut self,
-        e: &IdedExpr,
-        connective: &'static str,
-    ) -> Result<Vec<ExprNode>, CompileError> {
-        let (mut terms, mut open) = (Vec::new(), vec![e]);
-        while let Some(next) = open.pop() {
-            match &next.expr {
-                Expr::Call(CallExpr { func_name, target: None, args }) if func_name == connective => {
-                    open.extend(args.iter().rev());
-                }
-                _ => terms.push(self.lower_typed(next, CelType::Bool, connective)?),
+    /// Returns `true` if it looks something up in its first operand by its second.
+    pub(crate) fn is_lookup(self) -> bool {
+        matches!(self, BinaryOperator::Index | BinaryOperator::OptionalIndex)
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            BinaryOperator::Equality(true) => "_==_",
+            BinaryOperator::Equality(false) => "_!=_",
+            BinaryOperator::Comparison(how) => how.name(),
+            BinaryOperator::Arithmetic(how) => how.name(),
+            BinaryOperator::Membership => "@in",
+            BinaryOperator::Index | BinaryOperator::OptionalIndex => "_[_]",
+        }
+    }
+
+    /// Returns the type of the result; `None` if the operator is not defined for operands of these types.
+    fn result_type(self, a: CelType, b: CelType) -> Option<CelType> {
+        match self {
+            BinaryOperator::Equality(_) => can_be_equal(a, b).then_some(CelType::Bool),
+            BinaryOperator::Comparison(_) => are_ordered(a, b).then_some(CelType::Bool),
+            BinaryOperator::Arithmetic(how) => ARITHMETIC_SIGNATURES
+                .iter()
+                .filter(|row| row.0.contains(&how) && row.1.is_compatible(a) && row.2.is_compatible(b))
+                .map(|row| row.3)
+                .reduce(CelType::unify_with),
+            BinaryOperator::Membership => {
+                matches!(b, CelType::Dyn | CelType::List | CelType::Map).then_some(CelType::Bool)
+            }
+            BinaryOperator::Index | BinaryOperator::OptionalIndex => {
+                let is_possible = match a {
+                    CelType::Dyn | CelType::Optional | CelType::Map => true,
+                    CelType::List => b == CelType::Dyn || b.is_numeric(),
+                    _ => false,
+                };
+                is_possible.then(|| self.type_of_item(a))
             }
         }
-        Ok(terms)
     }
 
-    fn lower_negate(&mut self, a: &IdedExpr) -> LoweredNode {
-        let (node, ty) = self.lower_expression(a)?;
-        if !matches!(ty, CelType::Dyn | CelType::Int | CelType::Double) {
-            return self.no_overload(a, "-_", &[ty]);
+    /// Returns the type of what is looked up in a value of this type.
+    fn type_of_item(self, container: CelType) -> CelType {
+        let is_optional = self == BinaryOperator::OptionalIndex || container == CelType::Optional;
+        if is_optional { CelType::Optional } else { CelType::Dyn }
+    }
+
+    fn into_node(self, nodes: Box<[ExprNode; 2]>) -> ExprNode {
+        match self {
+            BinaryOperator::Equality(same) => ExprNode::Equal(nodes, same),
+            BinaryOperator::Comparison(how) => ExprNode::Compare(how, nodes),
+            BinaryOperator::Arithmetic(how) => ExprNode::Arithmetic(how, nodes),
+            BinaryOperator::Membership => ExprNode::In(nodes),
+            BinaryOperator::Index => ExprNode::Index(nodes),
+            BinaryOperator::OptionalIndex => ExprNode::OptIndex(nodes),
         }
-        Ok((ExprNode::Negate(Box::new(node)), ty))
     }
 
-    fn no_overload<T>(&self, at: &IdedExpr, name: &str, types: &[CelType]) -> Result<T, CompileError> {
-        let types: Vec<_> = types.iter().map(|ty| ty.name()).collect();
-        self.error_at(
-            at,
-            format!("found no matching overload for '{name}' applied to '({})'", types.join(", ")),
-        )
-    }
-
-    fn lower_pair(
-        &mut self,
-        a: &IdedExpr,
-        b: &IdedExpr,
-    ) -> Result<(Box<[ExprNode; 2]>, CelType, CelType), CompileError> {
-        let ((a, of_a), (b, of_b)) = (self.lower_expression(a)?, self.lower_expression(b)?);
-        Ok((Box::new([a, b]), of_a, of_b))
-    }
-
-    fn lower_conditional(&mut self, test: &IdedExpr, then: &IdedExpr, otherwise: &IdedExpr) -> LoweredNode {
-        let test = self.lower_typed(test, CelType::Bool, "_?_:_")?;
-        let (nodes, a, b) = self.lower_pair(then, otherwise)?;
-        let [then, otherwise] = *nodes;
-        Ok((ExprNode::If(Box::new([test, then, otherwise])), a.unify_with(b)))
-    }
-
-    /// Lowers `==` or `!=`. Types that can never be equal are a compile error; only null may be compared with any type.
-    fn lower_equality(&mut self, a: &IdedExpr, b: &IdedExpr, same: bool) -> LoweredNode {
-        let (nodes, of_a, of_b) = self.lower_pair(a, b)?;
-        let possible = of_a.is_compatible(of_b)
-            || (of_a.is_numeric() && of_b.is_numeric())
-            || of_a == CelType::Null
-            || of_b == CelType::Null;
-        if !possible {
-            return self.no_overload(a, if same { "_==_" } else { "_!=_" }, &[of_a, of_b]);
+    /// Applies the operator; the error is a message about the first operand.
+    pub(crate) fn apply(self, a: TypedNode, b: TypedNode) -> Result<TypedNode, String> {
+        match self.result_type(a.1, b.1) {
+            Some(result) => Ok((self.into_node(Box::new([a.0, b.0])), result)),
+            None => Err(missing_overload(self.name(), &[a.1, b.1])),
         }
-        Ok((ExprNode::Equal(nodes, same), CelType::Bool))
     }
 
-    fn lower_comparison(&mut self, a: &IdedExpr, b: &IdedExpr, how: ComparisonOperator) -> LoweredNode {
-        let (nodes, of_a, of_b) = self.lower_pair(a, b)?;
-        let ordered = |ty: CelType| {
-            ty.is_numeric()
-                || matches!(
-                    ty,
-                    CelType::Dyn
-                        | CelType::Bool
-                        | CelType::Text
-                        | CelType::Bytes
-                        | CelType::Timestamp
-                        | CelType::Duration
-                )
-        };
-        let together = of_a.is_compatible(of_b) || (of_a.is_numeric() && of_b.is_numeric());
-        if !together || !ordered(of_a) || !ordered(of_b) {
-            return self.no_overload(a, how.name(), &[of_a, of_b]);
-        }
-        Ok((ExprNode::Compare(how, nodes), CelType::Bool))
+    /// Applies a lookup to a field whose name is a literal.
+    pub(crate) fn apply_to_field(self, container: TypedNode, field: &str) -> TypedNode {
+        let nodes = Box::new([container.0, ExprNode::Text(field.into())]);
+        (self.into_node(nodes), self.type_of_item(container.1))
     }
+}
 
-    fn lower_arithmetic(&mut self, a: &IdedExpr, b: &IdedExpr, op: ArithmeticOperator) -> LoweredNode {
-        let (nodes, of_a, of_b) = self.lower_pair(a, b)?;
-        let mut results = ARITHMETIC_SIGNATURES
-            .iter()
-            .filter(|row| row.0.contains(&op) && row.1.is_compatible(of_a) && row.2.is_compatible(of_b))
-            .map(|row| row.3);
-        let Some(first) = results.next() else { return self.no_overload(a, op.name(), &[of_a, of_b]) };
-        Ok((ExprNode::Arithmetic(op, nodes), results.fold(first, CelType::unify_with)))
+/// Applies `-`; the error is a message about the operand.
+pub(crate) fn negate((node, ty): TypedNode) -> Result<TypedNode, String> {
+    if !matches!(ty, CelType::Dyn | CelType::Int | CelType::Double) {
+        return Err(missing_overload("-_", &[ty]));
     }
+    Ok((ExprNode::Negate(Box::new(node)), ty))
+}
 
-    fn lower_membership(&mut self, a: &IdedExpr, b: &IdedExpr) -> LoweredNode {
-        let (nodes, of_a, of_b) = self.lower_pair(a, b)?;
-        if !matches!(of_b, CelType::Dyn | CelType::List | CelType::Map) {
-            return self.no_overload(a, "@in", &[of_a, of_b]);
-        }
-        Ok((ExprNode::In(nodes), CelType::Bool))
-    }
+fn missing_overload(name: &str, types: &[CelType]) -> String {
+    let types: Vec<_> = types.iter().map(|ty| ty.name()).collect();
+    format!("found no matching overload for '{name}' applied to '({})'", types.join(", "))
+}
 
-    fn lower_index(&mut self, a: &IdedExpr, b: &IdedExpr, optional: bool) -> LoweredNode {
-        // A literal key is a field: only that field is read.
-        if let Expr::Literal(LiteralValue::String(field)) = &b.expr {
-            let field = field.inner();
-            let (node, ty) = self.lower_operand(a, field)?;
-            let nodes = Box::new([node, ExprNode::Text(field.into())]);
-            return Ok(if optional {
-                (ExprNode::OptIndex(nodes), CelType::Optional)
-            } else {
-                (ExprNode::Index(nodes), if ty == CelType::Optional { ty } else { CelType::Dyn })
-            });
-        }
-        let (nodes, of_a, of_b) = self.lower_pair(a, b)?;
-        let possible = match of_a {
-            CelType::Dyn | CelType::Optional | CelType::Map => true,
-            CelType::List => of_b == CelType::Dyn || of_b.is_numeric(),
-            _ => false,
-        };
-        if !possible {
-            return self.no_overload(a, "_[_]", &[of_a, of_b]);
-        }
-        Ok(match (optional, of_a) {
-            (true, _) => (ExprNode::OptIndex(nodes), CelType::Optional),
-            (false, CelType::Optional) => (ExprNode::Index(nodes), CelType::Optional),
-            (false, _) => (ExprNode::Index(nodes), CelType::Dyn),
-        })
-    }
+/// Returns `true` unless values of these types can never be equal. Only null may be compared with any type.
+fn can_be_equal(a: CelType, b: CelType) -> bool {
+    a.is_compatible(b) || (a.is_numeric() && b.is_numeric()) || a == CelType::Null || b == CelType::Null
+}
 
-    fn lower_optional_select(&mut self, a: &IdedExpr, b: &IdedExpr) -> LoweredNode {
-        let Expr::Literal(LiteralValue::String(field)) = &b.expr else {
-            return self.error_at(b, "not a field");
-        };
-        let (node, _) = self.lower_operand(a, field.inner())?;
-        Ok((ExprNode::OptSelect(Box::new(node), field.inner().into()), CelType::Optional))
-    }
+fn are_ordered(a: CelType, b: CelType) -> bool {
+    let is_ordered = |ty: CelType| {
+        ty.is_numeric()
+            || matches!(
+                ty,
+                CelType::Dyn
+                    | CelType::Bool
+                    | CelType::Text
+                    | CelType::Bytes
+                    | CelType::Timestamp
+                    | CelType::Duration
+            )
+    };
+    let are_together = a.is_compatible(b) || (a.is_numeric() && b.is_numeric());
+    are_together && is_ordered(a) && is_ordered(b)
 }
 
 type ArithmeticRow = (&'static [ArithmeticOperator], CelType, CelType, CelType);

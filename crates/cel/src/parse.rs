@@ -5,7 +5,7 @@
 
 use std::thread;
 
-use cel::common::ast::{IdedExpr, SourceInfo};
+use cel::common::ast::{CallExpr, Expr, IdedExpr, SourceInfo, operators};
 use cel::parser::ParseErrors;
 
 use crate::{CompileError, nesting};
@@ -81,8 +81,48 @@ impl NodePositions<'_> {
     }
 
     /// Returns `true` if the parser places a node at an opening parenthesis.
-    pub(crate) fn is_parenthesis(&self, node: u64) -> bool {
+    fn is_parenthesis(&self, node: u64) -> bool {
         let start = self.info.offset_for(node).map_or(0, |(start, _)| start as usize);
         self.source.as_bytes().get(start) == Some(&b'(')
+    }
+
+    /// Returns an error at the beginning of an expression.
+    pub(crate) fn error_at<T>(&self, at: &IdedExpr, message: impl Into<String>) -> Result<T, CompileError> {
+        let (line, column) = self.position_of(leftmost_node(at));
+        Err(CompileError::new(line, column, message.into()))
+    }
+
+    /// Returns the error of an expression that is valid and exceeds a limit.
+    pub(crate) fn limit_error<T>(&self, at: &IdedExpr, message: String) -> Result<T, CompileError> {
+        self.error_at(at, message).map_err(|error| CompileError { limit: true, ..error })
+    }
+
+    /// Returns an error at the name of a function. The position of a method call is its parenthesis; its name is before
+    /// that.
+    pub(crate) fn error_at_name<T>(
+        &self,
+        e: &IdedExpr,
+        name: &str,
+        message: String,
+    ) -> Result<T, CompileError> {
+        let (line, column) = self.position_of(e.id);
+        let last = name.rsplit('.').next().unwrap_or(name);
+        let length = u32::try_from(last.chars().count()).unwrap_or(0);
+        let before = if self.is_parenthesis(e.id) { length } else { 0 };
+        Err(CompileError::new(line, column.saturating_sub(before).max(1), message))
+    }
+}
+
+/// Returns the node with which the text of an expression begins: an operator's own node is in its middle.
+fn leftmost_node(e: &IdedExpr) -> u64 {
+    match &e.expr {
+        Expr::Select(select) => leftmost_node(&select.operand),
+        Expr::Call(CallExpr { target: Some(target), .. }) => leftmost_node(target),
+        Expr::Call(CallExpr { func_name, args, .. })
+            if func_name.starts_with('_') || func_name == operators::IN =>
+        {
+            args.first().map_or(e.id, leftmost_node)
+        }
+        _ => e.id,
     }
 }

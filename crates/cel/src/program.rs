@@ -29,9 +29,9 @@ impl CelProgram {
             let (node, ty) = lower.lower_expression(tree)?;
             if !ty.is_compatible(wanted) {
                 let message = format!("the expression yields '{}', not '{}'", ty.name(), wanted.name());
-                return lower.error_at(tree, message);
+                return places.error_at(tree, message);
             }
-            Ok(CelProgram { node, needs: lower.needs })
+            Ok(CelProgram { node, needs: lower.into_needs() })
         })
     }
 

@@ -1,6 +1,7 @@
 //! One task per kind: resolve it through discovery, follow it, ingest its objects, and report its state.
 
 mod absence;
+mod failure_log;
 mod feed_gate;
 mod kind_context;
 mod reappearance;
@@ -21,17 +22,20 @@ use tracing::{debug, info, warn};
 use watcher::plan::Interest;
 use watcher::reflector::{ListPass, Reflector};
 use watcher::{
-    ApiFailureCause, ApiKind, Discovered, FollowEvent, FollowFailure, FollowOptions, ParentObject,
-    ReflectorObject, discover, follow, list_live_at_most, wire::ChildObject,
+    ApiFailureCause, ApiKind, Discovered, FollowEvent, FollowOptions, ParentObject, ReflectorObject,
+    discover, follow, list_live_at_most, wire::ChildObject,
 };
 
 use absence::AbsenceProof;
 use feed_gate::FeedGate;
 use reappearance::{ReappearanceCheck, search_delay};
 use scopes::ScopeTracker;
-use voice::KindVoice;
 
+pub(crate) use failure_log::log_trouble;
 pub(crate) use kind_context::{KindContext, RecordsContext, RecordsTrouble, ResolvedKind, ResolvedKinds};
+pub(crate) use voice::KindVoice;
+
+use crate::record_task::RecordTask;
 use policy::{KindPlan, WatchPlan};
 pub(crate) use rollcall_core::KindEvent;
 
@@ -96,7 +100,7 @@ impl KindTasks {
     fn start_kind(&mut self, plan: KindPlan) {
         let gate = FeedGate::default();
         let (id, plan) = (plan.id, Arc::new(plan));
-        let voice = KindVoice::new(id, self.context.kind_events.clone());
+        let voice = KindVoice::new(id, self.context.kind_events.clone(), self.context.refusals.clone());
         voice.say(KindEvent::Starting);
         if plan.awaits_library {
             // The rule of the kind is not known yet: its objects are not observed, so no condition rests on them.
@@ -150,9 +154,9 @@ fn run_duration(child: &ChildObject) -> Option<Duration> {
 }
 
 /// Task of one kind.
-pub(crate) struct KindTask {
-    pub(crate) context: KindContext,
-    pub(crate) plan: Arc<KindPlan>,
+struct KindTask {
+    context: KindContext,
+    plan: Arc<KindPlan>,
     voice: KindVoice,
     gate: FeedGate,
 }
@@ -166,7 +170,7 @@ impl KindTask {
                 let api = self.wait_until_resolved(followed_until).await;
                 info!(kind = %api, version = %api.version, "following kind");
                 if self.plan.records.is_some() {
-                    self.keep_records(&api).await;
+                    RecordTask::new(&self.context, &self.plan, &self.voice).keep_records(&api).await;
                 } else {
                     self.follow_kind(api).await;
                 }
@@ -176,13 +180,6 @@ impl KindTask {
             }
         })
         .await;
-    }
-
-    pub(crate) fn send_event(&self, news: KindEvent) {
-        if matches!(news, KindEvent::Failure(ApiFailureCause::Forbidden, _)) {
-            self.context.refusals.notify_one();
-        }
-        self.voice.say(news);
     }
 
     /// Does something to the reflector, unless the task was stopped.
@@ -209,11 +206,11 @@ impl KindTask {
                         info!(kind, group, "kind is not installed; waiting for its CRD");
                     }
                     self.feed_reflector(|reflector| reflector.forget_kind(self.plan.id));
-                    self.send_event(KindEvent::Absent);
+                    self.voice.say(KindEvent::Absent);
                 }
                 Some(trouble) => {
                     warn!(kind, group, ?trouble, "API discovery did not find the kind; will retry");
-                    self.send_event(trouble);
+                    self.voice.say(trouble);
                 }
             }
             let wait = self.search_delay(failures, followed_until.map(|at| at.elapsed()));
@@ -342,7 +339,7 @@ impl KindTask {
         match event {
             FollowEvent::Init => {
                 feeding.passes[at] = Some(reflector.begin_list(id, scope));
-                self.send_event(feeding.tracker.list_began(at));
+                self.voice.say(feeding.tracker.list_began(at));
             }
             FollowEvent::InitApply(object) => {
                 if let Some(pass) = &feeding.passes[at] {
@@ -361,18 +358,18 @@ impl KindTask {
                 let swept = feeding.passes[at].take().and_then(|pass| reflector.finish_list(&pass));
                 debug!(kind = %feeding.api, swept, "listed kind");
                 if swept.is_some() {
-                    feeding.tracker.listed(at).into_iter().for_each(|news| self.send_event(news));
+                    feeding.tracker.listed(at).into_iter().for_each(|news| self.voice.say(news));
                 }
             }
             FollowEvent::Delete(object) => reflector.on_deleted(id, object.as_child()),
             FollowEvent::Alive => {
-                feeding.tracker.answered(at).into_iter().for_each(|news| self.send_event(news));
+                feeding.tracker.answered(at).into_iter().for_each(|news| self.voice.say(news));
             }
             FollowEvent::Failure(trouble) => {
                 log_trouble(feeding.api, &trouble);
                 let gone = trouble.cause == ApiFailureCause::NotInstalled;
                 feeding.tracker.troubled(at);
-                self.send_event(KindEvent::Failure(trouble.cause, trouble.detail));
+                self.voice.say(KindEvent::Failure(trouble.cause, trouble.detail));
                 return !gone;
             }
         }
@@ -386,15 +383,4 @@ struct Feeding<'a> {
     /// The list that is being read.
     passes: Vec<Option<ListPass>>,
     tracker: ScopeTracker,
-}
-
-/// Logs a failure, with its remedy if the reader can apply it.
-pub(crate) fn log_trouble(api: &ApiKind, trouble: &FollowFailure) {
-    let FollowFailure { cause, detail } = trouble;
-    if *cause == ApiFailureCause::Forbidden {
-        let way = "not permitted to list and watch kind; grant it with `rollcall rbac -f POLICY | kubectl apply -f -`";
-        warn!(kind = %api, detail, "{way}");
-    } else {
-        warn!(kind = %api, cause = cause.metric_label(), detail, "watch failed; will retry");
-    }
 }

@@ -1,22 +1,25 @@
 //! Writer of parents: patches their status, a few at a time, and reports the outcome of each write.
 
+mod settled_write;
+
 use std::sync::Arc;
 use std::time::Duration;
 
-use aggregator::{DeliveryOutcome, KindId, ObjectId, PolicyId, WriteTicket};
+use aggregator::DeliveryOutcome;
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use http::Request;
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http_body_util::BodyExt;
 use kube::client::Body;
-use readiness::rollup::ConditionStatus;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use tracing::{debug, info, warn};
 use watcher::reflector::Reflector;
 use watcher::status::{FIELD_MANAGER, patch_body};
 use watcher::{ApiKind, ParentObject, get_live};
+
+pub(crate) use settled_write::{SettledWrite, WriteFailure};
 
 use crate::kind_tasks::{ResolvedKind, ResolvedKinds};
 use crate::lease::Leadership;
@@ -36,42 +39,6 @@ const PATCH_FAILED: &str = "failed to patch status";
 const NOT_PERMITTED: &str =
     "not permitted to patch status; grant it with `rollcall rbac -f POLICY | kubectl apply -f -`";
 const PRUNED: &str = "the API server pruned status.conditions: the CRD's schema does not declare the field";
-
-/// Result of a status write.
-#[derive(Clone, Debug)]
-pub(crate) struct SettledWrite {
-    /// Parent that was written.
-    pub(crate) parent: ObjectId,
-    /// Which write it was.
-    pub(crate) ticket: WriteTicket,
-    /// Kind of the parent.
-    pub(crate) kind: KindId,
-    /// Policies whose answers the write carried.
-    pub(crate) policies: Vec<PolicyId>,
-    /// Outcome of the write.
-    pub(crate) outcome: DeliveryOutcome,
-    /// Outcome of the write, as a metric's label.
-    pub(crate) label: &'static str,
-    /// New status of the first policy's condition, if the write was accepted and changed it.
-    pub(crate) status_transition: Option<ConditionStatus>,
-    /// Failure to be logged.
-    pub(crate) failure: Option<WriteFailure>,
-}
-
-/// Failed write, as it is logged. Many fail alike, so the loop logs one line for all of them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct WriteFailure {
-    /// Kind, namespace and name of the parent.
-    pub(crate) object: String,
-    /// Log message.
-    pub(crate) message: &'static str,
-    /// HTTP status; 0 if no response came.
-    pub(crate) status: u16,
-    /// Detail given by the server or by the client.
-    pub(crate) detail: String,
-    /// Error of the live read after the write, if that failed too.
-    pub(crate) reread: Option<String>,
-}
 
 /// Writes the status of parents.
 #[derive(Clone)]

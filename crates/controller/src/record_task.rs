@@ -23,8 +23,9 @@ use watcher::{
     get_live, wire::ChildObject,
 };
 
-use crate::kind_tasks::{KindTask, RecordsTrouble, log_trouble};
-use job_evidence::EvidenceSearch;
+use crate::kind_tasks::{KindContext, KindVoice, RecordsTrouble, log_trouble};
+use job_evidence::{EvidenceSearch, JobEventSearch};
+use policy::KindPlan;
 use rollcall_core::KindEvent;
 use rollcall_core::records::{RecordOperation, RecordOperationResult, RecordStore};
 
@@ -37,7 +38,18 @@ const RECORD_RECHECK_INTERVAL: Duration = Duration::from_secs(15);
 
 type FinishedOperation = (String, RecordOperationResult);
 
-impl KindTask {
+/// Task that maintains the records.
+pub(crate) struct RecordTask<'t> {
+    context: &'t KindContext,
+    plan: &'t KindPlan,
+    voice: &'t KindVoice,
+}
+
+impl<'t> RecordTask<'t> {
+    pub(crate) fn new(context: &'t KindContext, plan: &'t KindPlan, voice: &'t KindVoice) -> Self {
+        RecordTask { context, plan, voice }
+    }
+
     /// Maintains the records until their kind is no longer served.
     pub(crate) async fn keep_records(&self, api: &ApiKind) {
         let reflector = &self.context.reflector;
@@ -47,7 +59,7 @@ impl KindTask {
         let mut events = follow::<ParentObject>(&self.context.client, api, Some(namespace), options).boxed();
         let (mut read, mut failures) = (false, BTreeMap::<String, u32>::new());
         let mut under_way = FuturesUnordered::<BoxFuture<'_, FinishedOperation>>::new();
-        let mut seeking = EvidenceSearch::new(self);
+        let mut seeking = EvidenceSearch::new(JobEventSearch::new(self.context, self.plan));
         let permits = Arc::new(Semaphore::new(MAX_CONCURRENT_RECORD_WRITES));
         let mut mandate = self.context.records.leadership.clone();
         let mut later = tokio::time::interval(RECORD_RECHECK_INTERVAL);
@@ -73,7 +85,7 @@ impl KindTask {
                             seeking.begin_search().await;
                         }
                         read = true;
-                        self.send_event(KindEvent::Synced);
+                        self.voice.say(KindEvent::Synced);
                     }
                 }
                 () = self.context.records.moved.notified(), if read => {}
@@ -110,7 +122,7 @@ impl KindTask {
         match event {
             FollowEvent::Init => {
                 keeper.begin_list();
-                self.send_event(KindEvent::Listing);
+                self.voice.say(KindEvent::Listing);
             }
             FollowEvent::InitApply(record) | FollowEvent::Apply(record) => {
                 let value = serde_json::from_str::<Value>(record.text.get()).unwrap_or_default();
@@ -118,11 +130,11 @@ impl KindTask {
             }
             FollowEvent::InitDone => keeper.finish_list(),
             FollowEvent::Delete(record) => keeper.observe_deletion(&record.child.meta.name),
-            FollowEvent::Alive => self.send_event(KindEvent::Alive),
+            FollowEvent::Alive => self.voice.say(KindEvent::Alive),
             FollowEvent::Failure(trouble) => {
                 log_trouble(api, &trouble);
                 let gone = trouble.cause == ApiFailureCause::NotInstalled;
-                self.send_event(KindEvent::Failure(trouble.cause, trouble.detail));
+                self.voice.say(KindEvent::Failure(trouble.cause, trouble.detail));
                 return gone;
             }
         }

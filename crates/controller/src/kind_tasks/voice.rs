@@ -3,8 +3,10 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aggregator::KindId;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio_util::sync::CancellationToken;
+use watcher::ApiFailureCause;
 
 use super::KindEvent;
 
@@ -16,18 +18,27 @@ use super::KindEvent;
 pub(crate) struct KindVoice {
     kind: KindId,
     news: UnboundedSender<(KindId, KindEvent)>,
+    /// Signals that the API server refused something for want of a right.
+    refusals: Arc<Notify>,
     stop: CancellationToken,
     /// Held while something is said, and while it is stopped.
     speaking: Arc<Mutex<()>>,
 }
 
 impl KindVoice {
-    pub(crate) fn new(kind: KindId, news: UnboundedSender<(KindId, KindEvent)>) -> Self {
-        KindVoice { kind, news, stop: CancellationToken::new(), speaking: Arc::default() }
+    pub(crate) fn new(
+        kind: KindId,
+        news: UnboundedSender<(KindId, KindEvent)>,
+        refusals: Arc<Notify>,
+    ) -> Self {
+        KindVoice { kind, news, refusals, stop: CancellationToken::new(), speaking: Arc::default() }
     }
 
     /// Says it, unless it was stopped.
     pub(crate) fn say(&self, news: KindEvent) {
+        if matches!(news, KindEvent::Failure(ApiFailureCause::Forbidden, _)) {
+            self.refusals.notify_one();
+        }
         let _speaking = self.speaking.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.stop.is_cancelled() {
             _ = self.news.send((self.kind, news));

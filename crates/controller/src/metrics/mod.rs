@@ -4,40 +4,38 @@
 //! ready; never on the number of objects, nor on their content.
 
 mod access;
-mod definitions;
 mod factory;
+mod history_metrics;
 #[cfg(feature = "fixtures")]
 pub(crate) mod hostile;
+mod loop_metrics;
 mod parent_series;
 mod planned_series;
 mod process;
 #[cfg(test)]
 mod tests;
 mod units;
-mod updates;
 
-use prometheus::{
-    Counter, Encoder, Gauge, Histogram, IntCounter, IntCounterVec, IntGauge, Registry, TextEncoder,
-};
+use std::time::Duration;
+
+use aggregator::{EvaluationCounts, KindState};
+use policy::WatchPlan;
+use prometheus::{Encoder, Gauge, IntCounter, IntCounterVec, IntGauge, Registry, TextEncoder};
+use readiness::Time;
 
 pub(crate) use access::{ListenerMetrics, TokenReviewMetrics};
+pub(crate) use history_metrics::HistoryMetrics;
 
 use access::AccessMetrics;
+use factory::MetricFactory;
+use loop_metrics::LoopMetrics;
 use parent_series::ParentSeries;
 use planned_series::PlannedSeries;
+use units::to_seconds;
 
-/// Metrics of the history task.
-#[derive(Clone, Debug)]
-pub(crate) struct HistoryMetrics {
-    /// Transitions written to the store.
-    pub(crate) written: IntCounter,
-    /// Attempts to write a batch.
-    pub(crate) batches: IntCounterVec,
-    /// Transitions waiting to be written.
-    pub(crate) waiting: IntGauge,
-    /// Time of the last successful upload.
-    pub(crate) last: Gauge,
-}
+use crate::kind_tasks::KindEvent;
+use crate::parent_writer::SettledWrite;
+use crate::snapshot::{NotReadyDetail, NotReadyParent, StatsSnapshot};
 
 /// All metrics of the service.
 pub(crate) struct Metrics {
@@ -54,7 +52,7 @@ pub(crate) struct Metrics {
     access: AccessMetrics,
     /// Metrics of the history.
     pub(crate) history: HistoryMetrics,
-    event_to_write: Histogram,
+    event_loop: LoopMetrics,
     /// Connection pools that were given up.
     pub(crate) connections_replaced: IntCounter,
     /// Live reads of the resync.
@@ -63,18 +61,6 @@ pub(crate) struct Metrics {
     pub(crate) records_failing: IntGauge,
     /// Outcomes of Jobs that were not remembered for lack of room.
     pub(crate) outcomes_dropped: IntCounter,
-    resync_parents: IntGauge,
-    judged: IntCounter,
-    moved: IntCounter,
-    damped_flips: IntCounter,
-    turns: IntCounter,
-    dirty: IntGauge,
-    write_queue: IntGauge,
-    debounced: IntGauge,
-    rows: IntGauge,
-    bytes: IntGauge,
-    rule_time: Counter,
-    rule_calls: IntCounter,
     leader: IntGauge,
     clock_offset: Gauge,
     /// Series of policies and kinds.
@@ -82,6 +68,52 @@ pub(crate) struct Metrics {
 }
 
 impl Metrics {
+    /// Registers everything; at most `export` parents that are not ready get series of their own.
+    pub(crate) fn new(export: usize) -> prometheus::Result<Metrics> {
+        let registry = Registry::new();
+        let make = MetricFactory(&registry);
+        make.gauge_vec("build_info", "Always 1.", &["version"])?
+            .with_label_values(&[env!("CARGO_PKG_VERSION")])
+            .set(1);
+        let access = AccessMetrics::new(&make)?;
+        access.init_series();
+        Ok(Metrics {
+            parent_series: ParentSeries::new(&make, export)?,
+            dropped: make.counter_vec(
+                "transitions_dropped_total",
+                "Transitions dropped because Events, the history or a live page could not keep up.",
+                &["by"],
+            )?,
+            page_streams: make.gauge("page_streams", "Live pages with an open stream of changes.")?,
+            page_streams_dropped: make.counter(
+                "page_streams_dropped_total",
+                "Streams of live pages that were closed because they could not keep up; the pages reconnect.",
+            )?,
+            access,
+            events: make.counter_vec("events_total", "Kubernetes Events by outcome.", &["outcome"])?,
+            history: HistoryMetrics::new(&make)?,
+            event_loop: LoopMetrics::new(&make)?,
+            connections_replaced: make.counter(
+                "connection_pool_replacements_total",
+                "Connection pools that were given up because they did not answer while a new connection did.",
+            )?,
+            resync_reads: make.counter("resync_reads_total", "Live reads of the periodic resync.")?,
+            records_failing: make
+                .gauge("records_failing", "1 while outcomes of Jobs cannot be saved in ReadinessRecords.")?,
+            outcomes_dropped: make.counter(
+                "outcomes_dropped_total",
+                "Outcomes of Jobs that are not remembered because their parent has too many.",
+            )?,
+            leader: make.gauge("leader", "1 while this replica writes, 0 while it is a standby.")?,
+            clock_offset: make.float_gauge(
+                "clock_offset_seconds",
+                "Offset of the API server's clock from this machine's, in seconds; 0 while they agree to within two seconds.",
+            )?,
+            planned: PlannedSeries::new(&make)?,
+            registry,
+        })
+    }
+
     /// Metrics of the listener of page, API and metrics.
     pub(crate) fn page_listener(&self) -> ListenerMetrics {
         self.access.page_listener()
@@ -104,5 +136,93 @@ impl Metrics {
             tracing::error!(%error, "failed to encode metrics");
         }
         String::from_utf8_lossy(&out).into_owned() + &process::process_text()
+    }
+
+    /// Records an event of a kind's task.
+    pub(crate) fn record_kind_event(&self, kind: &str, news: &KindEvent, now: Time) {
+        match news {
+            KindEvent::Alive | KindEvent::Synced => {
+                self.planned.last_event.with_label_values(&[kind]).set(to_seconds(now));
+            }
+            KindEvent::Failure(cause, _) => {
+                self.planned.restarts.with_label_values(&[kind, cause.metric_label()]).inc();
+            }
+            KindEvent::Starting
+            | KindEvent::Listing
+            | KindEvent::Absent
+            | KindEvent::Stopped
+            | KindEvent::RuleChanged(_) => {}
+        }
+    }
+
+    /// Sets the state of a kind.
+    pub(crate) fn set_kind_state(&self, kind: &str, state: KindState) {
+        let blind = matches!(state, KindState::Stale | KindState::Forbidden);
+        self.planned.stale.with_label_values(&[kind]).set(i64::from(blind));
+    }
+
+    /// Records the result of a write. `called` is the time since the event that caused it, if one did.
+    pub(crate) fn record_write(&self, settled: &SettledWrite, called: Option<Duration>, plan: &WatchPlan) {
+        for (_, words) in settled.policies.iter().filter_map(|id| plan.policies.get(id)) {
+            self.planned.writes.with_label_values(&[words.name.as_str(), settled.label]).inc();
+            if settled.label == "conflict" {
+                self.planned.conflicts.with_label_values(&[&words.name]).inc();
+            }
+            if let Some(to) = settled.status_transition {
+                self.planned.transitions.with_label_values(&[words.name.as_str(), to.as_str()]).inc();
+            }
+        }
+        if let Some(called) = called.filter(|_| settled.status_transition.is_some()) {
+            self.event_loop.observe_written_event(called);
+        }
+    }
+
+    /// Records the first readiness of a generation, with the time since it was first observed.
+    pub(crate) fn observe_first_ready(&self, policy: &str, after: Duration) {
+        self.planned.time_to_ready.with_label_values(&[policy]).observe(after.as_secs_f64());
+    }
+
+    /// Counts finalizers that were added again.
+    pub(crate) fn count_flaps(&self, policy: &str, times: u64) {
+        self.planned.flaps.with_label_values(&[policy]).inc_by(times);
+    }
+
+    /// Counts differences in what is held of a kind, by who found them.
+    pub(crate) fn count_drift(&self, kind: &str, found_by: &str, differences: u64) {
+        self.planned.drift.with_label_values(&[kind, found_by]).inc_by(differences);
+    }
+
+    /// Records the start of a turn, with the number of objects waiting.
+    pub(crate) fn begin_turn(&self, dirty: usize) {
+        self.event_loop.begin_turn(dirty);
+    }
+
+    /// Sets the number of parents waiting to be written.
+    pub(crate) fn set_write_queue(&self, waiting: usize) {
+        self.event_loop.set_write_queue(waiting);
+    }
+
+    /// Sets the offset of the server's clock, in seconds.
+    pub(crate) fn set_clock_offset(&self, seconds: f64) {
+        self.clock_offset.set(seconds);
+    }
+
+    /// Sets the leadership of this replica.
+    pub(crate) fn set_leader(&self, leads: bool) {
+        self.leader.set(i64::from(leads));
+    }
+
+    /// Records a snapshot. `story` returns the details of a parent with series of its own, and is called for no other.
+    /// A standby exports the same series at 0, so that a sum over all replicas counts each once.
+    pub(crate) fn record_snapshot(
+        &self,
+        snapshot: &StatsSnapshot,
+        counts: EvaluationCounts,
+        story: impl Fn(&NotReadyParent) -> NotReadyDetail,
+    ) {
+        self.event_loop.record_snapshot(snapshot, counts);
+        let shares = self.leader.get();
+        self.planned.record_policies(snapshot, shares);
+        self.parent_series.record_snapshot((shares > 0).then_some(snapshot), story);
     }
 }

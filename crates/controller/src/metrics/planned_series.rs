@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use aggregator::PolicyId;
 use prometheus::{GaugeVec, HistogramVec, IntCounterVec, IntGaugeVec, Result};
-use readiness::Level;
 use readiness::rollup::ConditionStatus;
+use readiness::{Level, Steadiness};
 use watcher::ApiFailureCause;
 
 use super::factory::{MetricFactory, MetricSeries};
+use super::units::gauge_value;
+use crate::snapshot::StatsSnapshot;
 
 /// Kind whose duration series exist from the start; those of other kinds once a child has completed.
 const JOB_KIND: &str = "Job.batch";
@@ -296,6 +298,39 @@ impl PlannedSeries {
         let shown = self.lock_named();
         for name in policies.iter().filter_map(|id| shown.names.get(id)) {
             self.child_duration.with_label_values(&[name, kind]).observe(took.as_secs_f64());
+        }
+    }
+
+    /// Sets the numbers of each policy; a standby, with no share, exports the same series at 0.
+    pub(super) fn record_policies(&self, snapshot: &StatsSnapshot, shares: i64) {
+        for (policy, numbers) in &snapshot.policies {
+            let policy = policy.as_str();
+            for level in Level::ALL {
+                let at: u64 =
+                    numbers.reasons.iter().filter(|(r, _)| r.child_level() == level).map(|(_, n)| n).sum();
+                self.parents.with_label_values(&[policy, level.as_str()]).set(gauge_value(at) * shares);
+                for (kind, tally) in &numbers.children {
+                    let available = i64::from(tally.steady_count(Steadiness::Available)) * shares;
+                    self.available.with_label_values(&[policy, kind]).set(available);
+                    let at = i64::from(tally.count_at(level)) * shares;
+                    self.children.with_label_values(&[policy, kind, level.as_str()]).set(at);
+                    if level == Level::Stuck {
+                        self.stuck.with_label_values(&[policy, kind]).set(at);
+                    }
+                }
+            }
+            self.yielding
+                .with_label_values(&[policy])
+                .set(gauge_value(numbers.yielding.values().sum::<u64>()) * shares);
+            self.owned
+                .with_label_values(&[policy])
+                .set(gauge_value(numbers.owned.values().sum::<u64>()) * shares);
+            self.pruned.with_label_values(&[policy]).set(gauge_value(numbers.pruned) * shares);
+            self.undefaulted.with_label_values(&[policy]).set(gauge_value(numbers.undefaulted) * shares);
+            self.disagreements.with_label_values(&[policy]).set(gauge_value(numbers.disagreeing) * shares);
+            self.suspended_rules
+                .with_label_values(&[policy])
+                .set(gauge_value(numbers.suspended_rules.len()) * shares);
         }
     }
 }

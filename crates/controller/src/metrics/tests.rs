@@ -5,10 +5,11 @@ use readiness::rollup::{ChildWeight, ConditionStatus, LevelTally, ParentReason};
 use readiness::{Level, Time};
 use watcher::ApiFailureCause;
 
-use super::definitions::{BATCH_OUTCOMES, WRITE_BUCKETS};
+use super::history_metrics::BATCH_OUTCOMES;
 use super::hostile::{
     HOSTILE_POLICIES, HostileMetrics, hostile_detail, hostile_snapshot, name_set, not_ready, planned_metrics,
 };
+use super::loop_metrics::WRITE_BUCKETS;
 use super::planned_series::{DURATION_BUCKETS, READY_BUCKETS, WRITE_OUTCOMES};
 use crate::kind_tasks::KindEvent;
 use crate::parent_writer::SettledWrite;

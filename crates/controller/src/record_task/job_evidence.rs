@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use aggregator::KindId;
 use anyhow::Context;
 use futures::future::BoxFuture;
 use futures::stream::{self, FuturesUnordered};
@@ -19,7 +20,8 @@ use tracing::{debug, info, warn};
 use watcher::reflector::{DroppedOutcomes, MAX_PARENT_OUTCOMES, RunEnd, RunTrace, UnseenRun};
 use watcher::{get_live, resolve_kind, wire::ChildObject};
 
-use crate::kind_tasks::KindTask;
+use crate::kind_tasks::KindContext;
+use policy::KindPlan;
 use rollcall_core::records::JobEvents;
 
 /// Delays after which Events are searched again, because an Event may arrive later than what it reports.
@@ -37,23 +39,23 @@ const EVENTS_FORBIDDEN_MESSAGE: &str = "not permitted to list Events, needed to 
 
 /// Searches in progress.
 pub(super) struct EvidenceSearch<'t> {
-    task: &'t KindTask,
+    search: JobEventSearch<'t>,
     under_way: FuturesUnordered<BoxFuture<'t, Option<Box<str>>>>,
     /// Namespaces with a repeated search already scheduled.
     searched: BTreeSet<Box<str>>,
 }
 
 impl<'t> EvidenceSearch<'t> {
-    pub(super) fn new(task: &'t KindTask) -> Self {
-        EvidenceSearch { task, under_way: FuturesUnordered::new(), searched: BTreeSet::new() }
+    pub(super) fn new(search: JobEventSearch<'t>) -> Self {
+        EvidenceSearch { search, under_way: FuturesUnordered::new(), searched: BTreeSet::new() }
     }
 
     /// Searches each doubtful namespace before any condition is written.
     pub(super) async fn begin_search(&mut self) {
-        let task = self.task;
-        let namespaces = task.context.reflector.take_blind_namespaces();
+        let search = self.search;
+        let namespaces = search.context.reflector.take_blind_namespaces();
         let all = stream::iter(&namespaces)
-            .for_each_concurrent(MAX_CONCURRENT_NAMESPACES, |n| task.search_namespace_once(n));
+            .for_each_concurrent(MAX_CONCURRENT_NAMESPACES, |n| search.search_namespace_once(n));
         if tokio::time::timeout(STARTUP_SEARCH_TIMEOUT, all).await.is_err() {
             warn!(
                 seconds = STARTUP_SEARCH_TIMEOUT.as_secs(),
@@ -62,20 +64,20 @@ impl<'t> EvidenceSearch<'t> {
         }
         for namespace in namespaces {
             self.searched.insert(namespace.clone());
-            self.under_way.push(task.search_namespace(namespace, &EVENT_RETRY_DELAYS).boxed());
+            self.under_way.push(search.search_namespace(namespace, &EVENT_RETRY_DELAYS).boxed());
         }
     }
 
     /// Starts searches for new doubts.
     pub(super) fn continue_search(&mut self) {
-        let (task, reflector) = (self.task, &self.task.context.reflector);
-        task.report_dropped_outcomes(&reflector.take_dropped_outcomes());
+        let (search, reflector) = (self.search, &self.search.context.reflector);
+        search.report_dropped_outcomes(&reflector.take_dropped_outcomes());
         for unseen in reflector.take_unseen_runs() {
-            self.under_way.push(task.search_job_end(unseen).map(|()| None).boxed());
+            self.under_way.push(search.search_job_end(unseen).map(|()| None).boxed());
         }
         for namespace in reflector.take_blind_namespaces() {
             if self.searched.insert(namespace.clone()) {
-                self.under_way.push(task.search_namespace(namespace, &EVENT_SEARCH_DELAYS).boxed());
+                self.under_way.push(search.search_namespace(namespace, &EVENT_SEARCH_DELAYS).boxed());
             }
         }
     }
@@ -90,9 +92,23 @@ impl<'t> EvidenceSearch<'t> {
     }
 }
 
-impl KindTask {
+/// Search of the Events about Jobs.
+#[derive(Clone, Copy)]
+pub(super) struct JobEventSearch<'t> {
+    context: &'t KindContext,
+    /// The kind of Jobs, if their outcomes are recorded.
+    jobs: Option<KindId>,
+}
+
+impl<'t> JobEventSearch<'t> {
+    pub(super) fn new(context: &'t KindContext, plan: &KindPlan) -> Self {
+        let job = ("batch".to_owned(), "Job".to_owned());
+        let jobs = plan.records.as_ref().and_then(|kinds| kinds.get(&job)).copied();
+        JobEventSearch { context, jobs }
+    }
+
     /// Searches a namespace after each of these delays.
-    async fn search_namespace(&self, namespace: Box<str>, waits: &[Duration]) -> Option<Box<str>> {
+    async fn search_namespace(self, namespace: Box<str>, waits: &[Duration]) -> Option<Box<str>> {
         for wait in waits {
             tokio::time::sleep(*wait).await;
             self.search_namespace_once(&namespace).await;
@@ -100,7 +116,7 @@ impl KindTask {
         Some(namespace)
     }
 
-    fn report_dropped_outcomes(&self, beyond: &DroppedOutcomes) {
+    fn report_dropped_outcomes(self, beyond: &DroppedOutcomes) {
         self.context.metrics.outcomes_dropped.inc_by(beyond.count);
         for (whose, UnseenRun { namespace, name, .. }) in &beyond.some {
             warn!(
@@ -112,13 +128,13 @@ impl KindTask {
         }
     }
 
-    async fn search_namespace_once(&self, namespace: &str) {
+    async fn search_namespace_once(self, namespace: &str) {
         if let Err(error) = self.try_search_namespace(namespace).await {
             warn!(namespace, error = format!("{error:#}"), "{}", search_error_message(&error));
         }
     }
 
-    async fn try_search_namespace(&self, namespace: &str) -> anyhow::Result<()> {
+    async fn try_search_namespace(self, namespace: &str) -> anyhow::Result<()> {
         let reflector = &self.context.reflector;
         let runs = reflector.runs_in_namespace(namespace);
         let which = "involvedObject.kind=Job";
@@ -146,7 +162,7 @@ impl KindTask {
     }
 
     /// True if the Job exists. Its own watch will then deliver it, if it counts for any parent.
-    async fn job_exists(&self, trace: &RunTrace) -> anyhow::Result<bool> {
+    async fn job_exists(self, trace: &RunTrace) -> anyhow::Result<bool> {
         let known = self.context.resolved.get(&trace.kind).map(|known| known.api.clone());
         let found = if known.is_some() {
             known
@@ -160,7 +176,7 @@ impl KindTask {
     }
 
     /// Searches Events for the outcome of a deleted Job.
-    async fn search_job_end(&self, unseen: UnseenRun) {
+    async fn search_job_end(self, unseen: UnseenRun) {
         let UnseenRun { uid, namespace, name } = &unseen;
         let job = format!("{namespace}/{name}");
         for wait in EVENT_SEARCH_DELAYS {
@@ -185,14 +201,13 @@ impl KindTask {
 
     /// Reads the Events of a namespace about Jobs that matter.
     async fn read_job_events(
-        &self,
+        self,
         namespace: &str,
         which: &str,
         matters: impl Fn(&RunTrace) -> bool,
     ) -> anyhow::Result<Option<JobEvents>> {
-        let jobs = self.plan.records.as_ref().and_then(|k| k.get(&("batch".to_owned(), "Job".to_owned())));
-        let Some(jobs) = jobs else { return Ok(None) };
-        let mut heard = JobEvents::new(*jobs);
+        let Some(jobs) = self.jobs else { return Ok(None) };
+        let mut heard = JobEvents::new(jobs);
         let mut next = String::new();
         loop {
             let from = if next.is_empty() { String::new() } else { format!("&continue={next}") };

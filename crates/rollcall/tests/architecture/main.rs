@@ -226,15 +226,11 @@ fn no_two_files_of_a_crate_need_each_other() {
     assert!(circles.is_empty(), "{} circles:\n{circles:#?}", circles.len());
 }
 
-/// Types whose methods still stand in several files; no other may follow. The simulator has more of them.
-const SCATTERED_TYPES: [&str; 3] = ["KindTask", "LoweringContext", "Metrics"];
-
 #[test]
 fn the_methods_of_a_type_stand_in_its_own_file() {
-    for (name, modules) in all_modules().iter().filter(|(name, _)| **name != "sim") {
+    for (name, modules) in all_modules() {
         for module in modules.values() {
-            let elsewhere = module.extended_types.difference(&module.types);
-            let strange: Vec<_> = elsewhere.filter(|of| !SCATTERED_TYPES.contains(&of.as_str())).collect();
+            let strange: Vec<_> = module.extended_types.difference(&module.types).collect();
             assert!(strange.is_empty(), "{name}: {} adds methods to {strange:?}", module.file.display());
         }
     }

@@ -55,7 +55,8 @@ impl CriticalTally {
         policy: &EnginePolicy,
         count: impl Fn(&LevelTally) -> LevelTally + Copy,
     ) -> CriticalTally {
-        let (mut stand, mut total, mut forgiven) = (CriticalTally::default(), 0, false);
+        let mut stand = CriticalTally::default();
+        let (mut total, mut forgiven) = (0, false);
         for (at, group) in policy.indexed_groups().filter(|(_, g)| g.role == GroupRole::Critical) {
             let tally = children.find_group_tally(at).map(count);
             let number = tally.as_ref().map_or(0, LevelTally::total_count);

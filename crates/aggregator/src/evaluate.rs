@@ -74,15 +74,17 @@ pub(crate) fn evaluate_parent(
     if !observed.phase.progress.is_announced() {
         return final_answer(build_answer(ParentReason::ChildrenPending, &LevelTally::default()));
     }
-    let limits = TimeLimits::new(policy, &observed.view);
     if observed.view.template_failed {
+        let limits = TimeLimits::new(policy, &observed.view);
         let answer = build_answer(ParentReason::TemplateFailed, &stand.all);
         return apply_deadline(&observed.phase, limits, now, &stand.all, answer, None);
     }
     if matches!(observed.evidence, HandledEvidence::Failed | HandledEvidence::GivenUp) {
+        let limits = TimeLimits::new(policy, &observed.view);
         return answer_failed(observed, limits, now, &stand.all);
     }
     if let Err(again) = check_handled(observed, children, policy, now) {
+        let limits = TimeLimits::new(policy, &observed.view);
         return answer_pending(&observed.phase, limits, now, &stand.all, again);
     }
     if observed.phase.progress.handle() && observed.evidence == HandledEvidence::Handled {

@@ -94,7 +94,7 @@ impl CauseFinder<'_> {
                     format!("{}/{}", row.namespace, row.name)
                 }
             });
-            let heap = heaps.entry((trouble.weight.level, self.kinds.name(trouble.kind))).or_default();
+            let heap = heaps.entry((trouble.weight.level(), self.kinds.name(trouble.kind))).or_default();
             heap.count += 1;
             heap.first.insert(named.unwrap_or_default(), trouble);
             if heap.first.len() > MAX_NAMES_PER_CAUSE {
@@ -139,7 +139,7 @@ impl CauseFinder<'_> {
     fn is_held_by_itself(&self, trouble: &UnreadyChild, now: Time) -> bool {
         let held = |level| matches!(level, Level::Terminating | Level::Stuck);
         let own = |row: &ObjectRow| held(row.assessment_for(trouble.rule_index).verdict_at(now).level);
-        held(trouble.weight.level) && self.reflector.read_row(trouble.child, own).unwrap_or(true)
+        held(trouble.weight.level()) && self.reflector.read_row(trouble.child, own).unwrap_or(true)
     }
 
     /// Lines about missing and surplus children.

@@ -51,7 +51,7 @@ impl TopCauseFinder<'_> {
         let first = names_children(said)
             .then(|| self.causes.engine.unready_children(parent, policy, GroupRole::Critical).next());
         let first = first.flatten();
-        if let Some(trouble) = first.filter(|trouble| trouble.weight.level <= Level::Missing) {
+        if let Some(trouble) = first.filter(|trouble| trouble.weight.level() <= Level::Missing) {
             return self.top_cause_of(&trouble, now, depth);
         }
         // Before any child was created there is no other cause.
@@ -70,7 +70,7 @@ impl TopCauseFinder<'_> {
     }
 
     fn top_cause_of(&self, trouble: &UnreadyChild, now: Time, depth: usize) -> TopCause {
-        let level = trouble.weight.level;
+        let level = trouble.weight.level();
         let (kind, child) = (self.causes.kinds.label(trouble.kind), trouble.child);
         let row = self.causes.reflector.read_row(child, |row| {
             (

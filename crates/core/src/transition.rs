@@ -191,7 +191,7 @@ impl TransitionBuilder<'_> {
                 .policies_of(trouble.child)
                 .filter_map(|policy| Some((policy, engine.answer_of(trouble.child, policy)?)));
             let below = answers.min_by_key(|(policy, answer)| (answer.reason.child_level(), *policy));
-            let own = matches!(trouble.weight.level, Level::Terminating | Level::Stuck);
+            let own = matches!(trouble.weight.level(), Level::Terminating | Level::Stuck);
             let before = into.len();
             let names = |policy, reason| self.renderer.causes.names_causes(trouble.child, policy, reason);
             if let Some((below, _)) =
@@ -208,7 +208,7 @@ impl TransitionBuilder<'_> {
                     };
                     RootCause {
                         object: self.object_ref(row),
-                        verdict: trouble.weight.level.as_str(),
+                        verdict: trouble.weight.level().as_str(),
                         reason,
                         detail,
                     }

@@ -4,6 +4,7 @@
 
 mod assess;
 mod branch;
+mod child_weight;
 mod custom;
 mod facts;
 mod finalizer_holder;

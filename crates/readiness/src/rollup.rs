@@ -1,48 +1,31 @@
 //! Rollup of the verdicts of many children into one answer for their parent.
 
+pub use crate::child_weight::ChildWeight;
+
 use crate::Level;
 use crate::steadiness::Steadiness;
 
-/// Number of children at each level, and the number of failed children that failed terminally.
+/// Number of children at each level, and with each mark: how many failed permanently, and how many are how steady.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LevelTally {
-    at: [u32; 8],
-    terminal: u32,
-    /// Children by steadiness; counted without a look at the level, which costs less.
-    steady: [u32; 3],
-}
-
-/// A child's level as its parent counts it; `terminal` if the API states that the child will not recover.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ChildWeight {
-    /// Its level.
-    pub level: Level,
-    /// The child failed permanently, as stated by the API.
-    pub terminal: bool,
-    /// How far a parent that was ready with the child can still count on it.
-    pub steadiness: Steadiness,
-}
-
-impl ChildWeight {
-    /// Weight of a child at this level that is not terminal and, unless it is ready, not steady.
-    pub const fn of(level: Level) -> ChildWeight {
-        ChildWeight { level, terminal: false, steadiness: Steadiness::Unsteady }
-    }
+    at: [u32; Level::ALL.len()],
+    /// Counted without a look at the level, which costs less.
+    marked: [u32; ChildWeight::MARK_COUNT],
 }
 
 impl LevelTally {
     /// Adds one child.
+    #[inline]
     pub fn add_child(&mut self, weight: ChildWeight) {
-        self.at[weight.level as usize] += 1;
-        self.terminal += u32::from(weight.terminal);
-        self.steady[weight.steadiness as usize] += 1;
+        self.at[weight.level_index()] += 1;
+        self.marked[weight.mark_index()] += 1;
     }
 
     /// Removes one child.
+    #[inline]
     pub fn remove_child(&mut self, weight: ChildWeight) {
-        self.at[weight.level as usize] -= 1;
-        self.terminal -= u32::from(weight.terminal);
-        self.steady[weight.steadiness as usize] -= 1;
+        self.at[weight.level_index()] -= 1;
+        self.marked[weight.mark_index()] -= 1;
     }
 
     /// Number of children at this level.
@@ -52,7 +35,7 @@ impl LevelTally {
 
     /// Number of children that failed permanently.
     pub fn terminal_count(&self) -> u32 {
-        self.terminal
+        self.marked[ChildWeight::TERMINAL_INDEX]
     }
 
     /// Total number of children.
@@ -64,19 +47,17 @@ impl LevelTally {
     pub fn sum_with(&self, other: &LevelTally) -> LevelTally {
         let mut sum = *self;
         sum.at.iter_mut().zip(other.at).for_each(|(a, b)| *a += b);
-        sum.steady.iter_mut().zip(other.steady).for_each(|(a, b)| *a += b);
-        sum.terminal += other.terminal;
+        sum.marked.iter_mut().zip(other.marked).for_each(|(a, b)| *a += b);
         sum
     }
 
     /// Number of progressing children that are at least this steady.
     pub fn steady_count(&self, least: Steadiness) -> u32 {
+        let marked = |steadiness: Steadiness| self.marked[steadiness as usize];
         match least {
             Steadiness::Unsteady => self.count_at(Level::Progressing),
-            Steadiness::Unobserved => {
-                self.steady[Steadiness::Unobserved as usize] + self.steady[Steadiness::Available as usize]
-            }
-            Steadiness::Available => self.steady[Steadiness::Available as usize],
+            Steadiness::Unobserved => marked(Steadiness::Unobserved) + marked(Steadiness::Available),
+            Steadiness::Available => marked(Steadiness::Available),
         }
     }
 
@@ -86,7 +67,9 @@ impl LevelTally {
         let (mut tally, steady) = (*self, self.steady_count(least));
         tally.at[Level::Progressing as usize] -= steady;
         tally.at[Level::Ready as usize] += steady;
-        tally.steady = [tally.total_count(), 0, 0];
+        for mark in least.max(Steadiness::Unobserved) as usize..=Steadiness::Available as usize {
+            tally.marked[Steadiness::Unsteady as usize] += std::mem::take(&mut tally.marked[mark]);
+        }
         tally
     }
 }

@@ -9,9 +9,8 @@ use readiness::Level;
 use readiness::rollup::{ChildWeight, ConditionStatus, LevelTally, ParentReason, worst_reason};
 
 fn any_weight() -> impl Strategy<Value = ChildWeight> {
-    (prop::sample::select(Level::ALL.to_vec()), any::<bool>()).prop_map(|(level, terminal)| ChildWeight {
-        terminal: terminal && level == Level::Failed,
-        ..ChildWeight::of(level)
+    (prop::sample::select(Level::ALL.to_vec()), any::<bool>()).prop_map(|(level, terminal)| {
+        ChildWeight::of(level).with_terminal(terminal && level == Level::Failed)
     })
 }
 
@@ -31,7 +30,7 @@ fn tally_of(children: &[ChildWeight]) -> LevelTally {
 /// The answer by walking over the children, worst first.
 fn expected_reason(children: &[ChildWeight], missing: u32, surplus: bool) -> Option<ParentReason> {
     use Level::{Failed, Missing, Progressing, Ready, Stuck, Suspended, Terminating, Unknown};
-    let has = |level: Level| children.iter().any(|child| child.level == level);
+    let has = |level: Level| children.iter().any(|child| child.level() == level);
     let in_order = [
         (has(Failed), ParentReason::ChildrenFailed),
         (has(Stuck), ParentReason::ChildrenStuck),
@@ -60,11 +59,11 @@ proptest! {
     fn a_tally_counts_what_was_added_and_not_removed(children in any_children(), others in any_children()) {
         let tally = tally_of(&children);
         for level in Level::ALL {
-            let at_level = children.iter().filter(|child| child.level == level).count();
+            let at_level = children.iter().filter(|child| child.level() == level).count();
             prop_assert_eq!(tally.count_at(level) as usize, at_level);
         }
         prop_assert_eq!(tally.total_count() as usize, children.len());
-        prop_assert_eq!(tally.terminal_count() as usize, children.iter().filter(|child| child.terminal).count());
+        prop_assert_eq!(tally.terminal_count() as usize, children.iter().filter(|child| child.is_terminal()).count());
         let both = tally_of(&[children.clone(), others.clone()].concat());
         prop_assert_eq!(tally.sum_with(&tally_of(&others)), both);
         let mut rest = both;

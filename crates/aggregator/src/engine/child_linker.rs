@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use readiness::{Level, Time};
+use readiness::Time;
 
 use super::recount::RecountResult;
 use super::scheduler::EvaluationScheduler;
@@ -159,7 +159,7 @@ impl ChildLinker<'_> {
             // Before all lists are complete, a child did not just appear: its creation time counts.
             let at = if policies.is_open(link.policy) { self.now } else { created.min(self.now) };
             let is_critical = policies.find_policy(link.policy).is_some_and(|p| p.is_critical(link.group));
-            let is_unready = |e: &ChildEdge| e.evaluation == to && e.weight.level != Level::Ready;
+            let is_unready = |e: &ChildEdge| e.evaluation == to && !e.weight.is_ready();
             let joins_unready = is_critical && graph.edges_of(child).iter().any(is_unready);
             let change = if joins_unready { ChildChange::AppearedUnready } else { ChildChange::Appeared };
             graph.record_child_change(to, at, change);

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use readiness::Level;
 use readiness::rollup::{ChildWeight, LevelTally};
 
 use crate::critical_tally::min_expected;
@@ -273,6 +272,6 @@ impl<'e> EngineReader<'e> {
 
     pub(super) fn are_unready_children_consistent(self) -> bool {
         let mut entries = self.graph.all_evaluations().flat_map(|(_, held)| held.children.unready.iter());
-        entries.all(|entry| entry.weight.level != Level::Ready)
+        entries.all(|entry| !entry.weight.is_ready())
     }
 }

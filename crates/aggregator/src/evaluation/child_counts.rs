@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use readiness::Time;
 use readiness::rollup::{ChildWeight, LevelTally};
-use readiness::{Level, Time};
 
 use super::{UnreadyEntry, UnreadySet};
 use crate::types::ObjectId;
@@ -63,7 +63,7 @@ impl ChildCounts {
     /// Adds a child.
     fn add_child(&mut self, trouble: UnreadyEntry) {
         self.group_tally_mut(trouble.group).add_child(trouble.weight);
-        if trouble.weight.level != Level::Ready {
+        if !trouble.weight.is_ready() {
             self.unready.insert(trouble);
         }
     }
@@ -71,7 +71,7 @@ impl ChildCounts {
     /// Removes a child; the entry has to equal the one that was added.
     fn remove_child(&mut self, trouble: UnreadyEntry) {
         self.group_tally_mut(trouble.group).remove_child(trouble.weight);
-        if trouble.weight.level != Level::Ready {
+        if !trouble.weight.is_ready() {
             self.unready.remove(trouble);
         }
     }
@@ -81,10 +81,10 @@ impl ChildCounts {
         let tally = self.group_tally_mut(entry.group);
         tally.remove_child(entry.weight);
         tally.add_child(weight);
-        if entry.weight.level != Level::Ready {
+        if !entry.weight.is_ready() {
             self.unready.remove(entry);
         }
-        if weight.level != Level::Ready {
+        if !weight.is_ready() {
             self.unready.insert(UnreadyEntry { weight, ..entry });
         }
     }

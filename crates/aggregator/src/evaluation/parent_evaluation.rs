@@ -132,7 +132,7 @@ impl ParentEvaluation {
         use ParentReason::{ChildrenFailed, ChildrenStuck, DeadlineExceeded};
         // The set is sorted worst first, so the check stops at the first child that is not as bad.
         let bad = |level| matches!(level, Level::Failed | Level::Stuck);
-        if !self.children.unready.iter().next().is_some_and(|worst| bad(worst.weight.level)) {
+        if !self.children.unready.iter().next().is_some_and(|worst| bad(worst.weight.level())) {
             return false;
         }
         let Some(observed) = &self.observed else { return false };

@@ -172,7 +172,7 @@ impl EvaluationStage {
             | S::Settling(answer)
             | S::Evaluated(answer)
             | S::Withdrawn(answer) => {
-                ChildWeight { terminal: answer.stalled, ..ChildWeight::of(answer.reason.child_level()) }
+                ChildWeight::of(answer.reason.child_level()).with_terminal(answer.stalled)
             }
         }
     }

@@ -98,7 +98,7 @@ impl ObjectWeights {
 /// Returns the weight of an object from its evaluations if it has any. Its own deletion takes precedence over them.
 pub(crate) fn weigh_with_evaluations(own: ChildWeight, rolled: Option<ChildWeight>) -> ChildWeight {
     match rolled {
-        Some(rolled) if !matches!(own.level, Level::Stuck | Level::Terminating) => rolled,
+        Some(rolled) if !matches!(own.level(), Level::Stuck | Level::Terminating) => rolled,
         _ => own,
     }
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use readiness::Level;
 use readiness::rollup::LevelTally;
 
 use super::edge_weights::EdgeWeights;
@@ -60,7 +59,7 @@ impl EdgeRecount<'_> {
                 let Some(evaluation) = self.weights.evaluations.get(edge.evaluation) else { continue };
                 let weight = self.weights.weigh(child, edge.rule_index, evaluation.policy, edge.group);
                 sum.groups.entry(edge.group).or_default().add_child(weight);
-                if weight.level != Level::Ready {
+                if !weight.is_ready() {
                     let entry = UnreadyEntry { weight, group: edge.group, kind: node.kind, child };
                     sum.unready.insert(entry);
                 }

@@ -396,7 +396,7 @@ fn a_terminal_failure_stalls_and_another_does_not() {
     w.turn("web", Failed);
     w.run(2_000);
     assert_eq!(w.says("db"), "ChildrenFailed");
-    w.change("web", |web| web.weights = vec![ChildWeight { terminal: true, ..ChildWeight::of(Failed) }]);
+    w.change("web", |web| web.weights = vec![ChildWeight::of(Failed).with_terminal(true)]);
     w.run(2_000);
     assert_eq!(w.says("db"), "ChildrenFailed!");
 }

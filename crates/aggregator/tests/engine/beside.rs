@@ -25,7 +25,7 @@ fn said_of(
 ) -> String {
     let mut w = World::with(policy);
     w.parent("db");
-    w.child("web", "db", child.level);
+    w.child("web", "db", child.level());
     w.change("web", |web| web.weights = vec![child]);
     w.run(20_000);
     w.change_parent("db", change);
@@ -41,7 +41,7 @@ fn children_that_are_at_work_are_reconciled_and_those_that_ended_are_not() {
         (weight(Progressing), "ChildrenProgressing~"),
         (weight(Unknown), "ChildrenUnknown~"),
         (weight(Failed), "ChildrenFailed~"),
-        (ChildWeight { terminal: true, ..ChildWeight::of(Failed) }, "ChildrenFailed!"),
+        (ChildWeight::of(Failed).with_terminal(true), "ChildrenFailed!"),
         (weight(Stuck), "ChildrenStuck!"),
     ];
     for (child, expected) in table {

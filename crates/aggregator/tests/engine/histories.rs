@@ -38,7 +38,7 @@ fn check_quiet(w: &World) {
                 let children = naive::children(w, name, *policy, group);
                 let tally = w.engine.group_tally(object.id, *policy, group);
                 for level in LEVELS {
-                    let counted = children.iter().filter(|(_, weight)| weight.level == level).count();
+                    let counted = children.iter().filter(|(_, weight)| weight.level() == level).count();
                     assert_eq!(tally.count_at(level) as usize, counted, "{name} {group} {level}");
                 }
             }

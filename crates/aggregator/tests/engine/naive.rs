@@ -74,14 +74,11 @@ pub(crate) fn children(
 fn weight(world: &World, name: &str, object: &Object) -> ChildWeight {
     let own = object.weights[0];
     let Some(parent) = &object.parent else { return own };
-    if matches!(own.level, Stuck | Terminating) {
+    if matches!(own.level(), Stuck | Terminating) {
         return own;
     }
     let answers = parent.policies.iter().map(|policy| answer(world, name, *policy));
-    answers
-        .map(|a| ChildWeight { terminal: a.stalled, ..ChildWeight::of(a.reason.child_level()) })
-        .min()
-        .unwrap_or(own)
+    answers.map(|a| ChildWeight::of(a.reason.child_level()).with_terminal(a.stalled)).min().unwrap_or(own)
 }
 
 /// Returns the expected answer of `policy` about `parent` once nothing has happened for longer than any limit.
@@ -92,7 +89,7 @@ pub(crate) fn answer(world: &World, name: &str, id: PolicyId) -> Naive {
         policy.indexed_groups().map(|(group, _)| children(world, name, id, group)).collect();
     let critical = |at: &usize| policy.groups[*at].role == GroupRole::Critical;
     let all = groups.iter().enumerate().filter(|(at, _)| critical(at)).flat_map(|(_, g)| g);
-    let (total, ready) = all.fold((0, 0), |(t, r), (_, w)| (t + 1, r + usize::from(w.level == Ready)));
+    let (total, ready) = all.fold((0, 0), |(t, r), (_, w)| (t + 1, r + usize::from(w.level() == Ready)));
     let say = |reason| Naive { reason, stalled: false, total, ready };
     if parent.deleting {
         return say(ParentReason::Terminating);
@@ -127,10 +124,11 @@ pub(crate) fn may_stay_ready(world: &World, name: &str, id: PolicyId) -> bool {
     let policy = &world.policies[&id];
     let groups = policy.indexed_groups().filter(|(_, group)| group.role == GroupRole::Critical);
     let children: Vec<_> = groups.flat_map(|(at, _)| children(world, name, id, at)).collect();
-    let steady =
-        |(_, w): &(String, ChildWeight)| w.level == Ready || w.steadiness != readiness::Steadiness::Unsteady;
+    let steady = |(_, w): &(String, ChildWeight)| {
+        w.level() == Ready || w.steadiness() != readiness::Steadiness::Unsteady
+    };
     let tolerated = policy.availability == aggregator::Availability::Tolerant && children.iter().all(steady);
-    let failed = children.iter().any(|(_, w)| matches!(w.level, Failed | Stuck));
+    let failed = children.iter().any(|(_, w)| matches!(w.level(), Failed | Stuck));
     tolerated || (!policy.grace.is_zero() && !failed)
 }
 
@@ -151,8 +149,8 @@ fn of_children(
             continue;
         }
         total += children.len();
-        let awake: Vec<_> = children.iter().filter(|(_, w)| w.level != Suspended).collect();
-        let ready = awake.iter().filter(|(_, w)| w.level == Ready).count();
+        let awake: Vec<_> = children.iter().filter(|(_, w)| w.level() != Suspended).collect();
+        let ready = awake.iter().filter(|(_, w)| w.level() == Ready).count();
         let (least, quorum) = match group.quorum {
             Quorum::All => (0, None),
             Quorum::Count(n) => (n as usize, Some(n as usize)),
@@ -168,9 +166,9 @@ fn of_children(
         missing |= expected.into_iter().any(|(_, _, name)| !children.iter().any(|(n, _)| n == name));
     }
     missing |= total == 0 || total < policy.min as usize;
-    let any = |level| troubles.iter().any(|w| w.level == level);
+    let any = |level| troubles.iter().any(|w| w.level() == level);
     match () {
-        () if any(Failed) => (ParentReason::ChildrenFailed, troubles.iter().any(|w| w.terminal)),
+        () if any(Failed) => (ParentReason::ChildrenFailed, troubles.iter().any(|w| w.is_terminal())),
         () if any(Stuck) => (ParentReason::ChildrenStuck, true),
         () if missing || any(Missing) => (ParentReason::ChildrenMissing, true),
         () if surplus => (ParentReason::TooManyChildren, false),

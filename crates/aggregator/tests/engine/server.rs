@@ -128,8 +128,8 @@ impl World {
             let name = self.name(trouble.child).unwrap_or_default();
             // What is being deleted says itself why it is there.
             let quote =
-                self.quotes.get(&trouble.child).filter(|_| trouble.weight.level != Level::Terminating);
-            format!("{name} {}[{}]", trouble.weight.level, quote.map_or("", |quote| quote))
+                self.quotes.get(&trouble.child).filter(|_| trouble.weight.level() != Level::Terminating);
+            format!("{name} {}[{}]", trouble.weight.level(), quote.map_or("", |quote| quote))
         };
         self.engine.unready_children(id, policy, GroupRole::Critical).map(cause).collect::<Vec<_>>().join(" ")
     }

@@ -108,7 +108,7 @@ fn a_restart_at_rest_writes_nothing_whatever_is_said() {
         restarted(reason, reason, with(policy(), level));
     }
     let mut w = with(policy(), Failed);
-    w.change("web", |web| web.weights = vec![ChildWeight { terminal: true, ..ChildWeight::of(Failed) }]);
+    w.change("web", |web| web.weights = vec![ChildWeight::of(Failed).with_terminal(true)]);
     restarted("terminal", "ChildrenFailed!", w);
 }
 

@@ -15,7 +15,7 @@ const AVAILABLE: ChildWeight = steady(Steadiness::Available);
 const UNOBSERVED: ChildWeight = steady(Steadiness::Unobserved);
 
 const fn steady(steadiness: Steadiness) -> ChildWeight {
-    ChildWeight { steadiness, ..ChildWeight::of(Progressing) }
+    ChildWeight::of(Progressing).with_steadiness(steadiness)
 }
 
 fn tolerant() -> EnginePolicy {

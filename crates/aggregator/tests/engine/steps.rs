@@ -134,7 +134,7 @@ fn evidence(at: u8) -> HandledEvidence {
 
 fn weight(level: usize, terminal: bool) -> ChildWeight {
     let level = LEVELS[level];
-    ChildWeight { terminal: terminal && level == Level::Failed, ..ChildWeight::of(level) }
+    ChildWeight::of(level).with_terminal(terminal && level == Level::Failed)
 }
 
 /// The last child is of the kind that only the second policy covers.

@@ -100,7 +100,7 @@ fn check_counts(world: &JobCluster, service: &ServiceProcess, parent: &str, outc
         let level = reflector.with_view(row, Time(world.now), |view| {
             let view = view?;
             let counts = view.links.iter().any(|link| link.target() == LinkTarget::Object(id));
-            counts.then_some(view.weights[0].level)
+            counts.then_some(view.weights[0].level())
         });
         if let Some(level) = level {
             *levels.entry(level).or_default() += 1;

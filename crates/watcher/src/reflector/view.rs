@@ -77,5 +77,5 @@ pub(super) fn cross_namespace_children(rows: &Rows, most: usize) -> Vec<(String,
 }
 
 fn verdict_weight(verdict: &Verdict) -> ChildWeight {
-    ChildWeight { level: verdict.level, terminal: verdict.is_terminal(), steadiness: verdict.steadiness }
+    ChildWeight::of(verdict.level).with_terminal(verdict.is_terminal()).with_steadiness(verdict.steadiness)
 }

@@ -87,7 +87,7 @@ fn nothing_but_what_this_process_evaluated_may_speak_and_what_takes_back_waits_f
 #[test]
 fn what_is_in_doubt_or_unknown_makes_nothing_ready() {
     use Level::{Progressing, Ready, Unknown};
-    let levels = stages(answer(ParentReason::AllChildrenReady)).map(|stage| stage.weight().level);
+    let levels = stages(answer(ParentReason::AllChildrenReady)).map(|stage| stage.weight().level());
     assert_eq!(levels, [Progressing, Ready, Ready, Progressing, Ready, Progressing, Ready]);
-    assert_eq!(EvaluationStage::first_of(None, false).weight().level, Unknown);
+    assert_eq!(EvaluationStage::first_of(None, false).weight().level(), Unknown);
 }

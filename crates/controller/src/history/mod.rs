@@ -9,11 +9,14 @@
 
 mod batch;
 mod batch_pace;
+#[cfg(feature = "cloud-history")]
+mod cloud;
 mod history_writer;
 mod outage;
 mod put;
 pub mod read;
 mod store;
+#[cfg(feature = "cloud-history")]
 mod transport;
 
 pub(crate) use history_writer::HistoryWriter;

@@ -1,19 +1,16 @@
 //! Object store of a URL, with the credentials that the store's own tools would use.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use futures::TryStreamExt;
-use object_store::aws::AmazonS3Builder;
-use object_store::azure::MicrosoftAzureBuilder;
-use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, ObjectStoreScheme, RetryConfig};
+use object_store::{ObjectStore, ObjectStoreExt, ObjectStoreScheme};
 use url::Url;
 
-use super::transport::StoreTransport;
+#[cfg(feature = "cloud-history")]
+use super::cloud::open_cloud;
 
 /// An object store, and a prefix in it.
 #[derive(Clone, Debug)]
@@ -74,48 +71,35 @@ impl HistoryStore {
 
 type OpenedStore = (Arc<dyn ObjectStore>, Path);
 
+const NOT_A_STORE: &str =
+    "not the URL of an object store; use one of s3://bucket/prefix, gs://…, az://…, file:///folder";
+
 fn open_local(folder: &std::path::Path) -> anyhow::Result<OpenedStore> {
     std::fs::create_dir_all(folder)?;
     Ok((Arc::new(LocalFileSystem::new_with_prefix(folder)?), Path::default()))
 }
 
 fn open_remote(url: &str, parsed: &Url) -> anyhow::Result<OpenedStore> {
-    let (scheme, prefix) = ObjectStoreScheme::parse(parsed).context(
-        "not the URL of an object store; use one of s3://bucket/prefix, gs://…, az://…, file:///folder",
-    )?;
-    let objects: Arc<dyn ObjectStore> = match scheme {
-        ObjectStoreScheme::AmazonS3 => build_s3(AmazonS3Builder::from_env(), url)?,
-        ObjectStoreScheme::GoogleCloudStorage => build_gcs(GoogleCloudStorageBuilder::from_env(), url)?,
-        ObjectStoreScheme::MicrosoftAzure => Arc::new(
-            MicrosoftAzureBuilder::from_env()
-                .with_url(url)
-                .with_retry(retry_config())
-                .with_http_connector(StoreTransport)
-                .build()?,
-        ),
-        _ => bail!(
-            "not the URL of an object store; use one of s3://bucket/prefix, gs://…, az://…, file:///folder"
-        ),
-    };
-    Ok((objects, prefix))
+    let (scheme, prefix) = ObjectStoreScheme::parse(parsed).context(NOT_A_STORE)?;
+    let is_cloud = matches!(
+        scheme,
+        ObjectStoreScheme::AmazonS3
+            | ObjectStoreScheme::GoogleCloudStorage
+            | ObjectStoreScheme::MicrosoftAzure
+    );
+    if !is_cloud {
+        bail!(NOT_A_STORE);
+    }
+    Ok((open_cloud(&scheme, url)?, prefix))
 }
 
-pub(super) fn build_s3(builder: AmazonS3Builder, url: &str) -> object_store::Result<Arc<dyn ObjectStore>> {
-    let builder = builder.with_url(url).with_retry(retry_config()).with_http_connector(StoreTransport);
-    Ok(Arc::new(builder.build()?))
-}
-
-pub(super) fn build_gcs(
-    builder: GoogleCloudStorageBuilder,
-    url: &str,
-) -> object_store::Result<Arc<dyn ObjectStore>> {
-    let builder = builder.with_url(url).with_retry(retry_config()).with_http_connector(StoreTransport);
-    Ok(Arc::new(builder.build()?))
-}
-
-/// Few retries: longer waits are up to the caller, which logs and counts them.
-fn retry_config() -> RetryConfig {
-    RetryConfig { max_retries: 2, retry_timeout: Duration::from_secs(20), ..RetryConfig::default() }
+/// Error of a program that was built without the stores of clouds.
+#[cfg(not(feature = "cloud-history"))]
+fn open_cloud(_: &ObjectStoreScheme, _: &str) -> anyhow::Result<Arc<dyn ObjectStore>> {
+    bail!(
+        "this rollcall was built without S3, Azure and Google; use the image, build it with \
+         `cargo build --profile dist --features cloud-history`, or give a folder: file:///folder"
+    )
 }
 
 #[cfg(test)]

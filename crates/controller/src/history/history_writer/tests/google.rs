@@ -17,7 +17,7 @@ use object_store::ClientOptions;
 use object_store::gcp::GoogleCloudStorageBuilder;
 
 use super::*;
-use crate::history::store::build_gcs;
+use crate::history::cloud::build_gcs;
 
 const TOKEN: &str = "Bearer of-the-pod";
 

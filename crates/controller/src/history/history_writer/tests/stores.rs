@@ -13,8 +13,8 @@ use object_store::aws::AmazonS3Builder;
 
 use super::*;
 use crate::history::batch::{MAX_BATCH_TRANSITIONS, MAX_WAITING_TRANSITIONS};
+use crate::history::cloud::build_s3;
 use crate::history::read::HistoryEntry;
-use crate::history::store::build_s3;
 
 /// Configuration and content of the server.
 struct Shop {

@@ -19,10 +19,14 @@ const ELSEWHERE: [(&str, &str, &str); 1] = [(
 )];
 
 /// Commands that no test runs, with the reason.
-const NOT_RUN: [(&str, &str); 7] = [
+const NOT_RUN: [(&str, &str); 8] = [
     (
         "cargo bench -p controller --bench scrape",
         "measures, and fails at nothing; metrics/tests.rs has the bound that holds everywhere",
+    ),
+    (
+        "cargo build --profile dist --features cloud-history",
+        "takes a quarter of an hour; the Dockerfile has the same, and the tests build with this feature",
     ),
     (
         "cargo run -p acceptance --example plane",

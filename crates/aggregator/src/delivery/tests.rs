@@ -185,3 +185,16 @@ fn after_a_rest_the_next_one_is_answered_at_once() {
         DeliveryDecision::Send(TICKET)
     );
 }
+
+#[test]
+fn writes_that_arrived_though_their_answers_were_lost_are_no_row_of_failures() {
+    let mut delivery = ParentDelivery::default();
+    for number in 1..10 {
+        let now = Time(i64::try_from(number).unwrap() * 120_000);
+        let decision = delivery.offer_digest(TICKET, digest(number), Duration::ZERO, now);
+        assert_eq!(decision.0, DeliveryDecision::Send(TICKET));
+        delivery.observe_digest(digest(number), APART, now);
+        delivery.settle_write(TICKET, DeliveryOutcome::Retry(Duration::ZERO), APART, now);
+        assert!(delivery.not_before.unwrap() - now <= Duration::from_secs(1), "{number}");
+    }
+}

@@ -296,3 +296,42 @@ fn a_parent_that_has_to_wait_for_what_is_below_it_makes_nothing_ready_above() {
     w.run(20_000);
     assert_eq!(w.says("top"), "AllChildrenReady");
 }
+
+#[test]
+fn who_waits_for_a_list_below_waits_for_all_of_it_also_when_something_else_moves_late() {
+    let below = aggregator::PolicyId(2);
+    let mut w = World::empty();
+    w.policy(POLICY, groups(vec![group(PARENTS), group(EXTRAS)]));
+    w.policy(below, policy());
+    w.sync();
+    w.parent("top");
+    w.parent_so("mid", |p| p.policies = vec![below]);
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+    w.create("leaf", CHILDREN, Progressing, |leaf| leaf.owners = vec![(below, 0, "mid".to_owned())]);
+    w.create("disk", EXTRAS, Failed, |disk| disk.owners = vec![(POLICY, 1, "top".to_owned())]);
+    w.run(20_000);
+    w.kind(CHILDREN, KindState::Listing);
+    w.restart(&[]);
+    w.run(20_000);
+    w.turn("disk", Ready);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "ChildrenFailed");
+    w.turn("leaf", Ready);
+    w.kind(CHILDREN, KindState::Synced);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "AllChildrenReady");
+    assert!(!w.words("top").iter().any(|word| word == "ChildrenProgressing"), "{:?}", w.words("top"));
+}
+
+#[test]
+fn a_parent_that_is_being_deleted_is_not_told_so_before_everything_was_listed() {
+    let mut w = World::empty();
+    w.policy(POLICY, policy());
+    w.kind(PARENTS, KindState::Synced);
+    w.parent_so("db", |p| p.deleting = true);
+    w.run(20_000);
+    assert!(w.log.is_empty(), "{:?}", w.log);
+    w.kind(CHILDREN, KindState::Synced);
+    w.run(20_000);
+    assert_eq!(w.words("db"), ["Terminating"]);
+}

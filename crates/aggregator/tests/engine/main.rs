@@ -27,6 +27,7 @@ mod policies;
 mod queries;
 mod refusal;
 mod remembered;
+mod rest;
 mod rules;
 mod server;
 mod shapes;

@@ -65,3 +65,27 @@ fn nobody_waits_for_another_word_of_a_refused_policy() {
     w.run(20_000);
     assert_eq!(w.says("top"), "ChildrenProgressing", "by what mid says");
 }
+
+#[test]
+fn who_waited_for_a_word_of_a_policy_waits_no_more_once_that_is_refused() {
+    const OTHER: PolicyId = PolicyId(2);
+    const EXTRAS: aggregator::KindId = aggregator::KindId(2);
+    let mut w = World::empty();
+    w.policy(POLICY, groups(vec![group(PARENTS), group(CHILDREN)]));
+    w.policy(OTHER, groups(vec![group(EXTRAS)]));
+    w.sync();
+    w.parent("top");
+    w.create("own", CHILDREN, Failed, |own| own.owners = vec![(POLICY, 1, "top".to_owned())]);
+    w.parent_so("mid", |mid| mid.policies = vec![OTHER]);
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+    w.create("leaf", EXTRAS, Progressing, |leaf| leaf.owners = vec![(OTHER, 0, "mid".to_owned())]);
+    w.run(20_000);
+    w.kinds.insert(EXTRAS, aggregator::KindState::Listing);
+    w.restart(&[]);
+    w.turn("own", Ready);
+    w.run(20_000);
+    assert_eq!(w.says("top"), "ChildrenFailed", "it waits for mid");
+    w.policy(OTHER, refused(Acceptance::Refused));
+    w.run(20_000);
+    assert_eq!(w.says("top"), "ChildrenProgressing", "by what mid says");
+}

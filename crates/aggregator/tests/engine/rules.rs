@@ -211,3 +211,14 @@ fn a_policy_that_became_another_takes_back_what_may_rest_on_an_old_rule() {
     w.run(60_000);
     assert_eq!((of(&w, "db"), of(&w, "plain")), ("AllChildrenReady".into(), "AllChildrenReady".into()));
 }
+
+#[test]
+fn a_word_that_was_taken_back_is_set_right_while_the_list_is_still_awaited() {
+    let mut w = two_groups();
+    change_the_rule(&mut w);
+    w.run(20_000);
+    let before = w.told("db").len();
+    w.change_parent("db", |p| p.status.get_mut(&POLICY).unwrap().stalled ^= true);
+    w.run(20_000);
+    assert_eq!(w.words("db")[before..], ["RuleChanged"]);
+}

@@ -53,6 +53,19 @@ fn steady_under_churn() {
 }
 
 #[test]
+fn an_answer_that_stands_on_less_than_ready_children_is_known_to() {
+    let mut w = ready_with(tolerant());
+    let tolerating = |w: &World| w.engine.is_tolerating(w.id("db"), POLICY);
+    assert!(!tolerating(&w));
+    weigh(&mut w, "web", AVAILABLE);
+    w.run(1_000);
+    assert!(tolerating(&w));
+    weigh(&mut w, "web", ChildWeight::of(Ready));
+    w.run(1_000);
+    assert!(!tolerating(&w));
+}
+
+#[test]
 fn under_a_strict_policy_only_ready_children_keep_a_parent_ready() {
     for weight in [UNOBSERVED, AVAILABLE] {
         let mut w = ready_with(policy());

@@ -91,3 +91,47 @@ fn what_time_alone_calls_for_was_called_for_by_nothing() {
     assert!(w.called[0].is_some(), "it was seen");
     assert_eq!(w.called[2], None, "its operator counts as done after a while");
 }
+
+#[test]
+fn a_write_that_is_delayed_on_purpose_was_called_for_by_nothing() {
+    // A message alone waits for ten seconds, a failed write for as long as the server asks.
+    let message: fn(&mut World) = |w| w.child("api", "db", Progressing);
+    let failed: fn(&mut World) = |w| {
+        w.fates = vec![crate::server::Fate::Retry(std::time::Duration::from_secs(7))];
+        w.turn("web", Ready);
+    };
+    for (change, called) in [(message, 1), (failed, 2)] {
+        let mut w = well();
+        w.run(60_000);
+        w.turn("web", Progressing);
+        w.run(2_000);
+        w.called.clear();
+        change(&mut w);
+        w.run(30_000);
+        assert_eq!((w.called.len(), w.called[called - 1]), (called, None));
+    }
+}
+
+#[test]
+fn a_write_that_waits_for_its_window_was_called_for_by_what_waits() {
+    for (delay, quiet, between) in [(5, 100, 400), (0, 0, 0)] {
+        let debounce = timer::DebounceConfig {
+            quiet: std::time::Duration::from_millis(quiet),
+            cap: std::time::Duration::from_secs(1),
+        };
+        let mut w = World::with(aggregator::EnginePolicy { debounce, ..policy() });
+        w.delay = std::time::Duration::from_millis(delay);
+        w.parent("db");
+        w.child("web", "db", Ready);
+        w.run(60_000);
+        w.called.clear();
+        let mut times = Vec::new();
+        for level in [Failed, Progressing, Failed] {
+            times.push(Some(w.now));
+            w.turn("web", level);
+            w.run(between);
+        }
+        w.run(2_000);
+        assert_eq!(w.called, times, "the third one waits for a second to be over since the first");
+    }
+}

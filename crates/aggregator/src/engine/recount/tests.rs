@@ -1,12 +1,13 @@
 use std::time::Duration;
 
-use readiness::rollup::ChildWeight;
+use readiness::rollup::{ChildWeight, LevelTally};
 use readiness::{Level, Time};
 use timer::{DebounceConfig, Seed};
 
 use super::*;
 use crate::engine::Engine;
 use crate::engine::scheduler::EvaluationScheduler;
+use crate::evaluation::UnreadyEntry;
 use crate::types::{
     Acceptance, AnswerView, ChildGroup, ChildLink, EnginePolicy, GroupRole, KindId, KindState, LinkTarget,
     ObjectView, ParentView, PolicyId,
@@ -41,13 +42,12 @@ fn view<'a>(weights: &'a [ChildWeight], links: &'a [ChildLink]) -> ObjectView<'a
     }
 }
 
-/// A parent with so many children, of which the third is not ready.
-fn observed(children: u32) -> Engine {
-    let mut engine = Engine::new(Duration::from_secs(30), Duration::from_secs(600), Seed(1));
+/// A policy with so many groups of children.
+fn policy(groups: usize) -> EnginePolicy {
     let quorum = crate::types::Quorum::All;
     let group = ChildGroup { kind: CHILDREN, role: GroupRole::Critical, min: 1, max: None, quorum };
-    let policy = EnginePolicy {
-        groups: vec![group],
+    EnginePolicy {
+        groups: vec![group; groups],
         min: 0,
         kinds: vec![PARENTS, CHILDREN],
         debounce: DebounceConfig { quiet: Duration::ZERO, cap: Duration::ZERO },
@@ -60,13 +60,22 @@ fn observed(children: u32) -> Engine {
         shadow: false,
         expects_names: false,
         acceptance: Acceptance::Accepted,
-    };
-    engine.set_policy(NOW, POLICY, Some(policy));
+    }
+}
+
+fn observe_parent(engine: &mut Engine, id: ObjectId) {
     let answers = vec![AnswerView { policy: POLICY, ..AnswerView::default() }];
     let parent = ParentView { generation: 1, answers, ..ParentView::default() };
     let weights = weight(0);
     let shown = ObjectView { kind: PARENTS, parent: Some(&parent), ..view(&weights, &[]) };
-    engine.observe_object(NOW, PARENT, Some(&shown));
+    engine.observe_object(NOW, id, Some(&shown));
+}
+
+/// A parent with so many children, of which the third is not ready.
+fn observed(children: u32) -> Engine {
+    let mut engine = Engine::new(Duration::from_secs(30), Duration::from_secs(600), Seed(1));
+    engine.set_policy(NOW, POLICY, Some(policy(1)));
+    observe_parent(&mut engine, PARENT);
     for child in 1..=children {
         engine.observe_object(NOW, ObjectId(child), Some(&view(&weight(child), &[link()])));
     }
@@ -110,6 +119,7 @@ fn a_count_that_is_wrong_is_put_right_and_its_parent_evaluated_again() {
     engine.poll(NOW, &mut drafts);
     let evaluation = engine.scheduler.graph.find_evaluation_for(PARENT, POLICY).unwrap();
     engine.scheduler.graph.evaluation_mut(evaluation).unwrap().children.groups.clear();
+    assert_eq!(engine.find_miscounted(), Some((PARENT, POLICY)));
     assert_eq!(engine.recount_kind(NOW, CHILDREN).parents, [PARENT]);
     assert_eq!((count(&engine), engine.find_miscounted()), (3, None));
     assert!(engine.next_deadline().is_some(), "it is evaluated again");
@@ -136,4 +146,86 @@ fn an_object_that_was_not_observed_as_it_is_shown_is_told_from_one_that_was() {
     assert!(!engine.is_observed_as(ObjectId(3), Some(&view(&ready, &[link()]))), "the first is not ready");
     assert!(!engine.is_observed_as(ObjectId(2), Some(&view(&ready, &[]))), "it counts for nobody any more");
     assert_eq!(engine.present_objects(CHILDREN).len(), 3);
+}
+
+#[test]
+fn a_ready_child_among_the_unready_ones_is_found_and_forgotten() {
+    let mut engine = observed(3);
+    assert!(engine.are_unready_children_consistent());
+    let evaluation = engine.scheduler.graph.find_evaluation_for(PARENT, POLICY).unwrap();
+    let weight = ChildWeight::of(Level::Ready);
+    let entry = UnreadyEntry { weight, group: 0, kind: CHILDREN, child: ObjectId(1) };
+    engine.scheduler.graph.evaluation_mut(evaluation).unwrap().children.unready.insert(entry);
+    assert!(!engine.are_unready_children_consistent());
+    assert_eq!(engine.recount_kind(NOW, CHILDREN).parents, [PARENT]);
+    assert!(engine.are_unready_children_consistent());
+}
+
+/// Another parent than [`PARENT`].
+const OTHER: ObjectId = ObjectId(8);
+/// A child of both groups of both parents, by one rule in the first and by another in the second.
+const SHARED: ObjectId = ObjectId(2);
+
+fn observe_shared(engine: &mut Engine, levels: [Level; 2]) {
+    let to = |parent, group| ChildLink::new(POLICY, group, u16::from(group), LinkTarget::Object(parent));
+    let links = [to(OTHER, 0), to(PARENT, 0), to(OTHER, 1), to(PARENT, 1)];
+    engine.observe_object(NOW, SHARED, Some(&view(&levels.map(ChildWeight::of), &links)));
+}
+
+fn shared() -> Engine {
+    let mut engine = Engine::new(Duration::from_secs(30), Duration::from_secs(600), Seed(1));
+    engine.set_policy(NOW, POLICY, Some(policy(2)));
+    for parent in [PARENT, OTHER] {
+        observe_parent(&mut engine, parent);
+    }
+    observe_shared(&mut engine, [Level::Ready, Level::Progressing]);
+    engine
+}
+
+/// Tallies of both groups of both parents.
+fn tallies(engine: &Engine) -> Vec<LevelTally> {
+    [PARENT, OTHER]
+        .into_iter()
+        .flat_map(|parent| [0, 1].map(|group| engine.group_tally(parent, POLICY, group)))
+        .collect()
+}
+
+#[test]
+fn a_wrong_weight_in_one_group_of_one_parent_is_put_right_and_moves_no_other() {
+    for parent in [PARENT, OTHER] {
+        for (group, right) in [(0, Level::Ready), (1, Level::Progressing)] {
+            let mut engine = shared();
+            let before = tallies(&engine);
+            let graph = &mut engine.scheduler.graph;
+            let evaluation = graph.find_evaluation_for(parent, POLICY).unwrap();
+            let (was, wrong) = (ChildWeight::of(right), ChildWeight::of(Level::Failed));
+            let entry = UnreadyEntry { weight: was, group, kind: CHILDREN, child: SHARED };
+            graph.evaluation_mut(evaluation).unwrap().children.reweigh_child(entry, wrong);
+            let edges = graph.node_mut(SHARED).edges.as_mut_slice();
+            let edge = edges.iter_mut().find(|edge| edge.evaluation == evaluation && edge.group == group);
+            edge.unwrap().weight = wrong;
+
+            assert_eq!(engine.recount_kind(NOW, CHILDREN).parents, [parent]);
+            assert_eq!(tallies(&engine), before);
+            // From then on each change is counted as if nothing had been wrong.
+            observe_shared(&mut engine, [Level::Stuck, Level::Unknown]);
+            observe_shared(&mut engine, [Level::Ready, Level::Progressing]);
+            assert_eq!(tallies(&engine), before);
+            assert_eq!(engine.recount_kind(NOW, CHILDREN), RecountResult::default());
+        }
+    }
+}
+
+#[test]
+fn an_edge_that_was_lost_is_found_beside_those_to_the_same_parent_and_from_the_same_group() {
+    for at in 0..4 {
+        let mut engine = shared();
+        let before = tallies(&engine);
+        let edge = engine.scheduler.graph.edges_of(SHARED).as_slice()[at];
+        let EvaluationScheduler { graph, policies, .. } = &mut engine.scheduler;
+        graph.detach_edge(SHARED, edge, policies.changed_rules());
+        assert_ne!(tallies(&engine), before);
+        assert_eq!(engine.recount_kind(NOW, CHILDREN).children, [SHARED]);
+        assert_eq!(tallies(&engine), before);
+    }
 }

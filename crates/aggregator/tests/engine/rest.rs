@@ -1,0 +1,153 @@
+//! Rest: what nothing can change any more is not evaluated, and nothing is waited for.
+
+use std::time::Duration;
+
+use aggregator::{EnginePolicy, HandledEvidence};
+use readiness::Level::{Failed, Progressing, Ready};
+
+use crate::answers::well;
+use crate::policy;
+use crate::world::{POLICY, World};
+
+/// Number of evaluations since the last call.
+fn evaluations(w: &mut World) -> u64 {
+    w.engine.take_counts().evaluations
+}
+
+#[test]
+fn a_limit_that_is_over_is_evaluated_once() {
+    let mut w = World::with(policy());
+    w.parent("db");
+    w.run(9 * 60_000);
+    evaluations(&mut w);
+    w.run(2 * 60_000);
+    assert_eq!(w.says("db"), "ChildrenMissing!");
+    assert_eq!(evaluations(&mut w), 2, "when it was over, and when that was written");
+    w.run(60 * 60_000);
+    assert_eq!(evaluations(&mut w), 0);
+}
+
+#[test]
+fn of_two_limits_that_are_over_at_once_the_deadline_is_told_and_once() {
+    let limit = Duration::from_mins(2);
+    let mut w = World::with(EnginePolicy { deadline: Some(limit), pending: limit, ..policy() });
+    w.parent_so("db", |p| p.evidence = HandledEvidence::NotYet);
+    w.run(60_000);
+    evaluations(&mut w);
+    w.run(2 * 60_000);
+    assert_eq!(w.says("db"), "DeadlineExceeded!");
+    assert_eq!(evaluations(&mut w), 2, "when it was over, and when that was written");
+    w.run(60 * 60_000);
+    assert_eq!(evaluations(&mut w), 0);
+}
+
+#[test]
+fn a_deadline_that_is_over_ends_no_other_wait() {
+    let mut w = World::with(EnginePolicy { deadline: Some(Duration::from_secs(2)), ..policy() });
+    w.child("web", "db", Ready);
+    w.run(60_000);
+    w.parent_so("db", |p| p.evidence = HandledEvidence::Silent);
+    w.run(4_000);
+    assert_eq!(w.says("db"), "DeadlineExceeded!");
+    w.run(4_000);
+    assert_eq!(w.says("db"), "AllChildrenReady", "its operator counts as done after five seconds");
+}
+
+#[test]
+fn what_time_was_to_change_is_not_evaluated_for_it_once_something_else_has_changed_it() {
+    let mut w = World::with(policy());
+    w.child("web", "db", Ready);
+    w.run(60_000);
+    w.parent_so("db", |p| p.evidence = HandledEvidence::Silent);
+    w.run(2_000);
+    assert_eq!(w.says("db"), "ChildrenPending");
+    w.change_parent("db", |p| p.evidence = HandledEvidence::NotYet);
+    w.turn("web", Failed);
+    w.change_parent("db", |p| p.evidence = HandledEvidence::GivenUp);
+    w.run(1_000);
+    assert_eq!(w.says("db"), "OperatorFailed!");
+    evaluations(&mut w);
+    w.run(60 * 60_000);
+    assert_eq!(evaluations(&mut w), 0);
+}
+
+#[test]
+fn of_parents_that_are_gone_nothing_is_waited_for() {
+    type Stir = fn(&mut World);
+    let cases: [(&str, Stir); 4] = [
+        ("nothing", |_| {}),
+        ("a debounce", |w| {
+            w.turn("web", Failed);
+            w.run(10);
+            w.child("api", "db", Progressing);
+        }),
+        ("a limit", |w| w.remove("web")),
+        ("a conflict", |w| {
+            w.change_parent("db", |p| p.status.get_mut(&POLICY).unwrap().stalled ^= true);
+        }),
+    ];
+    for (what, stir) in cases {
+        let mut w = well();
+        stir(&mut w);
+        w.run(20);
+        for name in ["web", "api", "db"] {
+            w.remove(name);
+        }
+        w.run(0);
+        assert_eq!(w.engine.next_deadline(), None, "{what}");
+        evaluations(&mut w);
+        w.run(60 * 60_000);
+        assert_eq!(evaluations(&mut w), 0, "{what}");
+    }
+}
+
+#[test]
+fn an_exhaustion_that_others_ended_is_not_waited_for() {
+    let mut w = World::with(policy());
+    w.moved_by_writes = true;
+    w.parent("db");
+    w.child("web", "db", Ready);
+    w.run(60_000);
+    assert!(w.engine.evaluation_states().all(|held| held.yielding));
+    w.moved_by_writes = false;
+    w.turn("web", Failed);
+    w.run(2_000);
+    w.turn("web", Ready);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    let passes = w.passes.len();
+    while w.engine.unready_parent_count() > 0 {
+        w.run(1_000);
+    }
+    assert!(w.passes.len() >= passes);
+    assert_eq!(w.engine.next_deadline(), None);
+}
+
+#[test]
+fn a_verdict_that_changes_now_has_changed() {
+    let mut w = well();
+    let (now, id) = (w.now, w.id("web"));
+    let weights = [crate::world::weight(Ready)];
+    let view = aggregator::ObjectView {
+        kind: crate::world::CHILDREN,
+        weights: &weights,
+        generation: 1,
+        recheck: Some(now),
+        ..aggregator::ObjectView::default()
+    };
+    w.engine.observe_object(now, id, Some(&view));
+    assert_eq!(w.engine.take_due_recheck(now), None);
+}
+
+#[test]
+fn a_verdict_that_is_not_to_change_any_more_is_not_asked_for_again() {
+    let mut w = well();
+    w.run(60_000);
+    let at = w.now + Duration::from_mins(1);
+    w.change("web", |web| web.then = Some((at, crate::world::weight(Failed))));
+    w.run(1_000);
+    assert_eq!(w.engine.next_deadline(), Some(at));
+    w.change("web", |web| web.then = None);
+    w.run(1_000);
+    assert_eq!(w.engine.next_deadline(), None);
+}

@@ -76,5 +76,6 @@ mod tests {
     #[test]
     fn a_moment_reads_as_the_api_server_writes_it() {
         assert_eq!(Time(951_782_400_999).to_string(), "2000-02-29T00:00:00Z");
+        assert_eq!(Time(951_782_400_999).to_rfc3339_millis(), "2000-02-29T00:00:00.999Z");
     }
 }

@@ -342,8 +342,18 @@ fn an_annotation_pauses_by_its_name_behind_a_domain_and_by_its_value() {
     ] {
         assert_eq!(is_pausing_annotation(key), pausing, "{key}");
     }
-    assert!(says_paused("example.com/paused", "True") && !says_paused("example.com/paused", "false"));
-    assert!(!says_paused("example.com/owner", "true"));
+    for (key, value, pauses) in [
+        ("example.com/paused", "True", true),
+        ("example.com/paused", "", true),
+        ("example.com/paused", "false", false),
+        ("example.com/suspend", "1", true),
+        ("example.com/suspend", "", false),
+        ("example.com/reconciliationLoop", "Disabled", true),
+        ("example.com/reconciliation", "true", false),
+        ("example.com/owner", "true", false),
+    ] {
+        assert_eq!(says_paused(key, value), pauses, "{key}={value}");
+    }
 }
 
 #[test]

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use proptest::prelude::*;
-use readiness::Level;
 use readiness::rollup::{ChildWeight, ConditionStatus, LevelTally, ParentReason, worst_reason};
+use readiness::{Level, Steadiness};
 
 fn any_weight() -> impl Strategy<Value = ChildWeight> {
     (prop::sample::select(Level::ALL.to_vec()), any::<bool>()).prop_map(|(level, terminal)| {
@@ -71,6 +71,28 @@ proptest! {
             rest.remove_child(*child);
         }
         prop_assert_eq!(rest, tally);
+    }
+}
+
+#[test]
+fn progressing_children_are_counted_by_how_steady_they_are_and_those_taken_for_ready() {
+    let progressing = |steadiness| ChildWeight { steadiness, ..ChildWeight::of(Level::Progressing) };
+    let children = [
+        vec![progressing(Steadiness::Available); 3],
+        vec![progressing(Steadiness::Unobserved); 2],
+        vec![progressing(Steadiness::Unsteady); 4],
+        vec![ChildWeight::of(Level::Ready); 5],
+        vec![ChildWeight::of(Level::Failed)],
+    ];
+    let tally = tally_of(&children.concat());
+    for (least, steady) in
+        [(Steadiness::Available, 3), (Steadiness::Unobserved, 5), (Steadiness::Unsteady, 9)]
+    {
+        assert_eq!(tally.steady_count(least), steady, "{least:?}");
+        let taken = tally.with_steady_ready(least);
+        let counts = [Level::Progressing, Level::Ready, Level::Failed].map(|level| taken.count_at(level));
+        assert_eq!(counts, [9 - steady, 5 + steady, 1], "{least:?}");
+        assert_eq!((taken.total_count(), taken.steady_count(Steadiness::Unobserved)), (15, 0), "{least:?}");
     }
 }
 

@@ -300,4 +300,18 @@ mod tests {
         assert_eq!(level(&facts("Progressing", unhealthy("ProbeFailed"))), Level::Failed);
         assert_eq!(level(&facts("Running", unhealthy(""))), Level::Failed);
     }
+
+    #[test]
+    fn an_error_of_the_past_outweighs_nothing_whichever_field_tells_of_it() {
+        for (path, expected) in [
+            ("lastError", Level::Ready),
+            ("lastError.message", Level::Ready),
+            ("error", Level::Failed),
+            ("error.message", Level::Failed),
+        ] {
+            let mut facts = facts("", vec![condition("ready", TruthValue::True, "", 1)]);
+            facts.status.state_fields = vec![StateField { path: path.into(), value: "Boom".into() }];
+            assert_eq!(level(&facts), expected, "{path}");
+        }
+    }
 }

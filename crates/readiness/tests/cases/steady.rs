@@ -48,6 +48,10 @@ Unsteady/ReplicasNotReady apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberSched
 Unsteady/ReplicasNotUpdated apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberScheduled=4 | currentNumberScheduled=4 | updatedNumberScheduled=3 | numberReady=4 | numberAvailable=4
 Unsteady/ReplicasNotReady apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberScheduled=4 | currentNumberScheduled=4 | updatedNumberScheduled=4 | numberReady=2 | numberAvailable=2
 Unsteady/ReplicasNotReady apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberScheduled=1 | currentNumberScheduled=1 | updatedNumberScheduled=1 | numberReady=0
+Available/ReplicasNotReady apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberScheduled=4 | currentNumberScheduled=4 | updatedNumberScheduled=4 | numberReady=2 | numberAvailable=2 | spec.updateStrategy.rollingUpdate.maxUnavailable="26%"
+Unsteady/ReplicasNotReady apps/v1 DaemonSet | gen=2 | obs=2 | desiredNumberScheduled=4 | currentNumberScheduled=4 | updatedNumberScheduled=4 | numberReady=2 | numberAvailable=2 | spec.updateStrategy.rollingUpdate.maxUnavailable="25%"
+Unobserved/StaleGeneration apps/v1 DaemonSet | gen=3 | obs=2 | desiredNumberScheduled=4 | currentNumberScheduled=4 | updatedNumberScheduled=4 | numberReady=3 | numberAvailable=3
+Unsteady/StaleGeneration apps/v1 DaemonSet | gen=3 | obs=2 | desiredNumberScheduled=4 | currentNumberScheduled=4 | updatedNumberScheduled=4 | numberReady=2 | numberAvailable=2
 
 # What failed, and what has no such budget.
 Unsteady/ProgressDeadlineExceeded apps/v1 Deployment | gen=3 | obs=3 | spec.replicas=5 | replicas=5 | updatedReplicas=5 | readyReplicas=4 | availableReplicas=4 | +Available | -Progressing:ProgressDeadlineExceeded

@@ -146,3 +146,6 @@ impl EvaluationRun<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -174,3 +174,15 @@ impl ParentEvaluation {
         Some(EvaluationChanges { moved, becomes_stuck, settled, recheck_at: result.recheck_at, saved_flips })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn evaluations_are_counted_in_each_poll_anew() {
+        let mut evaluation = ParentEvaluation::new(ObjectId(1), PolicyId(1));
+        let counts = [7, 7, 7, 8, 8, 7].map(|poll| evaluation.count_evaluation(poll));
+        assert_eq!(counts, [1, 2, 3, 1, 2, 1]);
+    }
+}

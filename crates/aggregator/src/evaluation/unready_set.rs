@@ -101,4 +101,24 @@ mod tests {
         }
         assert!(matches!(troubles, UnreadySet::Row(_)));
     }
+
+    #[test]
+    fn up_to_sixteen_are_a_row_and_more_a_tree_until_half_of_them_are_left() {
+        let trouble = |child| UnreadyEntry {
+            weight: ChildWeight::of(Level::Failed),
+            group: 0,
+            kind: KindId(0),
+            child: ObjectId(child),
+        };
+        let is_row = |troubles: &UnreadySet| matches!(troubles, UnreadySet::Row(_));
+        let mut troubles = UnreadySet::default();
+        for child in 1..=17 {
+            troubles.insert(trouble(child));
+            assert_eq!(is_row(&troubles), child <= 16, "{child} were added");
+        }
+        for child in (1..=17).rev() {
+            troubles.remove(trouble(child));
+            assert_eq!(is_row(&troubles), child - 1 <= 8, "{child} were there");
+        }
+    }
 }

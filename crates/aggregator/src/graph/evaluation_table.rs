@@ -61,3 +61,34 @@ impl EvaluationTable {
         self.unsettled_count
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::{ObjectId, PolicyId};
+
+    #[test]
+    fn the_id_of_an_evaluation_that_was_dropped_is_given_to_a_later_one() {
+        let mut table = EvaluationTable::default();
+        let mut insert = |parent| table.insert(ParentEvaluation::new(ObjectId(parent), PolicyId(1)));
+        let (first, second) = (insert(1), insert(2));
+        assert_ne!(first, second);
+        table.remove(first);
+        assert!(table.get(first).is_none() && table.find_mut(first).is_none());
+        assert_eq!(table.iter().map(|(id, _)| id).collect::<Vec<_>>(), [second]);
+        assert_eq!(table.insert(ParentEvaluation::new(ObjectId(3), PolicyId(1))), first);
+        assert_eq!(table.get(first).map(|evaluation| evaluation.parent), Some(ObjectId(3)));
+    }
+
+    #[test]
+    fn what_becomes_unsettled_is_counted_until_it_is_settled() {
+        let mut table = EvaluationTable::default();
+        let steps =
+            [(false, true), (false, false), (false, true), (true, true), (true, false), (true, false)];
+        let counts = steps.map(|(before, after)| {
+            table.count_unsettled(before, after);
+            table.unsettled_count()
+        });
+        assert_eq!(counts, [1, 1, 2, 2, 1, 0]);
+    }
+}

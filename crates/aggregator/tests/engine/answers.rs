@@ -137,6 +137,26 @@ fn a_child_that_is_specified_anew_or_deleted_moves_the_end_of_settling() {
 }
 
 #[test]
+fn a_child_that_is_merely_seen_again_does_not_move_the_end_of_settling() {
+    let mut w = silent();
+    for _ in 0..5 {
+        w.run(1_000);
+        w.observe("web");
+    }
+    w.run(200);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn an_entry_that_somebody_takes_away_is_written_again_as_it_was() {
+    let mut w = well();
+    let before = w.told("db").len();
+    w.change_parent("db", |p| p.status.clear());
+    w.run(20_000);
+    assert_eq!(w.words("db")[before..], ["AllChildrenReady"]);
+}
+
+#[test]
 fn evidence_to_the_contrary_never_times_out_into_readiness() {
     let mut w = silent();
     w.change_parent("db", |p| p.evidence = HandledEvidence::NotYet);
@@ -260,6 +280,23 @@ fn a_mark_that_a_failure_leaves_too_is_proven_by_a_child_that_moved() {
     w.child("api", "new", Ready);
     w.run(MINUTE);
     assert_eq!(w.says("new"), "AllChildrenReady");
+}
+
+#[test]
+fn a_mark_that_a_failure_leaves_too_is_taken_as_it_is_found_where_nobody_was_waited_for() {
+    for (told, handled) in [("TemplateFailed", true), ("ChildrenPending", false)] {
+        let mut w = well();
+        w.respecify("db", HandledEvidence::NotYet);
+        w.run(20_000);
+        w.change_parent("db", |p| p.unrendered = handled);
+        w.run(20_000);
+        assert_eq!(w.says("db"), told);
+        let parent = w.objects.get_mut("db").unwrap().parent.as_mut().unwrap();
+        (parent.evidence, parent.unrendered) = (HandledEvidence::Unproven, false);
+        w.restart(&[]);
+        w.run(60_000);
+        assert_eq!(w.says("db") == "AllChildrenReady", handled, "{told}");
+    }
 }
 
 #[test]

@@ -87,6 +87,9 @@ fn a_parent_whose_status_cannot_hold_conditions_is_judged_all_the_same() {
     w.child("web", "db", Ready);
     w.run(60_000);
     assert_eq!(w.reason("db"), Some(ParentReason::AllChildrenReady));
+    w.observe("db");
+    w.run(1_000);
+    assert_eq!(w.reason("db"), Some(ParentReason::AllChildrenReady), "also when it is seen again");
     w.turn("web", Failed);
     w.run(60_000);
     assert_eq!(w.reason("db"), Some(ParentReason::ChildrenFailed));

@@ -197,3 +197,32 @@ fn no_limit_applies_to_what_is_recorded_nowhere_so_that_a_restart_takes_nothing_
     w.run(300_000);
     assert_eq!((w.says("top").as_str(), w.log.len()), ("ChildrenProgressing", before));
 }
+
+#[test]
+fn what_one_policy_has_to_say_does_not_wait_for_the_quiet_of_another() {
+    let mut w = two();
+    w.turn("disk", Ready);
+    w.run(20_000);
+    w.turn("web", Failed);
+    w.run(200);
+    w.turn("web", Ready);
+    w.run(2_000);
+    assert_eq!(
+        (w.says("db"), w.says_for("db", OTHER)),
+        ("AllChildrenReady".into(), "AllChildrenReady".into())
+    );
+    // The first policy waits for quiet, and its answer is in doubt.
+    w.observe("web");
+    w.run(110);
+    w.turn("web", readiness::Level::Progressing);
+    assert_eq!(w.engine.debounced_count(), 1);
+    let at = w.millis();
+    w.turn("disk", Failed);
+    w.delay = Duration::ZERO;
+    w.run(0);
+    assert_eq!(w.log.last().map(|written| written.at), Some(at));
+    assert_eq!(
+        (w.says("db"), w.says_for("db", OTHER)),
+        ("ChildrenProgressing".into(), "ChildrenFailed".into())
+    );
+}

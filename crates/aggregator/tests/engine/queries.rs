@@ -360,3 +360,40 @@ fn a_draft_is_none_any_more_once_its_answer_is_in_doubt() {
     assert!(!w.engine.confirm_draft(w.id("web"), w.now), "no parent");
     assert_eq!(w.engine.next_deadline(), next);
 }
+
+#[test]
+fn a_first_word_and_a_last_one_are_said_although_changes_are_known_that_were_not_observed() {
+    let mut w = well();
+    w.turn("web", Failed);
+    w.run(20_000);
+    w.engine.set_behind(true);
+    w.parent("new");
+    w.child("of-new", "new", Ready);
+    w.turn("web", Ready);
+    w.change_parent("db", |p| p.deleting = true);
+    w.run(3);
+    let wanted: Vec<_> = w.flights.iter().map(|flight| flight.wanted[&POLICY].reason).collect();
+    assert_eq!(wanted, [ParentReason::Terminating, ParentReason::ChildrenPending]);
+}
+
+#[test]
+fn an_unready_child_is_listed_by_the_rule_of_its_group() {
+    let mut w = World::with(groups(vec![group(CHILDREN), group(CHILDREN)]));
+    w.parent("db");
+    w.child("web", "db", Ready);
+    let (db, web) = (w.id("db"), w.id("web"));
+    let target = aggregator::LinkTarget::Object(db);
+    let links = [0, 1].map(|group| aggregator::ChildLink::new(POLICY, group, u16::from(group), target));
+    let weights = [Failed, Unknown].map(crate::world::weight);
+    let kind = CHILDREN;
+    let view = aggregator::ObjectView {
+        kind,
+        weights: &weights,
+        links: &links,
+        ..aggregator::ObjectView::default()
+    };
+    w.engine.observe_object(w.now, web, Some(&view));
+    let unready = w.engine.unready_children(db, POLICY, GroupRole::Critical);
+    let listed: Vec<_> = unready.map(|child| (child.weight.level, child.group, child.rule_index)).collect();
+    assert_eq!(listed, [(Failed, 0, 0), (Unknown, 1, 1)]);
+}

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use aggregator::{EnginePolicy, HandledEvidence};
+use aggregator::{EnginePolicy, HandledEvidence, KindState, PolicyId};
 use readiness::Level::{Failed, Progressing, Ready};
+use readiness::rollup::ParentReason;
 
 use crate::answers::well;
 use crate::policy;
@@ -150,4 +151,65 @@ fn a_verdict_that_is_not_to_change_any_more_is_not_asked_for_again() {
     w.change("web", |web| web.then = None);
     w.run(1_000);
     assert_eq!(w.engine.next_deadline(), None);
+}
+
+#[test]
+fn what_was_taken_back_is_not_evaluated_again_while_the_list_is_awaited() {
+    let mut w = well();
+    w.kind(crate::world::CHILDREN, KindState::Listing);
+    w.engine.withdraw_changed_rule(w.now, POLICY, crate::world::CHILDREN);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "RuleChanged");
+    evaluations(&mut w);
+    w.observe("web");
+    w.run(20_000);
+    assert_eq!(evaluations(&mut w), 0);
+}
+
+#[test]
+fn a_parent_that_is_being_deleted_is_not_evaluated_while_a_list_is_awaited() {
+    let mut w = well();
+    w.kind(crate::world::CHILDREN, KindState::Listing);
+    w.change_parent("db", |p| p.deleting = true);
+    w.run(20_000);
+    evaluations(&mut w);
+    w.turn("web", Failed);
+    w.run(20_000);
+    assert_eq!((w.says("db").as_str(), evaluations(&mut w)), ("AllChildrenReady", 0));
+}
+
+#[test]
+fn a_parent_that_says_its_end_is_drafted_no_more_also_where_a_policy_writes_nothing_on_it() {
+    const SHADOW: PolicyId = PolicyId(2);
+    let mut w = World::empty();
+    w.policy(POLICY, policy());
+    w.policy(SHADOW, EnginePolicy { shadow: true, ..policy() });
+    w.sync();
+    w.parent_so("db", |p| p.policies.push(SHADOW));
+    w.child("web", "db", Ready);
+    w.run(20_000);
+    assert!(w.engine.confirm_draft(w.id("db"), w.now));
+    w.change_parent("db", |p| p.deleting = true);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "Terminating");
+    assert!(!w.engine.confirm_draft(w.id("db"), w.now));
+}
+
+#[test]
+fn a_debounce_that_time_overtook_evaluates_nothing() {
+    let mut w = World::with(EnginePolicy { shadow: true, ..policy() });
+    w.parent("db");
+    w.run(60_000);
+    assert_eq!(w.reason("db").map(ParentReason::as_str), Some("ChildrenMissing"));
+    // The limit is over ten minutes after the first evaluation.
+    w.run(9 * 60_000 - 50);
+    w.observe("db");
+    w.run(0);
+    w.observe("db");
+    assert_eq!(w.engine.debounced_count(), 1);
+    evaluations(&mut w);
+    w.run(60);
+    assert_eq!((w.engine.debounced_count(), evaluations(&mut w)), (0, 1));
+    w.run(10_000);
+    assert_eq!(evaluations(&mut w), 0);
 }

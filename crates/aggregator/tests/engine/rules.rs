@@ -222,3 +222,24 @@ fn a_word_that_was_taken_back_is_set_right_while_the_list_is_still_awaited() {
     w.run(20_000);
     assert_eq!(w.words("db")[before..], ["RuleChanged"]);
 }
+
+#[test]
+fn what_rested_on_the_old_rule_once_and_does_no_more_is_left_as_it_stands() {
+    let mut w = two_groups();
+    w.create("late", EXTRAS, Ready, |extra| extra.owners = vec![(POLICY, 1, "plain".to_owned())]);
+    w.run(20_000);
+    w.remove("late");
+    w.run(20_000);
+    change_the_rule(&mut w);
+    w.run(60_000);
+    assert_eq!((w.says("db"), w.says("plain")), ("RuleChanged".into(), "AllChildrenReady".into()));
+}
+
+#[test]
+fn a_rule_that_changes_again_is_a_changed_one() {
+    let mut w = two_groups();
+    change_the_rule(&mut w);
+    change_the_rule(&mut w);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "RuleChanged");
+}

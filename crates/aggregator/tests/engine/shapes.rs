@@ -93,6 +93,13 @@ fn what_is_left_of_a_cycle_that_is_broken_counts_again() {
 }
 
 #[test]
+fn a_recount_finds_nothing_wrong_with_edges_that_do_not_count() {
+    let mut w = ring("one", "two");
+    assert_eq!(w.engine.recount_kind(w.now, crate::world::PARENTS), aggregator::RecountResult::default());
+    assert!(w.engine.cyclic_edge_count(w.id("one"), POLICY) > 0);
+}
+
+#[test]
 fn a_long_ring_comes_to_rest() {
     let mut w = World::with(policy());
     let names: Vec<String> = (0..200).map(|at| format!("p{at}")).collect();

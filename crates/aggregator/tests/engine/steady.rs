@@ -63,6 +63,38 @@ fn an_answer_that_stands_on_less_than_ready_children_is_known_to() {
     weigh(&mut w, "web", ChildWeight::of(Ready));
     w.run(1_000);
     assert!(!tolerating(&w));
+    weigh(&mut w, "web", AVAILABLE);
+    w.run(1_000);
+    weigh(&mut w, "store", ChildWeight::of(Failed));
+    w.run(1_000);
+    assert_eq!((w.says("db").as_str(), tolerating(&w)), ("ChildrenFailed", false));
+}
+
+#[test]
+fn what_stands_on_less_than_ready_children_is_counted_as_ready_above() {
+    let graceful = EnginePolicy { grace: Duration::from_secs(60), ..policy() };
+    for (below, weight) in [(tolerant(), AVAILABLE), (graceful, ChildWeight::of(Progressing))] {
+        let over = aggregator::PolicyId(2);
+        let mut w = World::with(below);
+        w.policy(over, crate::groups(vec![group(crate::world::PARENTS)]));
+        w.sync();
+        w.parent_so("top", |top| top.policies = vec![over]);
+        w.parent("db");
+        w.change("db", |db| db.owners = vec![(over, 0, "top".to_owned())]);
+        w.child("web", "db", Ready);
+        w.run(20_000);
+        let ready = |w: &World| w.engine.group_tally(w.id("top"), over, 0).count_at(Ready);
+        // The second change waits for quiet.
+        for step in [weight, ChildWeight::of(Ready), weight] {
+            weigh(&mut w, "web", step);
+            assert_eq!(ready(&w), 1, "{step:?}");
+            w.run(50);
+            assert_eq!(ready(&w), 1, "{step:?}");
+        }
+        weigh(&mut w, "web", ChildWeight::of(Failed));
+        w.run(0);
+        assert_eq!(ready(&w), 0);
+    }
 }
 
 #[test]

@@ -130,3 +130,50 @@ fn who_waited_is_evaluated_although_the_one_below_counts_as_it_did() {
         assert_eq!(w.says("db"), "ChildrenStuck!", "{leaf}");
     }
 }
+
+#[test]
+fn nobody_waits_for_a_parent_of_which_nothing_is_written_that_appears_when_all_is_listed() {
+    let mut w = World::empty();
+    w.policy(POLICY, groups(vec![group(PARENTS), group(CHILDREN)]));
+    w.policy(OTHER, EnginePolicy { shadow: true, ..policy() });
+    w.sync();
+    w.parent("db");
+    w.create("own", CHILDREN, Ready, |own| own.owners = vec![(POLICY, 1, "db".to_owned())]);
+    w.run(60_000);
+    w.parent_so("mid", |mid| (mid.policies, mid.evidence) = (vec![OTHER], HandledEvidence::Silent));
+    w.create("leaf", CHILDREN, Ready, |leaf| leaf.owners = vec![(OTHER, 0, "mid".to_owned())]);
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "db".to_owned())]);
+    w.run(1_000);
+    assert_eq!(w.says("db"), "ChildrenProgressing", "the operator of mid is not known to be done");
+    w.turn("own", Failed);
+    w.run(100);
+    assert_eq!(w.says("db"), "ChildrenFailed");
+}
+
+#[test]
+fn a_first_word_and_a_last_one_wait_for_nobody_below() {
+    const EXTRAS: KindId = KindId(2);
+    type Change = fn(&mut World);
+    let changes: [(Change, &str); 2] = [
+        (|w| w.respecify("top", HandledEvidence::Handled), "ChildrenPending"),
+        (|w| w.change_parent("top", |top| top.deleting = true), "Terminating"),
+    ];
+    for (change, says) in changes {
+        let mut w = World::empty();
+        w.policy(POLICY, groups(vec![group(PARENTS)]));
+        w.policy(OTHER, groups(vec![group(EXTRAS)]));
+        w.sync();
+        w.parent("top");
+        w.parent_so("mid", |mid| mid.policies = vec![OTHER]);
+        w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+        w.create("leaf", EXTRAS, Failed, |leaf| leaf.owners = vec![(OTHER, 0, "mid".to_owned())]);
+        w.run(20_000);
+        w.kind(EXTRAS, KindState::Listing);
+        w.restart(&[]);
+        w.run(20_000);
+        assert_eq!(w.says("top"), "ChildrenFailed");
+        change(&mut w);
+        w.run(1_000);
+        assert_eq!(w.says("top"), says);
+    }
+}

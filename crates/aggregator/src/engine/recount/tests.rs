@@ -163,37 +163,39 @@ fn a_ready_child_among_the_unready_ones_is_found_and_forgotten() {
 
 /// Another parent than [`PARENT`].
 const OTHER: ObjectId = ObjectId(8);
-/// A child of both groups of both parents, by one rule in the first and by another in the second.
+/// A child of all groups of both parents, by a rule of its own in each.
 const SHARED: ObjectId = ObjectId(2);
+/// Its level in each group.
+const RIGHT: [Level; 3] = [Level::Ready, Level::Progressing, Level::Unknown];
 
-fn observe_shared(engine: &mut Engine, levels: [Level; 2]) {
+fn observe_shared(engine: &mut Engine, levels: [Level; 3]) {
     let to = |parent, group| ChildLink::new(POLICY, group, u16::from(group), LinkTarget::Object(parent));
-    let links = [to(OTHER, 0), to(PARENT, 0), to(OTHER, 1), to(PARENT, 1)];
+    let links = [0, 1, 2].map(|group| [to(OTHER, group), to(PARENT, group)]).concat();
     engine.observe_object(NOW, SHARED, Some(&view(&levels.map(ChildWeight::of), &links)));
 }
 
 fn shared() -> Engine {
     let mut engine = Engine::new(Duration::from_secs(30), Duration::from_secs(600), Seed(1));
-    engine.set_policy(NOW, POLICY, Some(policy(2)));
+    engine.set_policy(NOW, POLICY, Some(policy(3)));
     for parent in [PARENT, OTHER] {
         observe_parent(&mut engine, parent);
     }
-    observe_shared(&mut engine, [Level::Ready, Level::Progressing]);
+    observe_shared(&mut engine, RIGHT);
     engine
 }
 
-/// Tallies of both groups of both parents.
+/// Tallies of all groups of both parents.
 fn tallies(engine: &Engine) -> Vec<LevelTally> {
     [PARENT, OTHER]
         .into_iter()
-        .flat_map(|parent| [0, 1].map(|group| engine.group_tally(parent, POLICY, group)))
+        .flat_map(|parent| [0, 1, 2].map(|group| engine.group_tally(parent, POLICY, group)))
         .collect()
 }
 
 #[test]
 fn a_wrong_weight_in_one_group_of_one_parent_is_put_right_and_moves_no_other() {
     for parent in [PARENT, OTHER] {
-        for (group, right) in [(0, Level::Ready), (1, Level::Progressing)] {
+        for (group, right) in (0..).zip(RIGHT) {
             let mut engine = shared();
             let before = tallies(&engine);
             let graph = &mut engine.scheduler.graph;
@@ -208,8 +210,8 @@ fn a_wrong_weight_in_one_group_of_one_parent_is_put_right_and_moves_no_other() {
             assert_eq!(engine.recount_kind(NOW, CHILDREN).parents, [parent]);
             assert_eq!(tallies(&engine), before);
             // From then on each change is counted as if nothing had been wrong.
-            observe_shared(&mut engine, [Level::Stuck, Level::Unknown]);
-            observe_shared(&mut engine, [Level::Ready, Level::Progressing]);
+            observe_shared(&mut engine, [Level::Stuck, Level::Unknown, Level::Ready]);
+            observe_shared(&mut engine, RIGHT);
             assert_eq!(tallies(&engine), before);
             assert_eq!(engine.recount_kind(NOW, CHILDREN), RecountResult::default());
         }
@@ -218,7 +220,7 @@ fn a_wrong_weight_in_one_group_of_one_parent_is_put_right_and_moves_no_other() {
 
 #[test]
 fn an_edge_that_was_lost_is_found_beside_those_to_the_same_parent_and_from_the_same_group() {
-    for at in 0..4 {
+    for at in 0..6 {
         let mut engine = shared();
         let before = tallies(&engine);
         let edge = engine.scheduler.graph.edges_of(SHARED).as_slice()[at];

@@ -126,6 +126,8 @@ fn a_reason_weighs_what_hangs_on_it() {
     assert_eq!(Reason::JobFailed(text()).heap_size(), of_text);
     assert_eq!(Reason::SaysUnknown(text()).heap_size(), of_text);
     assert_eq!(Reason::from_custom_rule("Token", "said").heap_size(), size_of::<CustomReason>() + 5 + 4);
+    let stuck = Reason::NoProgress(Box::new(Reason::JobFailed(text())));
+    assert_eq!(stuck.heap_size(), size_of::<Reason>() + of_text);
     let below = Reason::JobFailed(text()).with_cause("Pod a", Reason::from_custom_rule("Token", "said"));
     let parts = of_text + size_of::<CustomReason>() + 9;
     assert_eq!(below.heap_size(), 2 * size_of::<Reason>() + size_of::<Box<str>>() + "Pod a".len() + parts);

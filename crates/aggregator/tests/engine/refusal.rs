@@ -89,3 +89,16 @@ fn who_waited_for_a_word_of_a_policy_waits_no_more_once_that_is_refused() {
     w.run(20_000);
     assert_eq!(w.says("top"), "ChildrenProgressing", "by what mid says");
 }
+
+#[test]
+fn a_policy_is_accepted_until_it_is_said_to_be_refused() {
+    let mut w = World::empty();
+    for (acceptance, accepted) in
+        [(Acceptance::Accepted, true), (Acceptance::Refused, false), (Acceptance::RefusedForLong, false)]
+    {
+        w.policy(POLICY, refused(acceptance));
+        assert_eq!(w.engine.is_accepted(POLICY), accepted, "{acceptance:?}");
+    }
+    w.forget(POLICY);
+    assert!(w.engine.is_accepted(POLICY), "nothing is known of one that is gone");
+}

@@ -31,6 +31,7 @@ never batch/v1 Job | startTime=2026-01-01T00:00:30Z | active=2 | ready=1 | spec.
 never batch/v1 Job | startTime=2026-01-01T00:00:30Z | active=1 | spec.completions=1
 # A custom resource that counts replicas; one that only says that it is at work may take its time.
 660 x.io/v1 Db | gen=1 | obs=1 | spec.replicas=3 | readyReplicas=1 | -Ready:Creating
+never x.io/v1 Db | gen=1 | obs=1 | spec.replicas=3 | readyReplicas=3 | -Ready:Creating
 never x.io/v1 Db | gen=1 | obs=1 | -Ready:Creating
 # What is not at work: ready, failed, suspended, paused.
 never apps/v1 StatefulSet | gen=1 | obs=1 | spec.replicas=1 | replicas=1 | readyReplicas=1 | updatedReplicas=1 | currentRevision=a | updateRevision=a

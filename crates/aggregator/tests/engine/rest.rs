@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use aggregator::{EnginePolicy, HandledEvidence, KindState, PolicyId};
+use aggregator::{ChildGroup, EnginePolicy, HandledEvidence, KindId, KindState, PolicyId};
 use readiness::Level::{Failed, Progressing, Ready};
 use readiness::rollup::ParentReason;
 
 use crate::answers::well;
-use crate::policy;
-use crate::world::{POLICY, World};
+use crate::world::{CHILDREN, PARENTS, POLICY, World};
+use crate::{group, groups, policy};
 
 /// Number of evaluations since the last call.
 fn evaluations(w: &mut World) -> u64 {
@@ -130,7 +130,7 @@ fn a_verdict_that_changes_now_has_changed() {
     let (now, id) = (w.now, w.id("web"));
     let weights = [crate::world::weight(Ready)];
     let view = aggregator::ObjectView {
-        kind: crate::world::CHILDREN,
+        kind: CHILDREN,
         weights: &weights,
         generation: 1,
         recheck: Some(now),
@@ -156,8 +156,8 @@ fn a_verdict_that_is_not_to_change_any_more_is_not_asked_for_again() {
 #[test]
 fn what_was_taken_back_is_not_evaluated_again_while_the_list_is_awaited() {
     let mut w = well();
-    w.kind(crate::world::CHILDREN, KindState::Listing);
-    w.engine.withdraw_changed_rule(w.now, POLICY, crate::world::CHILDREN);
+    w.kind(CHILDREN, KindState::Listing);
+    w.engine.withdraw_changed_rule(w.now, POLICY, CHILDREN);
     w.run(20_000);
     assert_eq!(w.says("db"), "RuleChanged");
     evaluations(&mut w);
@@ -169,7 +169,7 @@ fn what_was_taken_back_is_not_evaluated_again_while_the_list_is_awaited() {
 #[test]
 fn a_parent_that_is_being_deleted_is_not_evaluated_while_a_list_is_awaited() {
     let mut w = well();
-    w.kind(crate::world::CHILDREN, KindState::Listing);
+    w.kind(CHILDREN, KindState::Listing);
     w.change_parent("db", |p| p.deleting = true);
     w.run(20_000);
     evaluations(&mut w);
@@ -212,4 +212,35 @@ fn a_debounce_that_time_overtook_evaluates_nothing() {
     assert_eq!((w.engine.debounced_count(), evaluations(&mut w)), (0, 1));
     w.run(10_000);
     assert_eq!(evaluations(&mut w), 0);
+}
+
+#[test]
+fn whoever_waits_for_nobody_is_not_evaluated_because_another_waits() {
+    const EXTRAS: KindId = KindId(2);
+    let (over_extras, over_leaves) = (PolicyId(2), PolicyId(3));
+    let mut w = World::empty();
+    let own = ChildGroup { min: 0, ..group(CHILDREN) };
+    w.policy(POLICY, groups(vec![group(PARENTS), own]));
+    w.policy(over_extras, groups(vec![group(EXTRAS)]));
+    w.policy(over_leaves, policy());
+    w.sync();
+    for (top, mid, policy, leaf, kind) in
+        [("a", "mid-a", over_extras, "extra", EXTRAS), ("b", "mid-b", over_leaves, "leaf", CHILDREN)]
+    {
+        w.parent(top);
+        w.parent_so(mid, |p| p.policies = vec![policy]);
+        w.change(mid, |mid| mid.owners = vec![(POLICY, 0, top.to_owned())]);
+        w.create(leaf, kind, Ready, |leaf| leaf.owners = vec![(policy, 0, mid.to_owned())]);
+    }
+    w.create("own", CHILDREN, Failed, |own| own.owners = vec![(POLICY, 1, "a".to_owned())]);
+    w.run(20_000);
+    w.kinds.insert(EXTRAS, KindState::Listing);
+    w.restart(&[]);
+    w.turn("own", Ready);
+    w.run(20_000);
+    assert_eq!((w.says("a"), w.says("b")), ("ChildrenFailed".into(), "AllChildrenReady".into()));
+    evaluations(&mut w);
+    w.observe("leaf");
+    w.run(1_000);
+    assert_eq!(evaluations(&mut w), 1, "that of mid-b alone");
 }

@@ -243,3 +243,19 @@ fn a_rule_that_changes_again_is_a_changed_one() {
     w.run(20_000);
     assert_eq!(w.says("db"), "RuleChanged");
 }
+
+#[test]
+fn what_does_not_rest_on_the_old_rule_counts_above_as_it_stands() {
+    const OVER: PolicyId = PolicyId(2);
+    let mut w = two_groups();
+    w.policy(OVER, groups(vec![group(PARENTS)]));
+    w.parent_so("top", |p| p.policies = vec![OVER]);
+    w.change("plain", |plain| plain.owners = vec![(OVER, 0, "top".to_owned())]);
+    w.run(30_000);
+    assert_eq!(w.says_for("top", OVER), "AllChildrenReady");
+    change_the_rule(&mut w);
+    w.observe("plain-web");
+    w.run(20_000);
+    assert_eq!(w.engine.group_tally(w.id("top"), OVER, 0).count_at(Ready), 1);
+    assert_eq!(w.says_for("top", OVER), "AllChildrenReady");
+}

@@ -8,6 +8,7 @@ use crate::world::{CHILDREN, PARENTS, POLICY, World};
 use crate::{group, groups, policy};
 
 const OTHER: PolicyId = PolicyId(2);
+const LEAVES: KindId = KindId(2);
 
 #[test]
 fn a_new_generation_is_announced_at_once_however_busy_its_children_are() {
@@ -176,4 +177,51 @@ fn a_first_word_and_a_last_one_wait_for_nobody_below() {
         w.run(1_000);
         assert_eq!(w.says("top"), says);
     }
+}
+
+/// `top` has a child of its own and `mid`, which has a leaf under another policy; both children are ready.
+fn above_a_leaf() -> World {
+    let mut w = World::empty();
+    w.policy(POLICY, groups(vec![group(PARENTS), group(CHILDREN)]));
+    w.policy(OTHER, groups(vec![group(LEAVES)]));
+    w.sync();
+    w.parent("top");
+    w.parent_so("mid", |mid| mid.policies = vec![OTHER]);
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+    w.create("leaf", LEAVES, Ready, |leaf| leaf.owners = vec![(OTHER, 0, "mid".to_owned())]);
+    w.create("own", CHILDREN, Ready, |own| own.owners = vec![(POLICY, 1, "top".to_owned())]);
+    w.run(60_000);
+    assert_eq!(w.says("top"), "AllChildrenReady");
+    w
+}
+
+#[test]
+fn who_is_above_a_parent_whose_children_are_listed_again_waits_for_that_list() {
+    let mut w = above_a_leaf();
+    w.turn("own", Failed);
+    w.run(20_000);
+    let before = w.told("top").len();
+    w.kind(LEAVES, KindState::Listing);
+    w.turn("own", Ready);
+    w.run(20_000);
+    assert_eq!(w.told("top").len(), before, "neither that it is ready nor that mid is not");
+    w.kind(LEAVES, KindState::Synced);
+    w.run(20_000);
+    assert_eq!(w.words("top")[before..], ["AllChildrenReady"]);
+}
+
+#[test]
+fn who_is_above_a_parent_that_only_waits_for_quiet_does_not_wait_whatever_is_listed_elsewhere() {
+    const ELSEWHERE: (PolicyId, KindId) = (PolicyId(3), KindId(3));
+    let mut w = above_a_leaf();
+    w.policy(ELSEWHERE.0, groups(vec![group(ELSEWHERE.1)]));
+    w.run(60_000);
+    w.observe("leaf");
+    w.run(10);
+    w.turn("leaf", Progressing);
+    assert_eq!(w.engine.debounced_count(), 1);
+    w.delay = std::time::Duration::ZERO;
+    w.turn("own", Failed);
+    w.run(0);
+    assert_eq!(w.says("top"), "ChildrenFailed");
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::object::{CREATED, decode, kind_of, parse_line, table_lines};
 
-const NO_PROGRESS: &str = r#"
+const NO_PROGRESS: &str = r"
 # Kinds without a deadline of their own: too few, too many, not observed, not begun.
 660 apps/v1 StatefulSet | gen=1 | obs=1 | spec.replicas=3 | replicas=3 | readyReplicas=2 | updatedReplicas=3 | currentRevision=a | updateRevision=a
 660 apps/v1 StatefulSet | gen=2 | obs=2 | spec.replicas=3 | replicas=3 | readyReplicas=3 | updatedReplicas=1 | currentRevision=a | updateRevision=b
@@ -38,7 +38,7 @@ never apps/v1 StatefulSet | gen=1 | obs=1 | spec.replicas=1 | replicas=1 | ready
 never apps/v1 ReplicaSet | gen=1 | obs=1 | spec.replicas=2 | +ReplicaFailure:Forbidden
 never batch/v1 Job | +Failed:BackoffLimitExceeded | startTime=2026-01-01T00:00:30Z | ready=0
 never batch/v1 Job | spec.suspend=true | startTime=2026-01-01T00:00:30Z | ready=0
-"#;
+";
 
 fn moment_text(second: i64) -> String {
     Time(CREATED.0 + second * 1_000).to_string()

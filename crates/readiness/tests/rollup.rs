@@ -76,7 +76,7 @@ proptest! {
 
 #[test]
 fn progressing_children_are_counted_by_how_steady_they_are_and_those_taken_for_ready() {
-    let progressing = |steadiness| ChildWeight { steadiness, ..ChildWeight::of(Level::Progressing) };
+    let progressing = |steadiness| ChildWeight::of(Level::Progressing).with_steadiness(steadiness);
     let children = [
         vec![progressing(Steadiness::Available); 3],
         vec![progressing(Steadiness::Unobserved); 2],

@@ -142,7 +142,7 @@ fn an_unready_child_is_listed_with_the_rule_of_the_policy_that_asks() {
     w.run(20_000);
     for (policy, rule_index, level) in [(POLICY, 0, Failed), (OTHER, 1, Progressing)] {
         let children = w.engine.unready_children(w.id("db"), policy, GroupRole::Critical);
-        let listed: Vec<_> = children.map(|child| (child.rule_index, child.weight.level)).collect();
+        let listed: Vec<_> = children.map(|child| (child.rule_index, child.weight.level())).collect();
         assert_eq!(listed, [(rule_index, level)], "{policy:?}");
     }
 }
@@ -394,6 +394,6 @@ fn an_unready_child_is_listed_by_the_rule_of_its_group() {
     };
     w.engine.observe_object(w.now, web, Some(&view));
     let unready = w.engine.unready_children(db, POLICY, GroupRole::Critical);
-    let listed: Vec<_> = unready.map(|child| (child.weight.level, child.group, child.rule_index)).collect();
+    let listed: Vec<_> = unready.map(|child| (child.weight.level(), child.group, child.rule_index)).collect();
     assert_eq!(listed, [(Failed, 0, 0), (Unknown, 1, 1)]);
 }

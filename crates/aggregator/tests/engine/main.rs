@@ -13,6 +13,7 @@ mod blindness;
 mod deadlines;
 mod driver;
 mod echo;
+mod evidence;
 mod expectations;
 mod histories;
 mod identity;

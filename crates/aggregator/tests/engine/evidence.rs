@@ -3,6 +3,7 @@
 use aggregator::HandledEvidence;
 use readiness::Level::{Ready, Unknown};
 
+use crate::answers::well;
 use crate::policy;
 use crate::world::World;
 

@@ -1,6 +1,6 @@
 //! Scripts and expressions as rules.
 
-use super::{BAD, GOOD, eval, judge, scratch};
+use super::{BAD, GOOD, eval, scratch};
 
 const SCRIPT: &str = "local hs = {}\nif obj.status ~= nil and obj.status.up then\n  hs.status = 'Healthy'\n  \
                       hs.message = ' two\\n  lines \\n'\n  return hs\nend\nhs.status = 'Degraded'\nreturn hs\n";

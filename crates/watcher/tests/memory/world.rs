@@ -122,7 +122,7 @@ impl World {
         let id = self.reflector.find_object(&uid(n))?;
         self.reflector.with_view(id, NOW, |view| {
             let view = view?;
-            Some((view.weights[0].level, view.links.first()?.source()))
+            Some((view.weights[0].level(), view.links.first()?.source()))
         })
     }
 

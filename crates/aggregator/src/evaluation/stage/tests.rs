@@ -96,7 +96,7 @@ fn what_is_in_doubt_or_unknown_makes_nothing_ready() {
 fn what_is_not_true_counts_as_what_it_says_in_every_stage_that_is_not_in_doubt() {
     let said = PolicyAnswer { stalled: true, ..answer(ParentReason::ChildrenFailed) };
     for stage in stages(said).into_iter().filter(|stage| !stage.is_in_doubt()) {
-        assert_eq!((stage.weight().level, stage.weight().terminal), (Level::Failed, true), "{stage:?}");
+        assert_eq!(stage.weight(), ChildWeight::of(Level::Failed).with_terminal(true), "{stage:?}");
     }
-    assert!(!EvaluationStage::Evaluated(answer(ParentReason::ChildrenFailed)).weight().terminal);
+    assert!(!EvaluationStage::Evaluated(answer(ParentReason::ChildrenFailed)).weight().is_terminal());
 }

@@ -61,13 +61,14 @@ impl LevelTally {
         }
     }
 
-    /// Returns the tally with the progressing children that are at least this steady counted as ready.
+    /// Returns the tally with the progressing children that are at least this steady counted as ready, and nothing known of
+    /// how steady the others are.
     #[must_use]
     pub fn with_steady_ready(&self, least: Steadiness) -> LevelTally {
         let (mut tally, steady) = (*self, self.steady_count(least));
         tally.at[Level::Progressing as usize] -= steady;
         tally.at[Level::Ready as usize] += steady;
-        for mark in least.max(Steadiness::Unobserved) as usize..=Steadiness::Available as usize {
+        for mark in Steadiness::Unobserved as usize..=Steadiness::Available as usize {
             tally.marked[Steadiness::Unsteady as usize] += std::mem::take(&mut tally.marked[mark]);
         }
         tally

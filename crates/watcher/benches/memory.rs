@@ -20,7 +20,11 @@ const NOW: Time = Time(1_800_000_000_000);
 const PODS: KindId = KindId(1);
 const WIDGETS: KindId = KindId(2);
 const POLICY: PolicyId = PolicyId(0);
-const LIMITS: StuckLimits = StuckLimits { pending: Duration::from_mins(10), ..StuckLimits::default() };
+const LIMITS: StuckLimits = StuckLimits {
+    pending: Duration::from_mins(10),
+    progress: Duration::from_mins(10),
+    terminating: Duration::from_mins(10),
+};
 /// Number of children per parent.
 const FAMILY: usize = 20;
 

@@ -50,16 +50,22 @@ pub(super) fn read_meta_field(key: &str, value: &mut JsonCursor<'_>, meta: &mut 
             value.each_element(|name| meta.finalizers.extend(name.read_string().map(Into::into)));
         }
         "annotations" => read_annotations(value, meta, facts),
-        // The API server writes them after the finalizers.
-        "managedFields" => {
-            value.each_element(|entry| read_managed_fields(entry, meta, facts));
-        }
         _ => {}
     }
 }
 
+/// Reads `managedFields`, which fill a third of most objects, where something of them is asked for: by finalizers, or by
+/// counts of replicas or completions.
+pub(super) fn read_managed_fields(mut fields: JsonCursor<'_>, meta: &mut WireMeta, facts: &mut Facts) {
+    let (spec, status) = (&facts.spec, &facts.status);
+    let counts = [spec.replicas, spec.completions, status.desired, status.active];
+    if !meta.finalizers.is_empty() || counts.iter().any(Option::is_some) {
+        fields.each_element(|entry| read_manager_entry(entry, meta, facts));
+    }
+}
+
 /// Reads one entry of `managedFields`: when its manager last changed the spec or the status, and the finalizers that it set.
-fn read_managed_fields(entry: &mut JsonCursor<'_>, meta: &mut WireMeta, facts: &mut Facts) {
+fn read_manager_entry(entry: &mut JsonCursor<'_>, meta: &mut WireMeta, facts: &mut Facts) {
     let (mut manager, mut names, mut changed, mut is_content) = (None, Vec::new(), None, false);
     let has_finalizers = !meta.finalizers.is_empty();
     entry.each_member(|key, value| match key {

@@ -44,12 +44,20 @@ impl ChildObject {
         serde_json::from_str(object.get()).unwrap_or_default()
     }
 
-    fn read_member<'de, A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<(), A::Error> {
+    /// Reads one member. The managed fields are left for later: what is read of them depends on the rest.
+    fn read_member<'de, A: MapAccess<'de>>(
+        &mut self,
+        key: &str,
+        map: &mut A,
+        managed_fields: &mut Option<JsonCursor<'de>>,
+    ) -> Result<(), A::Error> {
         match key {
             "metadata" => {
                 let (meta, facts) = (&mut self.meta, &mut self.facts);
-                let each =
-                    |key: &str, value: &mut JsonCursor<'_>| meta::read_meta_field(key, value, meta, facts);
+                let each = |key: &str, value: &mut JsonCursor<'de>| match key {
+                    "managedFields" => *managed_fields = Some(value.clone()),
+                    _ => meta::read_meta_field(key, value, meta, facts),
+                };
                 map.next_value_seed(MembersVisitor { unread: &meta::UNREAD_META_FIELDS, each })?;
             }
             "spec" => {
@@ -122,9 +130,12 @@ impl<'de> Visitor<'de> for ChildVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ChildObject, A::Error> {
-        let mut child = ChildObject::default();
+        let (mut child, mut managed_fields) = (ChildObject::default(), None);
         while let Some(FieldKey(key)) = map.next_key()? {
-            child.read_member(&key, &mut map)?;
+            child.read_member(&key, &mut map, &mut managed_fields)?;
+        }
+        if let Some(fields) = managed_fields {
+            meta::read_managed_fields(fields, &mut child.meta, &mut child.facts);
         }
         child.copy_meta_to_facts();
         Ok(child)

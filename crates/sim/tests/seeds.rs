@@ -73,6 +73,7 @@ fn failures(seeds: &[u64], play: fn(u64) -> SimulationRun, command: &str) -> (Si
 }
 
 /// Plays one seed, and prints its log.
+#[expect(clippy::print_stdout, reason = "the log of this seed is what is asked for")]
 fn play_aloud(seed: u64, play: fn(u64) -> SimulationRun) {
     let run = play(seed);
     run.log.iter().for_each(|line| println!("{line}"));

@@ -1,6 +1,7 @@
 //! Requests to an API server with one identity, with plain JSON in and out.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use futures::{AsyncBufReadExt, Stream, StreamExt};
@@ -43,6 +44,11 @@ impl std::error::Error for Refused {}
 /// Returns the HTTP status of a refused request, if the error is one.
 pub fn code_of(error: &anyhow::Error) -> Option<u16> {
     error.downcast_ref::<Refused>().map(|Refused(status)| status.code)
+}
+
+fn is_initializing(error: &anyhow::Error) -> bool {
+    let refused = error.downcast_ref::<Refused>();
+    refused.is_some_and(|Refused(status)| status.code == 429 && status.message.contains("(re)initializing"))
 }
 
 impl Caller {
@@ -142,8 +148,18 @@ impl Caller {
         Ok(body.lines().map(|line| seen(&line?)))
     }
 
-    /// Sends any request.
+    /// Sends any request. A server that has just taken up a changed CRD is asked again, for half a minute at most.
     pub async fn send(&self, method: Method, path: &str, content: &str, body: Vec<u8>) -> Result<Value> {
+        for _ in 0..300 {
+            match self.send_once(method.clone(), path, content, body.clone()).await {
+                Err(error) if is_initializing(&error) => tokio::time::sleep(Duration::from_millis(100)).await,
+                answer => return answer,
+            }
+        }
+        self.send_once(method, path, content, body).await
+    }
+
+    async fn send_once(&self, method: Method, path: &str, content: &str, body: Vec<u8>) -> Result<Value> {
         let mut request = Request::builder().method(method).uri(path);
         if !content.is_empty() {
             request = request.header("content-type", content);

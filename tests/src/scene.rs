@@ -12,7 +12,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::caller::{Caller, Seen, code_of};
+use crate::caller::{Caller, Seen};
 use crate::control_plane::{ControlPlane, Parts, shared};
 use crate::crd::Crd;
 use crate::kind::{Address, Kind};
@@ -229,14 +229,7 @@ impl Scene {
             wish.holds(object)
         };
         loop {
-            let (items, version) = match self.admin.list(&address.kind, &address.namespace, &query).await {
-                // The server has just taken up a changed CRD.
-                Err(error) if code_of(&error) == Some(429) => {
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    continue;
-                }
-                listed => listed?,
-            };
+            let (items, version) = self.admin.list(&address.kind, &address.namespace, &query).await?;
             if note(items.first()) {
                 return Ok(items.into_iter().next().unwrap_or_default());
             }

@@ -43,7 +43,8 @@ pub struct RunArgs {
     /// found unchanged is read again. 0s disables it.
     #[arg(long, env = "ROLLCALL_AUDIT", default_value = "10m", value_parser = duration, value_name = "DURATION")]
     pub audit: Duration,
-    /// Time after which an object that is pending, makes no progress or is terminating is reported as stuck, unless the policy sets its own limit.
+    /// Time after which an object that is pending, makes no progress or is terminating is reported as stuck, unless the
+    /// policy sets its own limit.
     #[arg(long, env = "ROLLCALL_STUCK_AFTER", default_value = "10m", value_parser = duration, value_name = "DURATION")]
     pub stuck_after: Duration,
     /// Kinds, besides Secret, whose content no rule of a policy may read: a policy with such a rule is refused. Written

@@ -30,6 +30,7 @@ never apps/v1 Deployment | gen=1 | obs=1 | spec.replicas=2 | replicas=2 | update
 never batch/v1 Job | startTime=2026-01-01T00:00:30Z | active=2 | ready=1 | spec.completions=5
 never batch/v1 Job | startTime=2026-01-01T00:00:30Z | active=1 | spec.completions=1
 # A custom resource that counts replicas; one that only says that it is at work may take its time.
+660 postgresql.cnpg.io/v1 Cluster | gen=1 | obs=1 | spec.instances=3 | readyInstances=1
 660 x.io/v1 Db | gen=1 | obs=1 | spec.replicas=3 | readyReplicas=1 | -Ready:Creating
 never x.io/v1 Db | gen=1 | obs=1 | spec.replicas=3 | readyReplicas=3 | -Ready:Creating
 never x.io/v1 Db | gen=1 | obs=1 | -Ready:Creating

@@ -59,7 +59,8 @@ pub(super) fn read_meta_field(key: &str, value: &mut JsonCursor<'_>, meta: &mut 
 pub(super) fn read_managed_fields(mut fields: JsonCursor<'_>, meta: &mut WireMeta, facts: &mut Facts) {
     let (spec, status) = (&facts.spec, &facts.status);
     let counts = [spec.replicas, spec.completions, status.desired, status.active];
-    if !meta.finalizers.is_empty() || counts.iter().any(Option::is_some) {
+    let has_counts = counts.iter().any(Option::is_some) || !status.counts.is_empty();
+    if !meta.finalizers.is_empty() || has_counts {
         fields.each_element(|entry| read_manager_entry(entry, meta, facts));
     }
 }

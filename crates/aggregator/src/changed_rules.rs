@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::types::PolicyId;
+use crate::ids::PolicyId;
 
 /// Groups whose rule changed, by policy, as a bit mask; almost always empty.
 #[derive(Clone, Debug, Default)]

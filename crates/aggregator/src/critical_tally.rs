@@ -3,8 +3,9 @@
 use readiness::rollup::{LevelTally, ParentReason, worst_reason};
 use readiness::{Level, Steadiness};
 
+use crate::answer_view::AnswerView;
 use crate::evaluation::ChildCounts;
-use crate::types::{AnswerView, Availability, ChildGroup, EnginePolicy, GroupRole, Quorum};
+use crate::types::{Availability, ChildGroup, EnginePolicy, GroupRole, Quorum};
 
 /// Tally of the critical children of one evaluation.
 #[derive(Clone, Copy, Debug, Default)]

@@ -8,7 +8,8 @@ use timer::{DeadlineQueue, Seed};
 
 use crate::delivery::{DeliveryDecision, DeliveryOutcome, JitterKey, WriteTicket};
 use crate::graph::{ChildGraph, ParentNode};
-use crate::types::{ChangeOrigin, EntriesDigest, ObjectId};
+use crate::ids::ObjectId;
+use crate::types::{ChangeOrigin, EntriesDigest};
 
 /// Deliveries to all parents: each parent's own state is [`ParentNode::delivery`].
 #[derive(Debug)]

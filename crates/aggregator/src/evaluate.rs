@@ -5,10 +5,11 @@ use std::time::Duration;
 use readiness::rollup::{ConditionStatus, LevelTally, ParentReason};
 use readiness::{Level, Time};
 
+use crate::answer_view::{AnswerView, WrittenAnswer};
 use crate::critical_tally::CriticalTally;
 use crate::evaluation::{ChildCounts, GenerationPhase, ObservedParent, SteadyLimits};
-use crate::list_gate::ListGate;
-use crate::types::{AnswerView, EnginePolicy, HandledEvidence, KindState, PolicyAnswer};
+use crate::list_gate::{ListGate, PolicyGate};
+use crate::types::{EnginePolicy, HandledEvidence, KindState, PolicyAnswer};
 
 /// Limits by which time alone changes an answer.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +58,7 @@ pub(crate) fn evaluate_parent(
     observed: &mut ObservedParent,
     children: &ChildCounts,
     policy: &EnginePolicy,
-    gate: ListGate,
+    PolicyGate { gate, listed_at }: PolicyGate,
     now: Time,
 ) -> EvaluationResult {
     let final_answer = |answer| EvaluationResult { answer, recheck_at: None };
@@ -83,7 +84,7 @@ pub(crate) fn evaluate_parent(
         let limits = TimeLimits::new(policy, &observed.view);
         return answer_failed(observed, limits, now, &stand.all);
     }
-    if let Err(again) = check_handled(observed, children, policy, now) {
+    if let Err(again) = check_handled(observed, children, policy, listed_at, now) {
         let limits = TimeLimits::new(policy, &observed.view);
         return answer_pending(&observed.phase, limits, now, &stand.all, again);
     }
@@ -103,11 +104,12 @@ fn answer_deletion(stuck_at: Option<Time>, now: Time, tally: &LevelTally) -> Eva
 }
 
 /// Returns `Ok` if the operator has handled this generation; otherwise the time of the next evaluation if nothing
-/// changes.
+/// changes. Nobody has seen what moved before everything was listed.
 fn check_handled(
     observed: &ObservedParent,
     children: &ChildCounts,
     policy: &EnginePolicy,
+    listed_at: Time,
     now: Time,
 ) -> Result<(), Option<Time>> {
     let moved = || observed.has_moved_since_generation(children, policy);
@@ -122,7 +124,7 @@ fn check_handled(
         | HandledEvidence::GivenUp => Err(None),
         HandledEvidence::Masked if !moved() => Err(None),
         HandledEvidence::Silent | HandledEvidence::Masked => {
-            let at = observed.phase.since.max(children.changed_at) + policy.settle;
+            let at = observed.phase.since.max(children.changed_at).max(listed_at) + policy.settle;
             if at <= now { Ok(()) } else { Err(Some(at)) }
         }
     }
@@ -234,7 +236,12 @@ fn evaluate_children(
     }
     let mut answer = build_answer(reason, &stand.all);
     let limits = TimeLimits::new(policy, &observed.view);
-    let overdue = phase.missing_since.zip(limits.pending).map(|(since, pending)| since + pending);
+    let missing_since = if observed.view.stalled_unrecorded {
+        recorded_missing_since(&observed.view)
+    } else {
+        phase.missing_since
+    };
+    let overdue = missing_since.zip(limits.pending).map(|(since, pending)| since + pending);
     answer.stalled = match reason {
         ParentReason::ChildrenFailed => stand.counted_tally().terminal_count() > 0,
         ParentReason::ChildrenStuck => true,
@@ -247,6 +254,13 @@ fn evaluate_children(
         return EvaluationResult { answer, recheck_at: again };
     }
     apply_deadline(phase, limits, now, &stand.all, answer, again)
+}
+
+/// Returns the time since which the condition says that a child is missing, by its own record: the next process has nothing
+/// else, and has to come to the same answer.
+fn recorded_missing_since(view: &AnswerView) -> Option<Time> {
+    let says = |told: &WrittenAnswer| told.is_untampered() && told.reason == ParentReason::ChildrenMissing;
+    view.written.filter(says).map(|told| told.since)
 }
 
 /// Returns the time until which an answer that says True stands although this reason is against it: its children are rolled

@@ -7,7 +7,8 @@ use timer::DeadlineQueue;
 
 use crate::evaluation::{ParentEvaluation, QueuePosition};
 use crate::graph::ChildGraph;
-use crate::types::{ChangeOrigin, EvaluationId};
+use crate::ids::EvaluationId;
+use crate::types::ChangeOrigin;
 
 /// All evaluations that wait. The position of each is also in the evaluation itself.
 #[derive(Debug, Default)]

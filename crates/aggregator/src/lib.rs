@@ -7,6 +7,7 @@
 //! The engine owns edges, tallies and an ordered set of unready children, all by small integers. Names, owners and the
 //! text of verdicts belong to the reflector.
 
+mod answer_view;
 mod changed_rules;
 mod critical_tally;
 mod delivery;
@@ -16,17 +17,19 @@ mod evaluate;
 mod evaluation;
 mod evaluation_queue;
 mod graph;
+mod ids;
 mod list_gate;
 mod observation_schedule;
 mod policy_table;
 mod types;
 
+pub use answer_view::{AnswerView, WrittenAnswer};
 pub use delivery::{DeliveryDecision, DeliveryOutcome, WriteTicket};
 pub use engine::{
     ChildOf, Engine, EvaluationCounts, EvaluationState, ParentDraft, RecountResult, UnreadyChild,
 };
+pub use ids::{EvaluationId, KindId, ObjectId, PolicyId, SelectorId};
 pub use types::{
-    Acceptance, AnswerView, Availability, ChildGroup, ChildLink, ChildSource, EnginePolicy, EntriesDigest,
-    EvaluationId, GroupRole, HandledEvidence, KindId, KindState, LinkTarget, ObjectId, ObjectView,
-    ParentView, PolicyAnswer, PolicyId, Quorum, SelectorId, WrittenAnswer,
+    Acceptance, Availability, ChildGroup, ChildLink, ChildSource, EnginePolicy, EntriesDigest, GroupRole,
+    HandledEvidence, KindState, LinkTarget, ObjectView, ParentView, PolicyAnswer, Quorum,
 };

@@ -1,5 +1,7 @@
 //! What the lists of a policy's kinds allow it to say.
 
+use readiness::Time;
+
 use crate::evaluation::StageEvent;
 use crate::types::{Acceptance, KindState, PolicyAnswer};
 
@@ -17,6 +19,19 @@ pub(crate) enum ListGate {
     Open,
     /// A kind is in this state, so the answer is at most Unknown.
     Blind(KindState),
+}
+
+/// The gate of one policy, and since when its lists have been complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PolicyGate {
+    pub(crate) gate: ListGate,
+    /// Time at which everything that the policy rests on had last been listed. What changed before it, nobody saw changing.
+    pub(crate) listed_at: Time,
+}
+
+impl PolicyGate {
+    /// The gate of a policy whose lists are awaited.
+    pub(crate) const CLOSED: PolicyGate = PolicyGate { gate: ListGate::Closed, listed_at: Time(0) };
 }
 
 impl ListGate {

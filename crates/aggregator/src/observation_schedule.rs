@@ -6,7 +6,7 @@ use readiness::Time;
 use timer::{DeadlineQueue, ResyncSchedule, Seed};
 
 use crate::graph::{ChildGraph, GraphNode, ParentNode, ResyncStage};
-use crate::types::ObjectId;
+use crate::ids::ObjectId;
 
 /// Objects whose verdict changes with time alone, and the resync of unready parents.
 #[derive(Debug)]

@@ -1,21 +1,23 @@
 //! The policies in force, with the states of the kinds that they rest on.
 
+use readiness::Time;
 use readiness::rollup::ParentReason;
 
 use crate::changed_rules::{ChangedRuleGroups, group_bit};
 use crate::evaluation::ParentEvaluation;
-use crate::list_gate::ListGate;
-use crate::types::{Acceptance, ChildGroup, EnginePolicy, GroupRole, KindId, KindState, PolicyId};
+use crate::ids::{KindId, PolicyId};
+use crate::list_gate::{ListGate, PolicyGate};
+use crate::types::{Acceptance, ChildGroup, EnginePolicy, GroupRole, KindState, PolicyAnswer};
 
 /// A policy and the gate of its lists.
 #[derive(Clone, Debug)]
 struct PolicySlot {
     policy: Option<EnginePolicy>,
-    gate: ListGate,
+    gate: PolicyGate,
 }
 
 impl PolicySlot {
-    const EMPTY: PolicySlot = PolicySlot { policy: None, gate: ListGate::Closed };
+    const EMPTY: PolicySlot = PolicySlot { policy: None, gate: PolicyGate::CLOSED };
 }
 
 /// All policies, the states of all kinds, and what both allow the policies to say.
@@ -35,7 +37,7 @@ impl PolicyTable {
 
     /// Returns a policy with the gate of its lists.
     #[inline]
-    pub(crate) fn find_gated(&self, id: PolicyId) -> Option<(&EnginePolicy, ListGate)> {
+    pub(crate) fn find_gated(&self, id: PolicyId) -> Option<(&EnginePolicy, PolicyGate)> {
         let slot = self.slots.get(id.index())?;
         Some((slot.policy.as_ref()?, slot.gate))
     }
@@ -75,18 +77,22 @@ impl PolicyTable {
 
     /// Returns the gate of a policy's lists.
     pub(crate) fn list_gate(&self, policy: PolicyId) -> ListGate {
-        self.slots.get(policy.index()).map_or(ListGate::Closed, |slot| slot.gate)
+        self.slots.get(policy.index()).map_or(ListGate::Closed, |slot| slot.gate.gate)
     }
 
-    /// Derives the gate of a policy anew and returns it; `None` if there was no policy of this id.
-    pub(crate) fn update_list_gate(&mut self, id: PolicyId) -> Option<ListGate> {
+    /// Derives the gate of a policy at `now` and returns it; `None` if there was no policy of this id.
+    pub(crate) fn update_list_gate(&mut self, id: PolicyId, now: Time) -> Option<ListGate> {
         let mut gate = self.find_policy(id).map_or(ListGate::Closed, |p| {
             ListGate::of(p.acceptance, p.kinds.iter().map(|kind| self.kind_state(*kind)))
         });
         if gate == ListGate::Closed && self.changed_rules.groups_of(id) != 0 {
             gate = ListGate::RuleChanged;
         }
-        self.slots.get_mut(id.index())?.gate = gate;
+        let held = &mut self.slots.get_mut(id.index())?.gate;
+        if held.gate.awaits_list() && !gate.awaits_list() {
+            held.listed_at = now;
+        }
+        held.gate = gate;
         // Until the next poll is complete, its parents are not evaluated yet.
         self.awaiting_lists = true;
         Some(gate)
@@ -120,7 +126,7 @@ impl PolicyTable {
     pub(crate) fn end_poll(&mut self) {
         let accepted = |policy: &EnginePolicy| policy.acceptance == Acceptance::Accepted;
         let awaits =
-            |slot: &PolicySlot| slot.policy.as_ref().is_some_and(accepted) && slot.gate.awaits_list();
+            |slot: &PolicySlot| slot.policy.as_ref().is_some_and(accepted) && slot.gate.gate.awaits_list();
         self.awaiting_lists = self.slots.iter().any(awaits);
     }
 
@@ -150,9 +156,14 @@ impl PolicyTable {
         match gate {
             ListGate::Closed => observed.deleting,
             ListGate::RuleChanged => observed.deleting || self.rests_on_changed_rule(evaluation),
-            ListGate::Refused => observed.stage.answer().is_some_and(|answer| {
-                matches!(answer.reason, ParentReason::AllChildrenReady | ParentReason::PolicyRefused)
-            }),
+            ListGate::Refused => {
+                let takes_back = |answer: PolicyAnswer| {
+                    matches!(answer.reason, ParentReason::AllChildrenReady | ParentReason::PolicyRefused)
+                };
+                // What somebody turned is nobody's answer: it may say True.
+                let is_turned = observed.view.written.is_some_and(|written| !written.is_untampered());
+                is_turned || observed.stage.answer().is_some_and(takes_back)
+            }
             ListGate::Open | ListGate::Blind(_) => true,
         }
     }

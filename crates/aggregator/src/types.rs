@@ -1,51 +1,12 @@
-//! Types of the engine's interface: small integers for objects owned elsewhere, and the views it observes.
+//! Types of the engine's interface: the policies and the views that it observes.
 
 use std::time::Duration;
 
 use readiness::Time;
-use readiness::rollup::{ChildWeight, ConditionStatus, ParentReason};
+use readiness::rollup::{ChildWeight, ParentReason};
 
-macro_rules! id {
-    ($(#[$doc:meta])* $name:ident($inner:ty)) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(pub $inner);
-
-        impl From<$name> for u64 {
-            fn from(id: $name) -> u64 {
-                u64::from(id.0)
-            }
-        }
-
-        impl $name {
-            /// Its place in a table that has one for each number.
-            pub fn index(self) -> usize {
-                self.0 as usize
-            }
-        }
-    };
-}
-
-id!(
-    /// One object, by its slot in the reflector.
-    ObjectId(u32)
-);
-id!(
-    /// One watched kind.
-    KindId(u16)
-);
-id!(
-    /// One policy. Numbers are given anew, and never while they are held.
-    PolicyId(u32)
-);
-id!(
-    /// One interned label selection: policy, group, namespace and rendered values.
-    SelectorId(u32)
-);
-id!(
-    /// One evaluation of a parent under a policy.
-    EvaluationId(u32)
-);
+use crate::answer_view::AnswerView;
+use crate::ids::{KindId, ObjectId, PolicyId, SelectorId};
 
 /// Relation by which a child counts for a parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -334,50 +295,6 @@ pub struct ParentView {
     pub digest: EntriesDigest,
     /// Current answer on the parent for each policy.
     pub answers: Vec<AnswerView>,
-}
-
-/// Current answer of one policy on a parent.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AnswerView {
-    /// The policy.
-    pub policy: PolicyId,
-    /// Rollcall's conditions for that policy as last read; `None` if there are none.
-    pub written: Option<WrittenAnswer>,
-    /// Generation (as in [`ParentView::generation`]) that the condition is about.
-    pub about_generation: Option<u64>,
-    /// Another client owns the condition type and there is no fallback: do not write.
-    pub owned_by_other: bool,
-    /// Selectors of the parent, for groups that are found by labels.
-    pub selects: Vec<SelectorId>,
-    /// Expected names with their group: hashes as in [`ObjectView::name`].
-    pub expects: Vec<(u8, u64)>,
-    /// Minimum number of children by group, computed by the policy from this parent.
-    pub counts: Box<[(u8, u32)]>,
-    /// A template of the policy could not be rendered for this parent.
-    pub template_failed: bool,
-    /// Time from which its deletion counts as stuck; `None` if it is not being deleted, or nothing limits that.
-    pub deletion_stuck_at: Option<Time>,
-}
-
-/// Rollcall's conditions as read from the parent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WrittenAnswer {
-    /// Reason of the condition.
-    pub reason: ParentReason,
-    /// The status of the condition; `None` where it is no status at all. Whoever tampers with an entry leaves it with another
-    /// status than the one that goes with its reason.
-    pub status: Option<ConditionStatus>,
-    /// `lastTransitionTime` of the condition.
-    pub since: Time,
-    /// `Stalled` is true beside it.
-    pub stalled: bool,
-}
-
-impl WrittenAnswer {
-    /// Is the condition's status the one that goes with its reason?
-    pub(crate) fn is_untampered(&self) -> bool {
-        self.status == Some(self.reason.condition_status())
-    }
 }
 
 /// Fingerprint of conditions, with and without their messages.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::judged_moment::JudgedMoment;
 use crate::object_model::{ModelCondition, ModelObject};
 use crate::own_entries::entry_of;
-use crate::policies::policy_checks::types_left_behind;
+use crate::policies::policy_checks::types_not_judged;
 
 /// The text in brackets that `text` opens with, without the mark of a cut.
 fn bracketed(text: &str) -> &str {
@@ -21,7 +21,7 @@ fn bracketed(text: &str) -> &str {
 pub(crate) fn check_quotes(at: &JudgedMoment<'_>, things: &[Rc<ModelObject>]) {
     let mut strange = Vec::new();
     for parent in things {
-        let left = types_left_behind(at, parent.kind);
+        let left = types_not_judged(at, parent.kind);
         for (_, said) in parent.ours.iter().filter(|(of, _)| !left.contains(&of.as_str())) {
             for child in things.iter().filter(|child| child.deleted.is_none()) {
                 strange.extend(misquoted(at, parent, said, child));

@@ -85,6 +85,7 @@ impl Sim {
 
     /// Plays the whole history: faults, a quiet span, the oracle, a restart at rest.
     pub(crate) fn play_history(&mut self) {
+        self.stage.world.log_policies();
         self.actors.install_cluster(&mut self.stage.world);
         self.kind_wires.draw_lags(&mut self.stage.world.faults);
         self.start_process();

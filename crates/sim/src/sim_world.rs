@@ -39,6 +39,16 @@ impl SimWorld {
         }
     }
 
+    /// Logs the policies with which the history begins.
+    pub(crate) fn log_policies(&self) {
+        for policy in &self.scenario.first_policies {
+            let kinds: Vec<&str> = policy.groups.iter().map(|g| self.scenario.kind_name(g.kind)).collect();
+            let (parent, types) =
+                (self.scenario.kind_name(policy.parent), (policy.condition, policy.fallback));
+            self.timeline.log_event(format_args!("{}: {parent} of {kinds:?} has {types:?}", policy.name()));
+        }
+    }
+
     /// Returns the time in milliseconds.
     pub(crate) fn now(&self) -> i64 {
         self.timeline.now()

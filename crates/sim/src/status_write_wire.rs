@@ -11,6 +11,7 @@ use watcher::ParentObject;
 use crate::kind_wires::KindWires;
 use crate::sabotage::Sabotage;
 use crate::sim_event::SimEvent;
+use crate::sim_object_ref::SimObjectRef;
 use crate::sim_stage::SimStage;
 use crate::sim_world::SimWorld;
 use crate::write_in_flight::{CommittedWrite, LandedWrite, RereadStart, ServerAnswer, WriteInFlight};
@@ -53,14 +54,19 @@ impl StatusWriteWire {
 }
 
 fn commit_write(world: &mut SimWorld, write: &ParentWrite) -> (StoreResponse, Option<CommittedWrite>) {
-    let path = world.object_path(usize::from(write.kind.0), &write.namespace, &write.name);
+    let kind = usize::from(write.kind.0);
+    let path = world.object_path(kind, &write.namespace, &write.name);
     let target = format!("{path}/status?fieldManager={}", watcher::status::FIELD_MANAGER);
-    let before = world.read_path(&path).body_value();
+    let place = SimObjectRef { kind, namespace: write.namespace.to_string(), name: write.name.to_string() };
+    let before = world.find_object(&place).unwrap_or_default();
     let revision = world.store.revision();
     let request = StoreRequest::with_body("PATCH", &target, "application/json-patch+json", &write.patch);
     let response = world.store.handle_request(world.timeline.now(), &request);
-    let committed =
-        response.is_success().then(|| CommittedWrite { before, after: response.body_value(), revision });
+    let committed = response.is_success().then(|| CommittedWrite {
+        before,
+        after: world.find_object(&place).unwrap_or_default(),
+        revision,
+    });
     if committed.is_some() {
         world.timeline.counts.writes += 1;
     }

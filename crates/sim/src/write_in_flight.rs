@@ -1,5 +1,6 @@
 //! A write on its way to the server, and its answer on the way back.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use aggregator::DeliveryOutcome;
@@ -23,8 +24,8 @@ pub(crate) type ServerAnswer = (u16, Duration, Vec<u8>);
 #[derive(Debug)]
 pub(crate) struct CommittedWrite {
     /// The parent before and after it.
-    pub(crate) before: Value,
-    pub(crate) after: Value,
+    pub(crate) before: Arc<Value>,
+    pub(crate) after: Arc<Value>,
     /// The store's revision before it.
     pub(crate) revision: u64,
 }

@@ -8,7 +8,8 @@ use super::recount::RecountResult;
 use super::scheduler::EvaluationScheduler;
 use crate::evaluation::ChildChange;
 use crate::graph::{ChildEdge, InlineVec};
-use crate::types::{ChangeOrigin, ChildLink, EvaluationId, KindId, ObjectId, PolicyId, SelectorId};
+use crate::ids::{EvaluationId, KindId, ObjectId, PolicyId, SelectorId};
+use crate::types::{ChangeOrigin, ChildLink};
 
 /// Changes of links and selectors at one instant: the edges follow them, and each evaluation that gains or loses a child
 /// is scheduled.

@@ -7,9 +7,10 @@ use readiness::Time;
 use super::scheduler::EvaluationScheduler;
 use crate::evaluation::EvaluationChanges;
 use crate::graph::ResyncStage;
-use crate::list_gate::ListGate;
+use crate::ids::{EvaluationId, ObjectId};
+use crate::list_gate::PolicyGate;
 use crate::observation_schedule::ObservationSchedule;
-use crate::types::{ChangeOrigin, EvaluationId, ObjectId};
+use crate::types::ChangeOrigin;
 
 /// Largest number of evaluations of one parent in one poll. More means a loop that the cycle check missed; it continues
 /// in a later poll.
@@ -76,9 +77,9 @@ impl EvaluationRun<'_> {
             return None;
         }
         let gated = self.scheduler.policies.find_gated(evaluation.policy);
-        let gate = gated.map_or(ListGate::Closed, |(_, gate)| gate);
-        let can_evaluate = self.scheduler.policies.can_evaluate(evaluation, gate);
-        let is_held = can_evaluate && !gate.only_takes_back() && self.scheduler.is_held_by_child(id);
+        let gate = gated.map_or(PolicyGate::CLOSED, |(_, gate)| gate);
+        let can_evaluate = self.scheduler.policies.can_evaluate(evaluation, gate.gate);
+        let is_held = can_evaluate && !gate.gate.only_takes_back() && self.scheduler.is_held_by_child(id);
         let policy = gated.map(|(policy, _)| policy).filter(|_| can_evaluate);
         let evaluation = self.scheduler.graph.evaluation_mut(id)?;
         let origin = self.scheduler.queue.leave(id, evaluation);

@@ -20,10 +20,9 @@ pub use recount::RecountResult;
 
 use crate::delivery::{DeliveryDecision, DeliveryOutcome, WriteTicket};
 use crate::delivery_schedule::DeliverySchedule;
+use crate::ids::{KindId, ObjectId, PolicyId};
 use crate::observation_schedule::ObservationSchedule;
-use crate::types::{
-    EnginePolicy, EntriesDigest, GroupRole, KindId, KindState, ObjectId, ObjectView, PolicyAnswer, PolicyId,
-};
+use crate::types::{EnginePolicy, EntriesDigest, GroupRole, KindState, ObjectView, PolicyAnswer};
 use child_linker::ChildLinker;
 use evaluation_run::EvaluationRun;
 use observer::ObjectObserver;

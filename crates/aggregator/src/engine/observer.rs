@@ -5,11 +5,13 @@ use readiness::rollup::ParentReason;
 
 use super::child_linker::ChildLinker;
 use super::scheduler::EvaluationScheduler;
+use crate::answer_view::AnswerView;
 use crate::delivery_schedule::DeliverySchedule;
 use crate::evaluation::{ChildChange, ObservedParent, StageEvent};
 use crate::graph::{ObjectWeights, ParentNode};
+use crate::ids::{EvaluationId, ObjectId};
 use crate::observation_schedule::ObservationSchedule;
-use crate::types::{AnswerView, ChangeOrigin, EvaluationId, ObjectId, ObjectView, ParentView};
+use crate::types::{ChangeOrigin, ObjectView, ParentView};
 
 /// Observation of one object at one instant.
 #[derive(Debug)]
@@ -135,8 +137,12 @@ impl ObjectObserver<'_> {
         let is_unwritten = is_shadow || answer.owned_by_other;
         let at = graph.ensure_evaluation(id, answer.policy);
         let Some(evaluation) = graph.evaluation_mut(at) else { return false };
-        let first = evaluation.observed.is_none();
         let is_recorded = is_open || !is_unwritten;
+        let superseded = |observed: &ObservedParent| is_recorded && observed.is_superseded_by(view, answer);
+        if evaluation.observed.as_ref().is_some_and(superseded) {
+            evaluation.observed = Some(ObservedParent::new(view, answer, is_recorded, self.now));
+        }
+        let first = evaluation.observed.is_none();
         let observed = evaluation
             .observed
             .get_or_insert_with(|| ObservedParent::new(view, answer, is_recorded, self.now));

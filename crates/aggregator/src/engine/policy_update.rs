@@ -5,8 +5,9 @@ use readiness::Time;
 use super::scheduler::EvaluationScheduler;
 use crate::changed_rules::group_bit;
 use crate::evaluation::StageEvent;
+use crate::ids::{KindId, ObjectId, PolicyId};
 use crate::list_gate::ListGate;
-use crate::types::{EnginePolicy, KindId, KindState, ObjectId, PolicyId};
+use crate::types::{EnginePolicy, KindState};
 
 /// A change of what policies rest on at one instant: their gates follow it, and their evaluations are scheduled.
 #[derive(Debug)]
@@ -87,7 +88,7 @@ impl PolicyUpdate<'_> {
 
     fn update_list_gate(&mut self, id: PolicyId) {
         let before = self.scheduler.policies.list_gate(id);
-        let Some(gate) = self.scheduler.policies.update_list_gate(id) else { return };
+        let Some(gate) = self.scheduler.policies.update_list_gate(id, self.now) else { return };
         if gate != ListGate::Closed {
             self.scheduler.enqueue_policy(id, self.now);
         } else if before != ListGate::Closed {

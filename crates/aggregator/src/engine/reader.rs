@@ -7,8 +7,9 @@ use readiness::rollup::{ChildWeight, LevelTally};
 use crate::critical_tally::min_expected;
 use crate::evaluation::{ObservedParent, ParentEvaluation};
 use crate::graph::ChildGraph;
+use crate::ids::{KindId, ObjectId, PolicyId};
 use crate::policy_table::PolicyTable;
-use crate::types::{GroupRole, KindId, ObjectId, ObjectView, PolicyAnswer, PolicyId};
+use crate::types::{GroupRole, ObjectView, PolicyAnswer};
 
 /// A child that is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +82,8 @@ impl<'e> EngineReader<'e> {
         self.graph.evaluations_of(parent).iter().filter_map(move |id| self.graph.find_evaluation(*id))
     }
 
-    /// Returns `true` if a draft may be made: one of its policies has evaluated the parent, or no policy applies any
-    /// more. Before that its conditions stay as they are. They also stay while an answer is in doubt and cannot be
+    /// Returns `true` if a draft may be made: one of its policies has evaluated the parent, or no policy that is accepted
+    /// applies to it. What a refused one said stays, and what others left goes. Before that its conditions stay as they are. They also stay while an answer is in doubt and cannot be
     /// evaluated again.
     pub(super) fn is_draftable(self, parent: ObjectId) -> bool {
         let Some(parent) = self.graph.find_parent(parent).filter(|held| !held.termination_written) else {
@@ -90,7 +91,7 @@ impl<'e> EngineReader<'e> {
         };
         let (mut any, mut say) = (false, false);
         for evaluation in parent.evaluations.iter().filter_map(|id| self.graph.find_evaluation(*id)) {
-            any = true;
+            any |= self.policies.is_accepted(evaluation.policy);
             let Some(observed) = &evaluation.observed else {
                 say = true;
                 continue;

@@ -1,6 +1,6 @@
 //! What the comparison of the engine's state with what it was derived from finds.
 
-use crate::types::ObjectId;
+use crate::ids::ObjectId;
 
 /// What a recount found, and put right.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,9 +8,10 @@ use readiness::rollup::ParentReason;
 use crate::evaluation::{ObservedParent, ParentEvaluation, StageEvent};
 use crate::evaluation_queue::EvaluationQueue;
 use crate::graph::ChildGraph;
-use crate::list_gate::ListGate;
+use crate::ids::{EvaluationId, ObjectId, PolicyId};
+use crate::list_gate::{ListGate, PolicyGate};
 use crate::policy_table::PolicyTable;
-use crate::types::{Acceptance, ChangeOrigin, EvaluationId, ObjectId, PolicyAnswer, PolicyId};
+use crate::types::{Acceptance, ChangeOrigin, PolicyAnswer};
 
 /// The graph, its policies and the queue of its evaluations: a change of one object schedules what it concerns.
 #[derive(Debug, Default)]
@@ -27,7 +28,9 @@ impl EvaluationScheduler {
     /// failed or is stuck. The delivery limits how often the result is written.
     pub(super) fn touch_evaluation(&mut self, id: EvaluationId, now: Time, origin: ChangeOrigin) {
         let Some(evaluation) = self.graph.evaluation_mut(id) else { return };
-        let Some((policy, gate)) = self.policies.find_gated(evaluation.policy) else { return };
+        let Some((policy, PolicyGate { gate, .. })) = self.policies.find_gated(evaluation.policy) else {
+            return;
+        };
         if gate.awaits_list() {
             return self.touch_unlisted(id, now, gate);
         }
@@ -122,7 +125,9 @@ impl EvaluationScheduler {
         let mut work = vec![id];
         while let Some(id) = work.pop() {
             let Some(evaluation) = self.graph.evaluation_mut(id) else { continue };
-            let Some((policy, gate)) = self.policies.find_gated(evaluation.policy) else { continue };
+            let Some((policy, PolicyGate { gate, .. })) = self.policies.find_gated(evaluation.policy) else {
+                continue;
+            };
             evaluation.restart_hold(policy);
             let Some(stage) = evaluation.observed.as_ref().map(|observed| observed.stage) else { continue };
             if !stage.says_true() {

@@ -6,7 +6,7 @@ use readiness::Time;
 use readiness::rollup::{ChildWeight, LevelTally};
 
 use super::{UnreadyEntry, UnreadySet};
-use crate::types::ObjectId;
+use crate::ids::ObjectId;
 
 /// Children with an expected name: group, hash of the name, child.
 pub(crate) type NamedChildren = BTreeSet<(u8, u64, ObjectId)>;

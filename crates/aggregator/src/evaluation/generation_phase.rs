@@ -4,7 +4,7 @@ use readiness::Time;
 use readiness::rollup::{ConditionStatus, ParentReason};
 
 use super::SteadyPhase;
-use crate::types::WrittenAnswer;
+use crate::answer_view::WrittenAnswer;
 
 /// Progress of a generation under one policy.
 ///
@@ -107,17 +107,12 @@ impl GenerationPhase {
     /// generation is Unknown. A limit that was exceeded stays exceeded, and no other counts as exceeded. Where
     /// somebody turned the status, nobody knows what the moment beside it is of.
     pub(crate) fn new(generation: u64, now: Time, told: Option<WrittenAnswer>) -> GenerationPhase {
-        let dates = |t: &WrittenAnswer| {
-            t.is_untampered()
-                && implies_handled(t.reason)
-                && t.reason.condition_status() != ConditionStatus::Unknown
-        };
         let since = match told {
             Some(WrittenAnswer {
                 reason: ParentReason::OperatorSilent | ParentReason::DeadlineExceeded,
                 ..
             }) => Time::default(),
-            Some(told) if dates(&told) => told.since.min(now),
+            Some(told) if dates_generation(&told) => told.since.min(now),
             _ => now,
         };
         let overdue = told.filter(|t| t.reason == ParentReason::ChildrenMissing && t.stalled);
@@ -135,6 +130,13 @@ impl GenerationPhase {
             fresh: told.is_none(),
         }
     }
+}
+
+/// Returns `true` if the generation that the answer is about is at least as old as the answer, and was handled.
+pub(super) fn dates_generation(told: &WrittenAnswer) -> bool {
+    told.is_untampered()
+        && implies_handled(told.reason)
+        && told.reason.condition_status() != ConditionStatus::Unknown
 }
 
 /// Returns `true` if this reason says that the operator is waited for, or failed.

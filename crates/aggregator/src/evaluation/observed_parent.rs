@@ -3,9 +3,11 @@
 use readiness::rollup::{ChildWeight, ParentReason};
 use readiness::{Level, Steadiness, Time};
 
+use super::generation_phase::dates_generation;
 use super::{ChildCounts, EvaluationStage, GenerationPhase, StageEvent};
+use crate::answer_view::{AnswerView, WrittenAnswer};
 use crate::critical_tally::CriticalTally;
-use crate::types::{AnswerView, EnginePolicy, HandledEvidence, ParentView, PolicyAnswer, WrittenAnswer};
+use crate::types::{EnginePolicy, HandledEvidence, ParentView, PolicyAnswer};
 
 /// What is observed of a parent for one policy, and the stage of its answer.
 #[derive(Clone, Debug)]
@@ -37,6 +39,16 @@ impl ObservedParent {
             stage: EvaluationStage::first_of(answer.written.map(restore_answer), is_recorded),
             last_published: answer.written.map(|written| written.reason),
         }
+    }
+
+    /// Returns `true` if the answer that stands on the parent now is to be taken over as if the parent were first observed: it
+    /// is about this generation and shows that the operator has handled it, it is not the one that was read before, and
+    /// nothing was evaluated since. Such a write was under way when the process, or the policy, was replaced.
+    pub(crate) fn is_superseded_by(&self, view: &ParentView, answer: &AnswerView) -> bool {
+        self.stage.is_as_read()
+            && answer.written != self.view.written
+            && self.phase.generation == view.generation
+            && written_about_generation(view, answer).is_some_and(|written| dates_generation(&written))
     }
 
     /// Records what is observed now. Returns `true` if the parent begins a new generation.

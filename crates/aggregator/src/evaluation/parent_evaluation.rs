@@ -7,8 +7,9 @@ use timer::DebounceState;
 use super::{ChildCounts, GenerationProgress, ObservedParent, QueuePosition};
 use crate::critical_tally::CriticalTally;
 use crate::evaluate::evaluate_parent;
-use crate::list_gate::ListGate;
-use crate::types::{EnginePolicy, HandledEvidence, ObjectId, PolicyAnswer, PolicyId};
+use crate::ids::{ObjectId, PolicyId};
+use crate::list_gate::PolicyGate;
+use crate::types::{EnginePolicy, HandledEvidence, PolicyAnswer};
 
 /// Evaluation of one parent under one policy: its inputs, its place in the queues, and its stage.
 #[derive(Clone, Debug)]
@@ -151,7 +152,7 @@ impl ParentEvaluation {
     pub(crate) fn evaluate_at(
         &mut self,
         policy: &EnginePolicy,
-        gate: ListGate,
+        gate: PolicyGate,
         now: Time,
     ) -> Option<EvaluationChanges> {
         let observed = self.observed.as_mut()?;
@@ -168,7 +169,7 @@ impl ParentEvaluation {
         let is_stuck = |answer: PolicyAnswer| answer.reason == ParentReason::DeletionStuck;
         let becomes_stuck = is_stuck(result.answer) && !before.is_some_and(is_stuck);
         let was_unsettled = observed.stage.is_unsettled();
-        observed.advance_stage(gate.event_of(result.answer));
+        observed.advance_stage(gate.gate.event_of(result.answer));
         let settled = was_unsettled && !observed.stage.is_unsettled();
         self.debounce.record_fire(now);
         Some(EvaluationChanges { moved, becomes_stuck, settled, recheck_at: result.recheck_at, saved_flips })

@@ -7,7 +7,8 @@ use crate::types::PolicyAnswer;
 
 /// Stage of the evaluation of an observed parent under one policy. One that only children refer to has none.
 ///
-/// An evaluation begins in [`EvaluationStage::first_of`]. Every cell names the stage after the event of its column:
+/// An evaluation begins in [`EvaluationStage::first_of`], and again where a later answer of a predecessor turns up on the parent
+/// before anything was evaluated ([`super::ObservedParent::is_superseded_by`]). Every cell names the stage after the event of its column:
 ///
 /// | stage              | Outdated           | Doubted            | Confirmed        | Evaluated | Pending   | Withdrawn | KnownEarly  |
 /// |--------------------|--------------------|--------------------|------------------|-----------|-----------|-----------|-------------|
@@ -119,6 +120,11 @@ impl EvaluationStage {
             S::ProvisionalInDoubt(_) | S::EvaluatedInDoubt(_) => true,
             S::Settling(answer) | S::Evaluated(answer) | S::Withdrawn(answer) => is_true(answer),
         }
+    }
+
+    /// Returns `true` if the answer was read from the parent, or is about what was before, and nothing speaks against it.
+    pub(crate) fn is_as_read(&self) -> bool {
+        matches!(&self, EvaluationStage::Unsettled(_) | EvaluationStage::Provisional(_))
     }
 
     /// Returns `true` if this process evaluated the answer, for this generation and this policy.

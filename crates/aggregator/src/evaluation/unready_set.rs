@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use readiness::rollup::ChildWeight;
 
-use crate::types::{KindId, ObjectId};
+use crate::ids::{KindId, ObjectId};
 
 /// An unready child; entries are ordered worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

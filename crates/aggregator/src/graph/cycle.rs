@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::evaluation_table::EvaluationTable;
 use super::node_table::NodeTable;
-use crate::types::ObjectId;
+use crate::ids::ObjectId;
 
 /// Largest number of ancestors searched for a cycle. Forged owner references could otherwise make the search unbounded.
 const MAX_ANCESTORS: usize = 1_024;

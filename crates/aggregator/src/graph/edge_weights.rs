@@ -7,7 +7,7 @@ use super::inline_vec::{UNSEEN_WEIGHT, weigh_with_evaluations};
 use super::node_table::NodeTable;
 use crate::changed_rules::ChangedRuleGroups;
 use crate::evaluation::ObservedParent;
-use crate::types::{EvaluationId, ObjectId, PolicyId};
+use crate::ids::{EvaluationId, ObjectId, PolicyId};
 
 /// Weights of objects for their owners, by what is observed of them and the rules that have changed.
 #[derive(Clone, Copy, Debug)]

@@ -1,7 +1,7 @@
 //! Evaluations indexed by small integers.
 
 use crate::evaluation::{ParentEvaluation, StageEvent};
-use crate::types::EvaluationId;
+use crate::ids::EvaluationId;
 
 /// All evaluations. The id of one that was dropped is given to a later one.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +65,7 @@ impl EvaluationTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::types::{ObjectId, PolicyId};
+    use crate::ids::{ObjectId, PolicyId};
 
     #[test]
     fn the_id_of_an_evaluation_that_was_dropped_is_given_to_a_later_one() {

@@ -4,7 +4,8 @@ use readiness::rollup::ChildWeight;
 
 use super::inline_vec::{InlineVec, ObjectWeights};
 use crate::delivery::ParentDelivery;
-use crate::types::{ChangeOrigin, ChildLink, EvaluationId, KindId, ObjectView, PolicyId, SelectorId};
+use crate::ids::{EvaluationId, KindId, PolicyId, SelectorId};
+use crate::types::{ChangeOrigin, ChildLink, ObjectView};
 
 /// Edge from a child to one evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

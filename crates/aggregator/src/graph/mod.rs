@@ -22,7 +22,8 @@ use crate::changed_rules::ChangedRuleGroups;
 use crate::evaluation::{
     ChildChange, NamedChildren, ObservedParent, ParentEvaluation, StageEvent, UnreadyEntry, UnreadySet,
 };
-use crate::types::{ChildLink, EvaluationId, KindId, LinkTarget, ObjectId, PolicyId, SelectorId};
+use crate::ids::{EvaluationId, KindId, ObjectId, PolicyId, SelectorId};
+use crate::types::{ChildLink, LinkTarget};
 use cycle::CycleSearch;
 use edge_weights::{EdgeWeights, weight_of_evaluations};
 use evaluation_table::EvaluationTable;

@@ -1,7 +1,7 @@
 //! Nodes indexed by small integers, in chunks: a vector that doubles could hold up to twice the memory needed.
 
 use super::graph_node::{GraphNode, ParentNode};
-use crate::types::{EvaluationId, ObjectId};
+use crate::ids::{EvaluationId, ObjectId};
 
 const NODES_PER_CHUNK: usize = 256;
 

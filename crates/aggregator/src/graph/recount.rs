@@ -6,7 +6,7 @@ use readiness::rollup::LevelTally;
 
 use super::edge_weights::EdgeWeights;
 use crate::evaluation::{NamedChildren, UnreadyEntry};
-use crate::types::EvaluationId;
+use crate::ids::EvaluationId;
 
 /// What the edges to one evaluation amount to.
 #[derive(Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::types::{ChildLink, LinkTarget, ObjectId, PolicyId, SelectorId};
+use crate::ids::{ObjectId, PolicyId, SelectorId};
+use crate::types::{ChildLink, LinkTarget};
 
 /// Every selector that a child carries or a parent selects by.
 #[derive(Clone, Debug, Default)]

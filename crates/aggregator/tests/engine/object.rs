@@ -42,6 +42,8 @@ pub(crate) struct Parent {
     pub(crate) stuck_at: Option<Time>,
     pub(crate) owned: bool,
     pub(crate) unrendered: bool,
+    /// No `Stalled` is written beside its conditions.
+    pub(crate) stalled_unrecorded: bool,
     pub(crate) selects: Vec<(PolicyId, SelectorId)>,
     pub(crate) expects: Vec<(PolicyId, u8, String)>,
     /// Minimum number of children by group, computed from the parent.
@@ -60,7 +62,7 @@ impl Parent {
                     reason: e.reason,
                     status: Some(e.status()),
                     since: e.since,
-                    stalled: e.stalled,
+                    stalled: e.stalled && !self.stalled_unrecorded,
                 }),
                 about_generation: told.map(|e| u64::from(e.about)),
                 owned_by_other: self.owned,
@@ -74,6 +76,7 @@ impl Parent {
                 template_failed: self.unrendered,
                 counts: self.counts.clone().into(),
                 deletion_stuck_at: self.stuck_at.filter(|_| self.deleting),
+                stalled_unrecorded: self.stalled_unrecorded,
             }
         };
         ParentView {

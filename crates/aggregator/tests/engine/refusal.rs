@@ -2,6 +2,7 @@
 
 use aggregator::{Acceptance, EnginePolicy, PolicyId};
 use readiness::Level::{Failed, Progressing, Ready};
+use readiness::rollup::ConditionStatus;
 
 use crate::world::{CHILDREN, PARENTS, POLICY, World};
 use crate::{group, groups, policy};
@@ -101,4 +102,41 @@ fn a_policy_is_accepted_until_it_is_said_to_be_refused() {
     }
     w.forget(POLICY);
     assert!(w.engine.is_accepted(POLICY), "nothing is known of one that is gone");
+}
+
+#[test]
+fn what_a_deleted_policy_left_behind_goes_although_another_one_is_refused() {
+    const OTHER: PolicyId = PolicyId(2);
+    let mut w = World::with(policy());
+    w.policy(OTHER, policy());
+    w.sync();
+    w.parent_so("db", |db| db.policies = vec![POLICY, OTHER]);
+    w.create("web", CHILDREN, Failed, |web| {
+        web.owners = vec![(POLICY, 0, "db".to_owned()), (OTHER, 0, "db".to_owned())];
+    });
+    w.run(20_000);
+    assert_eq!((w.says("db"), w.says_for("db", OTHER)), ("ChildrenFailed".into(), "ChildrenFailed".into()));
+    // The next process finds one of them deleted, and the other refused.
+    w.policies.remove(&POLICY);
+    w.policies.insert(OTHER, refused(Acceptance::Refused));
+    w.objects.get_mut("db").unwrap().parent.as_mut().unwrap().policies = vec![OTHER];
+    w.objects.get_mut("web").unwrap().owners.clear();
+    w.restart(&[]);
+    w.run(20_000);
+    assert_eq!((w.says("db"), w.says_for("db", OTHER)), (String::new(), "ChildrenFailed".into()));
+}
+
+#[test]
+fn what_somebody_turned_is_taken_back_like_what_says_true() {
+    let mut w = World::with(policy());
+    w.parent("db");
+    w.child("web", "db", Failed);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "ChildrenFailed");
+    w.policies.insert(POLICY, refused(Acceptance::RefusedForLong));
+    let status = &mut w.objects.get_mut("db").unwrap().parent.as_mut().unwrap().status;
+    status.get_mut(&POLICY).unwrap().turned = Some(ConditionStatus::True);
+    w.restart(&[]);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "PolicyRefused");
 }

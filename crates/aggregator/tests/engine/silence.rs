@@ -271,3 +271,78 @@ fn a_restart_writes_nothing_above_a_parent_whose_condition_another_client_has() 
         }
     }
 }
+
+#[test]
+fn what_a_predecessor_had_under_way_counts_like_what_stood_on_the_parent_before() {
+    let mut w = World::with(policy());
+    w.parent("db");
+    w.child("web", "db", Progressing);
+    w.run(30);
+    let first = w.objects["db"].parent.as_ref().unwrap().status.clone();
+    assert_eq!(w.says("db"), "ChildrenPending");
+    w.run(60_000);
+    assert_eq!(w.says("db"), "ChildrenProgressing");
+    // The next process sees the last answer of this one when it has observed the parent already, and waits for a list.
+    let said =
+        std::mem::replace(&mut w.objects.get_mut("db").unwrap().parent.as_mut().unwrap().status, first);
+    w.kinds.insert(CHILDREN, KindState::Listing);
+    w.restart(&[]);
+    w.run(10_000);
+    w.change_parent("db", |db| db.status = said);
+    w.turn("web", Ready);
+    w.run(10_000);
+    let before = w.log.len();
+    w.kind(CHILDREN, KindState::Synced);
+    w.run(60_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    let after = w.log[before..].iter().map(|written| written.after[&POLICY].brief());
+    assert_eq!(after.collect::<Vec<_>>(), ["AllChildrenReady"], "it was handled long ago");
+}
+
+#[test]
+fn an_operator_is_silent_for_the_settle_time_only_where_that_was_seen() {
+    let mut w = World::with(EnginePolicy { settle: Duration::from_secs(30), ..policy() });
+    w.parent_so("db", |db| db.evidence = HandledEvidence::Silent);
+    w.child("web", "db", Ready);
+    w.run(1_000);
+    w.kinds.insert(CHILDREN, KindState::Listing);
+    w.restart(&[]);
+    // The list takes longer than the operator may be silent, and nobody sees what moves meanwhile.
+    w.run(60_000);
+    w.kind(CHILDREN, KindState::Synced);
+    w.run(29_000);
+    assert_eq!(w.says("db"), "ChildrenPending");
+    w.run(20_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn a_restart_writes_nothing_above_a_parent_that_has_no_room_for_stalled() {
+    let below = aggregator::PolicyId(2);
+    let mut w = World::empty();
+    w.policy(POLICY, groups(vec![group(PARENTS), group(EXTRAS)]));
+    w.policy(below, EnginePolicy { pending: Duration::from_mins(5), ..policy() });
+    w.sync();
+    w.parent("top");
+    w.parent_so("mid", |p| {
+        p.policies = vec![below];
+        p.stalled_unrecorded = true;
+    });
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+    w.create("leaf", CHILDREN, Progressing, |leaf| leaf.owners = vec![(below, 0, "mid".to_owned())]);
+    w.create("disk", EXTRAS, Failed, |disk| disk.owners = vec![(POLICY, 1, "top".to_owned())]);
+    w.run(4 * 60_000);
+    w.remove("leaf");
+    w.run(60_000);
+    assert_eq!(
+        (w.says_for("mid", below), w.says("top")),
+        ("ChildrenMissing".into(), "ChildrenFailed".into())
+    );
+    w.run(10 * 60_000);
+    let said = ("ChildrenMissing!".to_owned(), "ChildrenFailed!".to_owned());
+    assert_eq!((w.says_for("mid", below), w.says("top")), said, "nobody brings it back");
+    let before = w.log.len();
+    w.restart(&[]);
+    w.run(10 * 60_000);
+    assert!(w.log[before..].is_empty(), "{:?}", &w.log[before..]);
+}

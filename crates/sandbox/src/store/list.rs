@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::json as parser;
@@ -16,6 +17,28 @@ use super::route::RequestTarget;
 use super::selector::ListSelector;
 
 const CONTINUE_TOO_OLD_MESSAGE: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+
+/// A list as it is sent, its members in the order of their names.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ListBody {
+    api_version: String,
+    items: Vec<ListItem>,
+    kind: String,
+    metadata: Value,
+}
+
+/// An item of a list: as it is stored, where that is how it is shown.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ListItem {
+    Stored(#[serde(serialize_with = "serialize_stored")] Arc<Value>),
+    Rendered(Value),
+}
+
+fn serialize_stored<S: Serializer>(object: &Arc<Value>, serializer: S) -> Result<S::Ok, S::Error> {
+    object.as_ref().serialize(serializer)
+}
 
 /// Start key and revision of a list.
 struct ListStart {
@@ -70,16 +93,13 @@ pub(super) fn answer_list(
             metadata["remainingItemCount"] = json!(total - shown);
         }
     }
-    let items: Vec<Value> =
+    let items: Vec<ListItem> =
         chosen.values().take(shown).map(|object| list_item(view, target, object)).collect();
     let (list_kind, api_version) = match view {
         ResponseForm::Whole | ResponseForm::Table => (kind.list_kind.clone(), kind.api_version()),
         ResponseForm::Metadata => ("PartialObjectMetadataList".into(), "meta.k8s.io/v1".into()),
     };
-    Ok(StoreResponse::json(
-        200,
-        &json!({"kind": list_kind, "apiVersion": api_version, "metadata": metadata, "items": items}),
-    ))
+    Ok(StoreResponse::json(200, &ListBody { api_version, items, kind: list_kind, metadata }))
 }
 
 fn list_start(
@@ -156,10 +176,13 @@ fn unsupported_match(what: &str) -> StoreRefusal {
 }
 
 /// Renders an item in the representation that the client asks for.
-fn list_item(view: ResponseForm, target: &RequestTarget, object: &Arc<Value>) -> Value {
+fn list_item(view: ResponseForm, target: &RequestTarget, object: &Arc<Value>) -> ListItem {
     match view {
-        ResponseForm::Whole => whole_list_item(&target.kind, object),
-        _ => view.render_form(&target.kind.render_version(object)),
+        ResponseForm::Whole if target.kind.traits.custom => {
+            ListItem::Stored(target.kind.render_version(object))
+        }
+        ResponseForm::Whole => ListItem::Rendered(whole_list_item(&target.kind, object)),
+        _ => ListItem::Rendered(view.render_form(&target.kind.render_version(object)).into_owned()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! A request and its response as plain values.
 
+use serde::Serialize;
 use serde_json::Value;
 
 /// Milliseconds since the Unix epoch. Always passed in, never read from a clock.
@@ -104,7 +105,7 @@ pub struct StoreResponse {
 
 impl StoreResponse {
     /// A JSON response.
-    pub fn json(status: u16, body: &Value) -> StoreResponse {
+    pub fn json(status: u16, body: &impl Serialize) -> StoreResponse {
         StoreResponse {
             status,
             headers: vec![("content-type", "application/json".into())],

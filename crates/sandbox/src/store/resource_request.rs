@@ -147,8 +147,8 @@ impl ResourceRequest<'_> {
 
     /// Shows one object in the version and the representation that the client asks for.
     fn show_object(&self, status: u16, object: &Arc<Value>) -> StoreResponse {
-        let shown = response_form::render_one(self.request, &self.target.kind.render_version(object));
-        StoreResponse::json(status, &shown)
+        let object = self.target.kind.render_version(object);
+        StoreResponse::json(status, &*response_form::render_one(self.request, &object))
     }
 }
 

@@ -1,5 +1,7 @@
 //! Representation of an answer: whole, metadata only, or a table, as the `Accept` header asks.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::message::StoreRequest;
@@ -40,18 +42,18 @@ impl ResponseForm {
     }
 
     /// Converts one object to this representation.
-    pub(super) fn render_form(self, object: &Value) -> Value {
+    pub(super) fn render_form(self, object: &Value) -> Cow<'_, Value> {
         match self {
-            ResponseForm::Whole | ResponseForm::Table => object.clone(),
-            ResponseForm::Metadata => {
-                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]})
-            }
+            ResponseForm::Whole | ResponseForm::Table => Cow::Borrowed(object),
+            ResponseForm::Metadata => Cow::Owned(
+                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]}),
+            ),
         }
     }
 }
 
 /// Returns one object in the representation that the request asks for.
-pub(super) fn render_one(request: &StoreRequest, object: &Value) -> Value {
+pub(super) fn render_one<'a>(request: &StoreRequest, object: &'a Value) -> Cow<'a, Value> {
     ResponseForm::from_request(request)
-        .map_or_else(|refusal| refusal.to_status(), |view| view.render_form(object))
+        .map_or_else(|refusal| Cow::Owned(refusal.to_status()), |view| view.render_form(object))
 }

@@ -3,13 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 /// Serializes a value as the real server does: characters that would break HTML or JavaScript are escaped, even within
 /// strings.
-pub(crate) fn to_server_json(value: &Value) -> Vec<u8> {
-    escape_html(value.to_string())
+pub(crate) fn to_server_json(value: &impl Serialize) -> Vec<u8> {
+    // Cannot fail: the keys of all that is sent are texts.
+    escape_html(serde_json::to_string(value).unwrap_or_default())
 }
 
 fn escape_html(text: String) -> Vec<u8> {

@@ -185,7 +185,7 @@ impl WatchCursor {
     }
 
     fn watch_line(&self, kind: WatchEventType, object: &Arc<Value>) -> WatchLine {
-        WatchLine { kind, object: self.view.render_form(&self.kind.render_version(object)) }
+        WatchLine { kind, object: self.view.render_form(&self.kind.render_version(object)).into_owned() }
     }
 
     /// Converts a line to a table of one row; only the first line carries the columns.
@@ -203,7 +203,7 @@ impl WatchCursor {
         let metadata = json!({"resourceVersion": self.revision.to_string()});
         let object =
             json!({"kind": self.kind.kind, "apiVersion": self.kind.api_version(), "metadata": metadata});
-        WatchLine { kind: WatchEventType::Bookmark, object: self.view.render_form(&object) }
+        WatchLine { kind: WatchEventType::Bookmark, object: self.view.render_form(&object).into_owned() }
     }
 
     /// Sends the bookmark that ends the initial events, once the cache has caught up.

@@ -14,6 +14,8 @@ use crate::scenario::{PolicyDef, kind_id};
 pub(crate) struct PlanWatch {
     /// Kinds that the loop knows to be synced.
     pub(crate) open_kinds: BTreeSet<KindId>,
+    /// Kinds that were started in this life of the process.
+    started_kinds: BTreeSet<usize>,
     /// Kinds that were started anew and are not listed yet, as the loop knows.
     pub(crate) unlisted: BTreeSet<usize>,
     /// Policies whose parents were not listed for them yet, with the time of their plan.
@@ -39,8 +41,11 @@ impl PlanWatch {
                 }
                 false
             }
-            KindEvent::Starting if self.open_kinds.contains(&kind_id(kind)) => {
-                self.unlisted.insert(kind);
+            KindEvent::Starting => {
+                // What was listed in part before it was started anew is not told as what is there.
+                if !self.started_kinds.insert(kind) || self.open_kinds.contains(&kind_id(kind)) {
+                    self.unlisted.insert(kind);
+                }
                 false
             }
             KindEvent::Synced | KindEvent::Stopped => {

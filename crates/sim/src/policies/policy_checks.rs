@@ -88,15 +88,25 @@ pub(crate) fn rests_on_refused(at: &JudgedMoment<'_>, kind: usize) -> bool {
     at.policies.iter().any(|policy| policy.groups.is_empty() && policy.parent <= kind)
 }
 
+/// Returns the condition types that these policies write on parents of this kind.
+fn types_of<'a>(policies: impl Iterator<Item = &'a PolicyDef>, kind: usize) -> Vec<&'static str> {
+    let of_kind = policies.filter(|policy| policy.parent == kind);
+    of_kind.flat_map(|policy| written_types(policy.condition, policy.fallback)).collect()
+}
+
 /// Returns the condition types of policies that do not exist: a restart may have left some behind.
 pub(crate) fn types_left_behind(at: &JudgedMoment<'_>, kind: usize) -> Vec<&'static str> {
-    let written = |policies: &[PolicyDef]| -> Vec<&'static str> {
-        let of_kind = policies.iter().filter(|policy| policy.parent == kind);
-        of_kind.flat_map(|policy| written_types(policy.condition, policy.fallback)).collect()
-    };
-    let in_force = written(at.policies);
-    let first = written(&at.scenario.first_policies);
+    let in_force = types_of(at.policies.iter(), kind);
+    let first = types_of(at.scenario.first_policies.iter(), kind);
     first.into_iter().filter(|of| !in_force.contains(of)).collect()
+}
+
+/// Returns the condition types under which nobody judges any more: they are left behind, or what stands under them was said
+/// before their policy was refused.
+pub(crate) fn types_not_judged(at: &JudgedMoment<'_>, kind: usize) -> Vec<&'static str> {
+    let judged = types_of(at.policies.iter().filter(|policy| !policy.groups.is_empty()), kind);
+    let first = types_of(at.scenario.first_policies.iter(), kind);
+    first.into_iter().filter(|of| !judged.contains(of)).collect()
 }
 
 /// Everything is quiet: what is in force is what the server has, or had when it was accepted last.
@@ -131,12 +141,16 @@ pub(crate) fn check_policies_in_force(at: &JudgedMoment<'_>) {
 /// between, and a policy that was never accepted says nothing True.
 pub(crate) fn check_entries_without_policy(at: &JudgedMoment<'_>, parent: &ModelObject) {
     let mut wrong = Vec::new();
+    // What a policy that is refused may have said before stays, whoever it was that said it.
+    let left = types_left_behind(at, parent.kind);
     for first in at.scenario.first_policies.iter().filter(|policy| policy.parent == parent.kind) {
         let in_force = at.policies.iter().find(|policy| policy.number == first.number);
         let absent = at.world.policy_server.absent_at.get(&first.number).copied();
         let was_told = absent.is_some_and(|since| since > at.heard.started_at);
         // A parent that has said its end is left alone.
-        if in_force.is_none() && was_told && parent.deleted.is_none() && has_entry(first, parent) {
+        let types = [Some(first.condition), first.fallback].into_iter().flatten();
+        let is_left = types.filter(|of| left.contains(of)).any(|of| parent.ours.contains_key(of));
+        if in_force.is_none() && was_told && parent.deleted.is_none() && is_left {
             wrong.push(format!("{} keeps an entry of policy-{}", parent.name, first.number));
         }
         let refused = in_force.is_some_and(|policy| policy.groups.is_empty());

@@ -171,9 +171,11 @@ fn build_answer(
         let (_, known) = before.iter().find(|(policy, _)| *policy == rule.policy && !counted)?;
         Some(*known).filter(|about| *about == row.view.generation)
     });
+    let stalled_unrecorded = condition != Some("Ready") || row.status.is_foreign("Stalled");
     let told = ours.and_then(|o| {
         let since = time::parse_rfc3339(&o.entry.last_transition_time).unwrap_or_default();
-        let stalled = row.status.our_entry("Stalled").is_some_and(|s| s.entry.is_true());
+        let stalled =
+            !stalled_unrecorded && row.status.our_entry("Stalled").is_some_and(|s| s.entry.is_true());
         Some(WrittenAnswer {
             reason: o.entry.parent_reason()?,
             status: o.entry.condition_status(),
@@ -193,6 +195,7 @@ fn build_answer(
         counts: Box::default(),
         template_failed: false,
         deletion_stuck_at: meta.deleted.zip(rule.deletion_limit).map(|(deleted, limit)| deleted + limit),
+        stalled_unrecorded,
     };
     let mut target = AnswerTarget {
         policy: rule.policy,

@@ -1,10 +1,10 @@
 use timer::{DebounceConfig, Seed};
 
 use super::*;
+use crate::answer_view::AnswerView;
 use crate::engine::Engine;
-use crate::types::{
-    Acceptance, AnswerView, EnginePolicy, KindId, KindState, ObjectView, ParentView, PolicyId,
-};
+use crate::ids::{KindId, PolicyId};
+use crate::types::{Acceptance, EnginePolicy, KindState, ObjectView, ParentView};
 
 const KIND: KindId = KindId(0);
 const POLICY: PolicyId = PolicyId(1);

@@ -5,12 +5,13 @@ use readiness::{Level, Time};
 use timer::{DebounceConfig, Seed};
 
 use super::*;
+use crate::answer_view::AnswerView;
 use crate::engine::Engine;
 use crate::engine::scheduler::EvaluationScheduler;
 use crate::evaluation::UnreadyEntry;
+use crate::ids::{KindId, PolicyId};
 use crate::types::{
-    Acceptance, AnswerView, ChildGroup, ChildLink, EnginePolicy, GroupRole, KindId, KindState, LinkTarget,
-    ObjectView, ParentView, PolicyId,
+    Acceptance, ChildGroup, ChildLink, EnginePolicy, GroupRole, KindState, LinkTarget, ObjectView, ParentView,
 };
 
 const PARENTS: KindId = KindId(0);

@@ -97,7 +97,9 @@ impl CommitJudge {
         }
         self.check_entries(at, &name, &old, &new);
         policy_checks::check_release(at, &name, &old, &new);
-        for policy in at.policies.iter().filter(|p| write.policies.contains(&p.id)) {
+        // A predecessor that sent the write may have given the same ids to other policies.
+        let is_of = |p: &&PolicyDef| write.policies.contains(&p.id) && p.parent == kind;
+        for policy in at.policies.iter().filter(is_of) {
             self.check_first_word(at, policy, &name, &new);
             policy_checks::check_turn(at, policy, &name, &old, &new);
         }

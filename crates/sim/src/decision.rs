@@ -57,6 +57,7 @@ fn check_entry(
             ParentReason::ChildrenFailed,
             ParentReason::ChildrenStuck,
             ParentReason::ChildrenPending,
+            ParentReason::OperatorSilent,
         ];
         let withdrawn = taken_back.iter().any(|reason| entry.reason == reason.as_str())
             && policy.involved_kinds().iter().any(|kind| at.heard.is_withdrawn(policy, *kind, at.now));

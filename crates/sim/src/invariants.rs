@@ -7,31 +7,23 @@ use aggregator::PolicyId;
 use readiness::rollup::ParentReason;
 use readiness::saturating_millis;
 
+use crate::answer_agreement::{agrees_with, awaits_child_list, check_turned_true};
 use crate::checked_generation::{CheckedGeneration, MAX_ANSWER_LAG_MS};
 use crate::judged_moment::JudgedMoment;
-use crate::naive_judge::{NaiveSum, is_child};
-use crate::object_model::{ModelMark, ModelObject};
-use crate::own_entries::{condition_of, entry_of};
+use crate::naive_judge::is_child;
+use crate::object_model::{ModelCondition, ModelMark, ModelObject};
+use crate::own_entries::entry_of;
 use crate::policies::policy_checks;
 use crate::scenario::PolicyDef;
 use crate::shown_objects::ShownChange;
 
-/// Returns `true` if this reason comes from the children.
-fn is_from_children(reason: ParentReason) -> bool {
-    use ParentReason as R;
-    matches!(
-        reason,
-        R::AllChildrenReady
-            | R::ChildrenSettling
-            | R::ChildrenProgressing
-            | R::ChildrenTerminating
-            | R::ChildrenFailed
-            | R::ChildrenStuck
-            | R::ChildrenMissing
-            | R::TooManyChildren
-            | R::ChildrenUnknown
-            | R::ChildrenSuspended
-    )
+/// Returns since when a parent has not been ready at the earliest, by what it says.
+fn recorded_unready(said: &ModelCondition, now: i64) -> i64 {
+    match said.reason {
+        ParentReason::DeadlineExceeded | ParentReason::OperatorSilent => 0,
+        _ if said.status == "False" => said.since.min(now),
+        _ => now,
+    }
 }
 
 /// The judge of the engine's answers.
@@ -69,12 +61,33 @@ impl AnswerJudge {
             for policy in at.policies.iter().filter(seen) {
                 self.note_parent(at, policy, thing, new.as_deref());
             }
+            for policy in at.policies.iter().filter(|p| p.parent == thing.kind && !seen(p)) {
+                self.note_unlisted_parent(at, policy, new.as_deref());
+            }
         }
         for (old, new) in steps {
             for policy in at.policies {
                 self.note_child(at, policy, old.as_deref(), new.as_deref());
             }
         }
+    }
+
+    /// Notes what stands on a parent that was shown before its kind was listed for the policy: the loop has read it too.
+    fn note_unlisted_parent(
+        &mut self,
+        at: &JudgedMoment<'_>,
+        policy: &PolicyDef,
+        parent: Option<&ModelObject>,
+    ) {
+        let Some(parent) = parent else { return };
+        let Some(said) = entry_of(policy, parent).filter(|said| said.observed == parent.generation) else {
+            return;
+        };
+        let unready = recorded_unready(said, at.now);
+        let former = self.former_unready.entry((policy.number, parent.uid.clone()));
+        let former = former.or_insert((parent.generation, unready));
+        let earliest = if former.0 == parent.generation { former.1.min(unready) } else { unready };
+        *former = (parent.generation, earliest);
     }
 
     fn note_parent(
@@ -86,7 +99,11 @@ impl AnswerJudge {
     ) {
         let key = (policy.id, thing.uid.clone());
         let Some(parent) = new else {
-            self.phases.remove(&key);
+            // A server may deny an object that is there, and the loop may have been told by then what stood on it.
+            if let Some(gone) = self.phases.remove(&key) {
+                let former = (gone.generation, gone.unready_at_earliest);
+                self.former_unready.insert((policy.number, key.1), former);
+            }
             return;
         };
         self.apply_settle(at, policy, parent);
@@ -97,11 +114,9 @@ impl AnswerJudge {
                 |r: ParentReason| matches!(r, ParentReason::ChildrenPending | ParentReason::OperatorSilent);
             let known = self.phases.get(&key).copied();
             let well = entry_of(policy, parent).is_some_and(|s| s.status == "True");
-            let unready = said.map_or(at.now, |said| match said.reason {
-                ParentReason::DeadlineExceeded | ParentReason::OperatorSilent => 0,
-                _ if said.status == "False" => said.since.min(at.now),
-                _ => at.now,
-            });
+            let unready = said.map_or(at.now, |said| recorded_unready(said, at.now));
+            let former = self.former_unready.get(&(policy.number, parent.uid.clone()));
+            let former = former.filter(|(of, _)| *of == parent.generation && known.is_none());
             let phase = CheckedGeneration {
                 generation: parent.generation,
                 since: said.filter(|s| undecided(s.reason)).map_or(at.now, |s| s.since.min(at.now)),
@@ -109,7 +124,7 @@ impl AnswerJudge {
                 child_appeared_at: known.map_or(0, |p| p.child_appeared_at),
                 handled: said.is_some_and(|s| !undecided(s.reason)),
                 was_ready: known.map_or(well, |p| p.was_ready),
-                unready_at_earliest: unready,
+                unready_at_earliest: former.map_or(unready, |former| unready.min(former.1)),
                 unready_at_latest: unready,
                 well_since: None,
                 differs_since: None,
@@ -119,6 +134,15 @@ impl AnswerJudge {
         }
         if let Some(phase) = self.phases.get_mut(&key) {
             phase.handled |= parent.mark == ModelMark::Handled;
+            // Before this process says anything, a predecessor's last word dates what it says.
+            let said = entry_of(policy, parent).filter(|said| said.observed == parent.generation);
+            let is_silent = || {
+                !at.core.engine.is_open(policy.id)
+                    || awaits_child_list(at, policy, parent, &at.shown.all_observed())
+            };
+            if let Some(said) = said.filter(|said| said.status == "False" && is_silent()) {
+                phase.unready_at_earliest = phase.unready_at_earliest.min(said.since);
+            }
         }
     }
 
@@ -220,7 +244,7 @@ impl AnswerJudge {
                 continue;
             }
             for parent in things.iter().filter(|t| t.kind == policy.parent) {
-                if Self::awaits_child_list(at, policy, parent, &things) {
+                if awaits_child_list(at, policy, parent, &things) {
                     self.check_awaiting(at, policy, parent);
                 } else {
                     self.check_answer(at, policy, parent, &things);
@@ -250,34 +274,13 @@ impl AnswerJudge {
         phase.differs_since = None;
         phase.unready_at_latest = if phase.was_ready && !well { at.now } else { phase.unready_at_latest };
         phase.unready_at_earliest = if well { at.now } else { phase.unready_at_earliest };
-        if !std::mem::replace(&mut phase.was_ready, well) && well {
+        // A predecessor may have said so last, by what it had seen.
+        let says = entry_of(policy, parent).filter(|said| said.observed == parent.generation);
+        let stands = says.is_some_and(|said| said.status == "True");
+        if !std::mem::replace(&mut phase.was_ready, well) && well && !stands {
             let name = at.describe_object(parent);
             at.fail_invariant("no false ready", format_args!("{name}: not all is listed below it"));
         }
-    }
-
-    /// Returns `true` if a descendant is a parent whose policy still waits for a list: until that list is complete, the
-    /// earlier answer stays.
-    fn awaits_child_list(
-        at: &JudgedMoment<'_>,
-        policy: &PolicyDef,
-        parent: &ModelObject,
-        things: &[Rc<ModelObject>],
-    ) -> bool {
-        let below = at.policies.iter().filter(|p| p.id != policy.id);
-        let below: Vec<&PolicyDef> =
-            below.filter(|p| policy.groups.iter().any(|g| g.kind == p.parent)).collect();
-        let counts =
-            |t: &&Rc<ModelObject>| policy.groups.iter().any(|g| is_child(at.scenario, policy, g, parent, t));
-        !below.is_empty()
-            && things.iter().filter(counts).any(|child| {
-                let mut over = below.iter().filter(|p| p.parent == child.kind);
-                over.any(|p| {
-                    !at.core.engine.is_open(p.id)
-                        || at.heard.awaits_list(p)
-                        || Self::awaits_child_list(at, p, child, things)
-                })
-            })
     }
 
     fn check_answer(
@@ -313,7 +316,7 @@ impl AnswerJudge {
                 format_args!("{name}: its deadline is not over"),
             );
         }
-        let agrees = !is_known || Self::agrees_with(at, policy, parent, said, &sum, down);
+        let agrees = !is_known || agrees_with(at, policy, parent, said, &sum, down);
         let now = at.now;
         self.apply_settle(at, policy, parent);
         let Some(phase) = self.phases.get_mut(&key) else { return };
@@ -334,68 +337,7 @@ impl AnswerJudge {
             at.fail_invariant("answers follow what was shown", what);
         }
         if turned && is_known {
-            Self::check_turned_true(at, policy, parent, &phase);
-        }
-    }
-
-    /// Returns `true` if the naive judge comes to this answer too, which has not been True since `down` at the latest.
-    fn agrees_with(
-        at: &JudgedMoment<'_>,
-        policy: &PolicyDef,
-        parent: &ModelObject,
-        said: Option<ParentReason>,
-        sum: &NaiveSum,
-        down: i64,
-    ) -> bool {
-        let due = |since: i64| policy.deadline.map(|limit| since + saturating_millis(limit));
-        let suspended = sum.reason == Some(ParentReason::ChildrenSuspended);
-        let recorded = condition_of(policy, parent).is_some();
-        match said {
-            None => false,
-            Some(ParentReason::DeadlineExceeded) => {
-                parent.deleted.is_none()
-                    && !suspended
-                    && (sum.reason.is_some() || parent.mark != ModelMark::Handled)
-            }
-            Some(ParentReason::Terminating) => parent.deleted.is_some(),
-            Some(reason) if is_from_children(reason) => {
-                let well = matches!(reason, ParentReason::AllChildrenReady | ParentReason::ChildrenSettling);
-                let late = !well
-                    && !suspended
-                    && recorded
-                    && due(down).is_some_and(|due| due + MAX_ANSWER_LAG_MS < at.now);
-                !late
-                    && parent.deleted.is_none()
-                    && parent.mark != ModelMark::NotYet
-                    && sum.reason == (!well).then_some(reason)
-            }
-            Some(_) => parent.deleted.is_none(),
-        }
-    }
-
-    /// Checks an answer that has just become True.
-    fn check_turned_true(
-        at: &JudgedMoment<'_>,
-        policy: &PolicyDef,
-        parent: &ModelObject,
-        phase: &CheckedGeneration,
-    ) {
-        // Where another client has the condition, nothing would record how long it has held.
-        let hold = condition_of(policy, parent).map_or(0, |_| saturating_millis(policy.hold));
-        let settle = saturating_millis(policy.settle);
-        let name = at.describe_object(parent);
-        if !phase.handled {
-            at.fail_invariant("no false ready", format_args!("{name}: its operator has not handled it"));
-        }
-        if phase.child_appeared_at + saturating_millis(policy.debounce.quiet) + settle + hold > at.now {
-            at.fail_invariant("no false ready", format_args!("{name}: a child has just appeared"));
-        }
-        // In the calm phase not every turn is checked.
-        if !at.calm && phase.well_since.is_none_or(|since| since + hold > at.now) {
-            at.fail_invariant(
-                "no false ready",
-                format_args!("{name}: not well for as long as the policy asks"),
-            );
+            check_turned_true(at, policy, parent, &phase);
         }
     }
 }

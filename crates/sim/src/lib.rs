@@ -27,6 +27,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 mod actors;
+mod answer_agreement;
 mod answered_read;
 mod checked_generation;
 mod child_rule;

@@ -57,7 +57,7 @@ fn commit_write(world: &mut SimWorld, write: &ParentWrite) -> (StoreResponse, Op
     let kind = usize::from(write.kind.0);
     let path = world.object_path(kind, &write.namespace, &write.name);
     let target = format!("{path}/status?fieldManager={}", watcher::status::FIELD_MANAGER);
-    let place = SimObjectRef { kind, namespace: write.namespace.to_string(), name: write.name.to_string() };
+    let place = SimObjectRef { kind, namespace: write.namespace.clone(), name: write.name.clone() };
     let before = world.find_object(&place).unwrap_or_default();
     let revision = world.store.revision();
     let request = StoreRequest::with_body("PATCH", &target, "application/json-patch+json", &write.patch);

@@ -5,6 +5,7 @@
 mod assess;
 mod branch;
 mod child_weight;
+mod counted_unit;
 mod custom;
 mod facts;
 mod finalizer_holder;
@@ -12,6 +13,7 @@ mod kind;
 mod pod_refusal;
 mod readiness_ruling;
 mod reason;
+mod reason_token;
 pub mod rollup;
 mod rules;
 mod stale_generation;
@@ -24,6 +26,7 @@ mod verdict;
 
 pub use assess::{assess, assess_before_rules, assess_with_branch, final_outcome};
 pub use branch::Branch;
+pub use counted_unit::CountedUnit;
 pub use custom::{
     condition_priority, is_count_field, is_current_field, is_part_field, is_part_state_field,
     is_pausing_annotation, is_state_field, is_state_field_within, says_paused,
@@ -35,7 +38,8 @@ pub use facts::{
 pub use finalizer_holder::{FinalizerHold, LikelyFinalizerHolder, likely_holder};
 pub use kind::RuleKind;
 pub use pod_refusal::{PodCreationAttempt, PodShortage, assess_refused_pods, lacks_pods};
-pub use reason::{CountedUnit, CustomReason, Reason};
+pub use reason::{CustomReason, Reason};
+pub use reason_token::ReasonToken;
 pub use steadiness::Steadiness;
 pub use stuck_limits::StuckLimits;
 pub use text::BoundedText;

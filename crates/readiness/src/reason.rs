@@ -2,7 +2,9 @@
 
 use std::fmt;
 
+use crate::counted_unit::CountedUnit;
 use crate::finalizer_holder::FinalizerHold;
+use crate::reason_token::ReasonToken;
 use crate::text::BoundedText;
 
 /// Reason for the level of an object. [`Reason::as_token`] is for machines, `Display` for people.
@@ -123,31 +125,6 @@ pub enum Reason {
     Custom(Box<CustomReason>),
 }
 
-/// Unit of a count that is too low or too high.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum CountedUnit {
-    /// Replicas that exist.
-    Created,
-    /// Replicas of the current revision.
-    Updated,
-    /// Replicas that are ready.
-    Ready,
-    /// Replicas that have been ready for at least `minReadySeconds`.
-    Available,
-    /// Replicas that carry all labels of the template.
-    Labeled,
-    /// Replicas of an old revision or beyond the wanted number; the first number is the number left over.
-    Surplus,
-    /// Containers of a pod that are ready.
-    Containers,
-    /// Completions of a Job.
-    Completions,
-    /// Endpoints that are ready.
-    Endpoints,
-    /// Pods that a PodDisruptionBudget counts as healthy.
-    Healthy,
-}
-
 /// A reason with its cause: a Deployment lacks replicas because one of its pods cannot pull its image.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReasonWithCause {
@@ -202,34 +179,68 @@ impl Reason {
         match self {
             Reason::Custom(custom) => &custom.token,
             Reason::CausedBy(below) => below.cause.as_token(),
-            closed => closed.metric_label(),
+            closed => closed.token().as_str(),
         }
     }
 
     /// Returns the token for metrics, from a closed set: every custom rule's reason is `Custom`.
-    pub fn metric_label(&self) -> &'static str {
+    pub const fn metric_label(&self) -> &'static str {
+        self.token().as_str()
+    }
+
+    /// Returns the token, of the cause where one is known.
+    pub const fn token(&self) -> ReasonToken {
         match self {
-            Reason::Count(counted, ..) => counted.as_token(),
-            Reason::Custom(_) => "Custom",
-            Reason::CausedBy(below) => below.cause.metric_label(),
-            Reason::RuleLimit(_) => "RuleLimit",
-            Reason::RuleFailed(_) => "RuleFailed",
-            Reason::NoProgress(_) => "NoProgress",
-            Reason::ReplicaFailure(_) => "ReplicaFailure",
-            Reason::JobFailed(_) => "JobFailed",
-            Reason::Unschedulable(_) => "Unschedulable",
-            Reason::Pending(_) => "Pending",
-            Reason::Waiting(_) => "ContainerWaiting",
-            Reason::ContainerFailed(_) => "ContainerFailed",
-            Reason::PodFailed(_) => "PodFailed",
-            Reason::Finalizers(_) => "Finalizers",
-            Reason::SaysFailed(_) => "SaysFailed",
-            Reason::SaysError(_) => "SaysError",
-            Reason::SaysProgressing(_) => "SaysProgressing",
-            Reason::SaysSuspended(_) => "SaysSuspended",
-            Reason::SaysTerminating(_) => "SaysTerminating",
-            Reason::SaysUnknown(_) => "SaysUnknown",
-            plain => plain.plain_token_and_text().0,
+            Reason::Ready => ReasonToken::Ready,
+            Reason::Exists => ReasonToken::Exists,
+            Reason::Complete => ReasonToken::Complete,
+            Reason::ScaledToZero => ReasonToken::ScaledToZero,
+            Reason::Superseded => ReasonToken::Superseded,
+            Reason::PartitionReached => ReasonToken::PartitionReached,
+            Reason::OnDelete => ReasonToken::OnDelete,
+            Reason::NeverRan => ReasonToken::NeverRan,
+            Reason::OwnerDecides => ReasonToken::OwnerDecides,
+            Reason::Missing => ReasonToken::Missing,
+            Reason::NoSignal => ReasonToken::NoSignal,
+            Reason::RuleCrashed => ReasonToken::RuleCrashed,
+            Reason::RuleLimit(_) => ReasonToken::RuleLimit,
+            Reason::RuleFailed(_) => ReasonToken::RuleFailed,
+            Reason::RuleTooSlow => ReasonToken::RuleTooSlow,
+            Reason::RuleChanged => ReasonToken::RuleChanged,
+            Reason::OutcomeUnseen | Reason::OutcomeHeardOf => ReasonToken::OutcomeUnseen,
+            Reason::StaleGeneration => ReasonToken::StaleGeneration,
+            Reason::Count(counted, ..) => counted.token(),
+            Reason::ReplicaFailure(_) => ReasonToken::ReplicaFailure,
+            Reason::NoProgress(_) => ReasonToken::NoProgress,
+            Reason::ProgressDeadlineExceeded => ReasonToken::ProgressDeadlineExceeded,
+            Reason::Paused => ReasonToken::Paused,
+            Reason::Suspended => ReasonToken::Suspended,
+            Reason::Cordoned => ReasonToken::Cordoned,
+            Reason::NotStarted => ReasonToken::NotStarted,
+            Reason::Running => ReasonToken::Running,
+            Reason::Finishing => ReasonToken::Finishing,
+            Reason::JobFailed(_) => ReasonToken::JobFailed,
+            Reason::LastRunFailed => ReasonToken::LastRunFailed,
+            Reason::Unschedulable(_) => ReasonToken::Unschedulable,
+            Reason::Pending(_) => ReasonToken::Pending,
+            Reason::Waiting(_) => ReasonToken::ContainerWaiting,
+            Reason::ContainerFailed(_) => ReasonToken::ContainerFailed,
+            Reason::PodFailed(_) => ReasonToken::PodFailed,
+            Reason::PendingLoadBalancer => ReasonToken::PendingLoadBalancer,
+            Reason::VolumePending => ReasonToken::VolumePending,
+            Reason::WaitingForFirstConsumer => ReasonToken::WaitingForFirstConsumer,
+            Reason::VolumeLost => ReasonToken::VolumeLost,
+            Reason::VolumeReleased => ReasonToken::VolumeReleased,
+            Reason::Terminating => ReasonToken::Terminating,
+            Reason::Finalizers(_) => ReasonToken::Finalizers,
+            Reason::SaysFailed(_) => ReasonToken::SaysFailed,
+            Reason::SaysError(_) => ReasonToken::SaysError,
+            Reason::SaysProgressing(_) => ReasonToken::SaysProgressing,
+            Reason::SaysSuspended(_) => ReasonToken::SaysSuspended,
+            Reason::SaysTerminating(_) => ReasonToken::SaysTerminating,
+            Reason::SaysUnknown(_) => ReasonToken::SaysUnknown,
+            Reason::CausedBy(below) => below.cause.token(),
+            Reason::Custom(_) => ReasonToken::Custom,
         }
     }
 
@@ -264,83 +275,47 @@ impl Reason {
         }
     }
 
-    /// Returns token and text of a reason without payload.
-    const fn plain_token_and_text(&self) -> (&'static str, &'static str) {
+    /// Returns the text of a reason without payload.
+    const fn plain_text(&self) -> &'static str {
         match self {
-            Reason::Ready => ("Ready", "ready"),
-            Reason::Exists => ("Exists", "exists; its kind has no readiness"),
-            Reason::Complete => ("Complete", "complete"),
-            Reason::ScaledToZero => ("ScaledToZero", "scaled to zero"),
-            Reason::Superseded => ("Superseded", "superseded by a newer ReplicaSet"),
-            Reason::PartitionReached => ("PartitionReached", "rolled out as far as its partition allows"),
-            Reason::OnDelete => ("OnDelete", "ready; pods take the new revision when they are deleted"),
-            Reason::NeverRan => ("NeverRan", "has not come due yet"),
-            Reason::OwnerDecides => ("OwnerDecides", "failed; its Job decides whether that counts"),
-            Reason::Missing => ("Missing", "does not exist"),
-            Reason::NoSignal => ("NoSignal", "reports nothing about its readiness"),
-            Reason::RuleCrashed => ("RuleCrashed", "the rule that evaluates it crashed"),
-            Reason::RuleTooSlow => (
-                "RuleTooSlow",
-                "its rule exceeded its limits several times in a row and is not evaluated for a while",
-            ),
-            Reason::RuleChanged => ("RuleChanged", "its rule changed; not evaluated again yet"),
-            Reason::OutcomeUnseen => ("OutcomeUnseen", "gone, and its outcome was not observed"),
+            Reason::Ready => "ready",
+            Reason::Exists => "exists; its kind has no readiness",
+            Reason::Complete => "complete",
+            Reason::ScaledToZero => "scaled to zero",
+            Reason::Superseded => "superseded by a newer ReplicaSet",
+            Reason::PartitionReached => "rolled out as far as its partition allows",
+            Reason::OnDelete => "ready; pods take the new revision when they are deleted",
+            Reason::NeverRan => "has not come due yet",
+            Reason::OwnerDecides => "failed; its Job decides whether that counts",
+            Reason::Missing => "does not exist",
+            Reason::NoSignal => "reports nothing about its readiness",
+            Reason::RuleCrashed => "the rule that evaluates it crashed",
+            Reason::RuleTooSlow => {
+                "its rule exceeded its limits several times in a row and is not evaluated for a while"
+            }
+            Reason::RuleChanged => "its rule changed; not evaluated again yet",
+            Reason::OutcomeUnseen => "gone, and its outcome was not observed",
             Reason::OutcomeHeardOf => {
-                ("OutcomeUnseen", "gone; Events about it do not name its owner: its outcome was not observed")
+                "gone; Events about it do not name its owner: its outcome was not observed"
             }
-            Reason::StaleGeneration => {
-                ("StaleGeneration", "its controller has not observed its current generation")
+            Reason::StaleGeneration => "its controller has not observed its current generation",
+            Reason::ProgressDeadlineExceeded => "progress deadline exceeded",
+            Reason::Paused => "paused",
+            Reason::Suspended => "suspended",
+            Reason::Cordoned => "cordoned",
+            Reason::NotStarted => "not started yet",
+            Reason::Running => "running",
+            Reason::Finishing => "about to finish",
+            Reason::LastRunFailed => "its last run did not succeed",
+            Reason::PendingLoadBalancer => "waiting for a load balancer address",
+            Reason::VolumePending => "volume pending",
+            Reason::WaitingForFirstConsumer => {
+                "waiting for its first consumer, or its storage class does not exist"
             }
-            Reason::ProgressDeadlineExceeded => ("ProgressDeadlineExceeded", "progress deadline exceeded"),
-            Reason::Paused => ("Paused", "paused"),
-            Reason::Suspended => ("Suspended", "suspended"),
-            Reason::Cordoned => ("Cordoned", "cordoned"),
-            Reason::NotStarted => ("NotStarted", "not started yet"),
-            Reason::Running => ("Running", "running"),
-            Reason::Finishing => ("Finishing", "about to finish"),
-            Reason::LastRunFailed => ("LastRunFailed", "its last run did not succeed"),
-            Reason::PendingLoadBalancer => ("PendingLoadBalancer", "waiting for a load balancer address"),
-            Reason::VolumePending => ("VolumePending", "volume pending"),
-            Reason::WaitingForFirstConsumer => (
-                "WaitingForFirstConsumer",
-                "waiting for its first consumer, or its storage class does not exist",
-            ),
-            Reason::VolumeLost => ("VolumeLost", "volume lost"),
-            Reason::VolumeReleased => ("VolumeReleased", "released by its claim"),
-            Reason::Terminating => ("Terminating", "being deleted"),
-            _ => ("", ""),
-        }
-    }
-}
-
-impl CountedUnit {
-    const fn as_token(self) -> &'static str {
-        match self {
-            CountedUnit::Created => "ReplicasNotCreated",
-            CountedUnit::Updated => "ReplicasNotUpdated",
-            CountedUnit::Ready => "ReplicasNotReady",
-            CountedUnit::Available => "ReplicasNotAvailable",
-            CountedUnit::Labeled => "ReplicasNotLabeled",
-            CountedUnit::Surplus => "ReplicasLeftOver",
-            CountedUnit::Containers => "ContainersNotReady",
-            CountedUnit::Completions => "CompletionsMissing",
-            CountedUnit::Endpoints => "EndpointsNotReady",
-            CountedUnit::Healthy => "BudgetNotMet",
-        }
-    }
-
-    const fn unit_text(self) -> &'static str {
-        match self {
-            CountedUnit::Created => "replicas created",
-            CountedUnit::Updated => "replicas updated",
-            CountedUnit::Ready => "replicas ready",
-            CountedUnit::Available => "replicas available",
-            CountedUnit::Labeled => "replicas labeled",
-            CountedUnit::Surplus => "replicas left over",
-            CountedUnit::Containers => "containers ready",
-            CountedUnit::Completions => "completions",
-            CountedUnit::Endpoints => "endpoints ready",
-            CountedUnit::Healthy => "pods healthy",
+            Reason::VolumeLost => "volume lost",
+            Reason::VolumeReleased => "released by its claim",
+            Reason::Terminating => "being deleted",
+            _ => "",
         }
     }
 }
@@ -369,7 +344,7 @@ impl fmt::Display for Reason {
             | Reason::SaysSuspended(text)
             | Reason::SaysTerminating(text)
             | Reason::SaysUnknown(text) => f.write_str(text),
-            plain => f.write_str(plain.plain_token_and_text().1),
+            plain => f.write_str(plain.plain_text()),
         }
     }
 }

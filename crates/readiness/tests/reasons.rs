@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use readiness::{
-    BoundedText, CountedUnit, CustomReason, FinalizerHold, Level, Reason, RuleKind, Time, TruthValue,
-    Verdict, likely_holder,
+    BoundedText, CountedUnit, CustomReason, FinalizerHold, Level, Reason, ReasonToken, RuleKind, Time,
+    TruthValue, Verdict, likely_holder,
 };
 use readiness::{
     condition_priority, is_count_field, is_current_field, is_part_state_field, is_pausing_annotation,
@@ -70,6 +70,17 @@ fn a_reason_has_one_token_and_one_line() {
             (reason.as_token(), reason.metric_label(), reason.to_string().as_str()),
             (token, token, line)
         );
+        assert_eq!(ReasonToken::parse_token(token), reason.token());
+    }
+}
+
+#[test]
+fn a_token_is_read_as_it_is_written_and_any_other_word_is_a_custom_rules() {
+    for token in ReasonToken::ALL {
+        assert_eq!(ReasonToken::parse_token(token.as_str()), *token);
+    }
+    for word in ["TooHot", "", "ready", "Ready "] {
+        assert_eq!(ReasonToken::parse_token(word), ReasonToken::Custom, "{word:?}");
     }
 }
 

@@ -18,10 +18,10 @@ use lexicon::{WordSense, says_failed};
 use signal::{SignalBasis, SignalForce, SignalSource, StatusSignal};
 
 use crate::branch::Branch;
+use crate::counted_unit::CountedUnit;
 use crate::facts::{ConditionFacts, Facts, TruthValue};
 use crate::kind::RuleKind;
 use crate::readiness_ruling::ReadinessRuling;
-use crate::reason::CountedUnit;
 use crate::stale_generation::rule_on_stale_generation;
 use crate::text::BoundedText;
 use crate::{Level, Reason};

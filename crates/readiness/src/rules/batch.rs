@@ -2,9 +2,9 @@
 
 use super::count::clamp_count;
 use crate::branch::Branch;
+use crate::counted_unit::CountedUnit;
 use crate::facts::{ConditionFacts, Facts};
 use crate::readiness_ruling::ReadinessRuling;
-use crate::reason::CountedUnit;
 use crate::stuck_limits::StuckLimits;
 use crate::text::BoundedText;
 use crate::{Level, Reason};

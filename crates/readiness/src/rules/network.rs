@@ -1,9 +1,9 @@
 //! Rules for Service, Ingress and EndpointSlice: reachability.
 
 use crate::branch::Branch;
+use crate::counted_unit::CountedUnit;
 use crate::facts::Facts;
 use crate::readiness_ruling::ReadinessRuling;
-use crate::reason::CountedUnit;
 use crate::stuck_limits::StuckLimits;
 use crate::{Level, Reason};
 

@@ -1,9 +1,9 @@
 //! Rule for Pod: running and ready, or the cause that holds it.
 
 use crate::branch::Branch;
+use crate::counted_unit::CountedUnit;
 use crate::facts::{Facts, OwnerKind, TruthValue, UnreadyContainer};
 use crate::readiness_ruling::ReadinessRuling;
-use crate::reason::CountedUnit;
 use crate::stuck_limits::StuckLimits;
 use crate::text::BoundedText;
 use crate::{Level, Reason};

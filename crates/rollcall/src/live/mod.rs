@@ -7,6 +7,7 @@ mod doctor;
 mod explain;
 mod follow;
 mod history;
+mod node_reason;
 mod pick;
 mod policy_cluster;
 mod scope_args;

@@ -10,6 +10,7 @@ use api::policy::ParentSpec;
 use inspect::client::InspectClient;
 use policy::offline::roll_up;
 use policy::{CompiledPolicy, FoundPolicy, GroupRule, PolicySettings, compile, read_file};
+use readiness::rollup::ParentReason;
 use readiness::{RuleKind, StuckLimits, Time, assess};
 use rollcall_core::TreeNode;
 use rules::lua::ScriptLibrary;
@@ -18,6 +19,7 @@ use watcher::{ApiFailureCause, ApiKind, LiveReadError, ParentObject, resolve_kin
 
 pub(super) use inspect::api_group;
 
+use super::node_reason::NodeReason;
 use super::pick::TreeObjectIndex;
 use super::scope_args::ScopeArgs;
 use super::target::{KindName, ObjectTarget};
@@ -245,8 +247,14 @@ impl PolicyCluster {
             let index = TreeObjectIndex::new(objects);
             for tree in &mut trees {
                 let kind = KindName { group: tree.group.clone(), kind: tree.kind.clone() };
-                let childless =
-                    matches!(&*tree.reason, "ChildrenMissing" | "ChildrenPending" | "OperatorSilent");
+                let childless = matches!(
+                    NodeReason::of_node(tree),
+                    NodeReason::Parent(
+                        ParentReason::ChildrenMissing
+                            | ParentReason::ChildrenPending
+                            | ParentReason::OperatorSilent
+                    )
+                );
                 // Without a policy, no children are required.
                 if self.kinds_without_policy.contains(&kind)
                     && tree.children.is_empty()

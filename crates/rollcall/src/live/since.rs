@@ -6,6 +6,7 @@ use readiness::{
 use rollcall_core::TreeNode;
 use watcher::ParentObject;
 
+use super::node_reason::is_node_ready;
 use super::policy_cluster::api_group;
 
 /// Returns the time, and the field it comes from.
@@ -16,7 +17,7 @@ pub(super) fn state_since(object: &ParentObject, node: &TreeNode) -> Option<Unre
         // The parent's condition already has this reason.
         return conditions.iter().find(|c| *c.reason == *node.reason).and_then(since_condition);
     }
-    since_from_facts(object, node.verdict == "Ready")
+    since_from_facts(object, is_node_ready(node))
 }
 
 /// Like [`state_since`], for a leaf that no policy rule evaluates.

@@ -2,81 +2,164 @@
 
 use inspect::kubectl::{KubectlObject, shell_quote};
 use inspect::owned::{OwnedObject, OwnedTrouble};
+use readiness::ReasonToken;
+use readiness::rollup::ParentReason;
+
+use super::super::node_reason::NodeReason;
 
 /// Describes the rule that decided about a parent.
-pub(super) fn describe_branch(reason: &str) -> &'static str {
+pub(super) fn describe_branch(reason: NodeReason) -> &'static str {
+    let NodeReason::Parent(reason) = reason else { return WORST_CHILD };
     match reason {
-        "ChildrenMissing" => "there are fewer children than the policy expects",
-        "TooManyChildren" => "there are more children than the policy allows",
-        "ChildrenPending" | "OperatorSilent" => {
+        ParentReason::ChildrenMissing => "there are fewer children than the policy expects",
+        ParentReason::TooManyChildren => "there are more children than the policy allows",
+        ParentReason::ChildrenPending | ParentReason::OperatorSilent => {
             "the operator has not reported handling the current generation"
         }
-        "OperatorFailed" => "the operator reports that it failed to handle the current generation",
-        "KindNotVisible" => "a kind in the policy may not be listed",
-        "PolicyRefused" => "its policy is refused, and no accepted version of that is known",
-        "TemplateFailed" => "a template of the policy cannot be rendered for it",
-        "DeadlineExceeded" => "it has not been ready for longer than limits.deadline of the policy",
-        "Terminating" => "metadata.deletionTimestamp is set",
-        "DeletionStuck" => "metadata.deletionTimestamp is older than limits.terminating of the policy",
-        _ => "the worst of its children, by the policy's counts and quorums",
+        ParentReason::OperatorFailed => {
+            "the operator reports that it failed to handle the current generation"
+        }
+        ParentReason::KindNotVisible => "a kind in the policy may not be listed",
+        ParentReason::WatchStale => "a kind in the policy could not be listed or watched for two minutes",
+        ParentReason::RuleChanged => "a rule of the policy changed, and its kind was not listed again yet",
+        ParentReason::PolicyRefused => "its policy is refused, and no accepted version of that is known",
+        ParentReason::TemplateFailed => "a template of the policy cannot be rendered for it",
+        ParentReason::DeadlineExceeded => {
+            "it has not been ready for longer than limits.deadline of the policy"
+        }
+        ParentReason::Terminating => "metadata.deletionTimestamp is set",
+        ParentReason::DeletionStuck => {
+            "metadata.deletionTimestamp is older than limits.terminating of the policy"
+        }
+        ParentReason::ChildrenSettling => {
+            "all children are ready, but not yet for as long as the policy's settle and hold require"
+        }
+        ParentReason::AllChildrenReady
+        | ParentReason::ChildrenProgressing
+        | ParentReason::ChildrenTerminating
+        | ParentReason::ChildrenFailed
+        | ParentReason::ChildrenStuck
+        | ParentReason::ChildrenUnknown
+        | ParentReason::ChildrenSuspended => WORST_CHILD,
     }
 }
 
+const WORST_CHILD: &str = "the worst of its children, by the policy's counts and quorums";
+const WRITES_STATUS: &str = "the controller of this object must write another status";
+const DELETION_COMPLETES: &str = "its deletion must complete";
+
 /// Describes the event that would change the verdict.
-pub(super) fn describe_changes(reason: &str) -> &'static str {
+pub(super) fn describe_changes(reason: NodeReason) -> &'static str {
     match reason {
-        "ReplicasNotCreated" | "ReplicaFailure" => "its controller must be able to create its pods",
-        "ReplicasNotUpdated"
-        | "ReplicasNotReady"
-        | "ReplicasNotAvailable"
-        | "ReplicasNotLabeled"
-        | "ContainersNotReady" => "its pods must become ready",
-        "ReplicasLeftOver" => "the pods of the old revision must terminate",
-        "ProgressDeadlineExceeded" => {
-            "start a new rollout, or wait for its pods to become ready; its controller has given up on this rollout"
+        NodeReason::Parent(reason) => describe_parent_changes(reason),
+        NodeReason::Object(reason) => describe_object_changes(reason),
+    }
+}
+
+fn describe_parent_changes(reason: ParentReason) -> &'static str {
+    match reason {
+        ParentReason::ChildrenMissing => {
+            "its operator must create the missing children, or lower `expect.min`"
         }
-        "NoProgress" => {
-            "something of its spec or status must change; nothing has for limits.progress of the policy"
+        ParentReason::TooManyChildren => "delete the surplus children or raise `expect.max`",
+        ParentReason::ChildrenPending | ParentReason::OperatorSilent => {
+            "its operator must handle the current generation"
         }
-        "Paused" => "resume it",
-        "Suspended" => "unset spec.suspend",
-        "Cordoned" => "uncordon it",
-        "StaleGeneration" => {
-            "its controller must write the current generation into status.observedGeneration"
-        }
-        "NotStarted" | "Running" | "Finishing" | "CompletionsMissing" | "NeverRan" => {
-            "wait: it is in progress"
-        }
-        "JobFailed" => "delete and recreate it: a failed Job stays failed",
-        "LastRunFailed" => "its next run must succeed",
-        "Unschedulable" => "provide a node that the pod can be scheduled on",
-        "Pending" => "the pod must be scheduled and its images pulled",
-        "ContainerWaiting" | "ContainerFailed" => "the container must start and keep running",
-        "PodFailed" => "delete it: a failed pod stays failed",
-        "PendingLoadBalancer" => "the load balancer's controller must assign an address",
-        "VolumePending" => "a volume must be provisioned or bound",
-        "WaitingForFirstConsumer" => "a pod that uses the claim must be scheduled",
-        "VolumeLost" | "VolumeReleased" => "restore or replace the volume",
-        "Finalizers" => "the controllers of its finalizers must remove them",
-        "Terminating" | "DeletionStuck" => "its deletion must complete",
-        "NoSignal" => {
-            "its controller must write a condition or a phase, or add a rule for it to the policy (children[].ready)"
-        }
-        "OutcomeUnseen" => {
-            "wait for its next run, or set its known outcome in the ReadinessRecord of its parent"
-        }
-        "RuleFailed" | "RuleLimit" | "RuleCrashed" | "RuleTooSlow" => "correct the rule in the policy",
-        "ChildrenMissing" => "its operator must create the missing children, or lower `expect.min`",
-        "TooManyChildren" => "delete the surplus children or raise `expect.max`",
-        "ChildrenPending" | "OperatorSilent" => "its operator must handle the current generation",
-        "OperatorFailed" => {
+        ParentReason::OperatorFailed => {
             "its operator must succeed: correct what its message names, and change the spec for another try"
         }
-        "KindNotVisible" => "grant the right to list and watch that kind",
-        "PolicyRefused" => "a policy that can be accepted",
-        "TemplateFailed" => "correct the template in the policy so that it can be rendered for this object",
-        "DeadlineExceeded" => "its children must become ready",
-        _ => "the controller of this object must write another status",
+        ParentReason::KindNotVisible => "grant the right to list and watch that kind",
+        ParentReason::WatchStale => "the API server must serve that kind again: its message names it",
+        ParentReason::RuleChanged => "wait: its children are being evaluated by the new rule",
+        ParentReason::PolicyRefused => "a policy that can be accepted",
+        ParentReason::TemplateFailed => {
+            "correct the template in the policy so that it can be rendered for this object"
+        }
+        ParentReason::ChildrenSettling => "wait: its children must stay ready",
+        ParentReason::ChildrenSuspended => "resume its children",
+        ParentReason::ChildrenTerminating => "the deletion of its children must complete",
+        ParentReason::AllChildrenReady
+        | ParentReason::ChildrenProgressing
+        | ParentReason::ChildrenFailed
+        | ParentReason::ChildrenStuck
+        | ParentReason::ChildrenUnknown
+        | ParentReason::DeadlineExceeded => "its children must become ready",
+        ParentReason::Terminating | ParentReason::DeletionStuck => DELETION_COMPLETES,
+    }
+}
+
+#[expect(clippy::too_many_lines, reason = "a table, with a row for each reason")]
+fn describe_object_changes(reason: ReasonToken) -> &'static str {
+    match reason {
+        ReasonToken::ReplicasNotCreated | ReasonToken::ReplicaFailure => {
+            "its controller must be able to create its pods"
+        }
+        ReasonToken::ReplicasNotUpdated
+        | ReasonToken::ReplicasNotReady
+        | ReasonToken::ReplicasNotAvailable
+        | ReasonToken::ReplicasNotLabeled
+        | ReasonToken::ContainersNotReady => "its pods must become ready",
+        ReasonToken::EndpointsNotReady => "the pods that it selects must become ready",
+        ReasonToken::BudgetNotMet => "the pods that it selects must become healthy",
+        ReasonToken::ReplicasLeftOver => "the pods of the old revision must terminate",
+        ReasonToken::ProgressDeadlineExceeded => {
+            "start a new rollout, or wait for its pods to become ready; its controller has given up on this rollout"
+        }
+        ReasonToken::NoProgress => {
+            "something of its spec or status must change; nothing has for limits.progress of the policy"
+        }
+        ReasonToken::Paused => "resume it",
+        ReasonToken::Suspended => "unset spec.suspend",
+        ReasonToken::Cordoned => "uncordon it",
+        ReasonToken::StaleGeneration => {
+            "its controller must write the current generation into status.observedGeneration"
+        }
+        ReasonToken::NotStarted
+        | ReasonToken::Running
+        | ReasonToken::Finishing
+        | ReasonToken::CompletionsMissing
+        | ReasonToken::NeverRan => "wait: it is in progress",
+        ReasonToken::RuleChanged => "wait: it is being evaluated by the new rule",
+        ReasonToken::JobFailed => "delete and recreate it: a failed Job stays failed",
+        ReasonToken::LastRunFailed => "its next run must succeed",
+        ReasonToken::Unschedulable => "provide a node that the pod can be scheduled on",
+        ReasonToken::Pending => "the pod must be scheduled and its images pulled",
+        ReasonToken::ContainerWaiting | ReasonToken::ContainerFailed => {
+            "the container must start and keep running"
+        }
+        ReasonToken::PodFailed => "delete it: a failed pod stays failed",
+        ReasonToken::PendingLoadBalancer => "the load balancer's controller must assign an address",
+        ReasonToken::VolumePending => "a volume must be provisioned or bound",
+        ReasonToken::WaitingForFirstConsumer => "a pod that uses the claim must be scheduled",
+        ReasonToken::VolumeLost | ReasonToken::VolumeReleased => "restore or replace the volume",
+        ReasonToken::Finalizers => "the controllers of its finalizers must remove them",
+        ReasonToken::Terminating => DELETION_COMPLETES,
+        ReasonToken::NoSignal => {
+            "its controller must write a condition or a phase, or add a rule for it to the policy (children[].ready)"
+        }
+        ReasonToken::OutcomeUnseen => {
+            "wait for its next run, or set its known outcome in the ReadinessRecord of its parent"
+        }
+        ReasonToken::RuleFailed
+        | ReasonToken::RuleLimit
+        | ReasonToken::RuleCrashed
+        | ReasonToken::RuleTooSlow => "correct the rule in the policy",
+        ReasonToken::Missing => "its operator must create it",
+        ReasonToken::Ready
+        | ReasonToken::Exists
+        | ReasonToken::Complete
+        | ReasonToken::ScaledToZero
+        | ReasonToken::Superseded
+        | ReasonToken::PartitionReached
+        | ReasonToken::OnDelete
+        | ReasonToken::OwnerDecides
+        | ReasonToken::SaysFailed
+        | ReasonToken::SaysError
+        | ReasonToken::SaysProgressing
+        | ReasonToken::SaysSuspended
+        | ReasonToken::SaysTerminating
+        | ReasonToken::SaysUnknown
+        | ReasonToken::Custom => WRITES_STATUS,
     }
 }
 
@@ -124,39 +207,54 @@ pub(super) fn advise_from_owned(
 }
 
 /// Returns commands to try, to be read before they are run.
-pub(super) fn suggest_commands(reason: &str, object: &KubectlObject<'_>) -> Vec<String> {
+pub(super) fn suggest_commands(reason: NodeReason, object: &KubectlObject<'_>) -> Vec<String> {
+    match reason {
+        NodeReason::Parent(reason) => suggest_parent_commands(reason, object),
+        NodeReason::Object(reason) => suggest_object_commands(reason, object),
+    }
+}
+
+fn suggest_parent_commands(reason: ParentReason, object: &KubectlObject<'_>) -> Vec<String> {
+    match reason {
+        ParentReason::TemplateFailed | ParentReason::PolicyRefused => vec![CHECK_POLICY.to_owned()],
+        ParentReason::KindNotVisible => vec!["rollcall rbac -f POLICY | kubectl apply -f -".to_owned()],
+        ParentReason::ChildrenPending | ParentReason::OperatorFailed | ParentReason::OperatorSilent => {
+            vec![object.command_for("describe"), READ_OPERATOR_LOG.to_owned()]
+        }
+        _ => vec![object.command_for("describe")],
+    }
+}
+
+fn suggest_object_commands(reason: ReasonToken, object: &KubectlObject<'_>) -> Vec<String> {
     let on = |verb: &str| object.command_for(verb);
     let describe = on("describe");
     match reason {
-        "ContainerWaiting" | "Pending" | "Unschedulable" if object.is_kind("Pod") => vec![describe],
-        "ContainerFailed" | "PodFailed" if object.is_kind("Pod") => {
+        ReasonToken::ContainerFailed | ReasonToken::PodFailed if object.is_kind("Pod") => {
             vec![object.logs_command("--previous --all-containers"), describe]
         }
-        "JobFailed" => vec![object.logs_command("--all-containers"), describe],
-        "ProgressDeadlineExceeded" if object.is_kind("Deployment") => {
+        ReasonToken::JobFailed => vec![object.logs_command("--all-containers"), describe],
+        ReasonToken::ProgressDeadlineExceeded if object.is_kind("Deployment") => {
             vec![on("rollout status"), on("rollout undo") + "   # back to the previous revision"]
         }
-        "Paused" => vec![on("rollout resume")],
-        "Suspended" => vec![on("patch") + " --type=merge -p '{\"spec\":{\"suspend\":false}}'"],
-        "Cordoned" => vec![format!("kubectl uncordon {}", object.quoted_name())],
-        "NoSignal" => vec![on("get") + " -o yaml"],
-        "OutcomeUnseen" => vec![
+        ReasonToken::Paused => vec![on("rollout resume")],
+        ReasonToken::Suspended => vec![on("patch") + " --type=merge -p '{\"spec\":{\"suspend\":false}}'"],
+        ReasonToken::Cordoned => vec![format!("kubectl uncordon {}", object.quoted_name())],
+        ReasonToken::NoSignal => vec![on("get") + " -o yaml"],
+        ReasonToken::OutcomeUnseen => vec![
             "kubectl get readinessrecords -A   # you may set an Unseen outcome to Complete or Failed"
                 .to_owned(),
         ],
-        "RuleFailed" | "RuleLimit" | "RuleCrashed" | "RuleTooSlow" | "TemplateFailed" | "PolicyRefused" => {
-            vec!["rollcall check -f POLICY".to_owned()]
-        }
-        "KindNotVisible" => vec!["rollcall rbac -f POLICY | kubectl apply -f -".to_owned()],
-        "ChildrenPending" | "OperatorFailed" | "OperatorSilent" | "StaleGeneration" => {
-            vec![
-                describe,
-                "# check that its operator is running, and read its log about this object".to_owned(),
-            ]
-        }
+        ReasonToken::RuleFailed
+        | ReasonToken::RuleLimit
+        | ReasonToken::RuleCrashed
+        | ReasonToken::RuleTooSlow => vec![CHECK_POLICY.to_owned()],
+        ReasonToken::StaleGeneration => vec![describe, READ_OPERATOR_LOG.to_owned()],
         _ => vec![describe],
     }
 }
+
+const CHECK_POLICY: &str = "rollcall check -f POLICY";
+const READ_OPERATOR_LOG: &str = "# check that its operator is running, and read its log about this object";
 
 #[cfg(test)]
 mod tests {
@@ -193,7 +291,11 @@ mod tests {
         );
         // A deleted object cannot be described.
         let job = KubectlObject { group: "batch", kind: "Job", namespace: "shop", name: "seed" };
-        assert!(suggest_commands("OutcomeUnseen", &job).iter().all(|line| !line.contains("describe")));
+        assert!(
+            suggest_commands(NodeReason::Object(ReasonToken::OutcomeUnseen), &job)
+                .iter()
+                .all(|line| !line.contains("describe"))
+        );
         // A name cannot break out of its argument.
         assert!(
             told("Pod a;b", OwnedTrouble::Ends("x y".to_owned()))

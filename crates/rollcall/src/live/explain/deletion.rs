@@ -4,12 +4,13 @@ use inspect::client::InspectClient;
 use inspect::finalizer_holders::{LikelyHolder, finalizer_holders};
 use inspect::holder_signs::{HolderState, LifeSigns};
 use inspect::kubectl::KubectlObject;
-use readiness::Time;
+use readiness::{Level, Time};
 use rollcall_core::TreeNode;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 use watcher::ParentObject;
 
+use super::super::node_reason::node_level;
 use super::object_explanation::ExplainedCause;
 use crate::eval::decode_json;
 
@@ -62,7 +63,7 @@ fn describe_release(holders: &[LikelyHolder]) -> String {
 
 /// Describes the children that still exist.
 fn describe_children(node: &TreeNode) -> Vec<String> {
-    let leaving = |child: &TreeNode| matches!(child.verdict, "Terminating" | "Stuck");
+    let leaving = |child: &TreeNode| matches!(node_level(child), Some(Level::Terminating | Level::Stuck));
     let describe = |child: &TreeNode| {
         let state = if leaving(child) { child.detail.as_str() } else { "not deleted yet" };
         format!("{} {}: {state}", child.kind, child.name)

@@ -22,6 +22,7 @@ use tokio::sync::OnceCell;
 use watcher::status::{OwnTypes, ParentStatus, written_types};
 use watcher::{ParentObject, get_live};
 
+use super::node_reason::{NodeReason, is_node_ready};
 use super::open_cluster;
 use super::pick::{NodeTimes, TreeObjectIndex};
 use super::policy_cluster::PolicyCluster;
@@ -90,7 +91,7 @@ pub(crate) async fn explain_targets(cluster: &ClusterArgs, args: &ExplainArgs) -
     for what in &absent {
         print_error_line(&format!("there is no {what}"));
     }
-    let unready = told.iter().any(|explanation| explanation.verdict != "Ready");
+    let unready = leads.iter().any(|lead| !is_node_ready(lead.node));
     Ok(ExitCode::from(if unready { 1 } else { u8::from(!absent.is_empty()) * 2 }))
 }
 
@@ -178,8 +179,8 @@ impl ExplainContext<'_> {
             reason: node.reason.clone(),
             message: node.detail.clone(),
             since: self.since_text(node),
-            changes: advice::describe_changes(&node.reason).to_owned(),
-            tries: advice::suggest_commands(&node.reason, &object),
+            changes: advice::describe_changes(NodeReason::of_node(node)).to_owned(),
+            tries: advice::suggest_commands(NodeReason::of_node(node), &object),
             ..ExplainedCause::default()
         };
         if let Some(found) = self.index.get(node) {
@@ -219,7 +220,7 @@ impl ExplainContext<'_> {
             (cause.rule, cause.branch) = (rule, branch);
         } else {
             cause.rule = format!("policy {}", lead.node.policy);
-            advice::describe_branch(&lead.node.reason).clone_into(&mut cause.branch);
+            advice::describe_branch(NodeReason::of_node(lead.node)).clone_into(&mut cause.branch);
         }
         (cause.owns, cause.events) =
             inspect::inspect_object(ask, &self.cluster.client, found, &limits, self.now).await;

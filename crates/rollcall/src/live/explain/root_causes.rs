@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use readiness::Level;
 use rollcall_core::TreeNode;
 
+use super::super::node_reason::{NodeReason, node_level};
 use super::super::pick::node_key;
 use super::super::target::ObjectTarget;
 
@@ -37,8 +38,7 @@ pub(super) fn find_target_nodes<'t>(
 pub(super) fn find_root_causes<'t>(lead: &TreeNodePath<'t>) -> Vec<TreeNodePath<'t>> {
     let mut found = Vec::new();
     collect_causes(lead, &mut found);
-    let severity = |node: &TreeNode| Level::ALL.iter().position(|level| level.as_str() == node.verdict);
-    found.sort_by(|a, b| (severity(a.node), node_key(a.node)).cmp(&(severity(b.node), node_key(b.node))));
+    found.sort_by(|a, b| (node_level(a.node), node_key(a.node)).cmp(&(node_level(b.node), node_key(b.node))));
     found.dedup_by(|a, b| node_key(a.node) == node_key(b.node));
     found
 }
@@ -46,34 +46,17 @@ pub(super) fn find_root_causes<'t>(lead: &TreeNodePath<'t>) -> Vec<TreeNodePath<
 fn collect_causes<'t>(lead: &TreeNodePath<'t>, found: &mut Vec<TreeNodePath<'t>>) {
     let node = lead.node;
     let child = !lead.above.is_empty();
-    if node.verdict == "Ready" || (child && node.verdict == "Suspended") {
+    let level = node_level(node);
+    if level == Some(Level::Ready) || (child && level == Some(Level::Suspended)) {
         return;
     }
     let before = found.len();
     for below in lead.child_paths().filter(|below| below.node.role != "optional") {
         collect_causes(&below, found);
     }
-    if node.policy.is_empty() || is_own_cause(&node.reason) || found.len() == before {
+    if node.policy.is_empty() || NodeReason::of_node(node).is_own_cause() || found.len() == before {
         found.push(lead.clone());
     }
-}
-
-/// Returns `true` for a reason that makes a parent a cause itself, independently of its children.
-fn is_own_cause(reason: &str) -> bool {
-    matches!(
-        reason,
-        "ChildrenPending"
-            | "ChildrenMissing"
-            | "TooManyChildren"
-            | "OperatorFailed"
-            | "OperatorSilent"
-            | "KindNotVisible"
-            | "PolicyRefused"
-            | "TemplateFailed"
-            | "Terminating"
-            | "DeletionStuck"
-            | "DeadlineExceeded"
-    )
 }
 
 impl<'t> TreeNodePath<'t> {

@@ -4,15 +4,19 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use controller::args::ClusterArgs;
+use readiness::rollup::ParentReason;
 use rollcall_core::TreeNode;
 use tokio::time::{Instant, timeout_at};
 
 use super::super::follow::ClusterFollower;
+use super::super::node_reason::{NodeReason, is_node_ready};
 use super::super::open_cluster;
 use super::super::pick::{missing_targets, pick_targets};
 use super::super::scope_args::ScopeArgs;
 use super::super::target::ObjectTarget;
 use super::status_line::{StatusLine, UNANSWERED_TEXT, end_unanswered};
+
+const KIND_NOT_VISIBLE: NodeReason = NodeReason::Parent(ParentReason::KindNotVisible);
 
 /// Result of one evaluation.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,12 +73,12 @@ pub(super) async fn wait_until_ready(
 }
 
 fn check_targets(found: &[TreeNode], targets: &[ObjectTarget]) -> WaitState {
-    let unready: Vec<&TreeNode> = found.iter().filter(|node| node.verdict != "Ready").collect();
+    let unready: Vec<&TreeNode> = found.iter().filter(|node| !is_node_ready(node)).collect();
     if let Some(lost) = unready.iter().find(|node| node.stalled) {
         return WaitState::Failed(node_text(lost));
     }
     // Waiting does not grant missing rights.
-    if let Some(hidden) = unready.iter().find(|node| node.reason == "KindNotVisible") {
+    if let Some(hidden) = unready.iter().find(|node| NodeReason::of_node(node) == KIND_NOT_VISIBLE) {
         return WaitState::Undetermined(node_text(hidden));
     }
     let lacking = missing_targets(found, targets);
@@ -140,7 +144,11 @@ mod tests {
         let lost = TreeNode { stalled: true, ..node("books", "Failed") };
         assert_eq!(check_targets(&[lost], &of), WaitState::Failed("Shop books failed: why".to_owned()));
         assert!(matches!(check_targets(&[node("books", "Failed")], &of), WaitState::Waiting(_)));
-        let hidden = TreeNode { reason: "KindNotVisible".to_owned(), ..node("books", "Unknown") };
+        let hidden = TreeNode {
+            reason: "KindNotVisible".to_owned(),
+            policy: "shops".to_owned(),
+            ..node("books", "Unknown")
+        };
         assert!(matches!(check_targets(&[hidden], &of), WaitState::Undetermined(_)));
     }
 }

@@ -3,7 +3,10 @@
 pub mod admission;
 mod children;
 pub mod policy;
+mod policy_status;
 pub mod record;
+mod selectors;
 
-pub use policy::{ReadinessPolicy, ReadinessPolicySpec, ReadinessPolicyStatus};
+pub use policy::{ReadinessPolicy, ReadinessPolicySpec};
+pub use policy_status::ReadinessPolicyStatus;
 pub use record::{ReadinessRecord, ReadinessRecordSpec};

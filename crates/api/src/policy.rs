@@ -4,30 +4,13 @@
 
 #![allow(clippy::duplicated_attributes, reason = "each printed column has its type")]
 
-use std::collections::BTreeMap;
-
 use kube::CustomResource;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::children::*;
-
-/// Reference to a kind that is watched.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct KindRef {
-    /// API group; empty for the core group.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    #[schemars(length(max = 253))]
-    pub group: String,
-    /// API version. Defaults to the version that the API server prefers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(min = 1, max = 63))]
-    pub version: Option<String>,
-    /// Kind.
-    #[schemars(length(min = 1, max = 63))]
-    pub kind: String,
-}
+pub use crate::policy_status::*;
+pub use crate::selectors::*;
 
 /// Defines the children that make a parent ready, and the conditions that are written on the parent.
 #[derive(CustomResource, JsonSchema, Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -152,55 +135,6 @@ pub struct ParentSpec {
     pub namespace_selector: Option<LabelSelector>,
 }
 
-/// Label selector. All of its requirements must hold.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct LabelSelector {
-    /// Labels that must have exactly these values.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(schema_with = "label_map")]
-    pub match_labels: BTreeMap<String, String>,
-    /// Requirements on labels.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 32))]
-    pub match_expressions: Vec<LabelRequirement>,
-}
-
-/// JSON schema of labels: more, or longer ones, no object can carry.
-fn label_map(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({
-        "type": "object", "maxProperties": 64, "additionalProperties": { "type": "string", "maxLength": 63 },
-    })
-}
-
-/// Requirement on one label.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct LabelRequirement {
-    /// The label's key.
-    #[schemars(length(min = 1, max = 317))]
-    pub key: String,
-    /// The operator.
-    pub operator: SelectorOperator,
-    /// The values, for `In` and `NotIn`.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), inner(length(max = 63)))]
-    pub values: Vec<String>,
-}
-
-/// Relation between a label and a set of values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub enum SelectorOperator {
-    /// The label has one of the values.
-    In,
-    /// The label has none of the values, or is absent.
-    NotIn,
-    /// The label exists.
-    Exists,
-    /// The label does not exist.
-    DoesNotExist,
-}
-
 /// Condition that is written on the parent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -308,71 +242,6 @@ pub enum WriteMode {
     Write,
     /// Conditions are evaluated and exported, not written.
     Shadow,
-}
-
-/// Observed state of a policy.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ReadinessPolicyStatus {
-    /// Conditions `Accepted`, `Watching` and `Ready`.
-    #[serde(default)]
-    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
-    pub conditions: Vec<PolicyCondition>,
-    /// The generation that this is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observed_generation: Option<i64>,
-    /// The generation whose spec is in force. An older one than `observedGeneration` where that is refused.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub accepted_generation: Option<i64>,
-    /// The spec that is in force. It stays so while a later one is refused, also across restarts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub accepted: Option<AcceptedPolicy>,
-    /// Rights that the policy needs and Rollcall lacks, each with what it is for. The command that grants them is in the
-    /// message of the condition that is False for it.
-    #[serde(default)]
-    #[schemars(length(max = 99))]
-    pub missing_rights: Vec<String>,
-    /// Number of parents the policy applies to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub parents: Option<i64>,
-    /// Number of those parents that are ready.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ready: Option<i64>,
-}
-
-/// A spec that was accepted.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AcceptedPolicy {
-    /// The generation that it was accepted in.
-    pub generation: i64,
-    /// The spec as JSON text; left out where it has more than 64 KiB.
-    #[serde(default)]
-    #[schemars(length(max = 65536))]
-    pub spec: Option<String>,
-    /// Why the spec is not kept, where it is not.
-    #[serde(default)]
-    pub omitted: Option<String>,
-}
-
-/// Condition of a policy, as `metav1.Condition`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PolicyCondition {
-    /// Condition type: `Accepted`, `Watching` or `Ready`.
-    pub r#type: String,
-    /// Condition status: `True`, `False` or `Unknown`.
-    pub status: String,
-    /// Machine-readable reason, in CamelCase.
-    pub reason: String,
-    /// Human-readable explanation.
-    #[serde(default)]
-    pub message: String,
-    /// Time of the last change of the status.
-    pub last_transition_time: String,
-    /// The generation that this is about.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observed_generation: Option<i64>,
 }
 
 fn ready() -> String {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::source_modules::{ModulePath, SourceModule};
+use super::source_modules::{ImportedPath, ModulePath, SourceModule};
 
 type Modules = BTreeMap<ModulePath, SourceModule>;
 type Edges = BTreeMap<ModulePath, BTreeSet<ModulePath>>;
@@ -41,9 +41,14 @@ fn reachable(edges: &Edges, from: &ModulePath) -> BTreeSet<ModulePath> {
 }
 
 fn edges_of(modules: &Modules, at: &ModulePath, module: &SourceModule) -> BTreeSet<ModulePath> {
-    let imported = module.imports.iter().filter(|import| !import.is_reexport).map(|import| &import.path);
+    let uses = |import: &&ImportedPath| !import.is_reexport || module.names.contains(&import.alias);
+    let imported = module.imports.iter().filter(uses).map(|import| &import.path);
     let named = imported.chain(&module.paths).filter_map(|path| defining_module(modules, at, path, 0));
-    named.filter(|path| path != at).collect()
+    let through_globs = module.imports.iter().filter(|import| import.alias == "*").flat_map(|import| {
+        let path = |name: &String| [import.path.clone(), vec![name.clone()]].concat();
+        module.names.iter().filter_map(move |name| defining_module(modules, at, &path(name), 0))
+    });
+    named.chain(through_globs).filter(|path| path != at).collect()
 }
 
 /// The module in which the item is defined that `path` means in the module `at`; `None` for what is no item of this crate.

@@ -37,6 +37,8 @@ pub(crate) struct SourceModule {
     pub(crate) imports: Vec<ImportedPath>,
     /// Every other path that its code names.
     pub(crate) paths: BTreeSet<Vec<String>>,
+    /// Every name that its code uses without a path.
+    pub(crate) names: BTreeSet<String>,
 }
 
 /// Every module of the crate whose `src` is here, without its tests.
@@ -129,8 +131,10 @@ impl SourceModule {
     }
 
     fn note_path(&mut self, path: Vec<String>) {
-        if path.len() > 1 {
-            self.paths.insert(path);
+        match <[String; 1]>::try_from(path) {
+            Ok([name]) => _ = self.names.insert(name),
+            Err(path) if path.is_empty() => {}
+            Err(path) => _ = self.paths.insert(path),
         }
     }
 }

@@ -1,0 +1,69 @@
+//! `status` of a policy: what is in force of it, and what Rollcall lacks for it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Observed state of a policy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadinessPolicyStatus {
+    /// Conditions `Accepted`, `Watching` and `Ready`.
+    #[serde(default)]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<PolicyCondition>,
+    /// The generation that this is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// The generation whose spec is in force. An older one than `observedGeneration` where that is refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted_generation: Option<i64>,
+    /// The spec that is in force. It stays so while a later one is refused, also across restarts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accepted: Option<AcceptedPolicy>,
+    /// Rights that the policy needs and Rollcall lacks, each with what it is for. The command that grants them is in the
+    /// message of the condition that is False for it.
+    #[serde(default)]
+    #[schemars(length(max = 99))]
+    pub missing_rights: Vec<String>,
+    /// Number of parents the policy applies to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parents: Option<i64>,
+    /// Number of those parents that are ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<i64>,
+}
+
+/// A spec that was accepted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AcceptedPolicy {
+    /// The generation that it was accepted in.
+    pub generation: i64,
+    /// The spec as JSON text; left out where it has more than 64 KiB.
+    #[serde(default)]
+    #[schemars(length(max = 65536))]
+    pub spec: Option<String>,
+    /// Why the spec is not kept, where it is not.
+    #[serde(default)]
+    pub omitted: Option<String>,
+}
+
+/// Condition of a policy, as `metav1.Condition`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyCondition {
+    /// Condition type: `Accepted`, `Watching` or `Ready`.
+    pub r#type: String,
+    /// Condition status: `True`, `False` or `Unknown`.
+    pub status: String,
+    /// Machine-readable reason, in CamelCase.
+    pub reason: String,
+    /// Human-readable explanation.
+    #[serde(default)]
+    pub message: String,
+    /// Time of the last change of the status.
+    pub last_transition_time: String,
+    /// The generation that this is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+}

@@ -10,6 +10,7 @@ pub mod gate;
 pub mod guide;
 pub mod half_open;
 pub mod helm;
+pub mod http_get;
 pub mod judge;
 pub mod kind;
 pub mod kopf;

@@ -7,11 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
 use crate::control_plane::free_ports;
+use crate::http_get::{HttpAnswer, get};
 use crate::kind::Address;
 use crate::places;
 use crate::process::Process;
@@ -24,14 +23,6 @@ const ACCOUNT: &str = "rollcall";
 pub struct Rollcall {
     process: Process,
     address: String,
-}
-
-/// A response of its HTTP listener.
-pub struct Answer {
-    /// The status code.
-    pub code: u16,
-    /// The body.
-    pub body: String,
 }
 
 impl Scene {
@@ -221,7 +212,7 @@ impl Rollcall {
         let answered = async {
             loop {
                 match self.http("/readyz").await {
-                    Ok(Answer { code: 200, .. }) => return,
+                    Ok(HttpAnswer { code: 200, .. }) => return,
                     _ => sleep(Duration::from_millis(10)).await,
                 }
             }
@@ -239,12 +230,12 @@ impl Rollcall {
     }
 
     /// Sends a GET.
-    pub async fn http(&self, path: &str) -> Result<Answer> {
+    pub async fn http(&self, path: &str) -> Result<HttpAnswer> {
         self.http_as(path, "").await
     }
 
     /// Sends a GET with a token, or with none.
-    pub async fn http_as(&self, path: &str, token: &str) -> Result<Answer> {
+    pub async fn http_as(&self, path: &str, token: &str) -> Result<HttpAnswer> {
         get(&self.address, path, token).await
     }
 
@@ -338,33 +329,6 @@ impl Drop for Rollcall {
             eprintln!("{}", self.process.tail(60));
         }
     }
-}
-
-/// Sends a GET to this address, with a token, or with none.
-pub async fn get(address: &str, path: &str, token: &str) -> Result<Answer> {
-    let mut stream = TcpStream::connect(address).await?;
-    let who = if token.is_empty() { String::new() } else { format!("Authorization: Bearer {token}\r\n") };
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{who}Connection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await?;
-    let mut bytes = Vec::new();
-    let all = async {
-        while !whole(&bytes) && stream.read_buf(&mut bytes).await? > 0 {}
-        anyhow::Ok(())
-    };
-    timeout(PATIENCE, all).await??;
-    let text = String::from_utf8(bytes)?;
-    let (head, body) = text.split_once("\r\n\r\n").context("half an answer")?;
-    let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).context("no status line")?;
-    Ok(Answer { code, body: body.to_owned() })
-}
-
-/// Returns `true` if the response is complete according to its Content-Length: a proxy may keep a connection open that
-/// the server closed.
-fn whole(bytes: &[u8]) -> bool {
-    let Some(head) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return false };
-    let lines = String::from_utf8_lossy(&bytes[..head]).to_lowercase();
-    let length = lines.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
-    length.is_some_and(|length| bytes.len() >= head + 4 + length)
 }
 
 /// Runs a short command of the binary; returns its output if it succeeds.

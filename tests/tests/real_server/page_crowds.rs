@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use acceptance::control_plane::free_ports;
 use acceptance::crd::Crd;
+use acceptance::http_get::get;
 use acceptance::objects::owned_by;
 use acceptance::places;
 use acceptance::process::Process;
-use acceptance::rollcall::{get, rollcall};
+use acceptance::rollcall::rollcall;
 use acceptance::scene::PATIENCE;
 use anyhow::{Context, Result, anyhow, ensure};
 use sandbox::{SandboxOptions, SandboxServer};

@@ -92,6 +92,19 @@ impl ApiFailureCause {
         ApiFailureCause::EndedAtOnce,
     ];
 
+    /// Maps an HTTP status of 400 or more to a cause.
+    pub const fn from_http_status(code: u16) -> ApiFailureCause {
+        match code {
+            401 => ApiFailureCause::Unauthorized,
+            403 => ApiFailureCause::Forbidden,
+            404 => ApiFailureCause::NotInstalled,
+            410 => ApiFailureCause::Gone,
+            429 => ApiFailureCause::Throttled,
+            500.. => ApiFailureCause::ServerError,
+            _ => ApiFailureCause::Refused,
+        }
+    }
+
     /// Returns the label value for metrics.
     pub const fn metric_label(self) -> &'static str {
         match self {
@@ -106,22 +119,6 @@ impl ApiFailureCause {
             ApiFailureCause::Connection => "connection",
             ApiFailureCause::Undecodable => "undecodable",
             ApiFailureCause::EndedAtOnce => "ended_at_once",
-        }
-    }
-}
-
-#[cfg(feature = "kube")]
-impl ApiFailureCause {
-    /// Maps an HTTP status of 400 or more to a cause.
-    pub(crate) const fn from_http_status(code: u16) -> ApiFailureCause {
-        match code {
-            401 => ApiFailureCause::Unauthorized,
-            403 => ApiFailureCause::Forbidden,
-            404 => ApiFailureCause::NotInstalled,
-            410 => ApiFailureCause::Gone,
-            429 => ApiFailureCause::Throttled,
-            500.. => ApiFailureCause::ServerError,
-            _ => ApiFailureCause::Refused,
         }
     }
 }

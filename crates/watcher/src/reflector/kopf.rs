@@ -5,6 +5,9 @@
 //! a cycle records its progress; once all of them are done, the records are removed and the handled configuration is
 //! stored.
 
+pub(super) mod marks;
+pub(super) mod outcomes;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

@@ -13,15 +13,11 @@ mod generation_marks;
 mod generation_practice;
 mod ingest;
 mod kopf;
-mod kopf_marks;
-mod kopf_outcomes;
 mod links;
 mod memory;
 mod memory_account;
 mod namespaces;
 mod parent;
-mod parent_deletion;
-mod parent_targets;
 mod parts;
 mod planned;
 mod refinement;
@@ -58,9 +54,7 @@ pub use memory::{
     DroppedOutcomes, MAX_PARENT_OUTCOMES, NamespaceRuns, OutcomeParent, ParentOutcomes, RememberedOutcome,
     RunEnd, RunTrace, UnseenRun,
 };
-pub use parent::ParentRow;
-pub use parent_deletion::ParentDeletion;
-pub use parent_targets::AnswerTarget;
+pub use parent::{AnswerTarget, ParentDeletion, ParentRow};
 pub use planned::ListPass;
 pub use row::{NamespaceName, ObjectRow, RefinedCause};
 pub use row_store::ApplyOutcome;

@@ -1,5 +1,8 @@
 //! Data kept about an object that is a parent.
 
+mod deletion;
+mod targets;
+
 use std::hash::Hasher;
 
 use aggregator::{AnswerView, HandledEvidence, ParentView, PolicyId, WrittenAnswer};
@@ -9,16 +12,19 @@ use serde_json::value::RawValue;
 use super::generation_practice::{
     GenerationPractice, SeenPractice, concludes, keeps_generation, kept_generation,
 };
+use super::kopf::outcomes::{SeenFailure, judge_outcome};
 use super::kopf::{self, KopfState};
-use super::kopf_outcomes::{SeenFailure, judge_outcome};
-use super::parent_deletion::{ParentDeletion, explains_deletion};
-use super::parent_targets::{AnswerTarget, render_target};
 use super::selector_interner::SelectorInterner;
 use super::status_owner::ChosenCondition;
 use crate::plan::{Interest, ParentRule};
 use crate::status::time;
 use crate::status::{ConditionEntry, ParentStatus, conditions_digest, raw_json};
 use crate::wire::WireMeta;
+use deletion::explains_deletion;
+use targets::render_target;
+
+pub use deletion::ParentDeletion;
+pub use targets::AnswerTarget;
 
 /// A parent, as the renderer and the writer need it.
 #[derive(Clone, Debug)]

@@ -7,7 +7,7 @@ use super::assess::ObjectAssessor;
 use super::awaited::AwaitedVersions;
 use super::finalizers::FinalizerLog;
 use super::generation_marks::GenerationMarks;
-use super::kopf_marks::KopfMarks;
+use super::kopf::marks::KopfMarks;
 use super::memory::OutcomeMemory;
 use super::row_store::RowStore;
 use super::rows::Rows;

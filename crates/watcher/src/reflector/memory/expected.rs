@@ -4,7 +4,7 @@ use aggregator::PolicyId;
 use readiness::Time;
 use rustc_hash::FxHashMap;
 
-use super::super::parent_targets::AnswerTarget;
+use super::super::parent::AnswerTarget;
 use super::super::row::ObjectRow;
 use super::super::rows::Rows;
 use super::super::uid_key::UidKey;

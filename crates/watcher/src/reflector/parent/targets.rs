@@ -4,7 +4,7 @@ use aggregator::{AnswerView, PolicyId, SelectorId};
 use rollcall_cel::ObjectJson;
 use serde_json::value::RawValue;
 
-use super::selector_interner::{SelectorInterner, name_hash};
+use super::super::selector_interner::{SelectorInterner, name_hash};
 use crate::plan::{CountRule, ParentRule, ParentTemplate, ReferenceRule};
 use crate::wire::WireMeta;
 

@@ -7,8 +7,8 @@ use kube::core::DynamicResourceScope;
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::value::RawValue;
 
+use crate::api_client::guard::UNKNOWN_VERSION;
 use crate::event::WireObject;
-use crate::guard::UNKNOWN_VERSION;
 use crate::wire::WireMeta;
 
 /// An object, or the reason why it could not be decoded.

@@ -13,7 +13,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use super::errors::{BoxError, ResponseStalled};
 use super::guard_state::GuardState;
 use super::utf8::Utf8Sanitiser;
-use crate::connection::is_discarded;
+use crate::api_client::connection::is_discarded;
 use crate::event::{ApiFailureCause, FollowFailure};
 
 /// Shortest interval between heartbeat signals.

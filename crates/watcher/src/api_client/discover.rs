@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
+use crate::api_client::live_read::{LiveReadError, decode_body, get_body};
 use crate::event::ApiFailureCause;
 use crate::kind::ApiKind;
-use crate::live_read::{LiveReadError, decode_body, get_body};
 
 const ACCEPT_JSON: &str = "application/json";
 

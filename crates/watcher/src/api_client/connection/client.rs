@@ -11,11 +11,11 @@ use super::BoxError;
 use super::connector::pool_opener;
 use super::monitor::ConnectionMonitor;
 use super::transport::{PoolSlot, PooledTransport};
-use crate::date_header::{DateLayer, DateObserver};
+use crate::api_client::date_header::{DateLayer, DateObserver};
 
 /// Creates a client without kube's hidden retries: the caller decides when to retry.
 ///
-/// [`follow`](crate::follow()) and [`get_live`](crate::get_live()) have their own deadlines and pacing, so any client
+/// [`follow`](crate::api_client::follow()) and [`get_live`](crate::get_live()) have their own deadlines and pacing, so any client
 /// works for them. With another one, kube would retry after a 429 by itself, up to fifteen times and for up to 1,000 s,
 /// without reporting it.
 pub fn client_without_retries(config: kube::Config) -> Result<kube::Client, kube::Error> {

@@ -10,10 +10,10 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 
 use super::*;
-use crate::connection::BoxError;
-use crate::connection::is_discarded;
-use crate::connection::pool::{ConnectionPool, SendRequest, WireBody};
-use crate::connection::transport::PooledTransport;
+use crate::api_client::connection::BoxError;
+use crate::api_client::connection::is_discarded;
+use crate::api_client::connection::pool::{ConnectionPool, SendRequest, WireBody};
+use crate::api_client::connection::transport::PooledTransport;
 
 /// Connections whose bytes can be swallowed: of those that there are, or of all.
 #[derive(Default)]

@@ -4,8 +4,8 @@ use std::error::Error;
 
 use kube::runtime::watcher;
 
+use crate::api_client::guard::{BlindWatch, ResponseStalled};
 use crate::event::{ApiFailureCause, FollowFailure};
-use crate::guard::{BlindWatch, ResponseStalled};
 
 /// Describes an error of kube's watcher.
 pub(super) fn describe_failure(error: &watcher::Error) -> FollowFailure {

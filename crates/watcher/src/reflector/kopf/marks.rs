@@ -10,19 +10,19 @@ use std::sync::{PoisonError, RwLock};
 
 use aggregator::{HandledEvidence, PolicyId};
 
-use super::row::NamespaceName;
-use super::row_store::RowStore;
-use super::rows::Rows;
+use super::super::row::NamespaceName;
+use super::super::row_store::RowStore;
+use super::super::rows::Rows;
 use crate::plan::{KopfMarkRule, ParentRule};
 
 /// Namespaces in which the operator of a policy leaves Kopf's mark.
 #[derive(Default)]
-pub(super) struct KopfMarks(RwLock<BTreeMap<PolicyId, BTreeSet<NamespaceName>>>);
+pub(in crate::reflector) struct KopfMarks(RwLock<BTreeMap<PolicyId, BTreeSet<NamespaceName>>>);
 
 impl KopfMarks {
     /// Returns `true` if a parent that one of these policies selects in this namespace would carry a mark once its
     /// operator has handled it.
-    pub(super) fn expects_mark(&self, rules: &[&ParentRule], namespace: &str) -> bool {
+    pub(in crate::reflector) fn expects_mark(&self, rules: &[&ParentRule], namespace: &str) -> bool {
         rules.iter().any(|rule| match rule.kopf_marks {
             KopfMarkRule::Expected => true,
             KopfMarkRule::Learned => self.has_learned_marks(rule.policy, namespace),
@@ -38,7 +38,7 @@ impl KopfMarks {
     /// Learns from a parent that was just stored, with a mark or without any evidence of handling. Must be called after
     /// the parent is stored: the call that learns the first mark visits all stored parents, and parents stored later
     /// see that the mark is known.
-    pub(super) fn learn(
+    pub(in crate::reflector) fn learn(
         &self,
         store: &RowStore,
         rules: &[&ParentRule],

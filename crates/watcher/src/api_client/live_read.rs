@@ -11,9 +11,10 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::absence::proves_absence;
+use crate::api_client::follow::is_stall;
+use crate::api_client::guard::{BoxError, FetchedResponse, fetch_response, utf8};
+use crate::api_client::percent::percent_encode;
 use crate::event::{ApiFailureCause, WireObject};
-use crate::follow::is_stall;
-use crate::guard::{BoxError, FetchedResponse, fetch_response, utf8};
 use crate::kind::ApiKind;
 use crate::wire::{ChildObject, WireMeta};
 
@@ -290,18 +291,6 @@ impl LiveListing {
     }
 }
 
-/// Percent-encodes a value in a query.
-fn percent_encode(value: &str) -> String {
-    use std::fmt::Write;
-    value.bytes().fold(String::with_capacity(value.len()), |mut out, byte| {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte.into()),
-            _ => write!(out, "%{byte:02X}").unwrap_or_default(),
-        }
-        out
-    })
-}
-
 /// Returns the body of a successful response.
 pub(crate) async fn get_body(
     client: &kube::Client,
@@ -352,10 +341,5 @@ mod tests {
         for bad in ["", ".", "..", "../secrets/x", "a/b", "a?b", "a%2fb", "a b", "ä"] {
             assert!(!is_name(bad), "{bad}");
         }
-    }
-
-    #[test]
-    fn selectors_are_encoded() {
-        assert_eq!(percent_encode("app in (a, b),!c"), "app%20in%20%28a%2C%20b%29%2C%21c");
     }
 }

@@ -7,22 +7,22 @@
 use aggregator::HandledEvidence;
 use readiness::rollup::ParentReason;
 
-use super::kopf::{KopfOutcome, KopfState};
+use super::{KopfOutcome, KopfState};
 use crate::plan::{KopfMarkRule, ParentRule};
 use crate::status::ParentStatus;
 
 /// A failure of the operator's that was seen.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct SeenFailure {
+pub(in crate::reflector) struct SeenFailure {
     /// `metadata.generation` that it failed to handle.
-    pub(super) generation: i64,
+    pub(in crate::reflector) generation: i64,
     /// Handlers that failed, as text.
-    pub(super) handlers: Option<Box<str>>,
+    pub(in crate::reflector) handlers: Option<Box<str>>,
 }
 
 impl SeenFailure {
     /// The failure to handle `generation` that `kopf` shows, or that was seen before and is not known to be mended.
-    pub(super) fn find(
+    pub(in crate::reflector) fn find(
         kopf: &KopfState,
         generation: i64,
         before: Option<&SeenFailure>,
@@ -55,7 +55,7 @@ impl SeenFailure {
 }
 
 /// The evidence of a parent whose operator `said` this, and `failed` or not.
-pub(super) fn judge_outcome(
+pub(in crate::reflector) fn judge_outcome(
     said: HandledEvidence,
     kopf: &KopfState,
     failed: bool,

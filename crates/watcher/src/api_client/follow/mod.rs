@@ -1,6 +1,6 @@
 //! `follow`: lists one kind and then watches it, until the stream is dropped.
 //!
-//! kube-runtime's `watcher` lists and watches; the [guard](crate::guard) below it paces its requests. This module
+//! kube-runtime's `watcher` lists and watches; the [guard](crate::api_client::guard) below it paces its requests. This module
 //! decides when the resume position is discarded for a relist, and which failures are reported.
 
 mod failure;
@@ -20,8 +20,8 @@ use kube::runtime::watcher;
 use timer::{Backoff, Seed};
 use tokio::sync::mpsc;
 
+use crate::api_client::guard::{GuardLimits, GuardSignal, GuardState, RequestGuard, RequestPacer};
 use crate::event::{ApiFailureCause, FollowEvent, FollowFailure, WireObject};
-use crate::guard::{GuardLimits, GuardSignal, GuardState, RequestGuard, RequestPacer};
 use crate::kind::ApiKind;
 pub(crate) use failure::is_stall;
 use watched_row::{DecodeResult, WatchedRow};

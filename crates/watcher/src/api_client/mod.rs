@@ -1,0 +1,21 @@
+//! Everything that talks to the API server: watches, live reads, discovery, and the connections that they share.
+
+mod connection;
+mod date_header;
+mod discover;
+mod follow;
+mod guard;
+mod live_read;
+mod percent;
+
+pub use connection::{ConnectionMonitor, client_without_retries, timed_client};
+pub use date_header::DateObserver;
+pub use discover::{Discovered, discover, resolve_kind};
+pub use follow::{FollowOptions, follow};
+pub use live_read::{
+    LivePage, LiveReadError, get_live, get_live_head, list_live, list_live_at_most, list_live_heads,
+    list_live_metadata, stream_live_pages,
+};
+pub use percent::percent_encode;
+/// Seed of jitter.
+pub use timer::Seed;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use watcher::ApiKind;
+use watcher::{ApiKind, percent_encode};
 
 /// Name of a resource read besides the object, for the report that it may not be read.
 pub const PODS_LABEL: &str = "Pods";
@@ -112,16 +112,4 @@ pub fn built_in_kind(group: &str, kind: &str, plural: &str) -> ApiKind {
         namespaced: true,
         has_status: true,
     }
-}
-
-/// Percent-encodes a value of a query.
-pub fn percent_encode(value: &str) -> String {
-    use std::fmt::Write;
-    value.bytes().fold(String::with_capacity(value.len()), |mut out, byte| {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(byte.into()),
-            _ => _ = write!(out, "%{byte:02X}"),
-        }
-        out
-    })
 }

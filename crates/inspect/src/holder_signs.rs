@@ -237,7 +237,7 @@ async fn read_pods(ask: &mut InspectClient) -> Option<Vec<PodSign>> {
         let page = ask.get_metadata(PODS_LABEL, &path).await?;
         pods.extend(items(&page).map(PodSign::of));
         match page["metadata"]["continue"].as_str().filter(|next| !next.is_empty()) {
-            Some(next) => path = format!("{PODS_PATH}&continue={}", super::client::percent_encode(next)),
+            Some(next) => path = format!("{PODS_PATH}&continue={}", watcher::percent_encode(next)),
             None => return Some(pods),
         }
     }

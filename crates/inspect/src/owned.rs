@@ -3,12 +3,10 @@
 use readiness::{Level, PodShortage, RuleKind, StuckLimits, Time, assess};
 use serde::Serialize;
 use serde_json::Value;
-use watcher::{ParentObject, list_live_at_most};
+use watcher::{ParentObject, list_live_at_most, percent_encode};
 
 use super::api_group::api_group;
-use super::client::{
-    CLAIMS_LABEL, InspectClient, PODS_LABEL, REPLICA_SETS_LABEL, built_in_kind, percent_encode,
-};
+use super::client::{CLAIMS_LABEL, InspectClient, PODS_LABEL, REPLICA_SETS_LABEL, built_in_kind};
 use rollcall_core::event_causes::EventExplainedWorkload;
 use rollcall_core::pod_causes::{is_ordered_ready, is_pod_of, pod_selector};
 

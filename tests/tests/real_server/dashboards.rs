@@ -13,6 +13,7 @@ use acceptance::process::Process;
 use acceptance::scene::{PATIENCE, Scene};
 use acceptance::wish::says;
 use anyhow::{Context, Result, anyhow, bail, ensure};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -141,7 +142,7 @@ impl Prometheus {
 }
 
 fn encoded(query: &str) -> String {
-    query.bytes().fold(String::new(), |text, byte| text + &format!("%{byte:02x}"))
+    utf8_percent_encode(query, NON_ALPHANUMERIC).to_string()
 }
 
 /// What a user chose: on the parent's dashboard one parent, on the others nothing.

@@ -1,5 +1,33 @@
 //! URLs, parsed as Go's `url.ParseRequestURI` does: absolute, or an absolute path.
 
+use std::borrow::Cow;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+
+/// Characters that Go encodes in a path; `%` is none of them, because what is encoded already stays as it is.
+const OUTSIDE_PATHS: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b'$')
+    .remove(b'&')
+    .remove(b'+')
+    .remove(b',')
+    .remove(b'/')
+    .remove(b':')
+    .remove(b';')
+    .remove(b'=')
+    .remove(b'@')
+    .remove(b'%')
+    .remove(b'!')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')')
+    .remove(b'*')
+    .remove(b'[')
+    .remove(b']');
+
 /// The parts of a URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ParsedUrl {
@@ -76,30 +104,12 @@ pub(crate) fn split_host(host: &str) -> (&str, &str) {
 
 /// Percent-encodes a path where necessary.
 fn escape_path(path: &str) -> String {
-    let mut text = String::with_capacity(path.len());
-    for b in path.bytes() {
-        if b.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@%!'()*[]".contains(&b) {
-            text.push(char::from(b));
-        } else {
-            text.push('%');
-            text.extend([b >> 4, b & 15].map(|digit| char::from(b"0123456789ABCDEF"[usize::from(digit)])));
-        }
-    }
-    text
+    utf8_percent_encode(path, OUTSIDE_PATHS).to_string()
 }
 
+/// Decodes; `None` where a `%` is followed by no two digits.
 pub(crate) fn unescape_text(text: &str, plus_is_space: bool) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(b) = rest.next() {
-        bytes.push(match b {
-            b'%' => {
-                let mut digit = || rest.next().and_then(|b| char::from(b).to_digit(16));
-                u8::try_from(digit()? * 16 + digit()?).ok()?
-            }
-            b'+' if plus_is_space => b' ',
-            other => other,
-        });
-    }
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    let is_escape = |rest: &str| rest.bytes().take(2).filter(u8::is_ascii_hexdigit).count() == 2;
+    let text = if plus_is_space { Cow::from(text.replace('+', " ")) } else { Cow::from(text) };
+    text.split('%').skip(1).all(is_escape).then(|| percent_decode_str(&text).decode_utf8_lossy().into_owned())
 }

@@ -1,11 +1,13 @@
 //! Handling of one request: it is decoded, logged, and answered by a fault or by the store.
 
+use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderName, USER_AGENT};
+use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
 use super::faults::{self, FaultAction};
@@ -130,27 +132,8 @@ async fn read_request(request: hyper::Request<Incoming>) -> io::Result<Option<St
 
 /// Percent-decodes a text; in a query `+` is a space.
 fn percent_decode(text: &str, query: bool) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        rest = after;
-        match byte {
-            b'%' => match after
-                .get(..2)
-                .and_then(|hex| std::str::from_utf8(hex).ok())
-                .and_then(|hex| u8::from_str_radix(hex, 16).ok())
-            {
-                Some(byte) => {
-                    bytes.push(byte);
-                    rest = &after[2..];
-                }
-                None => bytes.push(b'%'),
-            },
-            b'+' if query => bytes.push(b' '),
-            _ => bytes.push(byte),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
+    let text = if query { Cow::from(text.replace('+', " ")) } else { Cow::from(text) };
+    percent_decode_str(&text).decode_utf8_lossy().into_owned()
 }
 
 fn log_entry(request: &StoreRequest, verb: RequestVerb, status: u16) -> LoggedRequest {

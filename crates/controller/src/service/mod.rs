@@ -1,0 +1,123 @@
+//! The service: all tasks under supervision. A task that exits stops the process, and the error names the task.
+
+mod service_channels;
+mod service_tasks;
+mod shared_parts;
+mod task_wiring;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use anyhow::Context;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tracing::info;
+use watcher::ConnectionMonitor;
+
+use crate::args::{ClusterArgs, RunArgs};
+use crate::clock::ServerClock;
+use crate::event_loop::TreeSender;
+use crate::lease::LeaseName;
+use crate::policies::PolicySource;
+use policy::read_file;
+use service_channels::ServiceChannels;
+use service_tasks::{ServiceEndpoints, ServiceTasks, TaskInputs};
+use shared_parts::SharedParts;
+
+/// Parts of the service.
+pub struct ControllerService {
+    /// The client.
+    pub client: kube::Client,
+    /// Looks after the client's connections; `None` if they need nobody.
+    pub monitor: Option<ConnectionMonitor>,
+    /// Source of the policies.
+    pub source: PolicySource,
+    /// Clock of the API server that the client talks to.
+    pub clock: ServerClock,
+    /// Listener for HTTP.
+    pub listener: TcpListener,
+    /// Another one for the probes alone, if any.
+    pub probes: Option<TcpListener>,
+    /// Lease to hold before anything is written; `None` without leader election.
+    pub lease: Option<LeaseName>,
+    /// Receives the trees of all parents, if anything draws them.
+    pub trees: Option<TreeSender>,
+    /// All other arguments.
+    pub args: RunArgs,
+}
+
+/// Runs the service until SIGTERM or Ctrl-C; a second signal aborts.
+pub async fn run_service(cluster: &ClusterArgs, args: RunArgs) -> anyhow::Result<()> {
+    let source = match &args.policies {
+        Some(path) => PolicySource::File(read_file(path)?),
+        None => PolicySource::Cluster(policy::parse_selector(args.policy_selector.as_deref().unwrap_or(""))?),
+    };
+    let (config, in_pod) = cluster.client_config_with_origin().await?;
+    info!(version = env!("CARGO_PKG_VERSION"), server = %config.cluster_url, "starting rollcall");
+    let clock = ServerClock::from_responses();
+    let lease = args.lease.lease_to_hold(in_pod, &config.default_namespace, clock.local_clock().now());
+    let mut args = args;
+    args.records_namespace = args.records_namespace.or(in_pod.then(|| config.default_namespace.clone()));
+    let (client, monitor) = watcher::timed_client(config, Arc::new(clock.clone()))
+        .context("failed to create a Kubernetes client")?;
+    let listener = bind_listener(args.listen, "--listen").await?;
+    let probes = match args.listener.probe_address(in_pod) {
+        Some(address) => Some(bind_listener(address, "--probe-listen").await?),
+        None => None,
+    };
+    let stop = CancellationToken::new();
+    let service = ControllerService {
+        client,
+        monitor: Some(monitor),
+        clock,
+        source,
+        listener,
+        probes,
+        lease,
+        trees: None,
+        args,
+    };
+    let signals = tokio::spawn(watch_signals(stop.clone()));
+    let done = service.run(stop).await;
+    signals.abort();
+    done
+}
+
+async fn bind_listener(address: SocketAddr, flag: &str) -> anyhow::Result<TcpListener> {
+    let bound = TcpListener::bind(address).await;
+    bound.with_context(|| format!("failed to listen on {address}; choose another address with {flag}"))
+}
+
+impl ControllerService {
+    /// Runs until `stop`, then drains: builds what is shared, wires the tasks to each other, and spawns them.
+    pub async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
+        let ControllerService { client, monitor, clock, source, listener, probes, lease, trees, args } = self;
+        let address = listener.local_addr()?;
+        let (shared, candidate) = SharedParts::build(client, clock, lease, &args)?;
+        let probed = probes.as_ref().map(TcpListener::local_addr).transpose()?.map(tracing::field::display);
+        info!(seed = shared.seed.0, listen = %address, probe_listen = probed, "service started");
+
+        let channels = ServiceChannels::open(&shared.metrics, matches!(source, PolicySource::File(_)));
+        let inputs = TaskInputs { source, trees, address, args, stop: stop.clone() };
+        let tasks = ServiceTasks::wire(shared, channels, inputs)?;
+
+        let endpoints = ServiceEndpoints { listener, probes, monitor, candidate };
+        tasks.spawn(endpoints).supervise(&stop).await
+    }
+}
+
+/// The first signal drains, the second one aborts.
+async fn watch_signals(stop: CancellationToken) -> std::io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut term, mut int) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let mut next = async || {
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+        }
+    };
+    next().await;
+    stop.cancel();
+    next().await;
+    std::process::exit(130)
+}

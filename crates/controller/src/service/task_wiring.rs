@@ -1,0 +1,199 @@
+//! Wiring of single tasks: what each is given of the shared parts, the arguments and the channels.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use aggregator::KindId;
+use policy::{PolicySettings, WatchPlan};
+use rollcall_core::{Core, KindEvent};
+use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender};
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::shared_parts::SharedParts;
+use crate::admin::AdminState;
+use crate::args::RunArgs;
+use crate::event_loop::{EventLoop, LoopChannels};
+use crate::event_recorder::{EventNotice, EventRecorder};
+use crate::history::{HistoryStore, HistoryWriter};
+use crate::kind_tasks::{KindContext, RecordsContext, RecordsTrouble};
+use crate::live_reader::LiveReader;
+use crate::page::{LoopQuery, PageAuthorizer, PageConfig, PageService};
+use crate::parent_writer::ParentWriter;
+use crate::policies::{PolicySource, PolicyTask};
+use crate::reviews::{AccessAuthorizer, TokenAuthenticator};
+use crate::snapshot::StatsSnapshot;
+use crate::supervised_tasks::DRAIN_TIMEOUT;
+use crate::transitions::TransitionHub;
+
+/// Default namespace of ReadinessRecords outside a pod: the one that `deploy/` installs Rollcall in.
+const DEFAULT_RECORDS_NAMESPACE: &str = "rollcall-system";
+
+pub(super) fn wire_event_loop(shared: &SharedParts, args: &RunArgs, channels: LoopChannels) -> EventLoop {
+    let core = Core::new(shared.reflector.clone(), args.resync, args.audit, shared.seed.derive(1));
+    EventLoop::new(core, shared.clock.clone(), channels, shared.metrics.clone(), shared.seed.derive(8))
+}
+
+pub(super) fn wire_kind_context(
+    shared: &SharedParts,
+    args: &RunArgs,
+    kind_events: UnboundedSender<(KindId, KindEvent)>,
+    trouble: watch::Sender<Option<RecordsTrouble>>,
+) -> KindContext {
+    let namespace = args.records_namespace.clone().unwrap_or_else(|| DEFAULT_RECORDS_NAMESPACE.to_owned());
+    KindContext {
+        client: shared.client.clone(),
+        reflector: shared.reflector.clone(),
+        resolved: shared.resolved.clone(),
+        kind_events,
+        namespaces: args.namespaces.clone(),
+        seed: shared.seed.derive(2),
+        metrics: shared.metrics.clone(),
+        records: RecordsContext {
+            namespace,
+            moved: shared.outcomes_moved.clone(),
+            leadership: shared.leadership.clone(),
+            trouble,
+        },
+        refusals: shared.refusals.clone(),
+    }
+}
+
+/// `results` are the plans, and whether the policies were read.
+pub(super) fn wire_policies(
+    shared: &SharedParts,
+    args: &RunArgs,
+    source: PolicySource,
+    context: KindContext,
+    results: (UnboundedSender<Arc<WatchPlan>>, watch::Sender<bool>),
+    snapshot: watch::Receiver<Arc<StatsSnapshot>>,
+) -> PolicyTask {
+    let (plans, policies_read) = results;
+    PolicyTask {
+        source,
+        context,
+        settings: PolicySettings { stuck_after: args.stuck_after, protected: args.protected_kinds.clone() },
+        plans,
+        snapshot,
+        policies_read,
+        clock: shared.clock.clone(),
+        leadership: shared.leadership.clone(),
+    }
+}
+
+pub(super) fn wire_writer(shared: &SharedParts) -> ParentWriter {
+    ParentWriter {
+        client: shared.client.clone(),
+        reflector: shared.reflector.clone(),
+        resolved: shared.resolved.clone(),
+        leadership: shared.leadership.clone(),
+        refusals: shared.refusals.clone(),
+    }
+}
+
+pub(super) fn wire_live_reader(shared: &SharedParts, args: &RunArgs) -> LiveReader {
+    LiveReader {
+        client: shared.client.clone(),
+        reflector: shared.reflector.clone(),
+        resolved: shared.resolved.clone(),
+        metrics: shared.metrics.clone(),
+        rate: args.resync_rate,
+        clock: shared.clock.clone(),
+        drift_log: Arc::default(),
+        seed: shared.seed.derive(7),
+    }
+}
+
+pub(super) fn wire_history(
+    shared: &SharedParts,
+    args: &RunArgs,
+    transitions: &TransitionHub,
+    trouble: watch::Sender<Option<String>>,
+) -> anyhow::Result<Option<HistoryWriter>> {
+    let Some(url) = &args.history else { return Ok(None) };
+    Ok(Some(HistoryWriter {
+        store: HistoryStore::open(url)?,
+        transitions: transitions.subscribe("history"),
+        clock: shared.clock.local_clock(),
+        leadership: shared.leadership.clone(),
+        meters: shared.metrics.history.clone(),
+        trouble,
+        flush_interval: args.history_flush,
+        final_flush_timeout: DRAIN_TIMEOUT.saturating_sub(Duration::from_secs(2)),
+        instance: crate::event_recorder::instance_name(shared.clock.now()),
+        seed: shared.seed.derive(6),
+    }))
+}
+
+pub(super) fn wire_event_recorder(
+    shared: &SharedParts,
+    transitions: &TransitionHub,
+    notices: Receiver<EventNotice>,
+) -> EventRecorder {
+    EventRecorder {
+        client: shared.client.clone(),
+        transitions: transitions.subscribe("events"),
+        notices,
+        clock: shared.clock.clone(),
+        leadership: shared.leadership.clone(),
+        outcomes: shared.metrics.events.clone(),
+        instance: crate::event_recorder::host_name(),
+    }
+}
+
+pub(super) fn wire_authorizer(shared: &SharedParts, args: &RunArgs, address: SocketAddr) -> PageAuthorizer {
+    let own = shared.clock.local_clock();
+    let tokens = TokenAuthenticator::new(
+        shared.client.clone(),
+        own,
+        args.listener.token_audience.clone(),
+        shared.metrics.token_reviews(),
+    );
+    PageAuthorizer::new(address.ip().is_loopback(), tokens, AccessAuthorizer::new(shared.client.clone(), own))
+}
+
+pub(super) fn wire_page(
+    shared: &SharedParts,
+    authz: PageAuthorizer,
+    transitions: &Arc<TransitionHub>,
+    queries: Sender<LoopQuery>,
+    snapshot: watch::Receiver<Arc<StatsSnapshot>>,
+    stop: &CancellationToken,
+) -> PageService {
+    PageService::new(PageConfig {
+        authz,
+        client: shared.client.clone(),
+        reflector: shared.reflector.clone(),
+        resolved: shared.resolved.clone(),
+        metrics: shared.metrics.clone(),
+        clock: shared.clock.clone(),
+        queries,
+        snapshot,
+        // Weak, so that subscribers see the end of the stream as soon as the loop has ended: only the loop keeps it
+        // alive.
+        transitions: Arc::downgrade(transitions),
+        stop: stop.child_token(),
+    })
+}
+
+/// `troubles` are those of the history and of the records.
+pub(super) fn wire_admin(
+    shared: &SharedParts,
+    metrics_readers: Option<PageAuthorizer>,
+    snapshot: watch::Receiver<Arc<StatsSnapshot>>,
+    policies_read: watch::Receiver<bool>,
+    troubles: (watch::Receiver<Option<String>>, watch::Receiver<Option<RecordsTrouble>>),
+) -> AdminState {
+    let (history, records) = troubles;
+    AdminState {
+        metrics: shared.metrics.clone(),
+        snapshot,
+        policies_read,
+        history,
+        metrics_readers,
+        records,
+        was_ready: Arc::new(AtomicBool::new(false)),
+    }
+}

@@ -18,10 +18,10 @@ const POLICY = ["default-src 'none'", "script-src 'self'", "style-src 'self'", "
   "form-action 'none'", "frame-ancestors 'none'", "require-trusted-types-for 'script'", "trusted-types 'none'"];
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync"];
-const DESK = { viewport: { width: 1200, height: 800 } };
+const DESKTOP = { viewport: { width: 1200, height: 800 } };
 const PHONE = { viewport: { width: 390, height: 844 }, isMobile: true, hasTouch: true };
 /** Far longer than anything takes; what takes so long has not happened. */
-const PATIENCE = 60_000;
+const TEST_TIMEOUT = 60_000;
 
 let held = 0, broken = 0;
 function check(what, good, seen = "") {
@@ -38,10 +38,10 @@ const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? 
 const children = [];
 
 /** A page that tells what it should not do. */
-async function look(url, options = DESK, before = async () => {}) {
+async function look(url, options = DESKTOP, before = async () => {}) {
   const context = await browser.newContext({ ...options, permissions: [] });
   const page = await context.newPage();
-  page.setDefaultTimeout(PATIENCE);
+  page.setDefaultTimeout(TEST_TIMEOUT);
   page.faults = [];
   page.on("pageerror", (error) => page.faults.push(error.message));
   page.on("console", (message) => {
@@ -98,7 +98,7 @@ async function demo(binary, port, ...args) {
 }
 
 async function until(what, truth) {
-  const end = Date.now() + PATIENCE;
+  const end = Date.now() + TEST_TIMEOUT;
   while (!(await truth())) {
     if (Date.now() > end) throw new Error(`waited in vain: ${what}`);
     await new Promise((done) => setTimeout(done, 50));
@@ -188,7 +188,7 @@ const scenarios = {
       note();
       new MutationObserver(note).observe(document.querySelector("#one"), { subtree: true, childList: true, characterData: true });
     });
-    const dark = await look(`${first.url}${new URL(page.url()).search}`, { ...DESK, colorScheme: "dark" });
+    const dark = await look(`${first.url}${new URL(page.url()).search}`, { ...DESKTOP, colorScheme: "dark" });
     const phone = await look(`${first.url}${new URL(page.url()).search}`, { ...PHONE, colorScheme: "light" });
     await goTo("ChildrenFailed");
     const failing = (at) => at.locator("#head .big", { hasText: "ChildrenFailed" }).waitFor();
@@ -326,7 +326,7 @@ const scenarios = {
     await well(page, "the keys");
     await page.keyboard.press("Escape");
 
-    const there = await look(deep, { ...DESK, colorScheme: "dark" });
+    const there = await look(deep, { ...DESKTOP, colorScheme: "dark" });
     await there.locator("[role=treeitem]").first().waitFor();
     check("a deep link leads there", (await there.locator("#head h2").innerText()).includes("books"));
     await shot(there, "tree-dark");
@@ -358,13 +358,13 @@ const scenarios = {
     const json = (body, status = 200) => (route) => route.fulfill({ status, contentType: "application/json", body: JSON.stringify(body) });
     const none = { now: Date.now(), parents: [], matching: 0, counts: {}, policies: [], namespaces: [], continue: null, partial: false };
     const list = /\/api\/v1\/parents\?/;
-    const empty = await look(running.url, DESK, (page) => page.route(list, json(none)));
+    const empty = await look(running.url, DESKTOP, (page) => page.route(list, json(none)));
     await empty.locator("#note", { hasText: "No policy has found a parent yet" }).waitFor();
     check("an empty cluster is not called ready", await empty.locator("#sum").isHidden());
     await shot(empty, "empty");
     await well(empty, "an empty cluster");
 
-    const refused = await look(running.url, DESK, (page) => page.route(list, json({ error: "no answer from the API server", hint: "try again" }, 503)));
+    const refused = await look(running.url, DESKTOP, (page) => page.route(list, json({ error: "no answer from the API server", hint: "try again" }, 503)));
     await refused.locator("#note", { hasText: "no answer from the API server" }).waitFor();
     await shot(refused, "no-answer");
     await well(refused, "a page without an answer");
@@ -386,7 +386,7 @@ const scenarios = {
     const one = { ...parents[0], now: Date.now(), decided: "the worst critical child decides: 3 of 12 Failed", hidden: false, policies: [{ name: "databases", verdict: "Failed" }],
       groups: [{ kind: "Deployment.apps", min: 1, max: null, optional: false, at: { Failed: 3, Ready: 9 } }], nodes,
       transitions: words.map((verdict, i) => ({ at: Date.now() - 3_600_000 * i, verdict, status: "False", reason: "ChildrenFailed", message: why, generation: 1 })) };
-    for (const [options, name] of [[DESK, "many"], [{ ...DESK, colorScheme: "dark" }, "many-dark"], [PHONE, "many-phone"]]) {
+    for (const [options, name] of [[DESKTOP, "many"], [{ ...DESKTOP, colorScheme: "dark" }, "many-dark"], [PHONE, "many-phone"]]) {
       const page = await look(running.url, options, async (page) => {
         await page.route(list, json(many));
         await page.route(/\/api\/v1\/parents\/[^/]*\?/, json(one));
@@ -415,7 +415,7 @@ const scenarios = {
       reason: nasty, message: nasty.repeat(8), since: 1, ready: 0, total: 1, stalled: true, reconciling: true,
     };
     const node = { depth: 0, kind: nasty, label: nasty, namespace: nasty, name: nasty, verdict: "Failed", reason: nasty, detail: nasty, since: 1, sinceFrom: nasty };
-    const page = await look(running.url, DESK, async (page) => {
+    const page = await look(running.url, DESKTOP, async (page) => {
       page.on("dialog", (dialog) => { page.faults.push(`dialog ${dialog.message()}`); dialog.dismiss(); });
       const json = (body) => (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify(body) });
       await page.route(/\/api\/v1\/parents\?/, json({
@@ -591,7 +591,7 @@ const scenarios = {
 
 const [scenario, ...args] = process.argv.slice(2);
 process.on("exit", () => { for (const child of children) if (child.exitCode === null) child.kill("SIGKILL"); });
-setTimeout(() => { console.log(`${scenario} takes too long`); process.exit(2); }, 4 * PATIENCE).unref();
+setTimeout(() => { console.log(`${scenario} takes too long`); process.exit(2); }, 4 * TEST_TIMEOUT).unref();
 try {
   await scenarios[scenario](...args);
 } catch (error) {

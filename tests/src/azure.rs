@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use crate::control_plane::free_ports;
 use crate::object_store::BUCKET;
 use crate::process::Process;
-use crate::scene::{PATIENCE, Scene};
+use crate::scene::{Scene, TEST_TIMEOUT};
 
 /// The emulator; killed when dropped.
 pub struct Azure {
@@ -42,7 +42,7 @@ impl Azure {
                 sleep(Duration::from_millis(50)).await;
             }
         };
-        let end = timeout(PATIENCE, ready).await;
+        let end = timeout(TEST_TIMEOUT, ready).await;
         end.map_err(|_| anyhow!("azurite does not answer\n{}", azure.process.tail(20)))?;
         Ok(azure)
     }

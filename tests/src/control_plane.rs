@@ -24,7 +24,7 @@ use crate::process::Process;
 /// Token of the only user with all rights.
 const ADMIN: &str = "admin-of-a-cluster-that-lives-on-loopback";
 /// Longest time until the control plane must be ready. Measured: 5 to 6 s on two idle cores.
-const PATIENCE: Duration = Duration::from_secs(180);
+const CONTROL_PLANE_START_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Running servers with one etcd; they stop when this is dropped, or with the process.
 pub struct ControlPlane {
@@ -156,8 +156,9 @@ impl ControlPlane {
                 sleep(Duration::from_millis(100)).await;
             }
         };
-        let ended = timeout(PATIENCE, answered).await;
-        let ready = ended.unwrap_or_else(|_| bail!("the API server is not ready after {PATIENCE:?}"));
+        let ended = timeout(CONTROL_PLANE_START_TIMEOUT, answered).await;
+        let ready = ended
+            .unwrap_or_else(|_| bail!("the API server is not ready after {CONTROL_PLANE_START_TIMEOUT:?}"));
         ready.map_err(|error| match self.api_server() {
             Ok(server) => error.context(server.tail(30)),
             Err(_) => error,

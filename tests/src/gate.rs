@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::caller::Caller;
-use crate::scene::PATIENCE;
+use crate::scene::TEST_TIMEOUT;
 
 /// Treatment of requests.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,7 +88,7 @@ impl Gate {
 
     /// Waits until the rule has caught a request.
     pub async fn caught(&self) -> Result<()> {
-        self.caught_within(PATIENCE).await
+        self.caught_within(TEST_TIMEOUT).await
     }
 
     /// Like [`Gate::caught`], with a time limit.

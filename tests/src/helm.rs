@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use crate::places;
-use crate::scene::{PATIENCE, Scene};
+use crate::scene::{Scene, TEST_TIMEOUT};
 
 /// A chart in a scene's folder; its value `size` becomes `spec.size` of its object.
 pub struct Chart {
@@ -80,7 +80,7 @@ impl Waiting {
             }
             Ok(self.child.take().context("it ended")?.wait_with_output()?)
         };
-        timeout(2 * PATIENCE, ended).await.map_err(|_| anyhow!("it does not end"))?
+        timeout(2 * TEST_TIMEOUT, ended).await.map_err(|_| anyhow!("it does not end"))?
     }
 
     /// Waits until the command ends; fails unless it succeeded.

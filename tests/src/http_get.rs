@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::scene::PATIENCE;
+use crate::scene::TEST_TIMEOUT;
 
 /// A response.
 pub struct HttpAnswer {
@@ -26,7 +26,7 @@ pub async fn get(address: &str, path: &str, token: &str) -> Result<HttpAnswer> {
         while !is_complete(&bytes) && stream.read_buf(&mut bytes).await? > 0 {}
         anyhow::Ok(())
     };
-    timeout(PATIENCE, all).await??;
+    timeout(TEST_TIMEOUT, all).await??;
     let text = String::from_utf8(bytes)?;
     let (head, body) = text.split_once("\r\n\r\n").context("half an answer")?;
     let code = head.split(' ').nth(1).and_then(|code| code.parse().ok()).context("no status line")?;

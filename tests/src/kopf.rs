@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::places;
 use crate::process::Process;
-use crate::scene::{PATIENCE, Scene};
+use crate::scene::{Scene, TEST_TIMEOUT};
 
 /// A running `kopf run`; killed when dropped.
 pub struct Operator {
@@ -124,7 +124,7 @@ impl Operator {
                 sleep(Duration::from_millis(20)).await;
             }
         };
-        let end = timeout(PATIENCE, logged).await;
+        let end = timeout(TEST_TIMEOUT, logged).await;
         end.map_err(|_| anyhow!("{words:?} was not logged {times} times\n{}", self.process.tail(40)))
     }
 

@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use crate::control_plane::free_ports;
 use crate::places;
 use crate::process::Process;
-use crate::scene::{PATIENCE, Scene};
+use crate::scene::{Scene, TEST_TIMEOUT};
 
 /// The existing bucket.
 pub const BUCKET: &str = "rollcall";
@@ -78,7 +78,7 @@ impl ObjectStore {
                 sleep(std::time::Duration::from_millis(20)).await;
             }
         };
-        let end = timeout(PATIENCE, answered).await;
+        let end = timeout(TEST_TIMEOUT, answered).await;
         end.map_err(|_| anyhow!("versitygw does not answer\n{}", self.process.tail(20)))
     }
 }

@@ -16,7 +16,7 @@ use crate::caller::{Caller, Seen, version_of};
 use crate::judge;
 use crate::kind::{Address, Kind};
 use crate::objects::{condition, uid};
-use crate::scene::{PATIENCE, Scene};
+use crate::scene::{Scene, TEST_TIMEOUT};
 
 /// One state of one object; `None` means that it was deleted.
 #[derive(Clone, Debug)]
@@ -90,7 +90,7 @@ impl Recorder {
                 }
                 Ok(())
             };
-            timeout(PATIENCE, caught_up).await.map_err(|_| anyhow!("the recorder lags"))??;
+            timeout(TEST_TIMEOUT, caught_up).await.map_err(|_| anyhow!("the recorder lags"))??;
         }
         let mut entries = self.tape.lock().map_err(|_| anyhow!("poisoned"))?.clone();
         entries.sort_by_key(|entry| entry.version);

@@ -14,7 +14,7 @@ use crate::http_get::{HttpAnswer, get};
 use crate::kind::Address;
 use crate::places;
 use crate::process::Process;
-use crate::scene::{PATIENCE, SCENE, Scene};
+use crate::scene::{SCENE, Scene, TEST_TIMEOUT};
 
 /// Name of every scene's service account.
 const ACCOUNT: &str = "rollcall";
@@ -217,9 +217,9 @@ impl Rollcall {
                 }
             }
         };
-        if timeout(PATIENCE, answered).await.is_err() {
+        if timeout(TEST_TIMEOUT, answered).await.is_err() {
             let said = self.http("/readyz").await.map_or_else(|error| error.to_string(), |last| last.body);
-            bail!("rollcall is not ready after {PATIENCE:?}: {said}\n{}", self.process.tail(40));
+            bail!("rollcall is not ready after {TEST_TIMEOUT:?}: {said}\n{}", self.process.tail(40));
         }
         Ok(())
     }
@@ -265,7 +265,7 @@ impl Rollcall {
                 sleep(Duration::from_millis(20)).await;
             }
         };
-        let end = timeout(PATIENCE, reached).await;
+        let end = timeout(TEST_TIMEOUT, reached).await;
         end.map_err(|_| anyhow!("{metric} {labels:?} did not get there\n{}", self.process.tail(40)))
     }
 
@@ -276,7 +276,7 @@ impl Rollcall {
                 sleep(Duration::from_millis(20)).await;
             }
         };
-        let end = timeout(PATIENCE, printed).await;
+        let end = timeout(TEST_TIMEOUT, printed).await;
         end.map_err(|_| anyhow!("{words:?} was not printed\n{}", self.process.tail(40)))
     }
 
@@ -357,7 +357,7 @@ async fn install(scene: &Scene) -> Result<()> {
             sleep(Duration::from_millis(50)).await;
         }
     };
-    timeout(PATIENCE, served).await.context("ReadinessPolicy is not served")
+    timeout(TEST_TIMEOUT, served).await.context("ReadinessPolicy is not served")
 }
 
 /// Returns the address of a policy.

@@ -21,7 +21,7 @@ use crate::rollcall::rollcall;
 use crate::wish::{Wish, says, there};
 
 /// Longest time that a test waits for an expected state. 180 s: states come in seconds, on a busy machine in a minute.
-pub const PATIENCE: Duration = Duration::from_secs(180);
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// Label by which a scene's Rollcall selects its policies among those of other tests.
 pub const SCENE: &str = "scene";
@@ -93,7 +93,7 @@ impl Scene {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        timeout(PATIENCE, served).await.map_err(|_| anyhow!("{} is not served", kind.kind))
+        timeout(TEST_TIMEOUT, served).await.map_err(|_| anyhow!("{} is not served", kind.kind))
     }
 
     /// Returns a kind by name: a built-in one, or else one of this scene.
@@ -197,7 +197,7 @@ impl Scene {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        timeout(PATIENCE, enough).await.map_err(|_| anyhow!("fewer than {count} pods of {app}"))?
+        timeout(TEST_TIMEOUT, enough).await.map_err(|_| anyhow!("fewer than {count} pods of {app}"))?
     }
 
     /// Waits by a watch until the wish holds for `Kind/name`; returns the object.
@@ -208,12 +208,12 @@ impl Scene {
     /// Like [`Scene::until`], for any address.
     pub async fn until_at(&self, address: &Address, wish: &Wish) -> Result<Value> {
         let last: Mutex<Value> = Mutex::default();
-        if let Ok(result) = timeout(PATIENCE, self.follow(address, wish, &last)).await {
+        if let Ok(result) = timeout(TEST_TIMEOUT, self.follow(address, wish, &last)).await {
             return result.with_context(|| format!("while waiting for {address}: {}", wish.words));
         }
         let last = last.lock().map_err(|_| anyhow!("poisoned"))?.take();
         bail!(
-            "{address} is not {} after {PATIENCE:?}; last seen: {:#}\n{}",
+            "{address} is not {} after {TEST_TIMEOUT:?}; last seen: {:#}\n{}",
             wish.words,
             trimmed(last),
             self.log_tails()

@@ -242,7 +242,7 @@ impl KindTask {
 
     async fn follow_kind(&self, api: ApiKind) {
         let mut interest = Interest { counted: api.has_status, ..self.plan.interest.clone() };
-        for rule in interest.assessment_rules.iter_mut().filter_map(|lens| lens.rule.as_mut()) {
+        for rule in interest.assessment_rules.iter_mut().filter_map(|judged_by| judged_by.rule.as_mut()) {
             rule.of = (api.api_version().into(), api.kind.as_str().into());
         }
         let whole = interest.reads_whole();
@@ -271,7 +271,7 @@ impl KindTask {
                 .map(move |event| (at, event))
                 .boxed()
         });
-        let has_rules = self.plan.interest.assessment_rules.iter().any(|lens| lens.rule.is_some());
+        let has_rules = self.plan.interest.assessment_rules.iter().any(|judged_by| judged_by.rule.is_some());
         let mut events = select_all(streams);
         let mut check = ReappearanceCheck::default();
         loop {

@@ -61,7 +61,7 @@ impl<'t> RecordTask<'t> {
         let mut under_way = FuturesUnordered::<BoxFuture<'_, FinishedOperation>>::new();
         let mut seeking = EvidenceSearch::new(JobEventSearch::new(self.context, self.plan));
         let permits = Arc::new(Semaphore::new(MAX_CONCURRENT_RECORD_WRITES));
-        let mut mandate = self.context.records.leadership.clone();
+        let mut leadership = self.context.records.leadership.clone();
         let mut later = tokio::time::interval(RECORD_RECHECK_INTERVAL);
         loop {
             tokio::select! { biased;
@@ -90,15 +90,15 @@ impl<'t> RecordTask<'t> {
                 }
                 () = self.context.records.moved.notified(), if read => {}
                 _ = later.tick(), if read => keeper.count_round(),
-                _ = mandate.wait_for_change() => {}
+                _ = leadership.wait_for_change() => {}
             }
-            if read && mandate.may_write() {
-                for (name, errand) in keeper.take_operations(reflector) {
+            if read && leadership.may_write() {
+                for (name, operation) in keeper.take_operations(reflector) {
                     let failed = failures.get(&name).copied().unwrap_or(0);
                     let permits = permits.clone();
                     under_way.push(
                         async move {
-                            let done = self.run_operation(api, &name, errand, failed, &permits).await;
+                            let done = self.run_operation(api, &name, operation, failed, &permits).await;
                             (name, done)
                         }
                         .boxed(),
@@ -145,12 +145,12 @@ impl<'t> RecordTask<'t> {
         &self,
         api: &ApiKind,
         name: &str,
-        errand: RecordOperation,
+        operation: RecordOperation,
         failures: u32,
         permits: &Semaphore,
     ) -> RecordOperationResult {
         let wait = |n: u32| RECORD_WRITE_BACKOFF.delay_after(n, self.context.seed, u64::from(self.plan.id));
-        if let RecordOperation::Patch { again: again @ 1.., .. } = &errand {
+        if let RecordOperation::Patch { again: again @ 1.., .. } = &operation {
             warn!(
                 record = name,
                 again, "ReadinessRecord is repeatedly changed by another writer; reverting it with backoff"
@@ -159,9 +159,9 @@ impl<'t> RecordTask<'t> {
         }
         let done = {
             let _permit = permits.acquire().await;
-            match errand {
+            match operation {
                 RecordOperation::CheckParent(whose) => self.check_parent(&whose).await,
-                errand => self.write_record(api, name, errand).await,
+                operation => self.write_record(api, name, operation).await,
             }
         };
         match done {
@@ -245,10 +245,10 @@ impl<'t> RecordTask<'t> {
         &self,
         api: &ApiKind,
         name: &str,
-        errand: RecordOperation,
+        operation: RecordOperation,
     ) -> anyhow::Result<Option<RecordOperationResult>> {
         let path = api.list_path(Some(&self.context.records.namespace));
-        let (request, body, kind) = match errand {
+        let (request, body, kind) = match operation {
             RecordOperation::Create(body) => {
                 (Request::post(format!("{path}?fieldManager={FIELD_MANAGER}")), body, "application/json")
             }

@@ -172,39 +172,33 @@ impl StatsSnapshot {
             groups.insert(*id, vec![LevelTally::default(); policy.groups.len()]);
         }
         let before = std::mem::take(&mut since.0);
-        for roll in core.engine.evaluation_states() {
-            let Some((_, words)) = plan.policies.get(&roll.policy) else { continue };
-            for (group, tally) in roll.groups {
-                if let Some(sum) = groups.get_mut(&roll.policy).and_then(|g| g.get_mut(usize::from(*group))) {
+        for state in core.engine.evaluation_states() {
+            let Some((_, words)) = plan.policies.get(&state.policy) else { continue };
+            for (group, tally) in state.groups {
+                if let Some(sum) = groups.get_mut(&state.policy).and_then(|g| g.get_mut(usize::from(*group)))
+                {
                     *sum = sum.sum_with(tally);
                 }
             }
             let numbers = snapshot.policies.entry(words.name.clone()).or_default();
-            if roll.yielding && snapshot.overwritten.len() < MAX_REPORTED_CONFLICTS {
-                snapshot.overwritten.insert(roll.parent);
+            if state.yielding && snapshot.overwritten.len() < MAX_REPORTED_CONFLICTS {
+                snapshot.overwritten.insert(state.parent);
             }
-            if roll.yielding && snapshot.yielding.len() < MAX_NAMED_PARENTS {
-                snapshot.yielding.extend(parent_name(core, plan, roll.parent, roll.policy));
+            if state.yielding && snapshot.yielding.len() < MAX_NAMED_PARENTS {
+                snapshot.yielding.extend(parent_name(core, plan, state.parent, state.policy));
             }
-            let known = before.get(&(roll.parent, roll.policy)).copied();
-            if let Some(owner) = condition_owner(core, &roll)
+            let known = before.get(&(state.parent, state.policy)).copied();
+            if let Some(owner) = condition_owner(core, &state)
                 && snapshot.owned.len() < MAX_REPORTED_CONFLICTS
             {
-                snapshot.owned.insert((roll.parent, roll.policy, owner));
+                snapshot.owned.insert((state.parent, state.policy, owner));
             }
-            if let Some(unready) = count_parent(numbers, core, &roll, &words.name, known.unwrap_or(now)) {
-                since.0.insert((roll.parent, roll.policy), unready.since);
+            if let Some(unready) = count_parent(numbers, core, &state, &words.name, known.unwrap_or(now)) {
+                since.0.insert((state.parent, state.policy), unready.since);
                 snapshot.unready.push(unready);
             }
         }
-        for (id, tallies) in groups {
-            let Some((policy, words)) = plan.policies.get(&id) else { continue };
-            let numbers = snapshot.policies.entry(words.name.clone()).or_default();
-            for (group, tally) in policy.groups.iter().zip(tallies) {
-                let sum = numbers.children.entry(core.kind_label(group.kind)).or_default();
-                *sum = sum.sum_with(&tally);
-            }
-        }
+        count_children(&mut snapshot, core, plan, groups);
         count_suspended_rules(&mut snapshot, core, plan);
         let flapping = core.flapping_parents(MAX_NAMED_PARENTS);
         snapshot
@@ -218,15 +212,34 @@ impl StatsSnapshot {
     }
 }
 
+/// Children of each policy by kind, from the tallies of its groups.
+fn count_children(
+    snapshot: &mut StatsSnapshot,
+    core: &Core,
+    plan: &WatchPlan,
+    groups: BTreeMap<PolicyId, Vec<LevelTally>>,
+) {
+    for (id, tallies) in groups {
+        let Some((policy, words)) = plan.policies.get(&id) else { continue };
+        let numbers = snapshot.policies.entry(words.name.clone()).or_default();
+        for (group, tally) in policy.groups.iter().zip(tallies) {
+            let sum = numbers.children.entry(core.kind_label(group.kind)).or_default();
+            *sum = sum.sum_with(&tally);
+        }
+    }
+}
+
 /// Rules that are not evaluated for a while, by the policies that have them.
 fn count_suspended_rules(snapshot: &mut StatsSnapshot, core: &Core, plan: &WatchPlan) {
     for (kind, planned) in &plan.kinds {
         let interest = &planned.interest;
         for (rule, suspension) in core.reflector.suspended_rules(*kind) {
             let judges = |child: &&ChildRule| {
-                let lens = interest.assessment_rules.get(usize::from(child.rule_index));
+                let judged_by = interest.assessment_rules.get(usize::from(child.rule_index));
                 // By its text: the version of the kind that the reflector follows is not the plan's.
-                lens.and_then(|lens| lens.rule.as_ref()).is_some_and(|held| held.source == rule.source)
+                judged_by
+                    .and_then(|judged_by| judged_by.rule.as_ref())
+                    .is_some_and(|held| held.source == rule.source)
             };
             for child in interest.child.iter().filter(judges) {
                 if let Some((_, words)) = plan.policies.get(&child.policy) {
@@ -254,12 +267,12 @@ pub(crate) fn rival_managers(status: &ParentStatus) -> String {
 }
 
 /// Owner of the condition, if another writer owns it and something would be written.
-fn condition_owner(core: &Core, roll: &EvaluationState<'_>) -> Option<String> {
-    if core.engine.is_shadow(roll.policy) {
+fn condition_owner(core: &Core, state: &EvaluationState<'_>) -> Option<String> {
+    if core.engine.is_shadow(state.policy) {
         return None;
     }
-    let owner = core.reflector.read_row(roll.parent, |row| {
-        let target = row.parent.as_ref()?.targets.iter().find(|t| t.policy == roll.policy)?;
+    let owner = core.reflector.read_row(state.parent, |row| {
+        let target = row.parent.as_ref()?.targets.iter().find(|t| t.policy == state.policy)?;
         target.condition.is_none().then(|| target.owner.as_deref().unwrap_or("").to_owned())
     });
     owner.flatten()
@@ -269,38 +282,38 @@ fn condition_owner(core: &Core, roll: &EvaluationState<'_>) -> Option<String> {
 fn count_parent(
     numbers: &mut PolicyNumbers,
     core: &Core,
-    roll: &EvaluationState<'_>,
+    state: &EvaluationState<'_>,
     policy: &str,
     known: Time,
 ) -> Option<NotReadyParent> {
     numbers.parents += 1;
-    numbers.pruned += u64::from(roll.pruned);
-    *numbers.reasons.entry(roll.answer.reason).or_default() += 1;
-    let ready = roll.answer.reason.condition_status() == ConditionStatus::True;
+    numbers.pruned += u64::from(state.pruned);
+    *numbers.reasons.entry(state.answer.reason).or_default() += 1;
+    let ready = state.answer.reason.condition_status() == ConditionStatus::True;
     numbers.ready += u64::from(ready);
-    let judged = core.engine.is_shadow(roll.policy) && core.engine.has_evaluated(roll.parent, roll.policy);
+    let judged = core.engine.is_shadow(state.policy) && core.engine.has_evaluated(state.parent, state.policy);
     let (owner, undefaulted, unready, rivals, disagrees) = core
         .reflector
-        .read_row(roll.parent, |row| {
+        .read_row(state.parent, |row| {
             let parent = row.parent.as_ref()?;
-            let target = parent.targets.iter().find(|t| t.policy == roll.policy)?;
+            let target = parent.targets.iter().find(|t| t.policy == state.policy)?;
             let owner = target.condition.is_none().then(|| target.owner.as_deref().unwrap_or("").to_owned());
-            let view = parent.view.answers.iter().find(|a| a.policy == roll.policy)?;
+            let view = parent.view.answers.iter().find(|a| a.policy == state.policy)?;
             let told = view.written.filter(|told| told.reason.condition_status() != ConditionStatus::True);
             let unready = (!ready).then(|| NotReadyParent {
-                parent: roll.parent,
+                parent: state.parent,
                 policy: policy.to_owned(),
-                id: roll.policy,
+                id: state.policy,
                 namespace: row.namespace.to_string(),
                 name: row.name.to_string(),
-                reason: roll.answer.reason,
+                reason: state.answer.reason,
                 // The id may have been reused for another parent, which did not exist before its creation.
                 since: told.map_or(known, |told| told.since.min(known)).max(row.created_at()),
                 terminating_since: parent.deletion.as_ref().map(|deletion| deletion.since),
             });
             let ours = target.condition.as_deref() == Some("Ready") && !parent.view.deleting;
             let undefaulted = ours && parent.status.observed_generation.is_none();
-            let rivals = roll.yielding.then(|| rival_managers(&parent.status));
+            let rivals = state.yielding.then(|| rival_managers(&parent.status));
             let disagrees = judged && target.owner_says_true.is_some_and(|theirs| theirs != ready);
             Some((owner, undefaulted, unready, rivals, disagrees))
         })

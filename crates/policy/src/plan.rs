@@ -331,19 +331,19 @@ impl KindPlan {
             let version = group.kind.version.as_deref().unwrap_or_default();
             UserRule { rule, source, of: (version.into(), group.kind.kind.as_str().into()) }
         });
-        let lens = AssessmentRule {
+        let judged_by = AssessmentRule {
             limits: policy.compiled.limits,
             rule,
             remembers_outcome: group.after != OutcomeRetention::Forget,
         };
-        let known = self.interest.assessment_rules.iter().position(|l| *l == lens);
+        let known = self.interest.assessment_rules.iter().position(|l| *l == judged_by);
         let Ok(at) = u16::try_from(known.unwrap_or(self.interest.assessment_rules.len())) else {
             // It is refused before it comes here.
             warn!(policy = policy.name, "children left out: more rules for one kind than can be numbered");
             return;
         };
         if known.is_none() {
-            self.interest.assessment_rules.push(lens);
+            self.interest.assessment_rules.push(judged_by);
         }
         let parent = &policy.compiled.parent;
         let find = if group.references.is_some() {

@@ -31,8 +31,8 @@ pub fn changed_rules(before: &WatchPlan, after: &WatchPlan, kind: KindId) -> Vec
 /// Rule source of each group of a policy; `None` for the native rules.
 fn rule_sources(plan: &KindPlan, policy: PolicyId) -> Vec<Option<Arc<str>>> {
     let rules = plan.interest.child.iter().filter(|rule| rule.policy == policy);
-    let source = |lens: u16| {
-        plan.interest.assessment_rules.get(usize::from(lens))?.rule.as_ref().map(|r| r.source.clone())
+    let source = |rule_index: u16| {
+        plan.interest.assessment_rules.get(usize::from(rule_index))?.rule.as_ref().map(|r| r.source.clone())
     };
     rules.map(|rule| source(rule.rule_index)).collect()
 }

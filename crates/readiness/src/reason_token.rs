@@ -2,7 +2,7 @@
 
 /// Word of a [`Reason`](crate::Reason) in JSON output, logs and metrics: the name of its variant.
 ///
-/// Who tells reasons apart after they were written down matches this enum, without a wildcard: a reason that is added
+/// Code that tells reasons apart after they were written down matches this enum without a wildcard: a reason that is added
 /// does not compile until it was thought of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is explained at the variant of `Reason` that has it")]

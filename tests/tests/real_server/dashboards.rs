@@ -10,7 +10,7 @@ use acceptance::crd::Crd;
 use acceptance::objects::{deployment, job, owned_by, playing};
 use acceptance::places;
 use acceptance::process::Process;
-use acceptance::scene::{PATIENCE, Scene};
+use acceptance::scene::{Scene, TEST_TIMEOUT};
 use acceptance::wish::says;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
@@ -82,7 +82,7 @@ impl Prometheus {
                 }
             }
         };
-        let end = timeout(PATIENCE, scraped).await;
+        let end = timeout(TEST_TIMEOUT, scraped).await;
         end.map_err(|_| anyhow!("nothing for {query}\n{}", self.process.tail(20)))
     }
 
@@ -91,7 +91,7 @@ impl Prometheus {
         // Of a server that speaks 1.0 nothing comes in chunks.
         stream.write_all(format!("GET /api/v1/{path} HTTP/1.0\r\n\r\n").as_bytes()).await?;
         let mut text = String::new();
-        timeout(PATIENCE, stream.read_to_string(&mut text)).await??;
+        timeout(TEST_TIMEOUT, stream.read_to_string(&mut text)).await??;
         let (_, body) = text.split_once("\r\n\r\n").context("half an answer")?;
         let answer: Value = serde_json::from_str(body).with_context(|| body.to_owned())?;
         ensure!(answer["status"] == "success", "{}", answer["error"]);
@@ -197,7 +197,7 @@ async fn every_panel_and_every_rule_has_data_while_a_story_plays() -> Result<()>
     // What happens from then on is seen as a change.
     prometheus.answers("rollcall_build_info").await?;
     story(&scene).await?;
-    let end = Instant::now() + 2 * PATIENCE;
+    let end = Instant::now() + 2 * TEST_TIMEOUT;
     let failed = "max by (name, verdict, reason) (rollcall_parent_not_ready_info{verdict=\"Failed\"})";
     prometheus.until(failed, end).await?;
 
@@ -245,7 +245,7 @@ async fn every_panel_has_data_while_the_demo_plays() -> Result<()> {
             sleep(Duration::from_millis(100)).await;
         }
     };
-    timeout(2 * PATIENCE, over).await.map_err(|_| anyhow!("it does not end\n{}", demo.tail(20)))?;
+    timeout(2 * TEST_TIMEOUT, over).await.map_err(|_| anyhow!("it does not end\n{}", demo.tail(20)))?;
     let chosen = Chosen::parent("shops", "default", "books");
     let mut missing = Vec::new();
     for name in BOARDS {

@@ -8,7 +8,7 @@ use acceptance::control_plane::{ControlPlane, Parts};
 use acceptance::crd::Crd;
 use acceptance::kopf::Kopf;
 use acceptance::objects::{deployment, job, owned_by};
-use acceptance::scene::{PATIENCE, Scene};
+use acceptance::scene::{Scene, TEST_TIMEOUT};
 use acceptance::wish::{Wish, says};
 use anyhow::{Context, Result};
 use http::Method;
@@ -274,7 +274,7 @@ async fn posted(scene: &Scene, kind: &str) -> Result<()> {
         }
         anyhow::Ok(())
     };
-    tokio::time::timeout(PATIENCE, there).await.with_context(|| format!("no Event about a {kind}"))?
+    tokio::time::timeout(TEST_TIMEOUT, there).await.with_context(|| format!("no Event about a {kind}"))?
 }
 
 /// It looks at every event until it is let go on, and wants its finalizer on what it looks at.

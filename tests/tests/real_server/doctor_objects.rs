@@ -8,7 +8,7 @@ use acceptance::control_plane::{ControlPlane, Parts};
 use acceptance::crd::Crd;
 use acceptance::kind::Address;
 use acceptance::objects::{config_map, deployment, owner_reference};
-use acceptance::scene::{PATIENCE, Scene};
+use acceptance::scene::{Scene, TEST_TIMEOUT};
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::{Value, json};
@@ -194,7 +194,7 @@ async fn at_rest(scene: &Scene) -> Result<BTreeMap<String, String>> {
             last = now;
         }
     };
-    tokio::time::timeout(PATIENCE, rest).await.context("the server does not come to rest")?
+    tokio::time::timeout(TEST_TIMEOUT, rest).await.context("the server does not come to rest")?
 }
 
 /// On a cluster where nobody else is: what changes there, it changed.

@@ -3,7 +3,7 @@
 use acceptance::crd::Crd;
 use acceptance::kind::Kind;
 use acceptance::objects::{owned_by, uid};
-use acceptance::scene::{PATIENCE, Scene};
+use acceptance::scene::{Scene, TEST_TIMEOUT};
 use acceptance::wish::says;
 use anyhow::{Result, anyhow};
 use futures::{StreamExt, TryStreamExt};
@@ -55,7 +55,7 @@ async fn event(
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     };
-    let end = timeout(PATIENCE, seen).await;
+    let end = timeout(TEST_TIMEOUT, seen).await;
     end.map_err(|_| anyhow!("no such Event of {reason}\n{}", scene.log_tails()))?
 }
 
@@ -120,7 +120,7 @@ async fn all_say(scene: &Scene, reason: &str) -> Result<()> {
             tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         }
     };
-    timeout(2 * PATIENCE, told).await.map_err(|_| anyhow!("not all are told\n{}", scene.log_tails()))?
+    timeout(2 * TEST_TIMEOUT, told).await.map_err(|_| anyhow!("not all are told\n{}", scene.log_tails()))?
 }
 
 #[tokio::test]

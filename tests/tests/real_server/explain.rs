@@ -6,7 +6,7 @@ use std::time::Duration;
 use acceptance::crd::Crd;
 use acceptance::kind::Address;
 use acceptance::objects::{deployment, job, owned_by, playing, stateful_set};
-use acceptance::scene::{PATIENCE, Scene};
+use acceptance::scene::{Scene, TEST_TIMEOUT};
 use acceptance::wish::{Wish, gone, says};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -104,7 +104,7 @@ async fn so_is_one_of_which_only_events_tell_though_one_pod_is_there() -> Result
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
     };
-    let told = timeout(PATIENCE, told).await.context("no quota is named")??;
+    let told = timeout(TEST_TIMEOUT, told).await.context("no quota is named")??;
     let tries = told["causes"][0]["tries"].to_string();
     assert!(
         tries.contains("describe statefulset.apps store") && tries.contains("describe resourcequota"),

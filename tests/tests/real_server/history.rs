@@ -10,7 +10,7 @@ use acceptance::object_store::{BUCKET, ObjectStore, files};
 use acceptance::objects::{condition, owned_by};
 use acceptance::places;
 use acceptance::rollcall::Rollcall;
-use acceptance::scene::{PATIENCE, Scene};
+use acceptance::scene::{Scene, TEST_TIMEOUT};
 use acceptance::wish::{Wish, because, current, says};
 use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
@@ -68,7 +68,7 @@ impl Sight<'_> {
                 }
                 continue;
             };
-            match timeout(PATIENCE, events.next()).await.with_context(|| wish.words.clone())? {
+            match timeout(TEST_TIMEOUT, events.next()).await.with_context(|| wish.words.clone())? {
                 Some(Ok(Seen::There(site))) if wish.holds(Some(&site)) => return Ok(()),
                 Some(seen) => drop(seen?),
                 None => self.events = None,

@@ -90,7 +90,7 @@ async fn yields(scene: &Scene, running: &Rollcall, manager: &str) -> Result<()> 
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let note = tokio::time::timeout(acceptance::scene::PATIENCE, told).await.context("no Event")??;
+    let note = tokio::time::timeout(acceptance::scene::TEST_TIMEOUT, told).await.context("no Event")??;
     ensure!(note.contains(manager), "{note}");
     Ok(())
 }

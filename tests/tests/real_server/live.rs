@@ -130,7 +130,9 @@ async fn a_tree_that_is_watched_tells_what_changes_and_ends_with_the_last_state(
             }
             anyhow::bail!("it ended before {parts:?}")
         };
-        tokio::time::timeout(acceptance::scene::PATIENCE, all).await.with_context(|| format!("{parts:?}"))?
+        tokio::time::timeout(acceptance::scene::TEST_TIMEOUT, all)
+            .await
+            .with_context(|| format!("{parts:?}"))?
     };
     until(&["Deployment", "slow", "Progressing"]).await?;
     scene.play("slow", None).await?;

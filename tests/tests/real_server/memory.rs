@@ -7,7 +7,7 @@ use acceptance::kind::Address;
 use acceptance::objects::{condition, job, owned_by, playing, uid};
 use acceptance::recorder::Recorder;
 use acceptance::rollcall::Rollcall;
-use acceptance::scene::{PATIENCE, Scene};
+use acceptance::scene::{Scene, TEST_TIMEOUT};
 use acceptance::wish::{Wish, because, current, gone, mentions, says, there};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -59,7 +59,7 @@ pub(crate) async fn events(scene: &Scene, job: &str, reasons: &[&str]) -> Result
             sleep(Duration::from_millis(50)).await;
         }
     };
-    timeout(PATIENCE, told).await.with_context(|| format!("no Event of {job}: {reasons:?}"))?
+    timeout(TEST_TIMEOUT, told).await.with_context(|| format!("no Event of {job}: {reasons:?}"))?
 }
 
 /// Nobody can know any more what these told.

@@ -10,7 +10,7 @@ use acceptance::crd::Crd;
 use acceptance::objects::{condition, owned_by, playing, uid};
 use acceptance::recorder::{Recorder, Recording};
 use acceptance::rollcall::Rollcall;
-use acceptance::scene::{PATIENCE, Scene};
+use acceptance::scene::{Scene, TEST_TIMEOUT};
 use acceptance::wish::gone;
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
@@ -199,7 +199,7 @@ async fn settled(scene: &Scene) -> Result<BTreeMap<u64, &'static str>> {
             sleep(Duration::from_millis(200)).await;
         }
     };
-    timeout(2 * PATIENCE, ends).await.context("not all parents have settled")?
+    timeout(2 * TEST_TIMEOUT, ends).await.context("not all parents have settled")?
 }
 
 /// Nobody was ever told the contrary of how its Job ended, where that ran once.

@@ -6,7 +6,7 @@ use acceptance::kind::Address;
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::recorder::Recorder;
 use acceptance::rollcall::rollcall;
-use acceptance::scene::{PATIENCE, Scene};
+use acceptance::scene::{Scene, TEST_TIMEOUT};
 use acceptance::wish::{Wish, because, has, mentions, says};
 use anyhow::{Context, Result, bail};
 use http::Method;
@@ -180,7 +180,7 @@ async fn until_event(scene: &Scene, reason: &str) -> Result<Value> {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, there).await.with_context(|| format!("no Event {reason}"))?
+    tokio::time::timeout(TEST_TIMEOUT, there).await.with_context(|| format!("no Event {reason}"))?
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use acceptance::crd::Crd;
 use acceptance::objects::{config_map, deployment, owned_by, playing, uid};
 use acceptance::places;
 use acceptance::rollcall::Rollcall;
-use acceptance::scene::{PATIENCE, Scene};
+use acceptance::scene::{Scene, TEST_TIMEOUT};
 use acceptance::wish::{Wish, says};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -229,7 +229,7 @@ async fn an_object_tells_who_holds_it_what_it_owns_and_since_when() -> Result<()
             sleep(Duration::from_millis(200)).await;
         }
     };
-    let around = timeout(PATIENCE, told).await??;
+    let around = timeout(TEST_TIMEOUT, told).await??;
     assert_eq!(
         around["notRead"],
         json!(["ReplicaSets: Rollcall may not read it"]),

@@ -11,7 +11,7 @@ use acceptance::objects::owned_by;
 use acceptance::places;
 use acceptance::process::Process;
 use acceptance::rollcall::rollcall;
-use acceptance::scene::PATIENCE;
+use acceptance::scene::TEST_TIMEOUT;
 use anyhow::{Context, Result, anyhow, ensure};
 use sandbox::{SandboxOptions, SandboxServer};
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ async fn service(server: &SandboxServer, word: &str) -> Result<(Process, String)
             sleep(Duration::from_millis(50)).await;
         }
     };
-    timeout(PATIENCE, up).await.with_context(|| running.tail(20))?;
+    timeout(TEST_TIMEOUT, up).await.with_context(|| running.tail(20))?;
     Ok((running, address))
 }
 
@@ -132,7 +132,7 @@ async fn hear(reader: &mut BufReader<TcpStream>, verdict: &str) -> Result<()> {
         }
         Ok(())
     };
-    timeout(PATIENCE, heard).await.with_context(|| format!("{verdict} was not heard"))?
+    timeout(TEST_TIMEOUT, heard).await.with_context(|| format!("{verdict} was not heard"))?
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -162,7 +162,7 @@ async fn a_page_that_takes_nothing_is_let_go_and_the_others_hear_on() -> Result<
         }
         anyhow::Ok(())
     };
-    timeout(PATIENCE, both).await??;
+    timeout(TEST_TIMEOUT, both).await??;
     let mut turns = 0;
     let let_go = async {
         while listeners(&address).await? == 2 {
@@ -175,14 +175,14 @@ async fn a_page_that_takes_nothing_is_let_go_and_the_others_hear_on() -> Result<
         }
         anyhow::Ok(())
     };
-    timeout(PATIENCE, let_go).await.context("who takes nothing is still waited for")??;
+    timeout(TEST_TIMEOUT, let_go).await.context("who takes nothing is still waited for")??;
     eprintln!("let go after {turns} turns there and back");
     assert_eq!(listeners(&address).await?, 1, "the one who reads");
     turn("False")?;
     hear(&mut quick, "Progressing").await?;
     // What was on its way arrives, and after it nothing: the server has closed it. That may be by a reset.
     let mut left = Vec::new();
-    let end = timeout(PATIENCE, slow.read_to_end(&mut left)).await.context("it is still open")?;
+    let end = timeout(TEST_TIMEOUT, slow.read_to_end(&mut left)).await.context("it is still open")?;
     assert!(end.is_err() || !left.is_empty(), "{end:?}");
     assert!(!String::from_utf8_lossy(&left).contains("event: end"), "there was no room for a word");
     Ok(())

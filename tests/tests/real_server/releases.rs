@@ -11,7 +11,7 @@ use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::places;
 use acceptance::process::Process;
 use acceptance::recorder::Recorder;
-use acceptance::scene::{PATIENCE, Scene};
+use acceptance::scene::{Scene, TEST_TIMEOUT};
 use acceptance::wish::{Wish, says};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -111,7 +111,7 @@ async fn comes(scene: &Scene, chart: &str, options: &[&str]) -> Result<Process> 
         }
         anyhow::Ok(())
     };
-    tokio::time::timeout(PATIENCE, remembered).await.context("nothing is remembered")??;
+    tokio::time::timeout(TEST_TIMEOUT, remembered).await.context("nothing is remembered")??;
     let own = Caller::from_kubeconfig(&scene.folder.join("chart.kubeconfig")).await?;
     ensure!(own.list(&scene.kind("Secret"), "", "").await.is_err(), "it may read secrets");
     Ok(service)

@@ -7,7 +7,7 @@ use acceptance::crd::Crd;
 use acceptance::guide::{Asked, Guide, Sentences};
 use acceptance::http_get::get;
 use acceptance::objects::{condition, deployment, owned_by};
-use acceptance::scene::{PATIENCE, Scene};
+use acceptance::scene::{Scene, TEST_TIMEOUT};
 use acceptance::wish::{gone, says, there};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
@@ -97,7 +97,7 @@ async fn events_are_shown(scene: &Scene) -> Result<()> {
             sleep(Duration::from_millis(200)).await;
         }
     };
-    timeout(PATIENCE, shown).await.context("no Event is shown")
+    timeout(TEST_TIMEOUT, shown).await.context("no Event is shown")
 }
 
 /// What dashboards/README.md says to type, while a service leads and there is a parent.
@@ -162,7 +162,7 @@ async fn the_page_is_brought_here(scene: &Scene) -> Result<()> {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    let local = timeout(PATIENCE, local).await.with_context(|| forward.tail(40))?;
+    let local = timeout(TEST_TIMEOUT, local).await.with_context(|| forward.tail(40))?;
     until_it_says(&local, "/readyz", "", "").await?;
     until_it_says(&local, "/", "", "<title>").await?;
     // It is the listener's address that counts: who comes by a port-forward comes from loopback, and is asked all the same.
@@ -187,6 +187,6 @@ async fn until_it_says(address: &str, path: &str, token: &str, words: &str) -> R
             sleep(Duration::from_millis(50)).await;
         }
     };
-    let ended = timeout(PATIENCE, said).await;
+    let ended = timeout(TEST_TIMEOUT, said).await;
     ended.with_context(|| format!("{path} does not say {words:?}: {last}"))
 }

@@ -6,7 +6,7 @@ use acceptance::crd::Crd;
 use acceptance::kind::{Address, Kind};
 use acceptance::objects::{condition, deployment, job, owned_by, playing, pod, stateful_set};
 use acceptance::rollcall::Rollcall;
-use acceptance::scene::{PATIENCE, Scene};
+use acceptance::scene::{Scene, TEST_TIMEOUT};
 use acceptance::wish::{Wish, because, gone, has, mentions, says};
 use anyhow::{Context, Result, ensure};
 use http::Method;
@@ -305,7 +305,7 @@ async fn until_refused(scene: &Scene, object: &Value) -> Result<()> {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    timeout(PATIENCE, refused).await.context("the policy refuses nothing")
+    timeout(TEST_TIMEOUT, refused).await.context("the policy refuses nothing")
 }
 
 #[tokio::test]

@@ -152,8 +152,8 @@ impl EventCorrelator {
 
     /// Takes the next request that may be sent now.
     pub(super) fn take_due(&mut self, now: Time) -> Option<EventRequest> {
-        let ripe = self.due.first().is_some_and(|(at, _)| *at <= now);
-        if self.waiting.is_empty() && !ripe {
+        let is_due = self.due.first().is_some_and(|(at, _)| *at <= now);
+        if self.waiting.is_empty() && !is_due {
             return None;
         }
         self.all.refill(now, TOTAL_EVENT_BURST, TOTAL_EVENT_REFILL);

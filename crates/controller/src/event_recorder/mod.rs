@@ -84,17 +84,9 @@ struct EventSender {
 impl EventRecorder {
     /// Runs until `stop`. Events that are still queued then are dropped.
     pub(crate) async fn run(self, stop: CancellationToken) {
-        let EventRecorder {
-            client,
-            mut transitions,
-            mut notices,
-            clock,
-            leadership: mandate,
-            outcomes,
-            instance,
-        } = self;
-        let mut sender =
-            EventSender { client, leadership: mandate, outcomes, instance, was_forbidden: false };
+        let EventRecorder { client, mut transitions, mut notices, clock, leadership, outcomes, instance } =
+            self;
+        let mut sender = EventSender { client, leadership, outcomes, instance, was_forbidden: false };
         let mut ledger = EventCorrelator::default();
         loop {
             let now = clock.now();

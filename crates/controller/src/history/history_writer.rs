@@ -69,7 +69,7 @@ impl HistoryWriter {
             store,
             mut transitions,
             clock,
-            leadership: mandate,
+            leadership,
             meters,
             trouble,
             flush_interval: every,
@@ -80,7 +80,7 @@ impl HistoryWriter {
         info!(url = store.url(), "history store opened");
         let mut keeper = HistoryWriterState {
             store,
-            leadership: mandate,
+            leadership,
             meters,
             instance,
             seed,

@@ -101,8 +101,8 @@ pub(crate) fn stand_for_election(
     seed: Seed,
 ) -> (Leadership, Option<LeaseCandidate>) {
     let Some(name) = lease else { return (Leadership::permanent(clock), None) };
-    let (mandate, term) = Leadership::with_handle(clock);
-    (mandate, Some(LeaseCandidate::new(client, name, clock, seed, term)))
+    let (leadership, handle) = Leadership::with_handle(clock);
+    (leadership, Some(LeaseCandidate::new(client, name, clock, seed, handle)))
 }
 
 /// Handle that grants and revokes a [`Leadership`].

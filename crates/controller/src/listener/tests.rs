@@ -12,7 +12,7 @@ use super::*;
 use crate::metrics::Metrics;
 
 /// Longest time to wait; far longer than anything takes.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limits that are over soon.
 const SHORT: ListenerTimeouts =
     ListenerTimeouts { header: Duration::from_millis(300), write: Duration::from_millis(300) };
@@ -63,7 +63,7 @@ impl Running {
     async fn send(&self, from: u8, text: &str) -> TcpStream {
         let socket = TcpSocket::new_v4().unwrap();
         socket.bind(SocketAddr::from(([127, 0, 0, from], 0))).unwrap();
-        let mut stream = timeout(PATIENCE, socket.connect(self.address)).await.unwrap().unwrap();
+        let mut stream = timeout(TEST_TIMEOUT, socket.connect(self.address)).await.unwrap().unwrap();
         // A listener may have closed it already.
         _ = stream.write_all(text.as_bytes()).await;
         stream
@@ -76,14 +76,16 @@ impl Running {
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        timeout(PATIENCE, reached).await.unwrap_or_else(|_| panic!("{} are open", self.metrics.open.get()));
+        timeout(TEST_TIMEOUT, reached)
+            .await
+            .unwrap_or_else(|_| panic!("{} are open", self.metrics.open.get()));
     }
 }
 
 /// What comes until the end; an end by a reset is one, too.
 async fn received(mut stream: impl AsyncRead + Unpin) -> String {
     let mut bytes = Vec::new();
-    _ = timeout(PATIENCE, stream.read_to_end(&mut bytes)).await.expect("the connection stays open");
+    _ = timeout(TEST_TIMEOUT, stream.read_to_end(&mut bytes)).await.expect("the connection stays open");
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -117,7 +119,7 @@ async fn who_does_not_finish_a_request_is_let_go() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(PATIENCE, dripping).await.expect("who sends a letter now and then is waited for");
+    timeout(TEST_TIMEOUT, dripping).await.expect("who sends a letter now and then is waited for");
     running.until_open(|open| open == 0).await;
 }
 
@@ -134,7 +136,7 @@ async fn nobody_waits_for_a_body_or_reads_a_long_head() {
 
 #[tokio::test]
 async fn who_reads_nothing_is_let_go() {
-    let running = running(8, 8, ListenerTimeouts { header: PATIENCE, ..SHORT }).await;
+    let running = running(8, 8, ListenerTimeouts { header: TEST_TIMEOUT, ..SHORT }).await;
     let _slow = running.send(1, &WHOLE.replace("/ ", "/endless ")).await;
     running.until_open(|open| open == 1).await;
     running.until_open(|open| open == 0).await;
@@ -145,7 +147,7 @@ async fn many_connections_from_few_addresses_leave_room_for_others() {
     let running = running(16, 6, LONG).await;
     let mut stays = running.send(9, &WHOLE.replace("/ ", "/stays ")).await;
     let mut head = [0; 15];
-    timeout(PATIENCE, stays.read_exact(&mut head)).await.unwrap().unwrap();
+    timeout(TEST_TIMEOUT, stays.read_exact(&mut head)).await.unwrap().unwrap();
     let mut half = Vec::new();
     for from in 2..=5 {
         for _ in 0..50 {
@@ -189,7 +191,7 @@ async fn a_stop_waits_for_no_request_and_finishes_what_was_begun() {
     received(kept).await;
     assert!(!running.ended.is_finished(), "a response was cut off");
     drop(slow);
-    timeout(PATIENCE, running.ended).await.unwrap().unwrap().unwrap();
+    timeout(TEST_TIMEOUT, running.ended).await.unwrap().unwrap().unwrap();
     assert_eq!(running.metrics.open.get(), 0);
 }
 

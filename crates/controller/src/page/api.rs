@@ -225,10 +225,10 @@ pub(super) async fn get_parent(
     Query(asked): Query<ParentQuery>,
 ) -> Result<Json<Value>, PageRefusal> {
     let (viewer, shown, row) = find_row(&page, &request, &uid, &asked.policy).await?;
-    let desk = &page.0.views;
-    let words = desk.parent_details(&shown, &[(row.parent, row.policy)]).await?.pop().unwrap_or_default();
+    let views = &page.0.views;
+    let words = views.parent_details(&shown, &[(row.parent, row.policy)]).await?.pop().unwrap_or_default();
     let room = asked.limit.unwrap_or(MAX_TREE_OBJECTS).min(MAX_TREE_OBJECTS);
-    let mut nodes = desk.pick_tree(shown.clone(), row.clone(), room).await?;
+    let mut nodes = views.pick_tree(shown.clone(), row.clone(), room).await?;
     let seen = visible_to(&page, &viewer, &shown.names, nodes.iter().map(|node| node.kind_namespace.clone()))
         .await?;
     let hidden = tree::hide_nodes(&mut nodes, |(kind, namespace)| seen.may_see(*kind, namespace));

@@ -50,7 +50,11 @@ pub(super) struct PageObject {
 
 impl PageObject {
     fn rule_limits(&self) -> StuckLimits {
-        self.interest.assessment_rules.get(self.rule_index).map(|lens| lens.limits).unwrap_or_default()
+        self.interest
+            .assessment_rules
+            .get(self.rule_index)
+            .map(|judged_by| judged_by.limits)
+            .unwrap_or_default()
     }
 }
 
@@ -114,7 +118,7 @@ pub(super) async fn get_branch(closer: PageObject) -> Json<Value> {
     let PageObject { page, query: asked, followed, interest, live, .. } = &closer;
     let (now, limits) = (page.0.views.clock.now(), closer.rule_limits());
     let facts = &live.child.facts;
-    let own = interest.assessment_rules.get(closer.rule_index).and_then(|lens| lens.rule.as_ref());
+    let own = interest.assessment_rules.get(closer.rule_index).and_then(|judged_by| judged_by.rule.as_ref());
     let own = own.filter(|_| readiness::assess_before_rules(interest.judge, facts, &limits).is_none());
     let (verdict, branch, rule) = if let Some(rule) = own {
         let judged = rule.rule.judge_object(ObjectJson::Text(live.text.get()), now);

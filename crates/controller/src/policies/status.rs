@@ -33,13 +33,13 @@ pub(super) struct PolicyStatusWriter {
 }
 
 impl PolicyStatusWriter {
-    pub(super) fn new(client: &kube::Client, clock: ServerClock, mandate: Leadership) -> Self {
+    pub(super) fn new(client: &kube::Client, clock: ServerClock, leadership: Leadership) -> Self {
         PolicyStatusWriter {
             api: Api::all(client.clone()),
             clock,
             written: BTreeMap::new(),
             retry_at: None,
-            leadership: mandate,
+            leadership,
         }
     }
 

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 /// Open flag: the terminal does not become this process's controlling terminal.
 const NO_CTTY: i32 = 0o400;
 /// Longest time to wait; far longer than anything takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 const ROWS: u16 = 24;
 
 /// A program in a terminal; killed when dropped.
@@ -111,7 +111,7 @@ impl Terminal {
                 }
             }
         };
-        let rows = timeout(PATIENCE, seen).await.unwrap_or_else(|_| self.rows());
+        let rows = timeout(TEST_TIMEOUT, seen).await.unwrap_or_else(|_| self.rows());
         assert!(is(&rows), "not seen: {what}\n{}", rows.join("\n"));
         rows
     }
@@ -125,7 +125,7 @@ impl Terminal {
     pub(crate) async fn end(&mut self) -> ExitStatus {
         // Reading ends when the last program that holds the terminal has.
         let read = async { while self.more.changed().await.is_ok() {} };
-        let ended = timeout(PATIENCE, read).await;
+        let ended = timeout(TEST_TIMEOUT, read).await;
         assert!(ended.is_ok(), "it runs on\n{}", self.rows().join("\n"));
         self.child.wait().unwrap()
     }

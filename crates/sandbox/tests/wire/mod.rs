@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Longest time that a test waits for an expected answer. 20 s.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Time that a test listens for lines that must not arrive. 300 ms.
 pub(crate) const SILENCE: Duration = Duration::from_millis(300);
@@ -31,7 +31,7 @@ pub(crate) struct Wire {
 
 /// Sends a request with `body` as JSON: an array in a PATCH is sent as a JSON patch, an object as a merge patch.
 pub(crate) async fn ask(url: &str, method: &str, target: &str, body: &Value) -> io::Result<Answer> {
-    tokio::time::timeout(PATIENCE, async {
+    tokio::time::timeout(TEST_TIMEOUT, async {
         let mut wire = Wire::send(url, method, target, body).await?;
         let head = wire.head().await?;
         wire.socket.read_to_end(&mut wire.unread).await?;
@@ -114,7 +114,7 @@ impl Wire {
     /// Returns the rest of the body until the body or the connection ends, and the error that ended it.
     pub(crate) async fn rest(&mut self) -> (String, io::Result<()>) {
         let mut text = Vec::new();
-        let read = tokio::time::timeout(PATIENCE, async {
+        let read = tokio::time::timeout(TEST_TIMEOUT, async {
             loop {
                 match self.chunk().await {
                     Ok(Some(chunk)) => text.extend(chunk),
@@ -132,7 +132,7 @@ impl Wire {
     pub(crate) async fn tells(&mut self, count: usize) -> Vec<String> {
         let mut told = Vec::new();
         while told.len() < count {
-            let chunk = tokio::time::timeout(PATIENCE, self.chunk()).await.unwrap().unwrap();
+            let chunk = tokio::time::timeout(TEST_TIMEOUT, self.chunk()).await.unwrap().unwrap();
             let text = String::from_utf8(chunk.unwrap_or_default()).unwrap();
             assert!(text.ends_with('\n'), "whole lines in {text:?}");
             told.extend(text.lines().map(line));
@@ -144,7 +144,7 @@ impl Wire {
     pub(crate) async fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut read = Vec::new();
         while read.len() < count {
-            let chunk = tokio::time::timeout(PATIENCE, self.chunk()).await.unwrap().unwrap();
+            let chunk = tokio::time::timeout(TEST_TIMEOUT, self.chunk()).await.unwrap().unwrap();
             read.extend(chunk.unwrap());
         }
         read

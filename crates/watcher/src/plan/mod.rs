@@ -74,7 +74,7 @@ impl Interest {
     pub fn reads_whole(&self) -> bool {
         !self.parent.is_empty()
             || !self.release.is_empty()
-            || self.assessment_rules.iter().any(|lens| lens.rule.is_some())
+            || self.assessment_rules.iter().any(|judged_by| judged_by.rule.is_some())
     }
 
     /// Returns `true` if the outcomes of some of its objects are remembered.

@@ -45,13 +45,13 @@ impl ObjectAssessor {
         interest: &Interest,
         child: &ChildObject,
         object: Option<&RawValue>,
-        (lens, breaker): (&AssessmentRule, Option<&RuleBreaker>),
+        (judged_by, breaker): (&AssessmentRule, Option<&RuleBreaker>),
     ) -> Assessment {
-        let judged = catch_unwind(AssertUnwindSafe(|| match &lens.rule {
-            None if lens.remembers_outcome => deleted_outcome(interest, child, lens)
-                .unwrap_or_else(|| readiness::assess(interest.judge, &child.facts, &lens.limits)),
-            None => readiness::assess(interest.judge, &child.facts, &lens.limits),
-            Some(rule) => readiness::assess_before_rules(interest.judge, &child.facts, &lens.limits)
+        let judged = catch_unwind(AssertUnwindSafe(|| match &judged_by.rule {
+            None if judged_by.remembers_outcome => deleted_outcome(interest, child, judged_by)
+                .unwrap_or_else(|| readiness::assess(interest.judge, &child.facts, &judged_by.limits)),
+            None => readiness::assess(interest.judge, &child.facts, &judged_by.limits),
+            Some(rule) => readiness::assess_before_rules(interest.judge, &child.facts, &judged_by.limits)
                 .unwrap_or_else(|| self.run_user_rule((rule, breaker), child, object)),
         }));
         judged.unwrap_or_else(|_| unknown_assessment(Reason::RuleCrashed))
@@ -84,9 +84,13 @@ impl ObjectAssessor {
 }
 
 /// Outcome of a finished object that is being deleted. Counts until its deletion is stuck.
-fn deleted_outcome(interest: &Interest, child: &ChildObject, lens: &AssessmentRule) -> Option<Assessment> {
+fn deleted_outcome(
+    interest: &Interest,
+    child: &ChildObject,
+    judged_by: &AssessmentRule,
+) -> Option<Assessment> {
     child.facts.deleted?;
     let verdict = readiness::final_outcome(interest.judge, &child.facts)?;
-    let deletion = readiness::assess(interest.judge, &child.facts, &lens.limits);
+    let deletion = readiness::assess(interest.judge, &child.facts, &judged_by.limits);
     Some(Assessment { verdict, then: deletion.then })
 }

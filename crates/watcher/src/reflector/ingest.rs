@@ -93,8 +93,8 @@ fn take_in_by(
         .assessment_rules
         .iter()
         .zip(&plan.breakers)
-        .map(|(lens, breaker)| {
-            parts.assessor.assess_child(interest, child, object, (lens, breaker.as_deref()))
+        .map(|(judged_by, breaker)| {
+            parts.assessor.assess_child(interest, child, object, (judged_by, breaker.as_deref()))
         })
         .collect();
     let mut row = store.build_row(interest, meta, assessed, links, parent);

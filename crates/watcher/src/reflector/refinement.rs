@@ -43,8 +43,8 @@ pub(super) fn apply_refinement(row: &mut ObjectRow, found: Vec<Option<RefinedCau
     if found.iter().all(Option::is_none) || !plain.iter().any(is_explainable) {
         return set_assessments(row, plain, None);
     }
-    let through = |lens: usize| found.get(lens).and_then(Option::as_ref);
-    let refined = plain.iter().enumerate().map(|(lens, own)| match through(lens) {
+    let through = |rule_index: usize| found.get(rule_index).and_then(Option::as_ref);
+    let refined = plain.iter().enumerate().map(|(rule_index, own)| match through(rule_index) {
         Some(found) => explain_with_cause(own, found),
         None => own.clone(),
     });

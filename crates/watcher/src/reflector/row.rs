@@ -123,23 +123,23 @@ impl ObjectRow {
     }
 
     /// Returns the verdict for a rule index.
-    pub fn assessment_for(&self, lens: u16) -> &Assessment {
-        match (lens, &self.extras) {
+    pub fn assessment_for(&self, rule_index: u16) -> &Assessment {
+        match (rule_index, &self.extras) {
             (0, _) | (_, None) => &self.assessment,
-            (lens, Some(aside)) => {
-                aside.further_assessments.get(usize::from(lens) - 1).unwrap_or(&self.assessment)
+            (rule_index, Some(aside)) => {
+                aside.further_assessments.get(usize::from(rule_index) - 1).unwrap_or(&self.assessment)
             }
         }
     }
 
     /// Returns since when the object has not been ready under a rule; `None` if it is ready or the loop has not dated
     /// it yet.
-    pub fn unready_since(&self, lens: u16) -> Option<&UnreadySince> {
-        self.stored_since(usize::from(lens)).filter(|since| since.at != SINCE_NOT_DATED)
+    pub fn unready_since(&self, rule_index: u16) -> Option<&UnreadySince> {
+        self.stored_since(usize::from(rule_index)).filter(|since| since.at != SINCE_NOT_DATED)
     }
 
-    pub(super) fn stored_since(&self, lens: usize) -> Option<&UnreadySince> {
-        self.extras.as_ref()?.since.get(lens)?.as_ref()
+    pub(super) fn stored_since(&self, rule_index: usize) -> Option<&UnreadySince> {
+        self.extras.as_ref()?.since.get(rule_index)?.as_ref()
     }
 
     /// Returns `true` if the object counts for a parent and is not ready, or may become so with time, under some rule.

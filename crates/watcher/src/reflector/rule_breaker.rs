@@ -128,8 +128,8 @@ impl BreakerState {
         let forgotten = u32::try_from(rest).unwrap_or(u32::MAX);
         if forgotten > 0 {
             // A rule that kept within its limits for as long as it was last suspended begins anew.
-            let calm = end_of_suspension(self.rounds, Time::default()) - Time::default();
-            if self.suspended_until.is_some_and(|until| now - until > calm) {
+            let quiet = end_of_suspension(self.rounds, Time::default()) - Time::default();
+            if self.suspended_until.is_some_and(|until| now - until > quiet) {
                 self.rounds = 0;
             }
             self.overruns = self.overruns.saturating_sub(forgotten);
@@ -158,7 +158,7 @@ impl RuleBreakers {
         let held = kinds.remove(&kind).unwrap_or_default();
         let mut kept: Vec<GuardedRule> = Vec::new();
         let mut breakers = Vec::with_capacity(rules.len());
-        for rule in rules.iter().map(|lens| lens.rule.as_ref()) {
+        for rule in rules.iter().map(|judged_by| judged_by.rule.as_ref()) {
             breakers.push(rule.map(|rule| {
                 let known = kept.iter().chain(&held).find(|(known, _)| known == rule);
                 let breaker = known.map_or_else(Arc::default, |(_, breaker)| Arc::clone(breaker));
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(done, 100);
         assert!(!try_rule(&breaker, 5_000, 29, false), "the second time for longer");
         assert!(try_rule(&breaker, 5_000, 30, false));
-        // After a calm time it begins anew.
+        // After a quiet time it begins anew.
         let done = (2_000..3_000).filter(|n| try_rule(&breaker, *n, 200, true)).count();
         assert_eq!(done, 100);
         assert!(try_rule(&breaker, 5_000, 210, false));

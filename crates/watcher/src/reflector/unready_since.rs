@@ -19,7 +19,7 @@ pub(super) fn set_since_from_facts(row: &mut ObjectRow, interest: &Interest, fac
         return;
     }
     let says = |(at, assessment): (usize, &Assessment)| {
-        let own = interest.assessment_rules.get(at).is_some_and(|lens| lens.rule.is_some());
+        let own = interest.assessment_rules.get(at).is_some_and(|judged_by| judged_by.rule.is_some());
         let says = is_or_becomes_unready(assessment) && (!own || facts.deleted.is_some());
         says.then(|| readiness::unready_since(interest.judge, facts, &assessment.verdict)).flatten()
     };

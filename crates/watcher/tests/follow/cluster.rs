@@ -13,7 +13,7 @@ use watcher::{
 };
 
 /// Longer than anything in these tests takes, and shorter than the test timeout.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Options for tests: watches of one to two seconds, everything else in milliseconds.
 pub(crate) fn hasty() -> FollowOptions {
@@ -137,7 +137,7 @@ impl<K: WireObject> Mirror<K> {
                 self.hear(event);
             }
         };
-        let heard = timeout(PATIENCE, heard).await;
+        let heard = timeout(TEST_TIMEOUT, heard).await;
         assert!(heard.is_ok(), "never {what}; known: {:?}, troubles: {:?}", self.names(), self.troubles);
     }
 

@@ -66,10 +66,10 @@ fn the_trouble_of_a_pod_explains_it_until_the_next_look() {
 fn a_workload_is_stuck_from_when_it_is_so_by_itself_or_by_what_lies_below_it() {
     let hour = Duration::from_hours(1);
     let limits = StuckLimits { progress: hour, ..StuckLimits::default() };
-    let lens = AssessmentRule { limits, rule: None, remembers_outcome: false };
+    let judged_by = AssessmentRule { limits, rule: None, remembers_outcome: false };
     let sets = Interest {
         judge: RuleKind::from_group_kind("apps", "StatefulSet"),
-        assessment_rules: vec![lens],
+        assessment_rules: vec![judged_by],
         ..owned()
     };
     let changed = json!([{ "manager": "kcm", "time": NOW.to_string(), "fieldsV1": { "f:status": {} } }]);
@@ -95,7 +95,7 @@ fn a_workload_is_stuck_from_when_it_is_so_by_itself_or_by_what_lies_below_it() {
 
 #[test]
 fn what_was_found_through_one_policys_limits_is_not_told_through_anothers() {
-    let lens = |seconds| AssessmentRule {
+    let judged_by = |seconds| AssessmentRule {
         limits: StuckLimits { pending: Duration::from_secs(seconds), ..StuckLimits::default() },
         rule: None,
         remembers_outcome: false,
@@ -118,14 +118,14 @@ fn what_was_found_through_one_policys_limits_is_not_told_through_anothers() {
         ("the second alone", vec![None, stuck], [(Level::Progressing, &none), (Level::Stuck, &all)]),
     ] {
         let reflector = Reflector::new(|| ());
-        let two = sets(vec![lens(3), lens(3_600)]);
+        let two = sets(vec![judged_by(3), judged_by(3_600)]);
         apply(&reflector, &two, &set(5, 1, 3, 2));
         let id = reflector.find_object(&uid(1)).unwrap();
         refine(&reflector, found);
         let told = || {
             let through = |row: &watcher::reflector::ObjectRow| {
                 [0, 1]
-                    .map(|lens| row.assessment_for(lens).verdict_at(NOW))
+                    .map(|rule_index| row.assessment_for(rule_index).verdict_at(NOW))
                     .map(|v| (v.level, v.reason.to_string()))
             };
             reflector.read_row(id, through).unwrap()
@@ -135,7 +135,7 @@ fn what_was_found_through_one_policys_limits_is_not_told_through_anothers() {
         apply(&reflector, &two, &set(6, 1, 3, 2));
         assert_eq!(told(), expected, "{what}, and the object again");
         // Under another set of policies nothing is known before the next resync.
-        apply(&reflector, &sets(vec![lens(3_600)]), &set(7, 1, 3, 2));
+        apply(&reflector, &sets(vec![judged_by(3_600)]), &set(7, 1, 3, 2));
         let left = reflector.read_row(id, |row| row.assessment.verdict_at(NOW).clone()).unwrap();
         assert_eq!((left.level, left.reason.to_string()), (Level::Progressing, none.clone()), "{what}");
     }

@@ -20,8 +20,9 @@ const SOURCE: &str =
 fn judged_by_script(source: &str) -> Interest {
     let rule = CompiledRule::compile(&RuleDefinition::Lua { name: "ready.lua", source }).unwrap();
     let rule = UserRule { rule: Arc::new(rule), source: source.into(), of: ("v1".into(), "Pod".into()) };
-    let lens = AssessmentRule { limits: StuckLimits::default(), rule: Some(rule), remembers_outcome: false };
-    Interest { assessment_rules: vec![lens], ..owned() }
+    let judged_by =
+        AssessmentRule { limits: StuckLimits::default(), rule: Some(rule), remembers_outcome: false };
+    Interest { assessment_rules: vec![judged_by], ..owned() }
 }
 
 fn at(seconds: u64) -> Time {

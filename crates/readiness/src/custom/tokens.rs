@@ -106,6 +106,10 @@ fn split_words_inline(
 
 /// Returns the length of a word without the digits behind it, which hide it: `Error500`. A number stays whole.
 fn word_bytes(word: &[u8]) -> usize {
+    // Most words end in a letter, and every name of every object is split.
+    if !word.last().is_some_and(u8::is_ascii_digit) {
+        return word.len();
+    }
     let digits = word.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     if digits == word.len() { digits } else { word.len() - digits }
 }

@@ -11,11 +11,11 @@ mod scalar;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod yaml_events;
 
 use std::collections::BTreeMap;
-use std::io::BufReader;
 
-use libyaml_safer::{Event, EventData, MappingStyle, Parser, SequenceStyle};
+use libyaml_safer::{Event, EventData, MappingStyle, SequenceStyle};
 
 pub use duplicate_key::DuplicateKey;
 pub use positions::{DocumentPositions, SourcePosition, read_positions};
@@ -23,6 +23,7 @@ pub use read_error::YamlReadError;
 
 use scalar::{ScalarTag, YamlScalar};
 use tree::{YamlNode, YamlNodeId, YamlTree};
+use yaml_events::YamlEvents;
 
 /// Maximum depth of a document, as in kubectl.
 const MAX_YAML_DEPTH: usize = 10_000;
@@ -52,16 +53,12 @@ pub fn read_documents(
     items: bool,
     mut each: impl FnMut(YamlPiece),
 ) -> Result<(), YamlReadError> {
-    let mut parser = Parser::new();
-    // The parser decodes its input eagerly, at four bytes per character.
-    parser.set_input(BufReader::with_capacity(1 << 14, text));
+    let mut events = YamlEvents::new(text);
     let mut builder = DocumentBuilder { items, ..DocumentBuilder::default() };
     loop {
-        let event = parser.parse().map_err(|error| {
-            let line = error.problem_mark().map_or(0, |mark| mark.line + 1);
-            let context = error.context_mark().map(|mark| (mark.line + 1, mark.column + 1));
-            let begin = builder.flow_starts.last().copied().flatten().or(context);
-            YamlReadError { line, begin, what: format!("not YAML: {}", error.problem()) }
+        let event = events.next_event().map_err(|error| {
+            let begin = builder.flow_starts.last().copied().flatten().or(error.begin);
+            YamlReadError { begin, ..error }
         })?;
         if matches!(event.data, EventData::StreamEnd) {
             return Ok(());

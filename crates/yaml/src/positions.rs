@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use libyaml_safer::{Event, EventData, Mark, Parser, ScalarStyle};
+use libyaml_safer::{Event, EventData, Mark, ScalarStyle};
+
+use crate::yaml_events::YamlEvents;
 
 /// A position in a file, 1-based.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,11 +47,9 @@ enum OpenContainer {
 
 /// Reads the documents of a YAML text, up to the first syntax error.
 pub fn read_positions(text: &[u8]) -> Vec<DocumentPositions> {
-    let mut parser = Parser::new();
-    let mut input = text;
-    parser.set_input(&mut input);
+    let mut events = YamlEvents::new(text);
     let (mut documents, mut open) = (Vec::new(), Vec::new());
-    while let Ok(event) = parser.parse() {
+    while let Ok(event) = events.next_event() {
         match &event.data {
             EventData::StreamEnd => break,
             EventData::DocumentStart { .. } => {

@@ -35,6 +35,36 @@ fn yaml_becomes_the_json_that_kubectl_makes_of_it() {
 }
 
 #[test]
+fn a_text_without_a_line_break_at_its_end_is_read_as_it_stands() {
+    for (yaml, expected) in [
+        ("a: |\n  x", r#"{"a":"x"}"#),
+        ("a: |\n  x\n  yz", r#"{"a":"x\nyz"}"#),
+        ("a: |+\n  x", r#"{"a":"x"}"#),
+        ("a: |-\n  x", r#"{"a":"x"}"#),
+        ("a: >\n  x\n  y", r#"{"a":"x y"}"#),
+        ("\u{feff}- |\n  ä", r#"["ä"]"#),
+        ("a: |\n  x\n ", r#"{"a":"x\n"}"#),
+        ("a: |\n  x\nb", ""),
+        ("a: |\n  x\nb: c", r#"{"a":"x\n","b":"c"}"#),
+        ("a: |\r\n  x\r\n  y", r#"{"a":"x\ny"}"#),
+        ("a: b", r#"{"a":"b"}"#),
+        ("a: 'b'", r#"{"a":"b"}"#),
+    ] {
+        assert_eq!(json(yaml).unwrap_or_default(), expected, "{yaml:?}");
+        assert_eq!(read_positions(yaml.as_bytes()).len(), 1, "{yaml:?}");
+    }
+}
+
+#[test]
+fn a_text_that_is_cut_off_anywhere_is_read_or_refused() {
+    let whole = "%YAML 1.1\n%TAG !e! tag:e,2000:\n---\na: &x !e!t \"\\x41\\\n \\u00e4\"\nb: |2-\n   x\n  y\nc: >+\n                   z\n\n  z\n? [k, 'l''m', *x]\n: {n: !!binary aGk=, <<: *x}\n# end\n...\n";
+    for end in 0..whole.len() {
+        _ = json(&whole[..end]);
+        read_positions(&whole.as_bytes()[..end]);
+    }
+}
+
+#[test]
 fn what_is_wrong_has_a_line() {
     let cases = [
         ("a: 1\nb: [1, 2\nc: 3\n", 3),

@@ -34,4 +34,7 @@ pub use event_loop::TreeSender;
 #[cfg(feature = "fixtures")]
 #[doc(hidden)]
 pub use metrics::hostile::HostileMetrics;
+#[cfg(feature = "fixtures")]
+#[doc(hidden)]
+pub use page::fixture::PageFixture;
 pub use service::{ControllerService, run_service};

@@ -29,7 +29,7 @@ pub use groups::{CompiledGroup, GroupCount};
 pub use library_rules::{LibraryRules, LibraryState, UnreadLibraries, compile_library_rule};
 pub use plan::{IdRegistry, KindKey, KindPlan, PolicyInUse, RECORD_KIND, Released, WatchPlan, build_plan};
 pub use policy_file::{
-    NOT_AN_OBJECT_NAME, PolicyManifest, document_objects, is_object_name, read_manifests,
+    NOT_AN_OBJECT_NAME, PolicyManifest, document_objects, is_object_name, parse_manifests, read_manifests,
     read_policies as read_file,
 };
 pub use problem::PolicyProblem;

@@ -38,7 +38,8 @@ pub fn read_manifests(path: &Path) -> anyhow::Result<Vec<PolicyManifest>> {
     parse_manifests(&text).with_context(|| format!("failed to read policies from {}", path.display()))
 }
 
-fn parse_manifests(text: &str) -> anyhow::Result<Vec<PolicyManifest>> {
+/// Reads all policies and CRDs of a text.
+pub fn parse_manifests(text: &str) -> anyhow::Result<Vec<PolicyManifest>> {
     let mut found = Vec::new();
     for (at, document) in rollcall_yaml::read_all(text.as_bytes())?.into_iter().enumerate() {
         if let Some(duplicate) = document.duplicate_keys.first() {

@@ -41,14 +41,17 @@ impl<'t> YamlEvents<'t> {
     /// The next event.
     pub(crate) fn next_event(&mut self) -> Result<Event, YamlReadError> {
         let parsed = catch_unwind(AssertUnwindSafe(|| self.parser.parse())).map_err(|_| {
-            YamlReadError::new("not YAML: the parser failed, as it does on some texts that are cut off".to_owned())
+            YamlReadError::new(
+                "not YAML: the parser failed, as it does on some texts that are cut off".to_owned(),
+            )
         })?;
         let mut event = parsed.map_err(|error| {
             let line = error.problem_mark().map_or(0, |mark| mark.line + 1);
             let begin = error.context_mark().map(|mark| (mark.line + 1, mark.column + 1));
             YamlReadError { line, begin, what: format!("not YAML: {}", error.problem()) }
         })?;
-        if let EventData::Scalar { value, style: ScalarStyle::Literal | ScalarStyle::Folded, .. } = &mut event.data
+        if let EventData::Scalar { value, style: ScalarStyle::Literal | ScalarStyle::Folded, .. } =
+            &mut event.data
             && self.added_break == Some(event.end_mark.index)
             && value.ends_with('\n')
         {

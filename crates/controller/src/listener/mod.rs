@@ -6,6 +6,8 @@
 
 mod admission;
 mod certificate;
+#[cfg(feature = "fixtures")]
+pub(crate) mod fixture;
 #[cfg(test)]
 mod tests;
 mod write_timeout;

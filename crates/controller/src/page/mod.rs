@@ -9,6 +9,8 @@ mod around_cache;
 mod authz;
 mod branch;
 mod digests;
+#[cfg(feature = "fixtures")]
+pub(crate) mod fixture;
 mod page_service;
 mod refusal;
 mod stream;

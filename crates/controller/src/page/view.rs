@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aggregator::{ChildOf, KindId, ObjectId, PolicyAnswer, PolicyId};
+#[cfg(feature = "fixtures")]
+use readiness::rollup::ParentReason;
 use readiness::{Level, Time};
 use rustc_hash::FxHashMap;
 use watcher::reflector::{NamespaceName, Reflector};
@@ -112,23 +114,50 @@ impl PageView {
         let policies = world.policies.into_iter().map(|(id, words)| (id, words.name)).collect();
         let names = Arc::new(PageNames { kinds: world.kinds, policies });
         let digests = child_digests(&world.edges, reflector, world.now);
-        let mut shown = PageView { now: world.now, names, edges: world.edges, ..PageView::default() };
         let rows = world.answers.iter().filter_map(|s| {
             let known = unready.get(&(s.parent, s.policy)).copied();
             build_row(reflector, s.parent, s.policy, s.answer, known)
         });
-        shown.rows = rows.collect();
-        let names = shown.names.clone();
-        shown.rows.sort_by(|a, b| sort_key(&names, a).cmp(&sort_key(&names, b)));
+        let mut shown = PageView::of_rows(world.now, names, world.edges, rows.collect());
+        shown.set_digests(&digests);
+        shown
+    }
+
+    /// A view of these rows, put in order.
+    fn of_rows(now: Time, names: Arc<PageNames>, edges: Vec<ChildOf>, mut rows: Vec<PageRow>) -> PageView {
+        rows.sort_by(|a, b| sort_key(&names, a).cmp(&sort_key(&names, b)));
         let places: BTreeSet<KindNamespace> =
-            shown.rows.iter().map(|row| (row.kind, row.namespace.clone())).collect();
-        shown.places = places.into_iter().collect();
+            rows.iter().map(|row| (row.kind, row.namespace.clone())).collect();
+        let places = places.into_iter().collect();
+        let mut shown = PageView { now, rows, names, places, edges, ..PageView::default() };
         for (at, row) in (0..=u32::MAX).zip(&shown.rows) {
             shown.by_uid.entry(row.uid.clone()).or_default().push(at);
             shown.by_id.insert((row.parent, row.policy), at);
         }
-        shown.set_digests(&digests);
         shown
+    }
+
+    /// A view of one policy and one kind, with these parents: namespace, name and reason.
+    #[cfg(feature = "fixtures")]
+    pub(super) fn of_parents(parents: &[(&str, &str, ParentReason)]) -> PageView {
+        let (policy, kind) = (PolicyId(0), KindId(0));
+        let names = PageNames {
+            kinds: BTreeMap::from([(kind, ("Database".to_owned(), "Database.example.com".to_owned()))]),
+            policies: BTreeMap::from([(policy, "databases".to_owned())]),
+        };
+        let row = |(at, (namespace, name, reason)): (u32, &(&str, &str, ParentReason))| PageRow {
+            parent: ObjectId(at),
+            policy,
+            uid: Arc::from(format!("uid-{at}")),
+            kind,
+            namespace: (*namespace).into(),
+            name: (*name).into(),
+            answer: PolicyAnswer { reason: *reason, total: 1, ready: 0, reconciling: false, stalled: false },
+            since: None,
+            digest: 0,
+        };
+        let rows = (0..=u32::MAX).zip(parents).map(row).collect();
+        PageView::of_rows(Time(0), Arc::new(names), Vec::new(), rows)
     }
 
     /// Answers about the parent with this uid.

@@ -188,6 +188,14 @@ impl ViewCache {
         self.cached.lock().await.0.fresh_until = self.clock.now();
     }
 
+    /// Shows this view for good.
+    #[cfg(feature = "fixtures")]
+    pub(super) async fn hold_view(&self, view: PageView) {
+        let (held, _) = &mut *self.cached.lock().await;
+        *held =
+            CachedView { view: Some(Arc::new(view)), fresh_until: Time(i64::MAX), ..CachedView::default() };
+    }
+
     /// Subscribes to changes until the subscription is dropped.
     pub(super) fn subscribe_changes(self: &Arc<Self>) -> StreamSubscription {
         self.streams.fetch_add(1, Ordering::Relaxed);

@@ -12,7 +12,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Allowed workspace dependencies of each crate.
-const ARROWS: [(&str, &[&str]); 16] = [
+const ARROWS: [(&str, &[&str]); 17] = [
     ("rollcall-rfc3339", &[]),
     ("readiness", &["rollcall-rfc3339"]),
     ("timer", &[]),
@@ -55,6 +55,20 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ),
     ("sandbox", &["rollcall-rfc3339"]),
     ("sim", &["aggregator", "readiness", "rollcall-core", "rules", "sandbox", "timer", "watcher"]),
+    (
+        "fuzz",
+        &[
+            "api",
+            "controller",
+            "policy",
+            "readiness",
+            "rollcall-cel",
+            "rollcall-yaml",
+            "rules",
+            "timer",
+            "watcher",
+        ],
+    ),
     (
         "rollcall",
         &[

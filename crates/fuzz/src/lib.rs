@@ -1,0 +1,61 @@
+//! Fuzz targets: every place at which text that strangers wrote is read, as a function of bytes.
+//!
+//! A target panics where what must hold does not: nothing panics or overflows, results are bounded, and what has two
+//! readings or two ways of writing says the same in both. `tests/short_run.rs` runs all of them over the committed
+//! corpus and seeded mutations of it; `crates/fuzz/run` runs one for as long as wanted, led by coverage.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::missing_panics_doc,
+    reason = "a panic is what is looked for"
+)]
+
+mod cel_expression;
+mod json_spelling;
+mod lua_script;
+mod mutation;
+mod object_decoder;
+mod page_request;
+mod parent_template;
+mod policy_manifest;
+mod reference_path;
+mod script_library;
+mod status_patch;
+mod watch_stream;
+
+pub use mutation::InputMutator;
+
+/// A place at which text that strangers wrote is read.
+#[derive(Clone, Copy, Debug)]
+pub struct FuzzTarget {
+    /// Its name, and that of the folder of its corpus.
+    pub name: &'static str,
+    /// Reads the input, and panics if something that must hold does not.
+    pub run: fn(&[u8]),
+    /// Words of its language, for mutations.
+    pub words: &'static [&'static str],
+}
+
+/// All targets.
+pub const FUZZ_TARGETS: [FuzzTarget; 10] = [
+    FuzzTarget { name: "cel_expression", run: cel_expression::run, words: cel_expression::WORDS },
+    FuzzTarget { name: "lua_script", run: lua_script::run, words: lua_script::WORDS },
+    FuzzTarget { name: "object_decoder", run: object_decoder::run, words: object_decoder::WORDS },
+    FuzzTarget { name: "page_request", run: page_request::run, words: page_request::WORDS },
+    FuzzTarget { name: "parent_template", run: parent_template::run, words: parent_template::WORDS },
+    FuzzTarget { name: "policy_manifest", run: policy_manifest::run, words: policy_manifest::WORDS },
+    FuzzTarget { name: "reference_path", run: reference_path::run, words: reference_path::WORDS },
+    FuzzTarget { name: "script_library", run: script_library::run, words: script_library::WORDS },
+    FuzzTarget { name: "status_patch", run: status_patch::run, words: status_patch::WORDS },
+    FuzzTarget { name: "watch_stream", run: watch_stream::run, words: watch_stream::WORDS },
+];
+
+/// Separates the parts of an input that has two.
+pub(crate) const PART_SEPARATOR: &str = "\n---\n";
+
+/// The two parts of an input, the second one empty where there is none. An input that is not UTF-8 has none.
+pub(crate) fn split_parts(data: &[u8]) -> Option<(&str, &str)> {
+    let text = str::from_utf8(data).ok()?;
+    Some(text.split_once(PART_SEPARATOR).unwrap_or((text, "")))
+}

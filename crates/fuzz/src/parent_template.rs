@@ -1,0 +1,58 @@
+//! Templates over a parent (`watcher::plan::ParentTemplate`), beside a plain reading of what they promise.
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+use watcher::plan::ParentTemplate;
+
+use crate::split_parts;
+
+pub(crate) const WORDS: &[&str] = &[
+    "{parent.metadata.name}",
+    "{parent.spec.",
+    "{",
+    "}",
+    ".",
+    " ",
+    "{parent.}",
+    "\"spec\":{",
+    "\"name\":",
+    "\n---\n",
+];
+
+/// Rendering says what the plain reading says.
+pub(crate) fn run(data: &[u8]) {
+    let Some((text, parent)) = split_parts(data) else { return };
+    let template = ParentTemplate::parse(text);
+    let expected = Value::Null;
+    let parent = serde_json::from_str::<Value>(parent).unwrap_or(expected);
+    let raw = RawValue::from_string(parent.to_string()).unwrap();
+    match template {
+        Ok(template) => {
+            let rendered = template.render(&raw);
+            assert_eq!(rendered.as_ref().ok(), render_plainly(text, &parent).as_ref());
+            if let Err(error) = rendered {
+                assert!(error.to_string().contains("parent."), "{error}");
+            }
+            assert!(template.root_fields().all(|field| !field.is_empty() && text.contains(field)));
+        }
+        Err(_) => assert!(text.contains(['{', '}']), "text without braces is a template"),
+    }
+}
+
+/// Puts the fields of the parent into the text; `None` where one is none.
+fn render_plainly(text: &str, parent: &Value) -> Option<String> {
+    let mut parts = text.split('{');
+    let mut rendered = parts.next()?.to_owned();
+    for part in parts {
+        let (field, rest) = part.split_once('}')?;
+        let path = field.trim().strip_prefix("parent.")?;
+        let value = path.split('.').try_fold(parent, |value, name| value.as_object()?.get(name))?;
+        match value {
+            Value::String(text) => rendered.push_str(text),
+            Value::Bool(_) | Value::Number(_) => rendered.push_str(&value.to_string()),
+            _ => return None,
+        }
+        rendered.push_str(rest);
+    }
+    Some(rendered)
+}

@@ -58,4 +58,5 @@ mod shapes;
 mod stage;
 mod stories;
 mod stuck;
+mod upgrade;
 mod verdicts;

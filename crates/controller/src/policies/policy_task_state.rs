@@ -98,9 +98,13 @@ impl PolicyTaskState {
         let found = read_policy(policy);
         self.departures.refute(&found.name);
         let old = self.policies.apply_item(found.name.clone(), found.clone());
-        // Rollcall's own status writes cause events too; only a change of the spec requires a new plan.
+        // Rollcall's own status writes cause events too; only a change of the spec requires a new plan. A changed CRD
+        // makes one of the same generation: a default appears, or a field is pruned.
         old.is_none_or(|old| {
-            old.uid != found.uid || old.generation != found.generation || old.labels != found.labels
+            old.uid != found.uid
+                || old.generation != found.generation
+                || old.labels != found.labels
+                || old.spec != found.spec
         })
     }
 

@@ -8,6 +8,7 @@ use aggregator::Acceptance;
 use api::ReadinessPolicyStatus;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
+use kube::core::PartialObjectMeta;
 use policy::{FoundPolicy, PolicyBook, PolicyInUse};
 use readiness::Time;
 use tracing::{debug, warn};
@@ -25,7 +26,8 @@ const STATUS_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Writes the status of policies.
 pub(super) struct PolicyStatusWriter {
-    api: Api<api::ReadinessPolicy>,
+    /// Of an answer no more is read than its metadata: its spec may have fields of another version.
+    api: Api<PartialObjectMeta<api::ReadinessPolicy>>,
     clock: ServerClock,
     written: BTreeMap<String, (ReadinessPolicyStatus, Time)>,
     retry_at: Option<Time>,

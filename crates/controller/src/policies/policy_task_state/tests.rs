@@ -46,6 +46,20 @@ fn both() -> (Vec<String>, Vec<String>) {
     (vec!["a".to_owned(), "b".to_owned()], Vec::new())
 }
 
+#[test]
+fn a_spec_that_reads_otherwise_by_a_changed_crd_is_planned_anew_in_its_generation() {
+    let mut state = PolicyTaskState::default();
+    list(&mut state, &["a"]);
+    let mut newer: serde_json::Value =
+        serde_json::from_str(policy("a").text.get()).expect("the text of an object");
+    newer["spec"]["future"] = json!("on");
+    let newer: ParentObject = serde_json::from_value(newer).expect("a policy");
+    assert!(tell(&mut state, FollowEvent::Apply(newer.clone())).0, "it has a field that is not known");
+    assert!(!tell(&mut state, FollowEvent::Apply(newer)).0);
+    assert!(tell(&mut state, FollowEvent::Apply(policy("a"))).0, "it is as it was");
+    assert!(!tell(&mut state, FollowEvent::Apply(policy("a"))).0);
+}
+
 /// A server that answers every live read so.
 #[derive(Clone)]
 struct Answering(u16, String);

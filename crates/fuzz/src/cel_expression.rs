@@ -5,7 +5,7 @@ use rollcall_cel::{
 };
 use serde_json::Value;
 
-use crate::split_parts;
+use crate::input_parts::split_parts;
 
 /// Longest message of an error, in bytes: an expression is at most 8 KiB and may be quoted.
 const MAX_ERROR_BYTES: usize = 64 * 1024;

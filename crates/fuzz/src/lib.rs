@@ -12,6 +12,7 @@
 )]
 
 mod cel_expression;
+mod input_parts;
 mod json_spelling;
 mod lua_script;
 mod mutation;
@@ -50,12 +51,3 @@ pub const FUZZ_TARGETS: [FuzzTarget; 10] = [
     FuzzTarget { name: "status_patch", run: status_patch::run, words: status_patch::WORDS },
     FuzzTarget { name: "watch_stream", run: watch_stream::run, words: watch_stream::WORDS },
 ];
-
-/// Separates the parts of an input that has two.
-pub(crate) const PART_SEPARATOR: &str = "\n---\n";
-
-/// The two parts of an input, the second one empty where there is none. An input that is not UTF-8 has none.
-pub(crate) fn split_parts(data: &[u8]) -> Option<(&str, &str)> {
-    let text = str::from_utf8(data).ok()?;
-    Some(text.split_once(PART_SEPARATOR).unwrap_or((text, "")))
-}

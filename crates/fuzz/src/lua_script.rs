@@ -6,7 +6,7 @@ use rules::lua::HealthScript;
 use rules::{CompiledRule, RuleDefinition};
 use serde_json::Value;
 
-use crate::split_parts;
+use crate::input_parts::split_parts;
 
 /// Longest message that a script may give, in bytes.
 const MAX_MESSAGE_BYTES: usize = 64 * 1024;

@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use watcher::plan::ParentTemplate;
 
-use crate::split_parts;
+use crate::input_parts::split_parts;
 
 pub(crate) const WORDS: &[&str] = &[
     "{parent.metadata.name}",

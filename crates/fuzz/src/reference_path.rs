@@ -4,8 +4,8 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use watcher::plan::ReferencePath;
 
+use crate::input_parts::split_parts;
 use crate::json_spelling::spell_escaped;
-use crate::split_parts;
 
 /// Most references that are read of one parent.
 const MAX_REFERENCES: usize = 10_000;

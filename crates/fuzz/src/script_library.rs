@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rules::lua::ScriptLibrary;
 
-use crate::split_parts;
+use crate::input_parts::split_parts;
 
 /// Any script.
 const SCRIPT: &str = "return {status = 'Healthy'}";

@@ -29,6 +29,21 @@ impl CriticalTally {
         CriticalTally::of_tallies(children, view, policy, |tally| *tally)
     }
 
+    /// Returns `true` if all children would be ready without those whose newest version awaits its rule: what stands for these
+    /// meanwhile keeps an answer and gives none.
+    pub(crate) fn is_ready_as_judged(
+        &self,
+        children: &ChildCounts,
+        view: &AnswerView,
+        policy: &EnginePolicy,
+    ) -> bool {
+        // Nearly always nothing is awaited, and then nothing has to be summed up again.
+        self.all.unjudged_count() == 0
+            || CriticalTally::of_tallies(children, view, policy, LevelTally::with_unjudged_unknown)
+                .worst_reason()
+                .is_none()
+    }
+
     /// Returns how far children that are not all ready can still be counted on: if all that are as steady as this were ready,
     /// nothing would keep the parent from being so.
     pub(crate) fn steadiness_of(

@@ -220,7 +220,7 @@ fn evaluate_children(
         };
     }
     let Some(reason) = reason else {
-        return answer_all_ready(observed, children, policy, gate, now, &stand.all);
+        return answer_all_ready(observed, children, policy, gate, now, stand);
     };
     if let Some(until) = keep_true(observed, children, policy, gate, now, reason) {
         let answer = build_answer(ParentReason::AllChildrenReady, &stand.all);
@@ -297,8 +297,9 @@ fn answer_all_ready(
     policy: &EnginePolicy,
     gate: ListGate,
     now: Time,
-    critical: &LevelTally,
+    stand: &CriticalTally,
 ) -> EvaluationResult {
+    let critical = &stand.all;
     let since = *observed.phase.all_ready_since.get_or_insert(now);
     if let ListGate::Blind(state) = gate {
         return answer_blind(state, critical);
@@ -309,9 +310,18 @@ fn answer_all_ready(
     // Each kind has a watch of its own: objects that the operator created before it reported completion may arrive
     // after the report.
     let (at, proven) = (settled.max(since + hold), observed.phase.handled_at + policy.debounce.quiet);
-    let (reason, again) = if stands || at.max(proven) <= now {
-        observed.phase.steady.record_whole(now);
+    let is_due = at.max(proven) <= now;
+    let (reason, again) = if stands || (is_due && stand.is_ready_as_judged(children, &observed.view, policy))
+    {
+        if critical.unjudged_count() == 0 {
+            observed.phase.steady.record_whole(now);
+        }
         (ParentReason::AllChildrenReady, None)
+    } else if is_due {
+        // What is awaited comes, or is overdue, by itself.
+        let said = observed.stage.answer().map(|answer| answer.reason);
+        let is_first = said.is_none_or(|said| said == ParentReason::ChildrenPending);
+        (if is_first { ParentReason::ChildrenPending } else { ParentReason::ChildrenSettling }, None)
     } else if at <= now && observed.stage.answer().is_none_or(|a| a.reason == ParentReason::ChildrenPending) {
         (ParentReason::ChildrenPending, Some(proven))
     } else {

@@ -8,7 +8,11 @@ use crate::steadiness::Steadiness;
 /// A child's level as its parent counts it, with what sets it apart from others of this level: it failed permanently, as
 /// stated by the API, or a parent that was ready with it can still count on it. Weights are ordered by level, worst first.
 ///
-/// It is one byte because every change of a child moves several of them: the level, and in the last two bits the mark.
+/// A child whose newest version awaits its rule has the level that stands for it meanwhile, and is unjudged: it keeps an
+/// answer and gives none.
+///
+/// It is one byte because every change of a child moves several of them: whether it is unjudged, the level, and in the last
+/// two bits the mark.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ChildWeight(u8);
 
@@ -17,6 +21,10 @@ const MARK_MASK: u8 = (1 << MARK_BITS) - 1;
 const UNOBSERVED_MARK: u8 = Steadiness::Unobserved as u8;
 const AVAILABLE_MARK: u8 = Steadiness::Available as u8;
 const TERMINAL_MARK: u8 = 3;
+/// Next to the level, of which [`Level::Ready`] is the last.
+const UNJUDGED_BIT: u8 = (Level::Ready as u8 + 1) << MARK_BITS;
+const _: () =
+    assert!(Level::ALL.len().is_power_of_two() && UNJUDGED_BIT as usize == Level::ALL.len() << MARK_BITS);
 
 impl ChildWeight {
     /// Number of different marks.
@@ -42,6 +50,18 @@ impl ChildWeight {
             return self;
         }
         ChildWeight((self.0 & !MARK_MASK) | steadiness as u8)
+    }
+
+    /// Returns the weight of a child whose newest version awaits its rule.
+    #[must_use]
+    pub const fn unjudged(self) -> ChildWeight {
+        ChildWeight(self.0 | UNJUDGED_BIT)
+    }
+
+    /// Its newest version awaits its rule.
+    #[inline]
+    pub const fn is_unjudged(self) -> bool {
+        self.0 & UNJUDGED_BIT != 0
     }
 
     /// Its level.
@@ -89,10 +109,11 @@ impl fmt::Debug for ChildWeight {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.level())?;
         match (self.is_terminal(), self.steadiness()) {
-            (true, _) => f.write_str(" (terminal)"),
-            (false, Steadiness::Unsteady) => Ok(()),
-            (false, steadiness) => write!(f, " ({steadiness:?})"),
+            (true, _) => f.write_str(" (terminal)")?,
+            (false, Steadiness::Unsteady) => {}
+            (false, steadiness) => write!(f, " ({steadiness:?})")?,
         }
+        if self.is_unjudged() { f.write_str(" (unjudged)") } else { Ok(()) }
     }
 }
 
@@ -146,6 +167,20 @@ mod tests {
     }
 
     #[test]
+    fn a_child_that_awaits_its_rule_keeps_all_that_stands_for_it() {
+        for parts in all_parts() {
+            let (judged, awaited) = (weight_of(parts), weight_of(parts).unjudged());
+            assert_eq!((awaited.level(), awaited.is_terminal(), awaited.steadiness()), parts);
+            assert_eq!(
+                (awaited.level_index(), awaited.mark_index()),
+                (judged.level_index(), judged.mark_index())
+            );
+            assert_eq!((awaited.is_unjudged(), judged.is_unjudged()), (true, false));
+            assert_eq!(awaited.unjudged(), awaited);
+        }
+    }
+
+    #[test]
     fn a_weight_is_printed_with_its_mark() {
         let failed = ChildWeight::of(Level::Failed);
         let progressing = ChildWeight::of(Level::Progressing);
@@ -153,5 +188,6 @@ mod tests {
         assert_eq!(format!("{:?}", failed.with_terminal(true)), "Failed (terminal)");
         let available = progressing.with_steadiness(Steadiness::Available);
         assert_eq!(format!("{available:?}"), "Progressing (Available)");
+        assert_eq!(format!("{:?}", ChildWeight::of(Level::Ready).unjudged()), "Ready (unjudged)");
     }
 }

@@ -44,6 +44,10 @@ pub enum Reason {
     RuleFailed(BoundedText),
     /// The rule exceeded its limits several times in a row and is not evaluated for a while.
     RuleTooSlow,
+    /// The newest version of the object awaits the rule, which is busy with others.
+    RuleAwaited,
+    /// The newest version of the object has awaited the rule for too long.
+    RuleOverdue,
     /// The rule changed and the object has not been evaluated since.
     RuleChanged,
     /// The object is gone and its outcome was not observed.
@@ -205,7 +209,8 @@ impl Reason {
             Reason::RuleCrashed => ReasonToken::RuleCrashed,
             Reason::RuleLimit(_) => ReasonToken::RuleLimit,
             Reason::RuleFailed(_) => ReasonToken::RuleFailed,
-            Reason::RuleTooSlow => ReasonToken::RuleTooSlow,
+            Reason::RuleTooSlow | Reason::RuleOverdue => ReasonToken::RuleTooSlow,
+            Reason::RuleAwaited => ReasonToken::RuleAwaited,
             Reason::RuleChanged => ReasonToken::RuleChanged,
             Reason::OutcomeUnseen | Reason::OutcomeHeardOf => ReasonToken::OutcomeUnseen,
             Reason::StaleGeneration => ReasonToken::StaleGeneration,
@@ -293,6 +298,8 @@ impl Reason {
             Reason::RuleTooSlow => {
                 "its rule exceeded its limits several times in a row and is not evaluated for a while"
             }
+            Reason::RuleAwaited => "its rule has not evaluated it yet",
+            Reason::RuleOverdue => "its rule is busy with other objects and has not evaluated it in time",
             Reason::RuleChanged => "its rule changed; not evaluated again yet",
             Reason::OutcomeUnseen => "gone, and its outcome was not observed",
             Reason::OutcomeHeardOf => {

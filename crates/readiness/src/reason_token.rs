@@ -22,6 +22,7 @@ pub enum ReasonToken {
     RuleLimit,
     RuleFailed,
     RuleTooSlow,
+    RuleAwaited,
     RuleChanged,
     OutcomeUnseen,
     StaleGeneration,
@@ -86,7 +87,7 @@ macro_rules! spell_tokens {
 
 spell_tokens! {
     Ready Exists Complete ScaledToZero Superseded PartitionReached OnDelete NeverRan OwnerDecides Missing
-    NoSignal RuleCrashed RuleLimit RuleFailed RuleTooSlow RuleChanged OutcomeUnseen StaleGeneration
+    NoSignal RuleCrashed RuleLimit RuleFailed RuleTooSlow RuleAwaited RuleChanged OutcomeUnseen StaleGeneration
     ReplicasNotCreated ReplicasNotUpdated ReplicasNotReady ReplicasNotAvailable ReplicasNotLabeled
     ReplicasLeftOver ContainersNotReady CompletionsMissing EndpointsNotReady BudgetNotMet ReplicaFailure
     NoProgress ProgressDeadlineExceeded Paused Suspended Cordoned NotStarted Running Finishing JobFailed

@@ -11,6 +11,8 @@ pub struct LevelTally {
     at: [u32; Level::ALL.len()],
     /// Counted without a look at the level, which costs less.
     marked: [u32; ChildWeight::MARK_COUNT],
+    /// Number of children whose newest version awaits its rule.
+    unjudged: u32,
 }
 
 impl LevelTally {
@@ -19,6 +21,7 @@ impl LevelTally {
     pub fn add_child(&mut self, weight: ChildWeight) {
         self.at[weight.level_index()] += 1;
         self.marked[weight.mark_index()] += 1;
+        self.unjudged += u32::from(weight.is_unjudged());
     }
 
     /// Removes one child.
@@ -26,6 +29,7 @@ impl LevelTally {
     pub fn remove_child(&mut self, weight: ChildWeight) {
         self.at[weight.level_index()] -= 1;
         self.marked[weight.mark_index()] -= 1;
+        self.unjudged -= u32::from(weight.is_unjudged());
     }
 
     /// Number of children at this level.
@@ -38,6 +42,26 @@ impl LevelTally {
         self.marked[ChildWeight::TERMINAL_INDEX]
     }
 
+    /// Number of children whose newest version awaits its rule: what stands for them meanwhile makes no parent ready.
+    pub fn unjudged_count(&self) -> u32 {
+        self.unjudged
+    }
+
+    /// Returns the tally with the children that await their rule counted as unknown: which of those that are ready or
+    /// suspended they are does not matter to a parent that all of them have to let become ready.
+    #[must_use]
+    pub fn with_unjudged_unknown(&self) -> LevelTally {
+        let mut tally = LevelTally { unjudged: 0, ..*self };
+        let mut rest = self.unjudged;
+        for level in [Level::Ready, Level::Suspended] {
+            let of_level = rest.min(tally.at[level as usize]);
+            tally.at[level as usize] -= of_level;
+            tally.at[Level::Unknown as usize] += of_level;
+            rest -= of_level;
+        }
+        tally
+    }
+
     /// Total number of children.
     pub fn total_count(&self) -> u32 {
         self.at.iter().sum()
@@ -48,6 +72,7 @@ impl LevelTally {
         let mut sum = *self;
         sum.at.iter_mut().zip(other.at).for_each(|(a, b)| *a += b);
         sum.marked.iter_mut().zip(other.marked).for_each(|(a, b)| *a += b);
+        sum.unjudged += other.unjudged;
         sum
     }
 

@@ -29,6 +29,12 @@ fn a_reason_has_one_token_and_one_line() {
             "RuleTooSlow",
             "its rule exceeded its limits several times in a row and is not evaluated for a while",
         ),
+        (Reason::RuleAwaited, "RuleAwaited", "its rule has not evaluated it yet"),
+        (
+            Reason::RuleOverdue,
+            "RuleTooSlow",
+            "its rule is busy with other objects and has not evaluated it in time",
+        ),
         (Reason::RuleChanged, "RuleChanged", "its rule changed; not evaluated again yet"),
         (Reason::OutcomeUnseen, "OutcomeUnseen", "gone, and its outcome was not observed"),
         (

@@ -97,6 +97,27 @@ fn progressing_children_are_counted_by_how_steady_they_are_and_those_taken_for_r
 }
 
 #[test]
+fn children_that_await_their_rule_are_counted_and_those_taken_for_unknown() {
+    use Level::{Progressing, Ready, Suspended, Unknown};
+    let of = ChildWeight::of;
+    let children =
+        [of(Ready), of(Ready).unjudged(), of(Suspended).unjudged(), of(Suspended), of(Progressing)];
+    let tally = tally_of(&children);
+    assert_eq!((tally.unjudged_count(), tally.count_at(Ready), tally.count_at(Suspended)), (2, 2, 2));
+    let taken = tally.with_unjudged_unknown();
+    assert_eq!([Ready, Suspended, Unknown, Progressing].map(|level| taken.count_at(level)), [0, 2, 2, 1]);
+    assert_eq!((taken.total_count(), taken.unjudged_count()), (5, 0));
+    let suspended = tally_of(&[of(Suspended).unjudged(), of(Suspended)]).with_unjudged_unknown();
+    assert_eq!([Suspended, Unknown].map(|level| suspended.count_at(level)), [1, 1]);
+    assert_eq!(tally.sum_with(&tally).unjudged_count(), 4);
+    let mut rest = tally;
+    rest.remove_child(of(Ready).unjudged());
+    assert_eq!((rest.unjudged_count(), rest.count_at(Ready)), (1, 1));
+    let judged = tally_of(&[of(Ready), of(Suspended)]);
+    assert_eq!(judged.with_unjudged_unknown(), judged);
+}
+
+#[test]
 fn each_answer_has_its_word_its_status_and_its_level() {
     use ConditionStatus::{False, True, Unknown};
     use Level::{Failed, Progressing, Ready, Stuck, Suspended, Terminating};

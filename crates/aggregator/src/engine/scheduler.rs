@@ -138,7 +138,8 @@ impl EvaluationScheduler {
             let doubted = unproven || !evaluation.may_be_ready(policy);
             let event = if doubted { StageEvent::Doubted } else { StageEvent::Confirmed };
             let Some(observed) = &mut evaluation.observed else { continue };
-            if observed.advance_stage(event) != observed.stage {
+            let rests_otherwise = observed.rest_on_unjudged(evaluation.children.awaits_rules());
+            if observed.advance_stage(event) != observed.stage || rests_otherwise {
                 let parent = evaluation.parent;
                 self.reweigh_child(parent);
                 work.append(&mut self.moved);

@@ -159,6 +159,11 @@ impl ChildCounts {
         }
     }
 
+    /// Returns `true` if the newest version of some child awaits its rule.
+    pub(crate) fn awaits_rules(&self) -> bool {
+        self.groups.iter().any(|(_, tally)| tally.unjudged_count() > 0)
+    }
+
     /// Returns the tallies by group, without empty ones.
     pub(crate) fn nonempty_tallies(&self) -> BTreeMap<u8, LevelTally> {
         self.groups.iter().copied().filter(|(_, t)| t.total_count() > 0).collect()

@@ -20,6 +20,8 @@ pub(crate) struct ObservedParent {
     pub(crate) stage: EvaluationStage,
     /// Last published reason: the one on the parent, or the one returned by [`crate::Engine::take_changed_answers`].
     pub(crate) last_published: Option<ParentReason>,
+    /// The answer says True, and the newest version of some child awaits its rule.
+    rests_on_unjudged: bool,
 }
 
 impl ObservedParent {
@@ -38,6 +40,7 @@ impl ObservedParent {
             phase: GenerationPhase::new(view.generation, now, written_about_generation(view, answer)),
             stage: EvaluationStage::first_of(answer.written.map(restore_answer), is_recorded),
             last_published: answer.written.map(|written| written.reason),
+            rests_on_unjudged: false,
         }
     }
 
@@ -102,7 +105,14 @@ impl ObservedParent {
             let level = if is_stuck { Level::Stuck } else { Level::Terminating };
             return ChildWeight::of(level);
         }
-        self.stage.weight()
+        let weight = self.stage.weight();
+        if self.rests_on_unjudged && weight.is_ready() { weight.unjudged() } else { weight }
+    }
+
+    /// Records whether an answer that says True rests on children that await their rule. Returns `true` if that changed.
+    pub(crate) fn rest_on_unjudged(&mut self, awaits_rules: bool) -> bool {
+        let rests = awaits_rules && self.stage.says_true();
+        std::mem::replace(&mut self.rests_on_unjudged, rests) != rests
     }
 
     /// Moves to the next stage; returns the one before.

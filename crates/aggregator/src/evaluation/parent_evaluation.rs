@@ -165,11 +165,13 @@ impl ParentEvaluation {
         let is_saved = was_tolerating && says_true && !observed.phase.steady.is_tolerating();
         let saved_flips = u64::from(is_saved);
         let before = observed.stage.answer();
-        let moved = before != Some(result.answer) || observed.stage.is_in_doubt();
+        let was_in_doubt = observed.stage.is_in_doubt();
         let is_stuck = |answer: PolicyAnswer| answer.reason == ParentReason::DeletionStuck;
         let becomes_stuck = is_stuck(result.answer) && !before.is_some_and(is_stuck);
         let was_unsettled = observed.stage.is_unsettled();
         observed.advance_stage(gate.gate.event_of(result.answer));
+        let rests_otherwise = observed.rest_on_unjudged(self.children.awaits_rules());
+        let moved = before != Some(result.answer) || was_in_doubt || rests_otherwise;
         let settled = was_unsettled && !observed.stage.is_unsettled();
         self.debounce.record_fire(now);
         Some(EvaluationChanges { moved, becomes_stuck, settled, recheck_at: result.recheck_at, saved_flips })

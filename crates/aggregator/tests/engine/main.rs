@@ -38,6 +38,7 @@ mod steady;
 mod steps;
 mod timing;
 mod turns;
+mod unjudged;
 mod waiting;
 mod world;
 

@@ -119,6 +119,7 @@ fn describe_object_changes(reason: ReasonToken) -> &'static str {
         | ReasonToken::Finishing
         | ReasonToken::CompletionsMissing
         | ReasonToken::NeverRan => "wait: it is in progress",
+        ReasonToken::RuleAwaited => "wait: its rule is busy with other objects",
         ReasonToken::RuleChanged => "wait: it is being evaluated by the new rule",
         ReasonToken::JobFailed => "delete and recreate it: a failed Job stays failed",
         ReasonToken::LastRunFailed => "its next run must succeed",

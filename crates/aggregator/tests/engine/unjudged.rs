@@ -1,0 +1,123 @@
+//! Children whose newest version awaits its rule: what stands for them keeps an answer and gives none.
+
+use aggregator::{ChildGroup, GroupRole, Quorum};
+use readiness::Level::{Failed, Progressing, Ready, Unknown};
+use readiness::rollup::ChildWeight;
+
+use crate::world::{CHILDREN, PARENTS, World};
+use crate::{group, groups, policy};
+
+const UNJUDGED: ChildWeight = ChildWeight::of(Ready).unjudged();
+
+fn weigh(w: &mut World, child: &str, weight: ChildWeight) {
+    w.change(child, |object| object.weights = vec![weight]);
+}
+
+/// A parent of children that weigh so, a long while later.
+fn parent_of(group: ChildGroup, weights: &[ChildWeight]) -> World {
+    let mut w = World::with(groups(vec![group]));
+    w.parent("db");
+    for (n, weight) in weights.iter().enumerate() {
+        w.child(&format!("web-{n}"), "db", weight.level());
+        weigh(&mut w, &format!("web-{n}"), *weight);
+    }
+    w.run(60_000);
+    w
+}
+
+#[test]
+fn a_child_that_awaits_its_rule_keeps_a_parent_ready_and_its_verdict_turns_it() {
+    let mut w = parent_of(group(CHILDREN), &[ChildWeight::of(Ready); 2]);
+    let turns = w.turns.len();
+    for weight in [UNJUDGED, ChildWeight::of(Ready), UNJUDGED] {
+        weigh(&mut w, "web-0", weight);
+        w.run(20_000);
+        assert_eq!(w.says("db"), "AllChildrenReady", "{weight:?}");
+    }
+    assert_eq!(w.turns.len(), turns, "nobody was told of any other answer");
+    weigh(&mut w, "web-0", ChildWeight::of(Unknown));
+    w.run(1_000);
+    assert_eq!(w.says("db"), "ChildrenUnknown", "it is overdue");
+}
+
+#[test]
+fn a_child_that_awaits_its_rule_makes_no_parent_ready() {
+    let mut w = parent_of(group(CHILDREN), &[ChildWeight::of(Failed), ChildWeight::of(Ready)]);
+    weigh(&mut w, "web-1", UNJUDGED);
+    w.run(1_000);
+    assert_eq!(w.says("db"), "ChildrenFailed");
+    weigh(&mut w, "web-0", ChildWeight::of(Ready));
+    w.run(60_000);
+    assert_eq!(w.says("db"), "ChildrenSettling", "one of two is ready as it was once");
+    weigh(&mut w, "web-1", ChildWeight::of(Ready));
+    w.run(1_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+fn awaits(w: &World) -> bool {
+    matches!(w.says("db").as_str(), "ChildrenPending" | "ChildrenSettling")
+}
+
+#[test]
+fn the_first_word_stands_until_every_child_is_judged() {
+    let mut w = parent_of(group(CHILDREN), &[UNJUDGED, ChildWeight::of(Ready)]);
+    assert!(awaits(&w), "{}", w.says("db"));
+    weigh(&mut w, "web-0", ChildWeight::of(Progressing));
+    w.run(1_000);
+    assert_eq!(w.says("db"), "ChildrenProgressing");
+}
+
+#[test]
+fn a_quorum_is_reached_by_those_that_are_judged() {
+    let two = ChildGroup { quorum: Quorum::Count(2), ..group(CHILDREN) };
+    let (ready, progressing) = (ChildWeight::of(Ready), ChildWeight::of(Progressing));
+    let w = parent_of(two.clone(), &[ready, ready, UNJUDGED]);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    let w = parent_of(two, &[ready, UNJUDGED, progressing]);
+    assert!(awaits(&w), "{}", w.says("db"));
+}
+
+#[test]
+fn an_optional_child_that_awaits_its_rule_holds_nobody_back() {
+    let mut both = vec![group(CHILDREN), group(CHILDREN)];
+    both[1] = ChildGroup { role: GroupRole::Optional, min: 0, ..group(CHILDREN) };
+    let mut w = World::with(groups(both));
+    w.parent("db");
+    w.child("web", "db", Ready);
+    w.create("extra", CHILDREN, Ready, |extra| {
+        extra.owners = vec![(crate::world::POLICY, 1, "db".to_owned())];
+    });
+    weigh(&mut w, "extra", UNJUDGED);
+    w.run(60_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn what_rests_on_a_child_that_awaits_its_rule_makes_no_parent_above_ready() {
+    let over = aggregator::PolicyId(2);
+    let mut w = World::with(policy());
+    w.policy(over, groups(vec![group(PARENTS)]));
+    w.sync();
+    w.parent_so("top", |top| top.policies = vec![over]);
+    for (db, web) in [("db", "web"), ("cache", "store")] {
+        w.parent(db);
+        w.change(db, |db| db.owners = vec![(over, 0, "top".to_owned())]);
+        w.child(web, db, Ready);
+    }
+    w.run(60_000);
+    let top = |w: &World| w.engine.answer_of(w.id("top"), over).unwrap().reason.as_str();
+    assert_eq!(top(&w), "AllChildrenReady");
+    weigh(&mut w, "store", ChildWeight::of(Failed));
+    w.run(10_000);
+    weigh(&mut w, "web", UNJUDGED);
+    w.run(10_000);
+    assert_eq!((w.says("db").as_str(), top(&w)), ("AllChildrenReady", "ChildrenFailed"));
+    weigh(&mut w, "store", ChildWeight::of(Ready));
+    w.run(60_000);
+    assert_eq!(top(&w), "ChildrenSettling", "db may be ready no more");
+    assert_eq!(w.engine.find_miscounted(), None);
+    weigh(&mut w, "web", ChildWeight::of(Ready));
+    w.run(10_000);
+    assert_eq!(top(&w), "AllChildrenReady");
+    assert_eq!(w.engine.find_miscounted(), None);
+}

@@ -13,7 +13,7 @@ mod objects;
 mod sources;
 
 /// Name and source of a hostile call, and `true` if it terminates by itself.
-const ATTACKS: [(&str, &str, bool); 58] = [
+const ATTACKS: [(&str, &str, bool); 60] = [
     ("endless loop", "while true do end", false),
     ("endless repeat", "repeat until false", false),
     ("endless recursion", "local function f() return f() end f()", false),
@@ -147,6 +147,8 @@ const ATTACKS: [(&str, &str, bool); 58] = [
         "local s = ('0'):rep(2^21) while true do pcall(string.byte, s, 1, -1) end",
         false,
     ),
+    ("pack of a giant", "return string.pack(('i16'):rep(2^20), 1)", true),
+    ("a buffer of a giant", "return buffer.create(2^30)", true),
     ("a message without end", "return {status = 'Healthy', message = ('x'):rep(2^18)}", false),
 ];
 

@@ -5,6 +5,8 @@ mod failure_log;
 mod feed_gate;
 mod kind_context;
 mod reappearance;
+mod rule_wait;
+mod run_durations;
 mod scopes;
 mod voice;
 
@@ -15,7 +17,6 @@ use std::time::Duration;
 use aggregator::KindId;
 use futures::StreamExt;
 use futures::stream::select_all;
-use readiness::{Level, Time};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::{debug, info, warn};
@@ -29,6 +30,8 @@ use watcher::{
 use absence::AbsenceProof;
 use feed_gate::FeedGate;
 use reappearance::{ReappearanceCheck, search_delay};
+use rule_wait::RuleWait;
+use run_durations::RunDurations;
 use scopes::ScopeTracker;
 
 pub(crate) use failure_log::log_trouble;
@@ -36,6 +39,7 @@ pub(crate) use kind_context::{KindContext, RecordsContext, RecordsTrouble, Resol
 pub(crate) use voice::KindVoice;
 
 use crate::record_task::RecordTask;
+use crate::rule_threads::ingest_beside;
 use policy::{KindPlan, WatchPlan};
 pub(crate) use rollcall_core::KindEvent;
 
@@ -147,12 +151,6 @@ impl KindTasks {
     }
 }
 
-/// Run duration of a child that recorded its completion.
-fn run_duration(child: &ChildObject) -> Option<Duration> {
-    let status = &child.facts.status;
-    Some(status.finished? - status.started?)
-}
-
 /// Task of one kind.
 struct KindTask {
     context: KindContext,
@@ -220,26 +218,6 @@ impl KindTask {
         unreachable!("counted to the end of u32 by waiting a while each")
     }
 
-    fn current_level(&self, child: &ChildObject) -> Option<Level> {
-        let reflector = &self.context.reflector;
-        reflector.read_row(reflector.find_object(&child.meta.uid)?, |row| row.assessment.verdict.level)
-    }
-
-    /// Records the run duration of a child that was observed before it was ready, is ready now, and recorded its
-    /// completion.
-    fn measure_duration(&self, api: &ApiKind, child: &ChildObject) {
-        let Some(took) = run_duration(child).filter(|_| self.current_level(child) == Some(Level::Ready))
-        else {
-            return;
-        };
-        let reflector = &self.context.reflector;
-        let Some(id) = reflector.find_object(&child.meta.uid) else { return };
-        let policies = reflector.with_view(id, Time::default(), |view| {
-            view.map(|view| view.links.iter().map(|link| link.policy).collect()).unwrap_or_default()
-        });
-        self.context.metrics.planned.observe_child_duration(&policies, &api.to_string(), took);
-    }
-
     async fn follow_kind(&self, api: ApiKind) {
         let mut interest = Interest { counted: api.has_status, ..self.plan.interest.clone() };
         for rule in interest.assessment_rules.iter_mut().filter_map(|judged_by| judged_by.rule.as_mut()) {
@@ -263,8 +241,13 @@ impl KindTask {
         let everywhere = self.context.namespaces.is_empty() || !api.namespaced;
         let scopes: Vec<Option<String>> =
             if everywhere { vec![None] } else { self.context.namespaces.iter().cloned().map(Some).collect() };
-        let mut feeding =
-            Feeding { api, passes: vec![None; scopes.len()], tracker: ScopeTracker::new(scopes.len()) };
+        let KindContext { reflector, metrics, judged, .. } = &self.context;
+        let mut feeding = Feeding {
+            api,
+            passes: vec![None; scopes.len()],
+            tracker: ScopeTracker::new(scopes.len()),
+            durations: RunDurations::new(reflector.clone(), metrics.clone(), self.plan.id, api),
+        };
         let streams = scopes.iter().enumerate().map(|(at, scope)| {
             let options = FollowOptions::new(self.context.seed);
             follow::<K>(&self.context.client, api, scope.as_deref(), options)
@@ -272,6 +255,8 @@ impl KindTask {
                 .boxed()
         });
         let has_rules = self.plan.interest.assessment_rules.iter().any(|judged_by| judged_by.rule.is_some());
+        let evaluates = self.plan.interest.evaluates_on_ingest();
+        let rules = has_rules.then_some(RuleWait { kind: self.plan.id, judged });
         let mut events = select_all(streams);
         let mut check = ReappearanceCheck::default();
         loop {
@@ -283,7 +268,18 @@ impl KindTask {
                     if matches!(event, FollowEvent::Delete(_)) && api.group.contains('.') {
                         check.on_deleted(Instant::now());
                     }
-                    let fed = self.gate.pass(|| self.take(&mut feeding, at, scopes[at].as_deref(), event));
+                    if let Some(rules) = rules {
+                        match &event {
+                            // It was read when everything in it is judged: an answer turns once.
+                            FollowEvent::InitDone => rules.wait_until_judged(reflector).await,
+                            FollowEvent::InitApply(_) | FollowEvent::Apply(_) => rules.wait_for_room(reflector).await,
+                            _ => {}
+                        }
+                        feeding.durations.record_judged();
+                    }
+                    let fed = ingest_beside(evaluates, || {
+                        self.gate.pass(|| self.take(&mut feeding, at, scopes[at].as_deref(), event))
+                    });
                     if fed != Some(true) {
                         return;
                     }
@@ -294,10 +290,6 @@ impl KindTask {
                         return;
                     }
                 }
-            }
-            if has_rules {
-                // After one evaluation of a rule, which may take as long as its limits allow, everybody else has a turn.
-                tokio::task::yield_now().await;
             }
         }
     }
@@ -347,12 +339,7 @@ impl KindTask {
                 }
             }
             FollowEvent::Apply(object) => {
-                let before =
-                    run_duration(object.as_child()).and_then(|_| self.current_level(object.as_child()));
-                reflector.apply_object(id, object.as_child(), object.raw_text());
-                if before.is_some_and(|level| level != Level::Ready) {
-                    self.measure_duration(feeding.api, object.as_child());
-                }
+                feeding.durations.apply_object(&object);
             }
             FollowEvent::InitDone => {
                 let swept = feeding.passes[at].take().and_then(|pass| reflector.finish_list(&pass));
@@ -383,4 +370,5 @@ struct Feeding<'a> {
     /// The list that is being read.
     passes: Vec<Option<ListPass>>,
     tracker: ScopeTracker,
+    durations: RunDurations,
 }

@@ -24,6 +24,7 @@ pub mod policies;
 mod record_task;
 pub mod release;
 mod reviews;
+mod rule_threads;
 mod service;
 mod snapshot;
 mod supervised_tasks;

@@ -30,6 +30,7 @@ use read_queue::{ReadLane, ReadQueue};
 use crate::clock::ServerClock;
 use crate::kind_tasks::{ResolvedKind, ResolvedKinds};
 use crate::metrics::Metrics;
+use crate::rule_threads::ingest_beside;
 use rollcall_core::pod_causes::{self, WorkloadLookup};
 use rollcall_core::{LiveRead, UnreadyWorkload, WatchLag, live_reads};
 
@@ -200,20 +201,20 @@ impl LiveReader {
         let below =
             |live: &K| pod_causes::find_unready_workload(reflector, *kind, live.as_child(), live.raw_text()?);
         let start = reflector.start_read();
+        let evaluates = reflector.interest(*kind).is_some_and(|interest| interest.evaluates_on_ingest());
         match read {
             LiveRead::One { namespace, name, known, .. } => {
                 let scope = Some(namespace.as_str()).filter(|n| !n.is_empty());
                 let live = get_live::<K>(&self.client, api, scope, name).await?;
-                let ahead = live_reads::apply_live_read(reflector, *kind, start, *known, live.as_ref());
+                let apply = || live_reads::apply_live_read(reflector, *kind, start, *known, live.as_ref());
+                let ahead = ingest_beside(evaluates, apply);
                 Ok((ahead.into_iter().collect(), live.iter().filter_map(below).collect()))
             }
             LiveRead::All { namespace, .. } => {
                 let scope = Some(namespace.as_str()).filter(|n| !n.is_empty() && api.namespaced);
                 let live = list_live::<K>(&self.client, api, scope, None).await?;
-                let ahead = live
-                    .iter()
-                    .filter_map(|live| live_reads::apply_live_object(reflector, *kind, start, live))
-                    .collect();
+                let apply = |live| live_reads::apply_live_object(reflector, *kind, start, live);
+                let ahead = ingest_beside(evaluates, || live.iter().filter_map(apply).collect());
                 // Only the first few of a list: those are the ones named in a message.
                 Ok((ahead, live.iter().filter_map(below).take(MAX_EXPLAINED_WORKLOADS).collect()))
             }

@@ -23,6 +23,7 @@ pub(crate) use settled_write::{SettledWrite, WriteFailure};
 
 use crate::kind_tasks::{ResolvedKind, ResolvedKinds};
 use crate::lease::Leadership;
+use crate::rule_threads::ingest_beside;
 use rollcall_core::{KnownObject, ParentWrite, WriteReply, write_reply};
 
 /// Maximum number of status writes in flight.
@@ -184,7 +185,8 @@ impl ParentWriter {
         else {
             return (DeliveryOutcome::Written, "written");
         };
-        let outcome = write_reply::apply_accepted(&self.reflector, write, &parent);
+        let apply = || write_reply::apply_accepted(&self.reflector, write, &parent);
+        let outcome = ingest_beside(self.evaluates_on_ingest(write), apply);
         if outcome == DeliveryOutcome::Written {
             for entry in
                 write.wanted.entries.iter().filter(|e| !matches!(&*e.r#type, "Reconciling" | "Stalled"))
@@ -203,6 +205,10 @@ impl ParentWriter {
         (outcome, "pruned")
     }
 
+    fn evaluates_on_ingest(&self, write: &ParentWrite) -> bool {
+        self.reflector.interest(write.kind).is_some_and(|interest| interest.evaluates_on_ingest())
+    }
+
     /// Reads a parent live, so that what is decided next rests on what it says now: a guard failed, or nobody knows what
     /// became of the write.
     async fn reread_parent(&self, followed: &ResolvedKind, write: &ParentWrite) -> Option<String> {
@@ -211,7 +217,8 @@ impl ParentWriter {
         let live = get_live::<ParentObject>(&self.client, &followed.api, namespace, &write.name);
         match tokio::time::timeout(LOOK, live).await {
             Ok(Ok(live)) => {
-                write_reply::apply_reread(&self.reflector, write, start, known, live.as_ref());
+                let apply = || write_reply::apply_reread(&self.reflector, write, start, known, live.as_ref());
+                ingest_beside(self.evaluates_on_ingest(write), apply);
                 None
             }
             Ok(Err(error)) => Some(error.to_string()),

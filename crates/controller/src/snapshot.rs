@@ -135,6 +135,8 @@ pub(crate) struct StatsSnapshot {
     pub(crate) bytes: u64,
     /// Number of evaluations of user rules so far, and their total duration.
     pub(crate) user_rule_usage: (u64, Duration),
+    /// Objects that wait for a custom rule, one for each rule that they wait for.
+    pub(crate) rules_waiting: usize,
     /// Number of parents in the resync.
     pub(crate) resynced: usize,
     /// Number of parents whose debounce is running.
@@ -205,7 +207,7 @@ impl StatsSnapshot {
             .flapping
             .extend(flapping.into_iter().filter_map(|(id, policy)| parent_name(core, plan, id, policy)));
         (snapshot.rows, snapshot.bytes) = (core.reflector.len() as u64, core.reflector.held_bytes() as u64);
-        snapshot.user_rule_usage = core.reflector.user_rule_usage();
+        snapshot.user_rule_usage = core.reflector.rule_work().usage();
         (snapshot.resynced, snapshot.debounced) =
             (core.engine.unready_parent_count(), core.engine.debounced_count());
         snapshot
@@ -229,11 +231,12 @@ fn count_children(
     }
 }
 
-/// Rules that are not evaluated for a while, by the policies that have them.
+/// Objects that wait for rules, and rules that are not evaluated for a while, by the policies that have them.
 fn count_suspended_rules(snapshot: &mut StatsSnapshot, core: &Core, plan: &WatchPlan) {
+    snapshot.rules_waiting = core.reflector.rule_work().waiting().0;
     for (kind, planned) in &plan.kinds {
         let interest = &planned.interest;
-        for (rule, suspension) in core.reflector.suspended_rules(*kind) {
+        for (rule, suspension) in core.reflector.rule_work().suspended_rules(*kind) {
             let judges = |child: &&ChildRule| {
                 let judged_by = interest.assessment_rules.get(usize::from(child.rule_index));
                 // By its text: the version of the kind that the reflector follows is not the plan's.

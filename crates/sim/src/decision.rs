@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use aggregator::KindState;
 use readiness::rollup::ParentReason;
-use readiness::saturating_millis;
+use readiness::{Level, saturating_millis};
 use rollcall_core::ParentWrite;
 use watcher::status::ConditionEntry;
 
@@ -119,5 +119,11 @@ fn is_well_by_some_spec(
 ) -> bool {
     let coming =
         at.policy_watch.coming_specs(policy.number).into_iter().filter(|_| at.policy_watch.is_changing);
-    std::iter::once(policy).chain(coming).any(|spec| at.naive_sum(spec, parent, things).reason.is_none())
+    // What stands for children that await their rule keeps an answer; where it turns, is looked at elsewhere.
+    let stands = |spec: &PolicyDef| {
+        let unjudged = at.find_unjudged(spec, things).into_iter();
+        unjudged.filter(|(_, overdue)| !overdue).map(|(uid, _)| (uid, Level::Ready)).collect()
+    };
+    let mut specs = std::iter::once(policy).chain(coming);
+    specs.any(|spec| at.naive_sum_with(stands(spec), spec, parent, things).reason.is_none())
 }

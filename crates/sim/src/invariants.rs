@@ -9,7 +9,7 @@ use readiness::saturating_millis;
 
 use crate::answer_agreement::{agrees_with, awaits_child_list, check_turned_true};
 use crate::checked_generation::{CheckedGeneration, MAX_ANSWER_LAG_MS};
-use crate::judged_moment::JudgedMoment;
+use crate::judged_moment::{JudgedMoment, JudgedSum};
 use crate::naive_judge::is_child;
 use crate::object_model::{ModelCondition, ModelMark, ModelObject};
 use crate::own_entries::entry_of;
@@ -292,7 +292,7 @@ impl AnswerJudge {
     ) {
         let id = at.core.reflector.find_object(&parent.uid);
         let answer = id.and_then(|id| at.core.engine.answer_of(id, policy.id));
-        let sum = at.naive_sum(policy, parent, things);
+        let JudgedSum { sum, is_known, is_ready_as_judged } = at.judged_sum(policy, parent, things);
         let said = answer.map(|a| a.reason);
         let key = (policy.id, parent.uid.clone());
         if let Some(phase) = self.phases.get_mut(&key)
@@ -305,7 +305,7 @@ impl AnswerJudge {
             self.phases.get(&key).map_or((at.now, at.now), |p| (p.unready_at_earliest, p.unready_at_latest));
         let due = |since: i64| policy.deadline.map(|limit| since + saturating_millis(limit));
         // Of a kind that is to be listed anew, nobody knows what the loop may still rest on.
-        let is_known = !at.heard.awaits_list(policy);
+        let is_known = !at.heard.awaits_list(policy) && is_known;
         if is_known
             && said == Some(ParentReason::DeadlineExceeded)
             && due(unready).is_none_or(|due| at.now < due)
@@ -335,6 +335,10 @@ impl AnswerJudge {
             let name = at.describe_object(parent);
             let what = format!("{:?}: {name} is {said:?}, to be {:?}", policy.id, sum.reason);
             at.fail_invariant("answers follow what was shown", what);
+        }
+        if turned && !is_ready_as_judged && !at.heard.awaits_list(policy) {
+            let name = at.describe_object(parent);
+            at.fail_invariant("no false ready", format_args!("{name}: a child awaits its rule"));
         }
         if turned && is_known {
             check_turned_true(at, policy, parent, &phase);

@@ -1,17 +1,20 @@
 //! Everything that the judges look at after a step. Nothing of it changes while they judge.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::rc::Rc;
 
 use readiness::Level;
 use rollcall_core::Core;
+use watcher::reflector::RuleWork;
 
+use crate::child_rule::ChildRuleDef;
 use crate::kind_wire::KindWire;
 use crate::kind_wires::KindWires;
-use crate::naive_judge::{NaiveJudge, NaiveSum, NaiveWeight};
+use crate::naive_judge::{NaiveJudge, NaiveSum, NaiveWeight, is_child};
 use crate::object_model::ModelObject;
 use crate::policies::{PlanWatch, PolicyWatch};
-use crate::scenario::{PolicyDef, Scenario};
+use crate::scenario::{PolicyDef, Scenario, kind_id};
 use crate::shown_objects::ShownObjects;
 use crate::sim_stage::SimStage;
 use crate::sim_world::SimWorld;
@@ -82,7 +85,74 @@ impl<'a> JudgedMoment<'a> {
         parent: &ModelObject,
         things: &[Rc<ModelObject>],
     ) -> NaiveSum {
-        let judge = NaiveJudge { scenario: self.scenario, things, now: self.now };
+        self.naive_sum_with(BTreeMap::new(), policy, parent, things)
+    }
+
+    /// The same, if the rules of these children say so.
+    pub(crate) fn naive_sum_with(
+        &self,
+        unjudged: BTreeMap<String, Level>,
+        policy: &PolicyDef,
+        parent: &ModelObject,
+        things: &[Rc<ModelObject>],
+    ) -> NaiveSum {
+        let judge = NaiveJudge { scenario: self.scenario, things, now: self.now, unjudged };
         judge.sum_children(policy, parent, &|thing| self.engine_weight(thing))
     }
+
+    /// Returns the objects that await the rule of a group of this policy, and whether what stands for them does not any more.
+    pub(crate) fn find_unjudged(
+        &self,
+        policy: &PolicyDef,
+        things: &[Rc<ModelObject>],
+    ) -> BTreeMap<String, bool> {
+        let (work, reflector) = (self.core.reflector.rule_work(), &self.core.reflector);
+        let mut unjudged = BTreeMap::new();
+        for (at, group) in (0..).zip(&policy.groups) {
+            if group.rule == ChildRuleDef::Native || work.is_done_before(kind_id(group.kind), work.mark()) {
+                continue;
+            }
+            for thing in things.iter().filter(|thing| thing.kind == group.kind) {
+                let awaited =
+                    |id| reflector.read_row(id, |row| row.awaited_in_group(policy.id, at)).flatten();
+                if let Some(since) = reflector.find_object(&thing.uid).and_then(awaited) {
+                    let end = since + RuleWork::STANDING_LIMIT;
+                    *unjudged.entry(thing.uid.clone()).or_default() |= end.0 <= self.now;
+                }
+            }
+        }
+        unjudged
+    }
+
+    /// Returns what the naive judge says of a parent some of whose children may await their rule.
+    pub(crate) fn judged_sum(
+        &self,
+        policy: &PolicyDef,
+        parent: &ModelObject,
+        things: &[Rc<ModelObject>],
+    ) -> JudgedSum {
+        let mut unjudged = self.find_unjudged(policy, things);
+        let counts = |t: &ModelObject| {
+            policy.groups.iter().any(|group| is_child(self.scenario, policy, group, parent, t))
+        };
+        unjudged.retain(|uid, _| things.iter().any(|t| t.uid == *uid && counts(t)));
+        let sum = self.naive_sum(policy, parent, things);
+        if unjudged.is_empty() {
+            return JudgedSum { sum, is_known: true, is_ready_as_judged: true };
+        }
+        let is_overdue = unjudged.values().all(|overdue| *overdue);
+        let unknown = unjudged.into_keys().map(|uid| (uid, Level::Unknown)).collect();
+        let strict = self.naive_sum_with(unknown, policy, parent, things);
+        let is_ready_as_judged = strict.reason.is_none();
+        JudgedSum { sum: if is_overdue { strict } else { sum }, is_known: is_overdue, is_ready_as_judged }
+    }
+}
+
+/// What the naive judge says of a parent some of whose children may await their rule.
+pub(crate) struct JudgedSum {
+    pub(crate) sum: NaiveSum,
+    /// What is awaited is overdue, or nothing is: nothing stands for it.
+    pub(crate) is_known: bool,
+    /// The parent would be ready if all that is awaited were unknown; always so where nothing is awaited.
+    pub(crate) is_ready_as_judged: bool,
 }

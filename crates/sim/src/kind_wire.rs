@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use sandbox::store::WatchCursor;
 use serde_json::value::RawValue;
-use watcher::reflector::ListPass;
+use watcher::reflector::{ListPass, RuleWorkMark};
 
 use crate::shown_objects::ShownMoment;
 
@@ -21,6 +21,8 @@ pub(crate) enum WireState {
         revision: u64,
         pass: ListPass,
         sent: ShownMoment,
+        /// All objects were delivered, and the list is complete when they are judged, or at this time.
+        ending: Option<(RuleWorkMark, i64)>,
     },
     /// An open watch.
     Watching(Box<WatchCursor>),

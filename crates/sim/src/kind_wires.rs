@@ -9,7 +9,7 @@ use rollcall_core::KindEvent;
 use sandbox::store::StoreRequest;
 use serde_json::Value;
 use watcher::ApiFailureCause;
-use watcher::reflector::ListPass;
+use watcher::reflector::{ListPass, RuleWork, RuleWorkMark};
 
 use crate::checked_generation::{BLIND_LIMIT, MAX_ANSWER_LAG_MS};
 use crate::fault_dice::FaultDice;
@@ -145,8 +145,14 @@ impl KindWires {
         let revision = list.revision();
         stage.world.timeline.log_kind_event(kind, format_args!("list of {} at {revision}", list.items.len()));
         let (pass, sent) = (stage.feed.reflector.begin_list(kind_id(kind), None), stage.feed.shown.moment());
-        self.wires[kind].state =
-            WireState::Listing { items: list.items, uids: BTreeSet::new(), revision, pass, sent };
+        self.wires[kind].state = WireState::Listing {
+            items: list.items,
+            uids: BTreeSet::new(),
+            revision,
+            pass,
+            sent,
+            ending: None,
+        };
         self.push_news(stage, kind, KindEvent::Listing);
         self.push_news(stage, kind, KindEvent::Alive);
         if self.sabotage == Some(Sabotage::SyncedEarly) {
@@ -161,9 +167,13 @@ impl KindWires {
     pub(crate) fn deliver_page(&mut self, stage: &mut SimStage, kind: usize) {
         let slow = stage.world.faults.strikes(10);
         let (few, broken) = (1 + stage.world.faults.below(12), stage.world.faults.strikes(4));
-        let WireState::Listing { items, uids, revision, pass, sent } = &mut self.wires[kind].state else {
+        let WireState::Listing { items, uids, revision, pass, sent, ending } = &mut self.wires[kind].state
+        else {
             return;
         };
+        if items.is_empty() && awaits_rules(stage, kind, ending) {
+            return stage.world.timeline.schedule_event(5, SimEvent::Page(kind));
+        }
         if broken {
             self.wires[kind].state = WireState::Down;
             self.report_trouble(stage, kind, ApiFailureCause::Connection);
@@ -354,6 +364,14 @@ impl KindWires {
             apply_line(stage, kind, &line, thing);
         }
     }
+}
+
+/// Returns `true` if a list, all of whose objects were delivered, is not complete because rules have not judged them.
+fn awaits_rules(stage: &SimStage, kind: usize, ending: &mut Option<(RuleWorkMark, i64)>) -> bool {
+    let (work, now) = (stage.feed.reflector.rule_work(), stage.world.now());
+    let (mark, until) =
+        *ending.get_or_insert_with(|| (work.mark(), now + saturating_millis(RuleWork::STANDING_LIMIT)));
+    now < until && !work.is_done_before(kind_id(kind), mark)
 }
 
 /// Name of an object in the log.

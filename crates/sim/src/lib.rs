@@ -48,6 +48,7 @@ mod object_model;
 mod own_entries;
 mod policies;
 mod quoted;
+mod rule_wire;
 mod sabotage;
 mod scenario;
 mod service_under_test;

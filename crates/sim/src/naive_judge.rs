@@ -2,12 +2,14 @@
 //!
 //! It shares no code with the engine: no tallies, no edges, no deltas.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use aggregator::Quorum;
 use readiness::rollup::ParentReason;
 use readiness::{Level, saturating_millis};
 
+use crate::child_rule::ChildRuleDef;
 use crate::object_model::{ModelObject, ModelState};
 use crate::scenario::{GroupDef, PARENT_LABEL, PolicyDef, Scenario, expected_child_name, small_number};
 
@@ -76,6 +78,8 @@ pub(crate) struct NaiveJudge<'a> {
     /// All objects known to exist.
     pub(crate) things: &'a [Rc<ModelObject>],
     pub(crate) now: i64,
+    /// Levels of children that are not judged by what they are, by uid: their rule has not judged them yet.
+    pub(crate) unjudged: BTreeMap<String, Level>,
 }
 
 impl NaiveJudge<'_> {
@@ -148,6 +152,8 @@ impl NaiveJudge<'_> {
         rolled: &dyn Fn(&ModelObject) -> Option<NaiveWeight>,
     ) -> NaiveWeight {
         let own = own_weight(thing, policy, group, self.now);
+        let stands = self.unjudged.get(&thing.uid).filter(|_| group.rule != ChildRuleDef::Native);
+        let own = stands.filter(|_| thing.deleted.is_none()).map_or(own, |level| (*level, false));
         if matches!(own.0, Level::Stuck | Level::Terminating) { own } else { rolled(thing).unwrap_or(own) }
     }
 }

@@ -179,14 +179,14 @@ impl Scenario {
         let mut interest = Interest::for_kind(kind_id(kind), &def.api.group, &def.api.kind);
         for policy in policies {
             for (at, group) in (0..=u8::MAX).zip(&policy.groups).filter(|(_, g)| g.kind == kind) {
-                let lens = AssessmentRule {
+                let judged_by = AssessmentRule {
                     limits: policy.limits,
                     rule: group.rule.to_user_rule(&def.api),
                     remembers_outcome: false,
                 };
-                let known = interest.assessment_rules.iter().position(|l| *l == lens);
-                let lens = known.unwrap_or_else(|| {
-                    interest.assessment_rules.push(lens);
+                let known = interest.assessment_rules.iter().position(|l| *l == judged_by);
+                let judged_by = known.unwrap_or_else(|| {
+                    interest.assessment_rules.push(judged_by);
                     interest.assessment_rules.len() - 1
                 });
                 let parent = &self.kinds[policy.parent].api;
@@ -202,7 +202,7 @@ impl Scenario {
                 let rule = ChildRule {
                     policy: policy.id,
                     group: at,
-                    rule_index: small_number(lens),
+                    rule_index: small_number(judged_by),
                     find,
                     ignore: None,
                     retention: OutcomeRetention::Forget,

@@ -16,6 +16,7 @@ use crate::kind_wires::KindWires;
 use crate::live_read_wire::{LiveReadWire, count_drift, receive_read};
 use crate::object_feed::ObjectFeed;
 use crate::policies::{PlanWatch, PolicyEvent, PolicyWatch};
+use crate::rule_wire::RuleWire;
 use crate::sabotage::Sabotage;
 use crate::scenario::Scenario;
 use crate::service_under_test::{AUDIT_PERIOD, ServiceUnderTest};
@@ -43,6 +44,7 @@ pub(crate) struct Sim {
     /// The world and the service, which the wires connect.
     stage: SimStage,
     kind_wires: KindWires,
+    rules: RuleWire,
     reads: LiveReadWire,
     writes: StatusWriteWire,
     policy_watch: PolicyWatch,
@@ -62,6 +64,7 @@ impl Sim {
         Sim {
             actors: ClusterActors::new(dice, scenario.clone()),
             kind_wires: KindWires::new(scenario.kinds.len(), sabotage),
+            rules: RuleWire::default(),
             reads: LiveReadWire::new(seed, sabotage),
             writes: StatusWriteWire::new(sabotage),
             policy_watch: PolicyWatch::new(seed, sabotage, policies_change),
@@ -138,12 +141,13 @@ impl Sim {
     fn run_next_event(&mut self, until: i64) -> bool {
         let Some(event) = self.stage.world.timeline.take_next_event(until) else { return false };
         self.dispatch_event(event);
+        self.rules.start_evaluations(&mut self.stage);
         self.kind_wires.wake_watches(&mut self.stage);
         true
     }
 
     fn dispatch_event(&mut self, event: SimEvent) {
-        let Sim { actors, stage, kind_wires, reads, policy_watch, .. } = self;
+        let Sim { actors, stage, kind_wires, rules, reads, policy_watch, .. } = self;
         match event {
             SimEvent::ActorStep => actors.step_actors(&mut stage.world),
             SimEvent::Fault => self.run_fault(),
@@ -153,6 +157,7 @@ impl Sim {
             SimEvent::Page(kind) => kind_wires.deliver_page(stage, kind),
             SimEvent::Deliver(kind) => kind_wires.deliver_watch(stage, kind),
             SimEvent::Turn => self.run_turns(),
+            SimEvent::Judged(thread) => rules.finish_evaluation(stage, thread),
             SimEvent::Send(flight) => self.deliver_write(*flight),
             SimEvent::Landed(landed) => receive_answer(stage, kind_wires, *landed),
             SimEvent::Reread(landed) => receive_reread(stage, &landed),
@@ -197,6 +202,7 @@ impl Sim {
         world.timeline.remove_events(SimEvent::is_of_the_process);
         service.restart();
         feed.reset_for_restart(service.core.reflector.clone());
+        self.rules.reset_for_restart();
         self.reads.reset_for_restart();
         self.kind_wires.reset_for_restart(world.now());
         self.policy_watch.reset_for_restart();

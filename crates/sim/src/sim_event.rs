@@ -26,6 +26,8 @@ pub(crate) enum SimEvent {
     Deliver(usize),
     /// The loop runs a turn.
     Turn,
+    /// A thread has evaluated a custom rule.
+    Judged(usize),
     /// A write arrives at the server.
     Send(Box<WriteInFlight>),
     /// The answer to a write arrives, or the write times out.

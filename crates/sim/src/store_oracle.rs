@@ -67,7 +67,7 @@ impl StoreOracle<'_> {
 /// objects of the store. Returns the number of parents.
 pub(crate) fn check_end(at: &JudgedMoment<'_>) -> u64 {
     let things = at.world.read_all_objects();
-    let judge = NaiveJudge { scenario: at.scenario, things: &things, now: at.now };
+    let judge = NaiveJudge { scenario: at.scenario, things: &things, now: at.now, unjudged: BTreeMap::new() };
     let oracle = StoreOracle { judge, policies: at.policies };
     let mut parents = 0;
     for parent in &things {

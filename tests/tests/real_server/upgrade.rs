@@ -11,7 +11,7 @@ use acceptance::kind::Address;
 use acceptance::objects::{deployment, owned_by};
 use acceptance::recorder::Recorder;
 use acceptance::rollcall::{Rollcall, policy_address};
-use acceptance::scene::{PATIENCE, Scene};
+use acceptance::scene::{Scene, TEST_TIMEOUT};
 use acceptance::wish::{because, mentions, says};
 use anyhow::{Result, anyhow, ensure};
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ async fn until_read(scene: &Scene, policy: &Address, holds: fn(&Value) -> bool) 
         }
         anyhow::Ok(())
     };
-    timeout(PATIENCE, read).await.map_err(|_| anyhow!("the CRD is not taken up"))?
+    timeout(TEST_TIMEOUT, read).await.map_err(|_| anyhow!("the CRD is not taken up"))?
 }
 
 #[tokio::test]

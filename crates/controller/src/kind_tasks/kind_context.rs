@@ -47,6 +47,8 @@ pub(crate) struct KindContext {
     pub(crate) records: RecordsContext,
     /// Signals that the API server refused something for want of a right.
     pub(crate) refusals: Arc<Notify>,
+    /// Signals each evaluation of a custom rule.
+    pub(crate) judged: Arc<Notify>,
 }
 
 /// Context of Rollcall's own records.

@@ -28,6 +28,7 @@ pub(super) struct LoopMetrics {
     bytes: IntGauge,
     rule_time: Counter,
     rule_calls: IntCounter,
+    rules_waiting: IntGauge,
 }
 
 impl LoopMetrics {
@@ -55,6 +56,10 @@ impl LoopMetrics {
                 "Time spent in rules of policies (CEL, Lua, profiles), in seconds; native rules are not included.",
             )?,
             rule_calls: make.counter("rule_evaluations_total", "Evaluations of rules of policies.")?,
+            rules_waiting: make.gauge(
+                "rules_waiting_objects",
+                "Objects whose newest version waits for a rule of a policy.",
+            )?,
             rows: make.gauge("reflector_objects", "Objects held in the reflector.")?,
             bytes: make.gauge(
                 "reflector_bytes",
@@ -88,6 +93,7 @@ impl LoopMetrics {
         let (times, took) = snapshot.user_rule_usage;
         self.rule_calls.inc_by(times.saturating_sub(self.rule_calls.get()));
         self.rule_time.inc_by((took.as_secs_f64() - self.rule_time.get()).max(0.0));
+        self.rules_waiting.set(gauge_value(snapshot.rules_waiting));
         self.resync_parents.set(gauge_value(snapshot.resynced));
         self.debounced.set(gauge_value(snapshot.debounced));
     }

@@ -66,7 +66,7 @@ fn the_number_of_series_does_not_depend_on_how_many_parents_there_are() {
 }
 
 /// Series at the start, by metric, with one policy over six kinds of children.
-const SERIES_AT_START: [(&str, usize); 48] = [
+const SERIES_AT_START: [(&str, usize); 49] = [
     ("rollcall_parents", 8),
     ("rollcall_children", 8 * 6),
     ("rollcall_stuck_children", 6),
@@ -105,6 +105,7 @@ const SERIES_AT_START: [(&str, usize); 48] = [
     ("rollcall_reflector_bytes", 1),
     ("rollcall_rule_seconds_total", 1),
     ("rollcall_rule_evaluations_total", 1),
+    ("rollcall_rules_waiting_objects", 1),
     ("rollcall_history_transitions_written_total", 1),
     ("rollcall_history_batches_total", BATCH_OUTCOMES.len()),
     ("rollcall_history_waiting_transitions", 1),

@@ -9,11 +9,11 @@ use axum::Json;
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use readiness::StuckLimits;
+use readiness::{Level, Reason, StuckLimits, Time, Verdict};
 use rollcall_cel::ObjectJson;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use watcher::plan::Interest;
+use watcher::plan::{Interest, UserRule};
 use watcher::{ParentObject, get_live};
 
 use super::api::find_row;
@@ -113,6 +113,16 @@ async fn load_object(
     })
 }
 
+/// Evaluates a rule, which may take as long as its limits allow, beside the runtime's own threads.
+async fn evaluate_rule(rule: &UserRule, text: String, now: Time) -> (Verdict, String) {
+    let rule = rule.clone();
+    let evaluated = tokio::task::spawn_blocking(move || {
+        let judged = rule.rule.judge_object(ObjectJson::Text(&text), now);
+        (judged.assessment.verdict_at(now).clone(), judged.branch.to_string())
+    });
+    evaluated.await.unwrap_or_else(|_| (Verdict::new(Level::Unknown, Reason::RuleCrashed), String::new()))
+}
+
 /// Returns the branch that decided, and its fields.
 pub(super) async fn get_branch(closer: PageObject) -> Json<Value> {
     let PageObject { page, query: asked, followed, interest, live, .. } = &closer;
@@ -121,8 +131,8 @@ pub(super) async fn get_branch(closer: PageObject) -> Json<Value> {
     let own = interest.assessment_rules.get(closer.rule_index).and_then(|judged_by| judged_by.rule.as_ref());
     let own = own.filter(|_| readiness::assess_before_rules(interest.judge, facts, &limits).is_none());
     let (verdict, branch, rule) = if let Some(rule) = own {
-        let judged = rule.rule.judge_object(ObjectJson::Text(live.text.get()), now);
-        (judged.assessment.verdict_at(now).clone(), judged.branch.to_string(), "the policy's own")
+        let (verdict, branch) = evaluate_rule(rule, live.text.get().to_owned(), now).await;
+        (verdict, branch, "the policy's own")
     } else {
         let (assessment, branch) = readiness::assess_with_branch(interest.judge, facts, &limits);
         (assessment.verdict_at(now).clone(), branch.to_string(), "Rollcall's for its kind")

@@ -195,6 +195,12 @@ fn watching_condition(
 fn slow_rule_words(group: u8, suspension: RuleSuspension) -> String {
     let on = match suspension {
         RuleSuspension { entirely: true, .. } => String::new(),
+        RuleSuspension { objects: 0, .. } => {
+            return format!(
+                "the rule of spec.children[{group}].ready does not keep up with its objects, some of which have waited for \
+                 it for more than half a minute: let it do less"
+            );
+        }
         RuleSuspension { objects: 1, .. } => " on one object".to_owned(),
         _ => " on some objects".to_owned(),
     };

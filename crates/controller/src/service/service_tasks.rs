@@ -28,6 +28,7 @@ use crate::metrics::Metrics;
 use crate::page::PageService;
 use crate::parent_writer::{ParentWriter, SettledWrite};
 use crate::policies::{PolicySource, PolicyTask};
+use crate::rule_threads::RuleThreads;
 use crate::supervised_tasks::SupervisedTasks;
 use crate::transitions::TransitionHub;
 
@@ -45,6 +46,7 @@ pub(super) struct TaskInputs {
 /// Tasks that are wired and not yet running.
 pub(super) struct ServiceTasks {
     event_loop: EventLoop,
+    rules: RuleThreads,
     policies: PolicyTask,
     relists: UnboundedReceiver<aggregator::KindId>,
     writer: ParentWriter,
@@ -110,6 +112,7 @@ impl ServiceTasks {
         };
         Ok(ServiceTasks {
             event_loop: wire_event_loop(&shared, &args, loop_channels),
+            rules: RuleThreads::new(shared.reflector.clone(), shared.judged.clone()),
             policies,
             relists: channels.relists.1,
             writer: wire_writer(&shared),
@@ -142,6 +145,7 @@ impl ServiceTasks {
         if let Some(history) = self.history {
             tasks.spawn("history writer", without_error(history.run(published)));
         }
+        tasks.spawn("rules", self.rules.run(stop()));
         tasks.spawn("policy watch", self.policies.run(self.relists, stop()));
         let writing = without_error(self.writer.run(self.writes, self.settled));
         tasks.spawn("parent writer", then_cancel(writing, written.clone()));

@@ -28,6 +28,8 @@ pub(super) struct SharedParts {
     pub(super) outcomes_moved: Arc<Notify>,
     /// Signals that the API server refused a write.
     pub(super) refusals: Arc<Notify>,
+    /// Signals each evaluation of a custom rule.
+    pub(super) judged: Arc<Notify>,
 }
 
 impl SharedParts {
@@ -45,18 +47,19 @@ impl SharedParts {
             lease::stand_for_election(lease, &client, clock.local_clock(), seed.derive(5));
         let (dirty, outcomes_moved) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let reflector = Arc::new(build_reflector(&dirty, &outcomes_moved, clock.now()));
-        let (resolved, refusals) = (ResolvedKinds::default(), Arc::new(Notify::new()));
+        let (refusals, judged) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let parts = SharedParts {
             client,
             clock,
             seed,
             metrics,
             reflector,
-            resolved,
+            resolved: ResolvedKinds::default(),
             leadership,
             dirty,
             outcomes_moved,
             refusals,
+            judged,
         };
         Ok((parts, candidate))
     }

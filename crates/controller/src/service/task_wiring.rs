@@ -58,6 +58,7 @@ pub(super) fn wire_kind_context(
             trouble,
         },
         refusals: shared.refusals.clone(),
+        judged: shared.judged.clone(),
     }
 }
 

@@ -41,8 +41,12 @@ impl Cluster {
     }
 
     pub(crate) fn file(&self, name: &str, value: &Value) -> String {
+        self.text_file(name, &value.to_string())
+    }
+
+    pub(crate) fn text_file(&self, name: &str, text: &str) -> String {
         let file = self.folder.join(name);
-        std::fs::write(&file, value.to_string()).unwrap();
+        std::fs::write(&file, text).unwrap();
         file.display().to_string()
     }
 
@@ -87,7 +91,7 @@ pub(crate) async fn done(mut command: Command) -> (Option<i32>, String, String) 
     (status.code(), text(stdout), text(stderr))
 }
 
-fn crd(kind: &str) -> Value {
+pub(crate) fn crd(kind: &str) -> Value {
     let plural = format!("{}s", kind.to_lowercase());
     let open = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
     json!({

@@ -10,5 +10,6 @@ mod goals;
 mod large;
 mod narrow;
 mod rights;
+mod slow_rules;
 mod terminal;
 mod watching;

@@ -41,10 +41,10 @@ fn job_interest(after: OutcomeRetention) -> Interest {
     let find = FindChildrenBy::Owner { group: "example.com".into(), kind: "Widget".into() };
     let child =
         ChildRule { policy: MEMORY_POLICY, group: 0, rule_index: 0, find, ignore: None, retention: after };
-    let lens = AssessmentRule { limits: StuckLimits::default(), rule: None, remembers_outcome: true };
+    let judged_by = AssessmentRule { limits: StuckLimits::default(), rule: None, remembers_outcome: true };
     Interest {
         child: vec![child],
-        assessment_rules: vec![lens],
+        assessment_rules: vec![judged_by],
         ..Interest::for_kind(JOB_KIND, "batch", "Job")
     }
 }

@@ -77,6 +77,11 @@ impl Interest {
             || self.assessment_rules.iter().any(|judged_by| judged_by.rule.is_some())
     }
 
+    /// Returns `true` if expressions of policies are evaluated on its objects while they are taken in.
+    pub fn evaluates_on_ingest(&self) -> bool {
+        self.parent.iter().any(|rule| !rule.counts.is_empty())
+    }
+
     /// Returns `true` if the outcomes of some of its objects are remembered.
     pub fn remembers_outcomes(&self) -> bool {
         self.child.iter().any(|rule| rule.retention != OutcomeRetention::Forget)

@@ -69,6 +69,7 @@ fn sweep_row(parts: &ReflectorParts, id: ObjectId, unlisted: impl Fn(&ObjectRow)
 pub(super) fn forget_kind(parts: &ReflectorParts, kind: KindId) -> usize {
     parts.store.plans.remove_interest(kind);
     parts.store.plans.breakers.forget_kind(kind);
+    parts.judgements.forget_kind(kind);
     let forgotten = parts.store.rows.find_rows(|row| row.kind == kind);
     for id in &forgotten {
         parts.store.drop_row(*id, |row| row.kind == kind);

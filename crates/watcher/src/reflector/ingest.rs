@@ -1,20 +1,27 @@
 //! Ingest: links and assesses a received object and stores its row, or drops the object if nothing needs it.
 
+use std::sync::Arc;
+
 use aggregator::{KindId, ObjectId};
 use readiness::Assessment;
 use serde_json::value::RawValue;
 
+use super::assess::{RuleAssessment, rule_text};
 use super::deletion::remove_deleted_row;
+use super::judgement_queue::Judgement;
 use super::links::{lent_selectors, release_links, resolve_links};
 use super::memory;
+use super::parent::compute_counts;
 use super::parent::{ParentRow, read_parent_row};
 use super::parts::ReflectorParts;
 use super::planned::PlannedInterest;
 use super::row_store::ApplyOutcome;
+use super::rule_breaker::RuleBreaker;
 use super::slots::RowSlot;
+use super::standing::{first_standing, give_up_rule};
 use super::uid_key::UidKey;
 use super::unready_since::set_since_from_facts;
-use crate::plan::{Interest, ParentRule};
+use crate::plan::{AssessmentRule, Interest, ParentRule};
 use crate::wire::{ChildObject, WireMeta};
 
 /// Judges an object by the plan that holds and puts its row. Where the plan moved while it was judged, it is judged again.
@@ -62,7 +69,7 @@ fn turn_away(
 /// The same by this plan; `None` where it does not hold any more.
 fn take_in_by(
     parts: &ReflectorParts,
-    plan: &PlannedInterest,
+    plan: &Arc<PlannedInterest>,
     child: &ChildObject,
     object: Option<&RawValue>,
 ) -> Option<ApplyOutcome> {
@@ -89,15 +96,11 @@ fn take_in_by(
     }
     let known_generation = || held.and_then(|id| store.rows.parent_generation(id));
     let generation = parent.as_ref().map(|p| (p.view.generation, known_generation()));
-    let assessed: Vec<Assessment> = interest
-        .assessment_rules
-        .iter()
-        .zip(&plan.breakers)
-        .map(|(judged_by, breaker)| {
-            parts.assessor.assess_child(interest, child, object, (judged_by, breaker.as_deref()))
-        })
-        .collect();
+    let (assessed, awaited) = assess_by_rules(parts, plan, child, object);
     let mut row = store.build_row(interest, meta, assessed, links, parent);
+    for rule_index in &awaited {
+        row.await_rule_since(*rule_index, parts.assessor.now());
+    }
     let lends = lent_selectors(&store.selectors, interest, child);
     if !lends.is_empty() {
         row.extras.get_or_insert_default().lent_selectors = lends;
@@ -107,6 +110,9 @@ fn take_in_by(
     let seen_marks = row.parent.as_ref().map_or((false, false), |p| (p.has_kopf_mark, p.has_no_evidence()));
     let practice = row.parent.as_ref().map(|p| p.seen_practice(interest.counted));
     let applied = store.store_row(uid, row, Some(plan))?;
+    if !awaited.is_empty() && applied != ApplyOutcome::Stale {
+        await_rules(parts, plan, &awaited, child, object);
+    }
     parts.kopf_marks.learn(store, &rules, &meta.namespace, seen_marks);
     parts.generation_marks.learn(&store.rows, interest.id, practice);
     if let Some((generation, before)) = generation
@@ -121,6 +127,63 @@ fn take_in_by(
         parts.finalizers.record_change(&store.rows, id, meta);
     }
     Some(applied)
+}
+
+/// What is known of an object by each rule, and which rules it awaits.
+fn assess_by_rules(
+    parts: &ReflectorParts,
+    plan: &PlannedInterest,
+    child: &ChildObject,
+    object: Option<&RawValue>,
+) -> (Vec<Assessment>, Vec<u16>) {
+    let (interest, defers) = (&*plan.interest, parts.judgements.is_used());
+    let mut awaited = Vec::new();
+    let assess = |(at, (judged_by, breaker)): (u16, (&AssessmentRule, &Option<Arc<RuleBreaker>>))| {
+        let by = (judged_by, breaker.as_deref(), defers);
+        match parts.assessor.assess_child(interest, child, object, by) {
+            RuleAssessment::Known(assessment) => assessment,
+            RuleAssessment::Awaited => {
+                awaited.push(at);
+                first_standing(parts.assessor.now())
+            }
+        }
+    };
+    let assessed = (0..).zip(interest.assessment_rules.iter().zip(&plan.breakers)).map(assess).collect();
+    (assessed, awaited)
+}
+
+/// Queues an object whose row was put for the rules that it awaits. Where there is no room, it is Unknown until it is read
+/// again.
+fn await_rules(
+    parts: &ReflectorParts,
+    plan: &Arc<PlannedInterest>,
+    awaited: &[u16],
+    child: &ChildObject,
+    object: Option<&RawValue>,
+) {
+    let meta = &child.meta;
+    let Some((object, id)) = object.zip(parts.store.rows.find(&meta.uid)) else { return };
+    let mut text: Option<Arc<str>> = None;
+    for rule_index in awaited {
+        let rule = plan
+            .interest
+            .assessment_rules
+            .get(usize::from(*rule_index))
+            .and_then(|judged_by| judged_by.rule.as_ref());
+        let Some(rule) = rule else { continue };
+        // All rules of a kind read the same.
+        let text = text.get_or_insert_with(|| rule_text(rule, child, object).into());
+        let of = (id, &*meta.uid, meta.resource_version);
+        let judgement = Judgement::new((plan, *rule_index), of, text.clone(), parts.assessor.now());
+        if !parts.judgements.push(judgement) {
+            let gives_up = |slot: &mut RowSlot| {
+                slot.row.as_mut().map(|row| give_up_rule(row, (*rule_index, meta.resource_version)))
+            };
+            if parts.store.rows.change_slot(id, gives_up).flatten() == Some(true) {
+                parts.store.rows.mark_dirty(id);
+            }
+        }
+    }
 }
 
 fn read_parent(
@@ -141,8 +204,11 @@ fn read_parent(
     before.expects_generation = parts.generation_marks.expects_generation(interest.id, rules);
     let sent =
         parts.last_written.get(&UidKey::from_text(&meta.uid)).map(|sent| sent.clone()).unwrap_or_default();
-    let row =
+    let mut row =
         read_parent_row(meta, object, interest, rules, &mut parts.store.selectors.lock(), &before, &sent);
+    for ((rule, view), target) in rules.iter().zip(&mut row.view.answers).zip(&mut row.targets) {
+        compute_counts(object, rule, view, target);
+    }
     // A parent that no policy selects is of interest only while it carries conditions of Rollcall's.
     (!rules.is_empty() || !row.status.ours.is_empty()).then(|| Box::new(row))
 }

@@ -74,6 +74,7 @@ fn extras_bytes(aside: &RowExtras) -> usize {
         + below
         + size_of_val(&*aside.lent_selectors)
         + size_of_val(aside.since.as_slice())
+        + size_of_val(aside.awaited.as_slice())
 }
 
 fn parent_row_bytes(parent: &ParentRow) -> usize {

@@ -12,6 +12,7 @@ mod finalizers;
 mod generation_marks;
 mod generation_practice;
 mod ingest;
+mod judgement_queue;
 mod kopf;
 mod links;
 mod memory;
@@ -25,8 +26,10 @@ mod row;
 mod row_store;
 mod rows;
 mod rule_breaker;
+mod rule_work;
 mod selector_interner;
 mod slots;
+mod standing;
 mod status_owner;
 mod tombstones;
 mod uid_key;
@@ -34,13 +37,12 @@ mod unready_since;
 mod view;
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use aggregator::{KindId, ObjectId, ObjectView};
 use readiness::Time;
 use serde_json::value::RawValue;
 
-use crate::plan::{Interest, UserRule};
+use crate::plan::Interest;
 use crate::status::{ConditionEntry, ParentStatus};
 use crate::wire::{ChildObject, WireMeta};
 use parts::ReflectorParts;
@@ -50,6 +52,7 @@ use uid_key::UidKey;
 
 pub use awaited::AwaitedVersion;
 pub use finalizers::FinalizerChange;
+pub use judgement_queue::Judgement;
 pub use memory::{
     DroppedOutcomes, MAX_PARENT_OUTCOMES, NamespaceRuns, OutcomeParent, ParentOutcomes, RememberedOutcome,
     RunEnd, RunTrace, UnseenRun,
@@ -59,6 +62,7 @@ pub use planned::ListPass;
 pub use row::{NamespaceName, ObjectRow, RefinedCause};
 pub use row_store::ApplyOutcome;
 pub use rule_breaker::RuleSuspension;
+pub use rule_work::{RuleWork, RuleWorkMark};
 pub use selector_interner::name_hash;
 pub use tombstones::ReadStart;
 
@@ -194,12 +198,14 @@ impl Reflector {
     /// Sets by what objects of a kind are judged from now on. Lists that have begun earlier are void.
     pub fn set_interest(&self, interest: Interest) {
         let interest = self.0.store.plans.set_interest(interest);
+        self.0.judgements.forget_kind(interest.id);
         memory::set_memory_interest(&self.0.memory, &self.0.store, &interest);
     }
 
     /// Takes the interest in a kind away: until another is set, nothing of it is taken in. Its rows stay as they are.
     pub fn remove_interest(&self, kind: KindId) {
         self.0.store.plans.remove_interest(kind);
+        self.0.judgements.forget_kind(kind);
     }
 
     /// By what objects of a kind are judged now; `None` where they are not.
@@ -207,14 +213,9 @@ impl Reflector {
         self.0.store.plans.planned(kind).map(|planned| planned.interest.clone())
     }
 
-    /// The rules of a kind that are not evaluated for a while, on some objects or on all.
-    pub fn suspended_rules(&self, kind: KindId) -> Vec<(UserRule, RuleSuspension)> {
-        self.0.store.plans.breakers.suspended_rules(kind, self.0.assessor.now())
-    }
-
-    /// Number of evaluations of custom rules, and their total duration.
-    pub fn user_rule_usage(&self) -> (u64, Duration) {
-        self.0.assessor.user_rule_usage()
+    /// The custom rules, and the objects that await them. They are evaluated on ingest unless that has a waker.
+    pub fn rule_work(&self) -> RuleWork<'_> {
+        RuleWork::new(&self.0)
     }
 
     /// Sets the current time for custom rules.

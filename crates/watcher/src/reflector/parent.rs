@@ -21,6 +21,7 @@ use crate::status::time;
 use crate::status::{ConditionEntry, ParentStatus, conditions_digest, raw_json};
 use crate::wire::WireMeta;
 use deletion::explains_deletion;
+pub(super) use targets::compute_counts;
 use targets::render_target;
 
 pub use deletion::ParentDeletion;

@@ -7,6 +7,7 @@ use super::assess::ObjectAssessor;
 use super::awaited::AwaitedVersions;
 use super::finalizers::FinalizerLog;
 use super::generation_marks::GenerationMarks;
+use super::judgement_queue::JudgementQueue;
 use super::kopf::marks::KopfMarks;
 use super::memory::OutcomeMemory;
 use super::row_store::RowStore;
@@ -17,7 +18,7 @@ use crate::status::ConditionEntry;
 /// The parts of the reflector, each with locks of its own.
 ///
 /// **Lock order:** the memory of outcomes first; then an entry of the index; then a shard of slots; then tombstones. All
-/// others (dirty set, selections, namespaces, numbers of lists, marks, finalizers, awaited versions, breakers) are locked for
+/// others (dirty set, selections, namespaces, numbers of lists, marks, finalizers, awaited versions, breakers, judgements) are locked for
 /// one operation on them alone, and nothing is locked meanwhile.
 pub(super) struct ReflectorParts {
     pub(super) store: RowStore,
@@ -27,6 +28,8 @@ pub(super) struct ReflectorParts {
     pub(super) finalizers: FinalizerLog,
     pub(super) awaited: AwaitedVersions,
     pub(super) assessor: ObjectAssessor,
+    /// Objects that await custom rules, where these are not evaluated on ingest.
+    pub(super) judgements: JudgementQueue,
     /// Conditions last written to parents whose schema drops the observed generation of a condition.
     pub(super) last_written: DashMap<UidKey, Box<[ConditionEntry]>, FxBuildHasher>,
 }
@@ -42,6 +45,7 @@ impl ReflectorParts {
             finalizers: FinalizerLog::default(),
             awaited: AwaitedVersions::default(),
             assessor: ObjectAssessor::default(),
+            judgements: JudgementQueue::default(),
             last_written: DashMap::default(),
         }
     }

@@ -23,10 +23,26 @@ pub(super) struct PlannedInterest {
     /// By assessment rule; `None` for the built-in ones.
     pub(super) breakers: Vec<Option<Arc<RuleBreaker>>>,
     epoch: u64,
+    /// Number of the list that was last begun of the kind when this plan took over, by scope.
+    lists_before: FxHashMap<Option<NamespaceName>, u32>,
     superseded: AtomicBool,
 }
 
 impl PlannedInterest {
+    /// Its number: later plans have greater ones.
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// Whether a row was put by this plan, and not by an older one, as far as its number of the last list tells.
+    pub(super) fn has_put(&self, namespace: &NamespaceName, list: u32) -> bool {
+        let before = || {
+            let scoped = self.lists_before.get(&Some(namespace.clone()));
+            scoped.or_else(|| self.lists_before.get(&None)).copied().unwrap_or(0)
+        };
+        list > 0 && list > before()
+    }
+
     /// Whether no other plan has taken its place.
     pub(super) fn holds(&self) -> bool {
         !self.superseded.load(Ordering::Acquire)
@@ -68,6 +84,7 @@ impl Plans {
             interest: interest.clone(),
             breakers,
             epoch,
+            lists_before: self.last_lists(kind),
             superseded: AtomicBool::default(),
         };
         match self.interests.entry(kind) {
@@ -99,6 +116,13 @@ impl Plans {
 
     fn lock_lists(&self) -> MutexGuard<'_, FxHashMap<(KindId, Option<NamespaceName>), u32>> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number of the list that was last begun of a kind, by scope.
+    fn last_lists(&self, kind: KindId) -> FxHashMap<Option<NamespaceName>, u32> {
+        let lists = self.lock_lists();
+        let of_kind = lists.iter().filter(|((of, _), _)| *of == kind);
+        of_kind.map(|((_, scope), number)| (scope.clone(), *number)).collect()
     }
 
     /// Begins a list of this kind, in one namespace or in all.

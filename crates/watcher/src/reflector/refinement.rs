@@ -52,8 +52,20 @@ pub(super) fn apply_refinement(row: &mut ObjectRow, found: Vec<Option<RefinedCau
     set_assessments(row, refined, Some((found, plain)));
 }
 
+/// Replaces the object's own verdict by one rule; the causes found below it stay.
+pub(super) fn replace_assessment(row: &mut ObjectRow, rule_index: usize, own: Assessment) {
+    let mut plain = plain_assessments(row);
+    let Some(held) = plain.get_mut(rule_index) else { return };
+    *held = own;
+    let found = row.extras.as_ref().and_then(|aside| aside.refined.as_ref()).map(|(found, _)| found.clone());
+    set_assessments(row, plain, None);
+    if let Some(found) = found {
+        apply_refinement(row, found);
+    }
+}
+
 /// Returns the object's own verdicts, without the causes found below it.
-fn plain_assessments(row: &ObjectRow) -> Vec<Assessment> {
+pub(super) fn plain_assessments(row: &ObjectRow) -> Vec<Assessment> {
     let kept = row.extras.as_ref().and_then(|aside| aside.refined.as_ref());
     kept.map_or_else(|| row.all_assessments().cloned().collect(), |(_, plain)| plain.clone())
 }

@@ -52,6 +52,15 @@ pub(super) struct RememberedLinks {
 /// Not dated by the loop yet.
 pub(super) const SINCE_NOT_DATED: Time = Time(i64::MAX);
 
+/// A rule that the newest version of an object awaits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AwaitedRule {
+    /// Index of the rule.
+    pub(super) rule_index: u16,
+    /// Since when what is known of the object is about an older version.
+    pub(super) since: Time,
+}
+
 /// Data that few rows have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct RowExtras {
@@ -65,6 +74,8 @@ pub(super) struct RowExtras {
     pub(super) remembered: Option<RememberedLinks>,
     /// Time since which it has not been ready, by rule index; empty if it is ready under all rules.
     pub(super) since: Vec<Option<UnreadySince>>,
+    /// Rules that its newest version awaits.
+    pub(super) awaited: Vec<AwaitedRule>,
 }
 
 impl RowExtras {
@@ -136,6 +147,34 @@ impl ObjectRow {
     /// it yet.
     pub fn unready_since(&self, rule_index: u16) -> Option<&UnreadySince> {
         self.stored_since(usize::from(rule_index)).filter(|since| since.at != SINCE_NOT_DATED)
+    }
+
+    /// Returns since when the verdict for a rule index has been about an older version, because this one awaits its rule;
+    /// `None` if it does not.
+    pub fn awaited_since(&self, rule_index: u16) -> Option<Time> {
+        let awaited = &self.extras.as_ref()?.awaited;
+        awaited.iter().find(|rule| rule.rule_index == rule_index).map(|rule| rule.since)
+    }
+
+    /// The same for the rule by which a group of a policy judges it.
+    pub fn awaited_in_group(&self, policy: PolicyId, group: u8) -> Option<Time> {
+        let link = self.links.as_slice().iter().find(|link| (link.policy, link.group) == (policy, group))?;
+        self.awaited_since(link.rule_index)
+    }
+
+    /// The object awaits a rule since then.
+    pub(super) fn await_rule_since(&mut self, rule_index: u16, since: Time) {
+        let awaited = &mut self.extras.get_or_insert_default().awaited;
+        awaited.retain(|rule| rule.rule_index != rule_index);
+        awaited.push(AwaitedRule { rule_index, since });
+    }
+
+    /// The object does not await a rule any more.
+    pub(super) fn end_awaiting(&mut self, rule_index: u16) {
+        if let Some(mut aside) = self.extras.take() {
+            aside.awaited.retain(|rule| rule.rule_index != rule_index);
+            self.extras = aside.into_boxed();
+        }
     }
 
     pub(super) fn stored_since(&self, rule_index: usize) -> Option<&UnreadySince> {

@@ -14,6 +14,7 @@ use super::refinement::{apply_refinement, inherit_from};
 use super::row::{ObjectRow, RefinedCause, RowExtras, RowLinks};
 use super::rows::Rows;
 use super::selector_interner::Selectors;
+use super::standing::inherit_standing;
 use super::tombstones::Tombstones;
 use super::uid_key::UidKey;
 use super::unready_since::mark_first_seen;
@@ -113,7 +114,11 @@ impl RowStore {
                 return Some((Some(ApplyOutcome::Stale), Some(new), false));
             }
             match &slot.row {
-                Some(old) => inherit_from(&mut new, old),
+                Some(old) => {
+                    let is_of_plan = plan.is_some_and(|plan| plan.has_put(&old.namespace, old.epoch));
+                    inherit_standing(&mut new, old, is_of_plan);
+                    inherit_from(&mut new, old);
+                }
                 None => mark_first_seen(&mut new),
             }
             let outcome = match &slot.row {
@@ -148,7 +153,7 @@ impl RowStore {
     }
 
     /// Applies the causes found below an object, or their absence, for each rule index, because limits differ. They
-    /// hold until the next resync, until the object is ready, or until its spec changes. The lenses are those of `interest`: where
+    /// hold until the next resync, until the object is ready, or until its spec changes. The rules are those of `interest`: where
     /// its kind is judged by another one now, nothing is to be told.
     pub(super) fn refine(
         &self,

@@ -38,6 +38,8 @@ pub struct RuleSuspension {
     pub entirely: bool,
     /// Number of objects on which it is not evaluated.
     pub objects: u64,
+    /// Number of objects that have waited for it for too long.
+    pub late: u64,
 }
 
 /// One rule of one kind.
@@ -103,6 +105,7 @@ impl RuleBreaker {
         RuleSuspension {
             entirely: lies_ahead(state.suspended_until, now),
             objects: u64::try_from(state.objects.values().filter(held).count()).unwrap_or(u64::MAX),
+            late: 0,
         }
     }
 }
@@ -212,7 +215,7 @@ mod tests {
         assert_eq!(evaluated, [0, 1, 2, 12, 32, 72, 152, 312, 632, 1232, 1832, 2432]);
         assert!(try_rule(&breaker, 2, 2_432, false), "another object");
         let now = START + Duration::from_secs(2_440);
-        assert_eq!(breaker.suspension(now), RuleSuspension { entirely: false, objects: 1 });
+        assert_eq!(breaker.suspension(now), RuleSuspension { objects: 1, ..RuleSuspension::default() });
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Views of objects for the engine.
 
 use aggregator::{ChildLink, LinkTarget, ObjectId, ObjectView};
+use readiness::Time;
 use readiness::rollup::ChildWeight;
-use readiness::{Time, Verdict};
 
 use super::links::is_cross_namespace;
 use super::memory::is_outdated_link;
 use super::rows::Rows;
 use super::selector_interner::name_hash;
+use super::standing::weigh_by_rule;
 
 /// Passes the view of an object at `now` to `show`; `None` if the object is gone.
 pub(super) fn with_view<R>(
@@ -20,8 +21,8 @@ pub(super) fn with_view<R>(
     let mut show = Some(show);
     let shown = rows.with_slot(id, |slot| {
         let row = slot.row.as_ref()?;
-        let weights: Vec<ChildWeight> =
-            row.all_assessments().map(|a| verdict_weight(a.verdict_at(now))).collect();
+        let weigh = |(rule_index, assessment)| weigh_by_rule(row, rule_index, assessment, now);
+        let weights: Vec<ChildWeight> = row.all_assessments().enumerate().map(weigh).collect();
         let view = ObjectView {
             kind: row.kind,
             weights: &weights,
@@ -74,8 +75,4 @@ pub(super) fn cross_namespace_children(rows: &Rows, most: usize) -> Vec<(String,
         Some((child, rows.read(owner, |row| format!("{}/{}", row.namespace, row.name))?))
     });
     named.take(most).collect()
-}
-
-fn verdict_weight(verdict: &Verdict) -> ChildWeight {
-    ChildWeight::of(verdict.level).with_terminal(verdict.is_terminal()).with_steadiness(verdict.steadiness)
 }

@@ -39,13 +39,13 @@ fn armed(n: u32, version: u32, bomb: bool) -> Value {
 /// Shows an object at a time, and returns level, reason and what it cost in evaluations.
 fn show(reflector: &Reflector, object: &Value, now: Time) -> (Level, String, u64) {
     reflector.set_now(now);
-    let before = reflector.user_rule_usage().0;
+    let before = reflector.rule_work().usage().0;
     let name = object["metadata"]["uid"].as_str().unwrap().to_owned();
     let object: ParentObject = serde_json::from_str(&object.to_string()).unwrap();
     reflector.apply_object(PODS, object.as_child(), object.raw_text());
     let id = reflector.find_object(&name).unwrap();
     let verdict = reflector.read_row(id, |row| row.assessment.verdict_at(now).clone()).unwrap();
-    (verdict.level, verdict.reason.as_token().to_owned(), reflector.user_rule_usage().0 - before)
+    (verdict.level, verdict.reason.as_token().to_owned(), reflector.rule_work().usage().0 - before)
 }
 
 fn says(level: Level, token: &str, evaluations: u64) -> (Level, String, u64) {
@@ -71,12 +71,17 @@ fn an_object_made_to_exceed_the_limits_is_left_out_for_a_while_and_costs_nobody_
         says(Level::Ready, "Healthy", 1),
         "its neighbour"
     );
-    let [(rule, suspension)] = &reflector.suspended_rules(PODS)[..] else { panic!("one rule is suspended") };
-    assert_eq!((&*rule.source, *suspension), (SOURCE, RuleSuspension { entirely: false, objects: 1 }));
+    let [(rule, suspension)] = &reflector.rule_work().suspended_rules(PODS)[..] else {
+        panic!("one rule is suspended")
+    };
+    assert_eq!(
+        (&*rule.source, *suspension),
+        (SOURCE, RuleSuspension { objects: 1, ..RuleSuspension::default() })
+    );
     // It is read again by the pass, and by then it is mended.
     assert_eq!(show(&reflector, &armed(1, 100, false), at(9)), says(Level::Unknown, "RuleTooSlow", 0));
     assert_eq!(show(&reflector, &armed(1, 100, false), at(10)), says(Level::Ready, "Healthy", 1));
-    assert!(reflector.suspended_rules(PODS).is_empty());
+    assert!(reflector.rule_work().suspended_rules(PODS).is_empty());
 }
 
 #[test]
@@ -85,14 +90,14 @@ fn a_rule_that_never_ends_is_taken_out_until_another_takes_its_place() {
     judge_by(&reflector, &judged_by_script(SOURCE));
     let evaluated: u64 = (1..=300).map(|n| show(&reflector, &armed(n, 1, true), at(0)).2).sum();
     assert_eq!(evaluated, 100);
-    assert!(reflector.suspended_rules(PODS)[0].1.entirely);
+    assert!(reflector.rule_work().suspended_rules(PODS)[0].1.entirely);
     // A plan that leaves the rule as it is changes nothing, also where the kind's task was restarted meanwhile.
     reflector.remove_interest(PODS);
     judge_by(&reflector, &judged_by_script(SOURCE));
     assert_eq!(show(&reflector, &armed(301, 1, false), at(9)), says(Level::Unknown, "RuleTooSlow", 0));
     judge_by(&reflector, &judged_by_script("return {status = 'Healthy'}"));
     assert_eq!(show(&reflector, &armed(301, 1, false), at(9)), says(Level::Ready, "Ready", 1));
-    assert!(reflector.suspended_rules(PODS).is_empty());
+    assert!(reflector.rule_work().suspended_rules(PODS).is_empty());
     reflector.forget_kind(PODS);
     assert!(reflector.find_object(&uid(301)).is_none_or(|id| reflector.read_row(id, |_| ()).is_none()));
 }

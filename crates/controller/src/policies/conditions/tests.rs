@@ -106,8 +106,10 @@ fn a_rule_that_is_not_evaluated_for_a_while_is_named() {
         let (ready, reason, words) = ready_condition(&numbers, &MissingRights::default(), None);
         (ready, reason, words.contains("spec.children[3].ready"), words.contains("on some objects"))
     };
-    let some = RuleSuspension { entirely: false, objects: 7 };
+    let some = RuleSuspension { objects: 7, ..RuleSuspension::default() };
     assert_eq!(told(some), (true, "RuleTooSlow", true, true));
-    let entirely = RuleSuspension { entirely: true, objects: 7 };
+    let late = RuleSuspension { late: 7, ..RuleSuspension::default() };
+    assert_eq!(told(late), (true, "RuleTooSlow", true, false));
+    let entirely = RuleSuspension { entirely: true, objects: 7, late: 7 };
     assert_eq!(told(entirely), (false, "RuleTooSlow", true, false));
 }

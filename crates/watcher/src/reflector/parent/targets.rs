@@ -29,7 +29,7 @@ pub struct AnswerTarget {
     pub keeps_generation: bool,
 }
 
-/// Renders the templates and expressions of a policy for one parent. The error says which could not be.
+/// Renders the templates of a policy for one parent. The error says which could not be.
 pub(super) fn render_target(
     meta: &WireMeta,
     object: &RawValue,
@@ -67,12 +67,30 @@ pub(super) fn render_target(
     for references in &rule.references {
         render_references(meta, object, rule.policy, references, selectors, (view, target))?;
     }
-    if !rule.counts.is_empty() {
-        target.counts =
-            rule.counts.iter().map(|rule| compute_count(rule, object)).collect::<Result<_, _>>()?;
-        view.counts.clone_from(&target.counts);
-    }
     Ok(())
+}
+
+/// Evaluates the expressions of a policy for one parent whose templates are rendered. They may take as long as their limits
+/// allow, so nothing that others need may be locked meanwhile.
+pub(in crate::reflector) fn compute_counts(
+    object: &RawValue,
+    rule: &ParentRule,
+    view: &mut AnswerView,
+    target: &mut AnswerTarget,
+) {
+    if rule.counts.is_empty() || view.template_failed {
+        return;
+    }
+    match rule.counts.iter().map(|rule| compute_count(rule, object)).collect::<Result<Box<[_]>, _>>() {
+        Ok(counts) => {
+            view.counts.clone_from(&counts);
+            target.counts = counts;
+        }
+        Err(error) => {
+            target.unrendered = Some(error.into());
+            view.template_failed = true;
+        }
+    }
 }
 
 /// Returns `true` if the API server accepts the label value: at most 63 letters, digits, `-`, `_` and `.`, with a

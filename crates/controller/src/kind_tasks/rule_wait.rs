@@ -1,0 +1,44 @@
+//! Waits for the custom rules of one kind.
+
+use std::time::Duration;
+
+use aggregator::KindId;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout_at};
+use watcher::reflector::{Reflector, RuleWork};
+
+/// Longest time that a watch waits for room among the objects that await rules.
+const ROOM_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Whoever brings objects of a kind whose rules are evaluated beside.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RuleWait<'w> {
+    pub(super) kind: KindId,
+    /// Signals each evaluation.
+    pub(super) judged: &'w Notify,
+}
+
+impl RuleWait<'_> {
+    /// Waits until another object finds room, for as long as there is use in that.
+    pub(super) async fn wait_for_room(self, reflector: &Reflector) {
+        self.wait_until(ROOM_TIMEOUT, || reflector.rule_work().has_room(self.kind)).await;
+    }
+
+    /// Waits until all objects that were brought before are judged, or are Unknown because they were not in time.
+    pub(super) async fn wait_until_judged(self, reflector: &Reflector) {
+        let mark = reflector.rule_work().mark();
+        let is_done = || reflector.rule_work().is_done_before(self.kind, mark);
+        self.wait_until(RuleWork::STANDING_LIMIT, is_done).await;
+    }
+
+    async fn wait_until(self, limit: Duration, is_so: impl Fn() -> bool) {
+        let end = Instant::now() + limit;
+        loop {
+            // It hears of what is evaluated from here on, before it is asked whether that is needed.
+            let judged = self.judged.notified();
+            if is_so() || timeout_at(end, judged).await.is_err() {
+                return;
+            }
+        }
+    }
+}

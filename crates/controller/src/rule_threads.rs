@@ -1,0 +1,178 @@
+//! Threads of their own for custom rules, so that a rule which takes as long as its limits allow takes nothing from the
+//! runtime's.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use anyhow::{Context, bail};
+use tokio::runtime::RuntimeFlavor;
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+use watcher::reflector::Reflector;
+
+/// Fewest and most threads. A rule has one of them at a time, so that a rule which is always busy leaves room for others.
+const THREADS: (usize, usize) = (2, 4);
+
+/// What the threads wait for.
+#[derive(Debug, Default)]
+struct WorkSignal {
+    state: Mutex<SignalState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct SignalState {
+    /// How often work was announced.
+    announced: u64,
+    stopped: bool,
+}
+
+impl WorkSignal {
+    fn lock(&self) -> MutexGuard<'_, SignalState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn announce(&self) {
+        self.lock().announced += 1;
+        self.changed.notify_one();
+    }
+
+    fn stop(&self) {
+        self.lock().stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// Number of announcements so far; `None` once stopped.
+    fn announced(&self) -> Option<u64> {
+        let state = self.lock();
+        (!state.stopped).then_some(state.announced)
+    }
+
+    /// Waits until more was announced than that, or it is stopped.
+    fn wait_beyond(&self, announced: u64) {
+        let waits = |state: &mut SignalState| !state.stopped && state.announced == announced;
+        drop(self.changed.wait_while(self.lock(), waits).unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+/// Stops the threads when whoever runs them is gone.
+struct StopOnDrop(Arc<WorkSignal>);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Tells that a thread has ended, in whichever way.
+struct EndNotice(mpsc::UnboundedSender<()>);
+
+impl Drop for EndNotice {
+    fn drop(&mut self) {
+        _ = self.0.send(());
+    }
+}
+
+/// The threads that evaluate custom rules.
+pub(crate) struct RuleThreads {
+    reflector: Arc<Reflector>,
+    signal: Arc<WorkSignal>,
+    /// Signals each evaluation.
+    judged: Arc<Notify>,
+}
+
+impl RuleThreads {
+    /// Takes the evaluation of custom rules over from the ingest of objects.
+    pub(crate) fn new(reflector: Arc<Reflector>, judged: Arc<Notify>) -> RuleThreads {
+        let signal = Arc::new(WorkSignal::default());
+        let waker = signal.clone();
+        reflector.rule_work().set_waker(move || waker.announce());
+        RuleThreads { reflector, signal, judged }
+    }
+
+    /// Runs the threads until `stop`.
+    pub(crate) async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
+        let (ends, mut ended) = mpsc::unbounded_channel();
+        let stops = StopOnDrop(self.signal.clone());
+        let count =
+            thread::available_parallelism().map_or(THREADS.0, usize::from).clamp(THREADS.0, THREADS.1);
+        for number in 0..count {
+            let (reflector, signal, judged) =
+                (self.reflector.clone(), self.signal.clone(), self.judged.clone());
+            let notice = EndNotice(ends.clone());
+            let evaluating = move || {
+                let _notice = notice;
+                evaluate_rules(&reflector, &signal, &judged);
+            };
+            let thread = thread::Builder::new().name(format!("rules-{number}")).spawn(evaluating);
+            thread.context("failed to start a thread for rules")?;
+        }
+        drop(ends);
+        tokio::select! {
+            () = stop.cancelled() => {}
+            _ = ended.recv() => bail!("a thread that evaluates rules ended"),
+        }
+        drop(stops);
+        // Each ends after the evaluation that it is in.
+        while ended.recv().await.is_some() {}
+        Ok(())
+    }
+}
+
+/// Takes in objects on which expressions of policies are evaluated at once, if there are such: the other tasks of this thread of
+/// the runtime get another one meanwhile.
+pub(crate) fn ingest_beside<R>(evaluates: bool, ingest: impl FnOnce() -> R) -> R {
+    let flavor = tokio::runtime::Handle::try_current().map(|runtime| runtime.runtime_flavor());
+    match flavor {
+        Ok(RuntimeFlavor::MultiThread) if evaluates => tokio::task::block_in_place(ingest),
+        _ => ingest(),
+    }
+}
+
+fn evaluate_rules(reflector: &Reflector, signal: &WorkSignal, judged: &Notify) {
+    while let Some(announced) = signal.announced() {
+        match reflector.rule_work().take() {
+            Some(judgement) => {
+                reflector.rule_work().evaluate(judgement);
+                judged.notify_waiters();
+            }
+            None => signal.wait_beyond(announced),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_threads_end_when_they_are_told_to() {
+        let threads = RuleThreads::new(Arc::new(Reflector::new(|| ())), Arc::default());
+        let stop = CancellationToken::new();
+        stop.cancel();
+        threads.run(stop).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_threads_end_when_nobody_runs_them_any_more() {
+        let threads = RuleThreads::new(Arc::new(Reflector::new(|| ())), Arc::default());
+        let signal = threads.signal.clone();
+        let running = tokio::spawn(threads.run(CancellationToken::new()));
+        tokio::task::yield_now().await;
+        running.abort();
+        assert!(running.await.unwrap_err().is_cancelled());
+        assert_eq!(signal.announced(), None);
+    }
+
+    #[test]
+    fn work_that_is_announced_while_nobody_waits_is_not_missed() {
+        let signal = WorkSignal::default();
+        let before = signal.announced().unwrap();
+        signal.announce();
+        signal.wait_beyond(before);
+        assert_eq!(signal.announced(), Some(before + 1));
+        signal.stop();
+        signal.wait_beyond(before + 1);
+        assert_eq!(signal.announced(), None);
+    }
+}

@@ -1,0 +1,196 @@
+//! Rules that take as long as their limits allow, on very many objects: they cost nobody else anything.
+//!
+//! What is measured is how often such a rule is evaluated while something else is waited for, not how long that takes. The
+//! service has one thread for everything but rules, so that whatever occupies it is noticed.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::cluster::{Cluster, crd, custom, owned, pod, policy};
+
+/// Objects that are judged by the slow rule.
+const OBJECTS: u64 = 2_000;
+
+/// Evaluations of the slow rule in which something else has to be done. Taking in one list takes all of them.
+const FEW: u64 = OBJECTS / 4;
+
+/// Poll interval and number of polls of what another process says.
+const AGAIN: Duration = Duration::from_millis(10);
+const LOOKS: usize = 6_000;
+
+/// Within its limits, and near to them. They are counted in steps, so that a busy machine changes nothing.
+const SLOW: &str = "lists.range(120).map(x, lists.range(120).map(y, x + y).size()).size() < 0";
+
+/// A running service, killed when dropped.
+struct Service {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Service {
+    /// Starts the service with these policies and one thread for all tasks.
+    fn start(cluster: &Cluster, policies: &[Value]) -> Service {
+        let text = policies.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n");
+        let file = cluster.text_file("slow.yaml", &text);
+        let mut command = cluster.bare();
+        command.args(["run", "--listen", "127.0.0.1:0", "--log-format", "json", "--resync", "1s"]);
+        command.args(["--resync-rate", "100", "--policies", &file]).env("TOKIO_WORKER_THREADS", "1");
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let started = lines.find_map(|line| {
+            let line: Value = serde_json::from_str(&line).ok()?;
+            Some(line["fields"]["listen"].as_str().or(line["listen"].as_str())?.to_owned())
+        });
+        // What it says later is of no interest, but it has to be read.
+        thread::spawn(move || lines.for_each(drop));
+        Service { child, address: started.unwrap() }
+    }
+
+    fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// The sum of the series of a metric with these labels.
+    fn metric(&self, name: &str, labels: &str) -> u64 {
+        let text = self.get("/metrics");
+        let series = text.lines().filter(|line| line.starts_with(name) && line.contains(labels));
+        let numbers = series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        format!("{:.0}", numbers.sum::<f64>()).parse().unwrap()
+    }
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..LOOKS {
+        if is_so() {
+            return;
+        }
+        thread::sleep(AGAIN);
+    }
+    panic!("never: {what}");
+}
+
+/// Status of the condition `Ready` of a parent.
+fn says(cluster: &Cluster, kind: &str, name: &str) -> (String, String) {
+    let held = cluster.server.lock_store().get("example.com/v1", kind, "default", name).unwrap();
+    let conditions = held["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let ready = conditions.into_iter().find(|entry| entry["type"] == "Ready").unwrap_or_default();
+    let text = |field: &str| ready[field].as_str().unwrap_or_default().to_owned();
+    (text("status"), text("reason"))
+}
+
+fn change(cluster: &Cluster, api: &str, kind: &str, name: &str, status: &Value) {
+    let now = cluster.server.now();
+    let patch = json!({ "status": status });
+    cluster.server.lock_store().patch_status(now, api, kind, "default", name, &patch).unwrap();
+}
+
+/// A shop over very many databases that are judged by this rule, and a ledger over a pod that no rule judges.
+async fn cluster_of(name: &str, rule: Value) -> (Arc<Cluster>, [Value; 2]) {
+    let cluster = Cluster::start(name).await;
+    cluster.create(&crd("Ledger"));
+    let shop = cluster.create(&custom("Shop", "books"));
+    for n in 0..OBJECTS {
+        cluster.create(&owned(&shop, custom("Database", &format!("db-{n}"))));
+    }
+    let ledger = cluster.create(&custom("Ledger", "main"));
+    cluster.below(&ledger, pod("web", None));
+    let mut slow = policy("Shop", "example.com", "Database");
+    slow["spec"]["children"][0]["ready"] = rule;
+    (Arc::new(cluster), [slow, policy("Ledger", "", "Pod")])
+}
+
+/// Changes all databases, one after the other, for as long as it is held.
+struct Churn(Arc<AtomicBool>, Arc<AtomicU64>);
+
+impl Churn {
+    fn begin(cluster: &Arc<Cluster>) -> Churn {
+        let churn = Churn(Arc::default(), Arc::default());
+        let (stop, changes, cluster) = (churn.0.clone(), churn.1.clone(), cluster.clone());
+        thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                let round = changes.fetch_add(1, Ordering::Relaxed);
+                let name = format!("db-{}", round % OBJECTS);
+                let status = json!({ "observedGeneration": 1, "round": round });
+                change(&cluster, "example.com/v1", "Database", &name, &status);
+                thread::sleep(Duration::from_millis(1));
+            }
+        });
+        churn
+    }
+}
+
+impl Drop for Churn {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+const EVALUATIONS: &str = "rollcall_rule_evaluations_total";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_rule_on_very_many_changing_objects_delays_neither_probes_nor_other_kinds() {
+    let (cluster, policies) = cluster_of("slow", json!({ "cel": { "current": SLOW } })).await;
+    let service = Service::start(&cluster, &policies);
+    until("the ledger is ready", || says(&cluster, "Ledger", "main").0 == "True");
+    until("the shop is told", || !["", "ChildrenPending"].contains(&&*says(&cluster, "Shop", "books").1));
+    let churn = Churn::begin(&cluster);
+    // The watch brings objects, and so does the pass, which lists all of them again and again.
+    let reads = service.metric("rollcall_resync_reads_total", "");
+    until("the pass reads", || service.metric("rollcall_resync_reads_total", "") > reads + 5);
+    let (mut worst, begun) = (0, service.metric(EVALUATIONS, ""));
+    for round in 0..30 {
+        let before = service.metric(EVALUATIONS, "");
+        for _ in 0..5 {
+            assert!(service.get("/livez").starts_with("HTTP/1.1 200"));
+        }
+        let (ready, status) = if round % 2 == 0 { ("False", "False") } else { ("True", "True") };
+        let conditions = json!({ "conditions": [{ "type": "Ready", "status": ready }] });
+        change(&cluster, "v1", "Pod", "web", &conditions);
+        until("the ledger turns", || says(&cluster, "Ledger", "main").0 == status);
+        worst = worst.max(service.metric(EVALUATIONS, "") - before);
+    }
+    let evaluated = service.metric(EVALUATIONS, "") - begun;
+    let changes = churn.1.load(Ordering::Relaxed);
+    println!("{evaluated} evaluations, {changes} changes, at most {worst} evaluations in one round");
+    assert!(evaluated > 0, "the rule was not busy");
+    assert!(worst < FEW, "{worst} evaluations of one rule while a probe and another kind waited");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_that_never_ends_is_taken_out_and_everything_else_goes_on() {
+    let (cluster, policies) = cluster_of("endless", json!({ "lua": "while true do end" })).await;
+    let service = Service::start(&cluster, &policies);
+    let _churn = Churn::begin(&cluster);
+    until("the shop is Unknown", || {
+        says(&cluster, "Shop", "books") == ("Unknown".into(), "ChildrenUnknown".into())
+    });
+    until("the ledger is ready", || says(&cluster, "Ledger", "main").0 == "True");
+    until("it is said of the policy", || service.metric("rollcall_rules_suspended", "policy=\"shop\"") == 1);
+    let evaluated = service.metric(EVALUATIONS, "");
+    assert!((100..1_000).contains(&evaluated), "{evaluated} evaluations of a rule that overruns each time");
+    for status in ["False", "True"] {
+        let conditions = json!({ "conditions": [{ "type": "Ready", "status": status }] });
+        change(&cluster, "v1", "Pod", "web", &conditions);
+        until("the ledger turns", || says(&cluster, "Ledger", "main").0 == status);
+        assert!(service.get("/livez").starts_with("HTTP/1.1 200"));
+    }
+}

@@ -1,0 +1,250 @@
+//! Objects that await a custom rule, each once: the newest version takes the place of the one that waited.
+//!
+//! The queue has no threads and no clock: whoever has threads takes from it, and the simulator does so when it likes.
+//! Rules take turns, each has one object evaluated at a time, and none holds more than is still free: a rule that is slow
+//! costs the others neither time nor room.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use aggregator::{KindId, ObjectId};
+use readiness::Time;
+use rustc_hash::FxHashMap;
+
+use super::planned::PlannedInterest;
+use super::uid_key::UidKey;
+
+/// Memory for the texts of all objects that wait.
+const MAX_WAITING_BYTES: usize = 32 << 20;
+
+/// What is counted for an object beside its text.
+const JUDGEMENT_BYTES: usize = 256;
+
+/// Room that an object of ordinary size takes, for which whoever brings objects may wait.
+const ORDINARY_BYTES: usize = 64 << 10;
+
+/// Age of the longest waiting object from which on nobody waits for room any more: its rule is slow, and what is not its own
+/// must not be.
+const ROOM_PATIENCE: Duration = Duration::from_secs(5);
+
+/// One object that awaits a rule.
+#[derive(Debug)]
+pub struct Judgement {
+    pub(super) plan: Arc<PlannedInterest>,
+    /// Index into [`crate::plan::Interest::assessment_rules`].
+    pub(super) rule_index: u16,
+    pub(super) id: ObjectId,
+    pub(super) uid: Box<str>,
+    pub(super) version: u64,
+    /// The object, shared by all rules that it awaits.
+    pub(super) text: Arc<str>,
+    /// When the object began to wait, in whichever version.
+    pub(super) since: Time,
+    /// When it was taken to be evaluated.
+    pub(super) taken_at: Time,
+    number: u64,
+}
+
+/// A rule, by its kind and its index there.
+type RuleId = (KindId, u16);
+
+/// What waits for one rule.
+#[derive(Debug, Default)]
+struct RuleBacklog {
+    /// The objects in the order in which they began to wait.
+    order: VecDeque<UidKey>,
+    waiting: FxHashMap<UidKey, Judgement>,
+    bytes: usize,
+    /// Number of the judgement that is being evaluated.
+    running: Option<u64>,
+}
+
+#[derive(Debug, Default)]
+struct QueueState {
+    rules: FxHashMap<RuleId, RuleBacklog>,
+    /// Rules whose turn comes.
+    turns: VecDeque<RuleId>,
+    bytes: usize,
+    next_number: u64,
+}
+
+/// The queue.
+#[derive(Default)]
+pub(super) struct JudgementQueue {
+    state: Mutex<QueueState>,
+    /// Called when there is something to take; unset where rules are evaluated on ingest.
+    wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
+
+impl Judgement {
+    pub(super) fn new(
+        (plan, rule_index): (&Arc<PlannedInterest>, u16),
+        (id, uid, version): (ObjectId, &str, u64),
+        text: Arc<str>,
+        now: Time,
+    ) -> Judgement {
+        let (plan, uid) = (Arc::clone(plan), uid.into());
+        Judgement { plan, rule_index, id, uid, version, text, since: now, taken_at: now, number: 0 }
+    }
+
+    fn rule_id(&self) -> RuleId {
+        (self.plan.interest.id, self.rule_index)
+    }
+
+    fn bytes(&self) -> usize {
+        JUDGEMENT_BYTES + self.text.len()
+    }
+
+    fn age(&self) -> (u64, u64) {
+        (self.plan.epoch(), self.version)
+    }
+}
+
+impl RuleBacklog {
+    fn oldest(&self) -> Option<&Judgement> {
+        self.order.front().and_then(|uid| self.waiting.get(uid))
+    }
+}
+
+impl JudgementQueue {
+    /// Has rules evaluated by whoever takes from the queue, from now on.
+    pub(super) fn set_waker(&self, wake: Box<dyn Fn() + Send + Sync>) {
+        _ = self.wake.set(wake);
+    }
+
+    /// Returns `true` if rules are evaluated by whoever takes from the queue, and not on ingest.
+    pub(super) fn is_used(&self) -> bool {
+        self.wake.get().is_some()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self) {
+        if let Some(wake) = self.wake.get() {
+            wake();
+        }
+    }
+
+    /// Adds an object, or puts its newer version in its place. Returns `false` if there is no room.
+    pub(super) fn push(&self, mut judgement: Judgement) -> bool {
+        let (rule_id, bytes) = (judgement.rule_id(), judgement.bytes());
+        let uid = UidKey::from_text(&judgement.uid);
+        let mut state = self.lock();
+        let QueueState { rules, turns, bytes: all_bytes, next_number } = &mut *state;
+        let free = MAX_WAITING_BYTES.saturating_sub(*all_bytes);
+        let rule = rules.entry(rule_id).or_default();
+        if let Some(held) = rule.waiting.get_mut(&uid) {
+            if held.age() <= judgement.age() {
+                let before = held.bytes();
+                (judgement.since, judgement.number) = (held.since, held.number);
+                *held = judgement;
+                rule.bytes = rule.bytes + bytes - before;
+                *all_bytes = *all_bytes + bytes - before;
+            }
+            return true;
+        }
+        if !rule.order.is_empty() && rule.bytes + bytes > free {
+            return false;
+        }
+        judgement.number = *next_number;
+        *next_number += 1;
+        if rule.order.is_empty() && rule.running.is_none() {
+            turns.push_back(rule_id);
+        }
+        rule.order.push_back(uid);
+        rule.waiting.insert(uid, judgement);
+        rule.bytes += bytes;
+        *all_bytes += bytes;
+        drop(state);
+        self.wake();
+        true
+    }
+
+    /// Takes the next object of the next rule. Give it back with [`JudgementQueue::finish`].
+    pub(super) fn take(&self, now: Time) -> Option<Judgement> {
+        let mut state = self.lock();
+        let state = &mut *state;
+        while let Some(rule_id) = state.turns.pop_front() {
+            // A kind may have been forgotten since, and its rules be others.
+            let Some(rule) = state.rules.get_mut(&rule_id).filter(|rule| rule.running.is_none()) else {
+                continue;
+            };
+            let Some(mut taken) = rule.order.pop_front().and_then(|uid| rule.waiting.remove(&uid)) else {
+                continue;
+            };
+            rule.bytes -= taken.bytes();
+            state.bytes -= taken.bytes();
+            (rule.running, taken.taken_at) = (Some(taken.number), now);
+            return Some(taken);
+        }
+        None
+    }
+
+    /// Its rule takes its turn again.
+    pub(super) fn finish(&self, judgement: Judgement) {
+        let Judgement { plan, rule_index, number, .. } = judgement;
+        let rule_id = (plan.interest.id, rule_index);
+        let mut state = self.lock();
+        let state = &mut *state;
+        let Some(rule) = state.rules.get_mut(&rule_id).filter(|rule| rule.running == Some(number)) else {
+            return;
+        };
+        rule.running = None;
+        if rule.order.is_empty() {
+            state.rules.remove(&rule_id);
+        } else {
+            state.turns.push_back(rule_id);
+        }
+    }
+
+    /// Forgets everything of a kind: by what it is judged is not known any more.
+    pub(super) fn forget_kind(&self, kind: KindId) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let gone = state.rules.extract_if(|(of, _), _| *of == kind).map(|(_, rule)| rule.bytes);
+        state.bytes -= gone.sum::<usize>();
+    }
+
+    /// Returns `true` if there is room for another object of this kind, or no use in waiting for it.
+    pub(super) fn has_room(&self, kind: KindId, now: Time) -> bool {
+        let state = self.lock();
+        let free = MAX_WAITING_BYTES.saturating_sub(state.bytes);
+        state.rules.iter().filter(|((of, _), _)| *of == kind).all(|(_, rule)| {
+            rule.bytes + ORDINARY_BYTES <= free
+                || rule.oldest().is_none_or(|oldest| now - oldest.since >= ROOM_PATIENCE)
+        })
+    }
+
+    /// Number that the next object to wait is given.
+    pub(super) fn next_number(&self) -> u64 {
+        self.lock().next_number
+    }
+
+    /// Returns `true` if all objects of a kind are evaluated that began to wait before this number was given.
+    pub(super) fn is_done_before(&self, kind: KindId, number: u64) -> bool {
+        let state = self.lock();
+        let mut rules = state.rules.iter().filter(|((of, _), _)| *of == kind).map(|(_, rule)| rule);
+        rules.all(|rule| {
+            let first = rule.oldest().map(|oldest| oldest.number).into_iter().chain(rule.running).min();
+            first.is_none_or(|first| first >= number)
+        })
+    }
+
+    /// Number of objects that have waited for a rule for at least so long.
+    pub(super) fn count_overdue(&self, rule: RuleId, age: Duration, now: Time) -> u64 {
+        let state = self.lock();
+        let Some(rule) = state.rules.get(&rule) else { return 0 };
+        let waiting = rule.order.iter().filter_map(|uid| rule.waiting.get(uid));
+        let overdue = waiting.take_while(|judgement| now - judgement.since >= age).count();
+        u64::try_from(overdue).unwrap_or(u64::MAX)
+    }
+
+    /// Number of objects that wait, one for each rule that they await, and the bytes held for them.
+    pub(super) fn size(&self) -> (usize, usize) {
+        let state = self.lock();
+        (state.rules.values().map(|rule| rule.order.len()).sum(), state.bytes)
+    }
+}

@@ -1,0 +1,348 @@
+//! Custom rules that are evaluated beside the ingest of objects.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use aggregator::PolicyId;
+use readiness::rollup::ChildWeight;
+use readiness::{Level, StuckLimits, Time};
+use rules::{CompiledRule, RuleDefinition};
+use serde_json::{Value, json};
+use watcher::plan::{AssessmentRule, ChildRule, Interest, UserRule};
+use watcher::reflector::{ApplyOutcome, Reflector, RuleSuspension, RuleWork};
+use watcher::{ParentObject, ReflectorObject};
+
+use crate::objects::{NOW, PODS, judge_by, owned, pod, uid};
+
+const READY: ChildWeight = ChildWeight::of(Level::Ready);
+const UNJUDGED: ChildWeight = READY.unjudged();
+
+fn user_rule(source: &str) -> AssessmentRule {
+    let rule = CompiledRule::compile(&RuleDefinition::Lua { name: "ready.lua", source }).unwrap();
+    let rule = UserRule { rule: Arc::new(rule), source: source.into(), of: ("v1".into(), "Pod".into()) };
+    AssessmentRule { limits: StuckLimits::default(), rule: Some(rule), remembers_outcome: false }
+}
+
+/// Says what the object says.
+fn by_phase() -> Interest {
+    Interest {
+        assessment_rules: vec![user_rule(
+            "return {status = obj.spec.says, message = 'as version ' .. obj.spec.mark}",
+        )],
+        ..owned()
+    }
+}
+
+/// A reflector that evaluates nothing by itself.
+fn reflector() -> Reflector {
+    let reflector = Reflector::new(|| ());
+    reflector.rule_work().set_waker(|| ());
+    reflector.set_now(NOW);
+    reflector
+}
+
+fn at(seconds: u64) -> Time {
+    NOW + Duration::from_secs(seconds)
+}
+
+/// A number in letters: digits of a rule's text are left out, because they may tick.
+fn letters(number: u32) -> String {
+    number.to_string().bytes().map(|digit| char::from(digit - b'0' + b'a')).collect()
+}
+
+fn seen(version: u32) -> String {
+    format!("as version {}", letters(version))
+}
+
+fn saying(n: u32, version: u32, says: &str) -> Value {
+    let mut pod = pod(n, version, "True");
+    pod["spec"]["says"] = json!(says);
+    pod["spec"]["mark"] = json!(letters(version));
+    pod
+}
+
+fn show(reflector: &Reflector, object: &Value) -> ApplyOutcome {
+    let object: ParentObject = serde_json::from_str(&object.to_string()).unwrap();
+    reflector.apply_object(PODS, object.as_child(), object.raw_text())
+}
+
+/// Verdict of a pod as its row has it, and its weight.
+fn verdict(reflector: &Reflector, n: u32, now: Time) -> (String, ChildWeight) {
+    let id = reflector.find_object(&uid(n)).unwrap();
+    let verdict = reflector.read_row(id, |row| row.assessment.verdict_at(now).clone()).unwrap();
+    let weight = reflector.with_view(id, now, |view| view.unwrap().weights[0]);
+    (verdict.reason.to_string(), weight)
+}
+
+/// Evaluates everything that waits; returns how much it was.
+fn evaluate_all(reflector: &Reflector) -> usize {
+    let mut evaluated = 0;
+    while let Some(judgement) = reflector.rule_work().take() {
+        reflector.rule_work().evaluate(judgement);
+        evaluated += 1;
+    }
+    evaluated
+}
+
+#[test]
+fn an_object_awaits_its_rule_and_the_newest_version_alone_is_judged() {
+    let reflector = reflector();
+    judge_by(&reflector, &by_phase());
+    assert_eq!(show(&reflector, &saying(1, 1, "Healthy")), ApplyOutcome::Moved(0));
+    assert_eq!(verdict(&reflector, 1, NOW), ("its rule has not evaluated it yet".to_owned(), UNJUDGED));
+    for version in 2..100 {
+        show(&reflector, &saying(1, version, if version % 2 == 0 { "Degraded" } else { "Healthy" }));
+    }
+    assert_eq!(reflector.rule_work().waiting().0, 1);
+    assert_eq!(evaluate_all(&reflector), 1);
+    assert_eq!(reflector.rule_work().usage().0, 1);
+    assert_eq!(verdict(&reflector, 1, NOW), (seen(99), READY));
+    assert_eq!(reflector.rule_work().waiting(), (0, 0));
+}
+
+#[test]
+fn what_was_known_stands_for_a_newer_version_and_not_for_long() {
+    let reflector = reflector();
+    judge_by(&reflector, &by_phase());
+    show(&reflector, &saying(1, 1, "Healthy"));
+    show(&reflector, &saying(2, 1, "Degraded"));
+    evaluate_all(&reflector);
+    reflector.take_dirty(10);
+    show(&reflector, &saying(1, 2, "Degraded"));
+    show(&reflector, &saying(2, 2, "Healthy"));
+    assert_eq!(reflector.take_dirty(10).len(), 2, "the engine is told that they are unjudged");
+    assert_eq!(verdict(&reflector, 1, NOW), (seen(1), UNJUDGED));
+    assert_eq!(verdict(&reflector, 2, NOW), (seen(1), ChildWeight::of(Level::Failed)));
+    let overdue = "its rule is busy with other objects and has not evaluated it in time".to_owned();
+    // Versions that come later do not prolong that.
+    reflector.set_now(at(29));
+    show(&reflector, &saying(1, 3, "Degraded"));
+    let id = reflector.find_object(&uid(1)).unwrap();
+    assert_eq!(reflector.with_view(id, at(29), |view| view.unwrap().recheck), Some(at(30)));
+    for n in [1, 2] {
+        assert_eq!(verdict(&reflector, n, at(30)), (overdue.clone(), ChildWeight::of(Level::Unknown)));
+    }
+    reflector.set_now(at(30));
+    let [(_, suspension)] = &reflector.rule_work().suspended_rules(PODS)[..] else { panic!("one rule") };
+    assert_eq!(*suspension, RuleSuspension { late: 2, ..RuleSuspension::default() });
+    assert_eq!(evaluate_all(&reflector), 2);
+    assert_eq!(verdict(&reflector, 1, at(31)), (seen(3), ChildWeight::of(Level::Failed)));
+    assert_eq!(verdict(&reflector, 2, at(31)), (seen(2), READY));
+    assert!(reflector.rule_work().suspended_rules(PODS).is_empty());
+}
+
+#[test]
+fn what_a_rule_says_of_an_older_version_stands_for_the_newer_one_from_when_it_was_taken() {
+    let reflector = reflector();
+    judge_by(&reflector, &by_phase());
+    show(&reflector, &saying(1, 1, "Healthy"));
+    let mut version = 1;
+    // It changes again each time that it is evaluated.
+    for second in (0..300).step_by(10) {
+        reflector.set_now(at(second));
+        let taken = reflector.rule_work().take().unwrap();
+        version += 1;
+        show(&reflector, &saying(1, version, "Healthy"));
+        reflector.rule_work().evaluate(taken);
+        assert_eq!(verdict(&reflector, 1, at(second + 29)), (seen(version - 1), UNJUDGED));
+        assert_eq!(verdict(&reflector, 1, at(second + 30)).1, ChildWeight::of(Level::Unknown));
+    }
+    evaluate_all(&reflector);
+    assert_eq!(verdict(&reflector, 1, at(600)), (seen(version), READY));
+}
+
+#[test]
+fn an_object_that_is_read_again_keeps_its_verdict_and_is_evaluated_again() {
+    let reflector = reflector();
+    judge_by(&reflector, &by_phase());
+    for times in 1..=3 {
+        let pass = reflector.begin_list(PODS, None);
+        let listed: ParentObject = serde_json::from_str(&saying(1, 1, "Healthy").to_string()).unwrap();
+        let told = reflector.apply_listed(&pass, listed.as_child(), listed.raw_text());
+        assert_eq!(told == ApplyOutcome::Same, times > 1);
+        let (known, until) = if times == 1 { (UNJUDGED, at(29)) } else { (READY, at(3_600)) };
+        assert_eq!(verdict(&reflector, 1, until).1, known);
+        assert_eq!(evaluate_all(&reflector), 1);
+        reflector.date_unready(reflector.find_object(&uid(1)).unwrap(), NOW);
+        assert_eq!(verdict(&reflector, 1, at(3_600)), (seen(1), READY));
+        reflector.finish_list(&pass);
+    }
+}
+
+#[test]
+fn what_another_rule_said_of_the_same_version_stands_no_longer_than_that_of_another_version() {
+    let reflector = reflector();
+    judge_by(&reflector, &by_phase());
+    show(&reflector, &saying(1, 1, "Healthy"));
+    evaluate_all(&reflector);
+    let changed = Interest { assessment_rules: vec![user_rule("return {status = 'Degraded'}")], ..owned() };
+    judge_by(&reflector, &changed);
+    let pass = reflector.begin_list(PODS, None);
+    let listed: ParentObject = serde_json::from_str(&saying(1, 1, "Healthy").to_string()).unwrap();
+    reflector.apply_listed(&pass, listed.as_child(), listed.raw_text());
+    assert_eq!(verdict(&reflector, 1, NOW).1, UNJUDGED);
+    assert_eq!(verdict(&reflector, 1, at(30)).1, ChildWeight::of(Level::Unknown));
+    evaluate_all(&reflector);
+    assert_eq!(verdict(&reflector, 1, NOW).1, ChildWeight::of(Level::Failed));
+}
+
+#[test]
+fn a_list_is_judged_when_everything_is_that_began_to_wait_before_its_end() {
+    let reflector = reflector();
+    judge_by(&reflector, &by_phase());
+    let work = || reflector.rule_work();
+    assert!(work().is_done_before(PODS, work().mark()));
+    for n in 1..=3 {
+        show(&reflector, &saying(n, 1, "Healthy"));
+    }
+    let mark = work().mark();
+    show(&reflector, &saying(4, 1, "Healthy"));
+    show(&reflector, &saying(1, 2, "Healthy"));
+    for left in [2, 1, 0] {
+        let taken = work().take().unwrap();
+        assert!(!work().is_done_before(PODS, mark), "the last one is being evaluated");
+        work().evaluate(taken);
+        assert_eq!(work().is_done_before(PODS, mark), left == 0);
+    }
+    assert_eq!(work().waiting().0, 1);
+}
+
+/// Judges by the built-in rule for the first policy, and by each of these for the next ones.
+fn beside_each_other(sources: &[&str]) -> Interest {
+    let mut interest = owned();
+    for (at, source) in (1..).zip(sources) {
+        interest.assessment_rules.push(user_rule(source));
+        let rule =
+            ChildRule { policy: PolicyId(100 + u32::from(at)), rule_index: at, ..interest.child[0].clone() };
+        interest.child.push(rule);
+    }
+    interest
+}
+
+fn weights(reflector: &Reflector, n: u32) -> Vec<ChildWeight> {
+    let id = reflector.find_object(&uid(n)).unwrap();
+    reflector.with_view(id, NOW, |view| view.unwrap().weights.to_vec())
+}
+
+#[test]
+fn a_rule_that_is_busy_keeps_no_other_policy_waiting() {
+    let reflector = reflector();
+    let (one, other) = ("return {status = 'Healthy'}", "return {status = 'Degraded'}");
+    judge_by(&reflector, &beside_each_other(&[one, other]));
+    for n in 1..=100 {
+        show(&reflector, &saying(n, 1, "Healthy"));
+        assert_eq!(weights(&reflector, n), [READY, UNJUDGED, UNJUDGED], "the built-in rule waits for nobody");
+    }
+    // Somebody evaluates the first rule for as long as the rest takes.
+    let busy = reflector.rule_work().take().unwrap();
+    assert_eq!(evaluate_all(&reflector), 100);
+    for n in 1..=100 {
+        assert_eq!(weights(&reflector, n), [READY, UNJUDGED, ChildWeight::of(Level::Failed)]);
+    }
+    reflector.rule_work().evaluate(busy);
+    assert_eq!(evaluate_all(&reflector), 99);
+}
+
+#[test]
+fn rules_take_turns() {
+    let reflector = reflector();
+    judge_by(
+        &reflector,
+        &beside_each_other(&["return {status = 'Healthy'}", "return {status = 'Degraded'}"]),
+    );
+    for n in 1..=10 {
+        show(&reflector, &saying(n, 1, "Healthy"));
+    }
+    for n in 1..=10 {
+        for _ in 0..2 {
+            let next = reflector.rule_work().take().unwrap();
+            reflector.rule_work().evaluate(next);
+        }
+        assert_eq!(weights(&reflector, n), [READY, READY, ChildWeight::of(Level::Failed)], "{n}");
+    }
+}
+
+#[test]
+fn what_waits_is_bounded_and_what_finds_no_room_is_unknown_until_it_is_read_again() {
+    let reflector = reflector();
+    judge_by(&reflector, &by_phase());
+    let large = |n: u32, version: u32| {
+        let mut object = saying(n, version, "Healthy");
+        object["metadata"]["annotations"] = json!({ "blob": "x".repeat(1 << 20) });
+        object
+    };
+    let has_room = || reflector.rule_work().has_room(PODS);
+    assert!(has_room());
+    for n in 1..=64 {
+        show(&reflector, &large(n, 1));
+    }
+    let (objects, bytes) = reflector.rule_work().waiting();
+    assert!(bytes <= 17 << 20 && (10..=16).contains(&objects), "{objects} objects of {bytes} bytes");
+    assert!(!has_room(), "whoever lists objects waits");
+    reflector.set_now(at(5));
+    assert!(has_room(), "but not for long: what does not depend on the rule goes on");
+    assert_eq!(verdict(&reflector, 1, at(5)).1, UNJUDGED);
+    assert_eq!(verdict(&reflector, 64, at(5)).1, ChildWeight::of(Level::Unknown));
+    // An object that waits is not held twice.
+    for version in 2..=100 {
+        show(&reflector, &large(1, version));
+    }
+    assert_eq!(reflector.rule_work().waiting().0, objects);
+    assert_eq!(evaluate_all(&reflector), objects);
+    assert_eq!(reflector.rule_work().waiting(), (0, 0));
+    show(&reflector, &large(64, 1));
+    assert_eq!(evaluate_all(&reflector), 1);
+    assert_eq!(verdict(&reflector, 64, at(5)).1, READY);
+}
+
+#[test]
+fn what_is_gone_or_judged_otherwise_by_now_is_not_evaluated() {
+    let reflector = reflector();
+    judge_by(&reflector, &by_phase());
+    for n in 1..=3 {
+        show(&reflector, &saying(n, 1, "Healthy"));
+    }
+    reflector.delete_object(&uid(1), 2);
+    let mut leaving = saying(2, 2, "Healthy");
+    leaving["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:00:00Z");
+    show(&reflector, &leaving);
+    evaluate_all(&reflector);
+    assert_eq!(reflector.rule_work().usage().0, 1);
+    assert_eq!(verdict(&reflector, 2, NOW).1, ChildWeight::of(Level::Terminating));
+    assert_eq!(verdict(&reflector, 3, NOW).1, READY);
+    show(&reflector, &saying(3, 2, "Degraded"));
+    let taken = reflector.rule_work().take().unwrap();
+    reflector.remove_interest(PODS);
+    reflector.rule_work().evaluate(taken);
+    assert_eq!((evaluate_all(&reflector), reflector.rule_work().usage().0), (0, 1));
+    assert!(reflector.rule_work().is_done_before(PODS, reflector.rule_work().mark()));
+}
+
+#[test]
+fn a_rule_that_is_evaluated_beside_is_taken_out_when_it_overruns() {
+    let reflector = reflector();
+    let never_ends = Interest { assessment_rules: vec![user_rule("while true do end")], ..owned() };
+    judge_by(&reflector, &never_ends);
+    for n in 1..=300 {
+        show(&reflector, &saying(n, 1, "Healthy"));
+    }
+    evaluate_all(&reflector);
+    assert_eq!(reflector.rule_work().usage().0, 100);
+    assert!(reflector.rule_work().suspended_rules(PODS)[0].1.entirely);
+    show(&reflector, &saying(301, 1, "Healthy"));
+    assert_eq!(evaluate_all(&reflector), 0, "nor does anything wait for it meanwhile");
+    assert_eq!(verdict(&reflector, 301, NOW).1, ChildWeight::of(Level::Unknown));
+}
+
+#[test]
+fn whoever_evaluates_is_woken() {
+    let reflector = Reflector::new(|| ());
+    let woken = Arc::new(AtomicUsize::new(0));
+    let wakes = woken.clone();
+    reflector.rule_work().set_waker(move || _ = wakes.fetch_add(1, Ordering::Relaxed));
+    judge_by(&reflector, &by_phase());
+    show(&reflector, &saying(1, 1, "Healthy"));
+    assert_eq!(woken.load(Ordering::Relaxed), 1);
+    assert!(RuleWork::STANDING_LIMIT < Duration::from_mins(2), "sooner than a kind is blind");
+}

@@ -34,6 +34,7 @@ pub(crate) struct Object {
 
 /// State of an object that is a parent.
 #[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "facts of an object, none of which rules another one out")]
 pub(crate) struct Parent {
     pub(crate) policies: Vec<PolicyId>,
     pub(crate) evidence: HandledEvidence,

@@ -1,6 +1,15 @@
 //! One connection without a socket, for fuzzing.
 
-use super::*;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Admission, ClientAddress, ConnectionEntry, ConnectionLimits, ConnectionTable, ListenerState,
+    ListenerTimeouts,
+};
 use crate::metrics::Metrics;
 
 /// Serves one connection as the listener of the page does.

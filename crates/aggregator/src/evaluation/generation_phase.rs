@@ -132,11 +132,14 @@ impl GenerationPhase {
     }
 }
 
-/// Returns `true` if the generation that the answer is about is at least as old as the answer, and was handled.
-pub(super) fn dates_generation(told: &WrittenAnswer) -> bool {
-    told.is_untampered()
-        && implies_handled(told.reason)
-        && told.reason.condition_status() != ConditionStatus::Unknown
+/// Returns `true` if the answer shows that the generation which it is about was handled.
+pub(super) fn shows_handled(told: &WrittenAnswer) -> bool {
+    told.is_untampered() && implies_handled(told.reason)
+}
+
+/// Returns `true` if that generation is also at least as old as the answer.
+fn dates_generation(told: &WrittenAnswer) -> bool {
+    shows_handled(told) && told.reason.condition_status() != ConditionStatus::Unknown
 }
 
 /// Returns `true` if this reason says that the operator is waited for, or failed.

@@ -3,7 +3,7 @@
 use readiness::rollup::{ChildWeight, ParentReason};
 use readiness::{Level, Steadiness, Time};
 
-use super::generation_phase::dates_generation;
+use super::generation_phase::shows_handled;
 use super::{ChildCounts, EvaluationStage, GenerationPhase, StageEvent};
 use crate::answer_view::{AnswerView, WrittenAnswer};
 use crate::critical_tally::CriticalTally;
@@ -51,7 +51,7 @@ impl ObservedParent {
         self.stage.is_as_read()
             && answer.written != self.view.written
             && self.phase.generation == view.generation
-            && written_about_generation(view, answer).is_some_and(|written| dates_generation(&written))
+            && written_about_generation(view, answer).is_some_and(|written| shows_handled(&written))
     }
 
     /// Records what is observed now. Returns `true` if the parent begins a new generation.

@@ -274,29 +274,31 @@ fn a_restart_writes_nothing_above_a_parent_whose_condition_another_client_has() 
 
 #[test]
 fn what_a_predecessor_had_under_way_counts_like_what_stood_on_the_parent_before() {
-    let mut w = World::with(policy());
-    w.parent("db");
-    w.child("web", "db", Progressing);
-    w.run(30);
-    let first = w.objects["db"].parent.as_ref().unwrap().status.clone();
-    assert_eq!(w.says("db"), "ChildrenPending");
-    w.run(60_000);
-    assert_eq!(w.says("db"), "ChildrenProgressing");
-    // The next process sees the last answer of this one when it has observed the parent already, and waits for a list.
-    let said =
-        std::mem::replace(&mut w.objects.get_mut("db").unwrap().parent.as_mut().unwrap().status, first);
-    w.kinds.insert(CHILDREN, KindState::Listing);
-    w.restart(&[]);
-    w.run(10_000);
-    w.change_parent("db", |db| db.status = said);
-    w.turn("web", Ready);
-    w.run(10_000);
-    let before = w.log.len();
-    w.kind(CHILDREN, KindState::Synced);
-    w.run(60_000);
-    assert_eq!(w.says("db"), "AllChildrenReady");
-    let after = w.log[before..].iter().map(|written| written.after[&POLICY].brief());
-    assert_eq!(after.collect::<Vec<_>>(), ["AllChildrenReady"], "it was handled long ago");
+    for (level, last) in [(Progressing, "ChildrenProgressing"), (Unknown, "ChildrenUnknown")] {
+        let mut w = World::with(policy());
+        w.parent("db");
+        w.child("web", "db", level);
+        w.run(30);
+        let first = w.objects["db"].parent.as_ref().unwrap().status.clone();
+        assert_eq!(w.says("db"), "ChildrenPending");
+        w.run(60_000);
+        assert_eq!(w.says("db"), last);
+        // The next process sees the last answer of this one when it has observed the parent already, and waits for a list.
+        let parent = w.objects.get_mut("db").unwrap().parent.as_mut().unwrap();
+        let said = std::mem::replace(&mut parent.status, first);
+        w.kinds.insert(CHILDREN, KindState::Listing);
+        w.restart(&[]);
+        w.run(10_000);
+        w.change_parent("db", |db| db.status = said);
+        w.turn("web", Ready);
+        w.run(10_000);
+        let before = w.log.len();
+        w.kind(CHILDREN, KindState::Synced);
+        w.run(60_000);
+        assert_eq!(w.says("db"), "AllChildrenReady");
+        let after = w.log[before..].iter().map(|written| written.after[&POLICY].brief());
+        assert_eq!(after.collect::<Vec<_>>(), ["AllChildrenReady"], "it was handled long ago");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Invariants of histories in which policies change.
 
-use readiness::rollup::ParentReason;
+use readiness::rollup::{ConditionStatus, ParentReason};
 use readiness::saturating_millis;
 use watcher::status::written_types;
 
@@ -44,15 +44,17 @@ pub(crate) fn check_turn(
 ) {
     let entry = |parent: &ModelObject| entry_of(policy, parent).map(|said| (said.observed, said.reason));
     let (Some((before, was)), Some((_, is))) = (entry(old), entry(new)) else { return };
-    let decided = !matches!(
-        was,
-        ParentReason::ChildrenPending | ParentReason::OperatorSilent | ParentReason::DeadlineExceeded
-    );
+    // What its operator has said since, the loop did not know when it wrote.
+    let shown = at.shown.observed.get(&new.uid);
+    let was_shown_handled = shown.is_some_and(|shown| shown.mark == ModelMark::Handled);
+    // One Unknown after another turns nothing: a predecessor's may land when this process has judged already.
+    let decided = was.condition_status() != ConditionStatus::Unknown && was != ParentReason::DeadlineExceeded;
     if at.policy_watch.is_changing
         && before == new.generation
         && decided
         && is == ParentReason::ChildrenPending
         && new.mark == ModelMark::Handled
+        && was_shown_handled
     {
         at.fail_invariant("an answer turns once", format_args!("{name}: {was:?} became {is:?}"));
     }

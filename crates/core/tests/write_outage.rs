@@ -16,6 +16,8 @@ use timer::Seed;
 use watcher::ParentObject;
 use watcher::reflector::Reflector;
 
+/// The answer of a server that fails.
+const REFUSED: DeliveryOutcome = DeliveryOutcome::Retry(Duration::ZERO);
 const NOW: Time = Time(1_800_000_000_000);
 const PARENTS: usize = 2_000;
 const WRITER_ROOM: usize = 32;
@@ -26,7 +28,8 @@ struct Outage {
     core: Core,
     parents: BTreeMap<String, Value>,
     now: Time,
-    failing: bool,
+    /// How the server answers writes; `None` where it accepts them.
+    failing: Option<DeliveryOutcome>,
     in_flight: VecDeque<(Time, ParentWrite)>,
     sent: Vec<Time>,
     written: BTreeSet<String>,
@@ -51,7 +54,7 @@ impl Outage {
                 "status": { "phase": "Running", "conditions": [{ "type": "Ready", "status": "True" }] } }))
         };
         let mut outage = Outage::with_objects((0..PARENTS).map(pod).collect());
-        outage.failing = false;
+        outage.failing = None;
         outage.run_for(Duration::from_mins(5));
         let last = &outage.reasons[outage.reasons.len() - PARENTS..];
         assert!(last.iter().all(|reason| reason == "AllChildrenReady"), "{last:?}");
@@ -90,7 +93,7 @@ impl Outage {
         let (in_flight, sent, written) = (VecDeque::new(), Vec::new(), BTreeSet::new());
         let pods = plan.kinds.values().find(|kind| kind.key.1 == "Pod").unwrap().id;
         let reasons = Vec::new();
-        Outage { core, parents, now: NOW, failing: true, in_flight, sent, written, reasons, pods }
+        Outage { core, parents, now: NOW, failing: Some(REFUSED), in_flight, sent, written, reasons, pods }
     }
 
     fn run_for(&mut self, span: Duration) {
@@ -113,8 +116,8 @@ impl Outage {
     }
 
     fn answer(&mut self, write: ParentWrite) {
-        let outcome = if self.failing {
-            DeliveryOutcome::Retry(Duration::ZERO)
+        let outcome = if let Some(failing) = self.failing {
+            failing
         } else {
             let patch: json_patch::Patch = serde_json::from_value(write.patch.clone()).unwrap();
             let parent = self.parents.get_mut(&write.name).unwrap();
@@ -153,10 +156,24 @@ fn a_server_that_refuses_every_write_is_probed_and_told_everything_once_it_heals
     assert!((1..=2).contains(&busiest), "{busiest} requests within a second");
     assert!(outage.sent.len() > 100, "it is probed all the time: {}", outage.sent.len());
     assert!(outage.core.write_queue_len() > PARENTS - 200, "parents wait, and nothing is rendered for them");
-    outage.failing = false;
+    outage.failing = None;
     outage.run_for(Duration::from_mins(2));
     assert_eq!(outage.written.len(), PARENTS);
     assert_eq!(outage.core.write_queue_len(), 0);
+}
+
+#[test]
+fn a_server_that_denies_every_write_is_asked_ten_times_a_second() {
+    let mut outage = Outage::begin();
+    outage.failing = Some(DeliveryOutcome::Denied);
+    outage.run_for(Duration::from_mins(8));
+    let busiest = outage.busiest_second(NOW + Duration::from_secs(1));
+    assert!((5..=11).contains(&busiest), "{busiest} requests within a second");
+    let asked = outage.sent.len();
+    assert!(asked > 2 * PARENTS, "each has its turn again and again: {asked}");
+    outage.failing = None;
+    outage.run_for(Duration::from_mins(2));
+    assert_eq!((outage.written.len(), outage.core.write_queue_len()), (PARENTS, 0));
 }
 
 #[test]

@@ -100,7 +100,7 @@ fn every_invariant_holds_for_every_seed() {
     let (count, from) = (range.end - range.start, range.start);
     let remembered = REMEMBERED_SEEDS.iter().filter(|_| number("ROLLCALL_SIM_SEEDS").is_none());
     let seeds: Vec<u64> = remembered.copied().chain(range).collect();
-    let (sum, failed) = failures(&seeds, play, "cargo test -p sim --test seeds every_");
+    let (sum, failed) = failures(&seeds, play, "cargo test -p sim --test seeds for_every");
     println!("{count} seeds from {from}, {} in all: {sum:?}", seeds.len());
     assert!(failed.is_empty(), "\n{}", failed.join("\n"));
     let MemoryCounts { restarts, outages, right, unseen, strangers, superseded: told } = sum.remembered;

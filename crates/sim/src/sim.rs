@@ -206,7 +206,7 @@ impl Sim {
         self.reads.reset_for_restart();
         self.kind_wires.reset_for_restart(world.now());
         self.policy_watch.reset_for_restart();
-        self.heard.reset_for_restart(world.now());
+        self.heard.reset_for_restart();
         self.answers.reset_for_restart();
         self.start_process();
     }
@@ -306,6 +306,7 @@ impl Sim {
     fn take_plan(&mut self) -> bool {
         let Some(plan) = self.policy_watch.take_plan() else { return false };
         let SimStage { world, service, .. } = &mut self.stage;
+        self.heard.planned_since.get_or_insert(world.now());
         let moved = service.take_over_plan(world.timeline.current_time(), &world.scenario, &plan);
         for (policy, number) in moved.removed {
             self.answers.forget_policy(policy, number);

@@ -22,14 +22,14 @@ pub(crate) struct PlanWatch {
     pub(crate) unseen: BTreeMap<PolicyId, i64>,
     /// Time at which the loop heard of a changed rule, by kind and policy, until the kind is listed.
     pub(crate) swapped_at: BTreeMap<(usize, String), i64>,
-    /// Time of the last start of the process.
-    pub(crate) started_at: i64,
+    /// Time at which the loop had its first plan in this life of the process; `None` before it.
+    pub(crate) planned_since: Option<i64>,
 }
 
 impl PlanWatch {
     /// Forgets what the process knew.
-    pub(crate) fn reset_for_restart(&mut self, now: i64) {
-        *self = PlanWatch { started_at: now, ..PlanWatch::default() };
+    pub(crate) fn reset_for_restart(&mut self) {
+        *self = PlanWatch::default();
     }
 
     /// Hears of a kind; returns `true` if it was listed or is not followed any more.

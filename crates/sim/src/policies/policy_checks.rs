@@ -139,8 +139,8 @@ pub(crate) fn check_policies_in_force(at: &JudgedMoment<'_>) {
     }
 }
 
-/// Checks the entries of policies that are not in force: those of deleted policies are gone, unless a restart came in
-/// between, and a policy that was never accepted says nothing True.
+/// Checks the entries of policies that are not in force: those of deleted policies are gone, unless the process has never
+/// known them, and a policy that was never accepted says nothing True.
 pub(crate) fn check_entries_without_policy(at: &JudgedMoment<'_>, parent: &ModelObject) {
     let mut wrong = Vec::new();
     // What a policy that is refused may have said before stays, whoever it was that said it.
@@ -148,7 +148,7 @@ pub(crate) fn check_entries_without_policy(at: &JudgedMoment<'_>, parent: &Model
     for first in at.scenario.first_policies.iter().filter(|policy| policy.parent == parent.kind) {
         let in_force = at.policies.iter().find(|policy| policy.number == first.number);
         let absent = at.world.policy_server.absent_at.get(&first.number).copied();
-        let was_told = absent.is_some_and(|since| since > at.heard.started_at);
+        let was_told = absent.zip(at.heard.planned_since).is_some_and(|(since, planned)| since > planned);
         // A parent that has said its end is left alone.
         let types = [Some(first.condition), first.fallback].into_iter().flatten();
         let is_left = types.filter(|of| left.contains(of)).any(|of| parent.ours.contains_key(of));

@@ -131,3 +131,11 @@ fn a_bomb_of_aliases_is_refused() {
     }
     assert!(json(&yaml).unwrap_err().what.contains("aliases"));
 }
+
+#[test]
+fn a_text_on_which_the_parser_itself_fails_is_refused_like_any_other() {
+    for text in ["{!a,b: c}", "[!a,b]"] {
+        let refused = read_all(text.as_bytes()).unwrap_err().to_string();
+        assert!(refused.contains("not YAML: the parser failed"), "{text}: {refused}");
+    }
+}

@@ -1,5 +1,5 @@
 //! The events of a text, as libyaml has them. Its translation into Rust panics on some texts that end in the middle,
-//! such as a block scalar whose last line has no line break, which C's libyaml reads.
+//! such as a block scalar whose last line has no line break, which C's libyaml reads, and a tag before a comma.
 
 use std::io::{BufReader, Chain, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,7 +42,7 @@ impl<'t> YamlEvents<'t> {
     pub(crate) fn next_event(&mut self) -> Result<Event, YamlReadError> {
         let parsed = catch_unwind(AssertUnwindSafe(|| self.parser.parse())).map_err(|_| {
             YamlReadError::new(
-                "not YAML: the parser failed, as it does on some texts that are cut off".to_owned(),
+                "not YAML: the parser failed, as it does on some texts that are none".to_owned(),
             )
         })?;
         let mut event = parsed.map_err(|error| {

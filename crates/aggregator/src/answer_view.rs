@@ -12,13 +12,13 @@ pub struct AnswerView {
     pub policy: PolicyId,
     /// Rollcall's conditions for that policy as last read; `None` if there are none.
     pub written: Option<WrittenAnswer>,
-    /// Generation (as in [`ParentView::generation`]) that the condition is about.
+    /// Generation (as in [`crate::ParentView::generation`]) that the condition is about.
     pub about_generation: Option<u64>,
     /// Another client owns the condition type and there is no fallback: do not write.
     pub owned_by_other: bool,
     /// Selectors of the parent, for groups that are found by labels.
     pub selects: Vec<SelectorId>,
-    /// Expected names with their group: hashes as in [`ObjectView::name`].
+    /// Expected names with their group: hashes as in [`crate::ObjectView::name`].
     pub expects: Vec<(u8, u64)>,
     /// Minimum number of children by group, computed by the policy from this parent.
     pub counts: Box<[(u8, u32)]>,

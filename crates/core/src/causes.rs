@@ -135,11 +135,11 @@ impl CauseFinder<'_> {
         self.reflector.read_row(trouble.child, through).unwrap_or_default()
     }
 
-    /// Being deleted, and being stuck in that, is what a child says itself, whatever is below it.
-    fn is_held_by_itself(&self, trouble: &UnreadyChild, now: Time) -> bool {
+    /// Being deleted, and being stuck in that, is what a parent says itself, whatever is below it.
+    pub(super) fn is_held_by_itself(&self, trouble: &UnreadyChild, now: Time) -> bool {
         let held = |level| matches!(level, Level::Terminating | Level::Stuck);
         let own = |row: &ObjectRow| held(row.assessment_for(trouble.rule_index).verdict_at(now).level);
-        held(trouble.weight.level()) && self.reflector.read_row(trouble.child, own).unwrap_or(true)
+        self.engine.is_deleting(trouble.child) && self.reflector.read_row(trouble.child, own).unwrap_or(true)
     }
 
     /// Lines about missing and surplus children.

@@ -81,7 +81,7 @@ impl TopCauseFinder<'_> {
         let (name, reason) = row.unwrap_or_default();
         let named = |reason| TopCause { kind, child: name, level, reason };
         // An object being deleted is explained by its own state, regardless of its descendants.
-        if matches!(level, Level::Terminating | Level::Stuck) {
+        if self.causes.is_held_by_itself(trouble, now) {
             return named(reason);
         }
         let answers = self

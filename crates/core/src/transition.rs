@@ -4,8 +4,8 @@
 //! reverted within one turn is none, and neither is a new message with the same reason.
 
 use aggregator::{GroupRole, KindId, ObjectId, PolicyAnswer, PolicyId};
+use readiness::Time;
 use readiness::rollup::ParentReason;
-use readiness::{Level, Time};
 use serde::{Serialize, Serializer};
 use watcher::reflector::ObjectRow;
 use watcher::status::time;
@@ -191,7 +191,7 @@ impl TransitionBuilder<'_> {
                 .policies_of(trouble.child)
                 .filter_map(|policy| Some((policy, engine.answer_of(trouble.child, policy)?)));
             let below = answers.min_by_key(|(policy, answer)| (answer.reason.child_level(), *policy));
-            let own = matches!(trouble.weight.level(), Level::Terminating | Level::Stuck);
+            let own = self.renderer.causes.is_held_by_itself(&trouble, now);
             let before = into.len();
             let names = |policy, reason| self.renderer.causes.names_causes(trouble.child, policy, reason);
             if let Some((below, _)) =

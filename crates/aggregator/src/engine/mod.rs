@@ -357,6 +357,13 @@ impl Engine {
         !self.scheduler.graph.evaluations_of(id).is_empty()
     }
 
+    /// Is `id` a parent that is being deleted?
+    pub fn is_deleting(&self, id: ObjectId) -> bool {
+        let graph = &self.scheduler.graph;
+        let mut held = graph.evaluations_of(id).iter().filter_map(|at| graph.find_evaluation(*at));
+        held.any(|evaluation| evaluation.observed.as_ref().is_some_and(|parent| parent.deleting))
+    }
+
     /// Is `id` a child of anything?
     pub fn has_owners(&self, id: ObjectId) -> bool {
         self.scheduler.graph.find_node(id).is_some_and(|node| !node.edges.as_slice().is_empty())

@@ -3,7 +3,7 @@
 use readiness::rollup::ChildWeight;
 
 use super::evaluation_table::EvaluationTable;
-use super::inline_vec::{UNSEEN_WEIGHT, weigh_with_evaluations};
+use super::inline_vec::{EvaluatedWeight, UNSEEN_WEIGHT, weigh_with_evaluations};
 use super::node_table::NodeTable;
 use crate::changed_rules::ChangedRuleGroups;
 use crate::evaluation::ObservedParent;
@@ -29,7 +29,12 @@ impl EdgeWeights<'_> {
 }
 
 /// Returns the weight of an object from its own evaluations if it is an observed parent.
-pub(super) fn weight_of_evaluations(ids: &[EvaluationId], table: &EvaluationTable) -> Option<ChildWeight> {
+pub(super) fn weight_of_evaluations(
+    ids: &[EvaluationId],
+    table: &EvaluationTable,
+) -> Option<EvaluatedWeight> {
     let observed = ids.iter().filter_map(|id| table.get(*id)?.observed.as_ref());
-    observed.map(ObservedParent::weight).min()
+    let weigh =
+        |parent: &ObservedParent| EvaluatedWeight { weight: parent.weight(), deleting: parent.deleting };
+    observed.map(weigh).min_by_key(|parent| parent.weight)
 }

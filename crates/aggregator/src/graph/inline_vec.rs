@@ -95,10 +95,20 @@ impl ObjectWeights {
     }
 }
 
-/// Returns the weight of an object from its evaluations if it has any. Its own deletion takes precedence over them.
-pub(crate) fn weigh_with_evaluations(own: ChildWeight, rolled: Option<ChildWeight>) -> ChildWeight {
-    match rolled {
-        Some(rolled) if !matches!(own.level(), Level::Stuck | Level::Terminating) => rolled,
-        _ => own,
+/// What the evaluations of an observed parent make of it as a child.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EvaluatedWeight {
+    pub(crate) weight: ChildWeight,
+    /// It is being deleted.
+    pub(crate) deleting: bool,
+}
+
+/// Returns the weight of an object from its evaluations if it has any. Its own deletion takes precedence over them, by the
+/// limits of whoever counts it; nothing else that it says of itself does, because some of that are our own words.
+pub(crate) fn weigh_with_evaluations(own: ChildWeight, evaluated: Option<EvaluatedWeight>) -> ChildWeight {
+    match evaluated {
+        Some(parent) if parent.deleting && matches!(own.level(), Level::Stuck | Level::Terminating) => own,
+        Some(parent) => parent.weight,
+        None => own,
     }
 }

@@ -74,7 +74,7 @@ pub(crate) fn children(
 fn weight(world: &World, name: &str, object: &Object) -> ChildWeight {
     let own = object.weights[0];
     let Some(parent) = &object.parent else { return own };
-    if matches!(own.level(), Stuck | Terminating) {
+    if parent.deleting && matches!(own.level(), Stuck | Terminating) {
         return own;
     }
     let answers = parent.policies.iter().map(|policy| answer(world, name, *policy));

@@ -300,6 +300,25 @@ fn a_parent_that_is_being_deleted_counts_as_that_whatever_its_children_are() {
 }
 
 #[test]
+fn a_parent_that_calls_itself_terminating_or_stuck_counts_with_what_is_known_of_it() {
+    let mut w = World::with(policy());
+    w.parent("top");
+    w.parent("mid");
+    own(&mut w, "mid", &["top"]);
+    w.child("leaf", "mid", Ready);
+    w.run(20_000);
+    // Its status says so, and some of that may be an entry of ours: it is not being deleted.
+    for level in [readiness::Level::Terminating, readiness::Level::Stuck] {
+        w.turn("mid", level);
+        w.run(20_000);
+        assert_eq!(w.says("top"), "AllChildrenReady", "{level:?}");
+    }
+    w.turn("leaf", readiness::Level::Terminating);
+    w.run(20_000);
+    assert_eq!((w.says("mid"), w.says("top")), ("ChildrenTerminating".into(), "ChildrenProgressing".into()));
+}
+
+#[test]
 fn edges_are_told_with_their_role() {
     let w = well();
     let edges: Vec<_> =

@@ -119,7 +119,7 @@ impl TreePicker<'_> {
 
     fn build_node(&self, edge: &ChildOf, row: Option<&PageRow>, depth: usize) -> Option<PageNode> {
         let shown = self.view;
-        let (mut node, own) = self.reflector.read_row(edge.child, |object| {
+        let (mut node, held) = self.reflector.read_row(edge.child, |object| {
             let verdict = object.assessment_for(edge.rule_index).verdict_at(shown.now);
             let since = object.unready_since(edge.rule_index).filter(|_| verdict.level != Level::Ready);
             let node = PageNode {
@@ -140,10 +140,11 @@ impl TreePicker<'_> {
                 kind_namespace: (object.kind, object.namespace.clone()),
                 rule_index: edge.rule_index,
             };
-            (node, verdict.level)
+            let deleting = object.parent.as_ref().is_some_and(|parent| parent.view.deleting);
+            (node, deleting && matches!(verdict.level, Level::Terminating | Level::Stuck))
         })?;
-        // A parent that is terminating or stuck counts as that, regardless of its descendants.
-        let overridden = matches!(own, Level::Terminating | Level::Stuck) && depth > 0;
+        // A parent that is being deleted, or stuck in that, counts as that, regardless of its descendants.
+        let overridden = held && depth > 0;
         if let Some(row) = row {
             node.uid = Some(row.uid.to_string());
             shown.names.policy_name(row.policy).clone_into(&mut node.policy);

@@ -240,11 +240,12 @@ impl AnswerJudge {
         policy_checks::check_swaps(at);
         let things = at.shown.all_observed();
         for policy in at.policies {
-            if !at.core.engine.is_open(policy.id) || at.heard.unlisted.contains(&policy.parent) {
-                continue;
-            }
+            let awaits_list =
+                !at.core.engine.is_open(policy.id) || at.heard.unlisted.contains(&policy.parent);
             for parent in things.iter().filter(|t| t.kind == policy.parent) {
-                if awaits_child_list(at, policy, parent, &things) {
+                if awaits_list {
+                    self.note_taken_over(at, policy, parent);
+                } else if awaits_child_list(at, policy, parent, &things) {
                     self.check_awaiting(at, policy, parent);
                 } else {
                     self.check_answer(at, policy, parent, &things);
@@ -263,6 +264,21 @@ impl AnswerJudge {
         };
         let mut phases = self.phases.iter();
         phases.any(|((policy, uid), phase)| well(*policy, uid) != phase.was_ready)
+    }
+
+    /// Notes that the loop holds a True that stands on the parent, of a policy that waits for a list: a predecessor's last write
+    /// may land that late. To keep it is no turn.
+    fn note_taken_over(&mut self, at: &JudgedMoment<'_>, policy: &PolicyDef, parent: &ModelObject) {
+        let id = at.core.reflector.find_object(&parent.uid);
+        let answer = id.and_then(|id| at.core.engine.answer_of(id, policy.id));
+        let well = answer.is_some_and(|a| a.reason == ParentReason::AllChildrenReady);
+        let says = entry_of(policy, parent).filter(|said| said.observed == parent.generation);
+        if well
+            && says.is_some_and(|said| said.status == "True")
+            && let Some(phase) = self.phases.get_mut(&(policy.id, parent.uid.clone()))
+        {
+            phase.was_ready = true;
+        }
     }
 
     /// Checks a parent with a descendant that waits for a list: what that one said before makes nothing ready.

@@ -12,7 +12,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Allowed workspace dependencies of each crate.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ARROWS: [(&str, &[&str]); 18] = [
     ("rollcall-rfc3339", &[]),
     ("readiness", &["rollcall-rfc3339"]),
     ("timer", &[]),
@@ -21,8 +21,9 @@ const ARROWS: [(&str, &[&str]); 17] = [
     ("rollcall-yaml", &[]),
     ("rules", &["readiness", "rollcall-cel", "rollcall-rfc3339", "rollcall-yaml"]),
     ("watcher", &["aggregator", "readiness", "rollcall-cel", "rules", "timer"]),
-    ("api", &[]),
-    ("rollcall-core", &["aggregator", "readiness", "timer", "watcher"]),
+    ("rollcall-record", &[]),
+    ("api", &["rollcall-record"]),
+    ("rollcall-core", &["aggregator", "readiness", "rollcall-record", "timer", "watcher"]),
     ("inspect", &["readiness", "rollcall-core", "watcher"]),
     (
         "policy",

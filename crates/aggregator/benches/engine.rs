@@ -211,7 +211,7 @@ fn look(parents: u32, children: u32) -> f64 {
     engine.poll(START + Duration::from_mins(1), &mut Vec::new());
     let nanos = best(1, |_| {
         let standings: Vec<_> =
-            engine.evaluation_states().map(|roll| (roll.parent, roll.policy, roll.answer)).collect();
+            engine.evaluation_states().map(|state| (state.parent, state.policy, state.answer)).collect();
         let edges: Vec<_> = engine.counted_children().collect();
         assert_eq!((standings.len(), edges.len()), (parents as usize, children as usize));
         black_box((standings, edges));

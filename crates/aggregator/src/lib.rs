@@ -26,7 +26,8 @@ mod types;
 pub use answer_view::{AnswerView, WrittenAnswer};
 pub use delivery::{DeliveryDecision, DeliveryOutcome, WriteTicket};
 pub use engine::{
-    ChildOf, Engine, EvaluationCounts, EvaluationState, ParentDraft, RecountResult, UnreadyChild,
+    ChildOf, Engine, EngineReader, EvaluationCounts, EvaluationState, ParentDraft, RecountResult,
+    UnreadyChild,
 };
 pub use ids::{EvaluationId, KindId, ObjectId, PolicyId, SelectorId};
 pub use types::{

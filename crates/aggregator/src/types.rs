@@ -54,12 +54,12 @@ const OTHER_SOURCE_BIT: u32 = 1 << 30;
 impl ChildLink {
     /// Creates a link to `target`: by owner reference for an object, by labels for a selector. There are fewer than 2³⁰
     /// of either.
-    pub fn new(policy: PolicyId, group: u8, lens: u16, target: LinkTarget) -> ChildLink {
+    pub fn new(policy: PolicyId, group: u8, rule_index: u16, target: LinkTarget) -> ChildLink {
         let target = match target {
             LinkTarget::Object(id) => id.0,
             LinkTarget::Selector(id) => id.0 | SELECTOR_BIT,
         };
-        ChildLink { policy, group, rule_index: lens, target }
+        ChildLink { policy, group, rule_index, target }
     }
 
     /// Returns the target.

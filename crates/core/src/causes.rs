@@ -184,7 +184,9 @@ impl CauseFinder<'_> {
         });
         let kind = |group: u8| words.groups.get(usize::from(group)).map_or("", |g| &g.kind).to_owned();
         let mut missing = names.flatten().unwrap_or_default();
-        missing.retain(|(group, name)| !self.engine.has_named_child(parent, policy, *group, name_hash(name)));
+        missing.retain(|(group, name)| {
+            !self.engine.reader().has_named_child(parent, policy, *group, name_hash(name))
+        });
         missing.sort();
         missing
             .into_iter()

@@ -170,7 +170,7 @@ impl FinalizerFlaps {
         let words = flap.describe_flaps();
         let (reworded, first) = (flap.text != words, flap.text.is_empty());
         flap.text = words;
-        let owners = engine.counted_parents(id).into_iter().map(|(_, policy)| policy);
+        let owners = engine.reader().counted_parents(id).into_iter().map(|(_, policy)| policy);
         let policies: BTreeSet<PolicyId> = owners.chain(engine.policies_of(id)).collect();
         for policy in policies {
             *self.counts.entry(policy).or_default() += u64::from(back);
@@ -195,7 +195,7 @@ impl FinalizerFlaps {
         let mut told = Vec::new();
         for id in &self.reported {
             let own = *id == parent;
-            if !own && !from.engine.counted_parents(*id).contains(&(parent, policy)) {
+            if !own && !from.engine.reader().counted_parents(*id).contains(&(parent, policy)) {
                 continue;
             }
             let named = from.reflector.read_row(*id, |row| (row.kind, row.name.to_string()));
@@ -226,7 +226,7 @@ impl FinalizerFlaps {
         for id in &self.reported {
             let own = engine.policies_of(*id).map(|policy| (*id, policy));
             let room = most - parents.len();
-            parents.extend(own.chain(engine.counted_parents(*id)).take(room));
+            parents.extend(own.chain(engine.reader().counted_parents(*id)).take(room));
         }
         parents
     }
@@ -245,7 +245,7 @@ impl FinalizerFlaps {
         let mut news = BTreeMap::new();
         for id in reported {
             let own = from.engine.policies_of(id).map(|policy| (id, policy)).collect::<Vec<_>>();
-            for (parent, policy) in own.into_iter().chain(from.engine.counted_parents(id)) {
+            for (parent, policy) in own.into_iter().chain(from.engine.reader().counted_parents(id)) {
                 if !from.engine.is_shadow(policy) {
                     news.insert(parent, self.text_about(from, parent, policy));
                 }

@@ -92,7 +92,7 @@ pub fn find_unready_workload(
     };
     let unready = |row: &ObjectRow| explains(row.assessment.verdict.level).then(|| seen(row));
     let since = reflector.read_row(owner, unready).flatten()?;
-    let limits = interest.assessment_rules.iter().map(|lens| lens.limits).collect();
+    let limits = interest.assessment_rules.iter().map(|rule| rule.limits).collect();
     let (namespace, name, uid) =
         (child.meta.namespace.to_string(), child.meta.name.to_string(), child.meta.uid.to_string());
     let silent =

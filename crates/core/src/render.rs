@@ -122,7 +122,7 @@ impl ConditionRenderer<'_> {
                 }
             }
         };
-        let cycles = match self.causes.engine.cyclic_edge_count(parent, policy) {
+        let cycles = match self.causes.engine.reader().cyclic_edge_count(parent, policy) {
             0 => String::new(),
             cycles => format!("; not counted: {cycles} in a cycle of owners or references"),
         };

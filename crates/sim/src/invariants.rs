@@ -56,12 +56,12 @@ impl AnswerJudge {
     /// Notes what the loop has observed just now, and the time of changes to children.
     pub(crate) fn note_changes(&mut self, at: &JudgedMoment<'_>, steps: &[ShownChange]) {
         for (old, new) in steps {
-            let Some(thing) = new.as_ref().or(old.as_ref()) else { continue };
-            let seen = |p: &&PolicyDef| p.parent == thing.kind && !at.heard.unseen.contains_key(&p.id);
+            let Some(model) = new.as_ref().or(old.as_ref()) else { continue };
+            let seen = |p: &&PolicyDef| p.parent == model.kind && !at.heard.unseen.contains_key(&p.id);
             for policy in at.policies.iter().filter(seen) {
-                self.note_parent(at, policy, thing, new.as_deref());
+                self.note_parent(at, policy, model, new.as_deref());
             }
-            for policy in at.policies.iter().filter(|p| p.parent == thing.kind && !seen(p)) {
+            for policy in at.policies.iter().filter(|p| p.parent == model.kind && !seen(p)) {
                 self.note_unlisted_parent(at, policy, new.as_deref());
             }
         }
@@ -94,10 +94,10 @@ impl AnswerJudge {
         &mut self,
         at: &JudgedMoment<'_>,
         policy: &PolicyDef,
-        thing: &ModelObject,
+        model: &ModelObject,
         new: Option<&ModelObject>,
     ) {
-        let key = (policy.id, thing.uid.clone());
+        let key = (policy.id, model.uid.clone());
         let Some(parent) = new else {
             // A server may deny an object that is there, and the loop may have been told by then what stood on it.
             if let Some(gone) = self.phases.remove(&key) {
@@ -193,8 +193,8 @@ impl AnswerJudge {
         old: Option<&ModelObject>,
         new: Option<&ModelObject>,
     ) {
-        let Some(thing) = new.or(old) else { return };
-        if policy.groups.iter().all(|g| g.kind != thing.kind) {
+        let Some(model) = new.or(old) else { return };
+        if policy.groups.iter().all(|g| g.kind != model.kind) {
             return;
         }
         let respecified = matches!((old, new), (Some(a), Some(b)) if a.generation != b.generation);
@@ -211,7 +211,7 @@ impl AnswerJudge {
             self.apply_settle(at, policy, &parent);
             // Before everything was listed, a newly seen child did not appear just now: it is as old as its creation
             // timestamp.
-            let changed = if is && !was && !open { thing.created.min(at.now) } else { at.now };
+            let changed = if is && !was && !open { model.created.min(at.now) } else { at.now };
             if let Some(phase) = self.phases.get_mut(&(policy.id, parent.uid.clone())) {
                 phase.children_changed_at = phase.children_changed_at.max(changed);
                 if is && !was {
@@ -230,25 +230,25 @@ impl AnswerJudge {
             return;
         }
         if now_and_then {
-            if let Some((parent, policy)) = at.core.engine.find_miscounted() {
+            if let Some((parent, policy)) = at.core.engine.reader().find_miscounted() {
                 at.fail_invariant("tallies equal a recount", format_args!("{parent:?} under {policy:?}"));
             }
-            if !at.core.engine.are_unready_children_consistent() {
+            if !at.core.engine.reader().are_unready_children_consistent() {
                 at.fail_invariant("tallies equal a recount", "a ready child is among the troubles");
             }
         }
         policy_checks::check_swaps(at);
-        let things = at.shown.all_observed();
+        let models = at.shown.all_observed();
         for policy in at.policies {
             let awaits_list =
                 !at.core.engine.is_open(policy.id) || at.heard.unlisted.contains(&policy.parent);
-            for parent in things.iter().filter(|t| t.kind == policy.parent) {
+            for parent in models.iter().filter(|t| t.kind == policy.parent) {
                 if awaits_list {
                     self.note_taken_over(at, policy, parent);
-                } else if awaits_child_list(at, policy, parent, &things) {
+                } else if awaits_child_list(at, policy, parent, &models) {
                     self.check_awaiting(at, policy, parent);
                 } else {
-                    self.check_answer(at, policy, parent, &things);
+                    self.check_answer(at, policy, parent, &models);
                 }
             }
         }
@@ -304,11 +304,11 @@ impl AnswerJudge {
         at: &JudgedMoment<'_>,
         policy: &PolicyDef,
         parent: &ModelObject,
-        things: &[Rc<ModelObject>],
+        models: &[Rc<ModelObject>],
     ) {
         let id = at.core.reflector.find_object(&parent.uid);
         let answer = id.and_then(|id| at.core.engine.answer_of(id, policy.id));
-        let JudgedSum { sum, is_known, is_ready_as_judged } = at.judged_sum(policy, parent, things);
+        let JudgedSum { sum, is_known, is_ready_as_judged } = at.judged_sum(policy, parent, models);
         let said = answer.map(|a| a.reason);
         let key = (policy.id, parent.uid.clone());
         if let Some(phase) = self.phases.get_mut(&key)

@@ -15,7 +15,7 @@ use readiness::rollup::{LevelTally, ParentReason};
 use timer::Seed;
 
 pub use evaluation_run::{EvaluationCounts, ParentDraft};
-pub use reader::{ChildOf, EvaluationState, UnreadyChild};
+pub use reader::{ChildOf, EngineReader, EvaluationState, UnreadyChild};
 pub use recount::RecountResult;
 
 use crate::delivery::{DeliveryDecision, DeliveryOutcome, WriteTicket};
@@ -27,7 +27,6 @@ use child_linker::ChildLinker;
 use evaluation_run::EvaluationRun;
 use observer::ObjectObserver;
 use policy_update::PolicyUpdate;
-use reader::EngineReader;
 use scheduler::EvaluationScheduler;
 
 /// The engine; the crate documentation describes its use.
@@ -61,7 +60,8 @@ impl Engine {
         }
     }
 
-    fn reader(&self) -> EngineReader<'_> {
+    /// Returns what further queries are asked of.
+    pub fn reader(&self) -> EngineReader<'_> {
         EngineReader { graph: &self.scheduler.graph, policies: &self.scheduler.policies }
     }
 
@@ -336,11 +336,6 @@ impl Engine {
         self.reader().unready_children(parent, policy, role)
     }
 
-    /// Returns the parents and policies for which `child` counts.
-    pub fn counted_parents(&self, child: ObjectId) -> Vec<(ObjectId, PolicyId)> {
-        self.reader().counted_parents(child)
-    }
-
     /// Returns the tally of one group.
     pub fn group_tally(&self, parent: ObjectId, policy: PolicyId, group: u8) -> LevelTally {
         self.reader().group_tally(parent, policy, group)
@@ -369,16 +364,6 @@ impl Engine {
         self.scheduler.graph.find_node(id).is_some_and(|node| !node.edges.as_slice().is_empty())
     }
 
-    /// Returns `true` if the group has a child whose name has this hash.
-    pub fn has_named_child(&self, parent: ObjectId, policy: PolicyId, group: u8, name: u64) -> bool {
-        self.reader().has_named_child(parent, policy, group, name)
-    }
-
-    /// Number of edges of `parent` that would close a cycle and are therefore not counted.
-    pub fn cyclic_edge_count(&self, parent: ObjectId, policy: PolicyId) -> u32 {
-        self.reader().cyclic_edge_count(parent, policy)
-    }
-
     /// Returns the policies that apply to `id` if it is a parent, in an order that does not depend on the order of
     /// observation.
     pub fn policies_of(&self, id: ObjectId) -> impl Iterator<Item = PolicyId> + '_ {
@@ -394,17 +379,5 @@ impl Engine {
     /// expected child is missing.
     pub fn resync_targets(&self, parent: ObjectId) -> (Vec<ObjectId>, Vec<KindId>) {
         self.reader().resync_targets(parent)
-    }
-
-    /// Recounts every tally from the edges and returns the first evaluation that disagrees. For tests and the
-    /// simulator.
-    pub fn find_miscounted(&self) -> Option<(ObjectId, PolicyId)> {
-        self.reader().find_miscounted()
-    }
-
-    /// Returns `true` if every set of unready children contains exactly the children that are not ready. For tests and
-    /// the simulator.
-    pub fn are_unready_children_consistent(&self) -> bool {
-        self.reader().are_unready_children_consistent()
     }
 }

@@ -64,7 +64,7 @@ pub struct ChildOf {
 
 /// Reads what the engine knows; changes nothing.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct EngineReader<'e> {
+pub struct EngineReader<'e> {
     pub(super) graph: &'e ChildGraph,
     pub(super) policies: &'e PolicyTable,
 }
@@ -196,7 +196,8 @@ impl<'e> EngineReader<'e> {
         })
     }
 
-    pub(super) fn counted_parents(self, child: ObjectId) -> Vec<(ObjectId, PolicyId)> {
+    /// Returns the parents and policies for which `child` counts.
+    pub fn counted_parents(self, child: ObjectId) -> Vec<(ObjectId, PolicyId)> {
         let edges = self.graph.find_node(child).map(|node| node.edges.as_slice()).unwrap_or_default();
         let counted = edges.iter().filter(|edge| !edge.cyclic);
         let evaluations = counted.filter_map(|edge| self.graph.find_evaluation(edge.evaluation));
@@ -217,11 +218,13 @@ impl<'e> EngineReader<'e> {
         })
     }
 
-    pub(super) fn has_named_child(self, parent: ObjectId, policy: PolicyId, group: u8, name: u64) -> bool {
+    /// Returns `true` if the group has a child whose name has this hash.
+    pub fn has_named_child(self, parent: ObjectId, policy: PolicyId, group: u8, name: u64) -> bool {
         self.find_evaluation(parent, policy).is_some_and(|held| held.children.has_name(group, name))
     }
 
-    pub(super) fn cyclic_edge_count(self, parent: ObjectId, policy: PolicyId) -> u32 {
+    /// Number of edges of `parent` that would close a cycle and are therefore not counted.
+    pub fn cyclic_edge_count(self, parent: ObjectId, policy: PolicyId) -> u32 {
         self.find_evaluation(parent, policy).map_or(0, |held| held.children.cyclic_edges)
     }
 
@@ -264,14 +267,18 @@ impl<'e> EngineReader<'e> {
         (children, kinds)
     }
 
-    pub(super) fn find_miscounted(self) -> Option<(ObjectId, PolicyId)> {
+    /// Recounts every tally from the edges and returns the first evaluation that disagrees. For tests and the
+    /// simulator.
+    pub fn find_miscounted(self) -> Option<(ObjectId, PolicyId)> {
         let recount = |id| self.graph.recount_tallies(id, self.policies.changed_rules());
         let mut all = self.graph.all_evaluations();
         let wrong = all.find(|(id, held)| recount(*id) != held.children.nonempty_tallies());
         wrong.map(|(_, held)| (held.parent, held.policy))
     }
 
-    pub(super) fn are_unready_children_consistent(self) -> bool {
+    /// Returns `true` if every set of unready children contains exactly the children that are not ready. For tests and
+    /// the simulator.
+    pub fn are_unready_children_consistent(self) -> bool {
         let mut entries = self.graph.all_evaluations().flat_map(|(_, held)| held.children.unready.iter());
         entries.all(|entry| !entry.weight.is_ready())
     }

@@ -85,11 +85,11 @@ impl ObjectWeights {
         }
     }
 
-    pub(crate) fn get(&self, lens: u16) -> ChildWeight {
+    pub(crate) fn get(&self, rule_index: u16) -> ChildWeight {
         match self {
             ObjectWeights::One(one) => *one,
             ObjectWeights::Many(many) => {
-                many.get(usize::from(lens)).or(many.first()).copied().unwrap_or(UNSEEN_WEIGHT)
+                many.get(usize::from(rule_index)).or(many.first()).copied().unwrap_or(UNSEEN_WEIGHT)
             }
         }
     }

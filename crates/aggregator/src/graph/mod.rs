@@ -20,7 +20,7 @@ pub(crate) use inline_vec::{InlineVec, ObjectWeights};
 
 use crate::changed_rules::ChangedRuleGroups;
 use crate::evaluation::{
-    ChildChange, NamedChildren, ObservedParent, ParentEvaluation, StageEvent, UnreadyEntry, UnreadySet,
+    ChildChange, NamedChildren, ObservedParent, ParentEvaluation, StageEvent, UnreadyEntry,
 };
 use crate::ids::{EvaluationId, KindId, ObjectId, PolicyId, SelectorId};
 use crate::types::{ChildLink, LinkTarget};
@@ -29,7 +29,7 @@ use edge_weights::{EdgeWeights, weight_of_evaluations};
 use evaluation_table::EvaluationTable;
 use inline_vec::{UNSEEN_WEIGHT, weigh_with_evaluations};
 use node_table::NodeTable;
-use recount::{EdgeRecount, EdgeSum};
+use recount::{EdgeCorrection, EdgeRecount};
 use selector_index::SelectorIndex;
 
 /// All nodes and evaluations.
@@ -155,11 +155,11 @@ impl ChildGraph {
 
     /// Drops an evaluation without edges whose parent is not observed; returns `true` if it is gone.
     pub(crate) fn drop_if_idle(&mut self, id: EvaluationId) -> bool {
-        let Some(roll) = self.find_evaluation(id) else { return true };
-        if roll.children.edges > 0 || roll.observed.is_some() {
+        let Some(held) = self.find_evaluation(id) else { return true };
+        if held.children.edges > 0 || held.observed.is_some() {
             return false;
         }
-        let parent = roll.parent;
+        let parent = held.parent;
         self.evaluations.remove(id);
         let node = self.node_mut(parent);
         if let Some(p) = &mut node.parent {
@@ -184,17 +184,17 @@ impl ChildGraph {
 
     /// Returns `true` if any link of `child` leads to the target of `edge`.
     pub(crate) fn is_linked(&self, child: ObjectId, edge: &ChildEdge) -> bool {
-        let Some((node, roll)) = self.find_node(child).zip(self.find_evaluation(edge.evaluation)) else {
+        let Some((node, held)) = self.find_node(child).zip(self.find_evaluation(edge.evaluation)) else {
             return false;
         };
         let mut links = node
             .links
             .iter()
-            .filter(|l| (l.policy, l.group, l.rule_index) == (roll.policy, edge.group, edge.rule_index));
+            .filter(|l| (l.policy, l.group, l.rule_index) == (held.policy, edge.group, edge.rule_index));
         links.any(|link| match link.target() {
-            LinkTarget::Object(parent) => parent == roll.parent,
+            LinkTarget::Object(parent) => parent == held.parent,
             LinkTarget::Selector(selector) => {
-                self.selectors.has_selecting_parent(roll.parent, roll.policy, selector)
+                self.selectors.has_selecting_parent(held.parent, held.policy, selector)
             }
         })
     }
@@ -204,34 +204,28 @@ impl ChildGraph {
     pub(crate) fn attach_edge(
         &mut self,
         child: ObjectId,
-        roll: EvaluationId,
+        id: EvaluationId,
         link: ChildLink,
         naming: bool,
         rules: &ChangedRuleGroups,
     ) -> Vec<EvaluationId> {
-        let Some(parent) = self.find_evaluation(roll).map(|r| r.parent) else { return Vec::new() };
-        let (group, lens) = (link.group, link.rule_index);
+        let Some(parent) = self.find_evaluation(id).map(|held| held.parent) else { return Vec::new() };
+        let (group, rule_index) = (link.group, link.rule_index);
         let cyclic = self.cycles().is_cyclic(child, parent);
         let Some(node) = self.find_node(child) else { return Vec::new() };
-        if node.edges.iter().any(|e| e.evaluation == roll && e.group == group) {
+        if node.edges.iter().any(|e| e.evaluation == id && e.group == group) {
             return Vec::new();
         }
         let (kind, name) = (node.kind, node.name);
-        let weight = self.weights(rules).weigh(child, lens, link.policy, group);
-        self.node_mut(child).edges.push(ChildEdge {
-            evaluation: roll,
-            group,
-            rule_index: lens,
-            cyclic,
-            weight,
-        });
-        let Some(evaluation) = self.evaluation_mut(roll) else { return Vec::new() };
+        let weight = self.weights(rules).weigh(child, rule_index, link.policy, group);
+        self.node_mut(child).edges.push(ChildEdge { evaluation: id, group, rule_index, cyclic, weight });
+        let Some(evaluation) = self.evaluation_mut(id) else { return Vec::new() };
         evaluation.children.add_edge(
             UnreadyEntry { weight, group, kind, child },
             naming.then_some(name),
             cyclic,
         );
-        let mut moved = vec![roll];
+        let mut moved = vec![id];
         if cyclic {
             moved.extend(self.recheck_cycles(parent, rules));
         }
@@ -268,8 +262,8 @@ impl ChildGraph {
             let named = self.counted_edges().filter(|(_, e)| e.evaluation == id);
             named.filter_map(|(child, e)| Some((e.group, self.find_node(child)?.name, child))).collect()
         });
-        if let Some(roll) = self.evaluation_mut(id) {
-            roll.children.named = named;
+        if let Some(held) = self.evaluation_mut(id) {
+            held.children.named = named;
         }
     }
 
@@ -294,19 +288,19 @@ impl ChildGraph {
             let weight = weigh_with_evaluations(own, rolled);
             let was = std::mem::replace(&mut edge.weight, weight);
             if was != weight
-                && let Some(roll) = self.evaluations.find_mut(edge.evaluation)
+                && let Some(held) = self.evaluations.find_mut(edge.evaluation)
             {
                 let entry = UnreadyEntry { weight: was, group: edge.group, kind: *kind, child };
-                roll.children.reweigh_child(entry, weight);
+                held.children.reweigh_child(entry, weight);
                 moved.push(edge.evaluation);
             }
         }
     }
 
-    /// Records the last creation, deletion or spec change below `roll`, and whether a child appeared.
-    pub(crate) fn record_child_change(&mut self, roll: EvaluationId, at: Time, change: ChildChange) {
-        if let Some(roll) = self.evaluation_mut(roll) {
-            roll.children.record_change(at, change);
+    /// Records the last creation, deletion or spec change below an evaluation, and whether a child appeared.
+    pub(crate) fn record_child_change(&mut self, id: EvaluationId, at: Time, change: ChildChange) {
+        if let Some(held) = self.evaluation_mut(id) {
+            held.children.record_change(at, change);
         }
     }
 
@@ -370,34 +364,13 @@ impl ChildGraph {
         let wrong = EdgeRecount { weights: self.weights(rules) }.find_wrong_sums();
         let ids = wrong.iter().map(|(id, _)| *id).collect();
         for (id, sum) in wrong {
-            self.set_edge_sum(id, sum, rules);
+            EdgeCorrection {
+                nodes: &mut self.nodes,
+                evaluations: &mut self.evaluations,
+                changed_rules: rules,
+            }
+            .put_right(id, sum);
         }
         ids
-    }
-
-    fn set_edge_sum(&mut self, id: EvaluationId, sum: EdgeSum, rules: &ChangedRuleGroups) {
-        let Some(policy) = self.find_evaluation(id).map(|held| held.policy) else { return };
-        let weights: Vec<(ObjectId, ChildEdge)> = self
-            .counted_edges()
-            .filter(|(_, edge)| edge.evaluation == id)
-            .map(|(child, edge)| {
-                let weight = self.weights(rules).weigh(child, edge.rule_index, policy, edge.group);
-                (child, ChildEdge { weight, ..edge })
-            })
-            .collect();
-        for (child, right) in weights {
-            let edges = self.node_mut(child).edges.as_mut_slice();
-            let same = |edge: &&mut ChildEdge| edge.evaluation == id && edge.group == right.group;
-            if let Some(edge) = edges.iter_mut().find(same) {
-                *edge = right;
-            }
-        }
-        if let Some(held) = self.evaluation_mut(id).map(|held| &mut held.children) {
-            held.groups = sum.groups.into_iter().collect();
-            held.unready = UnreadySet::default();
-            sum.unready.into_iter().for_each(|entry| held.unready.insert(entry));
-            held.named = held.named.take().map(|_| sum.named);
-            (held.edges, held.cyclic_edges) = (sum.edges, sum.cyclic_edges);
-        }
     }
 }

@@ -5,8 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use readiness::rollup::LevelTally;
 
 use super::edge_weights::EdgeWeights;
-use crate::evaluation::{NamedChildren, UnreadyEntry};
-use crate::ids::EvaluationId;
+use super::evaluation_table::EvaluationTable;
+use super::graph_node::ChildEdge;
+use super::node_table::NodeTable;
+use crate::changed_rules::ChangedRuleGroups;
+use crate::evaluation::{NamedChildren, UnreadyEntry, UnreadySet};
+use crate::ids::{EvaluationId, ObjectId};
 
 /// What the edges to one evaluation amount to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -80,5 +84,47 @@ impl EdgeRecount<'_> {
             edges: held.edges,
             cyclic_edges: held.cyclic_edges,
         })
+    }
+}
+
+/// Puts right what a recount found wrong.
+#[derive(Debug)]
+pub(super) struct EdgeCorrection<'g> {
+    pub(super) nodes: &'g mut NodeTable,
+    pub(super) evaluations: &'g mut EvaluationTable,
+    pub(super) changed_rules: &'g ChangedRuleGroups,
+}
+
+impl EdgeCorrection<'_> {
+    /// Gives an evaluation what its edges amount to, and each of these edges its weight.
+    pub(super) fn put_right(self, id: EvaluationId, sum: EdgeSum) {
+        for (child, right) in self.weighed_edges(id) {
+            let edges = self.nodes.get_or_insert(child).edges.as_mut_slice();
+            let same = |edge: &&mut ChildEdge| edge.evaluation == id && edge.group == right.group;
+            if let Some(edge) = edges.iter_mut().find(same) {
+                *edge = right;
+            }
+        }
+        if let Some(held) = self.evaluations.find_mut(id).map(|held| &mut held.children) {
+            held.groups = sum.groups.into_iter().collect();
+            held.unready = UnreadySet::default();
+            sum.unready.into_iter().for_each(|entry| held.unready.insert(entry));
+            held.named = held.named.take().map(|_| sum.named);
+            (held.edges, held.cyclic_edges) = (sum.edges, sum.cyclic_edges);
+        }
+    }
+
+    /// Returns the edges that count for an evaluation, each with the weight that it should have.
+    fn weighed_edges(&self, id: EvaluationId) -> Vec<(ObjectId, ChildEdge)> {
+        let (nodes, evaluations, changed_rules) = (&*self.nodes, &*self.evaluations, self.changed_rules);
+        let Some(policy) = evaluations.get(id).map(|held| held.policy) else { return Vec::new() };
+        let weights = EdgeWeights { nodes, evaluations, changed_rules };
+        let edges = nodes.iter().flat_map(|(child, node)| node.edges.iter().map(move |edge| (child, *edge)));
+        let counted = edges.filter(|(_, edge)| edge.evaluation == id && !edge.cyclic);
+        let weigh = |(child, edge): (ObjectId, ChildEdge)| {
+            let weight = weights.weigh(child, edge.rule_index, policy, edge.group);
+            (child, ChildEdge { weight, ..edge })
+        };
+        counted.map(weigh).collect()
     }
 }

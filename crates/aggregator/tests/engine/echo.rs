@@ -30,7 +30,7 @@ fn a_parent_whose_generation_moves_with_each_write_is_written_once_a_minute() {
     let writes = by_minute(&w, "db", 0);
     assert!(writes[0] <= 21, "{writes:?}");
     assert!(writes[1..].iter().all(|n| *n == 1), "{writes:?}");
-    assert!(w.engine.evaluation_states().all(|roll| roll.yielding));
+    assert!(w.engine.evaluation_states().all(|state| state.yielding));
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn an_echo_that_has_ended_is_forgotten() {
     w.run(3 * 60_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
     w.run(6 * 60_000);
-    assert!(w.engine.evaluation_states().all(|roll| !roll.yielding));
+    assert!(w.engine.evaluation_states().all(|state| !state.yielding));
     let before = w.told("db").len();
     w.respecify("db", HandledEvidence::Handled);
     w.run(20_000);
@@ -88,7 +88,7 @@ fn an_operator_that_answers_each_write_with_another_mark_does_not_keep_us_busy()
     let writes = by_minute(&w, "db", from);
     assert!(writes[0] <= 32, "{writes:?}");
     assert!(writes[1..].iter().all(|n| *n <= 1), "{writes:?}");
-    assert!(w.engine.evaluation_states().all(|roll| roll.yielding));
+    assert!(w.engine.evaluation_states().all(|state| state.yielding));
 }
 
 #[test]
@@ -140,5 +140,5 @@ fn a_spec_that_changes_now_and_then_is_no_echo() {
         w.run(15_000);
         assert_eq!(w.says("db"), "AllChildrenReady");
     }
-    assert!(w.engine.evaluation_states().all(|roll| !roll.yielding));
+    assert!(w.engine.evaluation_states().all(|state| !state.yielding));
 }

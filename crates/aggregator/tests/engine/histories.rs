@@ -13,8 +13,8 @@ use crate::world::World;
 
 /// Checks that hold at every moment.
 fn check_always(w: &World) {
-    assert_eq!(w.engine.find_miscounted(), None);
-    assert!(w.engine.are_unready_children_consistent());
+    assert_eq!(w.engine.reader().find_miscounted(), None);
+    assert!(w.engine.reader().are_unready_children_consistent());
 }
 
 /// Checks that hold once nothing has happened for longer than any limit.

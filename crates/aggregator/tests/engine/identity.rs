@@ -40,7 +40,7 @@ fn a_write_meant_for_the_old_one_does_not_land_on_the_new_one() {
         assert_eq!(w.flights.len(), 1, "{fate:?}: and not twice, whatever became of the old write");
         w.run(20_000);
         assert_eq!(w.words("db")[before..], ["ChildrenPending", "AllChildrenReady"], "{fate:?}");
-        assert!(w.engine.evaluation_states().all(|roll| !roll.pruned));
+        assert!(w.engine.evaluation_states().all(|state| !state.pruned));
     }
 }
 
@@ -71,7 +71,7 @@ fn what_became_of_a_write_to_the_old_one_is_nothing_to_the_new_one_whichever_is_
             ["ChildrenProgressing"],
             "{fate:?}: nor is what became of it"
         );
-        assert!(w.engine.evaluation_states().all(|roll| !roll.pruned), "{fate:?}");
+        assert!(w.engine.evaluation_states().all(|state| !state.pruned), "{fate:?}");
     }
 }
 
@@ -102,11 +102,11 @@ fn a_fight_over_the_old_one_is_none_over_the_new_one() {
         });
         w.run(500);
     }
-    assert!(w.engine.evaluation_states().all(|roll| roll.yielding));
+    assert!(w.engine.evaluation_states().all(|state| state.yielding));
     w.remove("db");
     w.parent("db");
     w.run(20_000);
-    assert!(w.engine.evaluation_states().all(|roll| !roll.yielding));
+    assert!(w.engine.evaluation_states().all(|state| !state.yielding));
     assert_eq!(w.says("db"), "AllChildrenReady");
 }
 

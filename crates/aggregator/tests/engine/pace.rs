@@ -28,7 +28,7 @@ fn a_chatty_child_cannot_starve_its_parent() {
     assert!(told[0].0 - start <= 10, "the first edge leaves at once: {told:?}");
     assert!(told.len() >= 8, "and then one a window: {told:?}");
     assert!(densest(&told, 1_000) <= 2, "{told:?}");
-    assert!(w.engine.evaluation_states().all(|roll| !roll.yielding), "this is news, not an echo");
+    assert!(w.engine.evaluation_states().all(|state| !state.yielding), "this is news, not an echo");
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn yield_do_not_fight() {
     let gaps: Vec<_> = told.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     assert!(gaps[1..7].windows(2).all(|pair| pair[0] < pair[1]), "ever more slowly: {gaps:?}");
     assert!(gaps[8..].iter().all(|gap| *gap >= 60_000), "and in the end once a minute: {gaps:?}");
-    assert!(w.engine.evaluation_states().all(|roll| roll.yielding));
+    assert!(w.engine.evaluation_states().all(|state| state.yielding));
 }
 
 /// Another client changes the condition.
@@ -258,7 +258,7 @@ fn a_neighbour_who_always_comes_first_is_yielded_to_as_well() {
         w.run(25);
     }
     assert!(sent.len() < 20, "{sent:?}");
-    assert!(w.engine.evaluation_states().all(|roll| roll.yielding));
+    assert!(w.engine.evaluation_states().all(|state| state.yielding));
 }
 
 #[test]
@@ -268,9 +268,9 @@ fn a_fight_that_is_over_is_forgotten() {
         overwrite(&mut w);
         w.run(61_000);
     }
-    assert!(w.engine.evaluation_states().all(|roll| roll.yielding));
+    assert!(w.engine.evaluation_states().all(|state| state.yielding));
     w.run(6 * 60_000);
-    assert!(w.engine.evaluation_states().all(|roll| !roll.yielding));
+    assert!(w.engine.evaluation_states().all(|state| !state.yielding));
     let before = w.told("db").len();
     overwrite(&mut w);
     w.run(1_000);
@@ -309,7 +309,7 @@ fn a_server_that_drops_what_is_written_is_not_asked_again() {
     // Less than the ten minutes after which a mended schema is probed.
     w.run(590_000);
     assert_eq!(w.fates.len(), 99);
-    assert!(w.engine.evaluation_states().all(|roll| roll.pruned));
+    assert!(w.engine.evaluation_states().all(|state| state.pruned));
 }
 
 #[test]

@@ -51,8 +51,8 @@ fn a_parent_is_known_by_its_policies_its_generation_and_its_children() {
         role,
     });
     assert_eq!(w.engine.counted_children().collect::<Vec<_>>(), counted);
-    assert_eq!(w.engine.counted_parents(web), [(db, POLICY)]);
-    assert_eq!(w.engine.counted_parents(db), []);
+    assert_eq!(w.engine.reader().counted_parents(web), [(db, POLICY)]);
+    assert_eq!(w.engine.reader().counted_parents(db), []);
     assert_eq!(w.engine.group_role(POLICY, 0), Some(GroupRole::Critical));
     assert_eq!(w.engine.group_role(POLICY, 1), Some(GroupRole::Optional));
     assert_eq!((w.engine.group_role(POLICY, 2), w.engine.group_role(OTHER, 0)), (None, None));
@@ -85,7 +85,7 @@ fn a_child_that_is_found_in_two_ways_has_its_parent_once() {
             vec![(OTHER, 1, "db".to_owned()), (POLICY, 0, "db".to_owned()), (OTHER, 0, "db".to_owned())];
     });
     w.run(20_000);
-    assert_eq!(w.engine.counted_parents(w.id("web")), [(w.id("db"), POLICY), (w.id("db"), OTHER)]);
+    assert_eq!(w.engine.reader().counted_parents(w.id("web")), [(w.id("db"), POLICY), (w.id("db"), OTHER)]);
     assert_eq!(w.engine.policies_of(w.id("db")).collect::<Vec<_>>(), [POLICY, OTHER]);
     let written: Vec<_> =
         w.engine.answers_to_write(w.id("db")).into_iter().map(|(policy, _)| policy).collect();
@@ -108,7 +108,8 @@ fn as_many_are_expected_as_the_minimum_or_the_quorum_asks_for() {
 #[test]
 fn a_name_is_there_in_the_group_of_the_child_that_bears_it() {
     let mut w = two_groups();
-    let has = |w: &World, group, name| w.engine.has_named_child(w.id("db"), POLICY, group, hash(name));
+    let has =
+        |w: &World, group, name| w.engine.reader().has_named_child(w.id("db"), POLICY, group, hash(name));
     assert!(has(&w, 0, "web") && has(&w, 1, "extra"));
     assert!(!has(&w, 1, "web") && !has(&w, 0, "db"));
     w.change("web", |web| web.owners.clear());

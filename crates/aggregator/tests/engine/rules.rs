@@ -35,11 +35,11 @@ fn what_rested_on_the_old_rule_is_unknown_until_the_list_by_the_new_one_is_throu
     change_the_rule(&mut w);
     w.run(600_000);
     assert_eq!(w.says("db"), "RuleChanged", "however long that takes");
-    assert_eq!(w.engine.find_miscounted(), None);
+    assert_eq!(w.engine.reader().find_miscounted(), None);
     w.kind(EXTRAS, KindState::Synced);
     w.run(20_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
-    assert_eq!(w.engine.find_miscounted(), None);
+    assert_eq!(w.engine.reader().find_miscounted(), None);
 }
 
 #[test]

@@ -115,9 +115,9 @@ fn what_rests_on_a_child_that_awaits_its_rule_makes_no_parent_above_ready() {
     weigh(&mut w, "store", ChildWeight::of(Ready));
     w.run(60_000);
     assert_eq!(top(&w), "ChildrenSettling", "db may be ready no more");
-    assert_eq!(w.engine.find_miscounted(), None);
+    assert_eq!(w.engine.reader().find_miscounted(), None);
     weigh(&mut w, "web", ChildWeight::of(Ready));
     w.run(10_000);
     assert_eq!(top(&w), "AllChildrenReady");
-    assert_eq!(w.engine.find_miscounted(), None);
+    assert_eq!(w.engine.reader().find_miscounted(), None);
 }

@@ -120,9 +120,9 @@ fn a_count_that_is_wrong_is_put_right_and_its_parent_evaluated_again() {
     engine.poll(NOW, &mut drafts);
     let evaluation = engine.scheduler.graph.find_evaluation_for(PARENT, POLICY).unwrap();
     engine.scheduler.graph.evaluation_mut(evaluation).unwrap().children.groups.clear();
-    assert_eq!(engine.find_miscounted(), Some((PARENT, POLICY)));
+    assert_eq!(engine.reader().find_miscounted(), Some((PARENT, POLICY)));
     assert_eq!(engine.recount_kind(NOW, CHILDREN).parents, [PARENT]);
-    assert_eq!((count(&engine), engine.find_miscounted()), (3, None));
+    assert_eq!((count(&engine), engine.reader().find_miscounted()), (3, None));
     assert!(engine.next_deadline().is_some(), "it is evaluated again");
     assert_eq!(engine.recount_kind(NOW, CHILDREN), RecountResult::default());
 }
@@ -152,14 +152,14 @@ fn an_object_that_was_not_observed_as_it_is_shown_is_told_from_one_that_was() {
 #[test]
 fn a_ready_child_among_the_unready_ones_is_found_and_forgotten() {
     let mut engine = observed(3);
-    assert!(engine.are_unready_children_consistent());
+    assert!(engine.reader().are_unready_children_consistent());
     let evaluation = engine.scheduler.graph.find_evaluation_for(PARENT, POLICY).unwrap();
     let weight = ChildWeight::of(Level::Ready);
     let entry = UnreadyEntry { weight, group: 0, kind: CHILDREN, child: ObjectId(1) };
     engine.scheduler.graph.evaluation_mut(evaluation).unwrap().children.unready.insert(entry);
-    assert!(!engine.are_unready_children_consistent());
+    assert!(!engine.reader().are_unready_children_consistent());
     assert_eq!(engine.recount_kind(NOW, CHILDREN).parents, [PARENT]);
-    assert!(engine.are_unready_children_consistent());
+    assert!(engine.reader().are_unready_children_consistent());
 }
 
 /// Another parent than [`PARENT`].

@@ -36,19 +36,19 @@ pub(crate) fn awaits_child_list(
     at: &JudgedMoment<'_>,
     policy: &PolicyDef,
     parent: &ModelObject,
-    things: &[Rc<ModelObject>],
+    models: &[Rc<ModelObject>],
 ) -> bool {
     let below = at.policies.iter().filter(|p| p.id != policy.id);
     let below: Vec<&PolicyDef> = below.filter(|p| policy.groups.iter().any(|g| g.kind == p.parent)).collect();
     let counts =
         |t: &&Rc<ModelObject>| policy.groups.iter().any(|g| is_child(at.scenario, policy, g, parent, t));
     !below.is_empty()
-        && things.iter().filter(counts).any(|child| {
+        && models.iter().filter(counts).any(|child| {
             let mut over = below.iter().filter(|p| p.parent == child.kind);
             over.any(|p| {
                 !at.core.engine.is_open(p.id)
                     || at.heard.awaits_list(p)
-                    || awaits_child_list(at, p, child, things)
+                    || awaits_child_list(at, p, child, models)
             })
         })
 }

@@ -108,8 +108,8 @@ impl CommitJudge {
 
     fn check_entries(&mut self, at: &JudgedMoment<'_>, name: &str, old: &ModelObject, new: &ModelObject) {
         let undated = |said: &ModelCondition| ModelCondition { since: 0, ..said.clone() };
-        let all = |thing: &ModelObject| -> Vec<(String, ModelCondition)> {
-            thing.ours.iter().map(|(kind, said)| (kind.clone(), undated(said))).collect()
+        let all = |model: &ModelObject| -> Vec<(String, ModelCondition)> {
+            model.ours.iter().map(|(kind, said)| (kind.clone(), undated(said))).collect()
         };
         if all(old) == all(new) {
             at.fail_invariant("no echo", format_args!("{name}: it said so already"));

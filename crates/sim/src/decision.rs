@@ -73,9 +73,9 @@ fn check_entry(
         }
     }
     if entry.is_true() && !is_truly_ready(at, answers, policy, &write.uid, entry.observed_generation) {
-        let things = at.shown.all_observed();
-        let parent = things.iter().find(|t| t.uid == write.uid);
-        let sum = parent.map(|parent| (parent.mark, at.naive_sum(policy, parent, &things)));
+        let models = at.shown.all_observed();
+        let parent = models.iter().find(|t| t.uid == write.uid);
+        let sum = parent.map(|parent| (parent.mark, at.naive_sum(policy, parent, &models)));
         at.fail_invariant("no false ready", format_args!("{what}, to be {sum:?}"));
     }
 }
@@ -97,14 +97,14 @@ fn is_truly_ready(
     uid: &str,
     generation: Option<i64>,
 ) -> bool {
-    let true_of = |things: &[Rc<ModelObject>]| {
-        things.iter().find(|t| t.uid == *uid).is_some_and(|parent| {
+    let true_of = |models: &[Rc<ModelObject>]| {
+        models.iter().find(|t| t.uid == *uid).is_some_and(|parent| {
             let handled = answers.is_handled(policy.id, uid);
             parent.deleted.is_none()
                 && Some(parent.generation) == generation
                 && parent.mark != ModelMark::NotYet
                 && (handled || parent.mark == ModelMark::Handled)
-                && is_well_by_some_spec(at, policy, parent, things)
+                && is_well_by_some_spec(at, policy, parent, models)
         })
     };
     true_of(&at.shown.all_observed()) || true_of(&at.shown.all_held())
@@ -115,15 +115,15 @@ fn is_well_by_some_spec(
     at: &JudgedMoment<'_>,
     policy: &PolicyDef,
     parent: &ModelObject,
-    things: &[Rc<ModelObject>],
+    models: &[Rc<ModelObject>],
 ) -> bool {
     let coming =
         at.policy_watch.coming_specs(policy.number).into_iter().filter(|_| at.policy_watch.is_changing);
     // What stands for children that await their rule keeps an answer; where it turns, is looked at elsewhere.
     let stands = |spec: &PolicyDef| {
-        let unjudged = at.find_unjudged(spec, things).into_iter();
+        let unjudged = at.find_unjudged(spec, models).into_iter();
         unjudged.filter(|(_, overdue)| !overdue).map(|(uid, _)| (uid, Level::Ready)).collect()
     };
     let mut specs = std::iter::once(policy).chain(coming);
-    specs.any(|spec| at.naive_sum_with(stands(spec), spec, parent, things).reason.is_none())
+    specs.any(|spec| at.naive_sum_with(stands(spec), spec, parent, models).reason.is_none())
 }

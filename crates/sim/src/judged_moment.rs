@@ -63,14 +63,14 @@ impl<'a> JudgedMoment<'a> {
         self.world.timeline.fail_invariant(invariant, detail);
     }
 
-    pub(crate) fn describe_object(&self, thing: &ModelObject) -> String {
-        format!("{} {}/{}", self.scenario.kind_name(thing.kind), thing.namespace, thing.name)
+    pub(crate) fn describe_object(&self, model: &ModelObject) -> String {
+        format!("{} {}/{}", self.scenario.kind_name(model.kind), model.namespace, model.name)
     }
 
     /// Returns the engine's weight of a child that is itself a parent: each such answer is checked at its own parent.
-    fn engine_weight(&self, thing: &ModelObject) -> Option<NaiveWeight> {
-        let policies = self.policies.iter().filter(|p| p.parent == thing.kind);
-        let id = self.core.reflector.find_object(&thing.uid);
+    fn engine_weight(&self, model: &ModelObject) -> Option<NaiveWeight> {
+        let policies = self.policies.iter().filter(|p| p.parent == model.kind);
+        let id = self.core.reflector.find_object(&model.uid);
         let weigh = |policy: &PolicyDef| {
             id.and_then(|id| self.core.engine.answer_of(id, policy.id))
                 .map_or((Level::Unknown, false), |a| (a.reason.child_level(), a.stalled))
@@ -83,9 +83,9 @@ impl<'a> JudgedMoment<'a> {
         &self,
         policy: &PolicyDef,
         parent: &ModelObject,
-        things: &[Rc<ModelObject>],
+        models: &[Rc<ModelObject>],
     ) -> NaiveSum {
-        self.naive_sum_with(BTreeMap::new(), policy, parent, things)
+        self.naive_sum_with(BTreeMap::new(), policy, parent, models)
     }
 
     /// The same, if the rules of these children say so.
@@ -94,17 +94,17 @@ impl<'a> JudgedMoment<'a> {
         unjudged: BTreeMap<String, Level>,
         policy: &PolicyDef,
         parent: &ModelObject,
-        things: &[Rc<ModelObject>],
+        models: &[Rc<ModelObject>],
     ) -> NaiveSum {
-        let judge = NaiveJudge { scenario: self.scenario, things, now: self.now, unjudged };
-        judge.sum_children(policy, parent, &|thing| self.engine_weight(thing))
+        let judge = NaiveJudge { scenario: self.scenario, models, now: self.now, unjudged };
+        judge.sum_children(policy, parent, &|model| self.engine_weight(model))
     }
 
     /// Returns the objects that await the rule of a group of this policy, and whether what stands for them does not any more.
     pub(crate) fn find_unjudged(
         &self,
         policy: &PolicyDef,
-        things: &[Rc<ModelObject>],
+        models: &[Rc<ModelObject>],
     ) -> BTreeMap<String, bool> {
         let (work, reflector) = (self.core.reflector.rule_work(), &self.core.reflector);
         let mut unjudged = BTreeMap::new();
@@ -112,12 +112,12 @@ impl<'a> JudgedMoment<'a> {
             if group.rule == ChildRuleDef::Native || work.is_done_before(kind_id(group.kind), work.mark()) {
                 continue;
             }
-            for thing in things.iter().filter(|thing| thing.kind == group.kind) {
+            for model in models.iter().filter(|model| model.kind == group.kind) {
                 let awaited =
                     |id| reflector.read_row(id, |row| row.awaited_in_group(policy.id, at)).flatten();
-                if let Some(since) = reflector.find_object(&thing.uid).and_then(awaited) {
+                if let Some(since) = reflector.find_object(&model.uid).and_then(awaited) {
                     let end = since + RuleWork::STANDING_LIMIT;
-                    *unjudged.entry(thing.uid.clone()).or_default() |= end.0 <= self.now;
+                    *unjudged.entry(model.uid.clone()).or_default() |= end.0 <= self.now;
                 }
             }
         }
@@ -129,20 +129,20 @@ impl<'a> JudgedMoment<'a> {
         &self,
         policy: &PolicyDef,
         parent: &ModelObject,
-        things: &[Rc<ModelObject>],
+        models: &[Rc<ModelObject>],
     ) -> JudgedSum {
-        let mut unjudged = self.find_unjudged(policy, things);
+        let mut unjudged = self.find_unjudged(policy, models);
         let counts = |t: &ModelObject| {
             policy.groups.iter().any(|group| is_child(self.scenario, policy, group, parent, t))
         };
-        unjudged.retain(|uid, _| things.iter().any(|t| t.uid == *uid && counts(t)));
-        let sum = self.naive_sum(policy, parent, things);
+        unjudged.retain(|uid, _| models.iter().any(|t| t.uid == *uid && counts(t)));
+        let sum = self.naive_sum(policy, parent, models);
         if unjudged.is_empty() {
             return JudgedSum { sum, is_known: true, is_ready_as_judged: true };
         }
         let is_overdue = unjudged.values().all(|overdue| *overdue);
         let unknown = unjudged.into_keys().map(|uid| (uid, Level::Unknown)).collect();
-        let strict = self.naive_sum_with(unknown, policy, parent, things);
+        let strict = self.naive_sum_with(unknown, policy, parent, models);
         let is_ready_as_judged = strict.reason.is_none();
         JudgedSum { sum: if is_overdue { strict } else { sum }, is_known: is_overdue, is_ready_as_judged }
     }

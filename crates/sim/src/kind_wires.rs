@@ -324,7 +324,7 @@ impl KindWires {
             }
             _ => {}
         }
-        let thing = stage.world.read_object(kind, value);
+        let model = stage.world.read_object(kind, value);
         let deleted = line.r#type == "DELETED";
         let lost = stage.world.faults.strikes(2);
         if lost || (deleted && self.sabotage == Some(Sabotage::DeletesLost)) {
@@ -332,10 +332,10 @@ impl KindWires {
             stage
                 .world
                 .timeline
-                .log_kind_event(kind, format_args!("lost {} {}", line.r#type, describe_object(&thing)));
+                .log_kind_event(kind, format_args!("lost {} {}", line.r#type, describe_object(&model)));
             return true;
         }
-        apply_line(stage, kind, &line, thing);
+        apply_line(stage, kind, &line, model);
         if stage.world.faults.strikes(5) {
             self.repeat_line(stage, kind);
         }
@@ -360,8 +360,8 @@ impl KindWires {
             return stage.feed.feed_reflector_alone(kind, line.object);
         }
         if let Ok(line) = serde_json::from_slice::<WireWatchLine<'_>>(&bytes) {
-            let thing = stage.feed.model_object(kind, line.object);
-            apply_line(stage, kind, &line, thing);
+            let model = stage.feed.model_object(kind, line.object);
+            apply_line(stage, kind, &line, model);
         }
     }
 }
@@ -375,16 +375,16 @@ fn awaits_rules(stage: &SimStage, kind: usize, ending: &mut Option<(RuleWorkMark
 }
 
 /// Name of an object in the log.
-fn describe_object(thing: &ModelObject) -> String {
-    format!("{}/{} at {}", thing.namespace, thing.name, thing.version)
+fn describe_object(model: &ModelObject) -> String {
+    format!("{}/{} at {}", model.namespace, model.name, model.version)
 }
 
-fn apply_line(stage: &mut SimStage, kind: usize, line: &WireWatchLine<'_>, thing: ModelObject) {
-    stage.world.timeline.log_kind_event(kind, format_args!("{} {}", line.r#type, describe_object(&thing)));
+fn apply_line(stage: &mut SimStage, kind: usize, line: &WireWatchLine<'_>, model: ModelObject) {
+    stage.world.timeline.log_kind_event(kind, format_args!("{} {}", line.r#type, describe_object(&model)));
     if line.r#type == "DELETED" {
-        stage.feed.feed_deletion(&thing);
+        stage.feed.feed_deletion(&model);
     } else {
-        stage.feed.feed_watched(kind, thing, line.object);
+        stage.feed.feed_watched(kind, model, line.object);
     }
     stage.service.wake_loop(&mut stage.world);
 }

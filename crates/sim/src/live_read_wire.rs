@@ -169,8 +169,8 @@ fn order_read(feed: &ObjectFeed, read: LiveRead) -> OrderedRead {
 fn apply_read_to_shown(feed: &mut ObjectFeed, answered: &AnsweredRead) {
     let kind = usize::from(answered.order.read.kind().0);
     for object in &answered.objects {
-        let thing = feed.model_object(kind, object);
-        feed.shown.apply_read(thing, answered.sent);
+        let model = feed.model_object(kind, object);
+        feed.shown.apply_read(model, answered.sent);
     }
     let live = answered.objects.first().map(|object| feed.model_object(kind, object).uid);
     for (uid, version) in answered.order.known.iter().filter(|(uid, _)| live.as_ref() != Some(*uid)) {

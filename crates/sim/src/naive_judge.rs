@@ -27,46 +27,46 @@ pub(crate) struct NaiveSum {
     pub(crate) worst: Vec<String>,
 }
 
-/// Returns `true` if `thing` counts for `parent` in this group.
+/// Returns `true` if `model` counts for `parent` in this group.
 pub(crate) fn is_child(
     scenario: &Scenario,
     policy: &PolicyDef,
     group: &GroupDef,
     parent: &ModelObject,
-    thing: &ModelObject,
+    model: &ModelObject,
 ) -> bool {
-    if thing.kind != group.kind {
+    if model.kind != group.kind {
         return false;
     }
     let api = &scenario.kinds[policy.parent].api;
     if group.by_label {
         // Operators copy labels from parents: an object with an owner of the parent's kind counts for that owner alone.
-        let mut owners = thing.owners.iter().filter(|(g, k, _)| *k == api.kind && *g == api.group).peekable();
+        let mut owners = model.owners.iter().filter(|(g, k, _)| *k == api.kind && *g == api.group).peekable();
         let free = owners.peek().is_none() || owners.any(|(_, _, uid)| *uid == parent.uid);
         return free
-            && thing.namespace == parent.namespace
-            && thing.labels.get(PARENT_LABEL) == Some(&parent.name);
+            && model.namespace == parent.namespace
+            && model.labels.get(PARENT_LABEL) == Some(&parent.name);
     }
-    let lives = parent.namespace.is_empty() || parent.namespace == thing.namespace;
+    let lives = parent.namespace.is_empty() || parent.namespace == model.namespace;
     let owned = |(group, kind, uid): &(String, String, String)| {
         *uid == parent.uid && *kind == api.kind && *group == api.group
     };
-    lives && thing.owners.iter().any(owned)
+    lives && model.owners.iter().any(owned)
 }
 
 /// Returns the weight of a child that is not itself a parent.
-pub(crate) fn own_weight(thing: &ModelObject, policy: &PolicyDef, group: &GroupDef, now: i64) -> NaiveWeight {
-    if let Some(deleted) = thing.deleted {
+pub(crate) fn own_weight(model: &ModelObject, policy: &PolicyDef, group: &GroupDef, now: i64) -> NaiveWeight {
+    if let Some(deleted) = model.deleted {
         let late = deleted + saturating_millis(policy.limits.terminating) <= now;
         return (if late { Level::Stuck } else { Level::Terminating }, false);
     }
-    if let Some(level) = group.rule.level_of(thing.generation) {
-        return (if thing.is_stale { Level::Progressing } else { level }, false);
+    if let Some(level) = group.rule.level_of(model.generation) {
+        return (if model.is_stale { Level::Progressing } else { level }, false);
     }
-    match thing.state {
+    match model.state {
         ModelState::Is(level, terminal) => (level, terminal),
         ModelState::NotStarted => {
-            let late = thing.created + saturating_millis(policy.limits.pending) <= now;
+            let late = model.created + saturating_millis(policy.limits.pending) <= now;
             (if late { Level::Stuck } else { Level::Progressing }, false)
         }
     }
@@ -76,7 +76,7 @@ pub(crate) fn own_weight(thing: &ModelObject, policy: &PolicyDef, group: &GroupD
 pub(crate) struct NaiveJudge<'a> {
     pub(crate) scenario: &'a Scenario,
     /// All objects known to exist.
-    pub(crate) things: &'a [Rc<ModelObject>],
+    pub(crate) models: &'a [Rc<ModelObject>],
     pub(crate) now: i64,
     /// Levels of children that are not judged by what they are, by uid: their rule has not judged them yet.
     pub(crate) unjudged: BTreeMap<String, Level>,
@@ -94,7 +94,7 @@ impl NaiveJudge<'_> {
         let (mut missing, mut surplus, mut total, mut some_ready) = (false, false, 0, false);
         for group in policy.groups.iter().filter(|g| g.critical) {
             let children: Vec<&Rc<ModelObject>> =
-                self.things.iter().filter(|t| is_child(self.scenario, policy, group, parent, t)).collect();
+                self.models.iter().filter(|t| is_child(self.scenario, policy, group, parent, t)).collect();
             let weights: Vec<NaiveWeight> =
                 children.iter().map(|t| self.weigh_child(t, policy, group, rolled)).collect();
             let count: u32 = small_number(children.len());
@@ -146,15 +146,15 @@ impl NaiveJudge<'_> {
     /// A child's own deletion outweighs the state of its children.
     fn weigh_child(
         &self,
-        thing: &ModelObject,
+        model: &ModelObject,
         policy: &PolicyDef,
         group: &GroupDef,
         rolled: &dyn Fn(&ModelObject) -> Option<NaiveWeight>,
     ) -> NaiveWeight {
-        let own = own_weight(thing, policy, group, self.now);
-        let stands = self.unjudged.get(&thing.uid).filter(|_| group.rule != ChildRuleDef::Native);
-        let own = stands.filter(|_| thing.deleted.is_none()).map_or(own, |level| (*level, false));
-        if matches!(own.0, Level::Stuck | Level::Terminating) { own } else { rolled(thing).unwrap_or(own) }
+        let own = own_weight(model, policy, group, self.now);
+        let stands = self.unjudged.get(&model.uid).filter(|_| group.rule != ChildRuleDef::Native);
+        let own = stands.filter(|_| model.deleted.is_none()).map_or(own, |level| (*level, false));
+        if matches!(own.0, Level::Stuck | Level::Terminating) { own } else { rolled(model).unwrap_or(own) }
     }
 }
 

@@ -76,8 +76,8 @@ impl ObjectFeed {
         sent: ShownMoment,
         object: &RawValue,
     ) -> String {
-        let thing = self.model_object(kind, object);
-        let uid = thing.uid.clone();
+        let model = self.model_object(kind, object);
+        let uid = model.uid.clone();
         if !self.interests[kind].reads_whole() {
             if let Ok(child) = serde_json::from_str::<ChildObject>(object.get()) {
                 self.reflector.apply_listed(pass, &child, None);
@@ -85,20 +85,20 @@ impl ObjectFeed {
         } else if let Some(parent) = self.decode_parent(object) {
             self.reflector.apply_listed(pass, parent.as_child(), parent.raw_text());
         }
-        self.shown.apply_read(thing, sent);
+        self.shown.apply_read(model, sent);
         uid
     }
 
     /// Feeds one object of a watch.
-    pub(crate) fn feed_watched(&mut self, kind: usize, thing: ModelObject, object: &RawValue) {
+    pub(crate) fn feed_watched(&mut self, kind: usize, model: ModelObject, object: &RawValue) {
         self.feed_reflector_alone(kind, object);
-        self.shown.apply_object(thing);
+        self.shown.apply_object(model);
     }
 
     /// Feeds a deletion of a watch.
-    pub(crate) fn feed_deletion(&mut self, thing: &ModelObject) {
-        self.reflector.delete_object(&thing.uid, thing.version);
-        self.shown.delete_object(&thing.uid, thing.version);
+    pub(crate) fn feed_deletion(&mut self, model: &ModelObject) {
+        self.reflector.delete_object(&model.uid, model.version);
+        self.shown.delete_object(&model.uid, model.version);
     }
 
     /// Feeds an object of a watch that the judges' cache would recognise as stale.

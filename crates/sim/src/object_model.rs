@@ -87,7 +87,7 @@ impl ModelObject {
             (group, text_of(&owner["kind"]), text_of(&owner["uid"]))
         };
         let label = |(key, value): (&String, &Value)| (key.clone(), text_of(value));
-        let mut thing = ModelObject {
+        let mut model = ModelObject {
             kind: at,
             uid: text_of(&meta["uid"]),
             namespace: text_of(&meta["namespace"]),
@@ -108,10 +108,10 @@ impl ModelObject {
             doubled: BTreeSet::new(),
         };
         for condition in conditions_of(status) {
-            thing.add_condition(condition, object);
+            model.add_condition(condition, object);
         }
-        thing.mark = read_mark(object, &thing);
-        thing
+        model.mark = read_mark(object, &model);
+        model
     }
 
     fn add_condition(&mut self, condition: &Value, object: &Value) {
@@ -156,15 +156,15 @@ pub(crate) fn is_ours(object: &Value, condition: &str) -> bool {
     owners.peek().is_none() || owners.any(|owner| owner == watcher::status::FIELD_MANAGER)
 }
 
-fn read_mark(object: &Value, thing: &ModelObject) -> ModelMark {
+fn read_mark(object: &Value, model: &ModelObject) -> ModelMark {
     let status = &object["status"];
     let mut marks = Vec::new();
     if let Some(observed) = status["observedGeneration"].as_i64() {
-        marks.push(observed >= thing.generation);
+        marks.push(observed >= model.generation);
     } else {
-        let foreign = conditions_of(status).iter().filter(|c| thing.foreign.contains(&text_of(&c["type"])));
+        let foreign = conditions_of(status).iter().filter(|c| model.foreign.contains(&text_of(&c["type"])));
         let highest = foreign.filter_map(|c| c["observedGeneration"].as_i64()).max();
-        marks.extend(highest.map(|observed| observed >= thing.generation));
+        marks.extend(highest.map(|observed| observed >= model.generation));
     }
     if let Some(handled) = object["metadata"]["annotations"][KOPF_ANNOTATION].as_str() {
         let handled: Value = serde_json::from_str(handled).unwrap_or_default();

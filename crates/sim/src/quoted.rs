@@ -18,12 +18,12 @@ fn bracketed(text: &str) -> &str {
 }
 
 /// Everything is quiet: whatever is quoted of a parent stands in one of its own entries.
-pub(crate) fn check_quotes(at: &JudgedMoment<'_>, things: &[Rc<ModelObject>]) {
+pub(crate) fn check_quotes(at: &JudgedMoment<'_>, models: &[Rc<ModelObject>]) {
     let mut strange = Vec::new();
-    for parent in things {
+    for parent in models {
         let left = types_not_judged(at, parent.kind);
         for (_, said) in parent.ours.iter().filter(|(of, _)| !left.contains(&of.as_str())) {
-            for child in things.iter().filter(|child| child.deleted.is_none()) {
+            for child in models.iter().filter(|child| child.deleted.is_none()) {
                 strange.extend(misquoted(at, parent, said, child));
             }
         }

@@ -43,21 +43,21 @@ impl ShownObjects {
     }
 
     /// Applies an object in the answer to a read that was sent at this moment.
-    pub(crate) fn apply_read(&mut self, thing: ModelObject, sent: ShownMoment) {
+    pub(crate) fn apply_read(&mut self, model: ModelObject, sent: ShownMoment) {
         let refuted = |gone: &GoneEvidence| gone.absence.is_some_and(|number| number <= sent.0);
-        if self.gone.get(&thing.uid).is_some_and(refuted) {
-            self.gone.remove(&thing.uid);
+        if self.gone.get(&model.uid).is_some_and(refuted) {
+            self.gone.remove(&model.uid);
         }
-        self.apply_object(thing);
+        self.apply_object(model);
     }
 
     /// Applies a shown object; ignored if it is older than the held one.
-    pub(crate) fn apply_object(&mut self, thing: ModelObject) {
-        let buried = self.gone.get(&thing.uid).is_some_and(|gone| thing.version <= gone.version);
-        let older = self.held.get(&thing.uid).is_some_and(|held| held.version > thing.version);
+    pub(crate) fn apply_object(&mut self, model: ModelObject) {
+        let buried = self.gone.get(&model.uid).is_some_and(|gone| model.version <= gone.version);
+        let older = self.held.get(&model.uid).is_some_and(|held| held.version > model.version);
         if !buried && !older {
-            self.changed.insert(thing.uid.clone());
-            self.held.insert(thing.uid.clone(), Rc::new(thing));
+            self.changed.insert(model.uid.clone());
+            self.held.insert(model.uid.clone(), Rc::new(model));
         }
     }
 

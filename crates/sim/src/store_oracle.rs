@@ -31,7 +31,7 @@ struct StoreOracle<'a> {
 
 impl StoreOracle<'_> {
     fn expected_answer(&self, policy: &PolicyDef, parent: &ModelObject) -> ExpectedAnswer {
-        let sum = self.judge.sum_children(policy, parent, &|thing| self.expected_weight(thing));
+        let sum = self.judge.sum_children(policy, parent, &|model| self.expected_weight(model));
         // Where somebody else has the condition, nothing records since when, and no limit applies.
         let recorded = condition_of(policy, parent).is_some();
         let (reason, stalled) = match (parent.deleted, parent.mark) {
@@ -53,10 +53,10 @@ impl StoreOracle<'_> {
         ExpectedAnswer { reason, stalled, sum }
     }
 
-    fn expected_weight(&self, thing: &ModelObject) -> Option<NaiveWeight> {
-        let policies = self.policies.iter().filter(|p| p.parent == thing.kind);
+    fn expected_weight(&self, model: &ModelObject) -> Option<NaiveWeight> {
+        let policies = self.policies.iter().filter(|p| p.parent == model.kind);
         let weigh = |policy: &PolicyDef| {
-            let expected = self.expected_answer(policy, thing);
+            let expected = self.expected_answer(policy, model);
             (expected.reason.child_level(), expected.stalled)
         };
         policies.map(weigh).min()
@@ -66,11 +66,11 @@ impl StoreOracle<'_> {
 /// Checks the quiet end state: the conditions of every parent match the oracle, and the reflector holds exactly the
 /// objects of the store. Returns the number of parents.
 pub(crate) fn check_end(at: &JudgedMoment<'_>) -> u64 {
-    let things = at.world.read_all_objects();
-    let judge = NaiveJudge { scenario: at.scenario, things: &things, now: at.now, unjudged: BTreeMap::new() };
+    let models = at.world.read_all_objects();
+    let judge = NaiveJudge { scenario: at.scenario, models: &models, now: at.now, unjudged: BTreeMap::new() };
     let oracle = StoreOracle { judge, policies: at.policies };
     let mut parents = 0;
-    for parent in &things {
+    for parent in &models {
         let mut expected = BTreeMap::new();
         for policy in at.policies.iter().filter(|p| p.parent == parent.kind) {
             let overwritten = at.world.overwrites_of(&parent.uid);
@@ -94,8 +94,8 @@ pub(crate) fn check_end(at: &JudgedMoment<'_>) -> u64 {
     if at.policy_watch.is_changing {
         policy_checks::check_policies_in_force(at);
     }
-    check_quotes(at, &things);
-    check_rows(at, &things);
+    check_quotes(at, &models);
+    check_rows(at, &models);
     parents
 }
 
@@ -161,10 +161,10 @@ fn check_parent(
 }
 
 /// Checks that the reflector holds no object that is gone and no stale one.
-fn check_rows(at: &JudgedMoment<'_>, things: &[Rc<ModelObject>]) {
+fn check_rows(at: &JudgedMoment<'_>, models: &[Rc<ModelObject>]) {
     let mut there = BTreeSet::new();
-    for thing in things {
-        there.insert((thing.kind, thing.namespace.clone(), thing.name.clone(), thing.version));
+    for model in models {
+        there.insert((model.kind, model.namespace.clone(), model.name.clone(), model.version));
     }
     let mut strange = Vec::new();
     at.core.reflector.for_each_row(|_, row| {

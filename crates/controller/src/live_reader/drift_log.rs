@@ -89,7 +89,7 @@ fn log_drift(line: &FailureLine<DriftExample>) {
         example = object,
         held,
         live,
-        "drift: the watch has not delivered changes that live reads observed; they were taken in"
+        "drift: the watch has not delivered changes that live reads observed; they were applied"
     );
 }
 

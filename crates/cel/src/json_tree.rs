@@ -17,6 +17,9 @@ use crate::{CostLimit, ObjectJson};
 /// Maximum nesting depth: more than any real object, and shallow enough for the stack of any thread.
 const MAX_OBJECT_DEPTH: u16 = 300;
 
+/// Number of fields for which room is made before they are charged.
+const MAX_PRESIZED_FIELDS: usize = 32;
+
 /// A JSON value. The keys of a map are sorted and unique.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum JsonTree<'a> {
@@ -156,6 +159,15 @@ impl WantedPart<'_> {
             WantedPart::All => true,
         }
     }
+
+    /// Largest number of fields that are kept of a map with `all` of them.
+    fn count_of(self, all: usize) -> usize {
+        match self {
+            WantedPart::Nothing => 0,
+            WantedPart::Parts(parts) => parts.len(),
+            WantedPart::All => all,
+        }
+    }
 }
 
 /// An object that could not be read.
@@ -222,7 +234,7 @@ fn borrow_value<'a>(
                 .collect::<Result<_, _>>()?,
         ),
         Value::Object(map) => {
-            let mut all = Vec::new();
+            let mut all = Vec::with_capacity(wanted.count_of(map.len()).min(MAX_PRESIZED_FIELDS));
             for (key, value) in map {
                 meter.charge_scan(key.len())?;
                 if wanted.wants_field(key) {

@@ -53,19 +53,27 @@ impl CostMeter {
     }
 
     /// Charges the parsing of this many bytes of the object: a step per 256 of them.
+    #[inline]
     pub(crate) fn charge_scan(&self, bytes: usize) -> Result<(), EvalFault> {
-        self.charge_steps(bytes / 256)
+        // Most keys cost nothing: there is no step to charge.
+        if bytes < 256 { Ok(()) } else { self.charge_steps(bytes / 256) }
     }
 
     /// Charges a value of the object that is kept for the evaluation. Its memory decides, not its step: the largest
     /// object that a server stores has fewer values than the limit.
+    #[inline]
     pub(crate) fn charge_kept_value(&self, bytes: usize) -> Result<(), EvalFault> {
         let kept = self.kept.get() + 1;
         self.kept.set(kept);
+        if kept.is_multiple_of(8) { self.charge_kept_values(kept, bytes) } else { Ok(()) }
+    }
+
+    /// Charges the step of eight values that are kept.
+    fn charge_kept_values(&self, kept: usize, bytes: usize) -> Result<(), EvalFault> {
         if kept.saturating_mul(bytes) > MAX_EVALUATION_BYTES {
             return Err(self.record_limit(CostLimit::Memory));
         }
-        self.charge_steps(usize::from(kept.is_multiple_of(8)))
+        self.charge_steps(1)
     }
 
     /// Charges reading this many bytes.

@@ -81,28 +81,48 @@ fn split_words_inline(
     if text.len() > MAX_INLINE_BYTES {
         return None;
     }
-    let (mut length, mut count, mut at) = (0, 0, 0);
-    while at < text.len() {
-        let start = length;
-        while let Some(&byte) = text.get(at) {
-            if !is_letter(byte) || (length > start && begins_word(text, at)) {
-                break;
-            }
-            letters[length] = byte.to_ascii_lowercase();
+    let (mut start, mut length, mut count) = (0, 0, 0);
+    let (mut after_letter, mut after_upper) = (false, false);
+    for (at, &byte) in text.iter().enumerate() {
+        let lower = LOWER_CASE[usize::from(byte)];
+        let (is_letter, is_upper) = (lower != NO_LETTER, lower != byte && lower != NO_LETTER);
+        // The apostrophe of "can't" ends no word.
+        let is_end = !is_letter && !(after_letter && byte == b'\'');
+        let is_begin = is_upper && (!after_upper || text.get(at + 1).is_some_and(u8::is_ascii_lowercase));
+        if (is_end || is_begin) && length > start {
+            length = start + word_bytes(&letters[start..length]);
+            *ends.get_mut(count)? = length;
+            (start, count) = (length, count + 1);
+        }
+        if is_letter {
+            letters[length] = lower;
             length += 1;
-            at += 1;
-            at += usize::from(text.get(at) == Some(&b'\''));
         }
-        if length == start {
-            at += 1;
-            continue;
-        }
+        (after_letter, after_upper) = (is_letter, is_upper);
+    }
+    if length > start {
         length = start + word_bytes(&letters[start..length]);
         *ends.get_mut(count)? = length;
         count += 1;
     }
     Some((length, count))
 }
+
+/// Entry of [`LOWER_CASE`] for a byte that belongs to no word.
+const NO_LETTER: u8 = 0;
+
+/// Each letter in lower case, and each digit. Every name of every object is looked up here, byte by byte.
+const LOWER_CASE: [u8; 256] = {
+    let mut table = [NO_LETTER; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        if byte.is_ascii_alphanumeric() {
+            table[byte as usize] = byte.to_ascii_lowercase();
+        }
+        byte += 1;
+    }
+    table
+};
 
 /// Returns the length of a word without the digits behind it, which hide it: `Error500`. A number stays whole.
 fn word_bytes(word: &[u8]) -> usize {

@@ -2,10 +2,13 @@
 
 use aggregator::{GroupRole, ObjectId, PolicyId, UnreadyChild};
 use readiness::rollup::ParentReason;
-use readiness::{Level, Time};
+use readiness::{Level, ReasonToken, Time};
 
 use super::causes::{CauseFinder, names_children};
+use super::node_reason::NodeToken;
 
+/// Reason of what does not exist.
+const MISSING: NodeToken = NodeToken::Object(ReasonToken::Missing);
 /// Maximum depth of the descent from cause to cause.
 const MAX_CAUSE_DEPTH: usize = 6;
 
@@ -19,7 +22,7 @@ pub struct TopCause {
     /// Verdict of the object.
     pub level: Level,
     /// Reason of the object's verdict, of the parent's answer, or `Missing`.
-    pub reason: &'static str,
+    pub reason: NodeToken,
 }
 
 /// Finds the worst causes that hold parents back.
@@ -60,12 +63,15 @@ impl TopCauseFinder<'_> {
         match (missing, first) {
             (Some((_, kind, _)), _) => {
                 let surplus = said == ParentReason::TooManyChildren;
-                let (level, reason) =
-                    if surplus { (said.child_level(), said.as_str()) } else { (Level::Missing, "Missing") };
+                let (level, reason) = if surplus {
+                    (said.child_level(), NodeToken::Parent(said))
+                } else {
+                    (Level::Missing, MISSING)
+                };
                 TopCause { kind: self.kind_label_in(policy, &kind), ..own(level, reason) }
             }
             (None, Some(trouble)) => self.top_cause_of(&trouble, now, depth),
-            (None, None) => own(said.child_level(), said.as_str()),
+            (None, None) => own(said.child_level(), NodeToken::Parent(said)),
         }
     }
 
@@ -73,12 +79,10 @@ impl TopCauseFinder<'_> {
         let level = trouble.weight.level();
         let (kind, child) = (self.causes.kinds.label(trouble.kind), trouble.child);
         let row = self.causes.reflector.read_row(child, |row| {
-            (
-                row.name.to_string(),
-                row.assessment_for(trouble.rule_index).verdict_at(now).reason.metric_label(),
-            )
+            let reason = &row.assessment_for(trouble.rule_index).verdict_at(now).reason;
+            (row.name.to_string(), NodeToken::Object(reason.token()))
         });
-        let (name, reason) = row.unwrap_or_default();
+        let (name, reason) = row.unwrap_or_else(|| (String::new(), MISSING));
         let named = |reason| TopCause { kind, child: name, level, reason };
         // An object being deleted is explained by its own state, regardless of its descendants.
         if self.causes.is_held_by_itself(trouble, now) {
@@ -91,7 +95,7 @@ impl TopCauseFinder<'_> {
             .filter_map(|p| Some((p, self.causes.engine.answer_of(child, p)?)));
         match answers.min_by_key(|(policy, answer)| (answer.reason.child_level(), *policy)) {
             None => named(reason),
-            Some((_, answer)) if depth >= MAX_CAUSE_DEPTH => named(answer.reason.as_str()),
+            Some((_, answer)) if depth >= MAX_CAUSE_DEPTH => named(NodeToken::Parent(answer.reason)),
             Some((policy, answer)) => {
                 let below = self.top_cause_below(child, policy, answer.reason, now, depth + 1);
                 if below.kind.is_empty() { named(below.reason) } else { below }

@@ -4,13 +4,14 @@
 //! reverted within one turn is none, and neither is a new message with the same reason.
 
 use aggregator::{GroupRole, KindId, ObjectId, PolicyAnswer, PolicyId};
-use readiness::Time;
 use readiness::rollup::ParentReason;
+use readiness::{Reason, Time};
 use serde::{Serialize, Serializer};
 use watcher::reflector::ObjectRow;
 use watcher::status::time;
 
 use super::causes::{CauseFinder, names_children};
+use super::node_reason::NodeReason;
 use super::render::ConditionRenderer;
 
 /// Maximum number of root causes.
@@ -39,8 +40,8 @@ pub struct RootCause {
     pub object: ObjectRef,
     /// Verdict: `Failed`, `Stuck`, `Missing`, …
     pub verdict: &'static str,
-    /// Reason, in CamelCase.
-    pub reason: String,
+    /// Reason.
+    pub reason: NodeReason,
     /// Human-readable reason.
     pub detail: String,
 }
@@ -203,8 +204,8 @@ impl TransitionBuilder<'_> {
                 let culprit = reflector.read_row(trouble.child, |row| {
                     let reason = &row.assessment_for(trouble.rule_index).verdict_at(now).reason;
                     let (reason, detail) = match below {
-                        Some((_, answer)) if !own => (answer.reason.as_str().to_owned(), String::new()),
-                        _ => (reason.as_token().to_owned(), reason.to_string()),
+                        Some((_, answer)) if !own => (NodeReason::Parent(answer.reason), String::new()),
+                        _ => (NodeReason::Object(reason.clone()), reason.to_string()),
                     };
                     RootCause {
                         object: self.object_ref(row),
@@ -221,7 +222,7 @@ impl TransitionBuilder<'_> {
                 RootCause {
                     object: ObjectRef { kind, ..ObjectRef::default() },
                     verdict: level.as_str(),
-                    reason: level.as_str().to_owned(),
+                    reason: NodeReason::Object(Reason::Missing),
                     detail,
                 }
             });

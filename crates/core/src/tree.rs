@@ -7,6 +7,7 @@ use readiness::{Level, Time};
 use serde::Serialize;
 
 use super::causes::CauseFinder;
+use super::node_reason::NodeReason;
 use super::render::ConditionRenderer;
 
 /// One object in a tree.
@@ -23,8 +24,8 @@ pub struct TreeNode {
     pub name: String,
     /// Verdict: `Ready`, `Progressing`, …
     pub verdict: &'static str,
-    /// Reason, in CamelCase.
-    pub reason: String,
+    /// Reason.
+    pub reason: NodeReason,
     /// Human-readable reason.
     pub detail: String,
     /// Time since which it has had this verdict, in milliseconds since the Unix epoch.
@@ -113,7 +114,7 @@ impl<'a> TreeBuilder<'a> {
         if let Some((policy, answer)) = answer {
             level = answer.reason.child_level();
             node.stalled = answer.stalled;
-            answer.reason.as_str().clone_into(&mut node.reason);
+            node.reason = NodeReason::Parent(answer.reason);
             node.detail = self.renderer.render_message(id, policy, answer, self.now);
             node.policy = policies.get(&policy).map(|p| p.name.clone()).unwrap_or_default();
             let members = self.members.get(&(id, policy)).filter(|_| depth < MAX_TREE_DEPTH);
@@ -139,13 +140,13 @@ impl<'a> TreeBuilder<'a> {
                 kind: kinds.name(row.kind).to_owned(),
                 namespace: row.namespace.to_string(),
                 name: row.name.to_string(),
-                reason: verdict.reason.as_token().to_owned(),
                 detail: if row.is_remembered() && verdict.level != Level::Unknown {
                     format!("{}; remembered, it is gone", verdict.reason)
                 } else {
                     verdict.reason.to_string()
                 },
                 stalled: verdict.is_terminal() || verdict.level == Level::Stuck,
+                reason: NodeReason::Object(verdict.reason),
                 ..TreeNode::default()
             };
             (node, verdict.level)

@@ -122,7 +122,7 @@ fn worst(core: &Core, uid: &str) -> (String, String, &'static str, &'static str)
     let policy = core.engine.policies_of(parent).next().unwrap();
     let said = core.engine.answer_of(parent, policy).unwrap().reason;
     let rollcall_core::TopCause { kind, child, level, reason } = core.top_cause(parent, policy, said, NOW);
-    (kind, child, level.as_str(), reason)
+    (kind, child, level.as_str(), reason.as_str())
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn what_does_not_exist_is_the_worst_without_a_name() {
     let parent = core.reflector.find_object("db").unwrap();
     let policy = core.engine.policies_of(parent).next().unwrap();
     let silent = core.top_cause(parent, policy, ParentReason::OperatorSilent, NOW);
-    let own = (silent.kind.as_str(), silent.child.as_str(), silent.level, silent.reason);
+    let own = (silent.kind.as_str(), silent.child.as_str(), silent.level, silent.reason.as_str());
     assert_eq!(own, ("", "", Level::Unknown, "OperatorSilent"), "that is not about children");
 }
 

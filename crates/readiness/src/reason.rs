@@ -187,12 +187,8 @@ impl Reason {
         }
     }
 
-    /// Returns the token for metrics, from a closed set: every custom rule's reason is `Custom`.
-    pub const fn metric_label(&self) -> &'static str {
-        self.token().as_str()
-    }
-
-    /// Returns the token, of the cause where one is known.
+    /// Returns the token, of the cause where one is known. It is from a closed set, as metrics need it: every custom rule's
+    /// reason is [`ReasonToken::Custom`].
     pub const fn token(&self) -> ReasonToken {
         match self {
             Reason::Ready => ReasonToken::Ready,

@@ -2,8 +2,8 @@
 
 /// Word of a [`Reason`](crate::Reason) in JSON output, logs and metrics: the name of its variant.
 ///
-/// Code that tells reasons apart after they were written down matches this enum without a wildcard: a reason that is added
-/// does not compile until it was thought of.
+/// Code that tells reasons apart matches this enum without a wildcard: a reason that is added does not compile until it
+/// was thought of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[expect(missing_docs, reason = "each is explained at the variant of `Reason` that has it")]
 pub enum ReasonToken {
@@ -94,11 +94,4 @@ spell_tokens! {
     LastRunFailed Unschedulable Pending ContainerWaiting ContainerFailed PodFailed PendingLoadBalancer
     VolumePending WaitingForFirstConsumer VolumeLost VolumeReleased Terminating Finalizers SaysFailed
     SaysError SaysProgressing SaysSuspended SaysTerminating SaysUnknown Custom
-}
-
-impl ReasonToken {
-    /// Parses a token. Any other word is a custom rule's.
-    pub fn parse_token(word: &str) -> ReasonToken {
-        ReasonToken::ALL.iter().copied().find(|token| token.as_str() == word).unwrap_or(ReasonToken::Custom)
-    }
 }

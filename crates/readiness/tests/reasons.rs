@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use readiness::{
-    BoundedText, CountedUnit, CustomReason, FinalizerHold, Level, Reason, ReasonToken, RuleKind, Time,
-    TruthValue, Verdict, likely_holder,
+    BoundedText, CountedUnit, CustomReason, FinalizerHold, Level, Reason, RuleKind, Time, TruthValue,
+    Verdict, likely_holder,
 };
 use readiness::{
     condition_priority, is_count_field, is_current_field, is_part_state_field, is_pausing_annotation,
@@ -73,20 +73,9 @@ fn a_reason_has_one_token_and_one_line() {
     ];
     for (reason, token, line) in table {
         assert_eq!(
-            (reason.as_token(), reason.metric_label(), reason.to_string().as_str()),
+            (reason.as_token(), reason.token().as_str(), reason.to_string().as_str()),
             (token, token, line)
         );
-        assert_eq!(ReasonToken::parse_token(token), reason.token());
-    }
-}
-
-#[test]
-fn a_token_is_read_as_it_is_written_and_any_other_word_is_a_custom_rules() {
-    for token in ReasonToken::ALL {
-        assert_eq!(ReasonToken::parse_token(token.as_str()), *token);
-    }
-    for word in ["TooHot", "", "ready", "Ready "] {
-        assert_eq!(ReasonToken::parse_token(word), ReasonToken::Custom, "{word:?}");
     }
 }
 
@@ -94,7 +83,7 @@ fn a_token_is_read_as_it_is_written_and_any_other_word_is_a_custom_rules() {
 fn a_users_reason_keeps_its_token_but_not_in_metrics() {
     let custom = Reason::from_custom_rule("TooHot", "at 300 degrees");
     assert_eq!(
-        (custom.as_token(), custom.metric_label(), custom.to_string().as_str()),
+        (custom.as_token(), custom.token().as_str(), custom.to_string().as_str()),
         ("TooHot", "Custom", "at # degrees")
     );
     assert_eq!(Reason::from_custom_rule("TooHot", "").to_string(), "TooHot");
@@ -106,7 +95,7 @@ fn the_cause_below_names_the_trouble_and_the_object_itself_decides_how_final_it_
     let below = base().with_cause("Pod web-0", Reason::PodFailed(text()));
     assert_eq!(below.to_string(), "0 of 1 replicas ready; Pod web-0 said");
     assert_eq!(
-        (below.as_token(), below.metric_label(), below.is_terminal()),
+        (below.as_token(), below.token().as_str(), below.is_terminal()),
         ("PodFailed", "PodFailed", false)
     );
     let failed = Reason::ProgressDeadlineExceeded.with_cause("Pod web-0", base());

@@ -90,7 +90,7 @@ fn add_rows(node: &TreeNode, before: &str, below: &str, ages: AgeLookup<'_>, row
         object: line(&object_title(&node.kind, &node.namespace, &node.name)) + optional,
         verdict: node.verdict,
         age: ages(node).map_or(String::new(), |(created, now)| format_age(now - created)),
-        reason: line(&node.reason),
+        reason: line(node.reason.as_str()),
         why: line(&node.detail),
     });
     let last = node.children.len() + usize::from(node.more > 0);
@@ -249,7 +249,6 @@ mod tests {
             namespace: "shop".to_owned(),
             name: name.to_owned(),
             verdict,
-            reason: "Reason".to_owned(),
             detail: why.to_owned(),
             children,
             ..TreeNode::default()

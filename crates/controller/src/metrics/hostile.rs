@@ -2,13 +2,13 @@
 
 use aggregator::{EvaluationCounts, ObjectId, PolicyId};
 use readiness::rollup::{ChildWeight, LevelTally, ParentReason};
-use readiness::{Level, Time};
+use readiness::{Level, ReasonToken, Time};
 use watcher::ApiFailureCause;
 
 use super::Metrics;
 use crate::kind_tasks::KindEvent;
 use crate::snapshot::{NotReadyDetail, NotReadyParent, ParentName, PolicyNumbers, StatsSnapshot};
-use rollcall_core::TopCause;
+use rollcall_core::{NodeToken, TopCause};
 
 /// Number of policies.
 pub(super) const HOSTILE_POLICIES: usize = 20;
@@ -93,7 +93,10 @@ pub(super) fn hostile_detail(parent: &NotReadyParent) -> NotReadyDetail {
     }
     let child = format!("web-{}\"}} 1\n\\{{{}", parent.parent.0, "é".repeat(500));
     let kind = "Deployment.apps".to_owned();
-    NotReadyDetail { cause: TopCause { kind, child, level: Level::Failed, reason: "Custom" }, children }
+    NotReadyDetail {
+        cause: TopCause { kind, child, level: Level::Failed, reason: NodeToken::Object(ReasonToken::Custom) },
+        children,
+    }
 }
 
 /// Metrics of a service with worst-case input.

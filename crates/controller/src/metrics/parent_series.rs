@@ -125,7 +125,7 @@ impl ParentSeries {
                 truncate_label(&cause.kind),
                 truncate_label(&cause.child),
                 cause.level.as_str(),
-                cause.reason,
+                cause.reason.as_str(),
             ];
             causes.insert(join_labels(&name, words), 1.0);
             let counted = Level::ALL

@@ -2,7 +2,7 @@ use std::time::{Duration, Instant};
 
 use aggregator::{DeliveryOutcome, EvaluationCounts, KindState, ObjectId, PolicyId};
 use readiness::rollup::{ChildWeight, ConditionStatus, LevelTally, ParentReason};
-use readiness::{Level, Time};
+use readiness::{Level, ReasonToken, Time};
 use watcher::ApiFailureCause;
 
 use super::history_metrics::BATCH_OUTCOMES;
@@ -15,7 +15,7 @@ use crate::kind_tasks::KindEvent;
 use crate::parent_writer::SettledWrite;
 use crate::snapshot::{NotReadyDetail, NotReadyParent, StatsSnapshot};
 use policy::WatchPlan;
-use rollcall_core::TopCause;
+use rollcall_core::{NodeToken, TopCause};
 
 fn series(text: &str) -> Vec<&str> {
     text.lines().filter(|line| !line.starts_with('#')).collect()
@@ -224,7 +224,12 @@ fn a_cause_that_changes_and_children_that_move_leave_nothing_behind() {
                 children.add_child(ChildWeight::of(*level));
             }
             let kind = "Job.batch".to_owned();
-            let cause = TopCause { kind, child: child.to_owned(), level: Level::Failed, reason: "JobFailed" };
+            let cause = TopCause {
+                kind,
+                child: child.to_owned(),
+                level: Level::Failed,
+                reason: NodeToken::Object(ReasonToken::JobFailed),
+            };
             NotReadyDetail { cause, children }
         });
         metrics.encode_text()

@@ -292,7 +292,7 @@ fn node(depth: usize, name: &str, kind: u16) -> tree::PageNode {
         namespace: String::new(),
         name: name.to_owned(),
         verdict: "Ready",
-        reason: String::new(),
+        reason: rollcall_core::NodeReason::default(),
         detail: String::new(),
         since: None,
         since_from: None,

@@ -2,6 +2,7 @@
 
 use aggregator::{ChildOf, GroupRole, ObjectId, PolicyId};
 use readiness::Level;
+use rollcall_core::NodeReason;
 use serde::Serialize;
 use watcher::reflector::Reflector;
 
@@ -24,8 +25,8 @@ pub(super) struct PageNode {
     pub(super) name: String,
     /// Verdict.
     pub(super) verdict: &'static str,
-    /// Reason, in CamelCase.
-    pub(super) reason: String,
+    /// Reason.
+    pub(super) reason: NodeReason,
     /// Human-readable reason.
     pub(super) detail: String,
     /// Time since which the object has not been ready, in milliseconds since the Unix epoch; for a parent also the time
@@ -129,7 +130,7 @@ impl TreePicker<'_> {
                 namespace: object.namespace.to_string(),
                 name: object.name.to_string(),
                 verdict: verdict.level.as_str(),
-                reason: verdict.reason.as_token().to_owned(),
+                reason: NodeReason::Object(verdict.reason.clone()),
                 detail: verdict.reason.to_string(),
                 since: since.map(|since| since.at.0),
                 since_from: since.map(|since| since.from.to_string()),
@@ -150,7 +151,7 @@ impl TreePicker<'_> {
             shown.names.policy_name(row.policy).clone_into(&mut node.policy);
             if !overridden {
                 node.verdict = row.verdict_level().as_str();
-                row.answer.reason.as_str().clone_into(&mut node.reason);
+                node.reason = NodeReason::Parent(row.answer.reason);
                 node.detail = format!("{} of {} ready", row.answer.ready, row.answer.total);
                 (node.since, node.since_from) = (row.since.map(|s| s.0), None);
             }

@@ -296,7 +296,7 @@ impl StoryStage {
         rows: &[ExpectedRow],
         holds: impl Fn(&str, bool) -> bool,
     ) -> Result<(), UnmetExpectation> {
-        let shows = |root: &TreeNode| holds(&root.reason, rows_below(root, rows));
+        let shows = |root: &TreeNode| holds(root.reason.as_str(), rows_below(root, rows));
         let drawn = |trees: &Arc<Vec<TreeNode>>| trees.iter().any(|t| t.kind == SHOP.kind && shows(t));
         match tokio::time::timeout(EXPECTATION_TIMEOUT, self.trees.wait_for(drawn)).await {
             Ok(Ok(_)) => Ok(()),

@@ -49,12 +49,15 @@ fn node_line(node: &TreeNode, before: &str, now: i64, width: usize) -> StyledLin
 /// Returns the text drawn beside a verdict.
 pub(super) fn verdict_reason(node: &TreeNode) -> &str {
     // A parent's full message is shown elsewhere; a leaf has only this line.
-    let why = if node.policy.is_empty() { &node.detail } else { &node.reason };
+    let why = if node.policy.is_empty() { &node.detail } else { node.reason.as_str() };
     if why == "ready" { "" } else { why }
 }
 
 #[cfg(test)]
 mod tests {
+    use readiness::rollup::ParentReason;
+    use rollcall_core::NodeReason;
+
     use super::*;
 
     fn leaf(kind: &str, name: &str, verdict: &'static str, detail: &str) -> TreeNode {
@@ -63,7 +66,6 @@ mod tests {
             namespace: "default".to_owned(),
             name: name.to_owned(),
             verdict,
-            reason: "Reason".to_owned(),
             detail: detail.to_owned(),
             since: 1_000,
             role: "critical",
@@ -74,7 +76,7 @@ mod tests {
     fn shop() -> TreeNode {
         let database = TreeNode {
             policy: "databases".to_owned(),
-            reason: "ChildrenFailed".to_owned(),
+            reason: NodeReason::Parent(ParentReason::ChildrenFailed),
             children: vec![
                 leaf("Pod", "books-db-0", "Failed", "waiting: CrashLoopBackOff"),
                 leaf("Job", "books-db-migrate", "Ready", "complete"),
@@ -83,7 +85,7 @@ mod tests {
         };
         TreeNode {
             policy: "shops".to_owned(),
-            reason: "ChildrenFailed".to_owned(),
+            reason: NodeReason::Parent(ParentReason::ChildrenFailed),
             children: vec![database, leaf("Deployment", "books-web", "Ready", "ready")],
             ..leaf("Shop", "books", "Failed", "1 of 2 not ready")
         }

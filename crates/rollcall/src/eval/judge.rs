@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use readiness::{BoundedText, Level, Reason, RuleKind, StuckLimits, Time};
 use rollcall_cel::ObjectJson;
+use rollcall_core::NodeReason;
 use rules::lua::{ScriptLibrary, ScriptOutcome};
 use rules::{CompiledRule, PeerProfile, PeerVerdict};
 use serde::Serialize;
@@ -22,7 +23,7 @@ pub(super) struct ManifestVerdict {
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) verdict: &'static str,
-    pub(super) reason: String,
+    pub(super) reason: NodeReason,
     pub(super) message: String,
     pub(super) rule: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,8 +89,8 @@ impl ManifestJudge {
             namespace: namespace.to_string(),
             name: name.to_string(),
             verdict: ruling.level.as_str(),
-            reason: ruling.reason.as_token().to_owned(),
             message: ruling.reason.to_string(),
+            reason: NodeReason::Object(ruling.reason),
             rule: ruling.rule,
             profile,
             answer,

@@ -96,7 +96,7 @@ fn table_row(judged: &ManifestVerdict) -> Vec<String> {
     let Some(peer) = &judged.profile else {
         return vec![
             verdict,
-            judged.reason.clone(),
+            judged.reason.as_str().to_owned(),
             object,
             one_line(&judged.rule),
             one_line(&judged.message),

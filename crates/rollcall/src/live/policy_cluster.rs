@@ -12,14 +12,13 @@ use policy::offline::roll_up;
 use policy::{CompiledPolicy, FoundPolicy, GroupRule, PolicySettings, compile, read_file};
 use readiness::rollup::ParentReason;
 use readiness::{RuleKind, StuckLimits, Time, assess};
-use rollcall_core::TreeNode;
+use rollcall_core::{NodeReason, NodeToken, TreeNode};
 use rules::lua::ScriptLibrary;
 use rules::{CompiledRule, RuleDefinition};
 use watcher::{ApiFailureCause, ApiKind, LiveReadError, ParentObject, resolve_kind};
 
 pub(super) use inspect::api_group;
 
-use super::node_reason::NodeReason;
 use super::pick::TreeObjectIndex;
 use super::scope_args::ScopeArgs;
 use super::target::{KindName, ObjectTarget};
@@ -248,8 +247,8 @@ impl PolicyCluster {
             for tree in &mut trees {
                 let kind = KindName { group: tree.group.clone(), kind: tree.kind.clone() };
                 let childless = matches!(
-                    NodeReason::of_node(tree),
-                    NodeReason::Parent(
+                    tree.reason.token(),
+                    NodeToken::Parent(
                         ParentReason::ChildrenMissing
                             | ParentReason::ChildrenPending
                             | ParentReason::OperatorSilent
@@ -306,7 +305,7 @@ fn leaf_node(object: &ParentObject, now: Time) -> TreeNode {
         namespace: meta.namespace.to_string(),
         name: meta.name.to_string(),
         verdict: verdict.level.as_str(),
-        reason: verdict.reason.as_token().to_owned(),
+        reason: NodeReason::Object(verdict.reason.clone()),
         detail: verdict.reason.to_string(),
         since: now.0,
         stalled: verdict.is_terminal() || verdict.level == readiness::Level::Stuck,

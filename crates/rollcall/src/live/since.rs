@@ -15,7 +15,7 @@ pub(super) fn state_since(object: &ParentObject, node: &TreeNode) -> Option<Unre
     let conditions = &facts.status.conditions;
     if !node.policy.is_empty() && facts.deleted.is_none() {
         // The parent's condition already has this reason.
-        return conditions.iter().find(|c| *c.reason == *node.reason).and_then(since_condition);
+        return conditions.iter().find(|c| *c.reason == *node.reason.as_str()).and_then(since_condition);
     }
     since_from_facts(object, is_node_ready(node))
 }
@@ -55,6 +55,8 @@ fn since_condition(condition: &ConditionFacts) -> Option<UnreadySince> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use readiness::rollup::ParentReason;
+    use rollcall_core::NodeReason;
     use serde_json::value::RawValue;
     use serde_json::{Value, json};
     use watcher::wire::ChildObject;
@@ -90,8 +92,8 @@ mod tests {
             None,
             "a rule of a user sees more than its fields say"
         );
-        let parent =
-            TreeNode { policy: "p".to_owned(), reason: "ChildrenFailed".to_owned(), ..TreeNode::default() };
+        let reason = NodeReason::Parent(ParentReason::ChildrenFailed);
+        let parent = TreeNode { policy: "p".to_owned(), reason, ..TreeNode::default() };
         let own = json!({ "conditions": [
             { "type": "Ready", "status": "False", "reason": "ChildrenFailed", "lastTransitionTime": at(4) },
         ] });

@@ -4,12 +4,11 @@ use inspect::kubectl::{KubectlObject, shell_quote};
 use inspect::owned::{OwnedObject, OwnedTrouble};
 use readiness::ReasonToken;
 use readiness::rollup::ParentReason;
-
-use super::super::node_reason::NodeReason;
+use rollcall_core::NodeToken;
 
 /// Describes the rule that decided about a parent.
-pub(super) fn describe_branch(reason: NodeReason) -> &'static str {
-    let NodeReason::Parent(reason) = reason else { return WORST_CHILD };
+pub(super) fn describe_branch(reason: NodeToken) -> &'static str {
+    let NodeToken::Parent(reason) = reason else { return WORST_CHILD };
     match reason {
         ParentReason::ChildrenMissing => "there are fewer children than the policy expects",
         ParentReason::TooManyChildren => "there are more children than the policy allows",
@@ -49,10 +48,10 @@ const WRITES_STATUS: &str = "the controller of this object must write another st
 const DELETION_COMPLETES: &str = "its deletion must complete";
 
 /// Describes the event that would change the verdict.
-pub(super) fn describe_changes(reason: NodeReason) -> &'static str {
+pub(super) fn describe_changes(reason: NodeToken) -> &'static str {
     match reason {
-        NodeReason::Parent(reason) => describe_parent_changes(reason),
-        NodeReason::Object(reason) => describe_object_changes(reason),
+        NodeToken::Parent(reason) => describe_parent_changes(reason),
+        NodeToken::Object(reason) => describe_object_changes(reason),
     }
 }
 
@@ -208,10 +207,10 @@ pub(super) fn advise_from_owned(
 }
 
 /// Returns commands to try, to be read before they are run.
-pub(super) fn suggest_commands(reason: NodeReason, object: &KubectlObject<'_>) -> Vec<String> {
+pub(super) fn suggest_commands(reason: NodeToken, object: &KubectlObject<'_>) -> Vec<String> {
     match reason {
-        NodeReason::Parent(reason) => suggest_parent_commands(reason, object),
-        NodeReason::Object(reason) => suggest_object_commands(reason, object),
+        NodeToken::Parent(reason) => suggest_parent_commands(reason, object),
+        NodeToken::Object(reason) => suggest_object_commands(reason, object),
     }
 }
 
@@ -293,7 +292,7 @@ mod tests {
         // A deleted object cannot be described.
         let job = KubectlObject { group: "batch", kind: "Job", namespace: "shop", name: "seed" };
         assert!(
-            suggest_commands(NodeReason::Object(ReasonToken::OutcomeUnseen), &job)
+            suggest_commands(NodeToken::Object(ReasonToken::OutcomeUnseen), &job)
                 .iter()
                 .all(|line| !line.contains("describe"))
         );

@@ -22,7 +22,7 @@ use tokio::sync::OnceCell;
 use watcher::status::{OwnTypes, ParentStatus, written_types};
 use watcher::{ParentObject, get_live};
 
-use super::node_reason::{NodeReason, is_node_ready};
+use super::node_reason::is_node_ready;
 use super::open_cluster;
 use super::pick::{NodeTimes, TreeObjectIndex};
 use super::policy_cluster::PolicyCluster;
@@ -179,8 +179,8 @@ impl ExplainContext<'_> {
             reason: node.reason.clone(),
             message: node.detail.clone(),
             since: self.since_text(node),
-            changes: advice::describe_changes(NodeReason::of_node(node)).to_owned(),
-            tries: advice::suggest_commands(NodeReason::of_node(node), &object),
+            changes: advice::describe_changes(node.reason.token()).to_owned(),
+            tries: advice::suggest_commands(node.reason.token(), &object),
             ..ExplainedCause::default()
         };
         if let Some(found) = self.index.get(node) {
@@ -220,7 +220,7 @@ impl ExplainContext<'_> {
             (cause.rule, cause.branch) = (rule, branch);
         } else {
             cause.rule = format!("policy {}", lead.node.policy);
-            advice::describe_branch(NodeReason::of_node(lead.node)).clone_into(&mut cause.branch);
+            advice::describe_branch(lead.node.reason.token()).clone_into(&mut cause.branch);
         }
         (cause.owns, cause.events) =
             inspect::inspect_object(ask, &self.cluster.client, found, &limits, self.now).await;

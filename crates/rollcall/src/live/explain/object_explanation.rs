@@ -3,6 +3,7 @@
 use inspect::finalizer_holders::LikelyHolder;
 use inspect::owned::OwnedObject;
 use inspect::recent_events::RecentEvent;
+use rollcall_core::NodeReason;
 use serde::Serialize;
 
 use super::ruling::ExplainedField;
@@ -22,7 +23,7 @@ pub(super) struct ExplainedObjectName {
 pub(super) struct ObjectExplanation {
     pub(super) object: ExplainedObjectName,
     pub(super) verdict: &'static str,
-    pub(super) reason: String,
+    pub(super) reason: NodeReason,
     pub(super) message: String,
     /// The policy that makes it a parent; empty if it is none.
     pub(super) policy: String,
@@ -46,7 +47,7 @@ pub(super) struct ExplainedCause {
     /// Path from the requested object down to this one.
     pub(super) path: Vec<String>,
     pub(super) verdict: &'static str,
-    pub(super) reason: String,
+    pub(super) reason: NodeReason,
     pub(super) message: String,
     pub(super) rule: String,
     pub(super) branch: String,

@@ -58,7 +58,7 @@ impl ExplanationPage {
         let head = StyledLine::new(TextStyle::Bold, title).append_text(TextStyle::Plain, "  ");
         self.lines.push((
             head.append_text(TextStyle::of_verdict(told.verdict), told.verdict)
-                .append_text(TextStyle::Plain, format!("  {}", told.reason)),
+                .append_text(TextStyle::Plain, format!("  {}", told.reason.as_str())),
             false,
         ));
         self.add_wrapped("", &told.message);
@@ -97,7 +97,7 @@ impl ExplanationPage {
             .append_text(TextStyle::Plain, "  ");
         self.lines.push((
             head.append_text(TextStyle::of_verdict(cause.verdict), cause.verdict)
-                .append_text(TextStyle::Plain, format!("  {}", cause.reason)),
+                .append_text(TextStyle::Plain, format!("  {}", cause.reason.as_str())),
             false,
         ));
         self.add_wrapped("", &cause.message);
@@ -201,6 +201,9 @@ mod tests {
     use super::*;
     use inspect::finalizer_holders::{LikelyHolder, RELEASE_WARNING};
     use inspect::holder_signs::HolderSigns;
+    use readiness::Reason;
+    use readiness::rollup::ParentReason;
+    use rollcall_core::NodeReason;
 
     fn named(kind: &str, name: &str) -> ExplainedObjectName {
         let [group, kind, namespace, name] = ["", kind, "shop", name].map(str::to_owned);
@@ -226,7 +229,7 @@ mod tests {
             object: named("Job", "seed"),
             path: vec!["Shop books".to_owned(), "Job seed".to_owned()],
             verdict: "Stuck",
-            reason: "Finalizers".to_owned(),
+            reason: NodeReason::Object(Reason::Terminating),
             message: "finalizer \u{1b}[31mx".to_owned(),
             rule: "deletion takes precedence over every rule".to_owned(),
             branch: "metadata.deletionTimestamp is set".to_owned(),
@@ -238,7 +241,7 @@ mod tests {
         ObjectExplanation {
             object: named("Shop", "books"),
             verdict: "Stuck",
-            reason: "ChildrenStuck".to_owned(),
+            reason: NodeReason::Parent(ParentReason::ChildrenStuck),
             causes: vec![cause],
             ..ObjectExplanation::default()
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use readiness::Level;
 use rollcall_core::TreeNode;
 
-use super::super::node_reason::{NodeReason, node_level};
+use super::super::node_reason::{is_own_cause, node_level};
 use super::super::pick::node_key;
 use super::super::target::ObjectTarget;
 
@@ -54,7 +54,7 @@ fn collect_causes<'t>(lead: &TreeNodePath<'t>, found: &mut Vec<TreeNodePath<'t>>
     for below in lead.child_paths().filter(|below| below.node.role != "optional") {
         collect_causes(&below, found);
     }
-    if node.policy.is_empty() || NodeReason::of_node(node).is_own_cause() || found.len() == before {
+    if node.policy.is_empty() || is_own_cause(node.reason.token()) || found.len() == before {
         found.push(lead.clone());
     }
 }
@@ -68,14 +68,26 @@ impl<'t> TreeNodePath<'t> {
 
 #[cfg(test)]
 mod tests {
+    use readiness::rollup::ParentReason;
+    use readiness::{BoundedText, CountedUnit, Reason};
+    use rollcall_core::NodeReason;
+
     use super::*;
 
-    fn node(name: &str, verdict: &'static str, reason: &str, children: Vec<TreeNode>) -> TreeNode {
+    fn waiting() -> NodeReason {
+        NodeReason::Object(Reason::Waiting(BoundedText::new("CrashLoopBackOff")))
+    }
+
+    fn unready() -> NodeReason {
+        NodeReason::Object(Reason::Count(CountedUnit::Ready, 1, 2))
+    }
+
+    fn node(name: &str, verdict: &'static str, reason: NodeReason, children: Vec<TreeNode>) -> TreeNode {
         TreeNode {
             kind: "Thing".to_owned(),
             name: name.to_owned(),
             verdict,
-            reason: reason.to_owned(),
+            reason,
             policy: if children.is_empty() { String::new() } else { "p".to_owned() },
             role: "critical",
             children,
@@ -93,25 +105,54 @@ mod tests {
 
     #[test]
     fn the_causes_are_the_deepest_that_are_not_ready_and_the_worst_comes_first() {
-        let db =
-            node("db", "Failed", "ChildrenFailed", vec![node("pod", "Failed", "ContainerWaiting", vec![])]);
-        let web = node("web", "Progressing", "ReplicasNotReady", vec![]);
-        let well = node("well", "Ready", "", vec![]);
-        assert_eq!(names(&node("shop", "Failed", "ChildrenFailed", vec![web, well, db])), ["pod^2", "web^1"]);
+        let db = node(
+            "db",
+            "Failed",
+            NodeReason::Parent(ParentReason::ChildrenFailed),
+            vec![node("pod", "Failed", waiting(), vec![])],
+        );
+        let web = node("web", "Progressing", unready(), vec![]);
+        let well = node("well", "Ready", NodeReason::Object(Reason::Ready), vec![]);
+        assert_eq!(
+            names(&node(
+                "shop",
+                "Failed",
+                NodeReason::Parent(ParentReason::ChildrenFailed),
+                vec![web, well, db]
+            )),
+            ["pod^2", "web^1"]
+        );
     }
 
     #[test]
     fn a_parent_that_lacks_children_is_a_cause_itself() {
-        let web = node("web", "Progressing", "ReplicasNotReady", vec![]);
-        assert_eq!(names(&node("shop", "Progressing", "ChildrenMissing", vec![web])), ["shop^0", "web^1"]);
-        let quiet = TreeNode { policy: "p".to_owned(), ..node("shop", "Unknown", "ChildrenPending", vec![]) };
+        let web = node("web", "Progressing", unready(), vec![]);
+        assert_eq!(
+            names(&node("shop", "Progressing", NodeReason::Parent(ParentReason::ChildrenMissing), vec![web])),
+            ["shop^0", "web^1"]
+        );
+        let quiet = TreeNode {
+            policy: "p".to_owned(),
+            ..node("shop", "Unknown", NodeReason::Parent(ParentReason::ChildrenPending), vec![])
+        };
         assert_eq!(names(&quiet), ["shop^0"]);
     }
 
     #[test]
     fn what_is_optional_paused_or_ready_holds_nothing_back() {
-        let beside = TreeNode { role: "optional", ..node("beside", "Failed", "JobFailed", vec![]) };
-        let paused = node("paused", "Suspended", "Suspended", vec![]);
-        assert!(names(&node("shop", "Ready", "AllChildrenReady", vec![beside, paused])).is_empty());
+        let beside = TreeNode {
+            role: "optional",
+            ..node("beside", "Failed", NodeReason::Object(Reason::JobFailed(BoundedText::new("x"))), vec![])
+        };
+        let paused = node("paused", "Suspended", NodeReason::Object(Reason::Suspended), vec![]);
+        assert!(
+            names(&node(
+                "shop",
+                "Ready",
+                NodeReason::Parent(ParentReason::AllChildrenReady),
+                vec![beside, paused]
+            ))
+            .is_empty()
+        );
     }
 }

@@ -61,7 +61,7 @@ async fn a_kind_that_may_not_be_listed_never_makes_a_parent_ready() {
     assert_eq!(cluster.build_trees(&objects, NOW)[0].verdict, "Ready");
     cluster.hidden.insert(("apps".to_owned(), "Deployment".to_owned()));
     let tree = &cluster.build_trees(&objects, NOW)[0];
-    assert_eq!((tree.verdict, &*tree.reason), ("Unknown", "KindNotVisible"), "{}", tree.detail);
+    assert_eq!((tree.verdict, tree.reason.as_str()), ("Unknown", "KindNotVisible"), "{}", tree.detail);
 }
 
 #[tokio::test]
@@ -99,11 +99,11 @@ async fn a_job_that_is_gone_counts_as_its_record_says() {
                 "parent": { "group": "example.com", "kind": "Database", "namespace": "shop", "name": "db" } } }))
     };
     let parent = database(&json!({}));
-    assert_eq!(cluster.build_trees(&[&parent], NOW)[0].reason, "ChildrenMissing");
+    assert_eq!(cluster.build_trees(&[&parent], NOW)[0].reason.as_str(), "ChildrenMissing");
     for (outcome, verdict) in [("Complete", "Ready"), ("Failed", "Failed"), ("Unseen", "Unknown")] {
         let record = record(outcome);
         let tree = &cluster.build_trees(&[&parent, &record], NOW)[0];
-        assert_eq!(tree.verdict, verdict, "{outcome}: {} {}", tree.reason, tree.detail);
+        assert_eq!(tree.verdict, verdict, "{outcome}: {} {}", tree.reason.as_str(), tree.detail);
     }
 }
 

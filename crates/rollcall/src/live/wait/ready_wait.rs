@@ -5,18 +5,18 @@ use std::process::ExitCode;
 use anyhow::bail;
 use controller::args::ClusterArgs;
 use readiness::rollup::ParentReason;
-use rollcall_core::TreeNode;
+use rollcall_core::{NodeToken, TreeNode};
 use tokio::time::{Instant, timeout_at};
 
 use super::super::follow::ClusterFollower;
-use super::super::node_reason::{NodeReason, is_node_ready};
+use super::super::node_reason::is_node_ready;
 use super::super::open_cluster;
 use super::super::pick::{missing_targets, pick_targets};
 use super::super::scope_args::ScopeArgs;
 use super::super::target::ObjectTarget;
 use super::status_line::{StatusLine, UNANSWERED_TEXT, end_unanswered};
 
-const KIND_NOT_VISIBLE: NodeReason = NodeReason::Parent(ParentReason::KindNotVisible);
+const KIND_NOT_VISIBLE: NodeToken = NodeToken::Parent(ParentReason::KindNotVisible);
 
 /// Result of one evaluation.
 #[derive(Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ fn check_targets(found: &[TreeNode], targets: &[ObjectTarget]) -> WaitState {
         return WaitState::Failed(node_text(lost));
     }
     // Waiting does not grant missing rights.
-    if let Some(hidden) = unready.iter().find(|node| NodeReason::of_node(node) == KIND_NOT_VISIBLE) {
+    if let Some(hidden) = unready.iter().find(|node| node.reason.token() == KIND_NOT_VISIBLE) {
         return WaitState::Undetermined(node_text(hidden));
     }
     let lacking = missing_targets(found, targets);
@@ -106,6 +106,8 @@ fn node_title(node: &TreeNode) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rollcall_core::NodeReason;
+
     use super::super::super::target::KindName;
     use super::*;
 
@@ -145,7 +147,7 @@ mod tests {
         assert_eq!(check_targets(&[lost], &of), WaitState::Failed("Shop books failed: why".to_owned()));
         assert!(matches!(check_targets(&[node("books", "Failed")], &of), WaitState::Waiting(_)));
         let hidden = TreeNode {
-            reason: "KindNotVisible".to_owned(),
+            reason: NodeReason::Parent(ParentReason::KindNotVisible),
             policy: "shops".to_owned(),
             ..node("books", "Unknown")
         };

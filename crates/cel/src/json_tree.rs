@@ -20,6 +20,9 @@ const MAX_OBJECT_DEPTH: u16 = 300;
 /// Number of fields for which room is made before they are charged.
 const MAX_PRESIZED_FIELDS: usize = 32;
 
+/// Number of fields up to which one is found faster by comparing all of them: most differ in their length.
+const MAX_SCANNED_FIELDS: usize = 8;
+
 /// A JSON value. The keys of a map are sorted and unique.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum JsonTree<'a> {
@@ -49,6 +52,9 @@ impl<'a> JsonFields<'a> {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&JsonTree<'a>> {
+        if self.0.len() <= MAX_SCANNED_FIELDS {
+            return self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value);
+        }
         self.0.binary_search_by(|(key, _)| key.as_ref().cmp(name)).ok().map(|at| &self.0[at].1)
     }
 

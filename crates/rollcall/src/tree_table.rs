@@ -241,6 +241,9 @@ pub(crate) fn format_age(millis: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use readiness::Reason;
+    use rollcall_core::NodeReason;
+
     use super::*;
 
     fn node(kind: &str, name: &str, verdict: &'static str, why: &str, children: Vec<TreeNode>) -> TreeNode {
@@ -249,6 +252,7 @@ mod tests {
             namespace: "shop".to_owned(),
             name: name.to_owned(),
             verdict,
+            reason: NodeReason::Object(Reason::from_custom_rule("Reason", why)),
             detail: why.to_owned(),
             children,
             ..TreeNode::default()

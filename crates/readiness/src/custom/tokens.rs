@@ -87,7 +87,7 @@ fn split_words_inline(
         let lower = LOWER_CASE[usize::from(byte)];
         let (is_letter, is_upper) = (lower != NO_LETTER, lower != byte && lower != NO_LETTER);
         // The apostrophe of "can't" ends no word.
-        let is_end = !is_letter && !(after_letter && byte == b'\'');
+        let is_end = !(is_letter || after_letter && byte == b'\'');
         let is_begin = is_upper && (!after_upper || text.get(at + 1).is_some_and(u8::is_ascii_lowercase));
         if (is_end || is_begin) && length > start {
             length = start + word_bytes(&letters[start..length]);

@@ -65,18 +65,37 @@ impl ScriptBudget {
     }
 
     /// Charges a value of the object with this many bytes of text.
+    #[inline]
     pub(super) fn charge_read(&self, bytes: usize) -> Result<(), CostLimit> {
+        self.charge_read_steps(1 + bytes / 64)
+    }
+
+    /// Charges the text of a value that was charged without it.
+    #[inline]
+    pub(super) fn charge_read_text(&self, bytes: usize) -> Result<(), CostLimit> {
+        if bytes < 64 { Ok(()) } else { self.charge_read_steps(bytes / 64) }
+    }
+
+    /// Every value of an object comes through here: it looks closer only now and then, and once a limit is reached.
+    #[inline]
+    fn charge_read_steps(&self, steps: usize) -> Result<(), CostLimit> {
+        let before = self.0.read_steps.get();
+        let after = before + steps;
+        self.0.read_steps.set(after);
+        if after <= MAX_READ_STEPS && before / 256 == after / 256 {
+            return Ok(());
+        }
+        self.check_reading(after)
+    }
+
+    fn check_reading(&self, steps: usize) -> Result<(), CostLimit> {
         if let Some(limit) = self.0.spent.get() {
             return Err(limit);
         }
-        let before = self.0.read_steps.get();
-        let after = before + 1 + bytes / 64;
-        self.0.read_steps.set(after);
-        if after > MAX_READ_STEPS {
+        if steps > MAX_READ_STEPS {
             return Err(self.record_limit(CostLimit::Size));
         }
-        if before / 256 != after / 256
-            && let Some(started) = self.0.reading.get()
+        if let Some(started) = self.0.reading.get()
             && read_clock() - started + self.0.read_time.get() > MAX_READ_TIME
         {
             // No small number of steps, by which a thread that was descheduled is known.
@@ -107,6 +126,8 @@ impl ScriptBudget {
 
     pub(super) fn record_limit(&self, limit: CostLimit) -> CostLimit {
         self.0.spent.set(Some(self.0.spent.get().unwrap_or(limit)));
+        // Whatever is read from now on is refused.
+        self.0.read_steps.set(MAX_READ_STEPS);
         limit
     }
 

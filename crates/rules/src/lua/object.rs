@@ -31,11 +31,6 @@ impl<'l> LuaValueSeed<'l> {
         LuaValueSeed { lua, budget, depth: 0 }
     }
 
-    fn charge<E: Error>(self, bytes: usize) -> Result<(), E> {
-        // The words do not matter: the budget knows the limit.
-        self.budget.charge_read(bytes).map_err(E::custom)
-    }
-
     fn nested_seed<E: Error>(self) -> Result<Self, E> {
         if self.depth == MAX_OBJECT_DEPTH {
             return Err(E::custom(TOO_DEEP_MESSAGE));
@@ -48,7 +43,8 @@ impl<'de> DeserializeSeed<'de> for LuaValueSeed<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Value, D::Error> {
-        self.charge(0)?;
+        // The words do not matter: the budget knows the limit.
+        self.budget.charge_read(0).map_err(D::Error::custom)?;
         json.deserialize_any(self)
     }
 }
@@ -83,7 +79,7 @@ impl<'de> Visitor<'de> for LuaValueSeed<'_> {
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Value, E> {
-        self.charge(value.len())?;
+        self.budget.charge_read_text(value.len()).map_err(E::custom)?;
         self.lua.create_string(value).map(Value::String).map_err(E::custom)
     }
 
@@ -106,7 +102,7 @@ impl<'de> Visitor<'de> for LuaValueSeed<'_> {
         let map =
             self.lua.create_table_with_capacity(0, capacity(fields.size_hint())).map_err(A::Error::custom)?;
         while let Some(key) = fields.next_key_seed(JsonKey)? {
-            self.charge(key.len())?;
+            self.budget.charge_read(key.len()).map_err(A::Error::custom)?;
             let value = fields.next_value_seed(inner)?;
             map.raw_set(&*key, value).map_err(A::Error::custom)?;
         }

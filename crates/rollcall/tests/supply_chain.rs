@@ -51,6 +51,10 @@ fn no_crate_has_a_version_that_a_known_advisory_touches() {
     }
 }
 
+fn is_crate(component: &Value) -> bool {
+    component["purl"].as_str().is_some_and(|purl| purl.starts_with("pkg:cargo/"))
+}
+
 /// The SBOM as `deploy/sbom` prints it.
 fn print_sbom() -> String {
     let printed = Command::new(root().join("deploy/sbom")).output().unwrap();
@@ -67,9 +71,10 @@ fn the_sbom_names_every_crate_of_the_program_by_the_hash_of_its_source_and_is_th
     assert_eq!(sbom["metadata"]["component"]["name"], "rollcall");
     let locked = locked_versions();
     let lock = std::fs::read_to_string(root().join("Cargo.lock")).unwrap();
-    let components = sbom["components"].as_array().unwrap();
+    let (components, others): (Vec<&Value>, Vec<&Value>) =
+        sbom["components"].as_array().unwrap().iter().partition(|component| is_crate(component));
     let mut known = BTreeSet::from([sbom["metadata"]["component"]["bom-ref"].as_str().unwrap()]);
-    for component in components {
+    for component in &components {
         let [name, version, reference] =
             ["name", "version", "bom-ref"].map(|key| component[key].as_str().unwrap());
         assert!(locked[name].contains(version), "{name} {version}");
@@ -82,6 +87,7 @@ fn the_sbom_names_every_crate_of_the_program_by_the_hash_of_its_source_and_is_th
             "{name}"
         );
     }
+    known.extend(others.iter().map(|component| component["bom-ref"].as_str().unwrap()));
     for name in ["tokio", "kube-client", "object_store", "mlua", "rustls", "readiness"] {
         assert!(components.iter().any(|component| component["name"] == name), "{name} is missing");
     }
@@ -93,4 +99,72 @@ fn the_sbom_names_every_crate_of_the_program_by_the_hash_of_its_source_and_is_th
         assert!(named.clone().all(|reference| known.contains(reference.as_str().unwrap())), "{dependency}");
     }
     assert_eq!(sbom["dependencies"].as_array().unwrap().len(), known.len(), "each crate says what it needs");
+}
+
+/// The folder of a crate's sources, as cargo keeps them.
+fn source_folder(metadata: &Value, name: &str) -> PathBuf {
+    let package = metadata["packages"].as_array().unwrap().iter().find(|package| package["name"] == name);
+    Path::new(package.unwrap()["manifest_path"].as_str().unwrap()).parent().unwrap().to_owned()
+}
+
+fn has_cpp_source(folder: &Path) -> bool {
+    std::fs::read_dir(folder).unwrap().map(Result::unwrap).any(|entry| {
+        let path = entry.path();
+        let is_cpp = || path.extension().is_some_and(|extension| extension == "cpp" || extension == "cc");
+        if entry.file_type().unwrap().is_dir() { has_cpp_source(&path) } else { is_cpp() }
+    })
+}
+
+#[test]
+fn the_sbom_names_the_sources_that_a_crate_only_carries() {
+    let sbom: Value = serde_json::from_str(&print_sbom()).unwrap();
+    let components = sbom["components"].as_array().unwrap();
+    let luau = components.iter().find(|component| component["name"] == "Luau").unwrap();
+    let carrier = components.iter().find(|component| component["name"] == "luau0-src").unwrap();
+    let (_, release) = carrier["version"].as_str().unwrap().split_once("+luau").unwrap();
+    assert_eq!(luau["version"], format!("0.{release}"));
+    assert_eq!(luau["licenses"][0]["expression"], "MIT");
+    assert_eq!(luau["hashes"], carrier["hashes"], "the archive that is fetched has both");
+    assert_eq!(luau["properties"][0]["value"], carrier["bom-ref"]);
+    let needs = sbom["dependencies"].as_array().unwrap().iter().find(|of| of["ref"] == carrier["bom-ref"]);
+    assert!(needs.unwrap()["dependsOn"].as_array().unwrap().contains(&luau["bom-ref"]));
+
+    let metadata = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let metadata: Value = serde_json::from_slice(&metadata.stdout).unwrap();
+    // `cc` has a file by which it tells compilers apart, and ships nothing of it.
+    for component in components.iter().filter(|component| is_crate(component) && component["name"] != "cc") {
+        let (name, is_fetched) = (component["name"].as_str().unwrap(), component.get("hashes").is_some());
+        if is_fetched && has_cpp_source(&source_folder(&metadata, name)) {
+            let is_carrier = |other: &&Value| other["properties"][0]["value"] == component["bom-ref"];
+            assert!(components.iter().any(|other| is_carrier(&other)), "{name} brings C++ along");
+        }
+    }
+}
+
+#[test]
+fn the_sbom_names_what_the_image_is_built_from_and_what_of_that_is_in_it() {
+    let sbom: Value = serde_json::from_str(&print_sbom()).unwrap();
+    let components = sbom["components"].as_array().unwrap();
+    let dockerfile = std::fs::read_to_string(root().join("deploy/Dockerfile")).unwrap();
+    let mut bases = 0;
+    for line in dockerfile.lines().filter_map(|line| line.strip_prefix("FROM ")) {
+        let image = line.split(' ').next().unwrap();
+        let found = components.iter().find(|component| component["bom-ref"] == format!("image:{image}"));
+        assert_eq!(found.unwrap()["type"], "container", "{image}");
+        bases += 1;
+    }
+    assert_eq!(bases, 2);
+    for copied in dockerfile.lines().filter_map(|line| line.strip_prefix("COPY --from=build ")) {
+        let known = ["/rollcall ", "/etc/ssl/certs/ca-certificates.crt "];
+        assert!(known.iter().any(|path| copied.starts_with(path)), "{copied}: name it in deploy/sbom");
+    }
+    for name in ["ca-certificates", "musl", "libstdc++", "libgcc", "rust-std"] {
+        let found = components.iter().find(|component| component["name"] == name).unwrap();
+        assert_eq!(found["properties"][0]["name"], "rollcall:taken-from", "{name}");
+        assert!(found["licenses"][0]["expression"].is_string(), "{name}");
+    }
 }

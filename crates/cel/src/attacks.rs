@@ -1,5 +1,7 @@
 //! Hostile expressions, each with its required outcome: refused, stopped in time, or answered within the bounds.
 
+mod counts;
+
 use serde_json::{Value, json};
 
 use super::*;

@@ -2,7 +2,7 @@
 
 use crate::cel_type::CelType;
 use crate::errors::{CompileError, EvalError};
-use crate::meter::CostMeter;
+use crate::meter::{CostBounds, CostMeter};
 use crate::object_json::ObjectJson;
 use crate::program::CelProgram;
 use crate::value::CelValue;
@@ -11,17 +11,51 @@ use crate::value::CelValue;
 #[derive(Debug)]
 pub struct CountExpression(CelProgram);
 
+/// What the counts of one object may cost together. Counts are computed where an object is taken in, so they may do less than a
+/// rule: a count reads a number, or the size of a list.
+#[derive(Debug)]
+pub struct CountBudget(CostMeter);
+
+impl CountBudget {
+    /// Most steps: enough for 60 counts of an object of 75 kB, and for some of the largest that a server stores.
+    pub const MAX_STEPS: u32 = 20_000;
+
+    /// Most bytes allocated, and most bytes of values kept.
+    pub const MAX_BYTES: usize = 4 << 20;
+
+    /// Returns the number of steps spent.
+    pub fn spent_steps(&self) -> u32 {
+        self.0.steps()
+    }
+}
+
+impl Default for CountBudget {
+    fn default() -> CountBudget {
+        let bounds = CostBounds { steps: CountBudget::MAX_STEPS, bytes: CountBudget::MAX_BYTES };
+        CountBudget(CostMeter::with_bounds(bounds))
+    }
+}
+
 impl CountExpression {
     /// Compiles `source`, in which the object is named `id`.
     pub fn compile(source: &str, id: &str) -> Result<CountExpression, CompileError> {
         CelProgram::compile(source, Some(id), CelType::Int).map(CountExpression)
     }
 
-    /// Returns the count for this object. A negative result counts as zero.
+    /// Returns the count for this object, for which a budget of its own is there.
     pub fn evaluate_count(&self, object: ObjectJson<'_>) -> Result<u32, EvalError> {
-        let meter = CostMeter::default();
-        let fields = self.0.needs.read_object(object, &meter).map_err(EvalError::from_read_error)?;
-        match self.0.evaluate_value(&fields, &meter)? {
+        self.evaluate_count_within(object, &CountBudget::default())
+    }
+
+    /// Returns the count for this object. A negative result counts as zero. Once the budget is spent every count fails.
+    pub fn evaluate_count_within(
+        &self,
+        object: ObjectJson<'_>,
+        budget: &CountBudget,
+    ) -> Result<u32, EvalError> {
+        let CountBudget(meter) = budget;
+        let fields = self.0.needs.read_object(object, meter).map_err(EvalError::from_read_error)?;
+        match self.0.evaluate_value(&fields, meter)? {
             CelValue::Int(number) => Ok(u32::try_from(number.max(0)).unwrap_or(u32::MAX)),
             other => Err(EvalError::with_message(format!(
                 "the expression yields '{}', not 'int'",

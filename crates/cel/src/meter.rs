@@ -18,9 +18,24 @@ pub(crate) const MAX_EVALUATION_BYTES: usize = 8 << 20;
 const MAX_EVALUATION_TIME: Duration =
     Duration::from_millis(if cfg!(debug_assertions) { 10_000 } else { 250 });
 
-/// Counters of one evaluation.
+/// What an evaluation may cost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CostBounds {
+    pub(crate) steps: u32,
+    /// Bytes that it may allocate, and bytes of the values that it may keep of the object.
+    pub(crate) bytes: usize,
+}
+
+impl Default for CostBounds {
+    fn default() -> CostBounds {
+        CostBounds { steps: MAX_EVALUATION_STEPS, bytes: MAX_EVALUATION_BYTES }
+    }
+}
+
+/// Counters of one evaluation, or of several that share a budget.
 #[derive(Debug, Default)]
 pub(crate) struct CostMeter {
+    bounds: CostBounds,
     steps: Cell<u32>,
     bytes: Cell<usize>,
     /// Values of the object that were kept.
@@ -30,12 +45,21 @@ pub(crate) struct CostMeter {
 }
 
 impl CostMeter {
+    pub(crate) fn with_bounds(bounds: CostBounds) -> CostMeter {
+        CostMeter { bounds, ..CostMeter::default() }
+    }
+
+    /// Steps charged so far.
+    pub(crate) fn steps(&self) -> u32 {
+        self.steps.get()
+    }
+
     /// Charges `count` steps. Once a limit is reached every further step fails too: no operator can absorb that.
     pub(crate) fn charge_steps(&self, count: usize) -> Result<(), EvalFault> {
         let before = self.steps.get();
         let after = before.saturating_add(u32::try_from(count).unwrap_or(u32::MAX));
         self.steps.set(after);
-        if after > MAX_EVALUATION_STEPS {
+        if after > self.bounds.steps {
             return Err(self.record_limit(CostLimit::Steps));
         }
         // Few evaluations get this far, so that most never read the clock.
@@ -46,7 +70,7 @@ impl CostMeter {
     pub(crate) fn charge_allocation(&self, bytes: usize) -> Result<(), EvalFault> {
         let made = self.bytes.get().saturating_add(bytes);
         self.bytes.set(made);
-        if made > MAX_EVALUATION_BYTES {
+        if made > self.bounds.bytes {
             return Err(self.record_limit(CostLimit::Memory));
         }
         self.charge_read(bytes)
@@ -70,7 +94,7 @@ impl CostMeter {
 
     /// Charges the step of eight values that are kept.
     fn charge_kept_values(&self, kept: usize, bytes: usize) -> Result<(), EvalFault> {
-        if kept.saturating_mul(bytes) > MAX_EVALUATION_BYTES {
+        if kept.saturating_mul(bytes) > self.bounds.bytes {
             return Err(self.record_limit(CostLimit::Memory));
         }
         self.charge_steps(1)

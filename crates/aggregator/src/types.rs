@@ -50,10 +50,12 @@ const _: () = assert!(size_of::<ChildLink>() == 12);
 const SELECTOR_BIT: u32 = 1 << 31;
 /// Bit in [`ChildLink`]: by reference instead of labels, or remembered instead of by owner reference.
 const OTHER_SOURCE_BIT: u32 = 1 << 30;
+/// Bit in [`ChildLink`]: an owner without a namespace does not count.
+const OWN_NAMESPACE_BIT: u32 = 1 << 29;
 
 impl ChildLink {
-    /// Creates a link to `target`: by owner reference for an object, by labels for a selector. There are fewer than 2³⁰
-    /// of either.
+    /// Creates a link to `target`: by owner reference for an object, by labels for a selector. There are fewer than 2²⁹
+    /// objects, and fewer than 2²⁹ selectors.
     pub fn new(policy: PolicyId, group: u8, rule_index: u16, target: LinkTarget) -> ChildLink {
         let target = match target {
             LinkTarget::Object(id) => id.0,
@@ -64,7 +66,7 @@ impl ChildLink {
 
     /// Returns the target.
     pub fn target(&self) -> LinkTarget {
-        let id = self.target & !(SELECTOR_BIT | OTHER_SOURCE_BIT);
+        let id = self.target & !(SELECTOR_BIT | OTHER_SOURCE_BIT | OWN_NAMESPACE_BIT);
         if self.target & SELECTOR_BIT == 0 {
             LinkTarget::Object(ObjectId(id))
         } else {
@@ -77,6 +79,17 @@ impl ChildLink {
     #[must_use]
     pub fn with_other_source(self) -> ChildLink {
         ChildLink { target: self.target | OTHER_SOURCE_BIT, ..self }
+    }
+
+    /// Returns the link for an owner in the child's own namespace alone, and not for one without a namespace.
+    #[must_use]
+    pub fn within_own_namespace(self) -> ChildLink {
+        ChildLink { target: self.target | OWN_NAMESPACE_BIT, ..self }
+    }
+
+    /// Returns `true` if an owner without a namespace does not count.
+    pub fn is_within_own_namespace(&self) -> bool {
+        self.target & OWN_NAMESPACE_BIT != 0
     }
 
     /// Returns the relation by which the child counts.

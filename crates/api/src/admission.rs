@@ -123,6 +123,18 @@ pub const ADMISSION_RULES: &[AdmissionRule] = &[
         "self.contains('{') || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",
         "must be the name of a namespace, or a template such as {parent.metadata.namespace}",
     ),
+    field_rule(
+        "children[*].find",
+        ".allowedNamespaces",
+        "!has(self.namespaces) || !self.namespaces.exists(n, n.contains('{') && n != '{parent.metadata.namespace}') || \
+         (has(self.allowedNamespaces) && size(self.allowedNamespaces) > 0)",
+        "a template in namespaces lets the parent's author choose the namespace: list those that may be chosen",
+    ),
+    rule(
+        "children[*].find.allowedNamespaces[*]",
+        "self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$') || self.matches('^[a-z0-9][-a-z0-9]*[*]$')",
+        "must be the name of a namespace, or the beginning of names and *, such as team-*",
+    ),
     rule(
         "children[*].expect",
         "!has(self.min) || !has(self.max) || self.min <= self.max",

@@ -72,10 +72,17 @@ pub struct FindSpec {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(schema_with = "template_map")]
     pub labels: BTreeMap<String, String>,
-    /// Namespaces to search instead of the parent's own. May refer to fields of the parent.
+    /// Namespaces to search for `labels` instead of the parent's own. May refer to fields of the parent; one that may lead to
+    /// another namespace than the parent's own is restricted to `allowedNamespaces`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(min = 1, max = 1024)))]
     pub namespaces: Vec<String>,
+    /// Namespaces that whoever writes a parent may choose among: by the fields that `namespaces` refers to, and, for
+    /// cluster-scoped parents, by `refs`. Objects in these namespaces, and in no others, count for a cluster-scoped parent
+    /// that their ownerReference names. Names, or the beginning of names followed by `*`: `team-*`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 64), inner(length(min = 1, max = 63)))]
+    pub allowed_namespaces: Vec<String>,
     /// Path to references in the parent that name the children, such as `spec.resourceRefs[*]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1024))]

@@ -52,7 +52,8 @@ pub use crate::selectors::*;
 )]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReadinessPolicySpec {
-    /// Selects the parents.
+    /// Selects the parents. Several policies may write the same condition on parents of one kind if their selectors differ;
+    /// a parent that two of them select is ruled by the older one, and the other names it in its condition `Conflicted`.
     pub parent: ParentSpec,
     /// Selects the children, by kind. Defaults to the common workload kinds (Deployment, StatefulSet, DaemonSet,
     /// ReplicaSet, Job, CronJob, Pod), found by ownerReference, at least one in all.

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadinessPolicyStatus {
-    /// Conditions `Accepted`, `Watching` and `Ready`.
+    /// Conditions `Accepted`, `Watching` and `Ready`, and `Conflicted` while older policies rule parents that this one selects
+    /// too.
     #[serde(default)]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<PolicyCondition>,

@@ -25,7 +25,7 @@ fn full_policy() -> Value {
         },
         "children": [{
             "kind": { "group": "apps", "version": "v1", "kind": "StatefulSet" },
-            "find": { "labels": { "db": "{parent.metadata.name}" }, "namespaces": ["shop"], "refs": "spec.refs[*]" },
+            "find": { "labels": { "db": "{parent.metadata.name}" }, "namespaces": ["shop"], "allowedNamespaces": ["team-*"], "refs": "spec.refs[*]" },
             "expect": { "min": 1, "max": 3, "names": ["x"], "cel": "parent.spec.size" },
             "role": "optional",
             "afterDeletion": "rememberGeneration",

@@ -13,6 +13,7 @@ use timer::Seed;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 use watcher::ApiFailureCause;
+use watcher::reflector::{Reflector, UncountedChild};
 
 use crate::clock::ServerClock;
 use crate::failure_log::{FailureLine, FailureLog};
@@ -238,13 +239,7 @@ impl EventLoop {
             // All objects of the list have to be observed before the list counts as synced.
             let moved = self.core.reflector.take_dirty(usize::MAX);
             self.core.observe_objects(self.clock.now(), &moved);
-            for (child, owner) in self.core.reflector.cross_namespace_children(20) {
-                warn!(
-                    child,
-                    owner,
-                    "ignoring ownerReference to another namespace: the API server treats such an owner as absent"
-                );
-            }
+            report_uncounted_children(&self.core.reflector);
         }
         let now = self.clock.now();
         self.rule_swaps.observe_event(kind, news, now);
@@ -370,4 +365,22 @@ impl EventLoop {
 fn log_write_failure(line: &FailureLine<WriteFailure>) {
     let FailureLine { sample: WriteFailure { object, message, status, detail, reread }, failures } = line;
     warn!(object, status, detail, reread, failures, "{message}");
+}
+
+fn report_uncounted_children(reflector: &Reflector) {
+    for UncountedChild { child, owner, is_owner_cluster_scoped } in reflector.uncounted_children(20) {
+        if is_owner_cluster_scoped {
+            warn!(
+                child,
+                owner,
+                "not counting child of a cluster-scoped parent: name its namespace in find.allowedNamespaces of the policy"
+            );
+        } else {
+            warn!(
+                child,
+                owner,
+                "ignoring ownerReference to another namespace: the API server treats such an owner as absent"
+            );
+        }
+    }
 }

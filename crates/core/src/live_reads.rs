@@ -184,7 +184,9 @@ pub fn outdated_reads(
 #[cfg(test)]
 mod tests {
     use aggregator::PolicyId;
-    use watcher::plan::{AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention};
+    use watcher::plan::{
+        AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention,
+    };
     use watcher::wire::ChildObject;
 
     use super::*;
@@ -204,6 +206,7 @@ mod tests {
                 group: 0,
                 rule_index: 0,
                 find,
+                allowed: AllowedNamespaces::default(),
                 ignore: None,
                 retention: OutcomeRetention::Forget,
             }],

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use watcher::plan::ParentTemplate;
+use watcher::plan::{ParentTemplate, ReadBudget};
 
 use crate::input_parts::split_parts;
 
@@ -28,7 +28,7 @@ pub(crate) fn run(data: &[u8]) {
     let raw = RawValue::from_string(parent.to_string()).unwrap();
     match template {
         Ok(template) => {
-            let rendered = template.render(&raw);
+            let rendered = template.render(&raw, &ReadBudget::default());
             assert_eq!(rendered.as_ref().ok(), render_plainly(text, &parent).as_ref());
             if let Err(error) = rendered {
                 assert!(error.to_string().contains("parent."), "{error}");

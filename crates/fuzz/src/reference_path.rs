@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use serde_json::value::RawValue;
-use watcher::plan::ReferencePath;
+use watcher::plan::{ReadBudget, ReferencePath};
 
 use crate::input_parts::split_parts;
 use crate::json_spelling::spell_escaped;
@@ -31,9 +31,9 @@ pub(crate) fn run(data: &[u8]) {
     let Ok(path) = ReferencePath::parse(text) else { return };
     let Ok(parent) = serde_json::from_str::<Value>(parent) else { return };
     let raw = RawValue::from_string(parent.to_string()).unwrap();
-    let read = path.read_references(&raw);
+    let read = path.read_references(&raw, &ReadBudget::default());
     let count = read.as_ref().map_or(0, Vec::len);
     assert!(count <= MAX_REFERENCES, "{count} references");
     let escaped = RawValue::from_string(spell_escaped(&parent)).unwrap();
-    assert_eq!(read, path.read_references(&escaped), "however the parent is spelled");
+    assert_eq!(read, path.read_references(&escaped, &ReadBudget::default()), "however the parent is spelled");
 }

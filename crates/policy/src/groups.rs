@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aggregator::{ChildGroup, GroupRole, Quorum};
 use api::policy::{AfterDeletion, ChildRole, ChildSpec, FindSpec, KindRef, ReadyRule};
 use rollcall_cel::CountExpression;
-use watcher::plan::{LabelMatcher, OutcomeRetention, ParentTemplate, ReferencePath};
+use watcher::plan::{AllowedNamespaces, LabelMatcher, OutcomeRetention, ParentTemplate, ReferencePath};
 
 use super::policy_checker::{PolicyChecker, compile_selector};
 use super::problem::PolicyProblem;
@@ -37,6 +37,8 @@ pub struct CompiledGroup {
     pub labels: Vec<(String, ParentTemplate)>,
     /// Namespaces to search; empty for the parent's own.
     pub namespaces: Vec<ParentTemplate>,
+    /// Namespaces that a template or a reference may lead to, and whose objects a cluster-scoped parent may own.
+    pub allowed: AllowedNamespaces,
     /// Selection by references in the parent.
     pub references: Option<ReferencePath>,
     /// Minimum number, computed from the parent.
@@ -87,6 +89,7 @@ pub(super) fn default_groups() -> Vec<CompiledGroup> {
         kind: KindRef { group: group.into(), version: None, kind: kind.into() },
         labels: Vec::new(),
         namespaces: Vec::new(),
+        allowed: AllowedNamespaces::default(),
         references: None,
         count: None,
         names: Vec::new(),
@@ -133,6 +136,7 @@ fn compile_group(check: &mut PolicyChecker<'_>, at: u8, field: &str, child: &Chi
         kind: child.kind.clone(),
         labels,
         namespaces,
+        allowed: AllowedNamespaces::listed(find.allowed_namespaces.iter().map(String::as_str)),
         references: compile_references(check, field, &find),
         count: expect.cel.as_deref().and_then(|source| compile_count(check, field, source)),
         names,

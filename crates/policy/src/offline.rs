@@ -222,6 +222,54 @@ mod tests {
         trees[0].children.iter().map(|child| child.name.clone()).collect()
     }
 
+    /// What is said of a parent in the namespace `shop`, or in none, below which a rule reads an object of `vault`.
+    fn said(of: Option<&str>, find: &Value, spec: &Value) -> (String, usize) {
+        let policy = json!({
+            "parent": { "group": "example.com", "kind": "Database" },
+            "children": [{
+                "kind": { "kind": "ConfigMap" }, "find": find,
+                "ready": { "lua": "return { status = 'Degraded', message = obj.data.text }" },
+            }],
+        });
+        let policy = compile(&serde_json::from_value(policy).unwrap(), Duration::from_mins(10)).unwrap();
+        let parent = json!({ "apiVersion": "example.com/v1", "kind": "Database", "spec": spec,
+            "metadata": { "name": "db", "namespace": of, "uid": "db", "generation": 1 } });
+        let child = json!({ "apiVersion": "v1", "kind": "ConfigMap", "data": { "text": "of the vault" },
+            "metadata": { "name": "it", "namespace": "vault", "uid": "it", "labels": { "app": "web" },
+                "ownerReferences": [{ "apiVersion": "example.com/v1", "kind": "Database", "name": "db", "uid": "db" }] } });
+        let objects = [&parent, &child].map(|object| serde_json::from_str(&object.to_string()).unwrap());
+        let trees = roll_up(&[("p".to_owned(), policy)], &objects.each_ref(), &BTreeSet::new(), NOW);
+        (trees[0].detail.clone(), trees[0].children.len())
+    }
+
+    #[test]
+    fn the_words_of_a_rule_stay_in_their_namespace_unless_the_policy_names_it() {
+        let (by_label, spec) = (
+            json!({ "app": "web" }),
+            json!({ "ns": "vault", "refs": [{ "name": "it", "namespace": "vault" }] }),
+        );
+        let chosen = |allowed: &[&str]| json!({ "labels": by_label, "namespaces": ["{parent.spec.ns}"], "allowedNamespaces": allowed });
+        let refs = |allowed: &[&str]| json!({ "refs": "spec.refs[*]", "allowedNamespaces": allowed });
+        for (of, find, is_named) in [
+            (Some("shop"), json!({}), false),
+            (Some("shop"), json!({ "labels": by_label }), false),
+            (Some("shop"), chosen(&["other"]), false),
+            (Some("shop"), chosen(&["va*"]), true),
+            (Some("shop"), json!({ "labels": by_label, "namespaces": ["vault"] }), true),
+            (Some("shop"), refs(&["vault"]), false),
+            (None, json!({}), false),
+            (None, json!({ "labels": by_label }), false),
+            (None, refs(&["other"]), false),
+            (None, refs(&["vault"]), true),
+            (None, json!({ "allowedNamespaces": ["other"] }), false),
+            (None, json!({ "allowedNamespaces": ["vault"] }), true),
+        ] {
+            let (detail, children) = said(of, &find, &spec);
+            assert_eq!(detail.contains("of the vault"), is_named, "{of:?} {find}: {detail}");
+            assert_eq!(children > 0, is_named, "{of:?} {find}: {detail}");
+        }
+    }
+
     #[test]
     fn objects_come_in_any_order_and_a_list_that_is_told_anew_counts_alone() {
         let (db, web) = (object("Database", "example.com/v1", "db", None), |n: u8| {

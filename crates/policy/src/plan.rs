@@ -199,6 +199,7 @@ fn parent_rule(policy: &PolicyInUse) -> ParentRule {
         group: g.at,
         values: g.labels.iter().map(|(_, value)| value.clone()).collect(),
         namespaces: g.namespaces.clone(),
+        allowed: g.allowed.clone(),
     };
     let groups = || compiled.groups.iter();
     ParentRule {
@@ -222,7 +223,8 @@ fn parent_rule(policy: &PolicyInUse) -> ParentRule {
 fn reference_rule(of: &CompiledGroup) -> Option<ReferenceRule> {
     let KindRef { group: api, kind, .. } = &of.kind;
     let path = of.references.clone()?;
-    Some(ReferenceRule { group: of.at, path, of: (api.as_str().into(), kind.as_str().into()) })
+    let allowed = of.allowed.clone();
+    Some(ReferenceRule { group: of.at, path, of: (api.as_str().into(), kind.as_str().into()), allowed })
 }
 
 fn count_rule(of: &CompiledGroup) -> Option<CountRule> {
@@ -362,6 +364,7 @@ impl KindPlan {
             group: group.at,
             rule_index: at,
             find,
+            allowed: group.allowed.clone(),
             ignore,
             retention: group.after,
         };

@@ -166,7 +166,7 @@ mod tests {
                 "spec.children[0].find.labels[of]",
             ),
             (
-                json!({ "labels": { "of": "x" }, "namespaces": ["{parent.stringData.ns}"] }),
+                json!({ "labels": { "of": "x" }, "namespaces": ["{parent.stringData.ns}"], "allowedNamespaces": ["a"] }),
                 json!({}),
                 "spec.children[0].find.namespaces[0]",
             ),

@@ -8,8 +8,8 @@ use rollcall_core::{GroupSummary, PolicySummary};
 use timer::DebounceConfig;
 use watcher::ApiKind;
 use watcher::plan::{
-    AssessmentRule, ChildRule, FindChildrenBy, Interest, KopfMarkRule, LabelRule, OutcomeRetention,
-    ParentRule, ParentTemplate,
+    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, KopfMarkRule, LabelRule,
+    OutcomeRetention, ParentRule, ParentTemplate,
 };
 
 use crate::child_rule::ChildRuleDef;
@@ -204,6 +204,7 @@ impl Scenario {
                     group: at,
                     rule_index: small_number(judged_by),
                     find,
+                    allowed: AllowedNamespaces::default(),
                     ignore: None,
                     retention: OutcomeRetention::Forget,
                 };
@@ -293,6 +294,7 @@ impl PolicyDef {
                 group: at,
                 values: vec![parse_template("{parent.metadata.name}")],
                 namespaces: Vec::new(),
+                allowed: AllowedNamespaces::default(),
             };
             group.by_label.then_some(rule)
         };

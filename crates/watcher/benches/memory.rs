@@ -9,7 +9,9 @@ use aggregator::{ChildGroup, Engine, EnginePolicy, GroupRole, KindId, KindState,
 use cap::Cap;
 use readiness::{StuckLimits, Time};
 use timer::{DebounceConfig, Seed};
-use watcher::plan::{AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention, ParentRule};
+use watcher::plan::{
+    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention, ParentRule,
+};
 use watcher::reflector::Reflector;
 use watcher::{ParentObject, ReflectorObject};
 
@@ -130,6 +132,7 @@ fn children_interest() -> Interest {
             group: 0,
             rule_index: 0,
             find,
+            allowed: AllowedNamespaces::default(),
             ignore: None,
             retention: OutcomeRetention::Forget,
         }],

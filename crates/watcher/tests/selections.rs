@@ -7,8 +7,8 @@ use readiness::{StuckLimits, Time};
 use serde_json::{Value, json};
 use timer::Seed;
 use watcher::plan::{
-    AssessmentRule, ChildRule, FindChildrenBy, Interest, LabelRule, OutcomeRetention, ParentRule,
-    ParentTemplate,
+    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, LabelRule, OutcomeRetention,
+    ParentRule, ParentTemplate,
 };
 use watcher::reflector::Reflector;
 use watcher::{ParentObject, ReflectorObject};
@@ -24,6 +24,7 @@ fn child(group: u8, find: FindChildrenBy) -> ChildRule {
         group,
         rule_index: 0,
         find,
+        allowed: AllowedNamespaces::default(),
         ignore: None,
         retention: OutcomeRetention::Forget,
     }
@@ -51,7 +52,8 @@ fn claims() -> Interest {
 
 fn widgets() -> Interest {
     let values = vec![ParentTemplate::parse("{parent.metadata.name}").unwrap()];
-    let labels = vec![LabelRule { group: 2, values, namespaces: vec![] }];
+    let labels =
+        vec![LabelRule { group: 2, values, namespaces: vec![], allowed: AllowedNamespaces::default() }];
     let rule = ParentRule { labels, ..ParentRule::for_policy(POLICY) };
     Interest { parent: vec![rule], ..Interest::for_kind(WIDGETS, "example.com", "Widget") }
 }

@@ -140,6 +140,13 @@ fn cases() -> Vec<Value> {
         json!({ "labels": { "a": "b" }, "namespaces": ["Shop"] }),
         json!({ "labels": { "a": "b" }, "namespaces": [""] }),
         json!({ "labels": {}, "namespaces": ["shop"] }),
+        json!({ "labels": { "a": "b" }, "namespaces": ["{parent.spec.ns}"] }),
+        json!({ "labels": { "a": "b" }, "namespaces": ["{parent.spec.ns}"], "allowedNamespaces": ["shop", "team-*"] }),
+        json!({ "labels": { "a": "b" }, "namespaces": ["x-{parent.metadata.namespace}"], "allowedNamespaces": [] }),
+        json!({ "allowedNamespaces": ["shop"] }),
+        json!({ "allowedNamespaces": ["*"] }),
+        json!({ "allowedNamespaces": ["Shop"] }),
+        json!({ "allowedNamespaces": ["-*"] }),
         json!({ "labels": { "a": "x".repeat(1_025) } }),
     ] {
         cases.push(child(json!({ "find": find })));

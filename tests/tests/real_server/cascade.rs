@@ -81,13 +81,15 @@ async fn owners_in_a_circle_hold_each_other_back_and_nobody_else() -> Result<()>
 }
 
 #[tokio::test]
-async fn a_cluster_scoped_parent_counts_children_in_namespaces_and_a_namespaced_owner_none_elsewhere()
+async fn a_cluster_scoped_parent_counts_children_of_named_namespaces_and_a_namespaced_owner_none_elsewhere()
 -> Result<()> {
     let scene = Scene::set("scopes").await?;
     scene.crd(&Crd::new("ClusterStack")).await?;
     scene.crd(&Crd::new("Stack")).await?;
     let children = json!([scene.child("StatefulSet")]);
-    scene.policy("wide", "ClusterStack", json!({ "children": children, "settle": "100ms" })).await?;
+    let mut named = scene.child("StatefulSet");
+    named["find"] = json!({ "allowedNamespaces": [scene.name] });
+    scene.policy("wide", "ClusterStack", json!({ "children": [named], "settle": "100ms" })).await?;
     scene.policy("narrow", "Stack", json!({ "children": children, "settle": "100ms" })).await?;
     let _rollcall = scene.rollcall(&[]).await?;
     let wide = scene.create(scene.custom("ClusterStack", "wide")).await?;
@@ -99,6 +101,12 @@ async fn a_cluster_scoped_parent_counts_children_in_namespaces_and_a_namespaced_
     let narrow = scene.create(scene.custom("Stack", "narrow")).await?;
     elsewhere.create(owned_by(&narrow, stateful_set("stray", 1))).await?;
     scene.until("Stack/narrow", because("Ready", "ChildrenMissing")).await?;
+    // Who may write in a namespace that the policy does not name cannot reach the cluster-scoped parent.
+    let alone = scene.create(scene.custom("ClusterStack", "alone")).await?;
+    elsewhere.create(owned_by(&alone, playing("hold", stateful_set("forged", 1)))).await?;
+    scene.until("ClusterStack/alone", because("Ready", "ChildrenMissing")).await?;
+    scene.create(owned_by(&alone, stateful_set("own", 1))).await?;
+    scene.until("ClusterStack/alone", says("Ready", "True")).await?;
     Ok(())
 }
 

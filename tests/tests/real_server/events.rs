@@ -14,7 +14,9 @@ use tokio::time::timeout;
 async fn parent(scene: &Scene, kind: &str, mode: &str) -> Result<Value> {
     scene.crd(&Crd::new(kind)).await?;
     scene.crd(&Crd::new("Part")).await?;
-    let spec = json!({ "children": [scene.child("Part")], "settle": "100ms", "mode": mode });
+    let mut parts = scene.child("Part");
+    parts["find"] = json!({ "allowedNamespaces": [scene.name] });
+    let spec = json!({ "children": [parts], "settle": "100ms", "mode": mode });
     scene.policy(&kind.to_lowercase(), kind, spec).await?;
     let parent = scene.create(scene.custom(kind, &scene.name)).await?;
     scene.create(owned_by(&parent, scene.custom("Part", "one"))).await?;

@@ -3,8 +3,8 @@
 use aggregator::{KindId, PolicyId};
 use readiness::StuckLimits;
 use watcher::plan::{
-    AssessmentRule, ChildRule, FindChildrenBy, Interest, LabelMatchTerm, LabelMatcher, OutcomeRetention,
-    ParentRule,
+    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, LabelMatchTerm, LabelMatcher,
+    OutcomeRetention, ParentRule,
 };
 use watcher::reflector::ListPass;
 use watcher::{ParentObject, ReflectorObject};
@@ -27,6 +27,7 @@ fn jobs() -> Interest {
             group: 0,
             rule_index: 0,
             find,
+            allowed: AllowedNamespaces::default(),
             ignore: None,
             retention: OutcomeRetention::Remember,
         }],

@@ -101,6 +101,16 @@ mod tests {
                 "spec.children[0].find.namespaces[0]",
                 "must be the name of a namespace",
             ),
+            (
+                pods(json!({ "find": { "labels": { "a": "b" }, "namespaces": ["{parent.spec.ns}"] } })),
+                "spec.children[0].find.allowedNamespaces",
+                "a template in namespaces lets the parent's author choose the namespace",
+            ),
+            (
+                pods(json!({ "find": { "allowedNamespaces": ["*"] } })),
+                "spec.children[0].find.allowedNamespaces[0]",
+                "must be the name of a namespace, or the beginning of names",
+            ),
             (pods(json!({ "ready": {} })), "spec.children[0].ready", "exactly one of"),
             (
                 json!({ "parent": { "kind": "D" }, "debounce": { "quiet": "2s", "cap": "1s" } }),

@@ -15,6 +15,7 @@ use readiness::{RuleKind, StuckLimits, Time, assess};
 use rollcall_core::{NodeReason, NodeToken, TreeNode};
 use rules::lua::ScriptLibrary;
 use rules::{CompiledRule, RuleDefinition};
+use watcher::plan::AllowedNamespaces;
 use watcher::{ApiFailureCause, ApiKind, LiveReadError, ParentObject, resolve_kind};
 
 pub(super) use inspect::api_group;
@@ -319,7 +320,11 @@ fn default_policy(kind: &KindName) -> anyhow::Result<(String, CompiledPolicy)> {
         "parent": ParentSpec { group: kind.group.clone(), kind: kind.kind.clone(), ..ParentSpec::default() },
     }))?;
     match compile(&spec, STUCK_AFTER) {
-        Ok(compiled) => Ok(("(none)".to_owned(), compiled)),
+        Ok(mut compiled) => {
+            // Who looks has rights of their own, and sees no more than these allow.
+            compiled.groups.iter_mut().for_each(|group| group.allowed = AllowedNamespaces::any());
+            Ok(("(none)".to_owned(), compiled))
+        }
         Err(problems) => bail!(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")),
     }
 }

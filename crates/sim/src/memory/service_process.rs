@@ -10,7 +10,9 @@ use rollcall_core::records::{RecordOperation, RecordOperationResult, RecordStore
 use rollcall_core::{Core, GroupSummary, LiveRead, PolicySummary, live_reads};
 use serde_json::Value;
 use timer::{DebounceConfig, Seed};
-use watcher::plan::{AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention, ParentRule};
+use watcher::plan::{
+    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention, ParentRule,
+};
 use watcher::reflector::{Reflector, RememberedOutcome, RunEnd, RunTrace};
 use watcher::{ParentObject, ReflectorObject};
 
@@ -39,8 +41,15 @@ pub(super) struct ServiceProcess {
 
 fn job_interest(after: OutcomeRetention) -> Interest {
     let find = FindChildrenBy::Owner { group: "example.com".into(), kind: "Widget".into() };
-    let child =
-        ChildRule { policy: MEMORY_POLICY, group: 0, rule_index: 0, find, ignore: None, retention: after };
+    let child = ChildRule {
+        policy: MEMORY_POLICY,
+        group: 0,
+        rule_index: 0,
+        find,
+        allowed: AllowedNamespaces::default(),
+        ignore: None,
+        retention: after,
+    };
     let judged_by = AssessmentRule { limits: StuckLimits::default(), rule: None, remembers_outcome: true };
     Interest {
         child: vec![child],

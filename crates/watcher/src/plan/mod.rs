@@ -1,6 +1,8 @@
 //! The interest in a kind: the policies under which its objects are children or parents, and the fields read from
 //! parents.
 
+mod allowed_namespaces;
+mod read_budget;
 mod references;
 mod selector;
 mod template;
@@ -14,6 +16,8 @@ use readiness::{RuleKind, StuckLimits};
 use rollcall_cel::CountExpression;
 use rules::CompiledRule;
 
+pub use allowed_namespaces::AllowedNamespaces;
+pub use read_budget::ReadBudget;
 pub use references::{ChildReference, ReferencePath, ReferencePathError};
 pub use selector::{LabelMatchTerm, LabelMatcher};
 pub use template::{ParentTemplate, ParentTemplateError};
@@ -135,6 +139,8 @@ pub struct ChildRule {
     pub rule_index: u16,
     /// Relation by which the children are found.
     pub find: FindChildrenBy,
+    /// Namespaces whose objects count for a cluster-scoped owner.
+    pub allowed: AllowedNamespaces,
     /// Selector of objects that do not count.
     pub ignore: Option<LabelMatcher>,
     /// Retention of the outcome of a deleted child.
@@ -242,6 +248,8 @@ pub struct ReferenceRule {
     pub path: ReferencePath,
     /// API group and kind of the referenced objects.
     pub of: (Box<str>, Box<str>),
+    /// Namespaces to which the references of a cluster-scoped parent may lead.
+    pub allowed: AllowedNamespaces,
 }
 
 /// Expression for the minimum number of children of a group.
@@ -278,6 +286,8 @@ pub struct LabelRule {
     pub values: Vec<ParentTemplate>,
     /// Templates of the namespaces; empty for the parent's own.
     pub namespaces: Vec<ParentTemplate>,
+    /// Namespaces to which a template may lead, besides the parent's own.
+    pub allowed: AllowedNamespaces,
 }
 
 /// Meaning of a parent without the mark of a Kopf operator.

@@ -5,6 +5,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::read_budget::ReadBudget;
+use super::template::TOO_LARGE;
 use crate::status::raw_json;
 
 /// Largest number of references read from one parent; more are a mistake or an attack.
@@ -49,6 +51,8 @@ pub enum ReferencePathError {
     NotAReference(String),
     /// There are more references than allowed.
     TooMany(String),
+    /// The parent is too large for what the policy reads of it.
+    TooLarge,
 }
 
 impl fmt::Display for ReferencePathError {
@@ -63,6 +67,7 @@ impl fmt::Display for ReferencePathError {
             ReferencePathError::TooMany(path) => {
                 write!(f, "{path} of the parent has more than {MAX_PARENT_REFERENCES} references")
             }
+            ReferencePathError::TooLarge => f.write_str(TOO_LARGE),
         }
     }
 }
@@ -93,13 +98,20 @@ impl ReferencePath {
         Ok(ReferencePath { text: text.into(), steps })
     }
 
-    /// Reads the references of a parent; none if the path leads to nothing.
-    pub fn read_references(&self, parent: &RawValue) -> Result<Vec<ChildReference>, ReferencePathError> {
+    /// Reads the references of a parent, as far as the budget allows; none if the path leads to nothing.
+    pub fn read_references(
+        &self,
+        parent: &RawValue,
+        budget: &ReadBudget,
+    ) -> Result<Vec<ChildReference>, ReferencePathError> {
         let other = || ReferencePathError::NotAReference(self.text.to_string());
         let mut at = vec![parent];
         for step in &self.steps {
             let mut next = Vec::new();
             for value in at.into_iter().filter(|value| !raw_json::is_null(value)) {
+                if !budget.spend(value.get().len()) {
+                    return Err(ReferencePathError::TooLarge);
+                }
                 match step {
                     ReferencePathStep::Member(_) if !value.get().starts_with('{') => return Err(other()),
                     ReferencePathStep::Member(name) => next.extend(raw_json::get_member(value, name)),
@@ -138,7 +150,7 @@ mod tests {
 
     fn read(path: &str, parent: &str) -> Result<Vec<String>, ReferencePathError> {
         let parent = RawValue::from_string(parent.to_owned()).unwrap();
-        let references = ReferencePath::parse(path)?.read_references(&parent)?;
+        let references = ReferencePath::parse(path)?.read_references(&parent, &ReadBudget::default())?;
         Ok(references.into_iter().filter_map(|reference| reference.name).collect())
     }
 
@@ -173,6 +185,16 @@ mod tests {
         for path in ["", "spec..x", "spec.a[", "spec.a[x]", "[*]", "spec.a]"] {
             assert!(ReferencePath::parse(path).is_err(), "{path}");
         }
+    }
+
+    #[test]
+    fn what_a_path_reads_of_a_parent_is_bounded_whatever_its_length() {
+        let parent = format!(r#"{{"a":{}1{}}}"#, r#"{"a":"#.repeat(100), "}".repeat(100));
+        let filled = parent.replace("1}", &format!("\"{}\"}}", "x".repeat(1 << 20)));
+        let filled = RawValue::from_string(filled).unwrap();
+        let path = ReferencePath::parse(&["a"; 60].join(".")).unwrap();
+        let read = path.read_references(&filled, &ReadBudget::default());
+        assert_eq!(read, Err(ReferencePathError::TooLarge));
     }
 
     #[test]

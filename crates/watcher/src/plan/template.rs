@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::value::RawValue;
 
+use super::read_budget::ReadBudget;
 use crate::status::raw_json;
 
 /// Text with references to fields of the parent.
@@ -27,7 +28,12 @@ pub enum ParentTemplateError {
     NotAField(String),
     /// The parent does not have this field, or it is not a string, number or boolean.
     NoSuchField(String),
+    /// The parent is too large for what the policy reads of it.
+    TooLarge,
 }
+
+/// What is said of a parent on which the budget was spent.
+pub(super) const TOO_LARGE: &str = "the parent is too large for so many templates and references";
 
 impl fmt::Display for ParentTemplateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -42,6 +48,7 @@ impl fmt::Display for ParentTemplateError {
             ParentTemplateError::NoSuchField(path) => {
                 write!(f, "the parent has no field {path} that is a string, number or boolean")
             }
+            ParentTemplateError::TooLarge => f.write_str(TOO_LARGE),
         }
     }
 }
@@ -72,6 +79,11 @@ impl ParentTemplate {
         Ok(ParentTemplate { parts })
     }
 
+    /// Returns `true` if it is the same text for every parent.
+    pub fn is_literal(&self) -> bool {
+        self.parts.iter().all(|part| matches!(part, TemplatePart::Text(_)))
+    }
+
     /// The top-level fields of the parent that it reads.
     pub fn root_fields(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
@@ -80,14 +92,14 @@ impl ParentTemplate {
         })
     }
 
-    /// Renders the template for this parent.
-    pub fn render(&self, parent: &RawValue) -> Result<String, ParentTemplateError> {
+    /// Renders the template for this parent, as far as the budget allows.
+    pub fn render(&self, parent: &RawValue, budget: &ReadBudget) -> Result<String, ParentTemplateError> {
         let mut out = String::new();
         for part in &self.parts {
             match part {
                 TemplatePart::Text(text) => out.push_str(text),
                 TemplatePart::Field(path) => {
-                    let value = raw_json::get_path(parent, path).and_then(raw_json::scalar_text);
+                    let value = read_field(parent, path, budget)?.and_then(raw_json::scalar_text);
                     let missing = || ParentTemplateError::NoSuchField(format!("parent.{}", path.join(".")));
                     out.push_str(&value.ok_or_else(missing)?);
                 }
@@ -95,6 +107,23 @@ impl ParentTemplate {
         }
         Ok(out)
     }
+}
+
+/// Reads a field. Each step of its path reads the whole value in which it is looked up.
+fn read_field<'p>(
+    parent: &'p RawValue,
+    path: &[Box<str>],
+    budget: &ReadBudget,
+) -> Result<Option<&'p RawValue>, ParentTemplateError> {
+    let mut value = parent;
+    for name in path {
+        if !budget.spend(value.get().len()) {
+            return Err(ParentTemplateError::TooLarge);
+        }
+        let Some(member) = raw_json::get_member(value, name) else { return Ok(None) };
+        value = member;
+    }
+    Ok(Some(value))
 }
 
 fn parse_field_path(field: &str) -> Result<Vec<Box<str>>, ParentTemplateError> {
@@ -110,7 +139,7 @@ mod tests {
 
     fn render(template: &str, parent: &str) -> Result<String, ParentTemplateError> {
         let raw = RawValue::from_string(parent.to_owned()).unwrap();
-        ParentTemplate::parse(template)?.render(&raw)
+        ParentTemplate::parse(template)?.render(&raw, &ReadBudget::default())
     }
 
     #[test]
@@ -126,6 +155,18 @@ mod tests {
         let error = render("{parent.spec.size}", "{}").unwrap_err();
         assert!(error.to_string().contains("parent.spec.size"), "{error}");
         assert!(render("{parent.spec}", r#"{"spec":{}}"#).is_err());
+    }
+
+    #[test]
+    fn what_templates_read_of_a_parent_is_bounded_whatever_its_size() {
+        let parent = format!(r#"{{"metadata":{{"name":"db"}},"spec":{{"text":"{}"}}}}"#, "x".repeat(1 << 20));
+        let parent = RawValue::from_string(parent).unwrap();
+        let template = ParentTemplate::parse("{parent.metadata.name}").unwrap();
+        let budget = ReadBudget::default();
+        let rendered = (0..1_000).take_while(|_| template.render(&parent, &budget).is_ok()).count();
+        assert_eq!(rendered, 31, "each reads the parent once");
+        assert_eq!(template.render(&parent, &budget), Err(ParentTemplateError::TooLarge));
+        assert_eq!(budget.left_bytes(), 0);
     }
 
     #[test]

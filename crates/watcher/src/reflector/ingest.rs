@@ -11,7 +11,7 @@ use super::deletion::remove_deleted_row;
 use super::judgement_queue::Judgement;
 use super::links::{lent_selectors, release_links, resolve_links};
 use super::memory;
-use super::parent::compute_counts;
+use super::namespaces::RulesOfParent;
 use super::parent::{ParentRow, read_parent_row};
 use super::parts::ReflectorParts;
 use super::planned::PlannedInterest;
@@ -21,7 +21,7 @@ use super::slots::RowSlot;
 use super::standing::{first_standing, give_up_rule};
 use super::uid_key::UidKey;
 use super::unready_since::set_since_from_facts;
-use crate::plan::{AssessmentRule, Interest, ParentRule};
+use crate::plan::{AssessmentRule, Interest};
 use crate::wire::{ChildObject, WireMeta};
 
 /// Judges an object by the plan that holds and puts its row. Where the plan moved while it was judged, it is judged again.
@@ -79,7 +79,8 @@ fn take_in_by(
         memory::observe_late_object(&parts.memory, store, interest, child);
         return Some(ApplyOutcome::Stale);
     }
-    let rules = store.namespaces.parent_rules(interest, meta);
+    let of_parent = store.namespaces.parent_rules(interest, meta);
+    let rules = &of_parent.rules;
     let held = store.rows.find_key(uid);
     let known = |slot: &mut RowSlot| slot.row.as_ref().map(|r| (r.version, r.finalizers));
     let before = held.and_then(|id| store.rows.with_slot(id, known).flatten());
@@ -87,7 +88,7 @@ fn take_in_by(
         return Some(ApplyOutcome::Stale);
     }
     let links = resolve_links(store.link_tables(), interest, meta);
-    let parent = object.and_then(|object| read_parent(parts, interest, meta, object, (&rules, held)));
+    let parent = object.and_then(|object| read_parent(parts, interest, meta, object, (&of_parent, held)));
     if links.is_empty() && parent.is_none() {
         return turn_away(parts, plan, child, held.filter(|_| before.is_some()));
     }
@@ -113,7 +114,7 @@ fn take_in_by(
     if !awaited.is_empty() && applied != ApplyOutcome::Stale {
         await_rules(parts, plan, &awaited, child, object);
     }
-    parts.kopf_marks.learn(store, &rules, &meta.namespace, seen_marks);
+    parts.kopf_marks.learn(store, rules, &meta.namespace, seen_marks);
     parts.generation_marks.learn(&store.rows, interest.id, practice);
     if let Some((generation, before)) = generation
         && applied != ApplyOutcome::Stale
@@ -191,11 +192,12 @@ fn read_parent(
     interest: &Interest,
     meta: &WireMeta,
     object: &RawValue,
-    (rules, held): (&[&ParentRule], Option<ObjectId>),
+    (of_parent, held): (&RulesOfParent<'_>, Option<ObjectId>),
 ) -> Option<Box<ParentRow>> {
     if interest.parent.is_empty() && interest.release.is_empty() {
         return None;
     }
+    let rules = &of_parent.rules;
     let before = held.and_then(|id| {
         parts.store.rows.read(id, |row| row.parent.as_ref().map(|p| p.to_previous_state(rules)))
     });
@@ -204,11 +206,8 @@ fn read_parent(
     before.expects_generation = parts.generation_marks.expects_generation(interest.id, rules);
     let sent =
         parts.last_written.get(&UidKey::from_text(&meta.uid)).map(|sent| sent.clone()).unwrap_or_default();
-    let mut row =
-        read_parent_row(meta, object, interest, rules, &mut parts.store.selectors.lock(), &before, &sent);
-    for ((rule, view), target) in rules.iter().zip(&mut row.view.answers).zip(&mut row.targets) {
-        compute_counts(object, rule, view, target);
-    }
+    let mut row = read_parent_row(meta, object, interest, rules, &parts.store.selectors, &before, &sent);
+    row.outranked = of_parent.outranked.as_slice().into();
     // A parent that no policy selects is of interest only while it carries conditions of Rollcall's.
     (!rules.is_empty() || !row.status.ours.is_empty()).then(|| Box::new(row))
 }
@@ -218,5 +217,5 @@ pub(super) fn wants_object(parts: &ReflectorParts, kind: KindId, meta: &WireMeta
     let Some(plan) = parts.store.plans.planned(kind) else { return false };
     let links = resolve_links(parts.store.link_tables(), &plan.interest, meta);
     release_links(parts.store.link_tables(), &links);
-    !links.is_empty() || !parts.store.namespaces.parent_rules(&plan.interest, meta).is_empty()
+    !links.is_empty() || !parts.store.namespaces.parent_rules(&plan.interest, meta).rules.is_empty()
 }

@@ -96,15 +96,19 @@ pub(super) fn add_owner_links(
 ) {
     for owner in meta.owners.iter().filter(|o| *o.kind == *kind && api_group_of(&o.api_version) == group) {
         let uid = UidKey::from_text(&owner.uid);
-        let known = rows.find(&owner.uid).map(|id| make_link(rule, LinkTarget::Object(id)));
-        if known.is_some_and(|link| links.contains(&link)) {
+        let is_within = !meta.namespace.is_empty() && !rule.allowed.allows(&meta.namespace);
+        let link_to = |id| {
+            let link = make_link(rule, LinkTarget::Object(id));
+            if is_within { link.within_own_namespace() } else { link }
+        };
+        if rows.find(&owner.uid).is_some_and(|id| links.contains(&link_to(id))) {
             continue;
         }
         let (id, ()) = rows.with_slot_of(uid, |slot| {
-            slot.add_reference(&meta.namespace);
+            slot.add_reference(&meta.namespace, is_within);
             Some(())
         });
-        links.push(make_link(rule, LinkTarget::Object(id)));
+        links.push(link_to(id));
     }
 }
 
@@ -139,16 +143,32 @@ pub(super) fn release_links(tables: LinkTables<'_>, links: &[ChildLink]) {
     }
 }
 
-/// Returns `true` if the owner lives in another namespace: a namespaced object cannot own one elsewhere. The API
-/// treats such an owner as absent, and so does Rollcall.
-pub(super) fn is_cross_namespace(rows: &Rows, owner: ObjectId, namespace: &str) -> bool {
-    let lives_in = rows.read(owner, |row| row.namespace.clone());
-    lives_in.is_some_and(|n| !n.is_empty() && *n != *namespace)
+/// Whether an object counts for an owner, by their namespaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OwnerReach {
+    /// It counts; also where nothing is known of the owner yet.
+    Counts,
+    /// The owner lives in another namespace: a namespaced object cannot own one elsewhere. The API treats such an owner as
+    /// absent, and so does Rollcall.
+    OtherNamespace,
+    /// The owner is cluster-scoped, and its policy does not name the object's namespace.
+    NamespaceNotAllowed,
 }
 
-/// Marks the objects whose owner was observed in another namespace than they refer to, so that they are shown to
-/// the engine again.
-pub(super) fn mark_cross_namespace_children(rows: &Rows, owner: ObjectId) {
+/// Returns whether an object in this namespace counts for the owner that the link names.
+pub(super) fn owner_reach(rows: &Rows, link: ChildLink, owner: ObjectId, namespace: &str) -> OwnerReach {
+    match rows.read(owner, |row| row.namespace.clone()) {
+        Some(lives_in) if lives_in.is_empty() && link.is_within_own_namespace() => {
+            OwnerReach::NamespaceNotAllowed
+        }
+        Some(lives_in) if !lives_in.is_empty() && *lives_in != *namespace => OwnerReach::OtherNamespace,
+        _ => OwnerReach::Counts,
+    }
+}
+
+/// Marks the objects that refer to an owner which was observed only now, and lives where they may not count for it, so that
+/// they are shown to the engine again.
+pub(super) fn mark_children_out_of_reach(rows: &Rows, owner: ObjectId) {
     let refers =
         |row: &ObjectRow| row.links.as_slice().iter().any(|l| l.target() == LinkTarget::Object(owner));
     for id in rows.find_rows(refers) {

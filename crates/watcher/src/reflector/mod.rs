@@ -57,6 +57,7 @@ pub use memory::{
     DroppedOutcomes, MAX_PARENT_OUTCOMES, NamespaceRuns, OutcomeParent, ParentOutcomes, RememberedOutcome,
     RunEnd, RunTrace, UnseenRun,
 };
+pub use namespaces::OutrankedPolicy;
 pub use parent::{AnswerTarget, ParentDeletion, ParentRow};
 pub use planned::ListPass;
 pub use row::{NamespaceName, ObjectRow, RefinedCause};
@@ -65,6 +66,7 @@ pub use rule_breaker::RuleSuspension;
 pub use rule_work::{RuleWork, RuleWorkMark};
 pub use selector_interner::name_hash;
 pub use tombstones::ReadStart;
+pub use view::UncountedChild;
 
 /// The in-memory reflector.
 pub struct Reflector(ReflectorParts);
@@ -288,9 +290,9 @@ impl Reflector {
         self.rows().find_rows(|row| row.kind == kind && !row.is_remembered()).len()
     }
 
-    /// Objects whose owner lives in another namespace, which therefore count for no parent: name and owner's name.
-    pub fn cross_namespace_children(&self, most: usize) -> Vec<(String, String)> {
-        view::cross_namespace_children(self.rows(), most)
+    /// Objects that do not count for an owner that they name, because of their namespaces.
+    pub fn uncounted_children(&self, most: usize) -> Vec<UncountedChild> {
+        view::uncounted_children(self.rows(), most)
     }
 
     /// Number of objects with a slot, including those known only as owners.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
+use aggregator::PolicyId;
 use dashmap::DashMap;
 use rustc_hash::FxBuildHasher;
 
@@ -41,8 +42,9 @@ impl NamespaceTable {
         }
     }
 
-    /// The rules that select an object with this metadata as a parent.
-    pub(super) fn parent_rules<'i>(&self, interest: &'i Interest, meta: &WireMeta) -> Vec<&'i ParentRule> {
+    /// The rules by which an object with this metadata is a parent. Of several that select it for the same condition the first
+    /// one rules: that of the oldest policy.
+    pub(super) fn parent_rules<'i>(&self, interest: &'i Interest, meta: &WireMeta) -> RulesOfParent<'i> {
         let namespaces = self.labels.read().unwrap_or_else(PoisonError::into_inner);
         let chosen = |rule: &&ParentRule| {
             let named = rule.namespaces.is_empty() || rule.namespaces.contains(&meta.namespace);
@@ -51,6 +53,33 @@ impl NamespaceTable {
             });
             named && labelled && rule.selector.matches(&meta.labels)
         };
-        interest.parent.iter().filter(chosen).collect()
+        let mut of_parent = RulesOfParent::default();
+        for rule in interest.parent.iter().filter(chosen) {
+            match of_parent.rules.iter().find(|ruling| ruling.condition == rule.condition) {
+                Some(ruling) => {
+                    of_parent.outranked.push(OutrankedPolicy { policy: rule.policy, by: ruling.policy });
+                }
+                None => of_parent.rules.push(rule),
+            }
+        }
+        of_parent
     }
+}
+
+/// By which rules an object is a parent.
+#[derive(Debug, Default)]
+pub(super) struct RulesOfParent<'i> {
+    /// At most one for each condition.
+    pub(super) rules: Vec<&'i ParentRule>,
+    /// Policies that select it too, and give way.
+    pub(super) outranked: Vec<OutrankedPolicy>,
+}
+
+/// A policy that selects a parent which an older one rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutrankedPolicy {
+    /// The policy that gives way.
+    pub policy: PolicyId,
+    /// The policy that rules.
+    pub by: PolicyId,
 }

@@ -14,14 +14,14 @@ use super::generation_practice::{
 };
 use super::kopf::outcomes::{SeenFailure, judge_outcome};
 use super::kopf::{self, KopfState};
-use super::selector_interner::SelectorInterner;
+use super::namespaces::OutrankedPolicy;
+use super::selector_interner::Selectors;
 use super::status_owner::ChosenCondition;
 use crate::plan::{Interest, ParentRule};
 use crate::status::time;
 use crate::status::{ConditionEntry, ParentStatus, conditions_digest, raw_json};
 use crate::wire::WireMeta;
 use deletion::explains_deletion;
-pub(super) use targets::compute_counts;
 use targets::render_target;
 
 pub use deletion::ParentDeletion;
@@ -56,6 +56,8 @@ pub struct ParentRow {
     pub deletion: Option<Box<ParentDeletion>>,
     /// Condition types of Rollcall's on this parent that kept being overwritten.
     pub(super) overwritten_types: Box<[Box<str>]>,
+    /// Policies that select it too, and leave it to an older one.
+    pub outranked: Box<[OutrankedPolicy]>,
 }
 
 /// Previous state of a parent, and knowledge from other parents of its policies, used when it is read again.
@@ -80,7 +82,7 @@ pub(super) fn read_parent_row(
     object: &RawValue,
     interest: &Interest,
     rules: &[&ParentRule],
-    selectors: &mut SelectorInterner,
+    selectors: &Selectors,
     before: &PreviousParentState,
     sent: &[ConditionEntry],
 ) -> ParentRow {
@@ -126,6 +128,7 @@ pub(super) fn read_parent_row(
         has_kopf_mark: kopf.marked,
         deletion: ParentDeletion::read(meta),
         overwritten_types,
+        outranked: Box::default(),
     };
     for rule in rules {
         let (view, target) =
@@ -164,7 +167,7 @@ fn build_answer(
     rule: &ParentRule,
     row: &ParentRow,
     counted: bool,
-    selectors: &mut SelectorInterner,
+    selectors: &Selectors,
     before: &[(PolicyId, u64)],
 ) -> (AnswerView, AnswerTarget) {
     let ChosenCondition { condition, keeper } =

@@ -6,7 +6,7 @@ use aggregator::{ChildLink, ObjectId};
 use readiness::{Assessment, Level, Reason, Verdict};
 
 use super::finalizers::finalizer_fingerprint;
-use super::links::{LinkTables, mark_cross_namespace_children, release_row};
+use super::links::{LinkTables, mark_children_out_of_reach, release_row};
 use super::namespaces::NamespaceTable;
 use super::parent::ParentRow;
 use super::planned::{PlannedInterest, Plans};
@@ -134,7 +134,7 @@ impl RowStore {
             release_row(self.link_tables(), &released);
         }
         if strangers {
-            mark_cross_namespace_children(&self.rows, id);
+            mark_children_out_of_reach(&self.rows, id);
         }
         if matches!(outcome, Some(ApplyOutcome::Moved(_))) {
             self.rows.mark_dirty(id);

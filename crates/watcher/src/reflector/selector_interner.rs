@@ -7,7 +7,7 @@ use aggregator::{PolicyId, SelectorId};
 use rustc_hash::{FxHashMap, FxHasher};
 
 /// Largest number of selector ids that a link can hold.
-const MAX_SELECTOR_IDS: u32 = 1 << 30;
+const MAX_SELECTOR_IDS: u32 = 1 << 29;
 
 /// Interned selections: policy, group, namespace and label values. Each is kept as long as a row refers to it.
 #[derive(Debug, Default)]

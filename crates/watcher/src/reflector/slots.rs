@@ -20,44 +20,50 @@ pub(super) struct RowSlot {
     /// Number of links of other objects that refer to it.
     pub(super) refs: u32,
     /// Namespace of the objects that refer to it, as far as they agree ([`HOME_MIXED_BIT`] if they do not); a
-    /// namespaced owner lives there too. [`HOME_TAKEN_BIT`] if the slot is taken.
+    /// namespaced owner lives there too. [`HOME_TAKEN_BIT`] if the slot is taken, [`HOME_BOUND_BIT`] if some of them do not
+    /// count for a cluster-scoped owner.
     home: u32,
 }
 
 const HOME_TAKEN_BIT: u32 = 1 << 31;
 const HOME_MIXED_BIT: u32 = 1 << 30;
+const HOME_BOUND_BIT: u32 = 1 << 29;
 
 impl RowSlot {
-    /// Adds a reference from an object in this namespace, as its owner.
-    pub(super) fn add_reference(&mut self, namespace: &str) {
+    /// Adds a reference from an object in this namespace, as its owner; `is_within_own_namespace` if it does not count for a
+    /// cluster-scoped one.
+    pub(super) fn add_reference(&mut self, namespace: &str, is_within_own_namespace: bool) {
         if self.refs > 0 && !self.is_home(namespace) {
             self.home |= HOME_MIXED_BIT;
         }
         if self.refs == 0 {
             self.home = HOME_TAKEN_BIT | hash_home(namespace);
         }
+        if is_within_own_namespace {
+            self.home |= HOME_BOUND_BIT;
+        }
         self.refs += 1;
     }
 
     fn is_home(&self, namespace: &str) -> bool {
-        self.home & !HOME_TAKEN_BIT == hash_home(namespace)
+        self.home & !(HOME_TAKEN_BIT | HOME_BOUND_BIT) == hash_home(namespace)
     }
 
     fn is_taken(&self) -> bool {
         self.home & HOME_TAKEN_BIT != 0
     }
 
-    /// Returns `true` if some objects that refer to it live in another namespace. A cluster-scoped owner may own
-    /// objects in any namespace.
+    /// Returns `true` if some objects that refer to it do not count for it if it lives in this namespace, or in none.
     pub(super) fn has_references_outside(&self, namespace: &str) -> bool {
-        self.refs > 0 && !namespace.is_empty() && !self.is_home(namespace)
+        let is_bound = self.home & HOME_BOUND_BIT != 0;
+        self.refs > 0 && if namespace.is_empty() { is_bound } else { !self.is_home(namespace) }
     }
 }
 
-/// Hash of a namespace in 30 bits: enough to detect that two differ, which is then checked exactly.
+/// Hash of a namespace in 29 bits: enough to detect that two differ, which is then checked exactly.
 #[expect(clippy::cast_possible_truncation, reason = "any bits of a hash will do")]
 fn hash_home(namespace: &str) -> u32 {
-    name_hash(namespace) as u32 & !(HOME_TAKEN_BIT | HOME_MIXED_BIT)
+    name_hash(namespace) as u32 & !(HOME_TAKEN_BIT | HOME_MIXED_BIT | HOME_BOUND_BIT)
 }
 
 #[derive(Debug, Default)]

@@ -4,7 +4,7 @@ use aggregator::{ChildLink, LinkTarget, ObjectId, ObjectView};
 use readiness::Time;
 use readiness::rollup::ChildWeight;
 
-use super::links::is_cross_namespace;
+use super::links::{OwnerReach, owner_reach};
 use super::memory::is_outdated_link;
 use super::rows::Rows;
 use super::selector_interner::name_hash;
@@ -43,7 +43,7 @@ pub(super) fn with_view<R>(
     }
 }
 
-/// Returns its links, without those to owners in another namespace or to other generations of a parent.
+/// Returns its links, without those to owners out of its reach or to other generations of a parent.
 fn counted_links(rows: &Rows, id: ObjectId) -> Vec<ChildLink> {
     let read = rows.read(id, |row| {
         let only = row.remembered_links().map(|remembered| remembered.only.clone()).unwrap_or_default();
@@ -52,27 +52,42 @@ fn counted_links(rows: &Rows, id: ObjectId) -> Vec<ChildLink> {
     let Some((mut links, namespace, only)) = read else { return Vec::new() };
     links.retain(|link| only.is_empty() || !is_outdated_link(rows, *link, &only));
     links.retain(|link| match link.target() {
-        LinkTarget::Object(owner) => !is_cross_namespace(rows, owner, &namespace),
+        LinkTarget::Object(owner) => owner_reach(rows, *link, owner, &namespace) == OwnerReach::Counts,
         LinkTarget::Selector(_) => true,
     });
     links
 }
 
-/// Returns objects whose owner lives in another namespace and that therefore count for no parent: name and owner's
-/// name.
-pub(super) fn cross_namespace_children(rows: &Rows, most: usize) -> Vec<(String, String)> {
+/// An object that does not count for an owner that it names, because of their namespaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UncountedChild {
+    /// Its namespace and name.
+    pub child: String,
+    /// Namespace, if it has one, and name of the owner.
+    pub owner: String,
+    /// The owner is cluster-scoped, and its policy does not name the child's namespace; else it lives in another namespace.
+    pub is_owner_cluster_scoped: bool,
+}
+
+/// Returns objects that count for no parent because of the namespaces of their owners.
+pub(super) fn uncounted_children(rows: &Rows, most: usize) -> Vec<UncountedChild> {
     let mut refers = Vec::new();
     rows.for_each_row(|_, row| {
         for link in row.links.as_slice() {
             if let LinkTarget::Object(owner) = link.target() {
-                refers.push((format!("{}/{}", row.namespace, row.name), row.namespace.clone(), owner));
+                refers.push((format!("{}/{}", row.namespace, row.name), row.namespace.clone(), *link, owner));
             }
         }
     });
-    let strange =
-        refers.into_iter().filter(|(_, namespace, owner)| is_cross_namespace(rows, *owner, namespace));
-    let named = strange.filter_map(|(child, _, owner)| {
-        Some((child, rows.read(owner, |row| format!("{}/{}", row.namespace, row.name))?))
+    let uncounted = refers.into_iter().filter_map(|(child, namespace, link, owner)| {
+        let reach = owner_reach(rows, link, owner, &namespace);
+        let is_owner_cluster_scoped = reach == OwnerReach::NamespaceNotAllowed;
+        let name = |row: &super::ObjectRow| match &*row.namespace {
+            "" => row.name.to_string(),
+            namespace => format!("{namespace}/{}", row.name),
+        };
+        let owner = rows.read(owner, name).filter(|_| reach != OwnerReach::Counts)?;
+        Some(UncountedChild { child, owner, is_owner_cluster_scoped })
     });
-    named.take(most).collect()
+    uncounted.take(most).collect()
 }

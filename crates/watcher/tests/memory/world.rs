@@ -5,7 +5,9 @@ use std::time::Duration;
 use aggregator::{ChildSource, KindId, PolicyId};
 use readiness::{Level, StuckLimits, Time};
 use serde_json::{Value, json};
-use watcher::plan::{AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention, ParentRule};
+use watcher::plan::{
+    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention, ParentRule,
+};
 use watcher::reflector::{ParentOutcomes, Reflector, RememberedOutcome};
 use watcher::{ParentObject, ReflectorObject};
 
@@ -29,6 +31,7 @@ pub(crate) fn jobs(after: OutcomeRetention) -> Interest {
             group: 0,
             rule_index: 0,
             find,
+            allowed: AllowedNamespaces::default(),
             ignore: None,
             retention: after,
         }],

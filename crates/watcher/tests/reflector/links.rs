@@ -2,16 +2,19 @@
 
 use aggregator::LinkTarget;
 use serde_json::{Value, json};
-use watcher::plan::{FindChildrenBy, LabelMatcher, LabelRule, ParentTemplate};
-use watcher::reflector::{ApplyOutcome, Reflector};
+use watcher::plan::{
+    AllowedNamespaces, FindChildrenBy, Interest, LabelMatcher, LabelRule, ParentRule, ParentTemplate,
+    ReferencePath, ReferenceRule,
+};
+use watcher::reflector::{ApplyOutcome, Reflector, UncountedChild};
 
-use crate::objects::{NOW, apply, children, owned, parents, pod, uid, widget};
+use crate::objects::{NOW, POLICY, apply, children, owned, parents, pod, uid, widget};
 
 /// Returns which of these pods the only widget selects by the label `app`.
 fn selected(pods: &[Value]) -> Vec<bool> {
     let reflector = Reflector::new(|| ());
     let values = vec![ParentTemplate::parse("{parent.metadata.name}eb").unwrap()];
-    let by_name = LabelRule { group: 0, values, namespaces: vec![] };
+    let by_name = LabelRule { group: 0, values, namespaces: vec![], allowed: AllowedNamespaces::default() };
     apply(&reflector, &parents(vec![by_name]), &widget(1, 1, &json!(null)));
     let of = ("example.com".into(), "Widget".into());
     let by_label = children(FindChildrenBy::Labels { keys: vec!["app".into()], of }, None);
@@ -50,6 +53,7 @@ fn a_template_that_reads_a_missing_field_is_said_of_its_parent() {
         group: 0,
         values: vec![ParentTemplate::parse("{parent.spec.nothing}").unwrap()],
         namespaces: vec![],
+        allowed: AllowedNamespaces::default(),
     };
     apply(&reflector, &parents(vec![bad]), &widget(1, 1, &json!(null)));
     let unrendered = reflector.read_row(reflector.find_object(&uid(1_000)).unwrap(), |row| {
@@ -101,6 +105,120 @@ fn an_owner_in_another_namespace_owns_nothing_whoever_is_seen_first() {
         let links =
             |n| reflector.with_view(reflector.find_object(&uid(n)).unwrap(), NOW, |v| v.unwrap().links.len());
         assert_eq!((links(1), links(2)), (1, 0), "parent first: {parent_first}");
-        assert_eq!(reflector.cross_namespace_children(9), [("bank/pod-2".to_owned(), "shop/w".to_owned())]);
+        let uncounted = UncountedChild {
+            child: "bank/pod-2".to_owned(),
+            owner: "shop/w".to_owned(),
+            is_owner_cluster_scoped: false,
+        };
+        assert_eq!(reflector.uncounted_children(9), [uncounted]);
     }
+}
+
+/// The widget as a cluster-scoped parent, with this spec.
+fn cluster_widget(version: u32, spec: &Value) -> Value {
+    let mut widget = widget(version, 1, &json!(null));
+    widget["metadata"]["namespace"] = json!(null);
+    widget["spec"] = spec.clone();
+    widget
+}
+
+fn pod_in(namespace: &str, n: u32) -> Value {
+    let mut pod = pod(n, 5, "True");
+    pod["metadata"]["namespace"] = json!(namespace);
+    pod
+}
+
+#[test]
+fn a_cluster_scoped_owner_counts_children_of_named_namespaces_alone_whoever_is_seen_first() {
+    for parent_first in [true, false] {
+        let reflector = Reflector::new(|| ());
+        let mut interest = owned();
+        interest.child[0].allowed = AllowedNamespaces::listed(["shop", "team-*"]);
+        let see_children = || {
+            for (n, namespace) in [(1, "shop"), (2, "bank"), (3, "team-a")] {
+                apply(&reflector, &interest, &pod_in(namespace, n));
+            }
+        };
+        if !parent_first {
+            see_children();
+            reflector.take_dirty(9);
+        }
+        apply(&reflector, &parents(vec![]), &cluster_widget(1, &json!({})));
+        if parent_first {
+            see_children();
+        }
+        assert!(
+            reflector.take_dirty(9).contains(&reflector.find_object(&uid(2)).unwrap()),
+            "it is looked at again"
+        );
+        let links =
+            |n| reflector.with_view(reflector.find_object(&uid(n)).unwrap(), NOW, |v| v.unwrap().links.len());
+        assert_eq!([1, 2, 3].map(links), [1, 0, 1], "parent first: {parent_first}");
+        let uncounted = UncountedChild {
+            child: "bank/pod-2".to_owned(),
+            owner: "w".to_owned(),
+            is_owner_cluster_scoped: true,
+        };
+        assert_eq!(reflector.uncounted_children(9), [uncounted]);
+    }
+}
+
+/// How many selections the widget makes, or why none.
+fn selections(rule: ParentRule, widget: &Value) -> Result<usize, String> {
+    let reflector = Reflector::new(|| ());
+    apply(&reflector, &Interest { parent: vec![rule], ..parents(vec![]) }, widget);
+    let read = reflector.read_row(reflector.find_object(&uid(1_000)).unwrap(), |row| {
+        let parent = row.parent.as_ref().unwrap();
+        match &parent.targets[0].unrendered {
+            Some(why) => Err(why.to_string()),
+            None => Ok(parent.view.answers[0].selects.len()),
+        }
+    });
+    read.unwrap()
+}
+
+#[test]
+fn who_writes_a_parent_chooses_a_namespace_only_among_those_that_the_policy_lists() {
+    let select = |template: &str, allowed: &[&str], namespace: &str| {
+        let rule = LabelRule {
+            group: 0,
+            values: vec![ParentTemplate::parse("web").unwrap()],
+            namespaces: vec![ParentTemplate::parse(template).unwrap()],
+            allowed: AllowedNamespaces::listed(allowed.iter().copied()),
+        };
+        let mut parent = widget(1, 1, &json!(null));
+        parent["spec"]["ns"] = json!(namespace);
+        selections(ParentRule { labels: vec![rule], ..ParentRule::for_policy(POLICY) }, &parent)
+    };
+    // Each namespace is selected twice: objects that nobody owns, and those that the parent owns.
+    assert_eq!(select("{parent.spec.ns}", &["bank", "team-*"], "bank"), Ok(2));
+    assert_eq!(select("{parent.spec.ns}", &["bank", "team-*"], "team-a"), Ok(2));
+    assert_eq!(select("{parent.spec.ns}", &[], "shop"), Ok(2), "its own");
+    assert_eq!(select("kube-system", &[], "bank"), Ok(2), "the policy's choice");
+    for (template, allowed, namespace) in [
+        ("{parent.spec.ns}", &[][..], "bank"),
+        ("{parent.spec.ns}", &["team-*"], "bank"),
+        ("team-{parent.spec.ns}", &["bank"], "a"),
+    ] {
+        let refused = select(template, allowed, namespace).unwrap_err();
+        assert!(refused.contains("is not one of find.allowedNamespaces"), "{refused}");
+    }
+}
+
+#[test]
+fn a_reference_of_a_cluster_scoped_parent_leads_to_named_namespaces_alone() {
+    let select = |allowed: &[&str], namespace: &Value| {
+        let rule = ReferenceRule {
+            group: 0,
+            path: ReferencePath::parse("spec.refs[*]").unwrap(),
+            of: ("".into(), "Pod".into()),
+            allowed: AllowedNamespaces::listed(allowed.iter().copied()),
+        };
+        let parent = cluster_widget(1, &json!({ "refs": [{ "name": "web", "namespace": namespace }] }));
+        selections(ParentRule { references: vec![rule], ..ParentRule::for_policy(POLICY) }, &parent)
+    };
+    assert_eq!(select(&["shop"], &json!("shop")), Ok(1));
+    assert_eq!(select(&[], &json!(null)), Ok(1), "a cluster-scoped object");
+    let refused = select(&["shop"], &json!("bank")).unwrap_err();
+    assert!(refused.contains("Pod web in namespace \"bank\""), "{refused}");
 }

@@ -6,8 +6,8 @@ use aggregator::{KindId, PolicyId};
 use readiness::{Level, StuckLimits, Time};
 use serde_json::{Value, json};
 use watcher::plan::{
-    AssessmentRule, ChildRule, FindChildrenBy, Interest, LabelMatcher, LabelRule, OutcomeRetention,
-    ParentRule,
+    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, LabelMatcher, LabelRule,
+    OutcomeRetention, ParentRule,
 };
 use watcher::reflector::{ApplyOutcome, ListPass, Reflector};
 use watcher::{ParentObject, ReflectorObject};
@@ -27,6 +27,7 @@ pub(crate) fn children(find: FindChildrenBy, ignore: Option<LabelMatcher>) -> In
         group: 0,
         rule_index: 0,
         find,
+        allowed: AllowedNamespaces::default(),
         ignore,
         retention: OutcomeRetention::Forget,
     }];

@@ -1,7 +1,8 @@
 //! Parents: evidence of handling, and the condition type that is written.
 
+use aggregator::PolicyId;
 use serde_json::json;
-use watcher::plan::{Interest, KopfMarkRule};
+use watcher::plan::{Interest, KopfMarkRule, LabelMatchTerm, LabelMatcher, ParentRule};
 use watcher::reflector::Reflector;
 
 use crate::objects::{NOW, apply, parents, uid, widget};
@@ -200,4 +201,31 @@ fn a_condition_that_stands_on_a_composite_already_is_kept() {
     let id = reflector.find_object(&uid(1_000)).unwrap();
     let condition = reflector.read_row(id, |row| row.parent.as_ref().unwrap().targets[0].condition.clone());
     assert_eq!(condition.flatten().as_deref(), Some("Ready"));
+}
+
+#[test]
+fn of_policies_that_select_a_parent_for_one_condition_the_first_rules_and_the_others_are_named() {
+    let labelled = |policy: u32, team: &str, condition: &str| ParentRule {
+        selector: LabelMatcher { requirements: vec![LabelMatchTerm::In("team".into(), vec![team.into()])] },
+        condition: condition.into(),
+        ..ParentRule::for_policy(PolicyId(policy))
+    };
+    let reflector = Reflector::new(|| ());
+    let all = ParentRule::for_policy(PolicyId(3));
+    let rules = vec![labelled(1, "x", "Ready"), labelled(2, "y", "Ready"), all, labelled(4, "x", "Other")];
+    let interest = Interest { parent: rules, ..parents(vec![]) };
+    let ruled = |version: u32, team: &str| {
+        let mut parent = widget(version, 1, &json!(null));
+        parent["metadata"]["labels"] = json!({ "team": team });
+        apply(&reflector, &interest, &parent);
+        let read = reflector.read_row(reflector.find_object(&uid(1_000)).unwrap(), |row| {
+            let parent = row.parent.as_ref().unwrap();
+            let ruling: Vec<_> = parent.targets.iter().map(|target| target.policy.0).collect();
+            (ruling, parent.outranked.iter().map(|left| (left.policy.0, left.by.0)).collect::<Vec<_>>())
+        });
+        read.unwrap()
+    };
+    assert_eq!(ruled(1, "x"), (vec![1, 4], vec![(3, 1)]));
+    assert_eq!(ruled(2, "y"), (vec![2], vec![(3, 2)]), "its label moved");
+    assert_eq!(ruled(3, "z"), (vec![3], vec![]));
 }

@@ -1,5 +1,7 @@
 //! `rollcall release`: removes Rollcall's entries from the parents of policies, before an uninstall.
 
+use std::collections::BTreeSet;
+
 use anyhow::Context;
 use serde_json::Value;
 use tracing::{info, warn};
@@ -7,8 +9,10 @@ use watcher::status::{
     FIELD_MANAGER, OwnTypes, ParentStatus, PatchGuard, WantedConditions, guarded_patch, patch_body,
     written_types,
 };
+use watcher::wire::WireMeta;
 use watcher::{ApiKind, ParentObject, list_live, resolve_kind};
 
+use crate::policies::namespace_kind;
 use policy::{CompiledPolicy, FoundPolicy};
 
 /// Result of a release.
@@ -37,8 +41,14 @@ pub async fn release_parents(
         } else {
             namespaces.iter().map(|n| Some(n.as_str())).collect()
         };
+        let chosen = chosen_namespaces(client, policy).await?;
+        let is_selected = |meta: &WireMeta| {
+            policy.selector.matches(&meta.labels)
+                && chosen.as_ref().is_none_or(|chosen| chosen.contains(&meta.namespace))
+        };
         for scope in scopes {
-            for object in list_live::<ParentObject>(client, &api, scope, None).await? {
+            let objects = list_live::<ParentObject>(client, &api, scope, None).await?;
+            for object in objects.into_iter().filter(|object| is_selected(&object.child.meta)) {
                 match release_parent(client, &api, &object, &own).await {
                     Ok(true) => done.released += 1,
                     Ok(false) => {}
@@ -51,6 +61,17 @@ pub async fn release_parents(
         }
     }
     Ok(done)
+}
+
+/// The namespaces that a policy selects; `None` for all.
+async fn chosen_namespaces(
+    client: &kube::Client,
+    policy: &CompiledPolicy,
+) -> anyhow::Result<Option<BTreeSet<Box<str>>>> {
+    let Some(selector) = &policy.namespace_selector else { return Ok(None) };
+    let namespaces = list_live::<ParentObject>(client, &namespace_kind(), None, None).await?;
+    let chosen = namespaces.into_iter().map(|namespace| namespace.child.meta);
+    Ok(Some(chosen.filter(|meta| selector.matches(&meta.labels)).map(|meta| meta.name).collect()))
 }
 
 async fn release_parent(

@@ -19,6 +19,9 @@ const MAX_REPORTED_CONFLICTS: usize = 1_024;
 /// Maximum number of parents named per sort of conflict.
 const MAX_NAMED_PARENTS: usize = 100;
 
+/// Maximum number of parents named that a policy leaves to an older one.
+const MAX_NAMED_LEFT_PARENTS: usize = 20;
+
 /// Numbers of one policy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PolicyNumbers {
@@ -42,8 +45,29 @@ pub(crate) struct PolicyNumbers {
     pub(crate) disagreeing: u64,
     /// Rules that are not evaluated for a while, by index in `spec.children`.
     pub(crate) suspended_rules: BTreeMap<u8, RuleSuspension>,
+    /// Parents that the policy selects and leaves to an older one.
+    pub(crate) left: LeftParents,
     /// All kinds of the policy were listed.
     pub(crate) synced: bool,
+}
+
+/// Parents that a policy selects and leaves to an older one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LeftParents {
+    /// Number of them.
+    pub(crate) count: u64,
+    /// The first of them in the order of their names, with the name of the policy that rules each.
+    pub(crate) named: BTreeMap<String, String>,
+}
+
+impl LeftParents {
+    pub(crate) fn add(&mut self, parent: String, ruling: &str) {
+        self.count += 1;
+        self.named.insert(parent, ruling.to_owned());
+        if self.named.len() > MAX_NAMED_LEFT_PARENTS {
+            self.named.pop_last();
+        }
+    }
 }
 
 /// Numbers of one kind.
@@ -202,6 +226,7 @@ impl StatsSnapshot {
         }
         count_children(&mut snapshot, core, plan, groups);
         count_suspended_rules(&mut snapshot, core, plan);
+        count_left_parents(&mut snapshot, core, plan);
         let flapping = core.flapping_parents(MAX_NAMED_PARENTS);
         snapshot
             .flapping
@@ -252,6 +277,28 @@ fn count_suspended_rules(snapshot: &mut StatsSnapshot, core: &Core, plan: &Watch
             }
         }
     }
+}
+
+/// Parents that policies leave to older ones. Looks at rows only where two policies write the same condition on a kind.
+fn count_left_parents(snapshot: &mut StatsSnapshot, core: &Core, plan: &WatchPlan) {
+    let may_meet = plan.kinds.values().any(|kind| {
+        let mut types = BTreeSet::new();
+        kind.interest.parent.iter().any(|rule| !types.insert(&rule.condition))
+    });
+    if !may_meet {
+        return;
+    }
+    let name_of = |policy: PolicyId| plan.policies.get(&policy).map(|(_, summary)| summary.name.clone());
+    core.reflector.for_each_row(|_, row| {
+        for left in row.parent.iter().flat_map(|parent| &parent.outranked) {
+            let Some((name, ruling)) = name_of(left.policy).zip(name_of(left.by)) else { continue };
+            let parent = match &*row.namespace {
+                "" => row.name.to_string(),
+                namespace => format!("{namespace}/{}", row.name),
+            };
+            snapshot.policies.entry(name).or_default().left.add(parent, &ruling);
+        }
+    });
 }
 
 fn parent_name(core: &Core, plan: &WatchPlan, parent: ObjectId, policy: PolicyId) -> Option<ParentName> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use aggregator::{Acceptance, PolicyId};
 use api::ReadinessPolicySpec;
 use api::policy::AcceptedPolicy;
+use watcher::plan::LabelMatcher;
 
 use super::compile::{CompiledPolicy, compile_with};
 use super::found_policy::{FoundPolicy, RefusedPolicy};
@@ -73,10 +74,21 @@ enum Choice {
     None,
 }
 
-type Claim = (KindKey, String);
+/// The parents that a policy chooses, and the condition that it writes on them. Two that choose differently may choose some
+/// parents both: those are left to the older one, parent by parent.
+#[derive(Clone, Debug, PartialEq)]
+struct Claim {
+    /// Parent kind and condition type.
+    of: (KindKey, String),
+    selectors: (LabelMatcher, Option<LabelMatcher>),
+}
 
 fn claim_of(compiled: &CompiledPolicy) -> Claim {
-    ((compiled.parent.group.clone(), compiled.parent.kind.clone()), compiled.condition.clone())
+    let kind = (compiled.parent.group.clone(), compiled.parent.kind.clone());
+    Claim {
+        of: (kind, compiled.condition.clone()),
+        selectors: (compiled.selector.clone(), compiled.namespace_selector.clone()),
+    }
 }
 
 impl AcceptedSpec {
@@ -209,14 +221,16 @@ impl<'f> Candidate<'f> {
     }
 }
 
-/// Where two policies claim the same condition on the same kind, the one that gives way, and to whom: not the one that
+/// Where two policies claim the same condition on the same parents, the one that gives way, and to whom: not the one that
 /// was accepted with it, else the one that was created later.
 fn find_conflict(candidates: &[Candidate<'_>]) -> Option<(usize, usize, Claim)> {
-    let mut taken: BTreeMap<Claim, usize> = BTreeMap::new();
+    let mut taken: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (at, candidate) in candidates.iter().enumerate() {
         let Some(claim) = candidate.chosen().map(claim_of) else { continue };
-        let Some(before) = taken.get(&claim).copied() else {
-            taken.insert(claim, at);
+        let of_kind = taken.entry(claim.of.clone()).or_default();
+        let same = of_kind.iter().find(|(_, selectors)| *selectors == claim.selectors);
+        let Some(before) = same.map(|(before, _)| *before) else {
+            of_kind.push((at, claim.selectors));
             continue;
         };
         let later_holds = candidate.holds(&claim) && !candidates[before].holds(&claim);
@@ -256,10 +270,13 @@ impl PolicyBook {
             .into_iter()
             .map(|f| Candidate::of(f, self.accepted.get(&f.name), settings, libraries, registry))
             .collect();
-        while let Some((loser, winner, (parent, condition))) = find_conflict(&candidates) {
+        while let Some((loser, winner, Claim { of: (parent, condition), .. })) = find_conflict(&candidates) {
             let other = &candidates[winner].found.name;
-            let why =
-                format!("spec.condition.type: policy {other} writes {condition} on {} already", parent.1);
+            let why = format!(
+                "spec.condition.type: policy {other} writes {condition} on {} already; choose other parents by \
+                 spec.parent.selector, or another type",
+                parent.1
+            );
             candidates[loser].give_way(RefusedPolicy { reason: "Conflict", why });
         }
         while let Some((at, kind)) = find_excess(&candidates) {
@@ -323,6 +340,8 @@ impl PolicyBook {
             self.ids.insert(candidate.found.name.clone(), (id, now));
             self.in_use.push(PolicyInUse { id, name: candidate.found.name.clone(), compiled, acceptance });
         }
+        // One that is refused rules only where nobody else does.
+        self.in_use.sort_by_key(|policy| policy.acceptance != Acceptance::Accepted);
         registry.retain_policies(self.ids.values().map(|(id, _)| *id));
     }
 }

@@ -29,7 +29,17 @@ pub(super) fn compile(found: &FoundPolicy) -> Option<CompiledPolicy> {
     if let Some(mode) = text(&given["mode"]).filter(|mode| mode == "shadow") {
         stub["mode"] = json!(mode);
     }
-    let spec: ReadinessPolicySpec = serde_json::from_value(stub).ok()?;
-    let compiled = super::compile::compile(&spec, Duration::ZERO).ok()?;
+    let mut chosen = stub.clone();
+    for selector in ["selector", "namespaceSelector"] {
+        if given["parent"][selector].is_object() {
+            chosen["parent"][selector] = given["parent"][selector].clone();
+        }
+    }
+    let compile = |stub: Value| {
+        let spec: ReadinessPolicySpec = serde_json::from_value(stub).ok()?;
+        super::compile::compile(&spec, Duration::ZERO).ok()
+    };
+    // With selectors that say nothing it may be any parent of the kind.
+    let compiled = compile(chosen).or_else(|| compile(stub))?;
     Some(CompiledPolicy { groups: Vec::new(), min: 0, ..compiled })
 }

@@ -81,6 +81,54 @@ async fn a_second_policy_for_the_same_condition_is_refused() -> Result<()> {
 }
 
 #[tokio::test]
+async fn policies_with_other_selectors_share_a_kind_and_where_two_meet_the_older_rules() -> Result<()> {
+    let scene = database_scene("shared").await?;
+    let of_team = |team: &str, kind: &str| {
+        json!({
+            "parent": { "selector": { "matchLabels": { "team": team } } },
+            "children": [scene.child(kind)], "settle": "100ms",
+        })
+    };
+    scene.policy("first", "Database", of_team("x", "Deployment")).await?;
+    let everyone = json!({ "children": [scene.child("StatefulSet")], "settle": "100ms" });
+    scene.policy("second", "Database", everyone).await?;
+    let second = policy_address(&scene, "second")?;
+    let _rollcall = scene.rollcall(&[]).await?;
+    let labelled = |name: &str, team: &str| {
+        let mut db = scene.custom("Database", name);
+        db["metadata"]["labels"] = json!({ "team": team });
+        db
+    };
+    let ours = scene.create(labelled("ours", "x")).await?;
+    scene.create(owned_by(&ours, deployment("web", 1))).await?;
+    scene.until("Database/ours", says("Ready", "True")).await?;
+    scene.create(labelled("theirs", "y")).await?;
+    scene.until("Database/theirs", mentions("Ready", "StatefulSet")).await?;
+    let named = says("Accepted", "True").and(mentions("Conflicted", &format!("{}/ours (by ", scene.name)));
+    let lost = scene.until_at(&second, &named).await?;
+    assert_eq!(lost["status"]["parents"], json!(1));
+    scene.until_at(&second, &says("Conflicted", "True")).await?;
+
+    // Its label moves: the other one rules it, from what stands to what is so, and loses nothing any more.
+    scene
+        .admin
+        .merge(&scene.address("Database/ours")?, "", &json!({ "metadata": { "labels": { "team": "y" } } }))
+        .await?;
+    scene.until("Database/ours", says("Ready", "False").and(mentions("Ready", "StatefulSet"))).await?;
+    scene.until_at(&second, &has("Conflicted", false)).await?;
+    // Who goes takes along what is its own, and nothing of its neighbour's.
+    scene
+        .admin
+        .merge(&scene.address("Database/ours")?, "", &json!({ "metadata": { "labels": { "team": "x" } } }))
+        .await?;
+    scene.until("Database/ours", says("Ready", "True")).await?;
+    scene.admin.delete(&second).await?;
+    scene.until("Database/theirs", has("Ready", false)).await?;
+    scene.until("Database/ours", says("Ready", "True")).await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_kind_that_is_not_there_yet_is_waited_for() -> Result<()> {
     let scene = database_scene("unknown").await?;
     let children = json!([scene.child("Deployment"), scene.child("Shard")]);

@@ -12,7 +12,7 @@ use watcher::status::time;
 
 use super::rights::{RightsFindings, describe_rights};
 use crate::kind_tasks::RecordsTrouble;
-use crate::snapshot::{PolicyNumbers, StatsSnapshot};
+use crate::snapshot::{LeftParents, PolicyNumbers, StatsSnapshot};
 
 /// Maximum number of lines about missing rights in the message of a condition.
 const MAX_RIGHTS_IN_MESSAGE: usize = 6;
@@ -109,12 +109,12 @@ pub(super) fn policy_status(
         (true, false, _) => (false, "NotWatching", watching.2.clone()),
         (false, ..) => (false, "NotAccepted", accepted.2.clone()),
     };
+    let mut conditions =
+        vec![condition("Accepted", accepted), condition("Watching", watching), condition("Ready", ready)];
+    let left = numbers.map(|numbers| &numbers.left).filter(|left| left.count > 0);
+    conditions.extend(left.map(|left| condition("Conflicted", conflicted_condition(left))));
     ReadinessPolicyStatus {
-        conditions: vec![
-            condition("Accepted", accepted),
-            condition("Watching", watching),
-            condition("Ready", ready),
-        ],
+        conditions,
         observed_generation: Some(policy.generation),
         // What is not understood here may be by another release: it is not taken away.
         accepted_generation: decided.accepted.map(|a| a.generation).or(old.accepted_generation),
@@ -123,6 +123,19 @@ pub(super) fn policy_status(
         parents: numbers.map(|n| i64::try_from(n.parents).unwrap_or(i64::MAX)),
         ready: numbers.map(|n| i64::try_from(n.ready).unwrap_or(i64::MAX)),
     }
+}
+
+/// Parents that the policy selects and leaves to an older one; there only where there are such.
+fn conflicted_condition(left: &LeftParents) -> (bool, &'static str, String) {
+    let named = left.named.iter().map(|(parent, ruling)| format!("{parent} (by {ruling})"));
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = left.count.saturating_sub(left.named.len() as u64);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let message = format!(
+        "{} parents are ruled by an older policy that selects them too: {named}{more}; choose others by spec.parent.selector",
+        left.count
+    );
+    (true, "RuledByOlderPolicy", message)
 }
 
 fn accepted_condition(policy: &FoundPolicy, decided: &DecidedPolicy<'_>) -> (bool, &'static str, String) {

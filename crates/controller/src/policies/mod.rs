@@ -12,3 +12,4 @@ mod watched_kinds;
 
 pub use policy_task::PolicySource;
 pub(crate) use policy_task::PolicyTask;
+pub(crate) use watched_kinds::namespace_kind;

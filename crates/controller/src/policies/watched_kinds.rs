@@ -15,7 +15,7 @@ pub(super) fn policy_kind() -> ApiKind {
 }
 
 /// Namespace, as it is served.
-pub(super) fn namespace_kind() -> ApiKind {
+pub(crate) fn namespace_kind() -> ApiKind {
     ApiKind {
         group: String::new(),
         version: "v1".into(),

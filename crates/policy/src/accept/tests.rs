@@ -146,6 +146,48 @@ fn of_two_new_policies_for_one_condition_the_later_one_is_refused() {
     assert!(decided.why("b").contains("policy a writes A"));
 }
 
+/// Its parents are those with this label.
+fn of_team(team: &str, mut spec: Value) -> Value {
+    spec["parent"]["selector"] = json!({ "matchLabels": { "team": team } });
+    spec
+}
+
+#[test]
+fn policies_that_choose_different_parents_are_all_in_force_the_oldest_first() {
+    let mut decided = Decided::default();
+    decided.decide(&[
+        policy("c", 1, saying("A")),
+        policy("b", 1, of_team("y", saying("A"))),
+        policy("a", 1, of_team("x", saying("A"))),
+        policy("d", 1, of_team("x", saying("A"))),
+    ]);
+    let names: Vec<_> = decided.in_force().into_iter().map(|(name, ..)| name.to_owned()).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    assert!(decided.why("d").contains("policy a writes A on Database already"), "{}", decided.why("d"));
+    assert!(decided.why("d").contains("spec.parent.selector"), "{}", decided.why("d"));
+}
+
+#[test]
+fn a_policy_that_was_never_accepted_rules_nothing_that_another_one_does() {
+    let mut decided = Decided::default();
+    let broken = |spec: Value| {
+        let mut spec = spec;
+        spec["frobnicate"] = json!(1);
+        spec
+    };
+    decided.decide(&[
+        policy("a", 1, broken(of_team("x", saying("A")))),
+        policy("b", 1, saying("A")),
+        policy("c", 1, broken(saying("A"))),
+    ]);
+    let ranked: Vec<_> =
+        decided.book.in_use.iter().map(|policy| (&*policy.name, policy.acceptance)).collect();
+    assert_eq!(ranked, [("b", Acceptance::Accepted), ("a", Acceptance::Refused)]);
+    let labels = |team: &str| [("team".into(), team.into())];
+    let stub = &decided.book.in_use[1].compiled.selector;
+    assert!(stub.matches(&labels("x")) && !stub.matches(&labels("y")), "it is known whose entries they are");
+}
+
 #[test]
 fn a_spec_that_is_too_large_is_not_kept_in_the_status_and_that_is_said() {
     let mut decided = Decided::default();

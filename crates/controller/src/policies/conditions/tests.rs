@@ -113,3 +113,32 @@ fn a_rule_that_is_not_evaluated_for_a_while_is_named() {
     let entirely = RuleSuspension { entirely: true, objects: 7, late: 7 };
     assert_eq!(told(entirely), (false, "RuleTooSlow", true, false));
 }
+
+#[test]
+fn parents_that_an_older_policy_rules_are_named_and_the_rest_counted() {
+    let (found, used) = policy_of_jobs();
+    let mut numbers = PolicyNumbers { synced: true, ..PolicyNumbers::default() };
+    let status = |numbers: &PolicyNumbers| {
+        let missing = MissingRights::of_policy("db", &RightsFindings::with_lacking("db", Vec::new()));
+        let decided =
+            DecidedPolicy { refused: None, accepted: None, used: Some(&used), missing, records: None };
+        let old = ReadinessPolicyStatus::default();
+        policy_status(&found, &decided, Some(numbers), &StatsSnapshot::default(), &old, NOW)
+    };
+    assert!(status(&numbers).conditions.iter().all(|condition| condition.r#type != "Conflicted"));
+    for n in (0..30).rev() {
+        numbers.left.add(format!("shop/db-{n:02}"), "first");
+    }
+    let status = status(&numbers);
+    let conflicted = condition(&status, "Conflicted");
+    assert_eq!((&*conflicted.status, &*conflicted.reason), ("True", "RuledByOlderPolicy"));
+    assert!(
+        conflicted.message.starts_with("30 parents are ruled by an older policy"),
+        "{}",
+        conflicted.message
+    );
+    for part in ["shop/db-00 (by first), ", "shop/db-19 (by first) and 10 more"] {
+        assert!(conflicted.message.contains(part), "{}", conflicted.message);
+    }
+    assert_eq!(condition(&status, "Ready").status, "True");
+}

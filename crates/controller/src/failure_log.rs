@@ -1,12 +1,15 @@
-//! Log of repeated failures: one line an interval and cause, with the number of failures that it stands for.
+//! Log of repeated failures: one line an interval and cause, with the number of failures that it stands for. While a cause goes
+//! on its interval grows, so that an outage of any length fits a log.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use readiness::Time;
 
-/// Shortest interval between two lines about one cause, where nothing else was said. 1 s.
+/// First interval between two lines about one cause, where nothing else was said. 1 s.
 const FAILURE_LOG_INTERVAL: Duration = Duration::from_secs(1);
+/// Longest one. Each is twice as long as the one before, until the cause rests for as long as its last interval. 1 min.
+const LONGEST_FAILURE_LOG_INTERVAL: Duration = Duration::from_mins(1);
 /// Number of causes that are kept apart. Beyond it the one that was logged longest ago is forgotten.
 const MAX_FAILURE_CAUSES: usize = 256;
 
@@ -22,7 +25,18 @@ pub(crate) struct FailureLine<S> {
 #[derive(Clone, Debug)]
 struct LoggedCause<S> {
     logged_at: Time,
+    /// Time until which nothing more is said of it.
+    interval: Duration,
     pending: Option<FailureLine<S>>,
+}
+
+impl<S> LoggedCause<S> {
+    /// A line is logged now; `first` is the interval of a cause that is new, or has rested.
+    fn on_line(&mut self, now: Time, first: Duration) {
+        let rested = now >= self.logged_at + 2 * self.interval;
+        let grown = (2 * self.interval).min(LONGEST_FAILURE_LOG_INTERVAL).max(first);
+        (self.logged_at, self.interval) = (now, if rested { first } else { grown });
+    }
 }
 
 /// Failures by cause, and when each cause was last logged.
@@ -62,11 +76,11 @@ impl<K: Ord + Clone, S> FailureLog<K, S> {
         if let Some(logged) = self.causes.get_mut(&cause) {
             let before = logged.pending.take().map_or(0, |line| line.failures);
             let line = FailureLine { sample, failures: before + failures };
-            if logged.logged_at + self.interval > now {
+            if logged.logged_at + logged.interval > now {
                 logged.pending = Some(line);
                 return None;
             }
-            logged.logged_at = now;
+            logged.on_line(now, self.interval);
             return Some(line);
         }
         if self.causes.len() >= MAX_FAILURE_CAUSES {
@@ -75,17 +89,17 @@ impl<K: Ord + Clone, S> FailureLog<K, S> {
                 self.causes.remove(&oldest);
             }
         }
-        self.causes.insert(cause, LoggedCause { logged_at: now, pending: None });
+        self.causes.insert(cause, LoggedCause { logged_at: now, interval: self.interval, pending: None });
         Some(FailureLine { sample, failures })
     }
 
     /// Takes the lines about failures that were held back and are due.
     pub(crate) fn take_due_lines(&mut self, now: Time) -> Vec<FailureLine<S>> {
-        let interval = self.interval;
-        let due = self.causes.values_mut().filter(|logged| logged.logged_at + interval <= now);
+        let first = self.interval;
+        let due = self.causes.values_mut().filter(|logged| logged.logged_at + logged.interval <= now);
         due.filter_map(|logged| {
             let line = logged.pending.take()?;
-            logged.logged_at = now;
+            logged.on_line(now, first);
             Some(line)
         })
         .collect()
@@ -120,6 +134,28 @@ mod tests {
         for (failures, flushed_at, expected) in cases {
             assert_eq!(lines(failures, *flushed_at), *expected, "{failures:?}");
         }
+    }
+
+    #[test]
+    fn an_hour_of_failures_is_a_line_a_minute_and_after_a_rest_the_next_is_told_at_once() {
+        let (mut log, mut told) = (FailureLog::default(), Vec::new());
+        let mut counted = 0;
+        for at in (0..3_600_000).step_by(50) {
+            let line = log.record_failure(Time(at), "a", ()).into_iter();
+            for line in line.chain(log.take_due_lines(Time(at))) {
+                counted += line.failures;
+                told.push(at);
+            }
+        }
+        assert_eq!(told[..7], [0, 1_000, 3_000, 7_000, 15_000, 31_000, 63_000]);
+        // At less than 2 KiB a line, one cause takes 140 kB of log an hour.
+        assert!((60..70).contains(&told.len()), "{} lines", told.len());
+        assert!(counted > 70_000, "each line says how many: {counted}");
+        let quiet = 3_600_000 + 200_000;
+        log.take_due_lines(Time(quiet));
+        let after = quiet + 200_000;
+        assert!(log.record_failure(Time(after), "a", ()).is_some());
+        assert!(log.record_failure(Time(after + 1_000), "a", ()).is_some(), "it began anew");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 mod settled_write;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ const MAX_IN_FLIGHT_WRITES: usize = 16;
 pub(crate) const MAX_HANDED_OUT_WRITES: usize = 2 * MAX_IN_FLIGHT_WRITES;
 /// Longest time a status write may take before its outcome is unknown. 15 s.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Most letters of a server's refusal that are logged.
+const MAX_LOGGED_MESSAGE: usize = 512;
 /// A live read that takes longer is done without.
 const LOOK: Duration = Duration::from_secs(5);
 
@@ -245,8 +248,10 @@ struct PatchResponse {
     body: Vec<u8>,
 }
 
-/// Message of a Kubernetes `Status` object.
+/// Message of a Kubernetes `Status` object, or what there is instead, as far as a log has room for it: a proxy may answer with a
+/// page.
 fn status_message(body: &[u8]) -> String {
     let status: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
-    status["message"].as_str().map_or_else(|| String::from_utf8_lossy(body).into_owned(), str::to_owned)
+    let whole = status["message"].as_str().map_or_else(|| String::from_utf8_lossy(body), Cow::Borrowed);
+    whole.chars().take(MAX_LOGGED_MESSAGE).collect()
 }

@@ -57,8 +57,7 @@ pub use memory::{
     DroppedOutcomes, MAX_PARENT_OUTCOMES, NamespaceRuns, OutcomeParent, ParentOutcomes, RememberedOutcome,
     RunEnd, RunTrace, UnseenRun,
 };
-pub use namespaces::OutrankedPolicy;
-pub use parent::{AnswerTarget, ParentDeletion, ParentRow};
+pub use parent::{AnswerTarget, OutrankedPolicy, ParentDeletion, ParentRow};
 pub use planned::ListPass;
 pub use row::{NamespaceName, ObjectRow, RefinedCause};
 pub use row_store::ApplyOutcome;

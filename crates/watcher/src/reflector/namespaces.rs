@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
-use aggregator::PolicyId;
 use dashmap::DashMap;
 use rustc_hash::FxBuildHasher;
 
+use super::parent::OutrankedPolicy;
 use super::row::NamespaceName;
 use crate::plan::{Interest, ParentRule};
 use crate::wire::WireMeta;
@@ -73,13 +73,4 @@ pub(super) struct RulesOfParent<'i> {
     pub(super) rules: Vec<&'i ParentRule>,
     /// Policies that select it too, and give way.
     pub(super) outranked: Vec<OutrankedPolicy>,
-}
-
-/// A policy that selects a parent which an older one rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutrankedPolicy {
-    /// The policy that gives way.
-    pub policy: PolicyId,
-    /// The policy that rules.
-    pub by: PolicyId,
 }

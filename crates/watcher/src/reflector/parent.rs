@@ -14,7 +14,6 @@ use super::generation_practice::{
 };
 use super::kopf::outcomes::{SeenFailure, judge_outcome};
 use super::kopf::{self, KopfState};
-use super::namespaces::OutrankedPolicy;
 use super::selector_interner::Selectors;
 use super::status_owner::ChosenCondition;
 use crate::plan::{Interest, ParentRule};
@@ -58,6 +57,15 @@ pub struct ParentRow {
     pub(super) overwritten_types: Box<[Box<str>]>,
     /// Policies that select it too, and leave it to an older one.
     pub outranked: Box<[OutrankedPolicy]>,
+}
+
+/// A policy that selects a parent which an older one rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutrankedPolicy {
+    /// The policy that gives way.
+    pub policy: PolicyId,
+    /// The policy that rules.
+    pub by: PolicyId,
 }
 
 /// Previous state of a parent, and knowledge from other parents of its policies, used when it is read again.

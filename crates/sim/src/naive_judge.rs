@@ -47,7 +47,10 @@ pub(crate) fn is_child(
             && model.namespace == parent.namespace
             && model.labels.get(PARENT_LABEL) == Some(&parent.name);
     }
-    let lives = parent.namespace.is_empty() || parent.namespace == model.namespace;
+    let lives = match &*parent.namespace {
+        "" => model.namespace.is_empty() || policy.child_namespaces.contains(&&*model.namespace),
+        own => own == model.namespace,
+    };
     let owned = |(group, kind, uid): &(String, String, String)| {
         *uid == parent.uid && *kind == api.kind && *group == api.group
     };

@@ -20,6 +20,10 @@ use crate::sabotage::Sabotage;
 pub(crate) const CUSTOM_GROUP: &str = "example.com";
 /// Label that selects children without an owner.
 pub(crate) const PARENT_LABEL: &str = "part-of";
+/// Namespaces of all simulated objects.
+pub(crate) const NAMESPACES: [&str; 2] = ["red", "blue"];
+/// Stream of the namespaces whose children count for cluster-scoped parents.
+const NAMESPACE_DICE: u64 = 8;
 
 /// Way in which an operator reports that it has handled a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +73,8 @@ pub(crate) struct PolicyDef {
     pub(crate) condition: &'static str,
     pub(crate) fallback: Option<&'static str>,
     pub(crate) groups: Vec<GroupDef>,
+    /// Namespaces whose children count for a cluster-scoped parent.
+    pub(crate) child_namespaces: &'static [&'static str],
     pub(crate) debounce: DebounceConfig,
     pub(crate) settle: Duration,
     pub(crate) hold: Duration,
@@ -102,8 +108,8 @@ fn kind_def(group: &str, kind: &str, plural: &str, namespaced: bool) -> KindDef 
 }
 
 impl Scenario {
-    /// Draws the scenario of a seed.
-    pub(crate) fn new(dice: &mut Dice) -> Scenario {
+    /// Draws the scenario of a seed; its main stream is `dice`.
+    pub(crate) fn new(seed: u64, dice: &mut Dice) -> Scenario {
         let mut kinds = vec![
             kind_def("apps", "Deployment", "deployments", true),
             kind_def("apps", "StatefulSet", "statefulsets", true),
@@ -144,6 +150,10 @@ impl Scenario {
             }
             scenario.add_policy(dice, parent, "Ready", groups);
         }
+        let mut namespace_dice = Dice::new(seed, NAMESPACE_DICE);
+        for policy in &mut scenario.first_policies {
+            policy.child_namespaces = draw_child_namespaces(&mut namespace_dice);
+        }
         scenario
     }
 
@@ -156,6 +166,7 @@ impl Scenario {
             condition,
             fallback: (condition == "Ready" && dice.chance(30)).then_some("RollcallReady"),
             groups,
+            child_namespaces: &NAMESPACES,
             debounce: DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
             settle: Duration::from_millis(dice.between(500, 5_000).unsigned_abs()),
             hold: if dice.chance(25) { seconds(dice.between(1, 4)) } else { Duration::ZERO },
@@ -204,7 +215,7 @@ impl Scenario {
                     group: at,
                     rule_index: small_number(judged_by),
                     find,
-                    allowed: AllowedNamespaces::default(),
+                    allowed: AllowedNamespaces::listed(policy.child_namespaces.iter().copied()),
                     ignore: None,
                     retention: OutcomeRetention::Forget,
                 };
@@ -226,6 +237,11 @@ impl Scenario {
     pub(crate) fn kind_name(&self, kind: usize) -> &str {
         &self.kinds[kind].api.kind
     }
+}
+
+/// Draws namespaces whose children count for a cluster-scoped parent: mostly all of them.
+pub(crate) fn draw_child_namespaces(dice: &mut Dice) -> &'static [&'static str] {
+    if dice.chance(80) { &NAMESPACES } else { &NAMESPACES[..1] }
 }
 
 /// Draws the groups of leaf children, by owner and by label.

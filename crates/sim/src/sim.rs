@@ -58,7 +58,7 @@ impl Sim {
     /// Creates the simulation of a seed, in whose history policies change or not.
     pub(crate) fn new(seed: u64, sabotage: Option<Sabotage>, policies_change: bool) -> Sim {
         let mut dice = Dice::new(seed, 1);
-        let scenario = Rc::new(Scenario::new(&mut dice));
+        let scenario = Rc::new(Scenario::new(seed, &mut dice));
         let service = ServiceUnderTest::new(seed, sabotage);
         let feed = ObjectFeed::new(service.core.reflector.clone(), scenario.clone(), sabotage);
         Sim {

@@ -9,13 +9,11 @@ use super::manifests;
 use super::operator_visit::OperatorVisit;
 use crate::dice::Dice;
 use crate::object_model::{STRANGERS, conditions_of};
-use crate::scenario::{CUSTOM_GROUP, Scenario, small_number};
+use crate::scenario::{CUSTOM_GROUP, NAMESPACES, Scenario, small_number};
 use crate::sim_event::SimEvent;
 use crate::sim_object_ref::SimObjectRef;
 use crate::sim_world::SimWorld;
 
-/// Namespaces of all simulated objects.
-const NAMESPACES: [&str; 2] = ["red", "blue"];
 /// Number of objects from which no more are created.
 const MAX_OBJECTS: usize = 60;
 

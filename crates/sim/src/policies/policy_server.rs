@@ -7,10 +7,12 @@ use aggregator::Quorum;
 
 use crate::child_rule::ChildRuleDef;
 use crate::dice::Dice;
-use crate::scenario::PolicyDef;
+use crate::scenario::{PolicyDef, draw_child_namespaces};
 
 /// Part of the randomness that belongs to the authors of policies.
 const AUTHOR_DICE: u64 = 7;
+/// Stream of what they change of the namespaces of children.
+const NAMESPACE_EDIT_DICE: u64 = 9;
 /// Number of kinds whose objects are no parents: only their groups get rules of their own.
 const LEAF_KINDS: usize = 4;
 
@@ -39,6 +41,7 @@ pub(super) enum PolicyChange {
 /// The server's policies, with all changes since the beginning.
 pub(crate) struct PolicyServer {
     pub(super) dice: Dice,
+    namespace_dice: Dice,
     pub(super) stored: BTreeMap<usize, StoredPolicy>,
     pub(super) changes: Vec<PolicyChange>,
     /// Valid specs that each UID has had.
@@ -53,6 +56,7 @@ impl PolicyServer {
     pub(crate) fn new(seed: u64, first: &[PolicyDef]) -> PolicyServer {
         let mut server = PolicyServer {
             dice: Dice::new(seed, AUTHOR_DICE),
+            namespace_dice: Dice::new(seed, NAMESPACE_EDIT_DICE),
             stored: BTreeMap::new(),
             changes: Vec::new(),
             specs_by_uid: BTreeMap::new(),
@@ -128,7 +132,7 @@ impl PolicyServer {
         }
         let said = spec.as_ref().map(|spec| {
             let rules: Vec<_> = spec.groups.iter().map(|group| (group.kind, group.rule)).collect();
-            format!("rules {rules:?}, settle {:?}", spec.settle)
+            format!("rules {rules:?}, settle {:?}, namespaces {:?}", spec.settle, spec.child_namespaces)
         });
         self.store_policy(StoredPolicy { generation: policy.generation + 1, spec, ..policy });
         format!("policy-{number} edited: {}", said.unwrap_or_else(|| "it does not compile".to_owned()))
@@ -143,6 +147,9 @@ impl PolicyServer {
     }
 
     fn draw_edit(&mut self, spec: &mut PolicyDef) {
+        if self.namespace_dice.chance(15) {
+            spec.child_namespaces = draw_child_namespaces(&mut self.namespace_dice);
+        }
         let dice = &mut self.dice;
         let at = dice.below(spec.groups.len());
         let group = &mut spec.groups[at];

@@ -83,7 +83,7 @@ async fn release_parent(
     let meta = &object.child.meta;
     let said = ParentStatus::read(&object.text, own);
     let generation = (meta.generation > 0).then_some(meta.generation);
-    let guarded = PatchGuard { uid: &meta.uid, generation, status: &said };
+    let guarded = PatchGuard { uid: &meta.uid, generation, version: meta.resource_version, status: &said };
     let Some(patch) = guarded_patch(&guarded, &WantedConditions::default()) else { return Ok(false) };
     let name = format!("{api} {}/{}", meta.namespace, meta.name);
     send_patch(client, api, &meta.namespace, &meta.name, &patch)

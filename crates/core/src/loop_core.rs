@@ -319,6 +319,7 @@ impl Core {
             let guarded = PatchGuard {
                 uid: &row_parent.uid,
                 generation: row_parent.generation,
+                version: row.version,
                 status: &row_parent.status,
             };
             Some(guarded_patch(&guarded, &wanted).map(|patch| ParentWrite {

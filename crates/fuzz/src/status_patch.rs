@@ -73,7 +73,7 @@ pub(crate) fn run(data: &[u8]) {
     let object = Value::Object(object);
     let status = read_status(&object);
     let wanted = bits.wanted_conditions(&status);
-    let guard = PatchGuard { uid: "u", generation: Some(2), status: &status };
+    let guard = PatchGuard { uid: "u", generation: Some(2), version: 0, status: &status };
     let Some(patch) = guarded_patch(&guard, &wanted) else {
         let is_unwritable = matches!(status.list, ListShape::Unwritable(_));
         assert!(is_unwritable || carries(&status, &wanted), "nothing is done, and something was to be");
@@ -93,7 +93,7 @@ pub(crate) fn run(data: &[u8]) {
     if bits.has(5) {
         let after = read_status(&patched);
         assert!(carries(&after, &wanted), "{after:?}\n{wanted:?}");
-        let guard = PatchGuard { uid: "u", generation: Some(2), status: &after };
+        let guard = PatchGuard { uid: "u", generation: Some(2), version: 0, status: &after };
         assert_eq!(guarded_patch(&guard, &wanted), None, "a write brings about no other");
     }
 }

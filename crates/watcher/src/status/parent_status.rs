@@ -59,6 +59,8 @@ pub struct ParentStatus {
     pub generation_is_held: bool,
     /// Another manager than Rollcall owns a field of the status.
     pub has_other_writers: bool,
+    /// As far as is known the list is no map by `type`: the server lets a type stand in it twice.
+    pub allows_duplicate_types: bool,
 }
 
 impl ParentStatus {
@@ -85,6 +87,7 @@ impl ParentStatus {
             generation_is_ours: observed_generation.is_some() && known && !generation_is_foreign,
             generation_is_held: !owners.is_empty() && !generation_is_foreign,
             has_other_writers: managers.status.iter().any(|(manager, _)| manager != FIELD_MANAGER),
+            allows_duplicate_types: !managers.know_conditions_by_type(),
         };
         if let Some(status) = status {
             read.read_conditions(status, &managers, own);
@@ -219,6 +222,12 @@ impl<'a> StatusManagers<'a> {
         let mut owners = self.owners_of("f:conditions");
         owners.retain(|manager| manager != FIELD_MANAGER);
         owners
+    }
+
+    /// Returns `true` if some manager owns conditions one by one: only those of a list-map have owners.
+    fn know_conditions_by_type(&self) -> bool {
+        let lists = self.status.iter().filter_map(|(_, fields)| fields.get("f:conditions"));
+        lists.into_iter().any(|list| raw_json::all_members(list).keys().any(|key| key.starts_with("k:")))
     }
 
     /// Returns the owners of one entry of a list-map; empty for an atomic list, which belongs to its last writer.

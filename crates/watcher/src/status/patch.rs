@@ -2,7 +2,8 @@
 //!
 //! It tests the uid (so that nothing is written to a re-created object), the generation (so that nothing is said about
 //! a spec that was not seen) and Rollcall's own previous condition (so that two replicas with different views cannot
-//! overwrite each other). It touches nothing else: conditions of other clients may change at any rate.
+//! overwrite each other). It touches nothing else: conditions of other clients may change at any rate. One write is bound to the
+//! version that was read: a type that joins others of ours in a list where nothing keeps it from standing twice.
 
 use serde_json::{Value, json};
 
@@ -16,6 +17,8 @@ pub struct PatchGuard<'a> {
     pub uid: &'a str,
     /// `metadata.generation` as last read; `None` where the object has none.
     pub generation: Option<i64>,
+    /// `metadata.resourceVersion` as last read; 0 where it is not a number.
+    pub version: u64,
     /// Status as last read.
     pub status: &'a ParentStatus,
 }
@@ -38,6 +41,9 @@ pub fn guarded_patch(guarded: &PatchGuard<'_>, wanted: &WantedConditions) -> Opt
         ListShape::List(None) => entry_change_ops(guarded.status, wanted)?,
     };
     let mut ops = body;
+    if guarded.version > 0 && may_meet_same_type(guarded.status, wanted) {
+        ops.insert(0, test_op("/metadata/resourceVersion", &json!(guarded.version.to_string())));
+    }
     ops.extend(observed_generation_ops(guarded.status, wanted));
     if ops.is_empty() {
         return None;
@@ -81,6 +87,13 @@ fn first_entry_ops(
         return Vec::new();
     }
     vec![test_op(path, &Value::Null), json!({"op": "add", "path": path, "value": value(&wanted.entries)})]
+}
+
+/// Returns `true` if an entry is put beside others of ours, and another client may have put one of its type there since: nothing
+/// else in the patch would notice.
+fn may_meet_same_type(status: &ParentStatus, wanted: &WantedConditions) -> bool {
+    let is_new = |entry: &ConditionEntry| status.our_entry(&entry.r#type).is_none();
+    status.allows_duplicate_types && !status.ours.is_empty() && wanted.entries.iter().any(is_new)
 }
 
 /// Each patch undoes what it is guarded by: sent twice, because nobody knows what became of it the first time, it holds
@@ -168,9 +181,13 @@ mod tests {
     }
 
     fn patch(object: &Value, entries: Vec<ConditionEntry>) -> Option<Value> {
+        patch_at(0, object, entries)
+    }
+
+    fn patch_at(version: u64, object: &Value, entries: Vec<ConditionEntry>) -> Option<Value> {
         let own = OwnTypes::of(["Ready", "Reconciling", "Stalled"]);
         let status = ParentStatus::read(&RawValue::from_string(object.to_string()).unwrap(), &own);
-        let guarded = PatchGuard { uid: "u", generation: Some(2), status: &status };
+        let guarded = PatchGuard { uid: "u", generation: Some(2), version, status: &status };
         guarded_patch(&guarded, &WantedConditions { entries, observed_generation: None })
     }
 
@@ -307,6 +324,31 @@ mod tests {
         let kept = ops(&patch(&object("rollcall"), vec![entry("Ready", "ChildrenFailed", "")]).unwrap());
         assert!(!kept.iter().any(|op| op.contains(path)), "{kept:?}");
         assert_eq!(patch(&object("operator"), vec![]), None, "it is somebody else's");
+    }
+
+    #[test]
+    fn a_type_that_joins_ours_where_it_might_stand_twice_is_bound_to_the_version_that_was_read() {
+        let mine = entry("Ready", "ChildrenFailed", "");
+        let listed = |list: Value| {
+            let fields = json!({"f:status": {"f:conditions": list}});
+            let managers = json!([{"manager": "rollcall", "operation": "Update", "fieldsV1": fields}]);
+            json!({"metadata": {"managedFields": managers}, "status": {"conditions": [{"type": "Synced"}, mine]}})
+        };
+        let (atomic, by_type) = (listed(json!({})), listed(json!({"k:{\"type\":\"Ready\"}": {}})));
+        let unknown = json!({"status": atomic["status"]});
+        let turned = entry("Ready", "ChildrenStuck", "");
+        let joined = vec![turned.clone(), entry("Stalled", "ChildrenStuck", "")];
+        let bound_to = |object: &Value, wanted: &[ConditionEntry]| {
+            let patch = patch_at(7, object, wanted.to_vec()).unwrap();
+            let ops = patch.as_array().unwrap().clone();
+            ops.into_iter().find(|op| op["path"] == "/metadata/resourceVersion").map(|op| op["value"].clone())
+        };
+        assert_eq!(bound_to(&atomic, &joined), Some(json!("7")));
+        assert_eq!(bound_to(&unknown, &joined), Some(json!("7")), "nobody says what the list is");
+        assert_eq!(bound_to(&by_type, &joined), None, "the server lets no type stand there twice");
+        assert_eq!(bound_to(&atomic, &[turned]), None, "what stands there already is guarded by itself");
+        let foreign = json!({"status": {"conditions": [{"type": "Synced"}]}});
+        assert_eq!(bound_to(&foreign, &joined), None, "the first of ours is guarded by the whole list");
     }
 
     #[test]

@@ -86,7 +86,7 @@ impl CheckedObject {
         let child = ChildObject::from_raw(object);
         let status = ParentStatus::read(object, &OwnTypes::any());
         let generation = (child.meta.generation > 0).then_some(child.meta.generation);
-        let guarded = PatchGuard { uid: &child.meta.uid, generation, status: &status };
+        let guarded = PatchGuard { uid: &child.meta.uid, generation, version: 0, status: &status };
         let release = guarded_patch(&guarded, &WantedConditions::default());
         // Deeper than any real object; too deep a part is read as empty.
         let part = |key: &str| {

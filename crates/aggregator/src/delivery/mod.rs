@@ -322,6 +322,13 @@ impl ParentDelivery {
         self.hold_until(now + backoff.delay_after(failures, apart.seed, apart.key).max(at_least));
     }
 
+    /// Returns `true` if what is on the parent cannot be this process' own: no write of its own is known to have arrived, and
+    /// this is not the one in flight.
+    pub(crate) fn is_anothers(&self, on_parent: EntriesDigest) -> bool {
+        let is_in_flight = matches!(self.state, DeliveryState::InFlight { sent, .. } if sent == on_parent);
+        self.last_written.is_none() && self.unconfirmed.is_none() && self.overwrites == 0 && !is_in_flight
+    }
+
     /// Returns `true` if the last writes to the parent failed.
     pub(crate) fn is_failing(&self) -> bool {
         self.failures > 0

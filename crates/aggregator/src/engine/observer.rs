@@ -136,12 +136,13 @@ impl ObjectObserver<'_> {
         let is_open = policies.is_open(answer.policy);
         let is_unwritten = is_shadow || answer.owned_by_other;
         let at = graph.ensure_evaluation(id, answer.policy);
+        let is_anothers =
+            graph.node_mut(id).parent.as_ref().is_none_or(|p| p.delivery.is_anothers(view.digest));
         let Some(evaluation) = graph.evaluation_mut(at) else { return false };
         let is_recorded = is_open || !is_unwritten;
-        let superseded = |observed: &ObservedParent| is_recorded && observed.is_superseded_by(view, answer);
-        if evaluation.observed.as_ref().is_some_and(superseded) {
-            evaluation.observed = Some(ObservedParent::new(view, answer, is_recorded, self.now));
-        }
+        let superseded =
+            |observed: &ObservedParent| is_recorded && observed.is_superseded_by(view, answer, is_anothers);
+        let before = evaluation.observed.take_if(|observed| superseded(observed));
         let first = evaluation.observed.is_none();
         let observed = evaluation
             .observed
@@ -149,7 +150,8 @@ impl ObjectObserver<'_> {
         let is_renewed = observed.update_view(view, answer, is_unwritten, self.now);
         if first {
             let is_unsettled = observed.stage.is_unsettled();
-            graph.count_unsettled(false, is_unsettled);
+            let was_unsettled = before.is_some_and(|before| before.stage.is_unsettled());
+            graph.count_unsettled(was_unsettled, is_unsettled);
         } else if is_renewed {
             // An answer about an older generation must never be rendered for this one.
             graph.advance_stage(at, StageEvent::Outdated);

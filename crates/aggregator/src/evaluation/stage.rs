@@ -8,7 +8,7 @@ use crate::types::PolicyAnswer;
 /// Stage of the evaluation of an observed parent under one policy. One that only children refer to has none.
 ///
 /// An evaluation begins in [`EvaluationStage::first_of`], and again where a later answer of a predecessor turns up on the parent
-/// before anything was evaluated ([`super::ObservedParent::is_superseded_by`]). Every cell names the stage after the event of its column:
+/// before anything of this process' own stands there ([`super::ObservedParent::is_superseded_by`]). Every cell names the stage after the event of its column:
 ///
 /// | stage              | Outdated           | Doubted            | Confirmed        | Evaluated | Pending   | Withdrawn | KnownEarly  |
 /// |--------------------|--------------------|--------------------|------------------|-----------|-----------|-----------|-------------|
@@ -150,6 +150,11 @@ impl EvaluationStage {
             S::Unsettled(answer) => answer.is_some_and(is_true),
             S::Settling(_) | S::Provisional(_) | S::Evaluated(_) | S::Withdrawn(_) => false,
         }
+    }
+
+    /// Returns `true` if the answer is this process' own, and time alone may end it.
+    pub(crate) fn settles(&self) -> bool {
+        matches!(self, EvaluationStage::Settling(answer) | EvaluationStage::Evaluated(answer) if settles(*answer))
     }
 
     /// Returns `true` if the answer takes an earlier one back.

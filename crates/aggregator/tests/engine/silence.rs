@@ -348,3 +348,48 @@ fn a_restart_writes_nothing_above_a_parent_that_has_no_room_for_stalled() {
     w.run(10 * 60_000);
     assert!(w.log[before..].is_empty(), "{:?}", &w.log[before..]);
 }
+
+#[test]
+fn what_a_predecessor_had_under_way_counts_until_something_of_this_process_own_stands() {
+    for (evidence, is_hold) in [(HandledEvidence::Silent, false), (HandledEvidence::Handled, true)] {
+        let hold = Duration::from_secs(if is_hold { 10 } else { 0 });
+        let mut w = World::with(EnginePolicy { hold, ..policy() });
+        w.parent_so("db", |db| db.evidence = evidence);
+        w.child("web", "db", Ready);
+        w.run(30);
+        let first = w.objects["db"].parent.as_ref().unwrap().status.clone();
+        w.run(60_000);
+        let parent = w.objects.get_mut("db").unwrap().parent.as_mut().unwrap();
+        let said = std::mem::replace(&mut parent.status, first);
+        assert_eq!(said[&POLICY].brief(), "AllChildrenReady");
+        let before = w.log.len();
+        // The next process has all lists, and what it says first is under way, when the last write of this one arrives.
+        w.delay = Duration::from_millis(300);
+        w.restart(&[]);
+        w.run(100);
+        w.change_parent("db", |db| db.status = said);
+        w.run(60_000);
+        assert_eq!(w.says("db"), "AllChildrenReady");
+        assert!(w.log[before..].is_empty(), "{evidence:?}: {:?}", &w.log[before..]);
+    }
+}
+
+#[test]
+fn an_answer_that_somebody_puts_in_place_of_what_this_process_wrote_is_not_taken_over() {
+    let mut w = World::with(EnginePolicy { settle: Duration::from_secs(30), ..policy() });
+    w.parent_so("db", |db| db.evidence = HandledEvidence::Silent);
+    w.child("web", "db", Ready);
+    w.run(60_000);
+    let said = w.objects["db"].parent.as_ref().unwrap().status.clone();
+    assert_eq!(said[&POLICY].brief(), "AllChildrenReady");
+    w.respecify("db", HandledEvidence::Silent);
+    w.run(5_000);
+    assert_eq!(w.says("db"), "ChildrenPending");
+    let about = w.objects["db"].parent.as_ref().unwrap().status[&POLICY].about;
+    w.change_parent("db", |db| {
+        db.status = said;
+        db.status.values_mut().for_each(|entry| entry.about = about);
+    });
+    w.run(5_000);
+    assert_eq!(w.says("db"), "ChildrenPending");
+}

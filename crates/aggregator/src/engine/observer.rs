@@ -134,15 +134,18 @@ impl ObjectObserver<'_> {
         let EvaluationScheduler { graph, policies, .. } = &mut *self.scheduler;
         let is_shadow = policies.find_policy(answer.policy).is_some_and(|p| p.shadow);
         let is_open = policies.is_open(answer.policy);
+        let is_accepted = policies.is_accepted(answer.policy);
         let is_unwritten = is_shadow || answer.owned_by_other;
         let at = graph.ensure_evaluation(id, answer.policy);
         let is_anothers =
             graph.node_mut(id).parent.as_ref().is_none_or(|p| p.delivery.is_anothers(view.digest));
         let Some(evaluation) = graph.evaluation_mut(at) else { return false };
         let is_recorded = is_open || !is_unwritten;
-        let superseded =
-            |observed: &ObservedParent| is_recorded && observed.is_superseded_by(view, answer, is_anothers);
-        let before = evaluation.observed.take_if(|observed| superseded(observed));
+        let begins_again = |observed: &ObservedParent| {
+            is_recorded && observed.is_superseded_by(view, answer, is_anothers)
+                || !is_accepted && observed.is_taken_from(answer)
+        };
+        let before = evaluation.observed.take_if(|observed| begins_again(observed));
         let first = evaluation.observed.is_none();
         let observed = evaluation
             .observed

@@ -55,6 +55,12 @@ impl ObservedParent {
             && written_about_generation(view, answer).is_some_and(|written| shows_handled(&written))
     }
 
+    /// Returns `true` if the answer was read from the parent, where it stands no more. Of a policy that is refused nobody else
+    /// knows it, and who restarts finds none.
+    pub(crate) fn is_taken_from(&self, answer: &AnswerView) -> bool {
+        self.stage.is_as_read() && self.view.written.is_some() && answer.written.is_none()
+    }
+
     /// Records what is observed now. Returns `true` if the parent begins a new generation.
     pub(crate) fn update_view(
         &mut self,

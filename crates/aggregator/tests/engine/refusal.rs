@@ -2,7 +2,7 @@
 
 use aggregator::{Acceptance, EnginePolicy, PolicyId};
 use readiness::Level::{Failed, Progressing, Ready};
-use readiness::rollup::ConditionStatus;
+use readiness::rollup::{ConditionStatus, ParentReason};
 
 use crate::world::{CHILDREN, PARENTS, POLICY, World};
 use crate::{group, groups, policy};
@@ -139,4 +139,25 @@ fn what_somebody_turned_is_taken_back_like_what_says_true() {
     w.restart(&[]);
     w.run(20_000);
     assert_eq!(w.says("db"), "PolicyRefused");
+}
+
+#[test]
+fn what_stood_under_a_refused_policy_is_known_no_more_once_it_is_taken_away() {
+    for is_restarted in [false, true] {
+        let mut w = World::with(policy());
+        w.parent("db");
+        w.child("web", "db", Failed);
+        w.run(20_000);
+        assert_eq!(w.says("db"), "ChildrenFailed");
+        w.policies.insert(POLICY, refused(Acceptance::Refused));
+        w.restart(&[]);
+        w.run(1_000);
+        assert_eq!(w.reason("db"), Some(ParentReason::ChildrenFailed));
+        w.change_parent("db", |db| db.status.clear());
+        if is_restarted {
+            w.restart(&[]);
+        }
+        w.run(1_000);
+        assert_eq!(w.reason("db"), None, "restarted: {is_restarted}");
+    }
 }

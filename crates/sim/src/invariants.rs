@@ -124,6 +124,7 @@ impl AnswerJudge {
                 child_appeared_at: known.map_or(0, |p| p.child_appeared_at),
                 handled: said.is_some_and(|s| !undecided(s.reason)),
                 was_ready: known.map_or(well, |p| p.was_ready),
+                has_been_ready: false,
                 unready_at_earliest: former.map_or(unready, |former| unready.min(former.1)),
                 unready_at_latest: unready,
                 well_since: None,
@@ -134,13 +135,15 @@ impl AnswerJudge {
         }
         if let Some(phase) = self.phases.get_mut(&key) {
             phase.handled |= parent.mark == ModelMark::Handled;
-            // Before this process says anything, a predecessor's last word dates what it says.
+            // Before this process says anything, or True, a predecessor's last word dates what it says.
             let said = entry_of(policy, parent).filter(|said| said.observed == parent.generation);
             let is_silent = || {
                 !at.core.engine.is_open(policy.id)
                     || awaits_child_list(at, policy, parent, &at.shown.all_observed())
             };
-            if let Some(said) = said.filter(|said| said.status == "False" && is_silent()) {
+            let has_been_ready = phase.has_been_ready;
+            let dates = |said: &&ModelCondition| said.status == "False" && (!has_been_ready || is_silent());
+            if let Some(said) = said.filter(dates) {
                 phase.unready_at_earliest = phase.unready_at_earliest.min(said.since);
             }
         }
@@ -290,6 +293,7 @@ impl AnswerJudge {
         phase.differs_since = None;
         phase.unready_at_latest = if phase.was_ready && !well { at.now } else { phase.unready_at_latest };
         phase.unready_at_earliest = if well { at.now } else { phase.unready_at_earliest };
+        phase.has_been_ready |= well;
         // A predecessor may have said so last, by what it had seen.
         let says = entry_of(policy, parent).filter(|said| said.observed == parent.generation);
         let stands = says.is_some_and(|said| said.status == "True");
@@ -345,6 +349,7 @@ impl AnswerJudge {
         let well = said == Some(ParentReason::AllChildrenReady);
         phase.unready_at_latest = if phase.was_ready && !well { now } else { phase.unready_at_latest };
         phase.unready_at_earliest = if well { now } else { phase.unready_at_earliest };
+        phase.has_been_ready |= well;
         let turned = !std::mem::replace(&mut phase.was_ready, well) && well;
         let phase = *phase;
         if phase.differs_since.is_some_and(|since| since + MAX_ANSWER_LAG_MS < now) {

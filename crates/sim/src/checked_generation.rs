@@ -21,8 +21,8 @@ pub(crate) struct CheckedGeneration {
     pub(crate) handled: bool,
     /// The last answer was True.
     pub(crate) was_ready: bool,
-    /// The answer has been True since this process began to judge the generation.
-    pub(crate) has_been_ready: bool,
+    /// Last time at which the answer was True, as this process judged.
+    pub(crate) last_ready_at: Option<i64>,
     /// Earliest time since which the last answer has not been True.
     pub(crate) unready_at_earliest: i64,
     /// Latest time since which the last answer has not been True.

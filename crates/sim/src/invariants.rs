@@ -124,7 +124,7 @@ impl AnswerJudge {
                 child_appeared_at: known.map_or(0, |p| p.child_appeared_at),
                 handled: said.is_some_and(|s| !undecided(s.reason)),
                 was_ready: known.map_or(well, |p| p.was_ready),
-                has_been_ready: false,
+                last_ready_at: None,
                 unready_at_earliest: former.map_or(unready, |former| unready.min(former.1)),
                 unready_at_latest: unready,
                 well_since: None,
@@ -141,7 +141,7 @@ impl AnswerJudge {
                 !at.core.engine.is_open(policy.id)
                     || awaits_child_list(at, policy, parent, &at.shown.all_observed())
             };
-            let has_been_ready = phase.has_been_ready;
+            let has_been_ready = phase.last_ready_at.is_some();
             let dates = |said: &&ModelCondition| said.status == "False" && (!has_been_ready || is_silent());
             if let Some(said) = said.filter(dates) {
                 phase.unready_at_earliest = phase.unready_at_earliest.min(said.since);
@@ -293,7 +293,7 @@ impl AnswerJudge {
         phase.differs_since = None;
         phase.unready_at_latest = if phase.was_ready && !well { at.now } else { phase.unready_at_latest };
         phase.unready_at_earliest = if well { at.now } else { phase.unready_at_earliest };
-        phase.has_been_ready |= well;
+        phase.last_ready_at = if well { Some(at.now) } else { phase.last_ready_at };
         // A predecessor may have said so last, by what it had seen.
         let says = entry_of(policy, parent).filter(|said| said.observed == parent.generation);
         let stands = says.is_some_and(|said| said.status == "True");
@@ -349,7 +349,7 @@ impl AnswerJudge {
         let well = said == Some(ParentReason::AllChildrenReady);
         phase.unready_at_latest = if phase.was_ready && !well { now } else { phase.unready_at_latest };
         phase.unready_at_earliest = if well { now } else { phase.unready_at_earliest };
-        phase.has_been_ready |= well;
+        phase.last_ready_at = if well { Some(at.now) } else { phase.last_ready_at };
         let turned = !std::mem::replace(&mut phase.was_ready, well) && well;
         let phase = *phase;
         if phase.differs_since.is_some_and(|since| since + MAX_ANSWER_LAG_MS < now) {

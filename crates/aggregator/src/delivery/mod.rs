@@ -322,11 +322,13 @@ impl ParentDelivery {
         self.hold_until(now + backoff.delay_after(failures, apart.seed, apart.key).max(at_least));
     }
 
-    /// Returns `true` if what is on the parent cannot be this process' own: no write of its own is known to have arrived, and
-    /// this is not the one in flight.
-    pub(crate) fn is_anothers(&self, on_parent: EntriesDigest) -> bool {
+    /// Returns `true` if what is on the parent cannot have been decided since `begun`: no write that was sent since then is known
+    /// to have arrived, and this is none that may arrive yet.
+    pub(crate) fn is_older_than(&self, on_parent: EntriesDigest, begun: Time) -> bool {
+        let since = |at: Option<Time>| at.is_some_and(|at| at >= begun);
         let is_in_flight = matches!(self.state, DeliveryState::InFlight { sent, .. } if sent == on_parent);
-        self.last_written.is_none() && self.unconfirmed.is_none() && self.overwrites == 0 && !is_in_flight
+        let may_arrive = since(self.sent_at) && (is_in_flight || self.unconfirmed.is_some());
+        !may_arrive && !since(self.recent_writes[1]) && !since(self.overwritten_at)
     }
 
     /// Returns `true` if the last writes to the parent failed.

@@ -137,12 +137,13 @@ impl ObjectObserver<'_> {
         let is_accepted = policies.is_accepted(answer.policy);
         let is_unwritten = is_shadow || answer.owned_by_other;
         let at = graph.ensure_evaluation(id, answer.policy);
-        let is_anothers =
-            graph.node_mut(id).parent.as_ref().is_none_or(|p| p.delivery.is_anothers(view.digest));
+        let delivery = graph.node_mut(id).parent.as_ref().map(|parent| parent.delivery);
         let Some(evaluation) = graph.evaluation_mut(at) else { return false };
         let is_recorded = is_open || !is_unwritten;
         let begins_again = |observed: &ObservedParent| {
-            is_recorded && observed.is_superseded_by(view, answer, is_anothers)
+            let begun = observed.phase.observed_at;
+            let is_older = delivery.is_none_or(|delivery| delivery.is_older_than(view.digest, begun));
+            is_recorded && observed.is_superseded_by(view, answer, is_older)
                 || !is_accepted && observed.is_taken_from(answer)
         };
         let before = evaluation.observed.take_if(|observed| begins_again(observed));

@@ -46,10 +46,10 @@ impl ObservedParent {
 
     /// Returns `true` if the answer that stands on the parent now is to be taken over as if the parent were first observed: it
     /// is about this generation and shows that the operator has handled it, it is not the one that was read before, and
-    /// nothing was evaluated since. Such a write was under way when the process, or the policy, was replaced. Where it cannot
-    /// be this process' own (`is_anothers`), it is taken over from an answer that time alone would end, too.
-    pub(crate) fn is_superseded_by(&self, view: &ParentView, answer: &AnswerView, is_anothers: bool) -> bool {
-        (self.stage.is_as_read() || is_anothers && self.stage.settles())
+    /// nothing was evaluated since. Such a write was under way when the process, or the policy, was replaced. Where it was not
+    /// decided since (`is_older`), it is taken over from an answer that time alone would end, too.
+    pub(crate) fn is_superseded_by(&self, view: &ParentView, answer: &AnswerView, is_older: bool) -> bool {
+        (self.stage.is_as_read() || is_older && self.stage.settles())
             && answer.written != self.view.written
             && self.phase.generation == view.generation
             && written_about_generation(view, answer).is_some_and(|written| shows_handled(&written))

@@ -375,6 +375,40 @@ fn what_a_predecessor_had_under_way_counts_until_something_of_this_process_own_s
 }
 
 #[test]
+fn what_a_policy_before_an_edit_had_under_way_counts_until_something_of_the_new_one_stands() {
+    let edited = aggregator::PolicyId(2);
+    let mut w = World::with(policy());
+    w.parent_so("db", |db| db.evidence = HandledEvidence::Silent);
+    w.child("web", "db", Ready);
+    w.delay = Duration::from_secs(2);
+    // True is under way when the policy is replaced by one that has seen nothing yet.
+    let is_under_way =
+        |w: &World| w.flights.iter().any(|flight| flight.wanted[&POLICY].brief() == "AllChildrenReady");
+    while !is_under_way(&w) {
+        w.run(10);
+    }
+    let before = w.log.len();
+    w.forget(POLICY);
+    w.policy(edited, policy());
+    w.change("web", |web| web.owners = vec![(edited, 0, "db".to_owned())]);
+    w.change_parent("db", |db| {
+        db.policies = vec![edited];
+        let said = db.status.remove(&POLICY);
+        db.status.extend(said.map(|said| (edited, said)));
+    });
+    w.sync();
+    w.run(500);
+    // The condition that is written is the same.
+    for status in w.flights.iter_mut().flat_map(|flight| [&mut flight.before, &mut flight.wanted]) {
+        let said = status.remove(&POLICY);
+        status.extend(said.map(|said| (edited, said)));
+    }
+    w.run(60_000);
+    let words = w.log[before..].iter().map(|written| written.after.values().map(Entry::brief).collect());
+    assert_eq!(words.collect::<Vec<String>>(), ["AllChildrenReady"]);
+}
+
+#[test]
 fn an_answer_that_somebody_puts_in_place_of_what_this_process_wrote_is_not_taken_over() {
     let mut w = World::with(EnginePolicy { settle: Duration::from_secs(30), ..policy() });
     w.parent_so("db", |db| db.evidence = HandledEvidence::Silent);

@@ -9,7 +9,7 @@ use crate::evaluation::{ObservedParent, ParentEvaluation};
 use crate::graph::ChildGraph;
 use crate::ids::{KindId, ObjectId, PolicyId};
 use crate::policy_table::PolicyTable;
-use crate::types::{Acceptance, GroupRole, ObjectView, PolicyAnswer};
+use crate::types::{GroupRole, ObjectView, PolicyAnswer};
 
 /// A child that is not ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,14 +91,12 @@ impl<'e> EngineReader<'e> {
         };
         let (mut any, mut say) = (false, false);
         for evaluation in parent.evaluations.iter().filter_map(|id| self.graph.find_evaluation(*id)) {
-            // Looked up once: this is asked for each parent of a cascade.
-            let gated = self.policies.find_gated(evaluation.policy);
-            any |= gated.is_none_or(|(policy, _)| policy.acceptance == Acceptance::Accepted);
+            any |= self.policies.is_accepted(evaluation.policy);
             let Some(observed) = &evaluation.observed else {
                 say = true;
                 continue;
             };
-            let open = gated.is_some_and(|(_, gate)| !gate.gate.awaits_list());
+            let open = self.policies.is_open(evaluation.policy);
             if open && observed.stage.is_in_doubt() {
                 return false;
             }

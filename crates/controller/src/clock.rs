@@ -6,10 +6,11 @@
 //! responses.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use readiness::Time;
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tracing::warn;
 use watcher::DateObserver;
 
@@ -42,7 +43,6 @@ impl LocalClock {
     }
 
     /// Current time.
-    #[expect(clippy::disallowed_methods, reason = "this is the clock")]
     pub(crate) fn now(&self) -> Time {
         self.wall + Instant::now().duration_since(self.start)
     }

@@ -8,8 +8,8 @@ use readiness::Time;
 
 /// First interval between two lines about one cause, where nothing else was said. 1 s.
 const FAILURE_LOG_INTERVAL: Duration = Duration::from_secs(1);
-/// Longest one. Each is twice as long as the one before, until the cause rests for as long as its last interval. 1 min.
-const LONGEST_FAILURE_LOG_INTERVAL: Duration = Duration::from_mins(1);
+/// Longest one. Each is twice as long as the one before, until nothing fails for that cause for as long as this. 5 min.
+const LONGEST_FAILURE_LOG_INTERVAL: Duration = Duration::from_mins(5);
 /// Number of causes that are kept apart. Beyond it the one that was logged longest ago is forgotten.
 const MAX_FAILURE_CAUSES: usize = 256;
 
@@ -25,6 +25,7 @@ pub(crate) struct FailureLine<S> {
 #[derive(Clone, Debug)]
 struct LoggedCause<S> {
     logged_at: Time,
+    failed_at: Time,
     /// Time until which nothing more is said of it.
     interval: Duration,
     pending: Option<FailureLine<S>>,
@@ -33,9 +34,16 @@ struct LoggedCause<S> {
 impl<S> LoggedCause<S> {
     /// A line is logged now; `first` is the interval of a cause that is new, or has rested.
     fn on_line(&mut self, now: Time, first: Duration) {
-        let rested = now >= self.logged_at + 2 * self.interval;
-        let grown = (2 * self.interval).min(LONGEST_FAILURE_LOG_INTERVAL).max(first);
-        (self.logged_at, self.interval) = (now, if rested { first } else { grown });
+        self.interval = (2 * self.interval).min(LONGEST_FAILURE_LOG_INTERVAL).max(first);
+        self.logged_at = now;
+    }
+
+    /// It fails now. One that has rested begins anew.
+    fn on_failure(&mut self, now: Time, first: Duration) {
+        if self.pending.is_none() && self.failed_at + LONGEST_FAILURE_LOG_INTERVAL <= now {
+            self.interval = first / 2;
+        }
+        self.failed_at = now;
     }
 }
 
@@ -74,6 +82,7 @@ impl<K: Ord + Clone, S> FailureLog<K, S> {
         failures: u64,
     ) -> Option<FailureLine<S>> {
         if let Some(logged) = self.causes.get_mut(&cause) {
+            logged.on_failure(now, self.interval);
             let before = logged.pending.take().map_or(0, |line| line.failures);
             let line = FailureLine { sample, failures: before + failures };
             if logged.logged_at + logged.interval > now {
@@ -89,8 +98,14 @@ impl<K: Ord + Clone, S> FailureLog<K, S> {
                 self.causes.remove(&oldest);
             }
         }
-        self.causes.insert(cause, LoggedCause { logged_at: now, interval: self.interval, pending: None });
+        let begun = LoggedCause { logged_at: now, failed_at: now, interval: self.interval, pending: None };
+        self.causes.insert(cause, begun);
         Some(FailureLine { sample, failures })
+    }
+
+    /// True if there are failures that no line has told of yet.
+    pub(crate) fn has_pending(&self) -> bool {
+        self.causes.values().any(|logged| logged.pending.is_some())
     }
 
     /// Takes the lines about failures that were held back and are due.
@@ -137,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_of_failures_is_a_line_a_minute_and_after_a_rest_the_next_is_told_at_once() {
+    fn an_hour_of_failures_is_twenty_lines_and_after_a_rest_the_next_is_told_at_once() {
         let (mut log, mut told) = (FailureLog::default(), Vec::new());
         let mut counted = 0;
         for at in (0..3_600_000).step_by(50) {
@@ -148,14 +163,23 @@ mod tests {
             }
         }
         assert_eq!(told[..7], [0, 1_000, 3_000, 7_000, 15_000, 31_000, 63_000]);
-        // At less than 2 KiB a line, one cause takes 140 kB of log an hour.
-        assert!((60..70).contains(&told.len()), "{} lines", told.len());
-        assert!(counted > 70_000, "each line says how many: {counted}");
-        let quiet = 3_600_000 + 200_000;
+        // At less than 2 KiB a line, one cause takes 40 kB of log an hour.
+        assert!((15..=20).contains(&told.len()), "{} lines", told.len());
+        assert!(counted > 60_000, "each line says how many: {counted}");
+        let quiet = 3_600_000 + 700_000;
         log.take_due_lines(Time(quiet));
-        let after = quiet + 200_000;
+        let after = quiet + 700_000;
         assert!(log.record_failure(Time(after), "a", ()).is_some());
         assert!(log.record_failure(Time(after + 1_000), "a", ()).is_some(), "it began anew");
+    }
+
+    #[test]
+    fn what_fails_rarely_and_steadily_is_told_ever_more_rarely_too() {
+        let (mut log, mut told) = (FailureLog::default(), 0);
+        for at in (0..3_600_000).step_by(20_000) {
+            told += usize::from(log.record_failure(Time(at), "a", ()).is_some());
+        }
+        assert!((12..=24).contains(&told), "{told} lines of 180 failures");
     }
 
     #[test]

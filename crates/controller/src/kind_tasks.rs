@@ -34,7 +34,7 @@ use rule_wait::RuleWait;
 use run_durations::RunDurations;
 use scopes::ScopeTracker;
 
-pub(crate) use failure_log::log_trouble;
+pub(crate) use failure_log::report_trouble;
 pub(crate) use kind_context::{KindContext, RecordsContext, RecordsTrouble, ResolvedKind, ResolvedKinds};
 pub(crate) use voice::KindVoice;
 
@@ -207,7 +207,15 @@ impl KindTask {
                     self.voice.say(KindEvent::Absent);
                 }
                 Some(trouble) => {
-                    warn!(kind, group, ?trouble, "API discovery did not find the kind; will retry");
+                    let (name, said) = (format!("{kind}.{group}"), format!("{trouble:?}"));
+                    self.context.failures.report("discover", name.clone(), move |failures| {
+                        warn!(
+                            kind = name,
+                            trouble = said,
+                            failures,
+                            "API discovery did not find the kind; will retry"
+                        );
+                    });
                     self.voice.say(trouble);
                 }
             }
@@ -353,7 +361,7 @@ impl KindTask {
                 feeding.tracker.answered(at).into_iter().for_each(|news| self.voice.say(news));
             }
             FollowEvent::Failure(trouble) => {
-                log_trouble(feeding.api, &trouble);
+                report_trouble(&self.context.failures, feeding.api, &trouble);
                 let gone = trouble.cause == ApiFailureCause::NotInstalled;
                 feeding.tracker.troubled(at);
                 self.voice.say(KindEvent::Failure(trouble.cause, trouble.detail));

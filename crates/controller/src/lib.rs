@@ -12,6 +12,7 @@ mod clock;
 mod event_loop;
 mod event_recorder;
 mod failure_log;
+mod failure_reporter;
 pub mod history;
 mod kind_tasks;
 pub mod lease;

@@ -28,6 +28,7 @@ pub(crate) use drift_log::DriftLog;
 use read_queue::{ReadLane, ReadQueue};
 
 use crate::clock::ServerClock;
+use crate::failure_reporter::FailureReporter;
 use crate::kind_tasks::{ResolvedKind, ResolvedKinds};
 use crate::metrics::Metrics;
 use crate::rule_threads::ingest_beside;
@@ -63,6 +64,8 @@ pub(crate) struct LiveReader {
     pub(crate) clock: ServerClock,
     /// Log of drift, shared with the audit.
     pub(crate) drift_log: Arc<DriftLog>,
+    /// Reports what keeps failing.
+    pub(crate) failures: FailureReporter,
     /// Seed that spreads the waits for what does not answer.
     pub(crate) seed: Seed,
 }
@@ -141,7 +144,7 @@ impl LiveReader {
         let result = match request {
             ResyncRequest::Read(read) => timeout(self.read_timeout(&read), self.try_read(&read))
                 .await
-                .map(|done| done.inspect_err(log_read_error).ok()),
+                .map(|done| done.inspect_err(|error| self.report_read_error(error)).ok()),
             ResyncRequest::Explain(workload) => {
                 timeout(LIVE_READ_TIMEOUT, self.explain_workload(*workload)).await.map(|next| {
                     next.map(|next| LiveReadResult {
@@ -152,7 +155,10 @@ impl LiveReader {
             }
         };
         if result.is_err() {
-            warn!(?lane, "live read was not answered in time; will retry later");
+            let lane = format!("{lane:?}");
+            self.failures.report("live read", lane.clone(), move |failures| {
+                warn!(lane, failures, "live read was not answered in time; will retry later");
+            });
         }
         let result = result.ok().flatten();
         SettledRequest { lane, answered: result.is_some(), result: result.unwrap_or_default() }
@@ -170,7 +176,7 @@ impl LiveReader {
     /// Executes a live read. Returns the objects that were new to the cache, with the version that the watch had not
     /// delivered; none where it failed.
     pub(crate) async fn read_live(&self, read: &LiveRead) -> LiveReadResult {
-        self.try_read(read).await.inspect_err(log_read_error).unwrap_or_default()
+        self.try_read(read).await.inspect_err(|error| self.report_read_error(error)).unwrap_or_default()
     }
 
     async fn try_read(&self, read: &LiveRead) -> Result<LiveReadResult, LiveReadError> {
@@ -254,7 +260,7 @@ impl LiveReader {
                 }
             },
             Err(error) => {
-                log_read_error(&error);
+                self.report_read_error(&error);
                 return None;
             }
         }
@@ -273,6 +279,18 @@ impl LiveReader {
             answer => answer
                 .inspect_err(|error| debug!(%error, "failed to list Events of a workload that lacks pods"))
                 .ok(),
+        }
+    }
+
+    fn report_read_error(&self, error: &LiveReadError) {
+        // Of a kind that is not served or may not be read its own task speaks.
+        if matches!(error.cause, ApiFailureCause::Forbidden | ApiFailureCause::NotInstalled) {
+            debug!(%error, "live read failed");
+        } else {
+            let said = error.to_string();
+            self.failures.report("live read", error.cause.metric_label(), move |failures| {
+                warn!(error = said, failures, "live read failed");
+            });
         }
     }
 
@@ -296,15 +314,6 @@ pub(crate) struct LiveReadResult {
     pub(crate) drifts: Vec<Drift>,
     /// Workloads whose pods explain why they are not ready.
     workloads: Vec<UnreadyWorkload>,
-}
-
-fn log_read_error(error: &LiveReadError) {
-    // Of a kind that is not served or may not be read its own task speaks.
-    if matches!(error.cause, ApiFailureCause::Forbidden | ApiFailureCause::NotInstalled) {
-        debug!(%error, "live read failed");
-    } else {
-        warn!(%error, "live read failed");
-    }
 }
 
 /// Change that a live read observed before the watch did.

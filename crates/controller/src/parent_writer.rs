@@ -22,6 +22,7 @@ use watcher::{ApiKind, ParentObject, get_live};
 
 pub(crate) use settled_write::{SettledWrite, WriteFailure};
 
+use crate::failure_reporter::FailureReporter;
 use crate::kind_tasks::{ResolvedKind, ResolvedKinds};
 use crate::lease::Leadership;
 use crate::rule_threads::ingest_beside;
@@ -55,6 +56,8 @@ pub(crate) struct ParentWriter {
     pub(crate) resolved: ResolvedKinds,
     /// Leadership that permits a write to start.
     pub(crate) leadership: Leadership,
+    /// Reports what keeps failing.
+    pub(crate) failures: FailureReporter,
     /// Signals that the API server refused a write for want of a right.
     pub(crate) refusals: Arc<Notify>,
 }
@@ -138,12 +141,12 @@ impl ParentWriter {
             }
             WriteReply::Gone => {
                 debug!(object, "status patch dropped: parent was deleted");
-                log_reread_error(self.reread_parent(followed, write).await);
+                self.report_reread(self.reread_parent(followed, write).await);
                 (outcome, "gone")
             }
             WriteReply::Conflict => {
                 debug!(object, status, body = %String::from_utf8_lossy(&body), "status patch rejected: precondition failed; re-reading the parent");
-                log_reread_error(self.reread_parent(followed, write).await);
+                self.report_reread(self.reread_parent(followed, write).await);
                 (outcome, "conflict")
             }
             WriteReply::NotPermitted => {
@@ -208,6 +211,14 @@ impl ParentWriter {
         (outcome, "pruned")
     }
 
+    fn report_reread(&self, error: Option<String>) {
+        if let Some(error) = error {
+            self.failures.report("re-read parent", "", move |failures| {
+                warn!(error, failures, "failed to re-read the parent after a write");
+            });
+        }
+    }
+
     fn evaluates_on_ingest(&self, write: &ParentWrite) -> bool {
         self.reflector.interest(write.kind).is_some_and(|interest| interest.evaluates_on_ingest())
     }
@@ -227,12 +238,6 @@ impl ParentWriter {
             Ok(Err(error)) => Some(error.to_string()),
             Err(_) => Some("no answer".to_owned()),
         }
-    }
-}
-
-fn log_reread_error(error: Option<String>) {
-    if let Some(error) = error {
-        warn!(error, "failed to re-read the parent after a write");
     }
 }
 

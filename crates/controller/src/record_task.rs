@@ -23,7 +23,7 @@ use watcher::{
     get_live, wire::ChildObject,
 };
 
-use crate::kind_tasks::{KindContext, KindVoice, RecordsTrouble, log_trouble};
+use crate::kind_tasks::{KindContext, KindVoice, RecordsTrouble, report_trouble};
 use job_evidence::{EvidenceSearch, JobEventSearch};
 use policy::KindPlan;
 use rollcall_core::KindEvent;
@@ -31,6 +31,8 @@ use rollcall_core::records::{RecordOperation, RecordOperationResult, RecordStore
 
 /// Maximum number of records written concurrently.
 const MAX_CONCURRENT_RECORD_WRITES: usize = 8;
+/// How long a write that failed keeps its turn: while all fail, ten are tried a second. 800 ms.
+const FAILED_RECORD_WRITE_PAUSE: Duration = Duration::from_millis(800);
 /// Backoff between retries, and between writes to one record that another writer keeps changing.
 const RECORD_WRITE_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) };
 /// Interval at which pending decisions are checked again.
@@ -132,7 +134,7 @@ impl<'t> RecordTask<'t> {
             FollowEvent::Delete(record) => keeper.observe_deletion(&record.child.meta.name),
             FollowEvent::Alive => self.voice.say(KindEvent::Alive),
             FollowEvent::Failure(trouble) => {
-                log_trouble(api, &trouble);
+                report_trouble(&self.context.failures, api, &trouble);
                 let gone = trouble.cause == ApiFailureCause::NotInstalled;
                 self.voice.say(KindEvent::Failure(trouble.cause, trouble.detail));
                 return gone;
@@ -151,19 +153,29 @@ impl<'t> RecordTask<'t> {
     ) -> RecordOperationResult {
         let wait = |n: u32| RECORD_WRITE_BACKOFF.delay_after(n, self.context.seed, u64::from(self.plan.id));
         if let RecordOperation::Patch { again: again @ 1.., .. } = &operation {
-            warn!(
-                record = name,
-                again, "ReadinessRecord is repeatedly changed by another writer; reverting it with backoff"
-            );
-            tokio::time::sleep(wait(*again)).await;
+            let (record, again) = (name.to_owned(), *again);
+            self.context.failures.report("revert record", "", move |failures| {
+                warn!(
+                    record,
+                    again,
+                    failures,
+                    "ReadinessRecord is repeatedly changed by another writer; reverting it with backoff"
+                );
+            });
+            tokio::time::sleep(wait(again)).await;
         }
-        let done = {
-            let _permit = permits.acquire().await;
-            match operation {
-                RecordOperation::CheckParent(whose) => self.check_parent(&whose).await,
-                operation => self.write_record(api, name, operation).await,
-            }
+        let permit = permits.acquire().await;
+        let done = match operation {
+            RecordOperation::CheckParent(whose) => self.check_parent(&whose).await,
+            operation => self.write_record(api, name, operation).await,
         };
+        if matches!(done, Ok(Some(_))) {
+            drop(permit);
+        } else {
+            // What fails takes the turn of others, so that few are tried while all fail.
+            tokio::time::sleep(FAILED_RECORD_WRITE_PAUSE).await;
+            drop(permit);
+        }
         match done {
             Ok(Some(done)) => {
                 self.report_trouble(None);
@@ -172,7 +184,10 @@ impl<'t> RecordTask<'t> {
             Ok(None) => {}
             Err(error) => {
                 let trouble = self.records_trouble(&error);
-                warn!(record = name, why = trouble.message, "cannot save Job outcomes");
+                let (record, why) = (name.to_owned(), trouble.message.clone());
+                self.context.failures.report("save outcomes", trouble.reason, move |failures| {
+                    warn!(record, why, failures, "cannot save Job outcomes");
+                });
                 self.report_trouble(Some(trouble));
             }
         }

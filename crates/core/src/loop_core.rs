@@ -27,7 +27,7 @@ use super::top_cause::{TopCause, TopCauseFinder};
 use super::transition::{ObjectRef, Transition, TransitionBuilder};
 use super::tree::{TreeBuilder, TreeNode, VerdictAges};
 use super::write_breaker::WriteBreakers;
-use super::write_queue::WriteQueue;
+use super::write_queue::{QueuedParent, WriteQueue};
 
 /// Largest number of changed objects observed at the start of a turn.
 const MAX_OBJECTS_FIRST: usize = 256;
@@ -175,8 +175,8 @@ impl Core {
         let mut writes = Vec::new();
         while self.breakers.in_flight_count() < self.max_in_flight_writes {
             let breakers = &self.breakers;
-            let next = self.queue.take_next(|kind| breakers.may_write(kind, now));
-            let Some((parent, number)) = next else { break };
+            let next = self.queue.take_next(|kind, retries| breakers.may_write(kind, retries, now));
+            let Some(QueuedParent { parent, number, failing }) = next else { break };
             if !self.engine.confirm_draft(parent, now) {
                 continue;
             }
@@ -184,7 +184,7 @@ impl Core {
                 self.quote_drafts(&[ParentDraft { parent }], now);
             }
             if let Some(write) = self.prepare_write(now, parent) {
-                self.breakers.begin_write(write.kind, write.ticket, now);
+                self.breakers.begin_write(write.kind, write.ticket, failing, now);
                 writes.push(write);
             }
         }
@@ -292,7 +292,7 @@ impl Core {
     fn next_write_deadline(&self) -> Option<Time> {
         let room = self.breakers.in_flight_count() < self.max_in_flight_writes;
         let kinds = self.queue.waiting_kinds().filter(|_| room);
-        kinds.filter_map(|kind| self.breakers.next_probe(kind)).min()
+        kinds.filter_map(|(kind, retries)| self.breakers.next_probe(kind, retries)).min()
     }
 
     /// Prepares the write to `parent`, if its entries differ from those wanted and its turn has come.

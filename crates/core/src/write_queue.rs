@@ -9,6 +9,16 @@ use aggregator::{KindId, ObjectId};
 /// counts.
 type QueueTurn = (bool, u64);
 
+/// Parent whose turn has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct QueuedParent {
+    pub(super) parent: ObjectId,
+    /// Its number in the order of arrival.
+    pub(super) number: u64,
+    /// Its last write failed.
+    pub(super) failing: bool,
+}
+
 /// Parents that wait to be written, each at most once, in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct WriteQueue {
@@ -29,12 +39,14 @@ impl WriteQueue {
         self.kinds.entry(kind).or_default().insert((turn, parent));
     }
 
-    /// Takes the parent whose turn it is among the kinds that may be written, with its number in the order of arrival.
-    pub(super) fn take_next(&mut self, may_write: impl Fn(KindId) -> bool) -> Option<(ObjectId, u64)> {
-        let open = self.kinds.iter().filter(|(kind, _)| may_write(**kind));
-        let (turn, parent) = open.filter_map(|(_, waiting)| waiting.first().copied()).min()?;
+    /// Takes the parent whose turn it is among those that may be written: `may_write` is asked with their kind, and whether
+    /// their last write failed.
+    pub(super) fn take_next(&mut self, may_write: impl Fn(KindId, bool) -> bool) -> Option<QueuedParent> {
+        let firsts = self.kinds.iter().filter_map(|(kind, waiting)| Some((*kind, *waiting.first()?)));
+        let open = firsts.filter(|(kind, ((failing, _), _))| may_write(*kind, *failing));
+        let ((failing, number), parent) = open.map(|(_, first)| first).min()?;
         self.remove_parent(parent);
-        Some((parent, turn.1))
+        Some(QueuedParent { parent, number, failing })
     }
 
     /// Removes a parent that is gone.
@@ -58,9 +70,9 @@ impl WriteQueue {
         self.turns.len()
     }
 
-    /// Kinds of which parents wait.
-    pub(super) fn waiting_kinds(&self) -> impl Iterator<Item = KindId> {
-        self.kinds.keys().copied()
+    /// Kinds of which parents wait, and whether the last write to each of those failed.
+    pub(super) fn waiting_kinds(&self) -> impl Iterator<Item = (KindId, bool)> {
+        self.kinds.iter().filter_map(|(kind, waiting)| Some((*kind, waiting.first()?.0.0)))
     }
 }
 
@@ -79,25 +91,26 @@ mod tests {
         queue
     }
 
-    fn drain(queue: &mut WriteQueue, may_write: impl Fn(KindId) -> bool) -> Vec<u32> {
-        std::iter::from_fn(|| queue.take_next(&may_write)).map(|(parent, _)| parent.0).collect()
+    fn drain(queue: &mut WriteQueue, may_write: impl Fn(KindId, bool) -> bool) -> Vec<u32> {
+        std::iter::from_fn(|| queue.take_next(&may_write)).map(|queued| queued.parent.0).collect()
     }
 
     #[test]
     fn parents_are_written_once_and_in_order_and_those_that_failed_after_the_others() {
         let parents =
             [(9, FIRST, false), (8, FIRST, true), (3, OTHER, false), (9, FIRST, true), (1, FIRST, false)];
-        assert_eq!(drain(&mut queue_of(&parents), |_| true), [9, 3, 1, 8]);
+        assert_eq!(drain(&mut queue_of(&parents), |_, _| true), [9, 3, 1, 8]);
+        assert_eq!(drain(&mut queue_of(&parents), |_, failing| !failing), [9, 3, 1], "they hold up nobody");
     }
 
     #[test]
     fn a_kind_that_may_not_be_written_holds_up_no_other() {
         let mut queue = queue_of(&[(1, FIRST, false), (2, OTHER, false), (3, FIRST, false)]);
-        assert_eq!(drain(&mut queue, |kind| kind == OTHER), [2]);
-        assert_eq!((queue.len(), queue.waiting_kinds().collect::<Vec<_>>()), (2, vec![FIRST]));
+        assert_eq!(drain(&mut queue, |kind, _| kind == OTHER), [2]);
+        assert_eq!((queue.len(), queue.waiting_kinds().collect::<Vec<_>>()), (2, vec![(FIRST, false)]));
         queue.remove_parent(ObjectId(1));
         queue.remove_parent(ObjectId(7));
-        assert_eq!(drain(&mut queue, |_| true), [3]);
+        assert_eq!(drain(&mut queue, |_, _| true), [3]);
         assert_eq!((queue.len(), queue.kinds.len()), (0, 0), "nothing is left behind");
     }
 }

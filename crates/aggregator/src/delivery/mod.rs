@@ -24,8 +24,8 @@ const YIELDING_WRITE_INTERVAL: Duration = Duration::from_mins(1);
 const OVERWRITE_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: YIELDING_WRITE_INTERVAL };
 /// Span without overwrites after which a write conflict is over.
 const CONFLICT_ENDS_AFTER: Duration = Duration::from_mins(5);
-/// Shortest delay after repeated conflicts.
-const MIN_CONFLICT_DELAY: Duration = Duration::from_millis(50);
+/// Delay after repeated conflicts: none the first time, then 50 ms, doubled with each further one.
+const CONFLICT_BACKOFF: Backoff = Backoff { base: Duration::from_millis(50), cap: YIELDING_WRITE_INTERVAL };
 /// Delay after writes to one parent that failed, or whose outcome is unknown: 1 s, doubled with each further one.
 const FAILURE_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) };
 /// Delay after writes to one parent that are not permitted: a person has to grant them.
@@ -156,11 +156,10 @@ impl ParentDelivery {
 
     /// Backs off after a conflict. The first conflict is not a failure: the state that was read live may be answered at
     /// once.
-    fn back_off(&mut self, now: Time) {
-        self.conflicts += 1;
+    fn back_off(&mut self, apart: JitterKey, now: Time) {
+        self.conflicts = self.conflicts.saturating_add(1);
         if self.conflicts > 1 {
-            let wait = MIN_CONFLICT_DELAY.saturating_mul(1 << (self.conflicts - 2).min(11));
-            self.hold_until(now + wait.min(YIELDING_WRITE_INTERVAL));
+            self.hold_until(now + CONFLICT_BACKOFF.delay_after(self.conflicts - 1, apart.seed, apart.key));
         }
     }
 
@@ -292,7 +291,10 @@ impl ParentDelivery {
             {
                 self.record_overwrite(apart, now);
             }
-            DeliveryOutcome::Written | DeliveryOutcome::Conflict => self.back_off(now),
+            // A parent that the server says is gone, and lists all the same, is still there to be written.
+            DeliveryOutcome::Written | DeliveryOutcome::Conflict | DeliveryOutcome::Gone => {
+                self.back_off(apart, now);
+            }
             DeliveryOutcome::Pruned => self.state = DeliveryState::Pruned(sent),
             DeliveryOutcome::Retry(_) | DeliveryOutcome::Unsent if self.last_read == sent => {
                 self.last_written = Some(sent);
@@ -303,7 +305,7 @@ impl ParentDelivery {
                     self.last_written = None;
                 }
             }
-            DeliveryOutcome::Gone | DeliveryOutcome::Denied | DeliveryOutcome::Unsent => {}
+            DeliveryOutcome::Denied | DeliveryOutcome::Unsent => {}
         }
         true
     }
@@ -331,9 +333,9 @@ impl ParentDelivery {
         !may_arrive && !since(self.recent_writes[1]) && !since(self.overwritten_at)
     }
 
-    /// Returns `true` if the last writes to the parent failed.
+    /// Returns `true` if the last writes to the parent failed, or its last two were refused.
     pub(crate) fn is_failing(&self) -> bool {
-        self.failures > 0
+        self.failures > 0 || self.conflicts > 1
     }
 }
 

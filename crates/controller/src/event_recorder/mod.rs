@@ -17,11 +17,13 @@ use kube::client::Body;
 use prometheus::IntCounterVec;
 use readiness::Time;
 use serde_json::Value;
+use timer::{Backoff, Seed};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::clock::ServerClock;
+use crate::failure_reporter::FailureReporter;
 use crate::lease::Leadership;
 use crate::transitions::{TransitionEvent, TransitionSubscription};
 use correlator::{EventCorrelator, EventRequest};
@@ -34,6 +36,12 @@ pub(crate) const EVENT_OUTCOMES: [&str; 6] =
     ["created", "repeated", "limited", "forbidden", "gone", "failed"];
 /// Timeout of a request. 10 s.
 const EVENT_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
+/// Number of requests that may fail in a row before any is delayed: one object may be at fault.
+const FAILED_EVENTS_IN_A_ROW: u32 = 3;
+/// Delay after more of them.
+const EVENT_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) };
+/// Delay after an Event whose namespace is gone. 100 ms.
+const GONE_EVENT_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum number of waiting notices.
 const NOTICE_QUEUE_SIZE: usize = 1_024;
 
@@ -70,6 +78,10 @@ pub(crate) struct EventRecorder {
     pub(crate) outcomes: IntCounterVec,
     /// Reporting instance in the Events.
     pub(crate) instance: String,
+    /// Reports what keeps failing.
+    pub(crate) failures: FailureReporter,
+    /// Seed that spreads the waits after failures.
+    pub(crate) seed: Seed,
 }
 
 /// Sending part, separate from the receiving one.
@@ -79,21 +91,37 @@ struct EventSender {
     outcomes: IntCounterVec,
     instance: String,
     was_forbidden: bool,
+    failures: FailureReporter,
+    seed: Seed,
+    /// Requests in a row that failed.
+    failed: u32,
+    /// No request before this time.
+    not_before: Time,
 }
 
 impl EventRecorder {
     /// Runs until `stop`. Events that are still queued then are dropped.
     pub(crate) async fn run(self, stop: CancellationToken) {
-        let EventRecorder { client, mut transitions, mut notices, clock, leadership, outcomes, instance } =
-            self;
-        let mut sender = EventSender { client, leadership, outcomes, instance, was_forbidden: false };
+        let EventRecorder { mut transitions, mut notices, clock, .. } = self;
+        let mut sender = EventSender {
+            client: self.client,
+            leadership: self.leadership,
+            outcomes: self.outcomes,
+            instance: self.instance,
+            was_forbidden: false,
+            failures: self.failures,
+            seed: self.seed,
+            failed: 0,
+            not_before: Time::default(),
+        };
         let mut ledger = EventCorrelator::default();
         loop {
             let now = clock.now();
-            if let Some(order) = ledger.take_due(now) {
+            let may_send = sender.not_before <= now;
+            if let Some(order) = may_send.then(|| ledger.take_due(now)).flatten() {
                 tokio::select! { biased;
                     () = stop.cancelled() => return,
-                    () = sender.send_event(&mut ledger, order, now) => {}
+                    () = sender.send_event(&mut ledger, order, &clock) => {}
                 }
                 // Notices are received during a request, or repetitions that could be merged would be lost.
                 while let Some(heard) = transitions.try_next() {
@@ -101,7 +129,7 @@ impl EventRecorder {
                 }
                 continue;
             }
-            let due = ledger.next_due().map(|at| at - now);
+            let due = ledger.next_due().map(|at| at.max(sender.not_before) - now);
             tokio::select! { biased;
                 () = stop.cancelled() => return,
                 heard = transitions.next() => match heard {
@@ -133,7 +161,8 @@ impl EventSender {
         }
     }
 
-    async fn send_event(&mut self, ledger: &mut EventCorrelator, order: EventRequest, now: Time) {
+    async fn send_event(&mut self, ledger: &mut EventCorrelator, order: EventRequest, clock: &ServerClock) {
+        let now = clock.now();
         let (request, created) = match &order {
             EventRequest::Create(event) => (event_requests::create_request(event, &self.instance), true),
             EventRequest::Repeat(series) => (event_requests::series_request(series), false),
@@ -142,6 +171,7 @@ impl EventSender {
             Ok(request) => tokio::time::timeout(EVENT_REQUEST_TIMEOUT, self.call_api(request)).await,
             Err(error) => Ok(Err(error)),
         };
+        let status = done.as_ref().ok().and_then(|done| Some(done.as_ref().ok()?.0)).unwrap_or_default();
         let (outcome, detail) = match done {
             Ok(Ok((200..=299, _))) => (if created { "created" } else { "repeated" }, String::new()),
             Ok(Ok((404, body))) => ("gone", body),
@@ -153,6 +183,7 @@ impl EventSender {
             Err(_) => ("failed", "request timed out".to_owned()),
         };
         self.outcomes.with_label_values(&[outcome]).inc();
+        self.back_off(outcome, clock.now());
         ledger.settle_request(&order, matches!(outcome, "created" | "repeated"), now);
         match outcome {
             "forbidden" if !std::mem::replace(&mut self.was_forbidden, true) => warn!(
@@ -160,9 +191,26 @@ impl EventSender {
                 "not permitted to create Events (logged once); grant it with `rollcall rbac -f POLICY | kubectl apply -f -`, \
                  or disable them with --events=false"
             ),
-            "failed" => warn!(detail, "failed to create or patch Event"),
+            "failed" => self.failures.report("write Event", status, move |failures| {
+                warn!(detail, failures, "failed to create or patch Event");
+            }),
             "gone" => debug!(detail, "Event not written: namespace or Event series no longer exists"),
             _ => {}
+        }
+    }
+
+    /// Waits ever longer while requests fail. What is to be told meanwhile waits, or is counted as lost.
+    fn back_off(&mut self, outcome: &str, now: Time) {
+        match outcome {
+            "failed" | "forbidden" => {
+                self.failed = self.failed.saturating_add(1);
+                if let Some(beyond @ 1..) = self.failed.checked_sub(FAILED_EVENTS_IN_A_ROW) {
+                    self.not_before = now + EVENT_BACKOFF.delay_after(beyond, self.seed, u64::from(beyond));
+                }
+            }
+            // That may be about one namespace, of which there may be much to tell.
+            "gone" => self.not_before = now + GONE_EVENT_INTERVAL,
+            _ => self.failed = 0,
         }
     }
 

@@ -3,13 +3,18 @@
 use tracing::warn;
 use watcher::{ApiFailureCause, ApiKind, FollowFailure};
 
+use crate::failure_reporter::FailureReporter;
+
 /// Logs a failure, with its remedy if the reader can apply it.
-pub(crate) fn log_trouble(api: &ApiKind, trouble: &FollowFailure) {
-    let FollowFailure { cause, detail } = trouble;
-    if *cause == ApiFailureCause::Forbidden {
+pub(crate) fn report_trouble(failures: &FailureReporter, api: &ApiKind, trouble: &FollowFailure) {
+    let FollowFailure { cause, detail } = trouble.clone();
+    let (kind, key) = (api.to_string(), format!("{api} {}", cause.metric_label()));
+    if cause == ApiFailureCause::Forbidden {
         let way = "not permitted to list and watch kind; grant it with `rollcall rbac -f POLICY | kubectl apply -f -`";
-        warn!(kind = %api, detail, "{way}");
+        failures.report("follow", key, move |failures| warn!(kind, detail, failures, "{way}"));
     } else {
-        warn!(kind = %api, cause = cause.metric_label(), detail, "watch failed; will retry");
+        failures.report("follow", key, move |failures| {
+            warn!(kind, cause = cause.metric_label(), detail, failures, "watch failed; will retry");
+        });
     }
 }

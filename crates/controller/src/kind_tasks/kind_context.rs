@@ -10,6 +10,7 @@ use tokio::sync::{Notify, watch};
 use watcher::ApiKind;
 use watcher::reflector::Reflector;
 
+use crate::failure_reporter::FailureReporter;
 use crate::lease::Leadership;
 use crate::metrics::Metrics;
 use rollcall_core::KindEvent;
@@ -45,6 +46,8 @@ pub(crate) struct KindContext {
     pub(crate) metrics: Arc<Metrics>,
     /// Context of Rollcall's own records.
     pub(crate) records: RecordsContext,
+    /// Reports what keeps failing.
+    pub(crate) failures: FailureReporter,
     /// Signals that the API server refused something for want of a right.
     pub(crate) refusals: Arc<Notify>,
     /// Signals each evaluation of a custom rule.

@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
 use crate::clock::LocalClock;
+use crate::failure_reporter::FailureReporter;
 use election::{Election, LEASE_TIMINGS, LeaseRecord, LeaseRequest, LeaseResponse};
 
 /// Timeout of a request about the lease. 5 s.
@@ -99,10 +100,11 @@ pub(crate) fn stand_for_election(
     client: &kube::Client,
     clock: LocalClock,
     seed: Seed,
+    failures: FailureReporter,
 ) -> (Leadership, Option<LeaseCandidate>) {
     let Some(name) = lease else { return (Leadership::permanent(clock), None) };
     let (leadership, handle) = Leadership::with_handle(clock);
-    (leadership, Some(LeaseCandidate::new(client, name, clock, seed, handle)))
+    (leadership, Some(LeaseCandidate::new(client, name, clock, seed, handle, failures)))
 }
 
 /// Handle that grants and revokes a [`Leadership`].
@@ -131,6 +133,7 @@ pub(crate) struct LeaseCandidate {
     /// The object as last observed: fields written by others are preserved.
     lease: Lease,
     forbidden: bool,
+    failures: FailureReporter,
 }
 
 impl LeaseCandidate {
@@ -140,6 +143,7 @@ impl LeaseCandidate {
         clock: LocalClock,
         seed: Seed,
         term: LeadershipHandle,
+        failures: FailureReporter,
     ) -> Self {
         LeaseCandidate {
             api: Api::namespaced(client.clone(), &name.namespace),
@@ -150,6 +154,7 @@ impl LeaseCandidate {
             handle: term,
             lease: Lease::default(),
             forbidden: false,
+            failures,
         }
     }
 
@@ -180,7 +185,7 @@ impl LeaseCandidate {
         self.release_lease().await;
     }
 
-    /// Adds jitter, so that replicas started together do not send requests together.
+    /// With jitter, so that replicas started together do not send requests together.
     fn next_request_at(&self, round: u64) -> Time {
         self.election.next_request_at() + self.seed.duration_below(LEASE_TIMINGS.standby_period / 5, round)
     }
@@ -219,14 +224,8 @@ impl LeaseCandidate {
                 self.forbidden = false;
                 answer
             }
-            Ok(Err(error)) => {
-                self.log_failure(&error);
-                LeaseResponse::Failed
-            }
-            Err(_) => {
-                warn!(lease = self.name.name, "lease request timed out");
-                LeaseResponse::Failed
-            }
+            Ok(Err(error)) => self.on_failure(&error),
+            Err(_) => self.report_failure("request timed out".to_owned()),
         };
         self.election.observe_response(answer, now, self.clock.now());
         let holder = self.election.holder_name();
@@ -235,7 +234,7 @@ impl LeaseCandidate {
         }
     }
 
-    fn log_failure(&mut self, error: &kube::Error) {
+    fn on_failure(&mut self, error: &kube::Error) -> LeaseResponse {
         let denied = matches!(error, kube::Error::Api(status) if status.code == 403);
         if denied && !self.forbidden {
             let LeaseName { namespace, name, .. } = &self.name;
@@ -247,9 +246,18 @@ impl LeaseCandidate {
                  a single replica can run with --leader-elect=false instead"
             );
         } else if !denied {
-            warn!(lease = self.name.name, %error, "failed to acquire or renew the lease");
+            self.report_failure(error.to_string());
         }
         self.forbidden = denied;
+        LeaseResponse::Failed
+    }
+
+    fn report_failure(&self, error: String) -> LeaseResponse {
+        let lease = self.name.name.clone();
+        self.failures.report("lease", "", move |failures| {
+            warn!(lease, error, failures, "failed to acquire or renew the lease");
+        });
+        LeaseResponse::Failed
     }
 
     async fn send_request(

@@ -11,6 +11,7 @@ use watcher::plan::LabelMatcher;
 use watcher::{LiveReadError, ParentObject, get_live};
 
 use super::watched_kinds::policy_kind;
+use crate::failure_reporter::FailureReporter;
 
 /// Time after which a live read that failed is tried again.
 const CONFIRM_RETRY: Duration = Duration::from_secs(5);
@@ -22,6 +23,8 @@ type LiveRead = (FoundPolicy, Result<Option<ParentObject>, LiveReadError>);
 pub(super) struct Departures {
     suspected: BTreeMap<String, FoundPolicy>,
     reads: FuturesUnordered<BoxFuture<'static, LiveRead>>,
+    /// Reports what keeps failing.
+    pub(super) failures: FailureReporter,
 }
 
 /// What a live read has shown of a policy that was said to be gone.
@@ -101,7 +104,13 @@ impl Departures {
                 Departure::Confirmed(found)
             }
             Err(error) => {
-                warn!(policy = found.name, %error, "cannot confirm that the policy is deleted; it stays in force");
+                let (policy, error) = (found.name.clone(), error.to_string());
+                self.failures.report("confirm deletion", policy.clone(), move |failures| {
+                    warn!(
+                        policy,
+                        error, failures, "cannot confirm that the policy is deleted; it stays in force"
+                    );
+                });
                 Departure::Unconfirmed(found)
             }
         }

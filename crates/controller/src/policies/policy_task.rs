@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use watcher::plan::LabelMatcher;
 use watcher::wire::ChildObject;
-use watcher::{FollowEvent, FollowOptions, ParentObject, WireObject, follow};
+use watcher::{FollowEvent, FollowFailure, FollowOptions, ParentObject, WireObject, follow};
 
 use super::departures::Departure;
 use super::policy_task_state::{PolicyTaskState, REFUSED_FOR_LONG};
@@ -65,10 +65,10 @@ impl PolicyTask {
         stop: CancellationToken,
     ) -> anyhow::Result<()> {
         let mut kinds = KindTasks::new(self.context.clone());
-        let mut state = PolicyTaskState::default();
+        let mut state = PolicyTaskState::reporting_to(&self.context.failures);
         let mut events = self.policy_events();
         let mut statuses =
-            PolicyStatusWriter::new(&self.context.client, self.clock.clone(), self.leadership.clone());
+            PolicyStatusWriter::new(&self.context, self.clock.clone(), self.leadership.clone());
         let mut snapshot = self.snapshot.clone();
         let mut records = self.context.records.trouble.subscribe();
         let writes_status = matches!(self.source, PolicySource::Cluster(_));
@@ -107,9 +107,9 @@ impl PolicyTask {
                 () = self.context.refusals.notified(), if writes_status => {
                     state.rights.doubt(&self.context, &state.book.in_use);
                 }
-                () = self.status_is_due(&mut snapshot, &mut records, &mut state.rights, &statuses), if writes_status => {
+                () = self.status_is_due(&mut snapshot, &mut records, &mut state.rights, &mut statuses), if writes_status => {
                     let findings = state.rights.findings();
-                    self.write_statuses(state.policies.items(), &state.book, findings, &mut statuses).await;
+                    self.write_statuses(state.policies.items(), &state.book, findings, &mut statuses);
                 }
             }
         }
@@ -121,7 +121,7 @@ impl PolicyTask {
         snapshot: &mut watch::Receiver<Arc<StatsSnapshot>>,
         records: &mut watch::Receiver<Option<RecordsTrouble>>,
         rights: &mut RightsReviewer,
-        statuses: &PolicyStatusWriter,
+        statuses: &mut PolicyStatusWriter,
     ) {
         loop {
             tokio::select! {
@@ -137,7 +137,7 @@ impl PolicyTask {
         }
     }
 
-    async fn write_statuses(
+    fn write_statuses(
         &self,
         policies: Option<&BTreeMap<String, FoundPolicy>>,
         book: &PolicyBook,
@@ -147,7 +147,7 @@ impl PolicyTask {
         let numbers = self.snapshot.borrow().clone();
         let records = self.context.records.trouble.borrow().clone();
         let troubles = PolicyTroubles { rights, records: records.as_ref() };
-        statuses.write_statuses(policies, book, &numbers, &troubles).await;
+        statuses.write_statuses(policies, book, &numbers, &troubles);
     }
 
     /// The server has been asked about a policy that is said to be gone; `true` where a new plan is due.
@@ -259,10 +259,15 @@ impl PolicyTask {
                 moved = reflector.set_namespace_labels(&meta.name, None);
                 state.namespace_labels.remove_item(&meta.name);
             }
-            FollowEvent::Failure(trouble) => warn!(
-                detail = trouble.detail,
-                "cannot watch namespaces, although a policy selects parents by their labels"
-            ),
+            FollowEvent::Failure(FollowFailure { cause, detail }) => {
+                self.context.failures.report("follow namespaces", cause.metric_label(), move |failures| {
+                    warn!(
+                        detail,
+                        failures,
+                        "cannot watch namespaces, although a policy selects parents by their labels"
+                    );
+                });
+            }
             FollowEvent::Alive => {}
         }
         if moved {

@@ -13,12 +13,13 @@ use tracing::{info, warn};
 use watcher::plan::LabelMatcher;
 use watcher::status::written_types;
 use watcher::wire::ChildObject;
-use watcher::{ApiFailureCause, FollowEvent, ParentObject};
+use watcher::{ApiFailureCause, FollowEvent, FollowFailure, ParentObject};
 
 use super::departures::Departures;
 use super::rights::RightsReviewer;
 use super::script_libraries::ScriptLibraries;
 use super::staged::StagedList;
+use crate::failure_reporter::FailureReporter;
 
 /// Time after which the Trues of a policy that is refused, and was never accepted, are taken back.
 pub(super) const REFUSED_FOR_LONG: Duration = Duration::from_mins(2);
@@ -41,9 +42,18 @@ pub(super) struct PolicyTaskState {
     pub(super) namespace_labels: StagedList<Box<str>, Labels>,
     pub(super) libraries: ScriptLibraries,
     pub(super) rights: RightsReviewer,
+    failures: FailureReporter,
 }
 
 impl PolicyTaskState {
+    /// Nothing is known yet.
+    pub(super) fn reporting_to(failures: &FailureReporter) -> PolicyTaskState {
+        let mut state = PolicyTaskState { failures: failures.clone(), ..PolicyTaskState::default() };
+        state.departures.failures = failures.clone();
+        state.libraries.failures = failures.clone();
+        state
+    }
+
     /// An event of the policies' watch; `true` where a new plan is due, and policies whose deletion is to be confirmed
     /// before that is one.
     pub(super) fn apply_event(
@@ -76,7 +86,7 @@ impl PolicyTaskState {
                 }
                 return (true, gone);
             }
-            FollowEvent::Failure(trouble) => log_trouble(trouble.cause, &trouble.detail),
+            FollowEvent::Failure(trouble) => report_trouble(&self.failures, trouble),
             FollowEvent::Alive => {}
         }
         (false, Vec::new())
@@ -159,17 +169,20 @@ fn written(policies: &[PolicyInUse]) -> Released {
 }
 
 /// Logs a failure to read policies, with its remedy.
-fn log_trouble(cause: ApiFailureCause, detail: &str) {
-    match cause {
+fn report_trouble(failures: &FailureReporter, trouble: FollowFailure) {
+    let FollowFailure { cause, detail } = trouble;
+    failures.report("follow policies", cause.metric_label(), move |failures| match cause {
         ApiFailureCause::NotInstalled => warn!(
+            failures,
             "the ReadinessPolicy CRD is not installed; run `rollcall crd | kubectl apply -f -`, or use --policies FILE"
         ),
         ApiFailureCause::Forbidden => warn!(
             detail,
+            failures,
             "not permitted to list and watch readinesspolicies.rollcall.dev; grant it with `rollcall rbac | kubectl apply -f -`"
         ),
-        _ => warn!(cause = cause.metric_label(), detail, "failed to watch policies"),
-    }
+        _ => warn!(cause = cause.metric_label(), detail, failures, "failed to watch policies"),
+    });
 }
 
 #[cfg(test)]

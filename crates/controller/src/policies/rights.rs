@@ -12,6 +12,7 @@ use http::header::CONTENT_TYPE;
 use policy::PolicyInUse;
 use policy::rbac::{AccessNeed, CrdNames, access_needs, policy_rights};
 use serde_json::{Value, json};
+use timer::Backoff;
 use tracing::{debug, warn};
 
 use crate::access_review::{ReviewSubject, review_access};
@@ -19,8 +20,12 @@ use crate::kind_tasks::KindContext;
 
 /// Wait before a review, for the kinds of a new plan to be discovered.
 const REVIEW_DELAY: Duration = Duration::from_secs(1);
-/// Wait before rights are reviewed again that lacked.
-const LACKING_REVIEW_INTERVAL: Duration = Duration::from_secs(10);
+/// Wait before the rights are reviewed that a refusal puts in doubt: longer after each review that could not explain one.
+const DOUBT_BACKOFF: Backoff = Backoff { base: REVIEW_DELAY, cap: Duration::from_mins(1) };
+/// Wait before rights are reviewed again that lacked: longer after each review that found the same.
+const LACKING_BACKOFF: Backoff = Backoff { base: Duration::from_secs(10), cap: Duration::from_secs(30) };
+/// Shortest interval between two questions of a review that no new plan called for. 200 ms.
+const QUESTION_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum number of concurrent reviews.
 const MAX_CONCURRENT_REVIEWS: usize = 4;
 /// Maximum number of lines about rights that one policy lacks.
@@ -34,6 +39,8 @@ pub(super) struct RightsReviewer {
     needed: Vec<(String, AccessNeed)>,
     findings: RightsFindings,
     under_way: Option<BoxFuture<'static, Reviewed>>,
+    /// Reviews in a row, since the last plan, that found what the one before had found.
+    unchanged: u32,
 }
 
 /// What the last review found.
@@ -72,6 +79,12 @@ struct Reviewed {
 impl RightsReviewer {
     /// Begins a review for these policies; one that is under way is given up.
     pub(super) fn review_policies(&mut self, context: &KindContext, policies: &[PolicyInUse]) {
+        self.unchanged = 0;
+        self.collect_needs(context, policies);
+        self.begin(context.client.clone(), REVIEW_DELAY, Duration::ZERO);
+    }
+
+    fn collect_needs(&mut self, context: &KindContext, policies: &[PolicyInUse]) {
         let mut names = CrdNames::default();
         for kind in context.resolved.iter() {
             names.add_kind(&kind.api.group, &kind.api.kind, &kind.api.plural, kind.api.has_status);
@@ -83,13 +96,14 @@ impl RightsReviewer {
             self.needed.extend(needs.into_iter().map(|need| (policy.name.clone(), need)));
         }
         self.findings.lacking.retain(|name, _| policies.iter().any(|policy| policy.name == *name));
-        self.begin(context.client.clone(), REVIEW_DELAY);
     }
 
     /// The server refused something: unless a review is under way, the rights are reviewed anew.
     pub(super) fn doubt(&mut self, context: &KindContext, policies: &[PolicyInUse]) {
         if self.under_way.is_none() {
-            self.review_policies(context, policies);
+            self.collect_needs(context, policies);
+            let delay = DOUBT_BACKOFF.delay_after(self.unchanged + 1, context.seed, 0);
+            self.begin(context.client.clone(), delay, QUESTION_INTERVAL);
         }
     }
 
@@ -112,17 +126,22 @@ impl RightsReviewer {
             self.findings.flags = flags;
         }
         // A server that cannot say leaves what was known; the next refusal asks again.
-        let Some(denied) = reviewed.denied else { return false };
+        let Some(denied) = reviewed.denied else {
+            self.unchanged = self.unchanged.saturating_add(1);
+            return false;
+        };
         let mut lacking: BTreeMap<String, Vec<AccessNeed>> = BTreeMap::new();
         for (at, (policy, need)) in self.needed.iter().enumerate() {
             if denied.contains(&at) {
                 lacking.entry(policy.clone()).or_default().push(need.clone());
             }
         }
-        if !lacking.is_empty() {
-            self.begin(context.client.clone(), LACKING_REVIEW_INTERVAL);
-        }
         let changed = lacking != self.findings.lacking;
+        self.unchanged = if changed { 0 } else { self.unchanged.saturating_add(1) };
+        if !lacking.is_empty() {
+            let delay = LACKING_BACKOFF.delay_after(self.unchanged + 1, context.seed, 0);
+            self.begin(context.client.clone(), delay, QUESTION_INTERVAL);
+        }
         if changed {
             for (policy, needs) in &lacking {
                 let rights = describe_rights(needs).join("; ");
@@ -133,7 +152,8 @@ impl RightsReviewer {
         changed
     }
 
-    fn begin(&mut self, client: kube::Client, delay: Duration) {
+    /// Begins a review after this delay, with such an interval between two questions; zero for several at a time.
+    fn begin(&mut self, client: kube::Client, delay: Duration, interval: Duration) {
         if self.needed.is_empty() {
             self.under_way = None;
             return;
@@ -148,18 +168,26 @@ impl RightsReviewer {
         self.under_way = Some(
             async move {
                 tokio::time::sleep(delay).await;
-                review_all(&client, asked).await
+                review_all(&client, asked, interval).await
             }
             .boxed(),
         );
     }
 }
 
-async fn review_all(client: &kube::Client, asked: Vec<(AccessNeed, Vec<usize>)>) -> Reviewed {
+async fn review_all(
+    client: &kube::Client,
+    asked: Vec<(AccessNeed, Vec<usize>)>,
+    interval: Duration,
+) -> Reviewed {
     let reviews = asked.into_iter().map(|(need, places)| async move {
+        if !interval.is_zero() {
+            tokio::time::sleep(interval).await;
+        }
         review_access(client, &ReviewSubject::Own, &need).await.map(|allowed| (allowed, places))
     });
-    let mut reviews = stream::iter(reviews).buffered(MAX_CONCURRENT_REVIEWS);
+    let at_once = if interval.is_zero() { MAX_CONCURRENT_REVIEWS } else { 1 };
+    let mut reviews = stream::iter(reviews).buffered(at_once);
     let mut denied = BTreeSet::new();
     while let Some(review) = reviews.next().await {
         match review {

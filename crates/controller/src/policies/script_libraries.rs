@@ -16,10 +16,13 @@ use tracing::{info, warn};
 use watcher::{ApiFailureCause, ApiKind, FollowEvent, FollowFailure, FollowOptions, ParentObject, follow};
 
 use super::staged::StagedList;
+use crate::failure_reporter::FailureReporter;
 
 /// Script libraries of all policies in use.
 #[derive(Default)]
 pub(crate) struct ScriptLibraries {
+    /// Reports what keeps failing.
+    pub(super) failures: FailureReporter,
     loaded: BTreeMap<ConfigMapName, FollowedLibrary>,
     events: SelectAll<BoxStream<'static, (ConfigMapName, FollowEvent<ParentObject>)>>,
 }
@@ -100,7 +103,16 @@ impl ScriptLibraries {
                 return followed.update(name);
             }
             FollowEvent::Failure(FollowFailure { cause, detail }) => {
-                warn!(config_map = %name, cause = cause.metric_label(), detail, "cannot watch a ConfigMap of health scripts");
+                let (config_map, reason) = (name.to_string(), cause.metric_label());
+                self.failures.report("follow scripts", format!("{config_map} {reason}"), move |failures| {
+                    warn!(
+                        config_map,
+                        cause = reason,
+                        detail,
+                        failures,
+                        "cannot watch a ConfigMap of health scripts"
+                    );
+                });
                 // A known library is kept; one that was never read will not become readable by waiting.
                 if cause == ApiFailureCause::Forbidden && !followed.known.read {
                     return followed

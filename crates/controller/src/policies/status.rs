@@ -1,59 +1,113 @@
 //! Status of policies: conditions `Accepted`, `Watching` and `Ready`, and the number of parents. Written at most every
 //! ten seconds, except for changes of the conditions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hasher;
 use std::time::Duration;
 
 use aggregator::Acceptance;
 use api::ReadinessPolicyStatus;
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::core::PartialObjectMeta;
 use policy::{FoundPolicy, PolicyBook, PolicyInUse};
 use readiness::Time;
+use rustc_hash::FxHasher;
+use timer::{Backoff, Seed};
 use tracing::{debug, warn};
 use watcher::status::FIELD_MANAGER;
 
 use super::conditions::{DecidedPolicy, MissingRights, policy_status};
 use super::rights::RightsFindings;
 use crate::clock::ServerClock;
-use crate::kind_tasks::RecordsTrouble;
+use crate::failure_reporter::FailureReporter;
+use crate::kind_tasks::{KindContext, RecordsTrouble};
 use crate::lease::Leadership;
 use crate::snapshot::StatsSnapshot;
 
 /// Minimum interval between writes that only change numbers.
 const STATUS_INTERVAL: Duration = Duration::from_secs(10);
+/// Maximum number of writes under way.
+const MAX_STATUS_WRITES: usize = 4;
+/// Longest time that a write may take. 10 s.
+const STATUS_WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+/// Delay after writes to one policy that failed.
+const STATUS_BACKOFF: Backoff = Backoff { base: STATUS_INTERVAL, cap: Duration::from_mins(1) };
+/// Number of failures in a row, of any policies, from which on one write is tried at a time, and one a second.
+const PROBES_AFTER: u32 = 4;
+/// Shortest interval between two of those. 1 s.
+const STATUS_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Writes the status of policies.
+/// Write that has ended.
+struct SettledStatus {
+    name: String,
+    status: ReadinessPolicyStatus,
+    /// When it was decided.
+    at: Time,
+    /// The server's answer; `None` if none came.
+    answer: Option<Result<(), kube::Error>>,
+}
+
+/// Policy whose last write failed.
+#[derive(Clone, Copy, Default)]
+struct FailingStatus {
+    failures: u32,
+    not_before: Time,
+}
+
+/// Writes the status of policies, beside everything else: a server that does not answer delays no plan.
 pub(super) struct PolicyStatusWriter {
     /// Of an answer no more is read than its metadata: its spec may have fields of another version.
     api: Api<PartialObjectMeta<api::ReadinessPolicy>>,
     clock: ServerClock,
+    leadership: Leadership,
+    reporter: FailureReporter,
+    seed: Seed,
     written: BTreeMap<String, (ReadinessPolicyStatus, Time)>,
     retry_at: Option<Time>,
-    leadership: Leadership,
+    under_way: FuturesUnordered<BoxFuture<'static, SettledStatus>>,
+    /// Policies that a write is under way for.
+    writing: BTreeSet<String>,
+    failing: BTreeMap<String, FailingStatus>,
+    /// Failures in a row, of any policies.
+    failures: u32,
+    /// No write before this time.
+    not_before: Time,
 }
 
 impl PolicyStatusWriter {
-    pub(super) fn new(client: &kube::Client, clock: ServerClock, leadership: Leadership) -> Self {
+    pub(super) fn new(context: &KindContext, clock: ServerClock, leadership: Leadership) -> Self {
         PolicyStatusWriter {
-            api: Api::all(client.clone()),
+            api: Api::all(context.client.clone()),
             clock,
+            leadership,
+            reporter: context.failures.clone(),
+            seed: context.seed,
             written: BTreeMap::new(),
             retry_at: None,
-            leadership,
+            under_way: FuturesUnordered::new(),
+            writing: BTreeSet::new(),
+            failing: BTreeMap::new(),
+            failures: 0,
+            not_before: Time::default(),
         }
     }
 
-    /// Waits until delayed numbers may be written.
-    pub(super) async fn wait_until_due(&self) {
-        match self.retry_at {
-            Some(at) => tokio::time::sleep(at - self.clock.now()).await,
-            None => std::future::pending().await,
+    /// Waits until a write has ended, or what was delayed may be written.
+    pub(super) async fn wait_until_due(&mut self) {
+        let wait = self.retry_at.map(|at| at - self.clock.now());
+        tokio::select! {
+            Some(settled) = self.under_way.next(), if !self.under_way.is_empty() => self.settle(settled),
+            () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
+            else => std::future::pending().await,
         }
     }
 
-    pub(super) async fn write_statuses(
+    /// Begins the writes that are due. They go on while [`PolicyStatusWriter::wait_until_due`] is polled.
+    pub(super) fn write_statuses(
         &mut self,
         found: Option<&BTreeMap<String, FoundPolicy>>,
         book: &PolicyBook,
@@ -69,6 +123,7 @@ impl PolicyStatusWriter {
         }
         let now = self.clock.now();
         self.written.retain(|name, _| found.contains_key(name));
+        self.failing.retain(|name, _| found.contains_key(name));
         for policy in found.values() {
             let accepted = |p: &&PolicyInUse| p.name == policy.name && p.acceptance == Acceptance::Accepted;
             let used = book.in_use.iter().find(accepted);
@@ -92,27 +147,75 @@ impl PolicyStatusWriter {
             }
             let only_numbers =
                 ReadinessPolicyStatus { parents: old.parents, ready: old.ready, ..status.clone() } == old;
-            if only_numbers && at + STATUS_INTERVAL > now {
-                self.retry_at =
-                    Some(self.retry_at.map_or(at + STATUS_INTERVAL, |again| again.min(at + STATUS_INTERVAL)));
-                continue;
-            }
-            self.patch_status(&policy.name, status, now).await;
+            let earliest = if only_numbers { at + STATUS_INTERVAL } else { now };
+            self.write_when_due(&policy.name, status, earliest, now);
         }
     }
 
-    async fn patch_status(&mut self, name: &str, status: ReadinessPolicyStatus, now: Time) {
-        let patch = Patch::Merge(serde_json::json!({ "status": status }));
-        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        match self.api.patch_status(name, &params, &patch).await {
-            Ok(_) => _ = self.written.insert(name.to_owned(), (status, now)),
-            Err(kube::Error::Api(error)) if error.code == 404 => debug!(policy = name, "policy was deleted"),
-            Err(error) => {
-                warn!(policy = name, %error, "failed to patch status of the policy");
-                self.retry_at = Some(now + STATUS_INTERVAL);
+    /// Begins a write, or remembers when to try it again.
+    fn write_when_due(&mut self, name: &str, status: ReadinessPolicyStatus, earliest: Time, now: Time) {
+        let failing = self.failing.get(name).map_or(now, |failing| failing.not_before);
+        let due = earliest.max(failing).max(self.not_before);
+        if due > now {
+            self.retry_at = Some(self.retry_at.map_or(due, |at| at.min(due)));
+            return;
+        }
+        let most = if self.failures >= PROBES_AFTER { 1 } else { MAX_STATUS_WRITES };
+        // Whatever ends makes room, and everything is compared again then.
+        if self.writing.contains(name) || self.under_way.len() >= most {
+            return;
+        }
+        let (api, name) = (self.api.clone(), name.to_owned());
+        self.writing.insert(name.clone());
+        self.under_way.push(Box::pin(async move {
+            let patch = Patch::Merge(serde_json::json!({ "status": status }));
+            let params =
+                PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+            let write = api.patch_status(&name, &params, &patch);
+            let answer = tokio::time::timeout(STATUS_WRITE_TIMEOUT, write).await.ok();
+            SettledStatus { name, status, at: now, answer: answer.map(|answer| answer.map(drop)) }
+        }));
+    }
+
+    fn settle(&mut self, settled: SettledStatus) {
+        let SettledStatus { name, status, at, answer } = settled;
+        self.writing.remove(&name);
+        let (cause, error) = match answer {
+            Some(Ok(())) => {
+                self.failures = 0;
+                self.failing.remove(&name);
+                self.written.insert(name, (status, at));
+                return;
             }
+            Some(Err(kube::Error::Api(error))) if error.code == 404 => {
+                debug!(policy = name, "policy was deleted");
+                ("not found".to_owned(), None)
+            }
+            Some(Err(kube::Error::Api(error))) => (error.code.to_string(), Some(error.to_string())),
+            Some(Err(error)) => ("no response".to_owned(), Some(error.to_string())),
+            None => ("timeout".to_owned(), Some("request timed out".to_owned())),
+        };
+        let now = self.clock.now();
+        self.failures = self.failures.saturating_add(1);
+        if self.failures >= PROBES_AFTER {
+            self.not_before = now + STATUS_PROBE_INTERVAL;
+        }
+        let failing = self.failing.entry(name.clone()).or_default();
+        failing.failures = failing.failures.saturating_add(1);
+        failing.not_before = now + STATUS_BACKOFF.delay_after(failing.failures, self.seed, name_key(&name));
+        if let Some(error) = error {
+            self.reporter.report("write policy status", cause, move |failures| {
+                warn!(policy = name, error, failures, "failed to patch status of the policy");
+            });
         }
     }
+}
+
+/// Spreads the delays of policies by their names.
+fn name_key(name: &str) -> u64 {
+    let mut hash = FxHasher::default();
+    hash.write(name.as_bytes());
+    hash.finish()
 }
 
 /// What keeps policies from being carried out, besides their kinds.

@@ -130,8 +130,15 @@ impl<'t> JobEventSearch<'t> {
 
     async fn search_namespace_once(self, namespace: &str) {
         if let Err(error) = self.try_search_namespace(namespace).await {
-            warn!(namespace, error = format!("{error:#}"), "{}", search_error_message(&error));
+            self.report_search_failure(namespace.to_owned(), &error);
         }
+    }
+
+    fn report_search_failure(self, searched: String, error: &anyhow::Error) {
+        let (message, error) = (search_error_message(error), format!("{error:#}"));
+        self.context.failures.report("search outcomes", message, move |failures| {
+            warn!(searched, error, failures, "{message}");
+        });
     }
 
     async fn try_search_namespace(self, namespace: &str) -> anyhow::Result<()> {
@@ -193,7 +200,7 @@ impl<'t> JobEventSearch<'t> {
                     self.context.reflector.apply_evidence(uid, &end);
                     return;
                 }
-                Err(error) => warn!(job, error = format!("{error:#}"), "{}", search_error_message(&error)),
+                Err(error) => self.report_search_failure(job.clone(), &error),
             }
         }
         warn!(job, uid = &**uid, "Job was deleted before its outcome was observed");

@@ -8,6 +8,8 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tracing::warn;
 
+use crate::failure_reporter::FailureReporter;
+
 /// Time for which an allowed review and an authenticated token are cached. 60 s.
 const ALLOWED_TTL: Duration = Duration::from_secs(60);
 /// Time for which a denied review is cached. 10 s; shorter, because the right may be about to be granted.
@@ -38,11 +40,14 @@ pub(super) struct ReviewClient {
     client: kube::Client,
     path: &'static str,
     turns: Semaphore,
+    /// Reports what keeps failing.
+    pub(super) failures: FailureReporter,
 }
 
 impl ReviewClient {
     pub(super) fn new(client: kube::Client, path: &'static str, max_concurrent: usize) -> Self {
-        ReviewClient { client, path, turns: Semaphore::new(max_concurrent) }
+        let (turns, failures) = (Semaphore::new(max_concurrent), FailureReporter::default());
+        ReviewClient { client, path, turns, failures }
     }
 
     pub(super) async fn post(&self, review: &Value) -> Result<Value, ReviewFailure> {
@@ -57,14 +62,21 @@ impl ReviewClient {
         match tokio::time::timeout(REVIEW_TIMEOUT, asked).await {
             Ok(Some(Ok(answer))) => Ok(answer),
             Ok(Some(Err(kube::Error::Api(status)))) if status.code == 403 => {
-                warn!(
-                    path = self.path,
-                    "not permitted to create reviews for the listener's clients; `rollcall rbac` prints the rules to grant"
-                );
+                let path = self.path;
+                self.failures.report("review", format!("{path} forbidden"), move |failures| {
+                    warn!(
+                        path,
+                        failures,
+                        "not permitted to create reviews for the listener's clients; `rollcall rbac` prints the rules to grant"
+                    );
+                });
                 Err(ReviewFailure::Forbidden)
             }
             Ok(Some(Err(error))) => {
-                warn!(path = self.path, %error, "failed to review access");
+                let (path, error) = (self.path, error.to_string());
+                self.failures.report("review", path, move |failures| {
+                    warn!(path, error, failures, "failed to review access");
+                });
                 Err(ReviewFailure::Unreachable)
             }
             _ => Err(ReviewFailure::Unreachable),

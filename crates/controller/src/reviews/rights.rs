@@ -13,6 +13,7 @@ use super::budget::{ClientBudgets, RequestBudget};
 use super::review_client::{REVIEW_CACHE_SIZE, ReviewClient, ReviewFailure, answer_ttl};
 use super::tokens::ReviewedUser;
 use crate::clock::LocalClock;
+use crate::failure_reporter::FailureReporter;
 
 /// Questions about one user that are not in the cache.
 const QUESTIONS_OF_USER: RequestBudget = RequestBudget { burst: 2_048, interval: Duration::from_millis(10) };
@@ -67,6 +68,12 @@ impl AccessAuthorizer {
             known: Mutex::new(LruCache::new(REVIEW_CACHE_SIZE)),
             questions: ClientBudgets::new(QUESTIONS_OF_USER),
         }
+    }
+
+    /// Reports what keeps failing there.
+    pub(crate) fn report_failures_to(mut self, failures: &FailureReporter) -> Self {
+        self.reviews.failures = failures.clone();
+        self
     }
 
     fn known(&self) -> MutexGuard<'_, KnownRights> {

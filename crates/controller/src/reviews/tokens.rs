@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::budget::{ClientBudgets, RequestBudget, SharedBudget};
 use super::review_client::{REVIEW_CACHE_SIZE, REVIEW_TIMEOUT, ReviewClient, ReviewFailure, answer_ttl};
 use crate::clock::LocalClock;
+use crate::failure_reporter::FailureReporter;
 use crate::listener::ClientAddress;
 use crate::metrics::TokenReviewMetrics;
 
@@ -73,6 +74,12 @@ impl TokenAuthenticator {
             renewals: SharedBudget::new(RENEWALS),
             metrics,
         }
+    }
+
+    /// Reports what keeps failing there.
+    pub(crate) fn report_failures_to(mut self, failures: &FailureReporter) -> Self {
+        self.reviews.failures = failures.clone();
+        self
     }
 
     /// The token's user; `None` if the API server does not accept the token. Concurrent questions about one token are

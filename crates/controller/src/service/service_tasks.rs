@@ -21,6 +21,7 @@ use crate::admin::{self, AdminState};
 use crate::args::RunArgs;
 use crate::event_loop::{EventLoop, LoopChannels, TreeSender};
 use crate::event_recorder::EventRecorder;
+use crate::failure_reporter::FailureReporter;
 use crate::history::HistoryWriter;
 use crate::lease::LeaseCandidate;
 use crate::live_reader::LiveReader;
@@ -59,6 +60,7 @@ pub(super) struct ServiceTasks {
     page: PageService,
     admin: AdminState,
     metrics: Arc<Metrics>,
+    failures: FailureReporter,
     seed: Seed,
     args: RunArgs,
     stop: CancellationToken,
@@ -125,6 +127,7 @@ impl ServiceTasks {
             page,
             admin,
             metrics: shared.metrics,
+            failures: shared.failures,
             seed: shared.seed,
             args,
             stop,
@@ -145,6 +148,11 @@ impl ServiceTasks {
         if let Some(history) = self.history {
             tasks.spawn("history writer", without_error(history.run(published)));
         }
+        let (failures, until) = (self.failures, stop());
+        tasks.spawn("failure log", async move {
+            until.run_until_cancelled(failures.keep_flushing()).await;
+            Ok(())
+        });
         tasks.spawn("rules", self.rules.run(stop()));
         tasks.spawn("policy watch", self.policies.run(self.relists, stop()));
         let writing = without_error(self.writer.run(self.writes, self.settled));

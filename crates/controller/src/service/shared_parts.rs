@@ -9,6 +9,7 @@ use watcher::reflector::Reflector;
 
 use crate::args::RunArgs;
 use crate::clock::ServerClock;
+use crate::failure_reporter::FailureReporter;
 use crate::kind_tasks::ResolvedKinds;
 use crate::lease::{self, Leadership, LeaseCandidate, LeaseName};
 use crate::metrics::Metrics;
@@ -22,6 +23,8 @@ pub(super) struct SharedParts {
     pub(super) reflector: Arc<Reflector>,
     pub(super) resolved: ResolvedKinds,
     pub(super) leadership: Leadership,
+    /// Reports what keeps failing.
+    pub(super) failures: FailureReporter,
     /// Signals that objects changed.
     pub(super) dirty: Arc<Notify>,
     /// Signals that records have to be updated.
@@ -43,8 +46,9 @@ impl SharedParts {
         let seed = Seed(args.seed.unwrap_or_else(|| clock.now().0.cast_unsigned()));
         let metrics = Arc::new(Metrics::new(args.metrics_parents)?);
         crate::event_recorder::init_series(&metrics.events);
+        let failures = FailureReporter::default();
         let (leadership, candidate) =
-            lease::stand_for_election(lease, &client, clock.local_clock(), seed.derive(5));
+            lease::stand_for_election(lease, &client, clock.local_clock(), seed.derive(5), failures.clone());
         let (dirty, outcomes_moved) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let reflector = Arc::new(build_reflector(&dirty, &outcomes_moved, clock.now()));
         let (refusals, judged) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -56,6 +60,7 @@ impl SharedParts {
             reflector,
             resolved: ResolvedKinds::default(),
             leadership,
+            failures,
             dirty,
             outcomes_moved,
             refusals,

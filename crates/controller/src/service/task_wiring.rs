@@ -57,6 +57,7 @@ pub(super) fn wire_kind_context(
             leadership: shared.leadership.clone(),
             trouble,
         },
+        failures: shared.failures.clone(),
         refusals: shared.refusals.clone(),
         judged: shared.judged.clone(),
     }
@@ -90,6 +91,7 @@ pub(super) fn wire_writer(shared: &SharedParts) -> ParentWriter {
         reflector: shared.reflector.clone(),
         resolved: shared.resolved.clone(),
         leadership: shared.leadership.clone(),
+        failures: shared.failures.clone(),
         refusals: shared.refusals.clone(),
     }
 }
@@ -103,6 +105,7 @@ pub(super) fn wire_live_reader(shared: &SharedParts, args: &RunArgs) -> LiveRead
         rate: args.resync_rate,
         clock: shared.clock.clone(),
         drift_log: Arc::default(),
+        failures: shared.failures.clone(),
         seed: shared.seed.derive(7),
     }
 }
@@ -140,6 +143,8 @@ pub(super) fn wire_event_recorder(
         clock: shared.clock.clone(),
         leadership: shared.leadership.clone(),
         outcomes: shared.metrics.events.clone(),
+        failures: shared.failures.clone(),
+        seed: shared.seed.derive(9),
         instance: crate::event_recorder::host_name(),
     }
 }
@@ -151,8 +156,10 @@ pub(super) fn wire_authorizer(shared: &SharedParts, args: &RunArgs, address: Soc
         own,
         args.listener.token_audience.clone(),
         shared.metrics.token_reviews(),
-    );
-    PageAuthorizer::new(address.ip().is_loopback(), tokens, AccessAuthorizer::new(shared.client.clone(), own))
+    )
+    .report_failures_to(&shared.failures);
+    let rights = AccessAuthorizer::new(shared.client.clone(), own).report_failures_to(&shared.failures);
+    PageAuthorizer::new(address.ip().is_loopback(), tokens, rights)
 }
 
 pub(super) fn wire_page(

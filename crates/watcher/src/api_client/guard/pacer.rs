@@ -8,6 +8,10 @@ use tokio::time::Instant;
 /// Longest delay accepted from `Retry-After`.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(60);
 
+/// Longest own delay after an answer with `Retry-After`: a server that asks to come back soon, again and again, is asked less
+/// and less often, and yet found soon after it has healed. 10 s.
+const MAX_WAIT_BEYOND_RETRY_AFTER: Duration = Duration::from_secs(10);
+
 /// Limits the rate of requests regardless of the server's behaviour.
 ///
 /// **Invariant:** only a watch that stood for a while resets the failure count. A successful list does not: a server
@@ -19,7 +23,8 @@ pub(crate) struct RequestPacer {
     /// Shortest successful watch.
     brief: Duration,
     failures: u32,
-    retry_afters: u64,
+    /// Answers with `Retry-After` since a watch last stood for a while.
+    retry_afters: u32,
     not_before: Option<Instant>,
     /// Number of watches that stood long enough.
     stable_watches: u64,
@@ -55,7 +60,7 @@ impl RequestPacer {
     /// Records a failed request; the server may have sent `Retry-After`.
     pub(crate) fn record_failure(&mut self, now: Instant, come_back: Option<Duration>) {
         let wait = if let Some(asked) = come_back {
-            self.clamp_retry_after(asked)
+            self.wait_as_asked(asked)
         } else {
             self.failures = self.failures.saturating_add(1);
             self.backoff.delay_after(self.failures, self.seed, u64::from(self.failures))
@@ -63,11 +68,14 @@ impl RequestPacer {
         self.not_before = self.not_before.max(Some(now + wait));
     }
 
-    /// Clamps `Retry-After` to at least the shortest backoff, with jitter: all clients were sent the same value.
-    fn clamp_retry_after(&mut self, asked: Duration) -> Duration {
-        self.retry_afters += 1;
+    /// Wait after `Retry-After`: at least the shortest backoff, with jitter, because all clients were sent the same value, and
+    /// longer where the server asks so again and again.
+    fn wait_as_asked(&mut self, asked: Duration) -> Duration {
+        self.retry_afters = self.retry_afters.saturating_add(1);
         let asked = asked.clamp(self.backoff.base, MAX_RETRY_AFTER);
-        asked + self.seed.duration_below(asked / 4, self.retry_afters)
+        let asked = asked + self.seed.duration_below(asked / 4, u64::from(self.retry_afters));
+        let own = self.backoff.delay_after(self.retry_afters, self.seed, u64::from(self.retry_afters));
+        asked.max(own.min(MAX_WAIT_BEYOND_RETRY_AFTER))
     }
 
     /// Records unreadable data on a watch: a relist follows, and it must not be repeated without delay.
@@ -84,7 +92,7 @@ impl RequestPacer {
             return true;
         }
         if !doubted {
-            self.failures = 0;
+            (self.failures, self.retry_afters) = (0, 0);
             self.not_before = None;
             self.stable_watches += 1;
         }
@@ -151,6 +159,21 @@ mod tests {
             assert!((least..=most).contains(&waits), "asked for {asked} ms, waits {waits} ms");
             assert_eq!(pace.failures, 0, "to be asked to wait is no failure");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_names_a_short_time_for_ever_is_asked_less_and_less_often() {
+        let (mut pace, mut now, mut asked) = (pace(), Instant::now(), 0);
+        let end = now + Duration::from_hours(1);
+        while now < end {
+            pace.record_failure(now, Some(Duration::from_secs(1)));
+            now += wait(&pace, now);
+            asked += 1;
+        }
+        assert!((360..500).contains(&asked), "{asked} requests in an hour");
+        assert!(!pace.record_watch_end(now, Duration::from_secs(60)));
+        pace.record_failure(now, Some(Duration::from_secs(1)));
+        assert!(wait(&pace, now) < Duration::from_millis(1_251), "a watch that stood ends it");
     }
 
     #[tokio::test(start_paused = true)]

@@ -248,3 +248,6 @@ impl JudgementQueue {
         (state.rules.values().map(|rule| rule.order.len()).sum(), state.bytes)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -271,6 +271,33 @@ mod tests {
     }
 
     #[test]
+    fn each_policy_tells_of_a_child_in_the_words_of_its_own_rule() {
+        let says = |script: &str| {
+            let spec = json!({
+                "parent": { "group": "example.com", "kind": "Database" }, "settle": "0s",
+                "children": [{ "kind": { "kind": "ConfigMap" }, "ready": { "lua": script } }],
+            });
+            compile(&serde_json::from_value(spec).unwrap(), Duration::from_mins(10)).unwrap()
+        };
+        let told =
+            |status: &str, word: &str| says(&format!("return {{ status = '{status}', message = '{word}' }}"));
+        let words = [("Progressing", "still copying"), ("Healthy", "copied"), ("Degraded", "copy failed")];
+        let mut policies: Vec<_> =
+            words.iter().map(|(status, word)| ((*word).to_owned(), told(status, word))).collect();
+        let objects =
+            [object("Database", "example.com/v1", "db", None), object("ConfigMap", "v1", "copy", Some("db"))];
+        for _ in 0..policies.len() {
+            policies.rotate_left(1);
+            for tree in roll_up(&policies, &objects.each_ref(), &BTreeSet::new(), NOW) {
+                let own = tree.policy.as_str();
+                for (_, word) in words.iter().filter(|(status, _)| *status != "Healthy") {
+                    assert_eq!(tree.detail.contains(word), own == *word, "{own}: {}", tree.detail);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn objects_come_in_any_order_and_a_list_that_is_told_anew_counts_alone() {
         let (db, web) = (object("Database", "example.com/v1", "db", None), |n: u8| {
             object("Pod", "v1", &format!("web-{n}"), Some("db"))

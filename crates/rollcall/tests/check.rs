@@ -174,3 +174,12 @@ fn a_rule_over_secrets_is_refused_where_it_stands_and_says_what_to_do() {
     let (code, said) = check(&vault, &["--protected-kinds", "Vault.example.com,Other"]);
     assert!(code == 1 && said.contains("rules never read a Vault beyond its metadata"), "{said}");
 }
+
+#[test]
+fn what_would_steer_a_terminal_is_printed_as_text() {
+    let hostile =
+        policy("db", "  children: [{ kind: { kind: \"Pod\\e[31m\" }, ready: { lua: \"\\e]0;x\\a\" } }]\n");
+    let (code, said) = check(&hostile, &[]);
+    assert_eq!(code, 1, "{said}");
+    assert!(!said.contains(|letter: char| letter.is_control() && letter != '\n'), "{said:?}");
+}

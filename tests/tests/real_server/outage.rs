@@ -239,3 +239,55 @@ async fn a_definition_that_is_deleted_and_applied_again_is_seen_again_in_seconds
     assert!(drift <= 1, "{drift} lines about drift");
     Ok(())
 }
+
+/// Switches the version of a definition on or off, and waits until lists say so.
+async fn serve_shards(scene: &Scene, definition: &str, served: bool) -> Result<()> {
+    let admin = scene.plane.admin().await?;
+    let switched = json!([{ "op": "replace", "path": "/spec/versions/0/served", "value": served }]);
+    admin.json_patch(&scene.address(definition)?, "", &switched).await?;
+    while admin.list(&scene.kind("Shard"), &scene.name, "limit=1").await.is_ok() != served {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_version_that_is_switched_off_and_on_makes_no_parent_ready_and_leaves_none_behind() -> Result<()> {
+    let scene = Scene::set("unserved").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    let shards = Crd::new("Shard").manifest(&scene.group);
+    scene.define(&shards).await?;
+    let children = json!([scene.child("Shard")]);
+    scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
+    let _running = scene.rollcall(&[]).await?;
+    let definition =
+        format!("CustomResourceDefinition/{}", shards["metadata"]["name"].as_str().unwrap_or_default());
+    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    for number in 0..10 {
+        let parent = scene.create(scene.custom("Database", &format!("db-{number}"))).await?;
+        for (shard, status) in [(2 * number, "True"), (2 * number + 1, "False")] {
+            scene.create(owned_by(&parent, scene.custom("Shard", &format!("shard-{shard}")))).await?;
+            set_ready(&scene, shard, status).await?;
+        }
+    }
+    for number in 0..10 {
+        scene.until(&format!("Database/db-{number}"), says("Ready", "False")).await?;
+    }
+    for _ in 0..6 {
+        serve_shards(&scene, &definition, false).await?;
+        // So long it was off where parents were told to be ready: long enough for a watch to end, and for a list to fail.
+        tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+        serve_shards(&scene, &definition, true).await?;
+    }
+    let before = recorder.stop().await?;
+    for number in 0..10 {
+        let parent = scene.address(&format!("Database/db-{number}"))?;
+        let said = before.statuses(&parent, "Ready");
+        assert!(!said.contains(&"True".to_owned()), "{}", before.transcript(&parent, "Ready"));
+        set_ready(&scene, 2 * number + 1, "True").await?;
+    }
+    for number in 0..10 {
+        scene.until(&format!("Database/db-{number}"), says("Ready", "True")).await?;
+    }
+    Ok(())
+}

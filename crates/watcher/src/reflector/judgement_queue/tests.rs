@@ -38,7 +38,11 @@ fn a_newer_version_takes_the_place_of_an_older_one_and_a_newer_plan_that_of_any(
         }
         let taken = queue.take(NOW).unwrap();
         let (plan, version) = evaluated;
-        assert_eq!((taken.plan.epoch(), taken.version), (plans[plan].epoch(), version), "{waits:?} {comes:?}");
+        assert_eq!(
+            (taken.plan.epoch(), taken.version),
+            (plans[plan].epoch(), version),
+            "{waits:?} {comes:?}"
+        );
         assert_eq!(*taken.text, *format!("plan {plan}, version {version}"));
         assert_eq!(queue.size(), (0, 0));
     }

@@ -19,7 +19,7 @@ const ELSEWHERE: [(&str, &str, &str); 1] = [(
 )];
 
 /// Commands that no test runs, with the reason.
-const NOT_RUN: [(&str, &str); 8] = [
+const NOT_RUN: [(&str, &str); 9] = [
     (
         "cargo bench -p controller --bench scrape",
         "measures, and fails at nothing; metrics/tests.rs has the bound that holds everywhere",
@@ -31,6 +31,10 @@ const NOT_RUN: [(&str, &str); 8] = [
     (
         "cargo run -p acceptance --example plane",
         "goes on until it is ended; each test on a real server does what it does",
+    ),
+    (
+        "cargo run --profile dist -p bench -- edits",
+        "measures the binary that it finds, for minutes, and judges nothing",
     ),
     (
         "cargo run -p sandbox --example serve",

@@ -12,7 +12,7 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Allowed workspace dependencies of each crate.
-const ARROWS: [(&str, &[&str]); 18] = [
+const ARROWS: [(&str, &[&str]); 19] = [
     ("rollcall-rfc3339", &[]),
     ("readiness", &["rollcall-rfc3339"]),
     ("timer", &[]),
@@ -70,6 +70,7 @@ const ARROWS: [(&str, &[&str]); 18] = [
             "watcher",
         ],
     ),
+    ("bench", &["api", "sandbox"]),
     (
         "rollcall",
         &[

@@ -1,0 +1,192 @@
+//! A cluster of parents with children, all ready.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use kube::CustomResourceExt;
+use sandbox::{SandboxOptions, SandboxServer};
+use serde_json::{Value, json};
+
+const API: &str = "example.com/v1";
+const NAMESPACES: usize = 10;
+
+/// Parents of kind Widget, each with pods.
+pub(crate) struct Families {
+    pub(crate) server: SandboxServer,
+    pub(crate) kubeconfig: PathBuf,
+    parents: usize,
+}
+
+impl Families {
+    /// Serves so many parents with so many children each, and a policy for them.
+    pub(crate) async fn serve(parents: usize, children: usize) -> anyhow::Result<Families> {
+        let server = SandboxServer::start(SandboxOptions::default()).await?;
+        let kubeconfig = std::env::temp_dir().join(format!("bench-{}.json", server.addr().port()));
+        write_kubeconfig(&kubeconfig, &server.url())?;
+        let families = Families { server, kubeconfig, parents };
+        families.create(serde_json::to_value(api::ReadinessPolicy::crd())?)?;
+        families.create(widget_crd())?;
+        families.create(policy(0))?;
+        for number in 0..NAMESPACES {
+            families.create(
+                json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace(number) } }),
+            )?;
+        }
+        for parent in 0..parents {
+            let owner = families.create(widget(parent))?;
+            for child in 0..children {
+                families.create(pod(&owner, parent, child))?;
+            }
+        }
+        Ok(families)
+    }
+
+    fn create(&self, object: Value) -> anyhow::Result<Value> {
+        let now = self.server.now();
+        let created = self.server.lock_store().create_with_status(now, object);
+        Ok((*created.map_err(|refusal| anyhow!("{refusal:?}"))?).clone())
+    }
+
+    /// Number of parents whose condition `Ready` has this status.
+    pub(crate) fn saying(&self, status: &str) -> usize {
+        let store = self.server.lock_store();
+        let widgets = store.list_objects(API, "Widget", "");
+        widgets.iter().filter(|widget| status_of(widget) == status).count()
+    }
+
+    /// Whether all parents are told True.
+    pub(crate) fn all_ready(&self) -> bool {
+        self.saying("True") == self.parents
+    }
+
+    /// Status of the condition `Ready` of one parent.
+    pub(crate) fn answer(&self, parent: usize) -> String {
+        let held =
+            self.server.lock_store().get(API, "Widget", &namespace(parent), &format!("widget-{parent}"));
+        held.map(|widget| status_of(&widget).to_owned()).unwrap_or_default()
+    }
+
+    /// Turns the first child of a parent.
+    pub(crate) fn turn(&self, parent: usize, ready: bool) -> anyhow::Result<()> {
+        let now = self.server.now();
+        let name = format!("widget-{parent}-pod-0");
+        let patch = json!({ "status": pod_status(ready) });
+        let turned =
+            self.server.lock_store().patch_status(now, "v1", "Pod", &namespace(parent), &name, &patch);
+        turned.map(drop).map_err(|refusal| anyhow!("{refusal:?}"))
+    }
+
+    /// Gives the policy's children another rule that says the same; returns the policy's new generation.
+    pub(crate) fn edit_rule(&self, number: usize) -> anyhow::Result<i64> {
+        let now = self.server.now();
+        let patch = json!({ "spec": policy(number)["spec"] });
+        let mut store = self.server.lock_store();
+        let edited =
+            store.patch_object(now, "rollcall.dev/v1alpha1", "ReadinessPolicy", "", "widgets", &patch);
+        let edited = edited.map_err(|refusal| anyhow!("{refusal:?}"))?;
+        edited["metadata"]["generation"].as_i64().context("a policy has a generation")
+    }
+
+    /// Generation of the policy that is in force, by its status.
+    pub(crate) fn accepted_generation(&self) -> i64 {
+        let held = self.server.lock_store().get("rollcall.dev/v1alpha1", "ReadinessPolicy", "", "widgets");
+        held.and_then(|policy| policy["status"]["acceptedGeneration"].as_i64()).unwrap_or_default()
+    }
+}
+
+impl Drop for Families {
+    fn drop(&mut self) {
+        std::fs::remove_file(&self.kubeconfig).ok();
+    }
+}
+
+fn status_of(widget: &Value) -> &str {
+    let conditions = widget["status"]["conditions"].as_array();
+    let ready = conditions.and_then(|all| all.iter().find(|entry| entry["type"] == "Ready"));
+    ready.and_then(|entry| entry["status"].as_str()).unwrap_or_default()
+}
+
+fn namespace(parent: usize) -> String {
+    format!("team-{}", parent % NAMESPACES)
+}
+
+fn write_kubeconfig(path: &Path, url: &str) -> anyhow::Result<()> {
+    let text = json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "it",
+        "clusters": [{ "name": "it", "cluster": { "server": url } }],
+        "users": [{ "name": "it", "user": { "token": "t" } }],
+        "contexts": [{ "name": "it", "context": { "cluster": "it", "user": "it" } }],
+    });
+    std::fs::write(path, text.to_string()).with_context(|| format!("writing {}", path.display()))
+}
+
+fn widget_crd() -> Value {
+    let open = json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true });
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": { "name": "widgets.example.com" },
+        "spec": {
+            "group": "example.com", "scope": "Namespaced",
+            "names": { "kind": "Widget", "plural": "widgets", "singular": "widget" },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true, "subresources": { "status": {} },
+                "schema": { "openAPIV3Schema": { "type": "object", "properties": { "spec": open, "status": open } } },
+            }],
+        },
+    })
+}
+
+fn policy(rule: usize) -> Value {
+    let mut children = json!([{ "kind": { "kind": "Pod" } }]);
+    if rule > 0 {
+        let current = format!(
+            "self.status.phase == 'Running' && self.metadata.name != 'no-{rule}' && \
+            self.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')"
+        );
+        children[0]["ready"] = json!({ "cel": { "current": current } });
+    }
+    json!({
+        "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy", "metadata": { "name": "widgets" },
+        "spec": {
+            "parent": { "group": "example.com", "kind": "Widget" }, "children": children, "settle": "0s",
+        },
+    })
+}
+
+/// A parent as its operator leaves it: with a condition of its own.
+fn widget(number: usize) -> Value {
+    json!({
+        "apiVersion": API, "kind": "Widget",
+        "metadata": { "name": format!("widget-{number}"), "namespace": namespace(number) },
+        "spec": { "size": 1, "text": "x".repeat(400) },
+        "status": { "observedGeneration": 1 },
+    })
+}
+
+fn pod_status(ready: bool) -> Value {
+    let status = if ready { "True" } else { "False" };
+    json!({
+        "phase": "Running",
+        "conditions": [
+            { "type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z" },
+            { "type": "ContainersReady", "status": status, "lastTransitionTime": "2026-01-01T00:00:02Z" },
+            { "type": "Ready", "status": status, "lastTransitionTime": "2026-01-01T00:00:02Z" },
+        ],
+        "containerStatuses": [{ "name": "main", "ready": ready, "started": ready, "restartCount": 0,
+            "image": "example.com/web:1", "imageID": "", "state": { "running": { "startedAt": "2026-01-01T00:00:01Z" } } }],
+    })
+}
+
+fn pod(owner: &Value, parent: usize, child: usize) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {
+            "name": format!("widget-{parent}-pod-{child}"), "namespace": namespace(parent),
+            "labels": { "app": "web" }, "annotations": { "note": "x".repeat(400) },
+            "ownerReferences": [{ "apiVersion": API, "kind": "Widget", "name": owner["metadata"]["name"],
+                "uid": owner["metadata"]["uid"], "controller": true }],
+        },
+        "spec": { "containers": [{ "name": "main", "image": "example.com/web:1" }] },
+        "status": pod_status(true),
+    })
+}

@@ -1,0 +1,49 @@
+//! What the service costs in processor time, memory and requests: the built binary, over an API server in memory.
+//!
+//! `cargo run --profile dist -p bench -- --help`. Answers are checked before a figure is printed: a run in which one parent
+//! does not say what it should has no figures.
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "reads the clock and prints: it measures"
+)]
+
+mod edits;
+mod families;
+mod flips;
+mod service;
+mod subject;
+
+use clap::{Parser, Subcommand};
+
+use crate::subject::SubjectArgs;
+
+#[derive(Parser)]
+#[command(
+    name = "bench",
+    about = "Measures what the service costs, with the built binary over an API server in memory."
+)]
+struct BenchCli {
+    #[command(flatten)]
+    subject: SubjectArgs,
+    #[command(subcommand)]
+    workload: Workload,
+}
+
+#[derive(Subcommand)]
+enum Workload {
+    /// Memory: a first start, then edits of the rule of the children, no answer of which moves.
+    Edits(edits::EditArgs),
+    /// Processor time per flip of a child, at several numbers of parents.
+    Flips(flips::FlipArgs),
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let cli = BenchCli::parse();
+    match cli.workload {
+        Workload::Edits(args) => edits::run(&cli.subject, &args).await,
+        Workload::Flips(args) => flips::run(&cli.subject, &args).await,
+    }
+}

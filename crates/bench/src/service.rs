@@ -1,0 +1,147 @@
+//! The process that is measured, and what the kernel says of it.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use serde_json::Value;
+
+use crate::subject::SubjectArgs;
+
+/// Clock ticks of `/proc` per second, as every Linux for a common processor has them.
+const TICKS_PER_SECOND: f64 = 100.0;
+/// Poll interval of what is waited for.
+const POLL: Duration = Duration::from_millis(200);
+/// Time after which a run that does not get there is given up.
+const GIVE_UP: Duration = Duration::from_mins(20);
+
+/// A running service, killed when dropped.
+pub(crate) struct MeasuredService {
+    child: Child,
+    address: String,
+}
+
+impl Drop for MeasuredService {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl MeasuredService {
+    /// Starts the service with this kubeconfig.
+    pub(crate) fn start(subject: &SubjectArgs, kubeconfig: &Path) -> anyhow::Result<MeasuredService> {
+        let beside = std::env::current_exe()?.with_file_name("rollcall");
+        let binary = subject.rollcall.as_deref().unwrap_or(&beside);
+        let mut command = Command::new(binary);
+        command.arg("--kubeconfig").arg(kubeconfig).args([
+            "run",
+            "--listen",
+            "127.0.0.1:0",
+            "--log-format",
+            "json",
+        ]);
+        if let Some(preload) = &subject.preload {
+            command.env("LD_PRELOAD", preload);
+        }
+        let mut child =
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().with_context(
+                || format!("starting {}; build it, or name it by --rollcall", binary.display()),
+            )?;
+        let errors = child.stderr.take().context("standard error is piped")?;
+        let mut lines = BufReader::new(errors).lines().map_while(Result::ok);
+        let address = lines.find_map(|line| {
+            let line: Value = serde_json::from_str(&line).ok()?;
+            Some(line["fields"]["listen"].as_str().or(line["listen"].as_str())?.to_owned())
+        });
+        // What it logs is of no interest, but it has to be read.
+        thread::spawn(move || lines.for_each(drop));
+        let address = address.context("the service ended before it listened")?;
+        Ok(MeasuredService { child, address })
+    }
+
+    /// Whether `/readyz` says that every kind was listed.
+    pub(crate) fn is_synced(&self) -> bool {
+        let request = format!("GET /readyz HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
+        let mut answer = String::new();
+        let read = TcpStream::connect(&self.address).and_then(|mut stream| {
+            stream.write_all(request.as_bytes())?;
+            stream.read_to_string(&mut answer)
+        });
+        read.is_ok() && answer.starts_with("HTTP/1.1 200")
+    }
+
+    fn proc_file(&self, name: &str) -> anyhow::Result<String> {
+        let path = format!("/proc/{}/{name}", self.child.id());
+        fs::read_to_string(&path).with_context(|| format!("reading {path}: this needs Linux"))
+    }
+
+    /// A field of `/proc/PID/status` in MB.
+    fn megabytes(&self, field: &str) -> anyhow::Result<f64> {
+        let status = self.proc_file("status")?;
+        let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        let kilobytes: f64 =
+            line.and_then(|line| line.split_whitespace().next()).context("a number")?.parse()?;
+        Ok(kilobytes * 1024.0 / 1e6)
+    }
+
+    /// Resident memory in MB.
+    pub(crate) fn memory(&self) -> anyhow::Result<f64> {
+        self.megabytes("VmRSS")
+    }
+
+    /// Highest resident memory in MB since the last reset.
+    pub(crate) fn peak(&self) -> anyhow::Result<f64> {
+        self.megabytes("VmHWM")
+    }
+
+    /// Lets the next peak begin at what is resident now.
+    pub(crate) fn reset_peak(&self) -> anyhow::Result<()> {
+        Ok(fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")?)
+    }
+
+    /// Processor time in seconds, of the whole process.
+    pub(crate) fn processor_seconds(&self) -> anyhow::Result<f64> {
+        let stat = self.proc_file("stat")?;
+        let after = stat.rsplit_once(')').context("a name in parentheses")?.1;
+        let mut fields = after.split_whitespace().skip(11);
+        let mut next = || anyhow::Ok(fields.next().context("a field")?.parse::<f64>()?);
+        Ok((next()? + next()?) / TICKS_PER_SECOND)
+    }
+
+    /// Waits until something is so.
+    pub(crate) fn wait_until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        while !is_so(self) {
+            if let Some(status) = self.child.try_wait()? {
+                bail!("the service ended ({status}) before {what}");
+            }
+            if begun.elapsed() > GIVE_UP {
+                bail!("not so after {GIVE_UP:?}: {what}");
+            }
+            thread::sleep(POLL);
+        }
+        Ok(())
+    }
+
+    /// Waits until the service has taken less than 5 % of a processor for three seconds. A build that is not optimized takes
+    /// half of that for 20,000 parents to which nothing happens.
+    pub(crate) fn wait_until_at_rest(&self) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        loop {
+            let before = self.processor_seconds()?;
+            thread::sleep(Duration::from_secs(3));
+            if self.processor_seconds()? - before < 0.15 {
+                return Ok(());
+            }
+            if begun.elapsed() > GIVE_UP {
+                bail!("the service does not come to rest");
+            }
+        }
+    }
+}

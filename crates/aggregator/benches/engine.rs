@@ -71,14 +71,14 @@ fn parent(engine: &mut Engine, now: Time, id: ObjectId, above: Option<ObjectId>)
     let answer = AnswerView {
         policy: POLICY,
         written: Some(told),
-        about_generation: Some(1),
+        is_about_generation: true,
         ..AnswerView::default()
     };
     let view = ParentView {
         generation: 1,
         evidence: HandledEvidence::Handled,
         digest: digest(ParentReason::AllChildrenReady),
-        answers: vec![answer],
+        answers: [answer].into(),
         ..ParentView::default()
     };
     let weights = [ChildWeight::of(Level::Progressing)];

@@ -119,7 +119,7 @@ fn tally_without_quorum(
 /// Returns the minimum number of children that the policy sets or computes from this parent. A quorum of n needs at
 /// least n children, and one of n % at least one.
 pub(crate) fn min_expected(view: Option<&AnswerView>, at: u8, group: &ChildGroup) -> u32 {
-    let counts = view.into_iter().flat_map(|view| &view.counts);
+    let counts = view.into_iter().flat_map(AnswerView::counts);
     let computed = counts.filter(|(group, _)| *group == at).map(|(_, n)| *n).max();
     let min = computed.unwrap_or(group.min);
     match group.quorum {
@@ -138,7 +138,7 @@ fn has_quorum(group: &ChildGroup, tally: &LevelTally) -> bool {
 }
 
 fn missing_name_count(children: &ChildCounts, view: &AnswerView, policy: &EnginePolicy) -> u32 {
-    let unseen = view.expects.iter().filter(|(group, name)| {
+    let unseen = view.expects().iter().filter(|(group, name)| {
         let critical = policy.groups.get(usize::from(*group)).is_some_and(|g| g.role == GroupRole::Critical);
         critical && !children.has_name(*group, *name)
     });

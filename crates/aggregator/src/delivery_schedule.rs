@@ -60,7 +60,7 @@ impl DeliverySchedule {
         begins_anew: bool,
         now: Time,
     ) {
-        let before = parent.delivery;
+        let before = parent.delivery.clone();
         if begins_anew {
             parent.delivery.reset_write_window();
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use readiness::rollup::{ConditionStatus, LevelTally, ParentReason};
-use readiness::{Level, Time};
+use readiness::{Level, OptionalTime, Time};
 
 use crate::answer_view::{AnswerView, WrittenAnswer};
 use crate::critical_tally::CriticalTally;
@@ -67,7 +67,7 @@ pub(crate) fn evaluate_parent(
     }
     let stand = CriticalTally::of_children(children, &observed.view, policy);
     if observed.deleting {
-        return answer_deletion(observed.view.deletion_stuck_at, now, &stand.all);
+        return answer_deletion(observed.view.deletion_stuck_at(), now, &stand.all);
     }
     if gate == ListGate::Refused {
         return final_answer(build_answer(ParentReason::PolicyRefused, &LevelTally::default()));
@@ -138,7 +138,7 @@ fn answer_failed(
     all: &LevelTally,
 ) -> EvaluationResult {
     observed.phase.progress.fail();
-    observed.phase.all_ready_since = None;
+    observed.phase.all_ready_since = OptionalTime::NONE;
     let answer = build_answer(ParentReason::OperatorFailed, &LevelTally::default());
     if observed.evidence == HandledEvidence::GivenUp {
         let answer = PolicyAnswer { reconciling: false, stalled: true, ..answer };
@@ -207,13 +207,13 @@ fn evaluate_children(
     let reason = stand.worst_reason();
     let phase = &mut observed.phase;
     phase.missing_since = match reason {
-        Some(ParentReason::ChildrenMissing) => phase.missing_since.or(Some(now)),
-        _ => None,
+        Some(ParentReason::ChildrenMissing) => phase.missing_since.get_or_insert(now).into(),
+        _ => OptionalTime::NONE,
     };
     if gate == ListGate::RuleChanged
         && !matches!(reason, Some(ParentReason::ChildrenFailed | ParentReason::ChildrenStuck))
     {
-        phase.all_ready_since = None;
+        phase.all_ready_since = OptionalTime::NONE;
         return EvaluationResult {
             answer: build_answer(ParentReason::RuleChanged, &stand.all),
             recheck_at: None,
@@ -227,7 +227,7 @@ fn evaluate_children(
         return EvaluationResult { answer, recheck_at: Some(until) };
     }
     let phase = &mut observed.phase;
-    phase.all_ready_since = None;
+    phase.all_ready_since = OptionalTime::NONE;
     // A child that is not found among objects that cannot be observed is not known to be missing.
     if let ListGate::Blind(state) = gate
         && (reason.condition_status() != ConditionStatus::False || reason == ParentReason::ChildrenMissing)
@@ -239,7 +239,7 @@ fn evaluate_children(
     let missing_since = if observed.view.stalled_unrecorded {
         recorded_missing_since(&observed.view)
     } else {
-        phase.missing_since
+        phase.missing_since.get()
     };
     let overdue = missing_since.zip(limits.pending).map(|(since, pending)| since + pending);
     answer.stalled = match reason {
@@ -279,7 +279,7 @@ fn keep_true(
     }
     let steadiness = observed.steadiness_of(children, policy);
     let limits = SteadyLimits { available: policy.pending, unsteady: policy.grace };
-    observed.phase.all_ready_since = None;
+    observed.phase.all_ready_since = OptionalTime::NONE;
     observed.phase.steady.keep_until(steadiness, limits, now)
 }
 
@@ -300,7 +300,7 @@ fn answer_all_ready(
     stand: &CriticalTally,
 ) -> EvaluationResult {
     let critical = &stand.all;
-    let since = *observed.phase.all_ready_since.get_or_insert(now);
+    let since = observed.phase.all_ready_since.get_or_insert(now);
     if let ListGate::Blind(state) = gate {
         return answer_blind(state, critical);
     }

@@ -21,15 +21,17 @@ mod ids;
 mod list_gate;
 mod observation_schedule;
 mod policy_table;
+mod thin_list;
 mod types;
 
-pub use answer_view::{AnswerView, WrittenAnswer};
+pub use answer_view::{AnswerExtras, AnswerView, WrittenAnswer};
 pub use delivery::{DeliveryDecision, DeliveryOutcome, WriteTicket};
 pub use engine::{
     ChildOf, Engine, EngineReader, EvaluationCounts, EvaluationState, ParentDraft, RecountResult,
     UnreadyChild,
 };
 pub use ids::{EvaluationId, KindId, ObjectId, PolicyId, SelectorId};
+pub use thin_list::ThinList;
 pub use types::{
     Acceptance, Availability, ChildGroup, ChildLink, ChildSource, EnginePolicy, EntriesDigest, GroupRole,
     HandledEvidence, KindState, LinkTarget, ObjectView, ParentView, PolicyAnswer, Quorum,

@@ -307,7 +307,7 @@ pub struct ParentView {
     /// Digest of all of Rollcall's conditions on it, including those of policies that no longer apply.
     pub digest: EntriesDigest,
     /// Current answer on the parent for each policy.
-    pub answers: Vec<AnswerView>,
+    pub answers: Box<[AnswerView]>,
 }
 
 /// Fingerprint of conditions, with and without their messages.

@@ -290,7 +290,7 @@ fn count_left_parents(snapshot: &mut StatsSnapshot, core: &Core, plan: &WatchPla
     }
     let name_of = |policy: PolicyId| plan.policies.get(&policy).map(|(_, summary)| summary.name.clone());
     core.reflector.for_each_row(|_, row| {
-        for left in row.parent.iter().flat_map(|parent| &parent.outranked) {
+        for left in row.parent.iter().flat_map(|parent| parent.outranked()) {
             let Some((name, ruling)) = name_of(left.policy).zip(name_of(left.by)) else { continue };
             let parent = match &*row.namespace {
                 "" => row.name.to_string(),
@@ -323,7 +323,7 @@ fn condition_owner(core: &Core, state: &EvaluationState<'_>) -> Option<String> {
     }
     let owner = core.reflector.read_row(state.parent, |row| {
         let target = row.parent.as_ref()?.targets.iter().find(|t| t.policy == state.policy)?;
-        target.condition.is_none().then(|| target.owner.as_deref().unwrap_or("").to_owned())
+        target.condition.is_none().then(|| target.owner().unwrap_or("").to_owned())
     });
     owner.flatten()
 }
@@ -347,7 +347,7 @@ fn count_parent(
         .read_row(state.parent, |row| {
             let parent = row.parent.as_ref()?;
             let target = parent.targets.iter().find(|t| t.policy == state.policy)?;
-            let owner = target.condition.is_none().then(|| target.owner.as_deref().unwrap_or("").to_owned());
+            let owner = target.condition.is_none().then(|| target.owner().unwrap_or("").to_owned());
             let view = parent.view.answers.iter().find(|a| a.policy == state.policy)?;
             let told = view.written.filter(|told| told.reason.condition_status() != ConditionStatus::True);
             let unready = (!ready).then(|| NotReadyParent {
@@ -359,12 +359,12 @@ fn count_parent(
                 reason: state.answer.reason,
                 // The id may have been reused for another parent, which did not exist before its creation.
                 since: told.map_or(known, |told| told.since.min(known)).max(row.created_at()),
-                terminating_since: parent.deletion.as_ref().map(|deletion| deletion.since),
+                terminating_since: parent.deletion().map(|deletion| deletion.since),
             });
             let ours = target.condition.as_deref() == Some("Ready") && !parent.view.deleting;
             let undefaulted = ours && parent.status.observed_generation.is_none();
             let rivals = state.yielding.then(|| rival_managers(&parent.status));
-            let disagrees = judged && target.owner_says_true.is_some_and(|theirs| theirs != ready);
+            let disagrees = judged && target.owner_says_true().is_some_and(|theirs| theirs != ready);
             Some((owner, undefaulted, unready, rivals, disagrees))
         })
         .flatten()?;

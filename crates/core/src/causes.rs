@@ -180,7 +180,7 @@ impl CauseFinder<'_> {
     fn missing_names(&self, parent: ObjectId, policy: PolicyId, words: &PolicySummary) -> Vec<CauseLine> {
         let names = self.reflector.read_row(parent, |row| {
             let target = row.parent.as_ref()?.targets.iter().find(|t| t.policy == policy)?;
-            Some(target.names.clone())
+            Some(target.names().to_vec())
         });
         let kind = |group: u8| words.groups.get(usize::from(group)).map_or("", |g| &g.kind).to_owned();
         let mut missing = names.flatten().unwrap_or_default();
@@ -227,7 +227,7 @@ impl CauseFinder<'_> {
     pub(super) fn template_error(&self, parent: ObjectId, policy: PolicyId) -> String {
         let error = self.reflector.read_row(parent, |row| {
             let target = row.parent.as_ref()?.targets.iter().find(|t| t.policy == policy)?;
-            Some(target.unrendered.as_ref()?.to_string())
+            Some(target.unrendered()?.to_owned())
         });
         error.flatten().unwrap_or_default()
     }

@@ -52,8 +52,10 @@ pub struct Core {
 
 fn status_transition(status: &ParentStatus, wanted: &WantedConditions) -> Option<ConditionStatus> {
     let main = wanted.entries.first()?;
-    let before = status.our_entry(&main.r#type).map(|o| o.entry.status.as_str());
-    (before != Some(&main.status)).then(|| main.parent_reason().map(ParentReason::condition_status)).flatten()
+    let before = status.our_entry(&main.r#type).map(|held| held.to_entry().status);
+    (before.as_ref() != Some(&main.status))
+        .then(|| main.parent_reason().map(ParentReason::condition_status))
+        .flatten()
 }
 
 impl Core {
@@ -316,9 +318,10 @@ impl Core {
             if judged.is_some_and(|generation| generation != row_parent.view.generation) {
                 return None;
             }
+            let uid = row_parent.uid.to_string();
             let guarded = PatchGuard {
-                uid: &row_parent.uid,
-                generation: row_parent.generation,
+                uid: &uid,
+                generation: row_parent.generation(),
                 version: row.version,
                 status: &row_parent.status,
             };
@@ -328,7 +331,7 @@ impl Core {
                 kind: row.kind,
                 namespace: row.namespace.to_string(),
                 name: row.name.to_string(),
-                uid: row_parent.uid.to_string(),
+                uid: uid.clone(),
                 policies,
                 patch,
                 status_transition: status_transition(&row_parent.status, &wanted),

@@ -8,7 +8,7 @@ use readiness::Time;
 use readiness::rollup::{ConditionStatus, ParentReason};
 use watcher::reflector::{AnswerTarget, ObjectRow, ParentRow};
 use watcher::status::{
-    BEING_DELETED, ConditionEntry, FAILED_TO_HANDLE, NOT_HANDLED, NOT_IN_TIME, ParentStatus,
+    BEING_DELETED, ConditionEntry, FAILED_TO_HANDLE, NOT_HANDLED, NOT_IN_TIME, OwnedCondition, ParentStatus,
     WantedConditions, time,
 };
 
@@ -59,9 +59,9 @@ impl ConditionRenderer<'_> {
     }
 
     /// Condition types of policies that apply to this parent but have no answer yet: their entries stay as they are.
-    fn undecided_conditions(&self, parent: ObjectId, row: &ParentRow) -> Vec<Box<str>> {
+    fn undecided_conditions(&self, parent: ObjectId, row: &ParentRow) -> Vec<String> {
         let silent = |target: &&AnswerTarget| !self.causes.engine.has_evaluated(parent, target.policy);
-        row.targets.iter().filter(silent).filter_map(|t| t.condition.clone()).collect()
+        row.targets.iter().filter(silent).filter_map(|t| Some(t.condition.as_deref()?.to_owned())).collect()
     }
 
     /// Message of the condition of a parent under one policy, with this answer.
@@ -75,7 +75,7 @@ impl ConditionRenderer<'_> {
         let causes = self.causes;
         let PolicyAnswer { total, ready, .. } = answer;
         // If status writes change the generation too, naming it would make each write cause another one.
-        let counted = |p: &ParentRow| p.generation.filter(|n| u64::try_from(*n) == Ok(p.view.generation));
+        let counted = |p: &ParentRow| p.generation().filter(|n| u64::try_from(*n) == Ok(p.view.generation));
         let generation =
             self.causes.reflector.read_row(parent, |row| row.parent.as_deref().and_then(counted)).flatten();
         let generation = generation.map_or_else(|| " its spec".to_owned(), |n| format!(" generation {n}"));
@@ -146,8 +146,11 @@ impl ConditionRenderer<'_> {
 
     /// Progress that the operator reports, if it does.
     fn operator_progress(&self, parent: ObjectId) -> String {
-        let said =
-            self.causes.reflector.read_row(parent, |row| row.parent.as_ref()?.progress.clone()).flatten();
+        let said = self
+            .causes
+            .reflector
+            .read_row(parent, |row| row.parent.as_ref()?.progress().map(str::to_owned))
+            .flatten();
         said.map(|said| format!(": {said}")).unwrap_or_default()
     }
 
@@ -180,7 +183,7 @@ impl ConditionRenderer<'_> {
 
     /// Describes what holds the deletion of a parent, and whether that lasts for too long.
     fn deletion_text(&self, parent: ObjectId, answer: PolicyAnswer) -> String {
-        let text = |row: &ObjectRow| Some(row.parent.as_ref()?.deletion.as_ref()?.text.to_string());
+        let text = |row: &ObjectRow| Some(row.parent.as_ref()?.deletion()?.text.to_string());
         let text = self
             .causes
             .reflector
@@ -206,8 +209,7 @@ fn push_entries(
     now: Time,
 ) {
     let Some(condition) = &target.condition else { return };
-    let about = row.view.answers.iter().find(|a| a.policy == target.policy).and_then(|a| a.about_generation);
-    let current = about == Some(row.view.generation);
+    let current = row.view.answers.iter().any(|a| a.policy == target.policy && a.is_about_generation);
     let mut push = |kind: &str, status: ConditionStatus| {
         let entry = condition_entry(&row.status, kind, status, answer.reason, message, now);
         wanted.entries.push(with_generation(entry, row, current));
@@ -222,7 +224,7 @@ fn push_entries(
     }
     if target.keeps_generation {
         let claims = claims_generation(row, answer, handled);
-        wanted.observed_generation = if claims { row.generation } else { row.status.observed_generation };
+        wanted.observed_generation = if claims { row.generation() } else { row.status.observed_generation };
     }
 }
 
@@ -247,13 +249,14 @@ fn condition_entry(
 ) -> ConditionEntry {
     let since = status
         .our_entry(kind)
-        .filter(|o| o.entry.status == is.as_str() && !o.entry.last_transition_time.is_empty());
+        .filter(|held| held.condition_status() == Some(is))
+        .map(OwnedCondition::last_transition_time)
+        .filter(|since| !since.is_empty());
     ConditionEntry {
         r#type: kind.to_owned(),
         status: is.as_str().to_owned(),
         observed_generation: None,
-        last_transition_time: since
-            .map_or_else(|| time::format_seconds(now), |o| o.entry.last_transition_time.clone()),
+        last_transition_time: since.unwrap_or_else(|| time::format_seconds(now)),
         reason: reason.as_str().to_owned(),
         message: message.to_owned(),
     }
@@ -265,12 +268,12 @@ fn condition_entry(
 /// names that one. An entry with unchanged content for the same spec keeps its generation, or each write would cause
 /// another one.
 fn with_generation(mut entry: ConditionEntry, row: &ParentRow, current: bool) -> ConditionEntry {
-    let counted = row.generation.is_none_or(|n| u64::try_from(n) == Ok(row.view.generation));
-    entry.observed_generation = row.generation.map(|n| if counted { n } else { n + 1 });
-    let held = row.status.our_entry(&entry.r#type).map(|o| &o.entry);
+    let counted = row.generation().is_none_or(|n| u64::try_from(n) == Ok(row.view.generation));
+    entry.observed_generation = row.generation().map(|n| if counted { n } else { n + 1 });
+    let held = row.status.our_entry(&entry.r#type).map(OwnedCondition::to_entry);
     if let Some(held) = held.filter(|_| !counted && current) {
         let undated = ConditionEntry { observed_generation: held.observed_generation, ..entry.clone() };
-        if undated == *held {
+        if undated == held {
             return undated;
         }
     }
@@ -279,7 +282,7 @@ fn with_generation(mut entry: ConditionEntry, row: &ParentRow, current: bool) ->
 
 /// Before all kinds of a policy were listed it has no answer, but its existing entries must not be removed for that
 /// reason.
-fn keep_while_undecided(wanted: &mut WantedConditions, row: &ParentRow, undecided: Vec<Box<str>>) {
+fn keep_while_undecided(wanted: &mut WantedConditions, row: &ParentRow, undecided: Vec<String>) {
     let keeps = |condition: &str| {
         let target = row.targets.iter().find(|target| target.condition.as_deref() == Some(condition));
         target.is_some_and(|target| target.keeps_generation)
@@ -293,7 +296,7 @@ fn keep_while_undecided(wanted: &mut WantedConditions, row: &ParentRow, undecide
             if let Some(held) = row.status.our_entry(kind)
                 && !wanted.entries.iter().any(|e| e.r#type == kind)
             {
-                wanted.entries.push(held.entry.clone());
+                wanted.entries.push(held.to_entry());
             }
         }
     }

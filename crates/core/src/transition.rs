@@ -140,7 +140,7 @@ impl TransitionBuilder<'_> {
             self.collect_root_causes(parent, policy, now, 0, &mut causes);
         }
         let generation =
-            self.renderer.causes.reflector.read_row(parent, |row| row.parent.as_ref()?.generation)?;
+            self.renderer.causes.reflector.read_row(parent, |row| row.parent.as_ref()?.generation())?;
         let (place, uid, kind) = self.parent_ref(parent)?;
         Some(Transition {
             at: now,

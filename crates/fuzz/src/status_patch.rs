@@ -4,8 +4,8 @@ use readiness::rollup::ParentReason;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use watcher::status::{
-    ConditionEntry, ListShape, OwnTypes, ParentStatus, PatchGuard, WantedConditions, conditions_digest,
-    guarded_patch, patch_body, written_types,
+    ConditionEntry, ListShape, OwnTypes, OwnedCondition, ParentStatus, PatchGuard, WantedConditions,
+    conditions_digest, guarded_patch, patch_body, written_types,
 };
 
 pub(crate) const WORDS: &[&str] = &[
@@ -118,7 +118,7 @@ fn read_status(object: &Value) -> ParentStatus {
 
 /// The parent says what is wanted, once each, and nothing else of ours.
 fn carries(status: &ParentStatus, wanted: &WantedConditions) -> bool {
-    let ours = || status.ours.iter().map(|held| &held.entry);
+    let ours = || status.ours.iter().map(OwnedCondition::to_entry);
     let generation = wanted.observed_generation;
     ours().count() == wanted.entries.len()
         && conditions_digest(ours(), None) == conditions_digest(&wanted.entries, None)
@@ -127,7 +127,7 @@ fn carries(status: &ParentStatus, wanted: &WantedConditions) -> bool {
 
 /// Where our entries stand.
 fn ours_at(status: &ParentStatus) -> Vec<usize> {
-    status.ours.iter().map(|held| held.index).collect()
+    status.ours.iter().map(OwnedCondition::index).collect()
 }
 
 /// Where the wanted entries stand.

@@ -43,6 +43,6 @@ pub use reason_token::ReasonToken;
 pub use steadiness::Steadiness;
 pub use stuck_limits::StuckLimits;
 pub use text::BoundedText;
-pub use time::{Time, millis_to_seconds, saturating_millis};
+pub use time::{OptionalTime, Time, millis_to_seconds, saturating_millis};
 pub use unready_since::{SinceSource, UnreadySince, unready_since};
 pub use verdict::{Assessment, Level, Verdict};

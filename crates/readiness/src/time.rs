@@ -55,6 +55,64 @@ impl Sub<Time> for Time {
     }
 }
 
+/// A time or none, in the room of a time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct OptionalTime(i64);
+
+impl OptionalTime {
+    /// No time. Stands for the earliest moment that there is, which is no moment of anything.
+    pub const NONE: OptionalTime = OptionalTime(i64::MIN);
+
+    /// Returns the time, if there is one.
+    #[inline]
+    pub fn get(self) -> Option<Time> {
+        (self != OptionalTime::NONE).then_some(Time(self.0))
+    }
+
+    /// Returns `true` if there is a time.
+    #[inline]
+    pub fn is_some(self) -> bool {
+        self != OptionalTime::NONE
+    }
+
+    /// Returns the time, which is `at` from now on if there was none.
+    pub fn get_or_insert(&mut self, at: Time) -> Time {
+        let time = self.get().unwrap_or(at);
+        *self = time.into();
+        time
+    }
+}
+
+impl Default for OptionalTime {
+    fn default() -> Self {
+        OptionalTime::NONE
+    }
+}
+
+impl From<Time> for OptionalTime {
+    fn from(time: Time) -> Self {
+        OptionalTime(time.0.max(i64::MIN + 1))
+    }
+}
+
+impl From<Option<Time>> for OptionalTime {
+    fn from(time: Option<Time>) -> Self {
+        time.map_or(OptionalTime::NONE, OptionalTime::from)
+    }
+}
+
+impl From<OptionalTime> for Option<Time> {
+    fn from(time: OptionalTime) -> Self {
+        time.get()
+    }
+}
+
+impl fmt::Debug for OptionalTime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -71,6 +129,18 @@ mod tests {
         for (millis, seconds) in [(0, 0.0), (1_500, 1.5), (-250, -0.25)] {
             assert!((millis_to_seconds(millis) - seconds).abs() < f64::EPSILON, "{millis}");
         }
+    }
+
+    #[test]
+    fn an_optional_time_is_the_time_that_it_was_made_of_or_none() {
+        for time in [None, Some(Time(0)), Some(Time(-1)), Some(Time(i64::MIN + 1)), Some(Time(i64::MAX))] {
+            let optional = OptionalTime::from(time);
+            assert_eq!((optional.get(), optional.is_some()), (time, time.is_some()));
+            assert_eq!(format!("{optional:?}"), format!("{time:?}"));
+        }
+        assert!(OptionalTime::from(Time(i64::MIN)).is_some(), "no moment is taken for none");
+        let mut at = OptionalTime::default();
+        assert_eq!((at.get_or_insert(Time(5)), at.get_or_insert(Time(9))), (Time(5), Time(5)));
     }
 
     #[test]

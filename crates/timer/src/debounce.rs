@@ -1,5 +1,6 @@
 //! Debouncing: fires after a quiet period, but no later than a cap.
 
+use std::marker::PhantomData;
 use std::time::Duration;
 
 use crate::TimePoint;
@@ -13,41 +14,47 @@ pub struct DebounceConfig {
     pub cap: Duration,
 }
 
-/// Debounce state of one key.
+/// Debounce state of one key. `O` is how an optional moment is stored: where many states are kept, in less room than an
+/// `Option`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DebounceState<T> {
-    first_touch: Option<T>,
-    fired_at: Option<T>,
-    cause_at: Option<T>,
+pub struct DebounceState<T, O = Option<T>> {
+    first_touch: O,
+    fired_at: O,
+    cause_at: O,
+    moment: PhantomData<T>,
 }
 
-impl<T> Default for DebounceState<T> {
+impl<T, O: Default> Default for DebounceState<T, O> {
     fn default() -> Self {
-        DebounceState { first_touch: None, fired_at: None, cause_at: None }
+        let (first_touch, fired_at, cause_at) = (O::default(), O::default(), O::default());
+        DebounceState { first_touch, fired_at, cause_at, moment: PhantomData }
     }
 }
 
-impl<T: TimePoint> DebounceState<T> {
+impl<T: TimePoint, O: Copy + Default + From<Option<T>> + Into<Option<T>>> DebounceState<T, O> {
     /// Records a touch at `now` and returns the moment to fire at. The first touch after a quiet span of `cap` fires at
     /// once.
     pub fn record_touch(&mut self, now: T, debounce: DebounceConfig) -> T {
-        if self.first_touch.is_none() && self.fired_at.is_none_or(|fired| fired + debounce.cap <= now) {
-            self.first_touch = Some(now);
+        let first_touch: Option<T> = self.first_touch.into();
+        let fired_at: Option<T> = self.fired_at.into();
+        let first = first_touch.unwrap_or(now);
+        self.first_touch = Some(first).into();
+        if first_touch.is_none() && fired_at.is_none_or(|fired| fired + debounce.cap <= now) {
             return now;
         }
-        let first = *self.first_touch.get_or_insert(now);
         (now + debounce.quiet).min(first + debounce.cap)
     }
 
     /// Records that the key fired at `now`.
     pub fn record_fire(&mut self, now: T) {
-        self.cause_at = self.cause_at.or(self.first_touch.take());
-        self.fired_at = Some(now);
+        let first_touch = std::mem::take(&mut self.first_touch).into();
+        self.cause_at = self.cause_at.into().or(first_touch).into();
+        self.fired_at = Some(now).into();
     }
 
     /// Takes the earliest touch that led to a fire since the last call.
     pub fn take_first_touch(&mut self) -> Option<T> {
-        self.cause_at.take()
+        std::mem::take(&mut self.cause_at).into()
     }
 }
 
@@ -64,7 +71,7 @@ mod tests {
     fn a_chatty_key_fires_at_once_and_then_once_per_cap() {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
-        let (mut touched, mut due, mut fired) = (DebounceState::default(), None, vec![]);
+        let (mut touched, mut due, mut fired) = (DebounceState::<Instant>::default(), None, vec![]);
         for ms in (0..5_000).step_by(50) {
             let when = touched.record_touch(at(ms), D);
             due = Some(when);
@@ -82,7 +89,7 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "any moment will do as the origin")]
     fn a_second_touch_soon_after_waits_for_quiet() {
         let start = Instant::now();
-        let mut touched = DebounceState::default();
+        let mut touched = DebounceState::<Instant>::default();
         assert_eq!(touched.record_touch(start, D), start);
         touched.record_fire(start);
         let soon = start + Duration::from_millis(10);
@@ -94,7 +101,7 @@ mod tests {
     fn the_first_touch_is_remembered_until_somebody_asks() {
         let start = Instant::now();
         let at = |ms: u64| start + Duration::from_millis(ms);
-        let mut touched = DebounceState::default();
+        let mut touched = DebounceState::<Instant>::default();
         touched.record_fire(at(0));
         assert_eq!(touched.take_first_touch(), None, "it fired by itself");
         for ms in [10, 20] {

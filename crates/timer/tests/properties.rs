@@ -82,7 +82,7 @@ proptest! {
         touches in prop::collection::vec((1_u64..300, any::<bool>()), 1..40),
     ) {
         let debounce = DebounceConfig { quiet: ms(100), cap: ms(1_000) };
-        let mut touched = DebounceState::default();
+        let mut touched: DebounceState<Millis> = DebounceState::default();
         let (mut now, mut first, mut fired) = (0, None, None::<u64>);
         for (pause, fires) in touches {
             now += pause;

@@ -1,14 +1,17 @@
 //! Delivery of conditions to a parent: compares the wanted conditions with those on the parent, allows one write in
 //! flight per parent, backs off after conflicts, and yields if another client keeps overwriting.
 
+mod open_delivery;
 mod token_bucket;
 
 use std::time::Duration;
 
-use readiness::Time;
+use readiness::{OptionalTime, Time};
 use timer::{Backoff, Seed};
 
 use crate::types::EntriesDigest;
+pub use open_delivery::WriteTicket;
+use open_delivery::{DeliveryState, OpenDeliverySlot};
 use token_bucket::WriteTokenBucket;
 
 /// Shortest interval between writes that change only the message.
@@ -32,11 +35,6 @@ const FAILURE_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Du
 const DENIAL_BACKOFF: Backoff = Backoff { base: Duration::from_secs(30), cap: Duration::from_mins(1) };
 /// Delay after a write that was decided and never sent. 1 s.
 const UNSENT_RETRY_DELAY: Duration = Duration::from_secs(1);
-
-/// Names one write among all that this engine asked for, so that its outcome is taken for no other's: the place of a parent
-/// that is gone is given to another one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WriteTicket(pub(crate) u64);
 
 /// Decision on a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,40 +74,23 @@ pub(crate) struct JitterKey {
     pub(crate) key: u64,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum DeliveryState {
-    /// No write is in flight.
-    #[default]
-    Idle,
-    /// A write is in flight: the digest that was sent, and the digest of the parent at that time.
-    InFlight { ticket: WriteTicket, sent: EntriesDigest, basis: EntriesDigest },
-    /// The server drops these conditions, identified by their digest.
-    Pruned(EntriesDigest),
-}
-
 /// Delivery state of one parent, over all its policies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ParentDelivery {
-    state: DeliveryState,
     /// Digest of the conditions on the parent as last read; zero if there are none.
     last_read: EntriesDigest,
-    /// Digest of the last write that was observed on the parent.
-    last_written: Option<EntriesDigest>,
-    /// Digest of a write whose outcome is unknown. Later writes that fail say nothing about it, and may fail because of it.
-    unconfirmed: Option<EntriesDigest>,
+    /// Digest, without messages, of the last write that was observed on the parent.
+    last_written: Option<u64>,
     /// Time of the last write.
-    sent_at: Option<Time>,
+    sent_at: OptionalTime,
     /// Times of the last two writes that were not refused, the older one first.
-    recent_writes: [Option<Time>; 2],
-    /// Earliest time of the next write.
-    not_before: Option<Time>,
-    conflicts: u32,
-    /// Number of consecutive writes that failed or were denied.
-    failures: u32,
-    overwrites: u32,
-    overwritten_at: Option<Time>,
+    recent_writes: [OptionalTime; 2],
     write_tokens: WriteTokenBucket,
+    open: OpenDeliverySlot,
 }
+
+// Every parent has one for as long as it exists.
+const _: () = assert!(size_of::<ParentDelivery>() <= 80);
 
 impl ParentDelivery {
     /// Records the conditions that were read from the parent.
@@ -118,48 +99,52 @@ impl ParentDelivery {
             return;
         }
         self.last_read = told;
-        match self.state {
+        match self.open.state {
             DeliveryState::InFlight { .. } => return,
-            DeliveryState::Pruned(_) => self.state = DeliveryState::Idle,
+            DeliveryState::Pruned(_) => self.open.state = DeliveryState::Idle,
             DeliveryState::Idle => {}
         }
         self.confirm_late_write(now);
-        if self.last_written.is_some_and(|w| w.without_messages != told.without_messages) {
+        if self.last_written.is_some_and(|written| written != told.without_messages) {
             self.record_overwrite(apart, now);
         }
+        self.open.compact();
     }
 
     /// Takes what was last read from the parent for the write of which nobody knew what became, if it is that.
     fn confirm_late_write(&mut self, now: Time) -> bool {
-        let is_ours = self.unconfirmed == Some(self.last_read);
+        let is_ours = self.open.unconfirmed == Some(self.last_read);
         if is_ours {
-            self.last_written = self.unconfirmed.take();
+            self.last_written = Some(self.last_read.without_messages);
+            self.open.unconfirmed = None;
             self.write_tokens.spend_token(now);
         }
         is_ours
     }
 
     fn record_overwrite(&mut self, apart: JitterKey, now: Time) {
-        self.overwrites = self.overwrites.saturating_add(1);
-        self.overwritten_at = Some(now);
+        self.open.overwrites = self.open.overwrites.saturating_add(1);
+        self.open.overwritten_at = Some(now);
         self.last_written = None;
-        if self.overwrites > 1 {
+        if self.open.overwrites > 1 {
             self.hold_until(
-                now + OVERWRITE_BACKOFF.delay_with_exact_cap(self.overwrites - 1, apart.seed, apart.key),
+                now + OVERWRITE_BACKOFF.delay_with_exact_cap(self.open.overwrites - 1, apart.seed, apart.key),
             );
         }
     }
 
     fn hold_until(&mut self, at: Time) {
-        self.not_before = Some(self.not_before.map_or(at, |old| old.max(at)));
+        self.open.not_before = Some(self.open.not_before.map_or(at, |old| old.max(at)));
     }
 
     /// Backs off after a conflict. The first conflict is not a failure: the state that was read live may be answered at
     /// once.
     fn back_off(&mut self, apart: JitterKey, now: Time) {
-        self.conflicts = self.conflicts.saturating_add(1);
-        if self.conflicts > 1 {
-            self.hold_until(now + CONFLICT_BACKOFF.delay_after(self.conflicts - 1, apart.seed, apart.key));
+        self.open.conflicts = self.open.conflicts.saturating_add(1);
+        if self.open.conflicts > 1 {
+            self.hold_until(
+                now + CONFLICT_BACKOFF.delay_after(self.open.conflicts - 1, apart.seed, apart.key),
+            );
         }
     }
 
@@ -171,18 +156,19 @@ impl ParentDelivery {
 
     /// Returns `true` if another client keeps overwriting the conditions.
     pub(crate) fn is_repeatedly_overwritten(&self) -> bool {
-        self.overwrites >= REPEATED_OVERWRITE_COUNT
+        self.open.overwrites >= REPEATED_OVERWRITE_COUNT
     }
 
     /// Time at which the conflict, or the exhaustion of write tokens, ends unless it continues.
     pub(crate) fn conflict_ends_at(&self) -> Option<Time> {
-        let echoed = self.sent_at.filter(|_| self.write_tokens.is_exhausted());
-        self.overwritten_at.max(echoed).map(|at| at + CONFLICT_ENDS_AFTER)
+        let echoed = self.sent_at.get().filter(|_| self.write_tokens.is_exhausted());
+        self.open.overwritten_at.max(echoed).map(|at| at + CONFLICT_ENDS_AFTER)
     }
 
     /// Ends the conflict; the next overwrite counts as the first.
     pub(crate) fn end_conflict(&mut self) {
-        (self.overwrites, self.overwritten_at) = (0, None);
+        (self.open.overwrites, self.open.overwritten_at) = (0, None);
+        self.open.compact();
         self.write_tokens.refill_all();
     }
 
@@ -193,12 +179,12 @@ impl ParentDelivery {
 
     /// Returns `true` if the server drops the conditions written to the parent.
     pub(crate) fn is_pruned(&self) -> bool {
-        matches!(self.state, DeliveryState::Pruned(_))
+        matches!(self.open.state, DeliveryState::Pruned(_))
     }
 
     /// Lifts the limit of writes per window because the parent has a new spec, which no earlier write may delay.
     pub(crate) fn reset_write_window(&mut self) {
-        self.recent_writes = [None; 2];
+        self.recent_writes = [OptionalTime::NONE; 2];
     }
 
     /// Decides whether to write `wanted` now. Any `window` contains at most two writes: the leading one and one more.
@@ -210,7 +196,7 @@ impl ParentDelivery {
         window: Duration,
         now: Time,
     ) -> (DeliveryDecision, Option<Time>) {
-        match self.state {
+        match self.open.state {
             DeliveryState::InFlight { .. } => return (DeliveryDecision::Later, None),
             DeliveryState::Pruned(refused) if refused == wanted => return (DeliveryDecision::Same, None),
             _ => {}
@@ -218,35 +204,36 @@ impl ParentDelivery {
         if wanted == self.last_read {
             return (DeliveryDecision::Same, None);
         }
-        let mut at = self.not_before.max(self.recent_writes[0].map(|sent| sent + window));
+        let mut at = self.open.not_before.max(self.recent_writes[0].get().map(|sent| sent + window));
         if self.write_tokens.is_exhausted() {
-            at = at.max(self.sent_at.map(|sent| sent + YIELDING_WRITE_INTERVAL));
+            at = at.max(self.sent_at.get().map(|sent| sent + YIELDING_WRITE_INTERVAL));
         }
         if self.is_pruned() {
-            at = at.max(self.sent_at.map(|sent| sent + PRUNED_RETRY_INTERVAL));
+            at = at.max(self.sent_at.get().map(|sent| sent + PRUNED_RETRY_INTERVAL));
         }
         if wanted.without_messages == self.last_read.without_messages {
-            at = at.max(self.sent_at.map(|sent| sent + MESSAGE_WRITE_INTERVAL));
+            at = at.max(self.sent_at.get().map(|sent| sent + MESSAGE_WRITE_INTERVAL));
         }
         if let Some(at) = at.filter(|at| *at > now) {
             return (DeliveryDecision::Later, Some(at));
         }
-        self.state = DeliveryState::InFlight { ticket, sent: wanted, basis: self.last_read };
-        self.not_before = None;
-        self.sent_at = Some(now);
+        self.open.state = DeliveryState::InFlight { ticket, sent: wanted, basis: self.last_read };
+        self.open.not_before = None;
+        self.sent_at = now.into();
         (DeliveryDecision::Send(ticket), None)
     }
 
     /// Like [`ParentDelivery::offer_digest`] in standby: everything that differs from the parent is left for later.
     pub(crate) fn compare_digest(&self, wanted: EntriesDigest) -> (DeliveryDecision, Option<Time>) {
-        let same = wanted == self.last_read || self.state == DeliveryState::Pruned(wanted);
+        let same = wanted == self.last_read || self.open.state == DeliveryState::Pruned(wanted);
         (if same { DeliveryDecision::Same } else { DeliveryDecision::Later }, None)
     }
 
     /// Forgets its own writes because another replica writes from now on; changes of that replica do not count as
     /// overwrites.
     pub(crate) fn forget_own_writes(&mut self) {
-        (self.last_written, self.unconfirmed) = (None, None);
+        (self.last_written, self.open.unconfirmed) = (None, None);
+        self.open.compact();
     }
 
     /// The write of this ticket ended so; `false` where none of that ticket is on its way.
@@ -257,11 +244,11 @@ impl ParentDelivery {
         apart: JitterKey,
         now: Time,
     ) -> bool {
-        let DeliveryState::InFlight { ticket: awaited, sent, basis } = self.state else { return false };
+        let DeliveryState::InFlight { ticket: awaited, sent, basis } = self.open.state else { return false };
         if awaited != ticket {
             return false;
         }
-        self.state = DeliveryState::Idle;
+        self.open.state = DeliveryState::Idle;
         let landed = match outcome {
             DeliveryOutcome::Written => true,
             DeliveryOutcome::Retry(_) => self.last_read != basis,
@@ -272,14 +259,14 @@ impl ParentDelivery {
             self.write_tokens.spend_token(now);
         }
         if outcome == DeliveryOutcome::Written {
-            self.unconfirmed = None;
+            self.open.unconfirmed = None;
         }
         let met_own_write = self.last_read != basis && self.last_read != sent && self.confirm_late_write(now);
         self.count_failure(outcome, landed, apart, now);
         match outcome {
             DeliveryOutcome::Written if self.last_read == sent => {
-                self.last_written = Some(sent);
-                self.conflicts = 0;
+                self.last_written = Some(sent.without_messages);
+                self.open.conflicts = 0;
             }
             // Accepted, but the parent shows something else; or another client changes the condition during the write.
             DeliveryOutcome::Written if self.last_read.without_messages != sent.without_messages => {
@@ -295,32 +282,33 @@ impl ParentDelivery {
             DeliveryOutcome::Written | DeliveryOutcome::Conflict | DeliveryOutcome::Gone => {
                 self.back_off(apart, now);
             }
-            DeliveryOutcome::Pruned => self.state = DeliveryState::Pruned(sent),
+            DeliveryOutcome::Pruned => self.open.state = DeliveryState::Pruned(sent),
             DeliveryOutcome::Retry(_) | DeliveryOutcome::Unsent if self.last_read == sent => {
-                self.last_written = Some(sent);
+                self.last_written = Some(sent.without_messages);
             }
             DeliveryOutcome::Retry(_) => {
-                if self.unconfirmed.replace(sent).is_some_and(|earlier| earlier != sent) {
+                if self.open.unconfirmed.replace(sent).is_some_and(|earlier| earlier != sent) {
                     // Of two such writes either may be what is read next: none of them was overwritten then.
                     self.last_written = None;
                 }
             }
             DeliveryOutcome::Denied | DeliveryOutcome::Unsent => {}
         }
+        self.open.compact();
         true
     }
 
     /// Backs off after a failure, longer after each further one. Any other answer of the server, and a write that is known
     /// to have arrived, ends the row of failures.
     fn count_failure(&mut self, outcome: DeliveryOutcome, landed: bool, apart: JitterKey, now: Time) {
-        let failures = if landed { 1 } else { self.failures.saturating_add(1) };
+        let failures = if landed { 1 } else { self.open.failures.saturating_add(1) };
         let (backoff, at_least) = match outcome {
             DeliveryOutcome::Retry(after) => (FAILURE_BACKOFF, after),
             DeliveryOutcome::Denied => (DENIAL_BACKOFF, Duration::ZERO),
             DeliveryOutcome::Unsent => return self.hold_until(now + UNSENT_RETRY_DELAY),
-            _ => return self.failures = 0,
+            _ => return self.open.failures = 0,
         };
-        self.failures = failures;
+        self.open.failures = failures;
         self.hold_until(now + backoff.delay_after(failures, apart.seed, apart.key).max(at_least));
     }
 
@@ -328,14 +316,15 @@ impl ParentDelivery {
     /// to have arrived, and this is none that may arrive yet.
     pub(crate) fn is_older_than(&self, on_parent: EntriesDigest, begun: Time) -> bool {
         let since = |at: Option<Time>| at.is_some_and(|at| at >= begun);
-        let is_in_flight = matches!(self.state, DeliveryState::InFlight { sent, .. } if sent == on_parent);
-        let may_arrive = since(self.sent_at) && (is_in_flight || self.unconfirmed.is_some());
-        !may_arrive && !since(self.recent_writes[1]) && !since(self.overwritten_at)
+        let is_in_flight =
+            matches!(self.open.state, DeliveryState::InFlight { sent, .. } if sent == on_parent);
+        let may_arrive = since(self.sent_at.get()) && (is_in_flight || self.open.unconfirmed.is_some());
+        !may_arrive && !since(self.recent_writes[1].get()) && !since(self.open.overwritten_at)
     }
 
     /// Returns `true` if the last writes to the parent failed, or its last two were refused.
     pub(crate) fn is_failing(&self) -> bool {
-        self.failures > 0 || self.conflicts > 1
+        self.open.failures > 0 || self.open.conflicts > 1
     }
 }
 

@@ -23,12 +23,12 @@ fn failures_in_a_row_are_answered_ever_more_slowly_up_to_a_minute_and_as_the_ser
     for (outcomes, at_least, at_most) in cases {
         let (mut delivery, mut now) = (ParentDelivery::default(), Time(1_000_000));
         for outcome in *outcomes {
-            now = delivery.not_before.unwrap_or(now).max(now);
+            now = delivery.open.not_before.unwrap_or(now).max(now);
             let (decision, _) = delivery.offer_digest(TICKET, digest(1), Duration::ZERO, now);
             assert_eq!(decision, DeliveryDecision::Send(TICKET), "{outcomes:?}");
             delivery.settle_write(TICKET, *outcome, APART, now);
         }
-        let delay = delivery.not_before.unwrap() - now;
+        let delay = delivery.open.not_before.unwrap() - now;
         assert!(delay >= sec(*at_least) && delay <= sec(*at_most), "{outcomes:?}: {delay:?}");
     }
 }
@@ -81,10 +81,10 @@ fn a_write_whose_answer_was_lost_is_no_overwrite_of_those_that_fail_after_it() {
             }
             delivery.settle_write(TICKET, DeliveryOutcome::Conflict, APART, now);
             delivery.observe_digest(digest(number + 2), APART, now);
-            assert_eq!(delivery.overwrites, 0, "{seen_during_a_write}");
+            assert_eq!(delivery.open.overwrites, 0, "{seen_during_a_write}");
         }
         delivery.observe_digest(digest(99), APART, now);
-        assert_eq!(delivery.overwrites, 1, "what somebody else writes then is one");
+        assert_eq!(delivery.open.overwrites, 1, "what somebody else writes then is one");
     }
 }
 
@@ -195,6 +195,25 @@ fn writes_that_arrived_though_their_answers_were_lost_are_no_row_of_failures() {
         assert_eq!(decision.0, DeliveryDecision::Send(TICKET));
         delivery.observe_digest(digest(number), APART, now);
         delivery.settle_write(TICKET, DeliveryOutcome::Retry(Duration::ZERO), APART, now);
-        assert!(delivery.not_before.unwrap() - now <= Duration::from_secs(1), "{number}");
+        assert!(delivery.open.not_before.unwrap() - now <= Duration::from_secs(1), "{number}");
+    }
+}
+
+#[test]
+fn a_delivery_that_came_to_rest_holds_nothing_but_what_was_said() {
+    let (mut delivery, now) = (ParentDelivery::default(), Time(1_000_000));
+    for _ in 0..2 {
+        assert_eq!(
+            delivery.offer_digest(TICKET, digest(1), Duration::ZERO, now).0,
+            DeliveryDecision::Send(TICKET)
+        );
+        assert_ne!(delivery.open, OpenDeliverySlot::default());
+        delivery.observe_digest(digest(1), APART, now);
+        delivery.settle_write(TICKET, DeliveryOutcome::Written, APART, now);
+        assert_eq!(delivery.open, OpenDeliverySlot::default());
+        delivery.observe_digest(digest(2), APART, now);
+        assert_ne!(delivery.open, OpenDeliverySlot::default(), "an overwrite is remembered");
+        delivery.end_conflict();
+        assert_eq!(delivery.open, OpenDeliverySlot::default());
     }
 }

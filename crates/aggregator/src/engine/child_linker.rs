@@ -44,10 +44,10 @@ impl ChildLinker<'_> {
     /// Sets the selectors by which a parent selects its children.
     pub(super) fn set_selectors(&mut self, id: ObjectId, selects: &[(PolicyId, SelectorId)]) {
         let Some(parent) = self.scheduler.graph.parent_mut(id) else { return };
-        if parent.selectors == selects {
+        if *parent.selectors == *selects {
             return;
         }
-        let old = std::mem::replace(&mut parent.selectors, selects.to_vec());
+        let old = std::mem::replace(&mut parent.selectors, selects.to_vec().into());
         for select in old.iter().filter(|s| !selects.contains(s)) {
             self.remove_selector(id, *select, id);
         }

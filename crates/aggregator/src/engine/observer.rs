@@ -79,7 +79,7 @@ impl ObjectObserver<'_> {
     fn observe_parent(&mut self, id: ObjectId, view: Option<&ParentView>) {
         let answers = view.map_or(&[][..], |v| &v.answers);
         let selects: Vec<_> =
-            answers.iter().flat_map(|a| a.selects.iter().map(move |s| (a.policy, *s))).collect();
+            answers.iter().flat_map(|a| a.selects().iter().map(move |s| (a.policy, *s))).collect();
         if view.is_none() {
             self.linker().set_selectors(id, &[]);
         }
@@ -114,7 +114,7 @@ impl ObjectObserver<'_> {
         let is_written = |a: &&AnswerView| !a.owned_by_other && !self.scheduler.policies.is_shadow(a.policy);
         let mut written = view.answers.iter().filter(is_written).peekable();
         let says = |answer: &AnswerView| {
-            let stuck = answer.deletion_stuck_at.is_some_and(|at| at <= self.now);
+            let stuck = answer.deletion_stuck_at().is_some_and(|at| at <= self.now);
             let reason = if stuck { ParentReason::DeletionStuck } else { ParentReason::Terminating };
             answer.written.is_some_and(|told| told.reason == reason && told.is_untampered())
         };
@@ -137,12 +137,14 @@ impl ObjectObserver<'_> {
         let is_accepted = policies.is_accepted(answer.policy);
         let is_unwritten = is_shadow || answer.owned_by_other;
         let at = graph.ensure_evaluation(id, answer.policy);
-        let delivery = graph.node_mut(id).parent.as_ref().map(|parent| parent.delivery);
+        let begun =
+            graph.find_evaluation(at).and_then(|held| Some(held.observed.as_ref()?.phase.observed_at));
+        let delivery = graph.find_parent(id).map(|parent| &parent.delivery);
+        let is_older = begun
+            .is_some_and(|begun| delivery.is_none_or(|delivery| delivery.is_older_than(view.digest, begun)));
         let Some(evaluation) = graph.evaluation_mut(at) else { return false };
         let is_recorded = is_open || !is_unwritten;
         let begins_again = |observed: &ObservedParent| {
-            let begun = observed.phase.observed_at;
-            let is_older = delivery.is_none_or(|delivery| delivery.is_older_than(view.digest, begun));
             is_recorded && observed.is_superseded_by(view, answer, is_older)
                 || !is_accepted && observed.is_taken_from(answer)
         };

@@ -237,7 +237,7 @@ impl<'e> EngineReader<'e> {
 
     pub(super) fn evaluation_states(self) -> impl Iterator<Item = EvaluationState<'e>> {
         self.graph.all_evaluations().filter_map(move |(_, held)| {
-            let delivery = self.graph.find_parent(held.parent)?.delivery;
+            let delivery = &self.graph.find_parent(held.parent)?.delivery;
             Some(EvaluationState {
                 parent: held.parent,
                 policy: held.policy,

@@ -15,11 +15,11 @@ pub(crate) type NamedChildren = BTreeSet<(u8, u64, ObjectId)>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChildCounts {
     /// Tallies by group; a group without children has none.
-    pub(crate) groups: Vec<(u8, LevelTally)>,
+    pub(crate) groups: Box<[(u8, LevelTally)]>,
     /// Every unready child. **Invariant:** contains no ready child.
     pub(crate) unready: UnreadySet,
     /// Children by name; kept only if the policy expects names.
-    pub(crate) named: Option<NamedChildren>,
+    pub(crate) named: Option<Box<NamedChildren>>,
     /// Number of edges to this evaluation; one without edges and without a parent is dropped.
     pub(crate) edges: u32,
     /// Number of edges that are not counted because they would close a cycle.
@@ -54,7 +54,9 @@ impl ChildCounts {
 
     fn group_tally_mut(&mut self, group: u8) -> &mut LevelTally {
         let at = self.groups.iter().position(|(g, _)| *g == group).unwrap_or_else(|| {
-            self.groups.push((group, LevelTally::default()));
+            // Almost always one or two, kept as long as the parent exists: no spare capacity for four.
+            let more = std::iter::once((group, LevelTally::default()));
+            self.groups = self.groups.iter().copied().chain(more).collect();
             self.groups.len() - 1
         });
         &mut self.groups[at].1

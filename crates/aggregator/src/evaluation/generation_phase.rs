@@ -1,7 +1,7 @@
 //! Phase of a parent's generation.
 
-use readiness::Time;
 use readiness::rollup::{ConditionStatus, ParentReason};
+use readiness::{OptionalTime, Time};
 
 use super::SteadyPhase;
 use crate::answer_view::WrittenAnswer;
@@ -72,7 +72,7 @@ impl GenerationProgress {
 }
 
 /// Phase of a parent's generation.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct GenerationPhase {
     /// Generation that this phase is about.
     pub(crate) generation: u64,
@@ -86,9 +86,9 @@ pub(crate) struct GenerationPhase {
     /// Time at which the operator was first observed to have handled this generation, if it reports that.
     pub(crate) handled_at: Time,
     /// Time since which all children have been ready; `None` while they are not.
-    pub(crate) all_ready_since: Option<Time>,
+    pub(crate) all_ready_since: OptionalTime,
     /// Time since which an expected child has been missing.
-    pub(crate) missing_since: Option<Time>,
+    pub(crate) missing_since: OptionalTime,
     /// A mark that a failure leaves too is no proof: somebody was there to see a child move for this generation. The first
     /// one is proven by its children, and what nobody saw begin is taken as it is found.
     pub(crate) awaits_proof: bool,
@@ -123,8 +123,8 @@ impl GenerationPhase {
             observed_at: now,
             unready_since: since,
             handled_at: Time::default(),
-            all_ready_since: None,
-            missing_since: overdue.map(|_| Time::default()),
+            all_ready_since: OptionalTime::NONE,
+            missing_since: overdue.map(|_| Time::default()).into(),
             awaits_proof: told.is_some_and(|t| awaits_operator(t.reason)) && generation > 1,
             steady: told.map_or_else(SteadyPhase::default, |told| SteadyPhase::restored(told.since.min(now))),
             fresh: told.is_none(),

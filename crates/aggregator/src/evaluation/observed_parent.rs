@@ -37,7 +37,7 @@ impl ObservedParent {
             view: answer.clone(),
             evidence: view.evidence,
             deleting: view.deleting,
-            phase: GenerationPhase::new(view.generation, now, written_about_generation(view, answer)),
+            phase: GenerationPhase::new(view.generation, now, written_about_generation(answer)),
             stage: EvaluationStage::first_of(answer.written.map(restore_answer), is_recorded),
             last_published: answer.written.map(|written| written.reason),
             rests_on_unjudged: false,
@@ -52,7 +52,7 @@ impl ObservedParent {
         (self.stage.is_as_read() || is_older && self.stage.settles())
             && answer.written != self.view.written
             && self.phase.generation == view.generation
-            && written_about_generation(view, answer).is_some_and(|written| shows_handled(&written))
+            && written_about_generation(answer).is_some_and(|written| shows_handled(&written))
     }
 
     /// Returns `true` if the answer was read from the parent, where it stands no more. Of a policy that is refused nobody else
@@ -69,7 +69,7 @@ impl ObservedParent {
         is_unwritten: bool,
         now: Time,
     ) -> bool {
-        let written = written_about_generation(view, answer);
+        let written = written_about_generation(answer);
         let is_renewed = self.phase.generation != view.generation;
         if is_renewed {
             self.phase = GenerationPhase::new(view.generation, now, written);
@@ -90,7 +90,7 @@ impl ObservedParent {
     /// Takes the time at which the generation was first observed, if the parent now reports it ready for the first time.
     pub(crate) fn take_first_ready(&mut self) -> Option<Time> {
         let (view, phase) = (&self.view, &mut self.phase);
-        let says = view.written.filter(|_| view.about_generation == Some(phase.generation))?;
+        let says = view.written.filter(|_| view.is_about_generation)?;
         let ready = phase.fresh && says.reason == ParentReason::AllChildrenReady;
         phase.fresh &= !ready;
         ready.then_some(phase.since)
@@ -157,8 +157,8 @@ impl ObservedParent {
 }
 
 /// Returns the answer on a parent if it is about the current generation.
-fn written_about_generation(view: &ParentView, answer: &AnswerView) -> Option<WrittenAnswer> {
-    answer.written.filter(|_| answer.about_generation == Some(view.generation))
+fn written_about_generation(answer: &AnswerView) -> Option<WrittenAnswer> {
+    answer.written.filter(|_| answer.is_about_generation)
 }
 
 fn restore_answer(told: WrittenAnswer) -> PolicyAnswer {

@@ -1,7 +1,7 @@
 //! Evaluation of one parent under one policy.
 
 use readiness::rollup::ParentReason;
-use readiness::{Level, Steadiness, Time};
+use readiness::{Level, OptionalTime, Steadiness, Time};
 use timer::DebounceState;
 
 use super::{ChildCounts, GenerationProgress, ObservedParent, QueuePosition};
@@ -22,10 +22,15 @@ pub(crate) struct ParentEvaluation {
     pub(crate) queue: QueuePosition,
     /// The answer changes with time alone, so the queue of those contains it.
     pub(crate) is_time_dependent: bool,
-    pub(crate) debounce: DebounceState<Time>,
-    /// Poll of the last evaluation, and the number of evaluations in it.
-    pub(crate) poll_evaluations: (u32, u8),
+    pub(crate) debounce: DebounceState<Time, OptionalTime>,
+    /// Poll of the last evaluation.
+    pub(crate) last_poll: u32,
+    /// Number of evaluations in that poll.
+    pub(crate) poll_evaluations: u8,
 }
+
+// Every parent has one per policy for as long as it exists.
+const _: () = assert!(size_of::<ParentEvaluation>() <= 256);
 
 /// Changes caused by an evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +57,8 @@ impl ParentEvaluation {
             queue: QueuePosition::Idle,
             is_time_dependent: false,
             debounce: DebounceState::default(),
-            poll_evaluations: (0, 0),
+            last_poll: 0,
+            poll_evaluations: 0,
         }
     }
 
@@ -68,11 +74,11 @@ impl ParentEvaluation {
 
     /// Counts one more evaluation in this poll, and returns how many there were.
     pub(crate) fn count_evaluation(&mut self, poll: u32) -> u8 {
-        if self.poll_evaluations.0 != poll {
-            self.poll_evaluations = (poll, 0);
+        if self.last_poll != poll {
+            (self.last_poll, self.poll_evaluations) = (poll, 0);
         }
-        self.poll_evaluations.1 += 1;
-        self.poll_evaluations.1
+        self.poll_evaluations += 1;
+        self.poll_evaluations
     }
 
     /// Returns `true` if all children were ready when they were last evaluated, so that `hold` may count.
@@ -87,7 +93,7 @@ impl ParentEvaluation {
         let holds = observed.phase.all_ready_since.is_some() && !policy.hold.is_zero();
         let tally = || CriticalTally::of_children(&self.children, &observed.view, policy);
         if holds && tally().worst_reason().is_some() {
-            observed.phase.all_ready_since = None;
+            observed.phase.all_ready_since = OptionalTime::NONE;
         }
     }
 

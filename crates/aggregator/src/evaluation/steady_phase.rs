@@ -9,12 +9,12 @@ use readiness::{Steadiness, Time};
 const MAX_UNOBSERVED: Duration = Duration::from_secs(1);
 
 /// Phase of an answer that says True: since when it has stood on less than ready children.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SteadyPhase {
     /// Time at which the answer last said True with every child ready.
     whole_at: Time,
     /// `None` where every child is ready, which they nearly always are.
-    unready: Option<UnreadySpan>,
+    unready: Option<Box<UnreadySpan>>,
 }
 
 /// Span for which children have not been ready.
@@ -72,7 +72,7 @@ impl SteadyPhase {
         now: Time,
     ) -> Option<Time> {
         let first = UnreadySpan { since: now, steadiness, steady_since: now, unsteady_since: None };
-        let span = self.unready.get_or_insert(first);
+        let span = self.unready.get_or_insert_with(|| Box::new(first));
         if span.steadiness != steadiness {
             (span.steadiness, span.steady_since) = (steadiness, now);
         }

@@ -19,10 +19,12 @@ pub(crate) struct UnreadyEntry {
 const MAX_ROW_LEN: usize = 16;
 
 /// An ordered set that is almost always small.
+#[expect(clippy::box_collection, reason = "an enum is as wide as its widest variant")]
 #[derive(Clone, Debug)]
 pub(crate) enum UnreadySet {
     Row(Vec<UnreadyEntry>),
-    Tree(BTreeSet<UnreadyEntry>),
+    /// Behind a pointer, so that the set is no wider for what few have.
+    Tree(Box<BTreeSet<UnreadyEntry>>),
 }
 
 impl Default for UnreadySet {
@@ -41,7 +43,7 @@ impl UnreadySet {
             }
             UnreadySet::Row(row) => {
                 let tree = row.drain(..).chain([trouble]).collect();
-                *self = UnreadySet::Tree(tree);
+                *self = UnreadySet::Tree(Box::new(tree));
             }
             UnreadySet::Tree(tree) => _ = tree.insert(trouble),
         }
@@ -67,7 +69,7 @@ impl UnreadySet {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &UnreadyEntry> {
         let (row, tree) = match self {
             UnreadySet::Row(row) => (Some(row), None),
-            UnreadySet::Tree(tree) => (None, Some(tree)),
+            UnreadySet::Tree(tree) => (None, Some(&**tree)),
         };
         row.into_iter().flatten().chain(tree.into_iter().flatten())
     }

@@ -5,6 +5,7 @@ use readiness::rollup::ChildWeight;
 use super::inline_vec::{InlineVec, ObjectWeights};
 use crate::delivery::ParentDelivery;
 use crate::ids::{EvaluationId, KindId, PolicyId, SelectorId};
+use crate::thin_list::ThinList;
 use crate::types::{ChangeOrigin, ChildLink, ObjectView};
 
 /// Edge from a child to one evaluation.
@@ -62,7 +63,7 @@ pub(crate) enum ResyncStage {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ParentNode {
     pub(crate) evaluations: InlineVec<EvaluationId>,
-    pub(crate) selectors: Vec<(PolicyId, SelectorId)>,
+    pub(crate) selectors: ThinList<(PolicyId, SelectorId)>,
     pub(crate) delivery: ParentDelivery,
     /// A digest of the words in which those above quote it; zero for none.
     pub(crate) quoted: u64,
@@ -74,3 +75,6 @@ pub(crate) struct ParentNode {
     /// The end of a write conflict is scheduled.
     pub(crate) in_conflict: bool,
 }
+
+// Every object has a node, and every parent both, for as long as it exists.
+const _: () = assert!(size_of::<GraphNode>() <= 72 && size_of::<ParentNode>() <= 120);

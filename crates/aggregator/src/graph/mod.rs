@@ -263,7 +263,7 @@ impl ChildGraph {
             named.filter_map(|(child, e)| Some((e.group, self.find_node(child)?.name, child))).collect()
         });
         if let Some(held) = self.evaluation_mut(id) {
-            held.children.named = named;
+            held.children.named = named.map(Box::new);
         }
     }
 

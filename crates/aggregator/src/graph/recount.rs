@@ -80,7 +80,7 @@ impl EdgeRecount<'_> {
         Some(EdgeSum {
             groups: held.nonempty_tallies(),
             unready: held.unready.iter().copied().collect(),
-            named: held.named.clone().unwrap_or_default(),
+            named: held.named.as_deref().cloned().unwrap_or_default(),
             edges: held.edges,
             cyclic_edges: held.cyclic_edges,
         })
@@ -109,7 +109,7 @@ impl EdgeCorrection<'_> {
             held.groups = sum.groups.into_iter().collect();
             held.unready = UnreadySet::default();
             sum.unready.into_iter().for_each(|entry| held.unready.insert(entry));
-            held.named = held.named.take().map(|_| sum.named);
+            held.named = held.named.take().map(|_| Box::new(sum.named));
             (held.edges, held.cyclic_edges) = (sum.edges, sum.cyclic_edges);
         }
     }

@@ -61,11 +61,12 @@ fn an_entry_without_a_reason_of_ours_is_no_first_word() {
     let (id, mut view) = (w.id("db"), aggregator::ParentView::default());
     view.generation = 1;
     view.evidence = HandledEvidence::Handled;
-    view.answers = vec![aggregator::AnswerView {
+    view.answers = [aggregator::AnswerView {
         policy: crate::world::POLICY,
-        about_generation: Some(1),
+        is_about_generation: true,
         ..aggregator::AnswerView::default()
-    }];
+    }]
+    .into();
     let shown =
         aggregator::ObjectView { weights: &[weight(Unknown)], parent: Some(&view), ..Default::default() };
     w.engine.observe_object(w.now, id, Some(&shown));

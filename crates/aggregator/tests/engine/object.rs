@@ -1,8 +1,8 @@
 //! Objects as the API server stores them, and the view of a parent shown to the engine.
 
 use aggregator::{
-    AnswerView, EntriesDigest, HandledEvidence, KindId, ObjectId, ParentView, PolicyId, SelectorId,
-    WrittenAnswer,
+    AnswerExtras, AnswerView, EntriesDigest, HandledEvidence, KindId, ObjectId, ParentView, PolicyId,
+    SelectorId, WrittenAnswer,
 };
 use readiness::Time;
 use readiness::rollup::ChildWeight;
@@ -53,6 +53,16 @@ pub(crate) struct Parent {
 }
 
 impl Parent {
+    fn extras(&self, policy: PolicyId) -> AnswerExtras {
+        let expects = self.expects.iter().filter(|(p, _, _)| *p == policy);
+        AnswerExtras {
+            selects: self.selects.iter().filter(|(p, _)| *p == policy).map(|(_, s)| *s).collect(),
+            expects: expects.map(|(_, group, name)| (*group, hash(name))).collect(),
+            counts: self.counts.clone(),
+            deletion_stuck_at: self.stuck_at.filter(|_| self.deleting),
+        }
+    }
+
     pub(crate) fn view(&self, object: &Object) -> ParentView {
         let generation = u64::from(object.generation);
         let answer = |policy: &PolicyId| {
@@ -65,19 +75,11 @@ impl Parent {
                     since: e.since,
                     stalled: e.stalled && !self.stalled_unrecorded,
                 }),
-                about_generation: told.map(|e| u64::from(e.about)),
+                is_about_generation: told.is_some_and(|e| u64::from(e.about) == generation),
                 owned_by_other: self.owned,
-                selects: self.selects.iter().filter(|(p, _)| p == policy).map(|(_, s)| *s).collect(),
-                expects: self
-                    .expects
-                    .iter()
-                    .filter(|(p, _, _)| p == policy)
-                    .map(|(_, group, name)| (*group, hash(name)))
-                    .collect(),
                 template_failed: self.unrendered,
-                counts: self.counts.clone().into(),
-                deletion_stuck_at: self.stuck_at.filter(|_| self.deleting),
                 stalled_unrecorded: self.stalled_unrecorded,
+                extras: self.extras(*policy).into_boxed(),
             }
         };
         ParentView {

@@ -256,7 +256,7 @@ fn build_row(
         Some(PageRow {
             parent,
             policy,
-            uid: Arc::from(&*own.uid),
+            uid: own.uid.to_string().into(),
             kind: row.kind,
             namespace: row.namespace.clone(),
             name: row.name.clone(),

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aggregator::{KindId, PolicyId};
+use arcstr::ArcStr;
 use readiness::{RuleKind, StuckLimits};
 use rollcall_cel::CountExpression;
 use rules::CompiledRule;
@@ -195,9 +196,9 @@ pub struct ParentRule {
     /// Namespaces of the parents; empty for all.
     pub namespaces: Vec<Box<str>>,
     /// Condition type to write.
-    pub condition: Box<str>,
+    pub condition: ArcStr,
     /// Condition type to use instead if another client owns `condition`.
-    pub fallback: Option<Box<str>>,
+    pub fallback: Option<ArcStr>,
     /// Write the condition even if another client owns it.
     pub takeover: bool,
     /// Rule for `status.observedGeneration`.

@@ -11,12 +11,12 @@ use super::deletion::remove_deleted_row;
 use super::judgement_queue::Judgement;
 use super::links::{lent_selectors, release_links, resolve_links};
 use super::memory;
-use super::namespaces::RulesOfParent;
 use super::parent::{ParentRow, read_parent_row};
 use super::parts::ReflectorParts;
 use super::planned::PlannedInterest;
 use super::row_store::ApplyOutcome;
 use super::rule_breaker::RuleBreaker;
+use super::rules_of_parent::RulesOfParent;
 use super::slots::RowSlot;
 use super::standing::{first_standing, give_up_rule};
 use super::uid_key::UidKey;
@@ -206,8 +206,7 @@ fn read_parent(
     before.expects_generation = parts.generation_marks.expects_generation(interest.id, rules);
     let sent =
         parts.last_written.get(&UidKey::from_text(&meta.uid)).map(|sent| sent.clone()).unwrap_or_default();
-    let mut row = read_parent_row(meta, object, interest, rules, &parts.store.selectors, &before, &sent);
-    row.outranked = of_parent.outranked.as_slice().into();
+    let row = read_parent_row(meta, object, interest, of_parent, &parts.store.selectors, &before, &sent);
     // A parent that no policy selects is of interest only while it carries conditions of Rollcall's.
     (!rules.is_empty() || !row.status.ours.is_empty()).then(|| Box::new(row))
 }

@@ -117,7 +117,7 @@ pub(super) fn release_row(tables: LinkTables<'_>, row: &ObjectRow) {
     release_links(tables, row.links.as_slice());
     let lent = row.extras.iter().flat_map(|aside| &aside.lent_selectors).map(|(_, id)| *id);
     let answers = row.parent.iter().flat_map(|parent| &parent.view.answers);
-    let mut others = lent.chain(answers.flat_map(|answer| answer.selects.iter().copied())).peekable();
+    let mut others = lent.chain(answers.flat_map(|answer| answer.selects().iter().copied())).peekable();
     if others.peek().is_some() {
         let mut selectors = tables.selectors.lock();
         others.for_each(|id| selectors.release_selection(id));

@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use aggregator::{AnswerView, ObjectId};
 use readiness::{Assessment, Time, Verdict};
 
-use super::parent::ParentRow;
+use super::parent::{ParentExtras, ParentRow, TargetExtras};
 use super::row::{ObjectRow, RowExtras, RowLinks};
 use super::slots::RowSlot;
 use super::uid_key::UidKey;
+use crate::status::OwnedCondition;
 
 /// Bytes per object with a slot: the slot, and its index entry with one control byte of the hash table.
 const SLOT_BYTES: usize = size_of::<RowSlot>() + size_of::<(UidKey, ObjectId)>() + 1;
@@ -78,21 +79,31 @@ fn extras_bytes(aside: &RowExtras) -> usize {
 }
 
 fn parent_row_bytes(parent: &ParentRow) -> usize {
-    let answers = parent.view.answers.as_slice();
+    let answers = &*parent.view.answers;
     let of_answer = |answer: &AnswerView| {
-        size_of_val(answer.selects.as_slice())
-            + size_of_val(answer.expects.as_slice())
-            + size_of_val(&*answer.counts)
+        answer.extras.as_deref().map_or(0, |extras| {
+            size_of_val(extras)
+                + size_of_val(extras.selects.as_slice())
+                + size_of_val(extras.expects.as_slice())
+                + size_of_val(extras.counts.as_slice())
+        })
     };
-    let words = |entry: &crate::status::ConditionEntry| entry.reason.len() + entry.message.len();
-    let ours = parent.status.ours.as_slice();
-    let names = parent.targets.iter().flat_map(|target| &target.names).map(|(_, name)| name.len());
+    let ours = &*parent.status.ours;
+    let foreign = &parent.status.foreign;
     size_of::<ParentRow>()
-        + parent.uid.len()
+        + parent.uid.heap_size()
         + size_of_val(answers)
         + answers.iter().map(of_answer).sum::<usize>()
         + size_of_val(ours)
-        + ours.iter().map(|owned| owned.text.get().len() + words(&owned.entry)).sum::<usize>()
-        + size_of_val(parent.targets.as_slice())
-        + names.sum::<usize>()
+        + ours.iter().map(OwnedCondition::heap_size).sum::<usize>()
+        + foreign.heap_size()
+        + foreign.iter().map(|(kind, owners, _)| kind.len() + owners.len()).sum::<usize>()
+        + size_of_val(&*parent.targets)
+        + parent
+            .targets
+            .iter()
+            .filter_map(|target| target.extras.as_deref())
+            .map(TargetExtras::held_bytes)
+            .sum::<usize>()
+        + parent.extras.as_deref().map_or(0, ParentExtras::held_bytes)
 }

@@ -27,6 +27,7 @@ mod row_store;
 mod rows;
 mod rule_breaker;
 mod rule_work;
+mod rules_of_parent;
 mod selector_interner;
 mod slots;
 mod standing;
@@ -57,14 +58,16 @@ pub use memory::{
     DroppedOutcomes, MAX_PARENT_OUTCOMES, NamespaceRuns, OutcomeParent, ParentOutcomes, RememberedOutcome,
     RunEnd, RunTrace, UnseenRun,
 };
-pub use parent::{AnswerTarget, OutrankedPolicy, ParentDeletion, ParentRow};
+pub use parent::{AnswerTarget, ParentDeletion, ParentRow};
 pub use planned::ListPass;
 pub use row::{NamespaceName, ObjectRow, RefinedCause};
 pub use row_store::ApplyOutcome;
 pub use rule_breaker::RuleSuspension;
 pub use rule_work::{RuleWork, RuleWorkMark};
+pub use rules_of_parent::OutrankedPolicy;
 pub use selector_interner::name_hash;
 pub use tombstones::ReadStart;
+pub use uid_key::FullUid;
 pub use view::UncountedChild;
 
 /// The in-memory reflector.

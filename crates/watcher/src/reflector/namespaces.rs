@@ -6,8 +6,8 @@ use std::sync::{PoisonError, RwLock};
 use dashmap::DashMap;
 use rustc_hash::FxBuildHasher;
 
-use super::parent::OutrankedPolicy;
 use super::row::NamespaceName;
+use super::rules_of_parent::{OutrankedPolicy, RulesOfParent};
 use crate::plan::{Interest, ParentRule};
 use crate::wire::WireMeta;
 
@@ -64,13 +64,4 @@ impl NamespaceTable {
         }
         of_parent
     }
-}
-
-/// By which rules an object is a parent.
-#[derive(Debug, Default)]
-pub(super) struct RulesOfParent<'i> {
-    /// At most one for each condition.
-    pub(super) rules: Vec<&'i ParentRule>,
-    /// Policies that select it too, and give way.
-    pub(super) outranked: Vec<OutrankedPolicy>,
 }

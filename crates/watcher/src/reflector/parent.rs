@@ -1,11 +1,14 @@
 //! Data kept about an object that is a parent.
 
 mod deletion;
+mod extras;
 mod targets;
 
 use std::hash::Hasher;
+use std::num::NonZeroI64;
 
 use aggregator::{AnswerView, HandledEvidence, ParentView, PolicyId, WrittenAnswer};
+use arcstr::ArcStr;
 use rustc_hash::FxHasher;
 use serde_json::value::RawValue;
 
@@ -14,14 +17,17 @@ use super::generation_practice::{
 };
 use super::kopf::outcomes::{SeenFailure, judge_outcome};
 use super::kopf::{self, KopfState};
+use super::rules_of_parent::{OutrankedPolicy, RulesOfParent};
 use super::selector_interner::Selectors;
 use super::status_owner::ChosenCondition;
+use super::uid_key::FullUid;
 use crate::plan::{Interest, ParentRule};
-use crate::status::time;
-use crate::status::{ConditionEntry, ParentStatus, conditions_digest, raw_json};
+use crate::status::{ConditionEntry, OwnedCondition, ParentStatus, conditions_digest, raw_json};
 use crate::wire::WireMeta;
 use deletion::explains_deletion;
-use targets::render_target;
+pub(super) use extras::ParentExtras;
+pub(super) use targets::TargetExtras;
+use targets::{RenderedTarget, render_target};
 
 pub use deletion::ParentDeletion;
 pub use targets::AnswerTarget;
@@ -30,19 +36,15 @@ pub use targets::AnswerTarget;
 #[derive(Clone, Debug)]
 pub struct ParentRow {
     /// `metadata.uid` in full: the precondition of every write.
-    pub uid: Box<str>,
+    pub uid: FullUid,
     /// `metadata.generation`; `None` where the object has none.
-    pub generation: Option<i64>,
+    generation: Option<NonZeroI64>,
     /// Parsed status.
     pub status: ParentStatus,
     /// View passed to the engine.
     pub view: ParentView,
     /// Write targets, one per policy.
-    pub targets: Vec<AnswerTarget>,
-    /// Handlers that hold up the operator, as far as it reports them.
-    pub progress: Option<Box<str>>,
-    /// The operator's failure to handle the current generation, where it was seen.
-    pub(super) failure: Option<SeenFailure>,
+    pub targets: Box<[AnswerTarget]>,
     /// The operator is waited for because it keeps `status.observedGeneration` elsewhere, or may.
     pub awaits_generation: bool,
     /// What the operator's `status.observedGeneration`, and its absence, say of this parent.
@@ -51,22 +53,12 @@ pub struct ParentRow {
     pub(super) concludes_from_others: bool,
     /// The parent carries the mark of a Kopf operator, whatever its content.
     pub(super) has_kopf_mark: bool,
-    /// Its deletion; `None` if it is not being deleted.
-    pub deletion: Option<Box<ParentDeletion>>,
-    /// Condition types of Rollcall's on this parent that kept being overwritten.
-    pub(super) overwritten_types: Box<[Box<str>]>,
-    /// Policies that select it too, and leave it to an older one.
-    pub outranked: Box<[OutrankedPolicy]>,
+    /// What few parents have.
+    pub(super) extras: Option<Box<ParentExtras>>,
 }
 
-/// A policy that selects a parent which an older one rules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutrankedPolicy {
-    /// The policy that gives way.
-    pub policy: PolicyId,
-    /// The policy that rules.
-    pub by: PolicyId,
-}
+// Every parent has one for as long as it exists.
+const _: () = assert!(size_of::<ParentRow>() <= 192);
 
 /// Previous state of a parent, and knowledge from other parents of its policies, used when it is read again.
 #[derive(Debug, Default)]
@@ -77,11 +69,11 @@ pub(super) struct PreviousParentState {
     pub(super) expects_generation: bool,
     /// Generations that the conditions were last observed to be about.
     pub(super) observed_generations: Vec<(PolicyId, u64)>,
-    pub(super) overwritten_types: Box<[Box<str>]>,
+    pub(super) overwritten_types: Vec<ArcStr>,
     pub(super) failure: Option<SeenFailure>,
     /// Condition types for which the fallback may stand there without having been overwritten: it stood there before, or
     /// another client owned the type.
-    pub(super) left_types: Vec<Box<str>>,
+    pub(super) left_types: Vec<ArcStr>,
 }
 
 /// Reads a parent; `sent` is the last write, for servers that drop the generation from it.
@@ -89,7 +81,7 @@ pub(super) fn read_parent_row(
     meta: &WireMeta,
     object: &RawValue,
     interest: &Interest,
-    rules: &[&ParentRule],
+    RulesOfParent { rules, outranked }: &RulesOfParent<'_>,
     selectors: &Selectors,
     before: &PreviousParentState,
     sent: &[ConditionEntry],
@@ -97,7 +89,7 @@ pub(super) fn read_parent_row(
     let taken = rules.iter().filter(|r| r.takeover).map(|r| &*r.condition);
     let mut status = ParentStatus::read(object, &interest.own_types().taking(taken));
     status.restore_generations(sent);
-    let counted = (meta.generation > 0).then_some(meta.generation);
+    let counted = NonZeroI64::new(meta.generation.max(0));
     let number = u64::try_from(meta.generation).unwrap_or(0);
     let generation = if interest.counted { number } else { spec_hash(object) };
     let kopf = kopf::read_kopf_state(object);
@@ -112,8 +104,15 @@ pub(super) fn read_parent_row(
     let said = judge_outcome(said, &kopf, failure.is_some(), &status, rules);
     let practice = GenerationPractice::of(&status, rules, interest.counted, said, before.expects_generation);
     let evidence = practice.evidence(&status, meta.generation, said);
+    let extras = ParentExtras {
+        progress: kopf.progress.or_else(|| failure.as_ref()?.handlers.clone()),
+        failure,
+        deletion: ParentDeletion::read(meta),
+        overwritten_types,
+        outranked: outranked.clone(),
+    };
     let mut row = ParentRow {
-        uid: meta.uid.clone(),
+        uid: FullUid::from_text(&meta.uid),
         generation: counted,
         view: ParentView {
             generation,
@@ -121,34 +120,37 @@ pub(super) fn read_parent_row(
             deleting: meta.deleted.is_some(),
             deletion_unexplained: false,
             digest: conditions_digest(
-                status.ours.iter().map(|o| &o.entry),
+                status.ours.iter().map(OwnedCondition::to_entry),
                 kept_generation(&status, rules, practice),
             ),
-            answers: Vec::with_capacity(rules.len()),
+            answers: Box::default(),
         },
         status,
-        targets: Vec::with_capacity(rules.len()),
-        progress: kopf.progress.or_else(|| failure.as_ref()?.handlers.clone()),
-        failure,
+        targets: Box::default(),
         awaits_generation: evidence == HandledEvidence::Unmarked && said == HandledEvidence::Silent,
         practice,
         concludes_from_others: concludes(rules),
         has_kopf_mark: kopf.marked,
-        deletion: ParentDeletion::read(meta),
-        overwritten_types,
-        outranked: Box::default(),
+        extras: extras.into_boxed(),
     };
+    let mut answers = Vec::with_capacity(rules.len());
+    let mut targets = Vec::with_capacity(rules.len());
     for rule in rules {
         let (view, target) =
             build_answer(meta, object, rule, &row, interest.counted, selectors, &before.observed_generations);
-        row.view.answers.push(view);
-        row.targets.push(target);
+        answers.push(view);
+        targets.push(target);
     }
-    row.view.deletion_unexplained = row.deletion.as_ref().is_some_and(|deletion| {
+    (row.view.answers, row.targets) = (answers.into(), targets.into());
+    row.view.deletion_unexplained = is_deletion_unexplained(&row);
+    row
+}
+
+fn is_deletion_unexplained(row: &ParentRow) -> bool {
+    row.deletion().is_some_and(|deletion| {
         let conditions = row.targets.iter().filter_map(|target| target.condition.as_deref());
         !explains_deletion(&row.status, conditions, &deletion.text)
-    });
-    row
+    })
 }
 
 /// Returns the condition types of the policies with a fallback that are known to keep being overwritten. Where the
@@ -158,7 +160,7 @@ fn find_overwritten_types(
     status: &ParentStatus,
     rules: &[&ParentRule],
     before: &PreviousParentState,
-) -> Box<[Box<str>]> {
+) -> Vec<ArcStr> {
     let is_overwritten = |rule: &&&ParentRule| {
         let Some(fallback) = &rule.fallback else { return false };
         let vacant = !status.is_foreign(&rule.condition) && status.our_entry(&rule.condition).is_none();
@@ -179,56 +181,48 @@ fn build_answer(
     before: &[(PolicyId, u64)],
 ) -> (AnswerView, AnswerTarget) {
     let ChosenCondition { condition, keeper } =
-        ChosenCondition::choose(meta, rule, &row.status, &row.overwritten_types);
+        ChosenCondition::choose(meta, rule, &row.status, row.overwritten_types());
     let ours = condition.and_then(|c| row.status.our_entry(c));
-    let about = ours.and_then(|o| o.entry.observed_generation).and_then(|observed| {
-        if Some(observed) == row.generation {
-            return Some(row.view.generation);
-        }
+    let is_about_generation = ours.and_then(OwnedCondition::observed_generation).is_some_and(|observed| {
         // If status writes also increment the generation, earlier conditions about the same spec remain valid.
-        let (_, known) = before.iter().find(|(policy, _)| *policy == rule.policy && !counted)?;
-        Some(*known).filter(|about| *about == row.view.generation)
+        let was_about = (rule.policy, row.view.generation);
+        Some(observed) == row.generation() || (!counted && before.contains(&was_about))
     });
-    let stalled_unrecorded = condition != Some("Ready") || row.status.is_foreign("Stalled");
+    let stalled_unrecorded =
+        condition.is_none_or(|condition| *condition != "Ready") || row.status.is_foreign("Stalled");
     let told = ours.and_then(|o| {
-        let since = time::parse_rfc3339(&o.entry.last_transition_time).unwrap_or_default();
+        let since = o.last_transition().unwrap_or_default();
         let stalled =
-            !stalled_unrecorded && row.status.our_entry("Stalled").is_some_and(|s| s.entry.is_true());
-        Some(WrittenAnswer {
-            reason: o.entry.parent_reason()?,
-            status: o.entry.condition_status(),
-            since,
-            stalled,
-        })
+            !stalled_unrecorded && row.status.our_entry("Stalled").is_some_and(OwnedCondition::is_true);
+        Some(WrittenAnswer { reason: o.parent_reason()?, status: o.condition_status(), since, stalled })
     });
-    let theirs = row.status.foreign.iter().find(|(kind, ..)| *kind == rule.condition);
-    let owner = keeper.map(Into::into).or_else(|| theirs.map(|(_, owner, _)| owner.clone()));
-    let mut view = AnswerView {
+    let theirs = row.status.foreign.iter().find(|(kind, ..)| **kind == *rule.condition);
+    let owner = keeper.or_else(|| theirs.map(|(_, owner, _)| &**owner));
+    let mut rendered = RenderedTarget::default();
+    rendered.for_engine.deletion_stuck_at =
+        meta.deleted.zip(rule.deletion_limit).map(|(deleted, limit)| deleted + limit);
+    let unrendered = render_target(meta, object, rule, selectors, &mut rendered).err();
+    let view = AnswerView {
         policy: rule.policy,
         written: told,
-        about_generation: about,
+        is_about_generation,
         owned_by_other: condition.is_none(),
-        selects: Vec::new(),
-        expects: Vec::new(),
-        counts: Box::default(),
-        template_failed: false,
-        deletion_stuck_at: meta.deleted.zip(rule.deletion_limit).map(|(deleted, limit)| deleted + limit),
+        template_failed: unrendered.is_some(),
         stalled_unrecorded,
+        extras: rendered.for_engine.into_boxed(),
     };
-    let mut target = AnswerTarget {
-        policy: rule.policy,
-        condition: condition.map(Into::into),
-        owner,
+    let extras = TargetExtras {
+        owner: owner.map(Into::into),
         owner_says_true: theirs.map(|(_, _, is_true)| *is_true),
-        names: Vec::new(),
-        counts: Box::default(),
-        unrendered: None,
-        keeps_generation: keeps_generation(&row.status, rule, row.practice),
+        names: rendered.names,
+        unrendered: unrendered.map(Into::into),
     };
-    if let Err(error) = render_target(meta, object, rule, selectors, &mut view, &mut target) {
-        target.unrendered = Some(error.into());
-        view.template_failed = true;
-    }
+    let target = AnswerTarget {
+        policy: rule.policy,
+        condition: condition.cloned(),
+        keeps_generation: keeps_generation(&row.status, rule, row.practice),
+        extras: extras.into_boxed(),
+    };
     (view, target)
 }
 
@@ -266,17 +260,41 @@ fn handled_evidence(
 }
 
 impl ParentRow {
+    /// `metadata.generation`; `None` where the object has none.
+    pub fn generation(&self) -> Option<i64> {
+        self.generation.map(NonZeroI64::get)
+    }
+
+    /// Handlers that hold up the operator, as far as it reports them.
+    pub fn progress(&self) -> Option<&str> {
+        self.extras.as_ref()?.progress.as_deref()
+    }
+
+    /// Its deletion; `None` if it is not being deleted.
+    pub fn deletion(&self) -> Option<&ParentDeletion> {
+        self.extras.as_ref()?.deletion.as_ref()
+    }
+
+    /// Policies that select it too, and leave it to an older one.
+    pub fn outranked(&self) -> &[OutrankedPolicy] {
+        self.extras.as_ref().map_or(&[], |extras| &extras.outranked)
+    }
+
+    fn overwritten_types(&self) -> &[ArcStr] {
+        self.extras.as_ref().map_or(&[], |extras| &extras.overwritten_types)
+    }
+
     pub(super) fn to_previous_state(&self, rules: &[&ParentRule]) -> PreviousParentState {
         let is_left = |rule: &&&ParentRule| {
             let fallback = rule.fallback.as_deref();
             self.status.is_foreign(&rule.condition)
                 || fallback.is_some_and(|fallback| self.status.our_entry(fallback).is_some())
         };
-        let about = self.view.answers.iter().filter_map(|a| Some((a.policy, a.about_generation?))).collect();
+        let about = self.view.answers.iter().filter(|answer| answer.is_about_generation);
         PreviousParentState {
-            observed_generations: about,
-            overwritten_types: self.overwritten_types.clone(),
-            failure: self.failure.clone(),
+            observed_generations: about.map(|answer| (answer.policy, self.view.generation)).collect(),
+            overwritten_types: self.overwritten_types().to_vec(),
+            failure: self.extras.as_ref().and_then(|extras| extras.failure.clone()),
             left_types: rules.iter().filter(is_left).map(|rule| rule.condition.clone()).collect(),
             expects_mark: false,
             expects_generation: false,
@@ -310,7 +328,7 @@ impl ParentRow {
         for target in &mut self.targets {
             target.keeps_generation = false;
         }
-        self.view.digest = conditions_digest(self.status.ours.iter().map(|held| &held.entry), None);
+        self.view.digest = conditions_digest(self.status.ours.iter().map(OwnedCondition::to_entry), None);
         true
     }
 
@@ -321,22 +339,17 @@ impl ParentRow {
 
     /// Switches to the fallback condition type, for policies that have one.
     pub(super) fn use_fallback_type(&mut self) {
-        let (given_up, targets) = (std::mem::take(&mut self.overwritten_types), &self.targets);
-        let mut types: Vec<Box<str>> = given_up.into_vec();
-        for condition in targets.iter().filter_map(|target| target.condition.as_ref()) {
+        let types = &mut self.extras.get_or_insert_default().overwritten_types;
+        for condition in self.targets.iter().filter_map(|target| target.condition.as_ref()) {
             if !types.contains(condition) {
                 types.push(condition.clone());
             }
         }
-        self.overwritten_types = types.into();
     }
 
     /// Returns `true` if the write targets are equal.
     pub(super) fn has_equal_targets(&self, other: &ParentRow) -> bool {
-        let key = |t: &AnswerTarget| {
-            let whose = (t.condition.clone(), t.owner.clone(), t.owner_says_true);
-            (whose, t.names.clone(), t.counts.clone(), t.unrendered.clone())
-        };
+        let key = |target: &AnswerTarget| (target.condition.clone(), target.extras.clone());
         self.targets.iter().map(key).eq(other.targets.iter().map(key))
     }
 }

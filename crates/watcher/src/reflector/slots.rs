@@ -10,7 +10,8 @@ use super::uid_key::UidKey;
 
 /// Number of shards; a power of two. The watch of one kind rarely waits for another.
 const SLOT_SHARDS: u32 = 16;
-const SLOTS_PER_CHUNK: usize = 256;
+/// Each shard has up to one chunk that is not full.
+const SLOTS_PER_CHUNK: usize = 64;
 
 /// Slot of an object, which may be known by its uid alone, as an owner.
 #[derive(Debug, Default)]

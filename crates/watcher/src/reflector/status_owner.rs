@@ -1,6 +1,8 @@
 //! The condition type that is written on a parent, and objects whose status another aggregator keeps: they are recognized
 //! by what it leaves in the object.
 
+use arcstr::ArcStr;
+
 use crate::plan::ParentRule;
 use crate::status::ParentStatus;
 use crate::wire::WireMeta;
@@ -63,7 +65,7 @@ impl StatusOwner {
 /// The condition type that a policy writes on a parent.
 pub(super) struct ChosenCondition<'r> {
     /// The type; `None` if nothing may be written.
-    pub(super) condition: Option<&'r str>,
+    pub(super) condition: Option<&'r ArcStr>,
     /// The aggregator because of which it is not the policy's first choice.
     pub(super) keeper: Option<&'static str>,
 }
@@ -74,7 +76,7 @@ impl<'r> ChosenCondition<'r> {
         meta: &WireMeta,
         rule: &'r ParentRule,
         status: &ParentStatus,
-        overwritten: &[Box<str>],
+        overwritten: &[ArcStr],
     ) -> ChosenCondition<'r> {
         let keeper = StatusOwner::find(meta).filter(|_| !rule.takeover);
         // What Rollcall wrote before its owner was known stays, unless that owner drops it anyway.
@@ -87,9 +89,9 @@ impl<'r> ChosenCondition<'r> {
         let foreign = is_foreign(&rule.condition);
         let condition = match &rule.fallback {
             Some(fallback) if (foreign || overwritten.contains(&rule.condition)) && !is_foreign(fallback) => {
-                Some(&**fallback)
+                Some(fallback)
             }
-            _ => Some(&*rule.condition).filter(|_| !foreign),
+            _ => Some(&rule.condition).filter(|_| !foreign),
         };
         ChosenCondition { condition, keeper: keeper.filter(|_| foreign).map(|keeper| keeper.who) }
     }

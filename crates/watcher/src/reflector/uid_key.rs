@@ -1,4 +1,6 @@
-//! Uids as keys.
+//! Uids as keys, and in full.
+
+use std::fmt;
 
 /// A uid as 128 bits: exact for a UUID, a hash for anything else. Not two `u64`, which would be aligned to 8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,5 +41,64 @@ impl UidKey {
     #[expect(clippy::cast_possible_truncation, reason = "the four parts hold all bits")]
     fn from_bits(bits: u128) -> UidKey {
         UidKey([(bits >> 96) as u32, (bits >> 64) as u32, (bits >> 32) as u32, bits as u32])
+    }
+}
+
+/// A uid in full, in the room of its bits if it is a UUID.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FullUid(UidForm);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum UidForm {
+    Uuid(UidKey),
+    Other(Box<Box<str>>),
+}
+
+impl FullUid {
+    pub(super) fn from_text(text: &str) -> FullUid {
+        let uuid = FullUid(UidForm::Uuid(UidKey::from_text(text)));
+        if uuid.to_string() == text { uuid } else { FullUid(UidForm::Other(Box::new(text.into()))) }
+    }
+
+    /// Bytes that it holds beside itself.
+    pub(super) fn heap_size(&self) -> usize {
+        match &self.0 {
+            UidForm::Uuid(_) => 0,
+            UidForm::Other(text) => size_of_val(&**text) + text.len(),
+        }
+    }
+}
+
+impl fmt::Display for FullUid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let halves = |part: u32| (part >> 16, part & 0xffff);
+        match &self.0 {
+            UidForm::Uuid(UidKey([low, middle, high, node])) => {
+                let ((mid, version), (variant, first)) = (halves(*middle), halves(*high));
+                write!(f, "{low:08x}-{mid:04x}-{version:04x}-{variant:04x}-{first:04x}{node:08x}")
+            }
+            UidForm::Other(text) => f.write_str(text),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_uid_in_full_is_the_one_that_was_read_uuid_or_not() {
+        for (text, heap) in [
+            ("01234567-89ab-4cde-8f01-23456789abcd", 0),
+            ("00000000-0000-0000-0000-000000000000", 0),
+            ("01234567-89AB-4cde-8f01-23456789abcd", 52),
+            ("0123456789ab-4cde-8f01-23456789-abcd", 52),
+            ("0123456789ab4cde8f0123456789abcd", 48),
+            ("u", 17),
+            ("", 16),
+        ] {
+            let uid = FullUid::from_text(text);
+            assert_eq!((uid.to_string().as_str(), uid.heap_size()), (text, heap));
+        }
     }
 }

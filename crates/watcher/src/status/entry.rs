@@ -1,5 +1,6 @@
 //! One condition of Rollcall's.
 
+use std::borrow::Borrow;
 use std::hash::Hasher;
 
 use aggregator::EntriesDigest;
@@ -61,12 +62,13 @@ pub struct WantedConditions {
 
 /// Fingerprint of conditions in any order, without `lastTransitionTime`: if both the wanted and the current one have
 /// the same `whole`, no write is needed.
-pub fn conditions_digest<'a>(
-    entries: impl IntoIterator<Item = &'a ConditionEntry>,
+pub fn conditions_digest(
+    entries: impl IntoIterator<Item = impl Borrow<ConditionEntry>>,
     observed_generation: Option<i64>,
 ) -> EntriesDigest {
     let mut sum = EntriesDigest::default();
     for entry in entries {
+        let entry = entry.borrow();
         let mut gist = FxHasher::default();
         for text in [&entry.r#type, &entry.status, &entry.reason] {
             gist.write(text.as_bytes());

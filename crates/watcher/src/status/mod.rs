@@ -2,6 +2,7 @@
 
 mod entry;
 mod own;
+mod owned_condition;
 mod parent_status;
 mod patch;
 pub mod raw_json;
@@ -9,5 +10,6 @@ pub mod time;
 
 pub use entry::{ConditionEntry, FIELD_MANAGER, WantedConditions, conditions_digest};
 pub use own::{BEING_DELETED, FAILED_TO_HANDLE, NOT_HANDLED, NOT_IN_TIME, OwnTypes, written_types};
-pub use parent_status::{ListShape, OwnedCondition, ParentStatus};
+pub use owned_condition::OwnedCondition;
+pub use parent_status::{ListShape, ParentStatus, UnwritableShape};
 pub use patch::{PatchGuard, guarded_patch, patch_body};

@@ -2,23 +2,14 @@
 
 use std::borrow::Cow;
 
+use aggregator::ThinList;
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
 use super::entry::{ConditionEntry, FIELD_MANAGER};
 use super::own::{self, OwnTypes};
+use super::owned_condition::{OwnedCondition, read_entry};
 use super::raw_json;
-
-/// One of Rollcall's conditions in the list.
-#[derive(Clone, Debug)]
-pub struct OwnedCondition {
-    /// Index in the list.
-    pub index: usize,
-    /// Content of the condition.
-    pub entry: ConditionEntry,
-    /// Whole JSON text, for the precondition.
-    pub text: Box<RawValue>,
-}
 
 /// `status.conditions`.
 #[derive(Clone, Debug)]
@@ -28,10 +19,29 @@ pub enum ListShape {
     /// The status has no conditions (absent or null).
     NoList,
     /// A list. Its text is kept only while it contains no condition of Rollcall's: it is the precondition of the first
-    /// one.
-    List(Option<Box<RawValue>>),
+    /// one. Behind a thin pointer, because the shape is kept as long as the parent exists.
+    List(Option<Box<Box<RawValue>>>),
     /// A value into which conditions cannot be written.
-    Unwritable(&'static str),
+    Unwritable(UnwritableShape),
+}
+
+/// Why conditions cannot be written into a status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnwritableShape {
+    /// The status is not an object.
+    Status,
+    /// `status.conditions` is not a list.
+    Conditions,
+}
+
+impl UnwritableShape {
+    /// Returns it in words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            UnwritableShape::Status => "status is not an object",
+            UnwritableShape::Conditions => "status.conditions is not a list",
+        }
+    }
 }
 
 /// The part of a parent's status that concerns Rollcall.
@@ -44,9 +54,9 @@ pub struct ParentStatus {
     /// Shape of `status.conditions`.
     pub list: ListShape,
     /// Our entries, in the order of the list. Nothing keeps an atomic list from having a type twice.
-    pub ours: Vec<OwnedCondition>,
+    pub ours: Box<[OwnedCondition]>,
     /// Condition types of other clients, with their managers if known, and whether their status is True.
-    pub foreign: Vec<(Box<str>, Box<str>, bool)>,
+    pub foreign: ThinList<(Box<str>, Box<str>, bool)>,
     /// Highest `observedGeneration` among the conditions of other clients.
     pub foreign_generation: Option<i64>,
     /// `status.observedGeneration`.
@@ -62,6 +72,9 @@ pub struct ParentStatus {
     /// As far as is known the list is no map by `type`: the server lets a type stand in it twice.
     pub allows_duplicate_types: bool,
 }
+
+// Every parent has one for as long as it exists.
+const _: () = assert!(size_of::<ParentStatus>() <= 80);
 
 impl ParentStatus {
     /// Reads the whole object.
@@ -79,8 +92,8 @@ impl ParentStatus {
         };
         let mut read = ParentStatus {
             list: ListShape::NoStatus,
-            ours: Vec::new(),
-            foreign: Vec::new(),
+            ours: Box::default(),
+            foreign: ThinList::default(),
             foreign_generation: None,
             observed_generation,
             generation_is_foreign,
@@ -97,7 +110,7 @@ impl ParentStatus {
 
     fn read_conditions(&mut self, status: &RawValue, managers: &StatusManagers<'_>, own: &OwnTypes<'_>) {
         if !status.get().starts_with('{') {
-            self.list = ListShape::Unwritable("status is not an object");
+            self.list = ListShape::Unwritable(UnwritableShape::Status);
             return;
         }
         let Some(list) = raw_json::get_member(status, "conditions").filter(|c| !raw_json::is_null(c)) else {
@@ -105,15 +118,56 @@ impl ParentStatus {
             return;
         };
         let Some(elements) = raw_json::list_elements(list) else {
-            self.list = ListShape::Unwritable("status.conditions is not a list");
+            self.list = ListShape::Unwritable(UnwritableShape::Conditions);
             return;
         };
+        let mut read = ReadConditions::default();
         for (index, text) in elements.into_iter().enumerate() {
-            self.read_condition(index, text, managers, own);
+            read.read_condition(index, text, managers, own);
         }
-        self.list = ListShape::List(self.ours.is_empty().then(|| list.to_owned()));
+        (self.ours, self.foreign) = (read.ours.into(), read.foreign.into());
+        self.foreign_generation = read.foreign_generation;
+        self.list = ListShape::List(self.ours.is_empty().then(|| Box::new(list.to_owned())));
     }
 
+    /// Restores the generations: older condition types have none, so the server drops it. A condition is about the
+    /// generation that it was sent for.
+    pub(crate) fn restore_generations(&mut self, sent: &[ConditionEntry]) {
+        for held in &mut self.ours {
+            held.restore_generation(sent);
+        }
+    }
+
+    /// Returns `true` if some conditions came back without the generation that they were sent with.
+    pub(crate) fn has_lost_generations(&self, sent: &[ConditionEntry]) -> bool {
+        let dropped = |entry: &ConditionEntry| {
+            let held = self.our_entry(&entry.r#type);
+            entry.observed_generation.is_some()
+                && held.is_some_and(|held| held.observed_generation().is_none())
+        };
+        sent.iter().any(dropped)
+    }
+
+    /// Our entry of this type, the first of them.
+    pub fn our_entry(&self, kind: &str) -> Option<&OwnedCondition> {
+        self.ours.iter().find(|held| held.kind() == kind)
+    }
+
+    /// Returns `true` if there is a condition of this type that another client owns.
+    pub fn is_foreign(&self, kind: &str) -> bool {
+        self.our_entry(kind).is_none() && self.foreign.iter().any(|(k, ..)| **k == *kind)
+    }
+}
+
+/// Entries of the list as they are read, one after the other.
+#[derive(Default)]
+struct ReadConditions {
+    ours: Vec<OwnedCondition>,
+    foreign: Vec<(Box<str>, Box<str>, bool)>,
+    foreign_generation: Option<i64>,
+}
+
+impl ReadConditions {
     fn read_condition(
         &mut self,
         index: usize,
@@ -123,24 +177,21 @@ impl ParentStatus {
     ) {
         let Some(kind) = raw_json::get_member(text, "type").and_then(raw_json::string_value) else { return };
         let owners = managers.condition_owners(&kind);
-        let entry = serde_json::from_str::<ConditionEntry>(text.get()).ok();
-        let is_our_word = entry.as_ref().is_some_and(|entry| {
+        let entry = read_entry(text);
+        let is_our_word = entry.as_ref().is_some_and(|(entry, _)| {
             if owners.is_empty() {
                 own::is_in_our_words(entry)
             } else {
                 entry.parent_reason().is_some() && owners.iter().any(|owner| owner == FIELD_MANAGER)
             }
         });
-        let is_ours =
-            (is_our_word && own.writes(&kind)) || (own.takes(&kind) && self.our_entry(&kind).is_none());
+        let is_ours = (is_our_word && own.writes(&kind))
+            || (own.takes(&kind) && self.ours.iter().all(|held| held.kind() != kind));
         match entry {
-            Some(entry) if is_ours => {
-                // Almost always one or two, kept as long as the parent exists: no spare capacity for four.
-                self.ours.reserve_exact(1);
-                self.ours.push(OwnedCondition { index, entry, text: text.to_owned() });
+            Some((entry, is_whole)) if is_ours => {
+                self.ours.push(OwnedCondition::new(index, entry, text, is_whole));
             }
             _ => {
-                self.foreign.reserve_exact(1);
                 let owners = if owners.is_empty() { managers.other_list_owners() } else { owners };
                 let is_true = raw_json::get_member(text, "status")
                     .and_then(raw_json::string_value)
@@ -153,37 +204,6 @@ impl ParentStatus {
                 self.foreign_generation = self.foreign_generation.max(generation);
             }
         }
-    }
-
-    /// Restores the generations: older condition types have none, so the server drops it. A condition is about the
-    /// generation that it was sent for.
-    pub(crate) fn restore_generations(&mut self, sent: &[ConditionEntry]) {
-        for held in self.ours.iter_mut().filter(|held| held.entry.observed_generation.is_none()) {
-            let is = |entry: &&ConditionEntry| {
-                ConditionEntry { observed_generation: None, ..(*entry).clone() } == held.entry
-            };
-            held.entry.observed_generation = sent.iter().find(is).and_then(|entry| entry.observed_generation);
-        }
-    }
-
-    /// Returns `true` if some conditions came back without the generation that they were sent with.
-    pub(crate) fn has_lost_generations(&self, sent: &[ConditionEntry]) -> bool {
-        let dropped = |entry: &ConditionEntry| {
-            let held = self.our_entry(&entry.r#type);
-            entry.observed_generation.is_some()
-                && held.is_some_and(|held| held.entry.observed_generation.is_none())
-        };
-        sent.iter().any(dropped)
-    }
-
-    /// Our entry of this type, the first of them.
-    pub fn our_entry(&self, kind: &str) -> Option<&OwnedCondition> {
-        self.ours.iter().find(|o| o.entry.r#type == kind)
-    }
-
-    /// Returns `true` if there is a condition of this type that another client owns.
-    pub fn is_foreign(&self, kind: &str) -> bool {
-        self.our_entry(kind).is_none() && self.foreign.iter().any(|(k, ..)| **k == *kind)
     }
 }
 
@@ -260,7 +280,7 @@ mod tests {
         let read = read(
             &json!({"status": {"conditions": [{"type": "Synced", "status": "True"}, ours("AllChildrenReady")]}}),
         );
-        assert_eq!(read.our_entry("Ready").map(|o| o.index), Some(1));
+        assert_eq!(read.our_entry("Ready").map(OwnedCondition::index), Some(1));
         assert!(read.is_foreign("Synced") && !read.is_foreign("Ready"));
     }
 
@@ -290,7 +310,7 @@ mod tests {
     }
 
     fn types(read: &ParentStatus) -> (Vec<&str>, Vec<&str>) {
-        let ours = read.ours.iter().map(|held| held.entry.r#type.as_str());
+        let ours = read.ours.iter().map(OwnedCondition::kind);
         (ours.collect(), read.foreign.iter().map(|(kind, ..)| &**kind).collect())
     }
 

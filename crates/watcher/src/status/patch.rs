@@ -8,7 +8,8 @@
 use serde_json::{Value, json};
 
 use super::entry::{ConditionEntry, WantedConditions};
-use super::parent_status::{ListShape, OwnedCondition, ParentStatus};
+use super::owned_condition::OwnedCondition;
+use super::parent_status::{ListShape, ParentStatus};
 
 /// Preconditions of a patch.
 #[derive(Clone, Debug)]
@@ -100,26 +101,26 @@ fn may_meet_same_type(status: &ParentStatus, wanted: &WantedConditions) -> bool 
 /// once. An entry that is only added would leave its guards standing; it takes the place of the first of ours, which
 /// moves on.
 fn entry_change_ops(status: &ParentStatus, wanted: &WantedConditions) -> Option<Vec<Value>> {
-    let path = |ours: &OwnedCondition| format!("/status/conditions/{}", ours.index);
+    let path = |ours: &OwnedCondition| format!("/status/conditions/{}", ours.index());
     let is_new = |entry: &&ConditionEntry| status.our_entry(&entry.r#type).is_none();
     let new: Vec<&ConditionEntry> = wanted.entries.iter().filter(is_new).collect();
     let (mut tests, mut replaced, mut removed) = (Vec::new(), Vec::new(), Vec::new());
     for (at, ours) in status.ours.iter().enumerate() {
-        let is_first = status.ours[..at].iter().all(|before| before.entry.r#type != ours.entry.r#type);
-        let kept = wanted.entries.iter().find(|e| is_first && e.r#type == ours.entry.r#type);
-        let stays = kept.is_some_and(|entry| *entry == ours.entry);
+        let is_first = status.ours[..at].iter().all(|before| before.kind() != ours.kind());
+        let kept = wanted.entries.iter().find(|e| is_first && e.r#type == ours.kind());
+        let stays = kept.is_some_and(|entry| *entry == ours.to_entry());
         // What is new is put beside what was seen, all of it, or it might be there already.
         if !stays || !new.is_empty() {
-            tests.push(test_op(&path(ours), &serde_json::from_str(ours.text.get()).ok()?));
+            tests.push(test_op(&path(ours), &ours.to_precondition()?));
         }
         match kept {
             _ if stays => {}
             Some(entry) => replaced.push(json!({"op": "replace", "path": path(ours), "value": entry})),
-            None => removed.push((ours.index, json!({"op": "remove", "path": path(ours)}))),
+            None => removed.push((ours.index(), json!({"op": "remove", "path": path(ours)}))),
         }
     }
     let only_adds = replaced.is_empty() && removed.is_empty();
-    let first = status.ours.first().map(|ours| ours.index).filter(|_| only_adds);
+    let first = status.ours.first().map(OwnedCondition::index).filter(|_| only_adds);
     let add = |(at, entry): (usize, &ConditionEntry)| match first {
         Some(first) => {
             json!({"op": "add", "path": format!("/status/conditions/{}", first + at), "value": entry})

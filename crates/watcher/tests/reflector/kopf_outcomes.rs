@@ -37,8 +37,8 @@ fn read(
     apply(reflector, interest, &parent);
     let id = reflector.find_object(&uid(1_000)).unwrap();
     let evidence = reflector.with_view(id, NOW, |view| view.unwrap().parent.unwrap().evidence);
-    let said = reflector.read_row(id, |row| row.parent.as_ref().unwrap().progress.clone());
-    (evidence, said.flatten().map(String::from))
+    let said = reflector.read_row(id, |row| row.parent.as_ref().unwrap().progress().map(str::to_owned));
+    (evidence, said.flatten())
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn selected(pods: &[Value]) -> Vec<bool> {
     let of = ("example.com".into(), "Widget".into());
     let by_label = children(FindChildrenBy::Labels { keys: vec!["app".into()], of }, None);
     let selects = reflector.read_row(reflector.find_object(&uid(1_000)).unwrap(), |row| {
-        row.parent.as_ref().unwrap().view.answers[0].selects.clone()
+        row.parent.as_ref().unwrap().view.answers[0].selects().to_vec()
     });
     let selects = selects.unwrap();
     let is_selected = |pod: &Value| {
@@ -58,10 +58,7 @@ fn a_template_that_reads_a_missing_field_is_said_of_its_parent() {
     apply(&reflector, &parents(vec![bad]), &widget(1, 1, &json!(null)));
     let unrendered = reflector.read_row(reflector.find_object(&uid(1_000)).unwrap(), |row| {
         let parent = row.parent.as_ref().unwrap();
-        (
-            parent.view.answers[0].template_failed,
-            parent.targets[0].unrendered.as_ref().map(ToString::to_string),
-        )
+        (parent.view.answers[0].template_failed, parent.targets[0].unrendered().map(str::to_owned))
     });
     let (unrendered, error) = unrendered.unwrap();
     assert!(unrendered && error.unwrap().contains("parent.spec.nothing"));
@@ -169,9 +166,9 @@ fn selections(rule: ParentRule, widget: &Value) -> Result<usize, String> {
     apply(&reflector, &Interest { parent: vec![rule], ..parents(vec![]) }, widget);
     let read = reflector.read_row(reflector.find_object(&uid(1_000)).unwrap(), |row| {
         let parent = row.parent.as_ref().unwrap();
-        match &parent.targets[0].unrendered {
+        match parent.targets[0].unrendered() {
             Some(why) => Err(why.to_string()),
-            None => Ok(parent.view.answers[0].selects.len()),
+            None => Ok(parent.view.answers[0].selects().len()),
         }
     });
     read.unwrap()

@@ -180,7 +180,11 @@ fn a_parent_whose_status_another_aggregator_keeps_is_not_written_and_that_aggreg
             .read_row(id, |row| {
                 let parent = row.parent.as_ref().unwrap();
                 let target = &parent.targets[0];
-                (target.condition.clone(), target.owner.clone(), parent.view.answers[0].owned_by_other)
+                (
+                    target.condition.clone(),
+                    target.owner().map(str::to_owned),
+                    parent.view.answers[0].owned_by_other,
+                )
             })
             .unwrap();
         assert_eq!(found.as_deref(), written, "{finalizer} {condition} {fallback:?} {takeover}");
@@ -221,7 +225,7 @@ fn of_policies_that_select_a_parent_for_one_condition_the_first_rules_and_the_ot
         let read = reflector.read_row(reflector.find_object(&uid(1_000)).unwrap(), |row| {
             let parent = row.parent.as_ref().unwrap();
             let ruling: Vec<_> = parent.targets.iter().map(|target| target.policy.0).collect();
-            (ruling, parent.outranked.iter().map(|left| (left.policy.0, left.by.0)).collect::<Vec<_>>())
+            (ruling, parent.outranked().iter().map(|left| (left.policy.0, left.by.0)).collect::<Vec<_>>())
         });
         read.unwrap()
     };

@@ -31,7 +31,7 @@ fn observed() -> Engine {
     };
     engine.set_policy(NOW, POLICY, Some(policy));
     engine.set_kind_state(NOW, KIND, KindState::Synced);
-    let answers = vec![AnswerView { policy: POLICY, ..AnswerView::default() }];
+    let answers = [AnswerView { policy: POLICY, ..AnswerView::default() }].into();
     let parent = ParentView { generation: 1, answers, ..ParentView::default() };
     let shown = ObjectView { kind: KIND, parent: Some(&parent), ..ObjectView::default() };
     engine.observe_object(NOW, PARENT, Some(&shown));
@@ -44,7 +44,8 @@ fn what_was_evaluated_too_often_in_one_poll_goes_on_in_a_later_one() {
         let mut engine = observed();
         let poll = engine.polls + 1;
         let id = engine.scheduler.graph.find_evaluation_for(PARENT, POLICY).unwrap();
-        engine.scheduler.graph.evaluation_mut(id).unwrap().poll_evaluations = (poll, evaluations);
+        let held = engine.scheduler.graph.evaluation_mut(id).unwrap();
+        (held.last_poll, held.poll_evaluations) = (poll, evaluations);
         engine.poll(NOW, &mut Vec::new());
         let is_evaluated = |engine: &Engine| engine.answer_of(PARENT, POLICY).is_some();
         assert_eq!(is_evaluated(&engine), goes_on, "{evaluations}");

@@ -65,7 +65,7 @@ fn policy(groups: usize) -> EnginePolicy {
 }
 
 fn observe_parent(engine: &mut Engine, id: ObjectId) {
-    let answers = vec![AnswerView { policy: POLICY, ..AnswerView::default() }];
+    let answers = [AnswerView { policy: POLICY, ..AnswerView::default() }].into();
     let parent = ParentView { generation: 1, answers, ..ParentView::default() };
     let weights = weight(0);
     let shown = ObjectView { kind: PARENTS, parent: Some(&parent), ..view(&weights, &[]) };
@@ -119,7 +119,7 @@ fn a_count_that_is_wrong_is_put_right_and_its_parent_evaluated_again() {
     let mut drafts = Vec::new();
     engine.poll(NOW, &mut drafts);
     let evaluation = engine.scheduler.graph.find_evaluation_for(PARENT, POLICY).unwrap();
-    engine.scheduler.graph.evaluation_mut(evaluation).unwrap().children.groups.clear();
+    engine.scheduler.graph.evaluation_mut(evaluation).unwrap().children.groups = Box::default();
     assert_eq!(engine.reader().find_miscounted(), Some((PARENT, POLICY)));
     assert_eq!(engine.recount_kind(NOW, CHILDREN).parents, [PARENT]);
     assert_eq!((count(&engine), engine.reader().find_miscounted()), (3, None));

@@ -102,7 +102,7 @@ impl CheckedObject {
             annotations: annotation_sizes(&metadata),
             managers: field_writers(&metadata),
             observed: reported_generation(object),
-            own_conditions: status.ours.iter().map(|owned| owned.entry.r#type.clone()).collect(),
+            own_conditions: status.ours.iter().map(|owned| owned.kind().to_owned()).collect(),
             foreign_conditions: status
                 .foreign
                 .iter()
@@ -110,7 +110,7 @@ impl CheckedObject {
                 .collect(),
             release,
             unwritable: match status.list {
-                ListShape::Unwritable(why) => Some(why),
+                ListShape::Unwritable(why) => Some(why.as_str()),
                 _ => None,
             },
             kopf_progress: raw_json::get_path(object, &["status", "kopf", "progress"])

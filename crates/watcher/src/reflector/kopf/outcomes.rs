@@ -43,12 +43,12 @@ impl SeenFailure {
     /// What an earlier process saw, and told the parent.
     fn told(generation: i64, status: &ParentStatus) -> Option<SeenFailure> {
         let of_this = |entry: &&crate::status::OwnedCondition| {
-            entry.entry.parent_reason() == Some(ParentReason::OperatorFailed)
-                && entry.entry.observed_generation == Some(generation)
+            entry.parent_reason() == Some(ParentReason::OperatorFailed)
+                && entry.observed_generation() == Some(generation)
         };
         let told = status.ours.iter().find(of_this)?;
         // Behind them may stand what is said beside it.
-        let handlers = told.entry.message.split_once(": ").and_then(|(_, rest)| rest.split("; ").next());
+        let handlers = told.message().split_once(": ").and_then(|(_, rest)| rest.split("; ").next());
         let handlers = handlers.map(Into::into);
         Some(SeenFailure { generation, handlers })
     }

@@ -68,7 +68,7 @@ pub(super) fn read_expecting_parent(rows: &Rows, uid: &str) -> Option<ExpectingP
         let parent = row.parent.as_ref()?;
         let named = |of: &AnswerTarget| {
             let policy = of.policy;
-            of.names.iter().map(move |(group, name)| (policy, *group, name.clone())).collect::<Vec<_>>()
+            of.names().iter().map(move |(group, name)| (policy, *group, name.clone())).collect::<Vec<_>>()
         };
         let names: Vec<_> = parent.targets.iter().flat_map(named).collect();
         (!names.is_empty() && !row.namespace.is_empty()).then(|| ExpectingParent {

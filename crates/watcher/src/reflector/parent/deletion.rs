@@ -17,7 +17,7 @@ pub struct ParentDeletion {
 
 impl ParentDeletion {
     /// Reads the deletion of an object; `None` if it is not being deleted.
-    pub(super) fn read(meta: &WireMeta) -> Option<Box<ParentDeletion>> {
+    pub(super) fn read(meta: &WireMeta) -> Option<ParentDeletion> {
         let since = meta.deleted?;
         let text = if meta.finalizers.is_empty() {
             BEING_DELETED.into()
@@ -25,7 +25,7 @@ impl ParentDeletion {
             let hold = FinalizerHold::new(since, &meta.finalizers, &meta.setters);
             format!("{BEING_DELETED}: {hold}").into()
         };
-        Some(Box::new(ParentDeletion { since, text }))
+        Some(ParentDeletion { since, text })
     }
 }
 
@@ -36,8 +36,8 @@ pub(super) fn explains_deletion<'c>(
     deletion: &str,
 ) -> bool {
     conditions.filter_map(|condition| status.our_entry(condition)).all(|ours| {
-        let reason = ours.entry.parent_reason();
+        let reason = ours.parent_reason();
         let told = matches!(reason, Some(ParentReason::Terminating | ParentReason::DeletionStuck));
-        !told || ours.entry.message.starts_with(deletion)
+        !told || ours.message().starts_with(deletion)
     })
 }

@@ -1,6 +1,7 @@
 //! Targets of the answers on one parent, and what templates and expressions make of it.
 
-use aggregator::{AnswerView, PolicyId, SelectorId};
+use aggregator::{AnswerExtras, PolicyId, SelectorId};
+use arcstr::ArcStr;
 use rollcall_cel::{CountBudget, ObjectJson};
 use serde_json::value::RawValue;
 
@@ -9,34 +10,89 @@ use crate::plan::{CountRule, LabelRule, ParentRule, ParentTemplate, ReadBudget, 
 use crate::wire::WireMeta;
 
 /// Target of one policy's answer on one parent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerTarget {
     /// The policy.
     pub policy: PolicyId,
     /// Condition type; `None` if another client owns it and there is no fallback.
-    pub condition: Option<Box<str>>,
-    /// Owner of the condition type, if another client owns it.
-    pub owner: Option<Box<str>>,
-    /// Status True in the owner's condition.
-    pub owner_says_true: Option<bool>,
-    /// Rendered expected names, by group.
-    pub names: Vec<(u8, Box<str>)>,
-    /// Minimum number of children by group, if the policy computes it from the parent.
-    pub counts: Box<[(u8, u32)]>,
-    /// Reason why a template or expression of the policy could not be evaluated for this parent.
-    pub unrendered: Option<Box<str>>,
+    pub condition: Option<ArcStr>,
     /// Rollcall writes `status.observedGeneration` here.
     pub keeps_generation: bool,
+    /// What few parents have.
+    pub(in crate::reflector) extras: Option<Box<TargetExtras>>,
 }
 
-/// Renders the templates and evaluates the expressions of a policy for one parent. The error says which could not be.
+// Every parent has one per policy.
+const _: () = assert!(size_of::<AnswerTarget>() <= 24);
+
+/// What few parents have under a policy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(in crate::reflector) struct TargetExtras {
+    /// Owner of the condition type, if another client owns it.
+    pub(super) owner: Option<Box<str>>,
+    /// Status True in the owner's condition.
+    pub(super) owner_says_true: Option<bool>,
+    /// Rendered expected names, by group.
+    pub(super) names: Vec<(u8, Box<str>)>,
+    /// Reason why a template or expression of the policy could not be evaluated for this parent.
+    pub(super) unrendered: Option<Box<str>>,
+}
+
+impl TargetExtras {
+    /// Boxes the data; `None` if all of it is empty.
+    pub(super) fn into_boxed(mut self) -> Option<Box<TargetExtras>> {
+        self.names.shrink_to_fit();
+        (self != TargetExtras::default()).then(|| Box::new(self))
+    }
+
+    /// Bytes that it takes, with what hangs on it.
+    pub(in crate::reflector) fn held_bytes(&self) -> usize {
+        let texts = [&self.owner, &self.unrendered].map(|text| text.as_ref().map_or(0, |text| text.len()));
+        let names = self.names.iter().map(|(_, name)| name.len());
+        size_of_val(self)
+            + texts.iter().sum::<usize>()
+            + size_of_val(self.names.as_slice())
+            + names.sum::<usize>()
+    }
+}
+
+impl AnswerTarget {
+    /// Owner of the condition type, if another client owns it.
+    pub fn owner(&self) -> Option<&str> {
+        self.extras.as_ref()?.owner.as_deref()
+    }
+
+    /// Whether the owner's condition has status True, if another client owns the type.
+    pub fn owner_says_true(&self) -> Option<bool> {
+        self.extras.as_ref()?.owner_says_true
+    }
+
+    /// Rendered expected names, by group.
+    pub fn names(&self) -> &[(u8, Box<str>)] {
+        self.extras.as_ref().map_or(&[], |extras| &extras.names)
+    }
+
+    /// Reason why a template or expression of the policy could not be evaluated for this parent.
+    pub fn unrendered(&self) -> Option<&str> {
+        self.extras.as_ref()?.unrendered.as_deref()
+    }
+}
+
+/// What the templates and expressions of a policy make of one parent.
+#[derive(Debug, Default)]
+pub(super) struct RenderedTarget {
+    pub(super) for_engine: AnswerExtras,
+    pub(super) names: Vec<(u8, Box<str>)>,
+}
+
+/// Renders the templates and evaluates the expressions of a policy for one parent, as far as they can be. The error says which
+/// could not be.
 pub(super) fn render_target(
     meta: &WireMeta,
     object: &RawValue,
     rule: &ParentRule,
     selectors: &Selectors,
-    view: &mut AnswerView,
-    target: &mut AnswerTarget,
+    rendered: &mut RenderedTarget,
 ) -> Result<(), String> {
     let budget = ReadBudget::default();
     let text = |t: &ParentTemplate| t.render(object, &budget).map_err(|error| error.to_string());
@@ -57,21 +113,19 @@ pub(super) fn render_target(
                 let values = values.iter().map(String::as_str).chain([owner]);
                 let selector: SelectorId =
                     selectors.lock().intern_selection(rule.policy, labels.group, &namespace, values);
-                view.selects.push(selector);
+                rendered.for_engine.selects.push(selector);
             }
         }
     }
     for (group, names) in &rule.names {
         for name in names {
-            expect_name(*group, &text(name)?, view, target);
+            rendered.expect_name(*group, &text(name)?);
         }
     }
     for references in &rule.references {
-        render_references(meta, (object, &budget), rule.policy, references, selectors, (view, target))?;
+        render_references(meta, (object, &budget), rule.policy, references, selectors, rendered)?;
     }
-    let counts = compute_counts(object, rule)?;
-    view.counts.clone_from(&counts);
-    target.counts = counts;
+    rendered.for_engine.counts = compute_counts(object, rule)?;
     Ok(())
 }
 
@@ -92,7 +146,7 @@ fn render_namespace(
 
 /// Evaluates the expressions of a policy for one parent whose templates are rendered. They are bounded more strictly than rules,
 /// all of a policy together, because they are evaluated where the parent is taken in.
-fn compute_counts(object: &RawValue, rule: &ParentRule) -> Result<Box<[(u8, u32)]>, String> {
+fn compute_counts(object: &RawValue, rule: &ParentRule) -> Result<Vec<(u8, u32)>, String> {
     let budget = CountBudget::default();
     rule.counts.iter().map(|rule| compute_count(rule, object, &budget)).collect()
 }
@@ -106,9 +160,11 @@ fn is_label_value(value: &str) -> bool {
     value.is_empty() || (value.len() <= 63 && framed && value.chars().all(inner))
 }
 
-fn expect_name(group: u8, name: &str, view: &mut AnswerView, target: &mut AnswerTarget) {
-    view.expects.push((group, name_hash(name)));
-    target.names.push((group, name.into()));
+impl RenderedTarget {
+    fn expect_name(&mut self, group: u8, name: &str) {
+        self.for_engine.expects.push((group, name_hash(name)));
+        self.names.push((group, name.into()));
+    }
 }
 
 /// Renders the references of a parent, which are both selected and expected. A reference can be forged, so it never
@@ -119,7 +175,7 @@ fn render_references(
     policy: PolicyId,
     rule: &ReferenceRule,
     selectors: &Selectors,
-    (view, target): (&mut AnswerView, &mut AnswerTarget),
+    rendered: &mut RenderedTarget,
 ) -> Result<(), String> {
     let (group, kind) = &rule.of;
     let references = rule.path.read_references(object, budget).map_err(|error| error.to_string())?;
@@ -140,8 +196,8 @@ fn render_references(
         };
         let selector =
             selectors.lock().intern_selection(policy, rule.group, namespace, std::iter::once(name));
-        view.selects.push(selector);
-        expect_name(rule.group, name, view, target);
+        rendered.for_engine.selects.push(selector);
+        rendered.expect_name(rule.group, name);
     }
     Ok(())
 }

@@ -1,0 +1,18 @@
+//! The budgets of memory. `cargo bench -p watcher --bench memory` prints the figures.
+
+mod measure;
+
+use measure::{MeasuredCluster, measure, measure_parent};
+
+/// One test, because every byte of the process is counted.
+#[test]
+fn a_child_and_a_parent_take_no_more_than_their_budgets() {
+    let ready = MeasuredCluster { children: 50_000, family: 20, ready: "True", has_engine: true };
+    let unready = MeasuredCluster { ready: "False", ..ready };
+    let ((parent, estimated), (unready_parent, _)) = (measure_parent(ready), measure_parent(unready));
+    assert!(parent <= 1_024 && unready_parent <= 1_280, "{parent} and {unready_parent} bytes");
+    assert!(estimated <= parent, "{estimated} of {parent} bytes");
+    let (child, unready_child) = (measure(ready), measure(unready));
+    assert!(child.per_child <= 272 && unready_child.per_child <= 1_024, "{child:?} {unready_child:?}");
+    assert!(child.estimated_per_child <= child.per_child, "{child:?}");
+}

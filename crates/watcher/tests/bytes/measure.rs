@@ -1,0 +1,191 @@
+//! Memory of a child, ready or not, and of a parent: the reflector's row and the engine's node, edges and tallies.
+//!
+//! Counts every byte that the allocator handed out and did not get back, so figures of different machines agree.
+
+use std::alloc::System;
+use std::time::Duration;
+
+use aggregator::{ChildGroup, Engine, EnginePolicy, GroupRole, KindId, KindState, PolicyId, Quorum};
+use cap::Cap;
+use readiness::{StuckLimits, Time};
+use timer::{DebounceConfig, Seed};
+use watcher::plan::{
+    AllowedNamespaces, AssessmentRule, ChildRule, FindChildrenBy, Interest, OutcomeRetention, ParentRule,
+};
+use watcher::reflector::Reflector;
+use watcher::{ParentObject, ReflectorObject};
+
+#[global_allocator]
+pub(crate) static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
+
+const NOW: Time = Time(1_800_000_000_000);
+const PODS: KindId = KindId(1);
+const WIDGETS: KindId = KindId(2);
+const POLICY: PolicyId = PolicyId(0);
+const LIMITS: StuckLimits = StuckLimits {
+    pending: Duration::from_mins(10),
+    progress: Duration::from_mins(10),
+    terminating: Duration::from_mins(10),
+};
+/// A cluster of parents with children.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MeasuredCluster {
+    pub(crate) children: usize,
+    /// Number of children of each parent.
+    pub(crate) family: usize,
+    /// Status of the condition `Ready` of all of them.
+    pub(crate) ready: &'static str,
+    /// Without an engine it is the reflector alone that is measured.
+    pub(crate) has_engine: bool,
+}
+
+/// What a cluster takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MeasuredBytes {
+    pub(crate) total: usize,
+    pub(crate) per_child: usize,
+    /// The same by the reflector's own account.
+    pub(crate) estimated_total: usize,
+    pub(crate) estimated_per_child: usize,
+}
+
+/// Measures a parent with its tallies of its children, and without these: what a cluster takes more whose as many children have
+/// twice as many parents. Returns it with the reflector's own account.
+pub(crate) fn measure_parent(cluster: MeasuredCluster) -> (usize, usize) {
+    let few = measure(cluster);
+    let many = measure(MeasuredCluster { family: cluster.family / 2, ..cluster });
+    let more = cluster.children / cluster.family;
+    ((many.total - few.total) / more, (many.estimated_total - few.estimated_total) / more)
+}
+
+/// Measures a cluster at rest.
+pub(crate) fn measure(cluster: MeasuredCluster) -> MeasuredBytes {
+    let MeasuredCluster { children, family, ready, has_engine } = cluster;
+    let reflector = Reflector::new(|| ());
+    let mut engine = has_engine.then(engine);
+    let start = ALLOCATOR.allocated();
+    let parents = children / family;
+    reflector.set_interest(parents_interest());
+    reflector.set_interest(children_interest());
+    for number in 0..parents {
+        feed(&reflector, &parents_interest(), &widget(number, ready));
+    }
+    take_in(&reflector, engine.as_mut());
+    let (between, held) = (ALLOCATOR.allocated(), reflector.held_bytes());
+    for number in 0..children {
+        feed(&reflector, &children_interest(), &pod(number, number / family, ready));
+    }
+    take_in(&reflector, engine.as_mut());
+    engine.as_mut().map(let_ready_parents_rest);
+    let end = ALLOCATOR.allocated();
+    MeasuredBytes {
+        total: end - start,
+        per_child: (end - between) / children,
+        estimated_total: reflector.held_bytes(),
+        estimated_per_child: (reflector.held_bytes() - held) / children,
+    }
+}
+
+fn take_in(reflector: &Reflector, engine: Option<&mut Engine>) {
+    let mut engine = engine;
+    loop {
+        let moved = reflector.take_dirty(256);
+        if moved.is_empty() {
+            break;
+        }
+        for id in moved {
+            if let Some(engine) = engine.as_deref_mut() {
+                reflector.date_unready(id, NOW);
+                reflector.with_view(id, NOW, |view| engine.observe_object(NOW, id, view));
+            }
+        }
+    }
+    if let Some(engine) = engine {
+        engine.poll(Time(NOW.0 + 60_000), &mut Vec::new());
+    }
+}
+
+/// A parent that has become ready leaves the resync when its next one is due.
+fn let_ready_parents_rest(engine: &mut Engine) {
+    let later = Time(NOW.0 + 600_000);
+    engine.poll(later, &mut Vec::new());
+    while engine.take_due_resync(later).is_some() {}
+}
+
+fn engine() -> Engine {
+    let mut engine = Engine::new(Duration::from_secs(30), Duration::from_mins(10), Seed(1));
+    let group = ChildGroup { kind: PODS, role: GroupRole::Critical, min: 1, max: None, quorum: Quorum::All };
+    let policy = EnginePolicy {
+        groups: vec![group],
+        min: 0,
+        kinds: vec![WIDGETS, PODS],
+        debounce: DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
+        settle: Duration::from_secs(5),
+        hold: Duration::ZERO,
+        availability: aggregator::Availability::Strict,
+        grace: Duration::ZERO,
+        pending: LIMITS.pending,
+        deadline: None,
+        shadow: false,
+        expects_names: false,
+        acceptance: aggregator::Acceptance::Accepted,
+    };
+    engine.set_policy(NOW, POLICY, Some(policy));
+    engine.set_kind_state(NOW, PODS, KindState::Synced);
+    engine.set_kind_state(NOW, WIDGETS, KindState::Synced);
+    engine
+}
+
+fn feed(reflector: &Reflector, interest: &Interest, text: &str) {
+    let object: ParentObject = serde_json::from_str(text).expect("valid JSON");
+    let whole = (!interest.parent.is_empty()).then(|| object.raw_text()).flatten();
+    reflector.apply_object(interest.id, object.as_child(), whole);
+}
+
+fn children_interest() -> Interest {
+    let find = FindChildrenBy::Owner { group: "example.com".into(), kind: "Widget".into() };
+    Interest {
+        assessment_rules: vec![AssessmentRule { limits: LIMITS, rule: None, remembers_outcome: false }],
+        child: vec![ChildRule {
+            policy: POLICY,
+            group: 0,
+            rule_index: 0,
+            find,
+            allowed: AllowedNamespaces::default(),
+            ignore: None,
+            retention: OutcomeRetention::Forget,
+        }],
+        ..Interest::for_kind(PODS, "", "Pod")
+    }
+}
+
+fn parents_interest() -> Interest {
+    let rule = ParentRule::for_policy(POLICY);
+    Interest { parent: vec![rule], ..Interest::for_kind(WIDGETS, "example.com", "Widget") }
+}
+
+fn widget(number: usize, ready: &str) -> String {
+    let (reason, message) = match ready {
+        "True" => ("AllChildrenReady", "all 20 children are ready"),
+        _ => ("ChildrenProgressing", "1 of 20 not ready: Pod web-1 progressing"),
+    };
+    format!(
+        r#"{{"apiVersion":"example.com/v1","kind":"Widget","metadata":{{"name":"widget-{number}","namespace":"shop",
+        "uid":"00000000-0000-4000-8000-{number:012x}","resourceVersion":"{version}","generation":1}},"spec":{{"size":1}},
+        "status":{{"conditions":[{{"type":"Ready","status":"{ready}","reason":"{reason}","observedGeneration":1,
+        "lastTransitionTime":"2026-08-14T09:12:33Z","message":"{message}"}}]}}}}"#,
+        version = number + 1,
+    )
+}
+
+fn pod(number: usize, parent: usize, ready: &str) -> String {
+    format!(
+        r#"{{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"web-7d9f8c6b5d-{number:05}","namespace":"shop",
+        "uid":"11111111-0000-4000-8000-{number:012x}","resourceVersion":"{version}","generation":1,
+        "creationTimestamp":"2026-08-14T09:12:33Z","ownerReferences":[{{"apiVersion":"example.com/v1","kind":"Widget",
+        "name":"w","uid":"00000000-0000-4000-8000-{parent:012x}","controller":true}}]}},
+        "spec":{{"restartPolicy":"Always","containers":[{{"name":"web"}}]}},"status":{{"phase":"Running",
+        "conditions":[{{"type":"Ready","status":"{ready}"}}]}}}}"#,
+        version = number + 1,
+    )
+}

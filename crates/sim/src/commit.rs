@@ -47,11 +47,25 @@ fn without_own_entries(object: &Value, types: &[&str]) -> Value {
 pub(crate) struct CommitJudge {
     /// Generations of parents for which an answer was written, by policy.
     announced: BTreeSet<(usize, String, i64)>,
+    /// UIDs of parents on which a fallback type was written because another client had the type, and of those on which a
+    /// former process did so.
+    yielded: BTreeSet<String>,
+    yielded_before: BTreeSet<String>,
     /// Number of conditions that became True.
     pub(crate) trues: u64,
 }
 
 impl CommitJudge {
+    pub(crate) fn reset_for_restart(&mut self) {
+        self.yielded_before.append(&mut self.yielded);
+    }
+
+    /// Returns `true` if a former process wrote a fallback type on the parent because another client had the type. Who finds
+    /// the fallback alone does not know that, and leaves the type to whoever keeps taking it.
+    pub(crate) fn has_yielded_before(&self, uid: &str) -> bool {
+        self.yielded_before.contains(uid)
+    }
+
     /// Checks a committed write.
     pub(crate) fn check_commit(
         &mut self,
@@ -102,6 +116,10 @@ impl CommitJudge {
         for policy in at.policies.iter().filter(is_of) {
             self.check_first_word(at, policy, &name, &new);
             policy_checks::check_turn(at, policy, &name, &old, &new);
+            let stands_in = policy.fallback.is_some_and(|fallback| new.ours.contains_key(fallback));
+            if stands_in && new.foreign.contains(policy.condition) {
+                self.yielded.insert(new.uid.clone());
+            }
         }
         self.note_said(at, &new);
     }

@@ -208,6 +208,7 @@ impl Sim {
         self.policy_watch.reset_for_restart();
         self.heard.reset_for_restart();
         self.answers.reset_for_restart();
+        self.commits.reset_for_restart();
         self.start_process();
     }
 
@@ -349,6 +350,6 @@ impl Sim {
     /// Checks the quiet end state.
     fn check_end(&mut self) {
         let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
-        self.stage.world.timeline.counts.parents = check_end(&at);
+        self.stage.world.timeline.counts.parents = check_end(&at, &self.commits);
     }
 }

@@ -8,7 +8,7 @@ use crate::types::PolicyAnswer;
 /// Stage of the evaluation of an observed parent under one policy. One that only children refer to has none.
 ///
 /// An evaluation begins in [`EvaluationStage::first_of`], and again where a later answer of a predecessor turns up on the parent
-/// before anything of this process' own stands there ([`super::ObservedParent::is_superseded_by`]). Every cell names the stage after the event of its column:
+/// before anything decided since stands there ([`super::ObservedParent::is_superseded_by`]). Every cell names the stage after the event of its column:
 ///
 /// | stage              | Outdated           | Doubted            | Confirmed        | Evaluated | Pending   | Withdrawn | KnownEarly  |
 /// |--------------------|--------------------|--------------------|------------------|-----------|-----------|-----------|-------------|

@@ -25,6 +25,7 @@ mod outcomes;
 mod pace;
 mod pass;
 mod policies;
+mod predecessors;
 mod queries;
 mod refusal;
 mod remembered;

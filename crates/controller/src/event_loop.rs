@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aggregator::{DeliveryOutcome, KindId, KindState, ObjectId};
+use aggregator::{KindId, KindState, ObjectId};
 use readiness::Time;
 use timer::Seed;
 use tokio_util::sync::CancellationToken;
@@ -225,7 +225,7 @@ impl EventLoop {
         }
         self.core.settle_write(now, settled.parent, settled.ticket, settled.outcome);
         self.changed = true;
-        for policy in settled.policies.iter().filter(|_| settled.outcome == DeliveryOutcome::Written) {
+        for policy in settled.policies.iter().filter(|_| settled.outcome.is_accepted()) {
             let since = self.core.engine.take_first_ready(settled.parent, *policy);
             let plan = self.plan.as_ref().and_then(|plan| plan.policies.get(policy));
             if let Some((since, (_, words))) = since.zip(plan) {

@@ -95,7 +95,7 @@ impl ParentWriter {
         if failure.as_ref().is_some_and(|failure| failure.status == 403) {
             self.refusals.notify_one();
         }
-        let turned_to = write.status_transition.filter(|_| outcome == DeliveryOutcome::Written);
+        let turned_to = write.status_transition.filter(|_| outcome.is_accepted());
         let ParentWrite { parent, ticket, kind, policies, .. } = write;
         SettledWrite { parent, ticket, kind, policies, outcome, label, status_transition: turned_to, failure }
     }
@@ -189,11 +189,11 @@ impl ParentWriter {
         let Some(parent) =
             std::str::from_utf8(body).ok().and_then(|b| serde_json::from_str::<ParentObject>(b).ok())
         else {
-            return (DeliveryOutcome::Written, "written");
+            return (DeliveryOutcome::Unobserved, "written");
         };
         let apply = || write_reply::apply_accepted(&self.reflector, write, &parent);
         let outcome = ingest_beside(self.evaluates_on_ingest(write), apply);
-        if outcome == DeliveryOutcome::Written {
+        if outcome.is_accepted() {
             for entry in
                 write.wanted.entries.iter().filter(|e| !matches!(&*e.r#type, "Reconciling" | "Stalled"))
             {

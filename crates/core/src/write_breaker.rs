@@ -98,7 +98,7 @@ impl WriteBreakers {
         breaker.in_flight = breaker.in_flight.saturating_sub(1);
         if retries && outcome != DeliveryOutcome::Unsent {
             let failed = breaker.failed_retries.saturating_add(1);
-            breaker.failed_retries = if outcome == DeliveryOutcome::Written { 0 } else { failed };
+            breaker.failed_retries = if outcome.is_accepted() { 0 } else { failed };
         }
         match outcome {
             DeliveryOutcome::Retry(after) => {
@@ -115,7 +115,7 @@ impl WriteBreakers {
                 breaker.consecutive_failures = 0;
                 breaker.consecutive_refusals = breaker.consecutive_refusals.saturating_add(1);
             }
-            DeliveryOutcome::Written => {
+            DeliveryOutcome::Written | DeliveryOutcome::Unobserved => {
                 (breaker.consecutive_failures, breaker.consecutive_refusals) = (0, 0);
             }
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use aggregator::DeliveryOutcome;
-use watcher::reflector::{ReadStart, Reflector};
+use watcher::reflector::{ApplyOutcome, ReadStart, Reflector};
 use watcher::status::{OwnTypes, ParentStatus};
 use watcher::{ApiKind, ParentObject, proves_absence};
 
@@ -64,9 +64,14 @@ pub fn apply_accepted(reflector: &Reflector, write: &ParentWrite, answer: &Paren
     let own = OwnTypes::of(types.iter().copied()).taking(types.iter().copied());
     let status = ParentStatus::read(&answer.text, &own);
     reflector.on_write_accepted(&answer.child.meta.uid, &write.wanted.entries, &status);
-    reflector.apply_object(write.kind, &answer.child, Some(&answer.text));
-    let kept = types.iter().all(|kind| status.our_entry(kind).is_some());
-    if kept { DeliveryOutcome::Written } else { DeliveryOutcome::Pruned }
+    let applied = reflector.apply_object(write.kind, &answer.child, Some(&answer.text));
+    let is_kept = types.iter().all(|kind| status.our_entry(kind).is_some());
+    match applied {
+        _ if !is_kept => DeliveryOutcome::Pruned,
+        // The kind is being listed by another plan: what that list shows is observed, not this.
+        ApplyOutcome::Refused | ApplyOutcome::Unwanted => DeliveryOutcome::Unobserved,
+        ApplyOutcome::Stale | ApplyOutcome::Same | ApplyOutcome::Moved(_) => DeliveryOutcome::Written,
+    }
 }
 
 /// After a failed guard, or where nobody knows what became of a write, the parent was read live: what is decided next rests

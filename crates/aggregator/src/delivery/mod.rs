@@ -33,7 +33,7 @@ const CONFLICT_BACKOFF: Backoff = Backoff { base: Duration::from_millis(50), cap
 const FAILURE_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) };
 /// Delay after writes to one parent that are not permitted: a person has to grant them.
 const DENIAL_BACKOFF: Backoff = Backoff { base: Duration::from_secs(30), cap: Duration::from_mins(1) };
-/// Delay after a write that was decided and never sent. 1 s.
+/// Delay after a write that was decided and never sent, or whose effect was not observed. 1 s.
 const UNSENT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Decision on a draft.
@@ -52,6 +52,9 @@ pub enum DeliveryDecision {
 pub enum DeliveryOutcome {
     /// The server accepted the write. The resulting status was observed before this outcome is reported.
     Written,
+    /// The server accepted the write, but what the parent shows could not be observed: its kind is being listed by another
+    /// plan, or the response was not readable.
+    Unobserved,
     /// A precondition failed (409, 422). The parent was read live and observed before this outcome is reported.
     Conflict,
     /// Failed, or unknown: retried with a backoff that grows with each failure in a row, and no earlier than after this
@@ -65,6 +68,13 @@ pub enum DeliveryOutcome {
     Pruned,
     /// The parent no longer exists.
     Gone,
+}
+
+impl DeliveryOutcome {
+    /// Returns `true` if the server accepted the write and kept it, as far as is known.
+    pub fn is_accepted(self) -> bool {
+        matches!(self, DeliveryOutcome::Written | DeliveryOutcome::Unobserved)
+    }
 }
 
 /// Seed and key that make one parent's jitter differ from that of others.
@@ -250,7 +260,7 @@ impl ParentDelivery {
         }
         self.open.state = DeliveryState::Idle;
         let landed = match outcome {
-            DeliveryOutcome::Written => true,
+            DeliveryOutcome::Written | DeliveryOutcome::Unobserved => true,
             DeliveryOutcome::Retry(_) => self.last_read != basis,
             _ => false,
         };
@@ -261,7 +271,9 @@ impl ParentDelivery {
         if outcome == DeliveryOutcome::Written {
             self.open.unconfirmed = None;
         }
-        let met_own_write = self.last_read != basis && self.last_read != sent && self.confirm_late_write(now);
+        // What stands there is this write, or one before it of which nobody knew what became.
+        let is_earlier_one = self.last_read != sent || !landed;
+        let met_own_write = self.last_read != basis && is_earlier_one && self.confirm_late_write(now);
         self.count_failure(outcome, landed, apart, now);
         match outcome {
             DeliveryOutcome::Written if self.last_read == sent => {
@@ -283,10 +295,12 @@ impl ParentDelivery {
                 self.back_off(apart, now);
             }
             DeliveryOutcome::Pruned => self.open.state = DeliveryState::Pruned(sent),
-            DeliveryOutcome::Retry(_) | DeliveryOutcome::Unsent if self.last_read == sent => {
+            DeliveryOutcome::Retry(_) | DeliveryOutcome::Unobserved | DeliveryOutcome::Unsent
+                if self.last_read == sent =>
+            {
                 self.last_written = Some(sent.without_messages);
             }
-            DeliveryOutcome::Retry(_) => {
+            DeliveryOutcome::Retry(_) | DeliveryOutcome::Unobserved => {
                 if self.open.unconfirmed.replace(sent).is_some_and(|earlier| earlier != sent) {
                     // Of two such writes either may be what is read next: none of them was overwritten then.
                     self.last_written = None;
@@ -306,6 +320,10 @@ impl ParentDelivery {
             DeliveryOutcome::Retry(after) => (FAILURE_BACKOFF, after),
             DeliveryOutcome::Denied => (DENIAL_BACKOFF, Duration::ZERO),
             DeliveryOutcome::Unsent => return self.hold_until(now + UNSENT_RETRY_DELAY),
+            DeliveryOutcome::Unobserved => {
+                self.open.failures = 0;
+                return self.hold_until(now + UNSENT_RETRY_DELAY);
+            }
             _ => return self.open.failures = 0,
         };
         self.open.failures = failures;

@@ -148,3 +148,24 @@ fn an_outcome_of_another_write_means_nothing() {
     w.run(60_000);
     assert!(w.flights.is_empty());
 }
+
+#[test]
+fn a_write_whose_effect_was_not_observed_overwrites_nothing() {
+    let mut w = by_hand();
+    for level in [Failed, Progressing, Failed, Progressing] {
+        w.turn("web", level);
+        let first = next_write(&mut w);
+        // Its kind is being listed: the response was not taken in, and what was known before is still what is known.
+        answer(&mut w, &first, None, DeliveryOutcome::Unobserved);
+        let since = w.now;
+        let second = next_write(&mut w);
+        assert!((w.now - since).as_millis() >= 900, "{:?}", w.now - since);
+        // It tests for what the first one replaced. What is read then is what the first one wrote.
+        answer(&mut w, &second, Some(first.wanted.clone()), DeliveryOutcome::Conflict);
+    }
+    assert!(!w.engine.is_repeatedly_overwritten(w.id("db")));
+    w.turn("web", Ready);
+    let last = next_write(&mut w);
+    answer(&mut w, &last, Some(last.wanted.clone()), DeliveryOutcome::Written);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}

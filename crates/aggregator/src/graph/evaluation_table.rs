@@ -22,7 +22,7 @@ impl EvaluationTable {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (EvaluationId, &ParentEvaluation)> {
-        (0..=u32::MAX).zip(&self.slots).filter_map(|(at, held)| Some((EvaluationId(at), held.as_deref()?)))
+        (0..u32::MAX).zip(&self.slots).filter_map(|(at, held)| Some((EvaluationId(at), held.as_deref()?)))
     }
 
     pub(super) fn insert(&mut self, evaluation: ParentEvaluation) -> EvaluationId {

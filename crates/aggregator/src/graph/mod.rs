@@ -1,6 +1,7 @@
 //! The graph of children and parents. Edges run from a child to the evaluations of its parents; an edge that closes a
 //! cycle is kept and not counted.
 
+mod counted_edges;
 mod cycle;
 mod edge_weights;
 mod evaluation_table;
@@ -24,6 +25,7 @@ use crate::evaluation::{
 };
 use crate::ids::{EvaluationId, KindId, ObjectId, PolicyId, SelectorId};
 use crate::types::{ChildLink, LinkTarget};
+use counted_edges::CountedEdges;
 use cycle::CycleSearch;
 use edge_weights::{EdgeWeights, weight_of_evaluations};
 use evaluation_table::EvaluationTable;
@@ -306,9 +308,7 @@ impl ChildGraph {
 
     /// Returns every counted edge with its child.
     pub(crate) fn counted_edges(&self) -> impl Iterator<Item = (ObjectId, ChildEdge)> + '_ {
-        self.nodes
-            .iter()
-            .flat_map(|(child, node)| node.edges.iter().filter(|e| !e.cyclic).map(move |e| (child, *e)))
+        CountedEdges::of_nodes(self.nodes.iter())
     }
 
     /// Checks every edge above `from` again after an edge there closed or opened a cycle. Returns the evaluations that

@@ -1,9 +1,12 @@
 //! Nodes indexed by small integers, in chunks: a vector that doubles could hold up to twice the memory needed.
 
+use std::slice;
+
 use super::graph_node::{GraphNode, ParentNode};
 use crate::ids::{EvaluationId, ObjectId};
 
-const NODES_PER_CHUNK: usize = 256;
+const IDS_PER_CHUNK: u32 = 256;
+const NODES_PER_CHUNK: usize = IDS_PER_CHUNK as usize;
 
 /// All nodes. The ids are dense enough for a table.
 #[derive(Clone, Debug, Default)]
@@ -46,12 +49,37 @@ impl NodeTable {
         self.chunks.iter_mut().flatten().flat_map(|chunk| chunk.iter_mut())
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (ObjectId, &GraphNode)> {
-        let firsts = (0..=u32::MAX).step_by(NODES_PER_CHUNK);
-        let chunks = firsts.zip(&self.chunks).filter_map(|(first, chunk)| Some((first, chunk.as_ref()?)));
-        chunks.flat_map(|(first, nodes)| {
-            (first..=u32::MAX).zip(nodes.iter()).map(|(at, node)| (ObjectId(at), node))
-        })
+    pub(super) fn iter(&self) -> NodeIter<'_> {
+        NodeIter { chunks: self.chunks.iter(), nodes: [].iter(), next: 0, after: 0 }
+    }
+}
+
+/// All nodes with their ids. A page asks for all of them at once: adapters of ranges took twice as long.
+pub(super) struct NodeIter<'t> {
+    chunks: slice::Iter<'t, Option<Box<[GraphNode; NODES_PER_CHUNK]>>>,
+    nodes: slice::Iter<'t, GraphNode>,
+    /// Id of the next node, if there is one in this chunk.
+    next: u32,
+    /// Id of the first node of the next chunk.
+    after: u32,
+}
+
+impl<'t> Iterator for NodeIter<'t> {
+    type Item = (ObjectId, &'t GraphNode);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(node) = self.nodes.next() {
+                let id = self.next;
+                self.next = id.wrapping_add(1);
+                return Some((ObjectId(id), node));
+            }
+            let chunk = self.chunks.next()?;
+            self.next = self.after;
+            self.after = self.after.wrapping_add(IDS_PER_CHUNK);
+            self.nodes = chunk.as_ref().map_or([].iter(), |nodes| nodes.iter());
+        }
     }
 }
 

@@ -17,6 +17,8 @@ struct TimeLimits {
     pending: Option<Duration>,
     deadline: Option<Duration>,
     hold: Duration,
+    /// The deadline is not exceeded before.
+    seen_at: Time,
 }
 
 impl TimeLimits {
@@ -25,9 +27,25 @@ impl TimeLimits {
     /// to those above it would be taken back.
     fn new(policy: &EnginePolicy, view: &AnswerView) -> TimeLimits {
         if view.owned_by_other {
-            return TimeLimits { pending: None, deadline: None, hold: Duration::ZERO };
+            return TimeLimits {
+                pending: None,
+                deadline: None,
+                hold: Duration::ZERO,
+                seen_at: Time::default(),
+            };
         }
-        TimeLimits { pending: Some(policy.pending), deadline: policy.deadline, hold: policy.hold }
+        let EnginePolicy { pending, deadline, hold, .. } = *policy;
+        TimeLimits { pending: Some(pending), deadline, hold, seen_at: Time::default() }
+    }
+
+    /// The limits of a parent whose operator says nothing: until its children could be seen to have settled since the last list
+    /// was complete, nobody knows that it is late. What was late before is.
+    fn of_silent(self, observed: &ObservedParent, policy: &EnginePolicy, listed_at: Time) -> TimeLimits {
+        let said = observed.stage.answer().map(|answer| answer.reason);
+        if said == Some(ParentReason::DeadlineExceeded) {
+            return self;
+        }
+        TimeLimits { seen_at: listed_at + policy.settle, ..self }
     }
 }
 
@@ -86,6 +104,7 @@ pub(crate) fn evaluate_parent(
     }
     if let Err(again) = check_handled(observed, children, policy, listed_at, now) {
         let limits = TimeLimits::new(policy, &observed.view);
+        let limits = if again.is_some() { limits.of_silent(observed, policy, listed_at) } else { limits };
         return answer_pending(&observed.phase, limits, now, &stand.all, again);
     }
     if observed.phase.progress.handle() && observed.evidence == HandledEvidence::Handled {
@@ -183,7 +202,7 @@ fn apply_deadline(
     let Some(limit) = limits.deadline else {
         return EvaluationResult { answer, recheck_at: again };
     };
-    let at = phase.unready_since + limit;
+    let at = (phase.unready_since + limit).max(limits.seen_at);
     if at > now {
         return EvaluationResult { answer, recheck_at: Some(again.map_or(at, |a| a.min(at))) };
     }

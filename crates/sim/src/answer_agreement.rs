@@ -30,8 +30,8 @@ fn is_from_children(reason: ParentReason) -> bool {
     )
 }
 
-/// Returns `true` if a descendant is a parent whose policy still waits for a list: until that list is complete, the
-/// earlier answer stays.
+/// Returns `true` if a descendant is a parent whose policy still waits for a list, or for what nobody wrote down: until then
+/// the earlier answer stays.
 pub(crate) fn awaits_child_list(
     at: &JudgedMoment<'_>,
     policy: &PolicyDef,
@@ -48,9 +48,22 @@ pub(crate) fn awaits_child_list(
             over.any(|p| {
                 !at.core.engine.is_open(p.id)
                     || at.heard.awaits_list(p)
+                    || settles_unwritten(at, p, child)
                     || awaits_child_list(at, p, child, models)
             })
         })
+}
+
+/// Returns `true` if a child that is a parent waits for time alone to pass since everything was listed, and nothing is written
+/// for it that says what it was before: until it is evaluated, nobody turns because of it.
+fn settles_unwritten(at: &JudgedMoment<'_>, policy: &PolicyDef, child: &ModelObject) -> bool {
+    use ParentReason::{ChildrenPending, ChildrenSettling};
+    let Some(id) = at.core.reflector.find_object(&child.uid) else { return false };
+    let said = at.core.engine.answer_of(id, policy.id).map(|answer| answer.reason);
+    condition_of(policy, child).is_none()
+        && child.mark != ModelMark::NotYet
+        && at.core.engine.reader().is_unsettled(id, policy.id)
+        && matches!(said, Some(ChildrenPending | ChildrenSettling))
 }
 
 /// Returns `true` if the naive judge comes to this answer too, which has not been True since `down` at the latest.

@@ -267,6 +267,12 @@ impl<'e> EngineReader<'e> {
         (children, kinds)
     }
 
+    /// Returns `true` if nothing is written for the parent under `policy`, and its state has not become known since this process
+    /// began to observe it. For the simulator.
+    pub fn is_unsettled(self, parent: ObjectId, policy: PolicyId) -> bool {
+        self.find_observed(parent, policy).is_some_and(|observed| observed.stage.is_unsettled())
+    }
+
     /// Recounts every tally from the edges and returns the first evaluation that disagrees. For tests and the
     /// simulator.
     pub fn find_miscounted(self) -> Option<(ObjectId, PolicyId)> {

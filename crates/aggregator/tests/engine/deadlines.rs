@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use aggregator::{EnginePolicy, HandledEvidence};
+use aggregator::{EnginePolicy, HandledEvidence, KindState};
 use readiness::Level::{Progressing, Ready};
 
 use crate::object::Parent;
 use crate::policy;
-use crate::world::World;
+use crate::world::{CHILDREN, POLICY, World};
 
 const MINUTE: u64 = 60_000;
 
@@ -103,4 +103,41 @@ fn a_deadline_is_exceeded_also_where_nothing_is_handled_or_can_be_rendered() {
     w.parent_so("db", |p| p.evidence = HandledEvidence::NotYet);
     w.run(30 * MINUTE);
     assert_eq!(w.says("db"), "OperatorSilent!");
+}
+
+#[test]
+fn a_list_that_takes_longer_than_the_deadline_makes_nobody_late() {
+    let deadline = Some(Duration::from_mins(2));
+    let mut w = World::empty();
+    w.policy(POLICY, EnginePolicy { deadline, ..policy() });
+    w.sync();
+    w.parent_so("db", |p| p.evidence = HandledEvidence::Silent);
+    w.run(1_000);
+    assert_eq!(w.says("db"), "ChildrenPending");
+    // What its children are can be seen only now, five seconds before it can be known whether the operator is done.
+    w.kind(CHILDREN, KindState::Listing);
+    w.child("web", "db", Ready);
+    w.run(3 * MINUTE);
+    w.kind(CHILDREN, KindState::Synced);
+    w.run(MINUTE);
+    assert!(!w.words("db").iter().any(|word| word.starts_with("DeadlineExceeded")), "{:?}", w.words("db"));
+    assert_eq!(w.says("db"), "AllChildrenReady");
+}
+
+#[test]
+fn what_was_late_before_a_list_is_late_after_it() {
+    let deadline = Some(Duration::from_mins(2));
+    let mut w = World::with(EnginePolicy { deadline, ..policy() });
+    w.parent_so("db", |p| p.evidence = HandledEvidence::Silent);
+    w.child("web", "db", Progressing);
+    w.run(3 * MINUTE);
+    assert_eq!(w.says("db"), "DeadlineExceeded!");
+    let words = w.words("db");
+    w.kind(CHILDREN, KindState::Listing);
+    w.run(MINUTE);
+    w.kind(CHILDREN, KindState::Synced);
+    w.run(MINUTE);
+    w.restart(&[]);
+    w.run(MINUTE);
+    assert_eq!(w.words("db"), words);
 }

@@ -19,12 +19,13 @@ pub(super) const fn overdue_verdict() -> Verdict {
     Verdict::new(Level::Unknown, Reason::RuleOverdue)
 }
 
-/// This assessment for as long as it may stand for a version that waits since then.
+/// What this assessment says by then, for as long as it may stand for a version that waits since then. A turn that it foresaw
+/// for later was one of the version before: an assessment has room for one turn, and what stands has to end.
 fn limit_standing(assessment: &Assessment, since: Time) -> Assessment {
+    let is_limit = assessment.then.as_deref().is_some_and(|then| then.1.reason == Reason::RuleOverdue);
+    let verdict = if is_limit { &assessment.verdict } else { assessment.verdict_at(since) };
     let end = (since + STANDING_LIMIT, overdue_verdict());
-    let own = assessment.then.as_deref().filter(|then| then.1.reason != Reason::RuleOverdue).cloned();
-    let then = own.into_iter().chain([end]).min_by_key(|(at, _)| *at);
-    Assessment { verdict: assessment.verdict.clone(), then: then.map(Box::new) }
+    Assessment { verdict: verdict.clone(), then: Some(Box::new(end)) }
 }
 
 /// What stands for an object of which nothing was known before.
@@ -106,5 +107,31 @@ pub(super) fn weigh_by_rule(
         (_, Reason::RuleAwaited) => ChildWeight::of(Level::Ready).unjudged(),
         (Level::Ready | Level::Suspended, _) if awaits() => weight.unjudged(),
         _ => weight,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_ends_whatever_it_foresaw() {
+        let (since, end) = (Time(100_000), Time(130_000));
+        let (before, after) = (
+            Verdict::new(Level::Progressing, Reason::NotStarted),
+            Verdict::new(Level::Stuck, Reason::NotStarted),
+        );
+        for (turn, stands) in [(50_000, &after), (100_000, &after), (110_000, &before), (500_000, &before)] {
+            let known =
+                Assessment { verdict: before.clone(), then: Some(Box::new((Time(turn), after.clone()))) };
+            let mut standing = limit_standing(&known, since);
+            // It waits on, for a newer version.
+            for _ in 0..2 {
+                assert_eq!(standing.verdict_at(since), stands, "{turn}");
+                assert_eq!(standing.verdict_at(Time(129_999)), stands, "{turn}");
+                assert_eq!(*standing.verdict_at(end), overdue_verdict(), "{turn}");
+                standing = limit_standing(&standing, since);
+            }
+        }
     }
 }

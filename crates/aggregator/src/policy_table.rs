@@ -1,7 +1,7 @@
 //! The policies in force, with the states of the kinds that they rest on.
 
 use readiness::Time;
-use readiness::rollup::ParentReason;
+use readiness::rollup::{ConditionStatus, ParentReason};
 
 use crate::changed_rules::{ChangedRuleGroups, group_bit};
 use crate::evaluation::ParentEvaluation;
@@ -160,9 +160,11 @@ impl PolicyTable {
                 let takes_back = |answer: PolicyAnswer| {
                     matches!(answer.reason, ParentReason::AllChildrenReady | ParentReason::PolicyRefused)
                 };
-                // What somebody turned is nobody's answer: it may say True.
-                let is_turned = observed.view.written.is_some_and(|written| !written.is_untampered());
-                is_turned || observed.stage.answer().is_some_and(takes_back)
+                // What somebody turned is nobody's answer: it may say True. So may what stands on a parent whose end is known.
+                let stands = observed.view.written.is_some_and(|written| {
+                    !written.is_untampered() || written.status == Some(ConditionStatus::True)
+                });
+                stands || observed.stage.answer().is_some_and(takes_back)
             }
             ListGate::Open | ListGate::Blind(_) => true,
         }

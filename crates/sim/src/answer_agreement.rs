@@ -81,8 +81,10 @@ pub(crate) fn agrees_with(
     match said {
         None => false,
         Some(ParentReason::DeadlineExceeded) => {
+            // Until the operator is known to be done, nobody knows that its children are all that it wants.
+            let settles = parent.mark == ModelMark::Silent && at.heard.is_settling(policy, at.now);
             parent.deleted.is_none()
-                && !suspended
+                && (settles || !suspended)
                 && (sum.reason.is_some() || parent.mark != ModelMark::Handled)
         }
         Some(ParentReason::Terminating) => parent.deleted.is_some(),

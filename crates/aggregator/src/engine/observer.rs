@@ -146,7 +146,7 @@ impl ObjectObserver<'_> {
         let is_recorded = is_open || !is_unwritten;
         let begins_again = |observed: &ObservedParent| {
             is_recorded && observed.is_superseded_by(view, answer, is_older)
-                || !is_accepted && observed.is_taken_from(answer)
+                || !(is_accepted && is_open) && observed.is_taken_from(answer)
         };
         let before = evaluation.observed.take_if(|observed| begins_again(observed));
         let first = evaluation.observed.is_none();

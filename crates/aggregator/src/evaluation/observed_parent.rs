@@ -56,9 +56,10 @@ impl ObservedParent {
     }
 
     /// Returns `true` if the answer was read from the parent, where it stands no more. Of a policy that is refused nobody else
-    /// knows it, and who restarts finds none.
+    /// knows it, and who restarts finds none. What the first list does not show may have been read before it: there it stood
+    /// under a policy that is gone.
     pub(crate) fn is_taken_from(&self, answer: &AnswerView) -> bool {
-        self.stage.is_as_read() && self.view.written.is_some() && answer.written.is_none()
+        !self.stage.is_own() && self.view.written.is_some() && answer.written.is_none()
     }
 
     /// Records what is observed now. Returns `true` if the parent begins a new generation.

@@ -116,3 +116,21 @@ fn an_answer_that_somebody_puts_in_place_of_what_this_process_wrote_is_not_taken
     w.run(5_000);
     assert_eq!(w.says("db"), "ChildrenPending");
 }
+
+#[test]
+fn what_stood_before_a_list_and_is_not_in_it_is_not_taken_over() {
+    let mut w = World::with(policy());
+    w.parent_so("db", |p| p.evidence = HandledEvidence::Silent);
+    w.child("web", "db", Ready);
+    w.run(60_000);
+    assert_eq!(w.says("db"), "AllChildrenReady");
+    // The policy was deleted and is there again. What its former entry said was read before the entry was removed.
+    w.kind(CHILDREN, KindState::Listing);
+    w.restart(&[]);
+    w.change_parent("db", |db| db.status.clear());
+    let before = w.log.len();
+    w.kind(CHILDREN, KindState::Synced);
+    w.run(60_000);
+    let after = w.log[before..].iter().map(|written| written.after[&POLICY].brief());
+    assert_eq!(after.collect::<Vec<_>>(), ["ChildrenPending", "AllChildrenReady"]);
+}

@@ -161,3 +161,23 @@ fn what_stood_under_a_refused_policy_is_known_no_more_once_it_is_taken_away() {
         assert_eq!(w.reason("db"), None, "restarted: {is_restarted}");
     }
 }
+
+#[test]
+fn a_true_on_a_parent_that_is_deleted_under_a_refused_policy_is_taken_back_too() {
+    let mut w = World::with(policy());
+    w.parent("db");
+    w.child("web", "db", Ready);
+    w.run(20_000);
+    w.policies.insert(POLICY, refused(Acceptance::Refused));
+    w.restart(&[]);
+    w.change_parent("db", |db| db.deleting = true);
+    w.run(60_000);
+    assert_eq!(w.says("db"), "AllChildrenReady", "it is left as it is");
+    w.policy(POLICY, refused(Acceptance::RefusedForLong));
+    w.run(10_000);
+    assert_eq!(w.says("db"), "Terminating");
+    let before = w.log.len();
+    w.restart(&[]);
+    w.run(600_000);
+    assert_eq!(w.log.len(), before, "nothing is said twice");
+}

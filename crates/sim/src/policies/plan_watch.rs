@@ -22,6 +22,8 @@ pub(crate) struct PlanWatch {
     pub(crate) unseen: BTreeMap<PolicyId, i64>,
     /// Time at which the loop heard of a changed rule, by kind and policy, until the kind is listed.
     pub(crate) swapped_at: BTreeMap<(usize, String), i64>,
+    /// Time at which the loop last heard that a list of this kind was complete.
+    listed_at: BTreeMap<usize, i64>,
     /// Time at which the loop had its first plan in this life of the process; `None` before it.
     pub(crate) planned_since: Option<i64>,
 }
@@ -49,6 +51,7 @@ impl PlanWatch {
                 false
             }
             KindEvent::Synced | KindEvent::Stopped => {
+                self.listed_at.insert(kind, now);
                 self.unlisted.remove(&kind);
                 self.swapped_at.retain(|(of, _), _| *of != kind);
                 true
@@ -72,6 +75,13 @@ impl PlanWatch {
     /// Returns `true` if a kind that the policy rests on was not listed since it is followed for the policy.
     pub(crate) fn awaits_list(&self, policy: &PolicyDef) -> bool {
         policy.involved_kinds().iter().any(|kind| self.unlisted.contains(kind))
+    }
+
+    /// Returns `true` if the lists that the policy rests on were completed so lately that nobody knows whether a silent operator
+    /// is done.
+    pub(crate) fn is_settling(&self, policy: &PolicyDef, now: i64) -> bool {
+        let listed = policy.involved_kinds().into_iter().filter_map(|kind| self.listed_at.get(&kind)).max();
+        listed.is_some_and(|at| now < at + saturating_millis(policy.settle))
     }
 
     /// Returns `true` if a rule of this policy changed so long ago that answers of the old one are withdrawn.

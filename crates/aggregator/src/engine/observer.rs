@@ -11,7 +11,7 @@ use crate::evaluation::{ChildChange, ObservedParent, StageEvent};
 use crate::graph::{ObjectWeights, ParentNode};
 use crate::ids::{EvaluationId, ObjectId};
 use crate::observation_schedule::ObservationSchedule;
-use crate::types::{ChangeOrigin, ObjectView, ParentView};
+use crate::types::{ChangeOrigin, KindState, ObjectView, ParentView};
 
 /// Observation of one object at one instant.
 #[derive(Debug)]
@@ -135,6 +135,8 @@ impl ObjectObserver<'_> {
         let is_shadow = policies.find_policy(answer.policy).is_some_and(|p| p.shadow);
         let is_open = policies.is_open(answer.policy);
         let is_accepted = policies.is_accepted(answer.policy);
+        let kind = graph.find_node(id).map(|node| node.kind).unwrap_or_default();
+        let is_listing = policies.kind_state(kind) == KindState::Listing;
         let is_unwritten = is_shadow || answer.owned_by_other;
         let at = graph.ensure_evaluation(id, answer.policy);
         let begun =
@@ -146,7 +148,7 @@ impl ObjectObserver<'_> {
         let is_recorded = is_open || !is_unwritten;
         let begins_again = |observed: &ObservedParent| {
             is_recorded && observed.is_superseded_by(view, answer, is_older)
-                || !(is_accepted && is_open) && observed.is_taken_from(answer)
+                || (is_listing || !is_accepted) && observed.is_taken_from(answer)
         };
         let before = evaluation.observed.take_if(|observed| begins_again(observed));
         let first = evaluation.observed.is_none();

@@ -7,7 +7,7 @@ use readiness::Level::{Progressing, Ready, Unknown};
 
 use crate::policy;
 use crate::server::Entry;
-use crate::world::{CHILDREN, POLICY, World};
+use crate::world::{CHILDREN, PARENTS, POLICY, World};
 
 #[test]
 fn what_a_predecessor_had_under_way_counts_like_what_stood_on_the_parent_before() {
@@ -125,11 +125,11 @@ fn what_stood_before_a_list_and_is_not_in_it_is_not_taken_over() {
     w.run(60_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
     // The policy was deleted and is there again. What its former entry said was read before the entry was removed.
-    w.kind(CHILDREN, KindState::Listing);
+    w.kind(PARENTS, KindState::Listing);
     w.restart(&[]);
     w.change_parent("db", |db| db.status.clear());
     let before = w.log.len();
-    w.kind(CHILDREN, KindState::Synced);
+    w.kind(PARENTS, KindState::Synced);
     w.run(60_000);
     let after = w.log[before..].iter().map(|written| written.after[&POLICY].brief());
     assert_eq!(after.collect::<Vec<_>>(), ["ChildrenPending", "AllChildrenReady"]);

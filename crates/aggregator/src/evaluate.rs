@@ -114,6 +114,7 @@ pub(crate) fn evaluate_parent(
 }
 
 /// Returns the answer of a parent that is being deleted.
+#[cold]
 fn answer_deletion(stuck_at: Option<Time>, now: Time, tally: &LevelTally) -> EvaluationResult {
     if stuck_at.is_some_and(|at| at <= now) {
         let stuck = PolicyAnswer { stalled: true, ..build_answer(ParentReason::DeletionStuck, tally) };
@@ -150,6 +151,7 @@ fn check_handled(
 }
 
 /// The answer of a generation that its operator failed to handle. What it said before of having handled it is void.
+#[cold]
 fn answer_failed(
     observed: &mut ObservedParent,
     limits: TimeLimits,
@@ -166,6 +168,7 @@ fn answer_failed(
     apply_deadline(&observed.phase, limits, now, all, answer, None)
 }
 
+#[cold]
 fn answer_pending(
     phase: &GenerationPhase,
     limits: TimeLimits,

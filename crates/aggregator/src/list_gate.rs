@@ -2,7 +2,7 @@
 
 use readiness::Time;
 
-use crate::evaluation::StageEvent;
+use crate::evaluation::{EvaluationStage, StageEvent};
 use crate::types::{Acceptance, KindState, PolicyAnswer};
 
 /// Restriction on a policy's answers by the list and watch states of its kinds.
@@ -45,13 +45,13 @@ impl ListGate {
         matches!(self, ListGate::RuleChanged | ListGate::Refused)
     }
 
-    /// The event that an evaluation under this gate is to a stage.
+    /// The stage after an evaluation under this gate.
     #[inline]
-    pub(crate) fn event_of(self, answer: PolicyAnswer) -> StageEvent {
+    pub(crate) fn stage_after(self, stage: EvaluationStage, answer: PolicyAnswer) -> EvaluationStage {
         match self {
-            ListGate::Open | ListGate::Blind(_) => StageEvent::Evaluated(answer),
-            ListGate::Refused | ListGate::RuleChanged => StageEvent::Withdrawn(answer),
-            ListGate::Closed => StageEvent::KnownEarly(answer),
+            ListGate::Open | ListGate::Blind(_) => stage.after(StageEvent::Evaluated(answer)),
+            ListGate::Refused | ListGate::RuleChanged => stage.after(StageEvent::Withdrawn(answer)),
+            ListGate::Closed => stage.after(StageEvent::KnownEarly(answer)),
         }
     }
 

@@ -89,9 +89,10 @@ impl<'e> EngineReader<'e> {
         let Some(parent) = self.graph.find_parent(parent).filter(|held| !held.termination_written) else {
             return false;
         };
-        let (mut any, mut say) = (false, false);
-        for evaluation in parent.evaluations.iter().filter_map(|id| self.graph.find_evaluation(*id)) {
-            any |= self.policies.is_accepted(evaluation.policy);
+        // Asked of every draft: who may speak needs no second look.
+        let evaluations = || parent.evaluations.iter().filter_map(|id| self.graph.find_evaluation(*id));
+        let mut say = false;
+        for evaluation in evaluations() {
             let Some(observed) = &evaluation.observed else {
                 say = true;
                 continue;
@@ -102,7 +103,7 @@ impl<'e> EngineReader<'e> {
             }
             say |= observed.stage.may_speak(open);
         }
-        say || !any
+        say || !evaluations().any(|evaluation| self.policies.is_accepted(evaluation.policy))
     }
 
     /// Returns `true` if an answer about the parent is in doubt.

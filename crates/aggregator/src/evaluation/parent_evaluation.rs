@@ -175,7 +175,7 @@ impl ParentEvaluation {
         let is_stuck = |answer: PolicyAnswer| answer.reason == ParentReason::DeletionStuck;
         let becomes_stuck = is_stuck(result.answer) && !before.is_some_and(is_stuck);
         let was_unsettled = observed.stage.is_unsettled();
-        observed.advance_stage(gate.gate.event_of(result.answer));
+        observed.stage = gate.gate.stage_after(observed.stage, result.answer);
         let rests_otherwise = observed.rest_on_unjudged(self.children.awaits_rules());
         let moved = before != Some(result.answer) || was_in_doubt || rests_otherwise;
         let settled = was_unsettled && !observed.stage.is_unsettled();

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use readiness::rollup::ParentReason;
-use rollcall_core::ParentWrite;
 use serde_json::{Value, json};
 
 use crate::judged_moment::JudgedMoment;
@@ -11,7 +10,7 @@ use crate::object_model::{ModelCondition, ModelObject, conditions_of};
 use crate::own_entries::entry_of;
 use crate::policies::policy_checks;
 use crate::scenario::PolicyDef;
-use crate::write_in_flight::CommittedWrite;
+use crate::write_in_flight::{CommittedWrite, WriteInFlight};
 
 /// Longest condition message, in bytes.
 const MAX_MESSAGE_BYTES: usize = 1_024;
@@ -70,9 +69,10 @@ impl CommitJudge {
     pub(crate) fn check_commit(
         &mut self,
         at: &JudgedMoment<'_>,
-        write: &ParentWrite,
+        flight: &WriteInFlight,
         committed: &CommittedWrite,
     ) {
+        let write = &flight.write;
         let name = format!("{}/{}", write.namespace, write.name);
         let CommittedWrite { before, after, revision } = committed;
         let kind = usize::from(write.kind.0);
@@ -115,7 +115,7 @@ impl CommitJudge {
         let is_of = |p: &&PolicyDef| write.policies.contains(&p.id) && p.parent == kind;
         for policy in at.policies.iter().filter(is_of) {
             self.check_first_word(at, policy, &name, &new);
-            policy_checks::check_turn(at, policy, &name, &old, &new);
+            policy_checks::check_turn(at, policy, &name, (&old, &new), flight.was_shown_handled);
             let stands_in = policy.fallback.is_some_and(|fallback| new.ours.contains_key(fallback));
             if stands_in && new.foreign.contains(policy.condition) {
                 self.yielded.insert(new.uid.clone());

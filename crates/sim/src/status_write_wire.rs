@@ -9,6 +9,7 @@ use serde_json::json;
 use watcher::ParentObject;
 
 use crate::kind_wires::KindWires;
+use crate::object_model::ModelMark;
 use crate::sabotage::Sabotage;
 use crate::sim_event::SimEvent;
 use crate::sim_object_ref::SimObjectRef;
@@ -37,7 +38,9 @@ impl StatusWriteWire {
         self.sabotage_write(&mut write);
         let faults = &mut stage.world.faults;
         let late = if faults.strikes(8) { faults.between(200, 6_000) } else { faults.between(1, 20) };
-        let flight = WriteInFlight { life: stage.service.life, write };
+        let shown = stage.feed.shown.observed.get(&write.uid);
+        let was_shown_handled = shown.is_some_and(|parent| parent.mark == ModelMark::Handled);
+        let flight = WriteInFlight { life: stage.service.life, write, was_shown_handled };
         stage.world.timeline.schedule_event(late, SimEvent::Send(Box::new(flight)));
     }
 
@@ -105,7 +108,7 @@ pub(crate) fn deliver_write(
 
 /// Sends the server's answer on its way back.
 pub(crate) fn send_answer(stage: &mut SimStage, flight: WriteInFlight, answer: Option<ServerAnswer>) {
-    let WriteInFlight { life, write } = flight;
+    let WriteInFlight { life, write, .. } = flight;
     let world = &mut stage.world;
     let status = answer.as_ref().map_or(0, |a| a.0);
     if status != 200 {

@@ -15,6 +15,8 @@ use crate::shown_objects::ShownMoment;
 pub(crate) struct WriteInFlight {
     pub(crate) life: u32,
     pub(crate) write: ParentWrite,
+    /// When it was decided, the loop had been shown that the operator had handled the parent's generation.
+    pub(crate) was_shown_handled: bool,
 }
 
 /// Status, `Retry-After` and body of the server's answer.

@@ -34,19 +34,17 @@ pub(crate) fn check_release(at: &JudgedMoment<'_>, name: &str, old: &ModelObject
     }
 }
 
-/// Checks that an answer about this generation does not go back to the first word.
+/// Checks that an answer about this generation does not go back to the first word. What its operator has said since a write
+/// was decided, the loop did not know (`was_shown_handled`).
 pub(crate) fn check_turn(
     at: &JudgedMoment<'_>,
     policy: &PolicyDef,
     name: &str,
-    old: &ModelObject,
-    new: &ModelObject,
+    (old, new): (&ModelObject, &ModelObject),
+    was_shown_handled: bool,
 ) {
     let entry = |parent: &ModelObject| entry_of(policy, parent).map(|said| (said.observed, said.reason));
     let (Some((before, was)), Some((_, is))) = (entry(old), entry(new)) else { return };
-    // What its operator has said since, the loop did not know when it wrote.
-    let shown = at.shown.observed.get(&new.uid);
-    let was_shown_handled = shown.is_some_and(|shown| shown.mark == ModelMark::Handled);
     // One Unknown after another turns nothing: a predecessor's may land when this process has judged already.
     let decided = was.condition_status() != ConditionStatus::Unknown && was != ParentReason::DeadlineExceeded;
     if at.policy_watch.is_changing

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::rights::{PolicyRights, RbacRule, own_rights};
+use super::rights::{PolicyRights, RbacRule, grant_rights, own_rights};
 use super::role_name::policy_role_name;
+use super::role_subject::{RBAC_GROUP, RoleSubject};
 
-const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 /// Label of ClusterRoles whose rules are aggregated into the role that its value names.
 const AGGREGATE_LABEL: &str = "rollcall.dev/aggregate-to";
 /// Annotation that tells what each rule of a role is for.
@@ -17,15 +17,6 @@ const RULES_ANNOTATION: &str = "rollcall.dev/rules";
 const POLICY_ANNOTATION: &str = "rollcall.dev/policy";
 /// Name of Rollcall's own roles and bindings.
 const OWN_NAME: &str = "rollcall";
-
-/// Service account that the rights are granted to.
-#[derive(Clone, Debug)]
-pub struct RoleSubject {
-    /// Name of the service account.
-    pub name: String,
-    /// Namespace of the service account: Rollcall's own.
-    pub namespace: String,
-}
 
 /// To whom and where rights are granted.
 #[derive(Clone, Debug)]
@@ -56,6 +47,13 @@ pub fn own_manifests(options: &RoleOptions) -> Vec<Value> {
     manifests.push(role("Role", &name, namespace, &home));
     manifests.push(binding("Role", &name, namespace, options));
     manifests
+}
+
+/// The right to bind these ClusterRoles to the service account, and to take such a binding away: a ClusterRole that is
+/// aggregated.
+pub fn grant_manifests(roles: &[String], options: &RoleOptions) -> Vec<Value> {
+    let rules = grant_rights(roles, &options.subject);
+    vec![aggregated_role(&format!("{}-grant", options.aggregate_to), &rules, options)]
 }
 
 /// The rights of one policy: a ClusterRole that is aggregated, or a Role in each namespace that Rollcall is restricted

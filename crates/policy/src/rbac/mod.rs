@@ -3,15 +3,26 @@
 
 mod access;
 mod crd_names;
+mod grant_binding;
+mod grants;
+mod listed_role;
 mod manifests;
 mod rights;
 mod role_name;
+mod role_subject;
 
 pub use access::{AccessNeed, access_needs};
 pub use crd_names::{CrdNames, default_plural};
-pub use manifests::{RoleOptions, RoleSubject, own_manifests, policy_manifests, roles_yaml};
-pub use rights::{PolicyRights, RbacRule, own_rights, policy_rights};
+pub use grant_binding::{
+    BindingOwnership, MAX_GRANT_ROLES, check_grant_role, grant_binding, grant_binding_name, judge_binding,
+    unique_grant_roles,
+};
+pub use grants::{DemandedRight, GrantDecision, GrantDemand, decide_grants};
+pub use listed_role::ListedRole;
+pub use manifests::{RoleOptions, grant_manifests, own_manifests, policy_manifests, roles_yaml};
+pub use rights::{PolicyRights, RbacRule, grant_rights, own_rights, policy_rights, release_rights};
 pub use role_name::policy_role_name;
+pub use role_subject::RoleSubject;
 
 #[cfg(test)]
 mod tests;

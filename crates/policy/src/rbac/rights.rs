@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use readiness::RuleKind;
 
 use super::crd_names::CrdNames;
+use super::grant_binding::grant_binding_name;
+use super::role_subject::{RBAC_GROUP, RoleSubject};
 use crate::compile::CompiledPolicy;
 use crate::ready_rule::{ConfigMapName, GroupRule};
 
@@ -94,6 +96,27 @@ pub fn own_rights() -> (Vec<RbacRule>, Vec<RbacRule>) {
     (cluster, home)
 }
 
+/// Rights by which Rollcall grants itself these ClusterRoles, and no others. That they are bound to itself and to nobody else,
+/// and under that name, is its own doing: the right to create a binding cannot be restricted to a name or to a subject.
+pub fn grant_rights(roles: &[String], subject: &RoleSubject) -> Vec<RbacRule> {
+    let on = |resource, verbs, names: Vec<String>, purpose| RbacRule {
+        names,
+        ..RbacRule::new(RBAC_GROUP, &[resource], verbs, purpose)
+    };
+    let bindings = roles.iter().map(|role| grant_binding_name(subject, role)).collect();
+    let all = "the bindings of these roles, which cannot be restricted to their names";
+    vec![
+        on(
+            "clusterroles",
+            &["get", "bind"],
+            roles.to_vec(),
+            "the roles that accepted policies may be granted",
+        ),
+        on("clusterrolebindings", &["create"], Vec::new(), all),
+        on("clusterrolebindings", &["get", "delete"], bindings, "the bindings of these roles to Rollcall"),
+    ]
+}
+
 /// Rights that this policy requires.
 pub fn policy_rights(policy: &CompiledPolicy, crds: &CrdNames) -> PolicyRights {
     let mut kinds = read_rules(policy, crds);
@@ -151,20 +174,30 @@ fn explanation_rules(policy: &CompiledPolicy, crds: &CrdNames) -> Vec<RbacRule> 
     rules
 }
 
+/// Rights by which entries are removed from the parents of this kind, after their policy is gone.
+pub fn release_rights(group: &str, kind: &str, crds: &CrdNames) -> PolicyRights {
+    let purpose = "the parents of a policy that is gone";
+    let read = RbacRule::new(group, &[&crds.plural_of(group, kind)], WATCH_VERBS, purpose);
+    PolicyRights { kinds: vec![read, condition_rule(group, kind, crds)], ..PolicyRights::default() }
+}
+
 fn write_rules(policy: &CompiledPolicy, crds: &CrdNames) -> Vec<RbacRule> {
-    let (group, kind) = (&policy.parent.group, &policy.parent.kind);
+    let conditions = condition_rule(&policy.parent.group, &policy.parent.kind, crds);
+    let purpose = "an Event when the answer of a parent changes";
+    let events =
+        RbacRule::new("events.k8s.io", &["events"], &["create", "patch"], purpose).for_explanations();
+    vec![conditions, events]
+}
+
+fn condition_rule(group: &str, kind: &str, crds: &CrdNames) -> RbacRule {
     let parent = crds.plural_of(group, kind);
-    let conditions = if crds.lacks_status_subresource(group, kind) {
+    if crds.lacks_status_subresource(group, kind) {
         // The right to patch the main resource includes its spec, so it is required only where there is no other.
         let purpose = "conditions of the parents: without a status subresource this includes their spec";
         RbacRule::new(group, &[&parent], &["patch"], purpose)
     } else {
         RbacRule::new(group, &[&format!("{parent}/status")], &["patch"], "conditions of the parents")
-    };
-    let purpose = "an Event when the answer of a parent changes";
-    let events =
-        RbacRule::new("events.k8s.io", &["events"], &["create", "patch"], purpose).for_explanations();
-    vec![conditions, events]
+    }
 }
 
 fn record_rules(policy: &CompiledPolicy) -> Vec<RbacRule> {

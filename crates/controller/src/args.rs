@@ -51,6 +51,15 @@ pub struct RunArgs {
     /// `Kind` or `Kind.group`. Repeat the flag, or separate by commas.
     #[arg(long, env = "ROLLCALL_PROTECTED_KINDS", value_delimiter = ',', value_name = "KIND")]
     pub protected_kinds: Vec<policy::ProtectedKind>,
+    /// ClusterRoles that Rollcall may bind to its own service account while accepted policies need them; it binds the
+    /// narrowest that grant what lacks, and deletes the binding when none needs it any more. Without this flag it grants
+    /// nothing. It needs the rights that `rollcall rbac --grant-roles` prints; the API server refuses every other role.
+    /// At most 16. Repeat the flag, or separate by commas.
+    #[arg(
+        long, env = "ROLLCALL_GRANT_ROLES", value_delimiter = ',', value_name = "ROLE",
+        value_parser = policy::rbac::check_grant_role, conflicts_with_all = ["policies", "namespaces"]
+    )]
+    pub grant_roles: Vec<String>,
     /// Restricts Rollcall to these namespaces; Roles in them are then sufficient. Repeat the flag, or separate by
     /// commas.
     #[arg(long, env = "ROLLCALL_NAMESPACES", value_delimiter = ',', value_name = "NAMESPACE")]

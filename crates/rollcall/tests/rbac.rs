@@ -5,7 +5,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Exit code, standard output and standard error.
 fn rbac(policies: &str, args: &[&str]) -> (i32, String, String) {
@@ -60,6 +60,41 @@ fn each_policy_has_a_role_and_rollcall_one_that_aggregates_them() {
         "RoleBinding/rollcall-lease",
     ];
     assert_eq!(names, expected);
+}
+
+#[test]
+fn the_right_to_grant_is_a_role_of_its_own_that_names_each_role_and_each_binding() {
+    let (code, printed, errors) =
+        rbac("", &["--grant-roles", "view,sites", "--grant-roles=view", "-n", "home"]);
+    assert_eq!(code, 0, "{errors}");
+    let roles = objects(&printed);
+    let (last, plain) = (roles.last().unwrap(), objects(&rbac("", &["-n", "home"]).1));
+    assert_eq!(roles.len(), plain.len() + 1, "nothing else is printed than without it: {printed}");
+    assert_eq!(last.0, "ClusterRole/rollcall-grant");
+    assert_eq!(last.1["metadata"]["labels"]["rollcall.dev/aggregate-to"], "rollcall");
+    let group = "rbac.authorization.k8s.io";
+    let expected = json!([
+        { "apiGroups": [group], "resources": ["clusterroles"], "verbs": ["get", "bind"],
+            "resourceNames": ["view", "sites"] },
+        { "apiGroups": [group], "resources": ["clusterrolebindings"], "verbs": ["create"] },
+        { "apiGroups": [group], "resources": ["clusterrolebindings"], "verbs": ["get", "delete"],
+            "resourceNames": ["rollcall:home:rollcall:view", "rollcall:home:rollcall:sites"] },
+    ]);
+    assert_eq!(last.1["rules"], expected);
+    assert!(
+        !objects(&rbac("", &[]).1).iter().any(|(_, role)| role.to_string().contains("bind\"")),
+        "off by default"
+    );
+    let many = (0..17).map(|at| format!("r{at}")).collect::<Vec<_>>().join(",");
+    for (args, words) in [
+        (["--grant-roles", "*"], "must be the name of a ClusterRole"),
+        (["--grant-roles", many.as_str()], "at most 16"),
+        (["--grant-roles=view", "--namespaces=a"], "cannot be used with"),
+    ] {
+        let (code, printed, errors) = rbac("", &args);
+        assert_eq!((code, printed.as_str()), (2, ""), "{errors}");
+        assert!(errors.contains(words), "{errors}");
+    }
 }
 
 #[test]

@@ -37,6 +37,9 @@ use crate::kind_tasks::KindEvent;
 use crate::parent_writer::SettledWrite;
 use crate::snapshot::{NotReadyDetail, NotReadyParent, StatsSnapshot};
 
+/// Outcomes of requests about bindings of listed roles, as in `rollcall_role_bindings_total{outcome}`.
+pub(crate) const ROLE_BINDING_OUTCOMES: [&str; 4] = ["created", "deleted", "forbidden", "failed"];
+
 /// All metrics of the service.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -59,6 +62,8 @@ pub(crate) struct Metrics {
     pub(crate) resync_reads: IntCounter,
     /// 1 while outcomes of Jobs cannot be saved.
     pub(crate) records_failing: IntGauge,
+    /// Requests that bind listed ClusterRoles or delete such bindings, by outcome.
+    pub(crate) role_bindings: IntCounterVec,
     /// Outcomes of Jobs that were not remembered for lack of room.
     pub(crate) outcomes_dropped: IntCounter,
     leader: IntGauge,
@@ -75,6 +80,14 @@ impl Metrics {
         make.gauge_vec("build_info", "Always 1.", &["version"])?
             .with_label_values(&[env!("CARGO_PKG_VERSION")])
             .set(1);
+        let role_bindings = make.counter_vec(
+            "role_bindings_total",
+            "Bindings of ClusterRoles that --grant-roles lists: created, deleted, and requests that were forbidden or failed.",
+            &["outcome"],
+        )?;
+        for outcome in ROLE_BINDING_OUTCOMES {
+            role_bindings.with_label_values(&[outcome]);
+        }
         let access = AccessMetrics::new(&make)?;
         access.init_series();
         Ok(Metrics {
@@ -100,6 +113,7 @@ impl Metrics {
             resync_reads: make.counter("resync_reads_total", "Live reads of the periodic resync.")?,
             records_failing: make
                 .gauge("records_failing", "1 while outcomes of Jobs cannot be saved in ReadinessRecords.")?,
+            role_bindings,
             outcomes_dropped: make.counter(
                 "outcomes_dropped_total",
                 "Outcomes of Jobs that are not remembered because their parent has too many.",

@@ -66,7 +66,7 @@ fn the_number_of_series_does_not_depend_on_how_many_parents_there_are() {
 }
 
 /// Series at the start, by metric, with one policy over six kinds of children.
-const SERIES_AT_START: [(&str, usize); 49] = [
+const SERIES_AT_START: [(&str, usize); 50] = [
     ("rollcall_parents", 8),
     ("rollcall_children", 8 * 6),
     ("rollcall_stuck_children", 6),
@@ -114,6 +114,7 @@ const SERIES_AT_START: [(&str, usize); 49] = [
     ("rollcall_page_streams", 1),
     ("rollcall_page_streams_dropped_total", 1),
     ("rollcall_events_total", crate::event_recorder::EVENT_OUTCOMES.len()),
+    ("rollcall_role_bindings_total", super::ROLE_BINDING_OUTCOMES.len()),
     ("rollcall_outcomes_dropped_total", 1),
     ("rollcall_records_failing", 1),
 ];

@@ -10,7 +10,9 @@ use readiness::Time;
 use watcher::reflector::RuleSuspension;
 use watcher::status::time;
 
-use super::rights::{RightsFindings, describe_rights};
+use super::grants::GrantFindings;
+use super::rights::RightsFindings;
+use super::rights_text::describe_rights;
 use crate::kind_tasks::RecordsTrouble;
 use crate::snapshot::{LeftParents, PolicyNumbers, StatsSnapshot};
 
@@ -30,40 +32,50 @@ pub(super) struct DecidedPolicy<'b> {
 #[derive(Default)]
 pub(super) struct MissingRights {
     /// Without which kinds cannot be watched.
-    watch: Vec<String>,
+    watch: RightsInWords,
     /// Without which answers cannot be written or outcomes not be kept.
-    write: Vec<String>,
+    write: RightsInWords,
     /// Without which only explanations are missing.
-    explain: Vec<String>,
+    explain: RightsInWords,
     /// The command that grants them.
     command: String,
 }
 
+/// Some of them.
+#[derive(Default)]
+struct RightsInWords {
+    lines: Vec<String>,
+    /// Why the service does not grant them itself.
+    ungranted: Option<String>,
+}
+
 impl MissingRights {
-    pub(super) fn of_policy(policy: &str, rights: &RightsFindings) -> MissingRights {
-        let lines = |chosen: fn(&AccessNeed) -> bool| {
+    pub(super) fn of_policy(policy: &str, rights: &RightsFindings, grants: &GrantFindings) -> MissingRights {
+        let words = |chosen: fn(&AccessNeed) -> bool| {
             let needs: Vec<_> =
                 rights.lacking_for(policy).iter().filter(|need| chosen(need)).cloned().collect();
-            describe_rights(&needs)
+            RightsInWords { lines: describe_rights(&needs), ungranted: grants.explain(policy, &needs) }
         };
         MissingRights {
-            watch: lines(|need| need.essential && is_read(need)),
-            write: lines(|need| need.essential && !is_read(need)),
-            explain: lines(|need| !need.essential),
+            watch: words(|need| need.essential && is_read(need)),
+            write: words(|need| need.essential && !is_read(need)),
+            explain: words(|need| !need.essential),
             command: rights.granting_command(policy),
         }
     }
 
     fn all(&self) -> Vec<String> {
-        [&self.watch, &self.write, &self.explain].into_iter().flatten().cloned().collect()
+        let words = [&self.watch, &self.write, &self.explain];
+        words.into_iter().flat_map(|words| &words.lines).cloned().collect()
     }
 
     /// Which rights lack, and what grants them.
-    fn message(&self, rights: &[String]) -> String {
-        let few: Vec<&str> = rights.iter().take(MAX_RIGHTS_IN_MESSAGE).map(String::as_str).collect();
-        let more = rights.len().saturating_sub(few.len());
+    fn message(&self, rights: &RightsInWords) -> String {
+        let few: Vec<&str> = rights.lines.iter().take(MAX_RIGHTS_IN_MESSAGE).map(String::as_str).collect();
+        let more = rights.lines.len().saturating_sub(few.len());
         let more = if more > 0 { format!("; and {more} more (status.missingRights)") } else { String::new() };
-        format!("not permitted: {}{more}; grant it with `{}`", few.join("; "), self.command)
+        let ungranted = rights.ungranted.as_ref().map_or_else(String::new, |why| format!("; {why}"));
+        format!("not permitted: {}{more}{ungranted}; grant it with `{}`", few.join("; "), self.command)
     }
 }
 
@@ -99,7 +111,7 @@ pub(super) fn policy_status(
         watching_condition(used, snapshot, &decided.missing)
     });
     let ready = match (accepted.0, watching.0, numbers) {
-        (true, true, _) if !decided.missing.write.is_empty() => {
+        (true, true, _) if !decided.missing.write.lines.is_empty() => {
             (false, "Forbidden", decided.missing.message(&decided.missing.write))
         }
         (true, true, Some(numbers)) if numbers.synced => {
@@ -181,7 +193,7 @@ fn watching_condition(
             _ => {}
         }
     }
-    if !missing.watch.is_empty() {
+    if !missing.watch.lines.is_empty() {
         return (false, "Forbidden", missing.message(&missing.watch));
     }
     if !forbidden.is_empty() {
@@ -232,7 +244,7 @@ fn ready_condition(
         return (false, reason, message.clone());
     }
     let mut words = Vec::new();
-    if !missing.explain.is_empty() {
+    if !missing.explain.lines.is_empty() {
         words.push(format!("explanations are incomplete: {}", missing.message(&missing.explain)));
     }
     if !numbers.owned.is_empty() {

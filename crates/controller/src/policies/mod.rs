@@ -2,14 +2,19 @@
 
 mod conditions;
 mod departures;
+mod grants;
+mod own_account;
 mod policy_task;
 mod policy_task_state;
+mod release_check;
 mod rights;
+mod rights_text;
 mod script_libraries;
 mod staged;
 mod status;
 mod watched_kinds;
 
+pub(crate) use grants::GrantSettings;
 pub use policy_task::PolicySource;
 pub(crate) use policy_task::PolicyTask;
 pub(crate) use watched_kinds::namespace_kind;

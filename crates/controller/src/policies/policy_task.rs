@@ -7,7 +7,7 @@ use std::sync::Arc;
 use aggregator::KindId;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use policy::{FoundPolicy, PolicyBook, PolicySettings, WatchPlan, build_plan};
+use policy::{FoundPolicy, PolicyBook, PolicySettings, Released, WatchPlan, build_plan};
 use readiness::Time;
 use timer::Seed;
 use tokio::sync::{mpsc, watch};
@@ -18,8 +18,10 @@ use watcher::wire::ChildObject;
 use watcher::{FollowEvent, FollowFailure, FollowOptions, ParentObject, WireObject, follow};
 
 use super::departures::Departure;
+use super::grants::{GrantFindings, GrantNews, GrantSettings, RightsGranter};
 use super::policy_task_state::{PolicyTaskState, REFUSED_FOR_LONG};
-use super::rights::{RightsFindings, RightsReviewer};
+use super::release_check::ReleaseCheck;
+use super::rights::{ReviewNews, RightsReviewer};
 use super::staged::StagedList;
 use super::status::{PolicyStatusWriter, PolicyTroubles};
 use super::watched_kinds::{namespace_kind, policy_kind};
@@ -53,8 +55,10 @@ pub(crate) struct PolicyTask {
     pub(crate) policies_read: watch::Sender<bool>,
     /// Clock, for the timestamps of conditions.
     pub(crate) clock: ServerClock,
-    /// Leadership: only the leader writes the status of policies.
+    /// Leadership: only the leader writes the status of policies, and grants rights.
     pub(crate) leadership: Leadership,
+    /// What the administrator allows it to grant itself.
+    pub(crate) grants: GrantSettings,
 }
 
 impl PolicyTask {
@@ -69,6 +73,8 @@ impl PolicyTask {
         let mut events = self.policy_events();
         let mut statuses =
             PolicyStatusWriter::new(&self.context, self.clock.clone(), self.leadership.clone());
+        let mut granter = RightsGranter::new(&self.context, self.grants.clone(), self.leadership.clone());
+        let mut releases = ReleaseCheck::default();
         let mut snapshot = self.snapshot.clone();
         let mut records = self.context.records.trouble.subscribe();
         let writes_status = matches!(self.source, PolicySource::Cluster(_));
@@ -105,49 +111,60 @@ impl PolicyTask {
                 }
                 () = self.refused_for_long(&state.refused_since) => self.replan_all(&mut state, &mut kinds)?,
                 () = self.context.refusals.notified(), if writes_status => {
-                    state.rights.doubt(&self.context, &state.book.in_use);
+                    state.rights.doubt(&self.context);
                 }
-                () = self.status_is_due(&mut snapshot, &mut records, &mut state.rights, &mut statuses), if writes_status => {
-                    let findings = state.rights.findings();
-                    self.write_statuses(state.policies.items(), &state.book, findings, &mut statuses);
+                () = self.rights_move(&mut state.rights, (&state.book, &state.released, state.policies.items()), &mut granter), if writes_status => {
+                    self.write_statuses(&state, granter.findings(), &mut statuses);
+                }
+                () = releases.next_check(), if !self.grants.roles.is_empty() => {
+                    if releases.settle(&mut state, &self.context.reflector, &self.snapshot.borrow().clone()) {
+                        self.replan_all(&mut state, &mut kinds)?;
+                    }
+                }
+                () = status_is_due(&mut snapshot, &mut records, &mut statuses), if writes_status => {
+                    self.write_statuses(&state, granter.findings(), &mut statuses);
                 }
             }
         }
     }
 
-    /// Waits until the status of a policy may say something else.
-    async fn status_is_due(
+    /// Waits until other rights lack than before, or some were granted or taken away.
+    async fn rights_move(
         &self,
-        snapshot: &mut watch::Receiver<Arc<StatsSnapshot>>,
-        records: &mut watch::Receiver<Option<RecordsTrouble>>,
         rights: &mut RightsReviewer,
-        statuses: &mut PolicyStatusWriter,
+        (book, released, found): (&PolicyBook, &Released, Option<&BTreeMap<String, FoundPolicy>>),
+        granter: &mut RightsGranter,
     ) {
         loop {
             tokio::select! {
-                Ok(()) = snapshot.changed() => return,
-                Ok(()) = records.changed() => return,
-                changed = rights.next_result(&self.context) => {
-                    if changed {
+                news = rights.next_result(&self.context, book, released) => {
+                    if news != ReviewNews::Unanswered {
+                        granter.on_review(rights.demand(), found.into_iter().flat_map(BTreeMap::values));
+                    }
+                    if news == ReviewNews::Changed {
                         return;
                     }
                 }
-                () = statuses.wait_until_due() => return,
+                news = granter.next_result() => {
+                    if news == GrantNews::RightsMoved {
+                        rights.expect_change();
+                    }
+                    return;
+                }
             }
         }
     }
 
     fn write_statuses(
         &self,
-        policies: Option<&BTreeMap<String, FoundPolicy>>,
-        book: &PolicyBook,
-        rights: &RightsFindings,
+        state: &PolicyTaskState,
+        grants: &GrantFindings,
         statuses: &mut PolicyStatusWriter,
     ) {
         let numbers = self.snapshot.borrow().clone();
         let records = self.context.records.trouble.borrow().clone();
-        let troubles = PolicyTroubles { rights, records: records.as_ref() };
-        statuses.write_statuses(policies, book, &numbers, &troubles);
+        let troubles = PolicyTroubles { rights: state.rights.findings(), grants, records: records.as_ref() };
+        statuses.write_statuses(state.policies.items(), &state.book, &numbers, &troubles);
     }
 
     /// The server has been asked about a policy that is said to be gone; `true` where a new plan is due.
@@ -220,7 +237,7 @@ impl PolicyTask {
         kinds.follow_plan(&plan);
         self.plans.send(plan)?;
         if matches!(self.source, PolicySource::Cluster(_)) {
-            state.rights.review_policies(&self.context, &state.book.in_use);
+            state.rights.review_policies(&state.book.in_use);
         }
         Ok(())
     }
@@ -279,6 +296,19 @@ impl PolicyTask {
             }
         }
         Ok(())
+    }
+}
+
+/// Waits until the status of a policy may say something else.
+async fn status_is_due(
+    snapshot: &mut watch::Receiver<Arc<StatsSnapshot>>,
+    records: &mut watch::Receiver<Option<RecordsTrouble>>,
+    statuses: &mut PolicyStatusWriter,
+) {
+    tokio::select! {
+        Ok(()) = snapshot.changed() => {}
+        Ok(()) = records.changed() => {}
+        () = statuses.wait_until_due() => {}
     }
 }
 

@@ -7,14 +7,17 @@ use std::time::Duration;
 use aggregator::Acceptance;
 use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt, stream};
-use http::Request;
-use http::header::CONTENT_TYPE;
-use policy::PolicyInUse;
-use policy::rbac::{AccessNeed, CrdNames, access_needs, policy_rights};
-use serde_json::{Value, json};
+use policy::rbac::{
+    AccessNeed, CrdNames, DemandedRight, GrantDemand, PolicyRights, access_needs, policy_rights,
+    release_rights,
+};
+use policy::{PolicyBook, PolicyInUse, Released};
 use timer::Backoff;
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
+use super::own_account::own_account;
+use super::rights_text::describe_rights;
 use crate::access_review::{ReviewSubject, review_access};
 use crate::kind_tasks::KindContext;
 
@@ -28,19 +31,42 @@ const LACKING_BACKOFF: Backoff = Backoff { base: Duration::from_secs(10), cap: D
 const QUESTION_INTERVAL: Duration = Duration::from_millis(200);
 /// Maximum number of concurrent reviews.
 const MAX_CONCURRENT_REVIEWS: usize = 4;
-/// Maximum number of lines about rights that one policy lacks.
-pub(super) const MAX_MISSING_RIGHTS: usize = 32;
 
 /// Reviews the rights that the policies in force need: after each plan, whenever the server refused something, and while
 /// some lack. At rest it asks nothing.
 #[derive(Default)]
 pub(super) struct RightsReviewer {
-    /// What the policies in force need, with their names.
+    /// What the policies in force need, with their names, as last asked for.
     needed: Vec<(String, AccessNeed)>,
+    /// What is to be held on to, but is not asked for: it serves policies that are refused now and were accepted before,
+    /// and the removal of entries that policies left.
+    held: Vec<(String, AccessNeed)>,
+    /// API groups of their kinds that were not discovered yet.
+    unresolved_groups: BTreeSet<String>,
     findings: RightsFindings,
+    next: Option<NextReview>,
     under_way: Option<BoxFuture<'static, Reviewed>>,
     /// Reviews in a row, since the last plan, that found what the one before had found.
     unchanged: u32,
+}
+
+/// Review that is due.
+#[derive(Clone, Copy)]
+struct NextReview {
+    at: Instant,
+    /// Interval between two of its questions; zero for several at a time.
+    interval: Duration,
+}
+
+/// What came of a review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReviewNews {
+    /// The server could not say.
+    Unanswered,
+    /// The same rights lack as before.
+    Unchanged,
+    /// Other rights lack than before.
+    Changed,
 }
 
 /// What the last review found.
@@ -77,43 +103,99 @@ struct Reviewed {
 }
 
 impl RightsReviewer {
-    /// Begins a review for these policies; one that is under way is given up.
-    pub(super) fn review_policies(&mut self, context: &KindContext, policies: &[PolicyInUse]) {
+    /// Begins a review for these policies, once their kinds had time to be discovered; one that is under way is given up.
+    pub(super) fn review_policies(&mut self, policies: &[PolicyInUse]) {
         self.unchanged = 0;
-        self.collect_needs(context, policies);
-        self.begin(context.client.clone(), REVIEW_DELAY, Duration::ZERO);
-    }
-
-    fn collect_needs(&mut self, context: &KindContext, policies: &[PolicyInUse]) {
-        let mut names = CrdNames::default();
-        for kind in context.resolved.iter() {
-            names.add_kind(&kind.api.group, &kind.api.kind, &kind.api.plural, kind.api.has_status);
-        }
-        self.needed.clear();
-        for policy in policies.iter().filter(|policy| policy.acceptance == Acceptance::Accepted) {
-            let rights = policy_rights(&policy.compiled, &names);
-            let needs = access_needs(&rights, &context.namespaces, &context.records.namespace);
-            self.needed.extend(needs.into_iter().map(|need| (policy.name.clone(), need)));
-        }
         self.findings.lacking.retain(|name, _| policies.iter().any(|policy| policy.name == *name));
+        self.under_way = None;
+        self.review_after(REVIEW_DELAY, Duration::ZERO);
     }
 
     /// The server refused something: unless a review is under way, the rights are reviewed anew.
-    pub(super) fn doubt(&mut self, context: &KindContext, policies: &[PolicyInUse]) {
-        if self.under_way.is_none() {
-            self.collect_needs(context, policies);
+    pub(super) fn doubt(&mut self, context: &KindContext) {
+        if self.under_way.is_none() && self.next.is_none() {
             let delay = DOUBT_BACKOFF.delay_after(self.unchanged + 1, context.seed, 0);
-            self.begin(context.client.clone(), delay, QUESTION_INTERVAL);
+            self.review_after(delay, QUESTION_INTERVAL);
         }
     }
 
-    /// Waits for the end of a review; returns `true` if other rights lack than before. Never completes if none is under
-    /// way.
-    pub(super) async fn next_result(&mut self, context: &KindContext) -> bool {
+    /// Rights were granted or taken away: they are reviewed anew, soon.
+    pub(super) fn expect_change(&mut self) {
+        if self.under_way.is_none() {
+            self.unchanged = 0;
+            self.review_after(REVIEW_DELAY, QUESTION_INTERVAL);
+        }
+    }
+
+    fn review_after(&mut self, delay: Duration, interval: Duration) {
+        self.next = Some(NextReview { at: Instant::now() + delay, interval });
+    }
+
+    /// Waits for the end of a review of the rights that these policies need. Never completes if none is due.
+    pub(super) async fn next_result(
+        &mut self,
+        context: &KindContext,
+        book: &PolicyBook,
+        released: &Released,
+    ) -> ReviewNews {
+        if self.under_way.is_none() {
+            let Some(next) = self.next else { return std::future::pending().await };
+            tokio::time::sleep_until(next.at).await;
+            self.next = None;
+            self.collect_needs(context, book, released);
+            self.under_way = Some(self.ask(context.client.clone(), next.interval));
+        }
         let Some(under_way) = &mut self.under_way else { return std::future::pending().await };
         let reviewed = under_way.await;
         self.under_way = None;
         self.settle(reviewed, context)
+    }
+
+    fn collect_needs(&mut self, context: &KindContext, book: &PolicyBook, released: &Released) {
+        let (mut names, mut resolved) = (CrdNames::default(), BTreeSet::new());
+        for kind in context.resolved.iter() {
+            names.add_kind(&kind.api.group, &kind.api.kind, &kind.api.plural, kind.api.has_status);
+            resolved.insert((kind.api.group.clone(), kind.api.kind.clone()));
+        }
+        let needs =
+            |rights: &PolicyRights| access_needs(rights, &context.namespaces, &context.records.namespace);
+        let (mut needed, mut held, mut unresolved) = (Vec::new(), Vec::new(), BTreeSet::new());
+        let mut look_up = |group: &str, kind: &str| {
+            if !resolved.contains(&(group.to_owned(), kind.to_owned())) {
+                unresolved.insert(group.to_owned());
+            }
+        };
+        for policy in &book.in_use {
+            let rights = match policy.acceptance {
+                Acceptance::Accepted => &mut needed,
+                // It is granted nothing, and loses nothing.
+                _ if book.accepted.contains_key(&policy.name) => &mut held,
+                _ => continue,
+            };
+            let of_policy = needs(&policy_rights(&policy.compiled, &names));
+            rights.extend(of_policy.into_iter().map(|need| (policy.name.clone(), need)));
+            look_up(&policy.compiled.parent.group, &policy.compiled.parent.kind);
+            policy.compiled.groups.iter().for_each(|group| look_up(&group.kind.group, &group.kind.kind));
+        }
+        for (group, kind) in released.keys() {
+            look_up(group, kind);
+            let of_kind = needs(&release_rights(group, kind, &names));
+            held.extend(of_kind.into_iter().map(|need| (String::new(), need)));
+        }
+        (self.needed, self.held, self.unresolved_groups) = (needed, held, unresolved);
+    }
+
+    /// What the policies in force need, as last reviewed, and what is to be held on to.
+    pub(super) fn demand(&self) -> GrantDemand {
+        let demanded = |(policy, need): &(String, AccessNeed), lacking| DemandedRight {
+            policy: policy.clone(),
+            need: need.clone(),
+            lacking,
+        };
+        let lacks = |(policy, need): &(String, AccessNeed)| self.findings.lacking_for(policy).contains(need);
+        let needed = self.needed.iter().map(|right| demanded(right, lacks(right)));
+        let rights = needed.chain(self.held.iter().map(|right| demanded(right, false))).collect();
+        GrantDemand { rights, unresolved_groups: self.unresolved_groups.clone() }
     }
 
     /// What the last review found.
@@ -121,14 +203,18 @@ impl RightsReviewer {
         &self.findings
     }
 
-    fn settle(&mut self, reviewed: Reviewed, context: &KindContext) -> bool {
+    fn settle(&mut self, reviewed: Reviewed, context: &KindContext) -> ReviewNews {
         if let Some(flags) = reviewed.flags {
             self.findings.flags = flags;
         }
-        // A server that cannot say leaves what was known; the next refusal asks again.
+        // A server that cannot say leaves what was known, and is asked again.
         let Some(denied) = reviewed.denied else {
             self.unchanged = self.unchanged.saturating_add(1);
-            return false;
+            self.review_after(
+                DOUBT_BACKOFF.delay_after(self.unchanged + 1, context.seed, 0),
+                QUESTION_INTERVAL,
+            );
+            return ReviewNews::Unanswered;
         };
         let mut lacking: BTreeMap<String, Vec<AccessNeed>> = BTreeMap::new();
         for (at, (policy, need)) in self.needed.iter().enumerate() {
@@ -140,7 +226,7 @@ impl RightsReviewer {
         self.unchanged = if changed { 0 } else { self.unchanged.saturating_add(1) };
         if !lacking.is_empty() {
             let delay = LACKING_BACKOFF.delay_after(self.unchanged + 1, context.seed, 0);
-            self.begin(context.client.clone(), delay, QUESTION_INTERVAL);
+            self.review_after(delay, QUESTION_INTERVAL);
         }
         if changed {
             for (policy, needs) in &lacking {
@@ -149,29 +235,18 @@ impl RightsReviewer {
             }
         }
         self.findings.lacking = lacking;
-        changed
+        if changed { ReviewNews::Changed } else { ReviewNews::Unchanged }
     }
 
-    /// Begins a review after this delay, with such an interval between two questions; zero for several at a time.
-    fn begin(&mut self, client: kube::Client, delay: Duration, interval: Duration) {
-        if self.needed.is_empty() {
-            self.under_way = None;
-            return;
-        }
-        // Each right is asked for once, however many policies need it.
+    /// Asks for each right once, however many policies need it.
+    fn ask(&self, client: kube::Client, interval: Duration) -> BoxFuture<'static, Reviewed> {
         let mut places: BTreeMap<String, (AccessNeed, Vec<usize>)> = BTreeMap::new();
         for (at, (_, need)) in self.needed.iter().enumerate() {
             let known = places.entry(need.to_string()).or_insert_with(|| (need.clone(), Vec::new()));
             known.1.push(at);
         }
         let asked: Vec<_> = places.into_values().collect();
-        self.under_way = Some(
-            async move {
-                tokio::time::sleep(delay).await;
-                review_all(&client, asked, interval).await
-            }
-            .boxed(),
-        );
+        async move { review_all(&client, asked, interval).await }.boxed()
     }
 }
 
@@ -206,75 +281,20 @@ async fn review_all(
 /// Flags of `rollcall rbac` for the service account that this service runs as; `None` where the server does not say who
 /// that is, or it is no service account.
 async fn account_flags(client: &kube::Client) -> Option<String> {
-    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-    let review = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" });
-    let request = Request::post(path).header(CONTENT_TYPE, "application/json");
-    let request = request.body(review.to_string().into_bytes()).ok()?;
-    let answer = client.request::<Value>(request).await.ok()?;
-    let user = answer["status"]["userInfo"]["username"].as_str()?;
-    let (namespace, name) = user.strip_prefix("system:serviceaccount:")?.split_once(':')?;
+    let account = own_account(client).await.ok()?;
     let mut flags = String::new();
-    if namespace != "rollcall-system" {
-        _ = write!(flags, " -n {namespace}");
+    if account.namespace != "rollcall-system" {
+        _ = write!(flags, " -n {}", account.namespace);
     }
-    if name != "rollcall" {
-        _ = write!(flags, " --service-account {name}");
+    if account.name != "rollcall" {
+        _ = write!(flags, " --service-account {}", account.name);
     }
     Some(flags)
-}
-
-/// Rights as lines such as `get,list,watch databases.example.com: the parents of the policy`, of which there are few.
-pub(super) fn describe_rights(needs: &[AccessNeed]) -> Vec<String> {
-    let mut lines: Vec<(AccessNeed, Vec<&str>)> = Vec::new();
-    for need in needs {
-        let same = |known: &AccessNeed| AccessNeed { verb: need.verb, ..known.clone() } == *need;
-        match lines.iter_mut().find(|(known, _)| same(known)) {
-            Some((_, verbs)) => verbs.push(need.verb),
-            None => lines.push((need.clone(), vec![need.verb])),
-        }
-    }
-    let total = lines.len();
-    let shown = lines.iter().take(MAX_MISSING_RIGHTS).map(|(need, verbs)| {
-        let right = need.to_string();
-        let on = right.strip_prefix(need.verb).unwrap_or(&right);
-        format!("{}{on}: {}", verbs.join(","), need.purpose)
-    });
-    let more = (total > MAX_MISSING_RIGHTS).then(|| format!("and {} more", total - MAX_MISSING_RIGHTS));
-    shown.chain(more).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn need(verb: &'static str, resource: &str) -> AccessNeed {
-        AccessNeed {
-            verb,
-            group: "example.com".to_owned(),
-            resource: resource.to_owned(),
-            namespace: None,
-            name: None,
-            purpose: "the parents",
-            essential: true,
-        }
-    }
-
-    #[test]
-    fn verbs_of_one_resource_are_one_line_and_lines_are_few() {
-        let needs =
-            [need("list", "databases"), need("watch", "databases"), need("patch", "databases/status")];
-        let lines = describe_rights(&needs);
-        assert_eq!(
-            lines,
-            [
-                "list,watch databases.example.com: the parents",
-                "patch databases/status.example.com: the parents"
-            ]
-        );
-        let many: Vec<_> = (0..50).map(|n| need("list", &format!("kinds{n}"))).collect();
-        let lines = describe_rights(&many);
-        assert_eq!((lines.len(), lines.last().map(String::as_str)), (33, Some("and 18 more")));
-    }
 
     #[test]
     fn what_grants_it_names_the_policy_and_the_account() {

@@ -21,6 +21,7 @@ use tracing::{debug, warn};
 use watcher::status::FIELD_MANAGER;
 
 use super::conditions::{DecidedPolicy, MissingRights, policy_status};
+use super::grants::GrantFindings;
 use super::rights::RightsFindings;
 use crate::clock::ServerClock;
 use crate::failure_reporter::FailureReporter;
@@ -138,7 +139,7 @@ impl PolicyStatusWriter {
                 refused: book.refused.get(&policy.name),
                 accepted: book.accepted.get(&policy.name),
                 used,
-                missing: MissingRights::of_policy(&policy.name, troubles.rights),
+                missing: MissingRights::of_policy(&policy.name, troubles.rights, troubles.grants),
                 records: troubles.records.filter(|_| used.is_some_and(|u| u.compiled.remembers_outcomes())),
             };
             let status = policy_status(policy, &decided, numbers, snapshot, &old, now);
@@ -222,6 +223,8 @@ fn name_key(name: &str) -> u64 {
 pub(super) struct PolicyTroubles<'t> {
     /// Rights that lack.
     pub(super) rights: &'t RightsFindings,
+    /// Why the service does not grant them itself.
+    pub(super) grants: &'t GrantFindings,
     /// Why outcomes of Jobs cannot be saved.
     pub(super) records: Option<&'t RecordsTrouble>,
 }

@@ -57,6 +57,7 @@ pub async fn run_service(cluster: &ClusterArgs, args: RunArgs) -> anyhow::Result
     let clock = ServerClock::from_responses();
     let lease = args.lease.lease_to_hold(in_pod, &config.default_namespace, clock.local_clock().now());
     let mut args = args;
+    args.grant_roles = policy::rbac::unique_grant_roles(&args.grant_roles).map_err(anyhow::Error::msg)?;
     args.records_namespace = args.records_namespace.or(in_pod.then(|| config.default_namespace.clone()));
     let (client, monitor) = watcher::timed_client(config, Arc::new(clock.clone()))
         .context("failed to create a Kubernetes client")?;

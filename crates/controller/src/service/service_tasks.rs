@@ -96,7 +96,8 @@ impl ServiceTasks {
         let admin = wire_admin(&shared, readers, snapshot.clone(), channels.policies_read.1, troubles);
         let context = wire_kind_context(&shared, &args, channels.kind_events.0, channels.records_trouble.0);
         let results = (channels.plans.0, channels.policies_read.0);
-        let policies = wire_policies(&shared, &args, source, context, results, snapshot);
+        let notices = args.events.then_some(notices);
+        let policies = wire_policies(&shared, &args, source, context, results, snapshot, notices.clone());
         let loop_channels = LoopChannels {
             dirty: shared.dirty.clone(),
             kind_events: channels.kind_events.1,
@@ -108,7 +109,7 @@ impl ServiceTasks {
             live_reads: channels.live_reads.0,
             snapshot: channels.snapshot.0,
             trees,
-            notices: args.events.then_some(notices),
+            notices,
             transitions,
             queries: channels.queries.1,
         };

@@ -16,13 +16,13 @@ use super::shared_parts::SharedParts;
 use crate::admin::AdminState;
 use crate::args::RunArgs;
 use crate::event_loop::{EventLoop, LoopChannels};
-use crate::event_recorder::{EventNotice, EventRecorder};
+use crate::event_recorder::{EventNotice, EventRecorder, NoticeSender};
 use crate::history::{HistoryStore, HistoryWriter};
 use crate::kind_tasks::{KindContext, RecordsContext, RecordsTrouble};
 use crate::live_reader::LiveReader;
 use crate::page::{LoopQuery, PageAuthorizer, PageConfig, PageService};
 use crate::parent_writer::ParentWriter;
-use crate::policies::{PolicySource, PolicyTask};
+use crate::policies::{GrantSettings, PolicySource, PolicyTask};
 use crate::reviews::{AccessAuthorizer, TokenAuthenticator};
 use crate::snapshot::StatsSnapshot;
 use crate::supervised_tasks::DRAIN_TIMEOUT;
@@ -71,6 +71,7 @@ pub(super) fn wire_policies(
     context: KindContext,
     results: (UnboundedSender<Arc<WatchPlan>>, watch::Sender<bool>),
     snapshot: watch::Receiver<Arc<StatsSnapshot>>,
+    notices: Option<NoticeSender>,
 ) -> PolicyTask {
     let (plans, policies_read) = results;
     PolicyTask {
@@ -82,6 +83,7 @@ pub(super) fn wire_policies(
         policies_read,
         clock: shared.clock.clone(),
         leadership: shared.leadership.clone(),
+        grants: GrantSettings { roles: args.grant_roles.clone(), notices },
     }
 }
 

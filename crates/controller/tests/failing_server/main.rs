@@ -94,7 +94,8 @@ fn outage(scope: Scope, failure: Failure) -> Cost {
             probes: None,
             lease: None,
             trees: None,
-            args: Cli::parse_from(["rollcall", "--seed", "1", "--resync", resync]).run,
+            args: Cli::parse_from(["rollcall", "--seed", "1", "--resync", resync, "--grant-roles", "a,b,c"])
+                .run,
         };
         let stop = CancellationToken::new();
         tokio::select! {
@@ -195,6 +196,17 @@ fn so_is_one_that_does_not_answer() {
 fn so_is_one_that_fails_at_everything() {
     check(Scope::Everything, &[Failure::Status(500, None), Failure::Status(503, Some(5))]);
     check(Scope::Everything, &[Failure::Status(429, Some(1)), Failure::Status(401, None)]);
+}
+
+#[test]
+fn so_is_one_that_refuses_to_bind_roles_or_to_show_them() {
+    for scope in [Scope::Bindings, Scope::Roles] {
+        check(
+            scope,
+            &[Failure::Status(403, None), Failure::Status(500, None), Failure::Status(429, Some(1))],
+        );
+        check(scope, &[Failure::Status(409, None), Failure::Silence, Failure::Refused]);
+    }
 }
 
 #[test]

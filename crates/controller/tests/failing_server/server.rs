@@ -41,6 +41,10 @@ pub(crate) enum Scope {
     StatusWrites,
     /// All writes.
     Writes,
+    /// Bindings of the roles that are listed; all rights lack meanwhile.
+    Bindings,
+    /// Whatever is asked about roles; all rights lack meanwhile.
+    Roles,
     /// Everything, from the moment on at which all was listed.
     Everything,
 }
@@ -88,6 +92,8 @@ impl Parts {
         match self.scope {
             Scope::StatusWrites => writes && path.contains("/databases/"),
             Scope::Writes => writes && !path.contains("accessreviews"),
+            Scope::Bindings => writes && path.contains("/clusterrolebindings"),
+            Scope::Roles => path.contains("/clusterrole"),
             Scope::Everything => at > Duration::from_secs(20),
         }
     }
@@ -114,7 +120,16 @@ impl Parts {
                 whole(200, None, list_of("rollcall.dev/v1alpha1", "ReadinessPolicyList", &policies))
             }
             "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" => {
-                whole(201, None, json!({ "status": { "allowed": true } }).to_string())
+                let allowed = !matches!(self.scope, Scope::Bindings | Scope::Roles);
+                whole(201, None, json!({ "status": { "allowed": allowed } }).to_string())
+            }
+            "/apis/authentication.k8s.io/v1/selfsubjectreviews" => {
+                let user = json!({ "username": "system:serviceaccount:home:rollcall" });
+                whole(201, None, json!({ "status": { "userInfo": user } }).to_string())
+            }
+            _ if path.starts_with("/apis/rbac.authorization.k8s.io/v1/clusterroles/") => {
+                let rule = json!({ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] });
+                whole(200, None, json!({ "rules": [rule] }).to_string())
             }
             _ if path.starts_with("/apis/rollcall.dev/v1alpha1/readinesspolicies/") => {
                 whole(200, None, policy())

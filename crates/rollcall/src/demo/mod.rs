@@ -198,6 +198,7 @@ fn start_service(
         audit: Duration::from_mins(10),
         stuck_after: Duration::from_mins(10),
         protected_kinds: Vec::new(),
+        grant_roles: Vec::new(),
         namespaces: Vec::new(),
         records_namespace: None,
         policy_selector: None,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use policy::is_object_name;
-use policy::rbac::{RoleOptions, RoleSubject};
+use policy::rbac::{RoleOptions, RoleSubject, unique_grant_roles};
 
 /// `rollcall rbac`.
 #[derive(Args, Debug)]
@@ -32,6 +32,13 @@ pub(crate) struct RbacArgs {
     /// Roles in these namespaces instead of ClusterRoles, for `run --namespaces --policies`.
     #[arg(long, value_delimiter = ',', value_name = "NAMESPACE", value_parser = object_name)]
     pub(super) namespaces: Vec<String>,
+    /// Also the right to bind these ClusterRoles to the service account, for `run --grant-roles`: the API server lets it
+    /// bind no others. At most 16. Repeat the flag, or separate by commas.
+    #[arg(
+        long, value_delimiter = ',', value_name = "ROLE", value_parser = policy::rbac::check_grant_role,
+        conflicts_with = "namespaces"
+    )]
+    grant_roles: Vec<String>,
     /// Service account to bind the rights to.
     #[arg(long, default_value = "rollcall", value_name = "NAME", value_parser = object_name)]
     pub(super) service_account: String,
@@ -67,6 +74,11 @@ fn label_value(text: &str) -> Result<String, String> {
 impl RbacArgs {
     pub(super) fn names_policies(&self) -> bool {
         self.all || !self.policies.is_empty() || !self.files.is_empty()
+    }
+
+    /// The roles that the service may bind, each once.
+    pub(super) fn grant_roles(&self) -> anyhow::Result<Vec<String>> {
+        unique_grant_roles(&self.grant_roles).map_err(anyhow::Error::msg)
     }
 
     pub(super) fn role_options(&self) -> RoleOptions {

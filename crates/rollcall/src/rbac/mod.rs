@@ -7,7 +7,7 @@ mod review;
 use std::process::ExitCode;
 
 use controller::args::ClusterArgs;
-use policy::rbac::{own_manifests, policy_manifests, policy_rights, roles_yaml};
+use policy::rbac::{grant_manifests, own_manifests, policy_manifests, policy_rights, roles_yaml};
 
 use crate::commands::print_stdout;
 pub(crate) use args::RbacArgs;
@@ -27,6 +27,10 @@ pub(crate) async fn run_rbac(cluster: &ClusterArgs, args: &RbacArgs) -> anyhow::
         }
     } else {
         manifests = own_manifests(&options);
+    }
+    let grant_roles = args.grant_roles()?;
+    if !grant_roles.is_empty() {
+        manifests.extend(grant_manifests(&grant_roles, &options));
     }
     print_stdout(&roles_yaml(&manifests)?)?;
     Ok(code)

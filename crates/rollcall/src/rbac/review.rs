@@ -8,7 +8,7 @@ use anyhow::{Context, anyhow};
 use controller::access_review::{ReviewSubject, review_access};
 use controller::args::ClusterArgs;
 use futures::{StreamExt, stream};
-use policy::rbac::{AccessNeed, PolicyRights, access_needs, own_rights, policy_rights};
+use policy::rbac::{AccessNeed, PolicyRights, access_needs, grant_rights, own_rights, policy_rights};
 
 use super::args::{CheckedIdentity, RbacArgs};
 use super::policies::RbacPolicies;
@@ -42,7 +42,7 @@ pub(super) async fn check_rights(
         }
         CheckedIdentity::Own => ReviewSubject::Own,
     };
-    let rights = rights_to_check(args, &found, everything);
+    let rights = rights_to_check(args, &found, everything)?;
     let checked = rights.len();
     let lacking = lacking_rights(&client, &subject, rights).await?;
     for right in &lacking {
@@ -57,7 +57,7 @@ pub(super) async fn check_rights(
 }
 
 /// Every right once, with all that need it.
-fn rights_to_check(args: &RbacArgs, found: &RbacPolicies, own: bool) -> Vec<CheckedRight> {
+fn rights_to_check(args: &RbacArgs, found: &RbacPolicies, own: bool) -> anyhow::Result<Vec<CheckedRight>> {
     let mut rights: BTreeMap<String, CheckedRight> = BTreeMap::new();
     let mut add = |policy: Option<&str>, all: &PolicyRights| {
         for need in access_needs(all, &args.namespaces, &args.namespace) {
@@ -72,10 +72,15 @@ fn rights_to_check(args: &RbacArgs, found: &RbacPolicies, own: bool) -> Vec<Chec
         let kinds = if args.namespaces.is_empty() { cluster } else { Vec::new() };
         add(None, &PolicyRights { kinds, home, libraries: Vec::new() });
     }
+    let grant_roles = args.grant_roles()?;
+    if !grant_roles.is_empty() {
+        let kinds = grant_rights(&grant_roles, &args.role_options().subject);
+        add(None, &PolicyRights { kinds, ..PolicyRights::default() });
+    }
     for (name, compiled) in &found.valid {
         add(Some(name), &policy_rights(compiled, &found.crds));
     }
-    rights.into_values().collect()
+    Ok(rights.into_values().collect())
 }
 
 async fn lacking_rights(
@@ -113,6 +118,8 @@ fn granting_command(args: &RbacArgs, lacking: &[CheckedRight]) -> String {
     if !args.namespaces.is_empty() {
         _ = write!(flags, " --namespaces {}", args.namespaces.join(","));
     }
+    let grants = args.grant_roles().unwrap_or_default().join(",");
+    let own_flags = if grants.is_empty() { flags.clone() } else { format!("{flags} --grant-roles {grants}") };
     let needed = |own: bool| lacking.iter().any(|r| r.policies.iter().any(|policy| policy.is_none() == own));
     let files: String =
         args.files.iter().flat_map(|file| [" -f ".to_owned(), file.display().to_string()]).collect();
@@ -121,7 +128,7 @@ fn granting_command(args: &RbacArgs, lacking: &[CheckedRight]) -> String {
         (true, false) => format!(" {}", args.policies.join(" ")),
         (true, true) => " --all".to_owned(),
     };
-    let own = needed(true).then(|| format!("rollcall rbac{flags} | kubectl apply -f -"));
+    let own = needed(true).then(|| format!("rollcall rbac{own_flags} | kubectl apply -f -"));
     let policies = needed(false).then(|| format!("rollcall rbac{of_policies}{flags} | kubectl apply -f -"));
     own.into_iter().chain(policies).collect::<Vec<_>>().join("; ")
 }

@@ -35,7 +35,7 @@ fn status(lacks: fn(&AccessNeed) -> bool, records: Option<&RecordsTrouble>) -> R
     let rights = policy_rights(&used.compiled, &CrdNames::default());
     let needs = access_needs(&rights, &[], "home").into_iter().filter(lacks).collect();
     let findings = RightsFindings::with_lacking("db", needs);
-    let missing = MissingRights::of_policy("db", &findings);
+    let missing = MissingRights::of_policy("db", &findings, &GrantFindings::default());
     let decided = DecidedPolicy { refused: None, accepted: None, used: Some(&used), missing, records };
     let numbers = PolicyNumbers { synced: true, ..PolicyNumbers::default() };
     let old = ReadinessPolicyStatus::default();
@@ -119,7 +119,7 @@ fn parents_that_an_older_policy_rules_are_named_and_the_rest_counted() {
     let (found, used) = policy_of_jobs();
     let mut numbers = PolicyNumbers { synced: true, ..PolicyNumbers::default() };
     let status = |numbers: &PolicyNumbers| {
-        let missing = MissingRights::of_policy("db", &RightsFindings::with_lacking("db", Vec::new()));
+        let missing = MissingRights::of_policy("db", &RightsFindings::default(), &GrantFindings::default());
         let decided =
             DecidedPolicy { refused: None, accepted: None, used: Some(&used), missing, records: None };
         let old = ReadinessPolicyStatus::default();

@@ -1,0 +1,20 @@
+//! Whose rights the service has.
+
+use http::Request;
+use http::header::CONTENT_TYPE;
+use policy::rbac::RoleSubject;
+use serde_json::{Value, json};
+
+/// Asks the API server which service account this service runs as, which everybody may ask. The error says why that is not
+/// known.
+pub(super) async fn own_account(client: &kube::Client) -> Result<RoleSubject, String> {
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let review = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" });
+    let request = Request::post(path).header(CONTENT_TYPE, "application/json");
+    let request = request.body(review.to_string().into_bytes()).map_err(|error| error.to_string())?;
+    let answer = client.request::<Value>(request).await.map_err(|error| error.to_string())?;
+    let user = answer["status"]["userInfo"]["username"].as_str().unwrap_or_default();
+    let account = user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
+    let (namespace, name) = account.ok_or_else(|| format!("{user:?} is no service account"))?;
+    Ok(RoleSubject { name: name.to_owned(), namespace: namespace.to_owned() })
+}

@@ -98,7 +98,9 @@ impl Scene {
     pub fn apply_rights(&self, options: &[&str]) -> Result<()> {
         let own =
             ["rbac", "--namespace", &self.name, "--service-account", ACCOUNT, "--aggregate-to", &self.name];
-        let scope = options.iter().filter(|option| option.starts_with("--namespaces"));
+        let scope = options
+            .iter()
+            .filter(|option| option.starts_with("--namespaces") || option.starts_with("--grant-roles"));
         let mut printed = rollcall(&own.iter().chain(scope).copied().collect::<Vec<_>>())?;
         if options.contains(&"-f") {
             printed += &rollcall(&[&own[..], options].concat())?;

@@ -205,6 +205,21 @@ impl Scene {
         self.until_at(&self.address(place)?, &wish).await
     }
 
+    /// Waits until a query finds an object of this kind; an empty namespace means all namespaces.
+    pub async fn until_listed(&self, word: &str, namespace: &str, query: &str) -> Result<Value> {
+        let kind = self.kind(word);
+        let found = async {
+            loop {
+                if let Some(object) = self.admin.list(&kind, namespace, query).await?.0.into_iter().next() {
+                    return Ok(object);
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        };
+        let end = timeout(TEST_TIMEOUT, found).await;
+        end.map_err(|_| anyhow!("{query} finds no {word} after {TEST_TIMEOUT:?}\n{}", self.log_tails()))?
+    }
+
     /// Like [`Scene::until`], for any address.
     pub async fn until_at(&self, address: &Address, wish: &Wish) -> Result<Value> {
         let last: Mutex<Value> = Mutex::default();

@@ -208,6 +208,26 @@ policies: { databases: { parent: { group: example.com, kind: Database } } }
 }
 
 #[tokio::test]
+async fn the_roles_that_it_may_bind_are_those_of_rbac_and_none_by_default() -> Result<()> {
+    let grants = |objects: &[Value]| -> Vec<Value> {
+        let rules =
+            of(objects, "ClusterRole").into_iter().filter_map(|role| role["rules"].as_array()).flatten();
+        rules.filter(|rule| rule["apiGroups"][0] == "rbac.authorization.k8s.io").cloned().collect()
+    };
+    assert_eq!(grants(&rendered(&[])?), [Value::Null; 0]);
+    let chart = rendered(&["--set", "grant.roles={view,database-parents}"])?;
+    let args =
+        ["rbac", "-n", HOME, "--service-account", "r-rollcall", "--grant-roles", "view,database-parents"];
+    let printed = acceptance::rollcall::rollcall(&args)?;
+    let printed: Vec<Value> = serde_saphyr::from_multiple(&printed)?;
+    assert_eq!(grants(&chart), grants(&printed));
+    assert_eq!(grants(&chart).len(), 3);
+    let args = words(&one(&chart, "Deployment")?["spec"]["template"]["spec"]["containers"][0]["args"]);
+    assert!(args.contains(&"--grant-roles=view,database-parents".to_owned()), "{args:?}");
+    Ok(())
+}
+
+#[tokio::test]
 async fn values_that_cannot_be_are_refused_by_name() -> Result<()> {
     for (set, words) in [
         ("replicas=two", "/replicas"),
@@ -219,6 +239,11 @@ async fn values_that_cannot_be_are_refused_by_name() -> Result<()> {
         ("namespaces={a}", "give them in `policies`"),
         ("policySelector=a,policies.p.parent.group=g,policies.p.parent.kind=K", "policySelector chooses"),
         ("serviceAccount.create=false", "serviceAccount.name is needed"),
+        (
+            "grant.roles={view},policies.p.parent.group=g,policies.p.parent.kind=K",
+            "grant.roles is for policies",
+        ),
+        ("grant.roles={*}", "/grant/roles/0"),
     ] {
         let output = helm(&["template", "r", "rollcall", "--set", set])?;
         let said = String::from_utf8_lossy(&output.stderr);

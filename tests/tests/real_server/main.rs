@@ -21,6 +21,7 @@ mod extremes;
 mod front;
 mod generation;
 mod grafana;
+mod grants;
 mod guides;
 mod helm;
 mod history;

@@ -53,6 +53,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and .Values.policies .Values.policySelector -}}
 {{- fail "policySelector chooses policies of the cluster, and with `policies` none are read from there" -}}
 {{- end -}}
+{{- if and .Values.grant.roles .Values.policies -}}
+{{- fail "grant.roles is for policies of the cluster, and with `policies` none are read from there" -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "rollcall.portName" -}}

@@ -106,7 +106,6 @@ pub(super) fn add_owner_links(
         }
         let (id, ()) = rows.with_slot_of(uid, |slot| {
             slot.add_reference(&meta.namespace, is_within);
-            Some(())
         });
         links.push(link_to(id));
     }

@@ -7,17 +7,16 @@
 use std::mem::size_of_val;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use aggregator::{AnswerView, ObjectId};
+use aggregator::AnswerView;
 use readiness::{Assessment, Time, Verdict};
 
 use super::parent::{ParentExtras, ParentRow, TargetExtras};
 use super::row::{ObjectRow, RowExtras, RowLinks};
 use super::slots::RowSlot;
-use super::uid_key::UidKey;
 use crate::status::OwnedCondition;
 
 /// Bytes per object with a slot: the slot, and its index entry with one control byte of the hash table.
-const SLOT_BYTES: usize = size_of::<RowSlot>() + size_of::<(UidKey, ObjectId)>() + 1;
+const SLOT_BYTES: usize = size_of::<RowSlot>() + size_of::<u32>() + 1;
 
 /// Account of the rows' heap data.
 #[derive(Debug, Default)]

@@ -99,11 +99,10 @@ impl RowStore {
         row: ObjectRow,
         plan: Option<&PlannedInterest>,
     ) -> Option<ApplyOutcome> {
-        let mut row = Some(row);
         let (id, (outcome, released, strangers)) = self.rows.with_slot_of(uid, |slot| {
-            let mut new = row.take()?;
+            let mut new = row;
             if plan.is_some_and(|plan| !plan.holds()) {
-                return Some((None, Some(new), false));
+                return (None, Some(new), false);
             }
             let overtaken = match &slot.row {
                 Some(old) => new.version < old.version,
@@ -111,7 +110,7 @@ impl RowStore {
                 None => plan.is_some() && self.tombstones.covers(uid, new.version),
             };
             if overtaken {
-                return Some((Some(ApplyOutcome::Stale), Some(new), false));
+                return (Some(ApplyOutcome::Stale), Some(new), false);
             }
             match &slot.row {
                 Some(old) => {
@@ -128,7 +127,7 @@ impl RowStore {
             };
             let strangers = slot.row.is_none() && slot.has_references_outside(&new.namespace);
             let old = slot.row.replace(new);
-            Some((Some(outcome), old, strangers))
+            (Some(outcome), old, strangers)
         });
         if let Some(released) = released {
             release_row(self.link_tables(), &released);

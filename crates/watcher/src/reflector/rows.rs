@@ -1,9 +1,7 @@
 //! Rows by uid and by id, which of them have changed, and what they hold. Never are two shards of slots locked at a time.
 
 use aggregator::ObjectId;
-use dashmap::DashMap;
 use readiness::Time;
-use rustc_hash::FxBuildHasher;
 
 use super::dirty::DirtySet;
 use super::memory_account::{MemoryAccount, slot_row_bytes};
@@ -13,7 +11,6 @@ use super::uid_key::UidKey;
 
 /// All rows: identity, version, and verdict of each object.
 pub(super) struct Rows {
-    index: DashMap<UidKey, ObjectId, FxBuildHasher>,
     slots: SlotTable,
     account: MemoryAccount,
     dirty: DirtySet,
@@ -24,7 +21,6 @@ impl Rows {
     /// No rows; `wake` is called when the dirty set becomes non-empty.
     pub(super) fn new(wake: impl Fn() + Send + Sync + 'static) -> Rows {
         Rows {
-            index: DashMap::default(),
             slots: SlotTable::default(),
             account: MemoryAccount::default(),
             dirty: DirtySet::default(),
@@ -39,7 +35,7 @@ impl Rows {
 
     /// The object with this uid.
     pub(super) fn find_key(&self, uid: UidKey) -> Option<ObjectId> {
-        self.index.get(&uid).map(|id| *id)
+        self.slots.find(uid)
     }
 
     /// Reads the row of an object.
@@ -54,36 +50,24 @@ impl Rows {
 
     /// Runs `f` on a slot whose row may change, and updates the account.
     pub(super) fn change_slot<R>(&self, id: ObjectId, f: impl FnOnce(&mut RowSlot) -> R) -> Option<R> {
-        self.slots.with_slot(id, |slot| {
-            let before = slot_row_bytes(slot);
-            let done = f(slot);
-            self.account.add_bytes(slot_row_bytes(slot) - before);
-            done
-        })
+        self.slots.with_slot(id, |slot| self.account_change(slot, f))
     }
 
-    /// Runs `at` on the slot of `uid`, created if there is none. The slot may be freed and reused between two attempts;
-    /// it is then looked up again.
-    pub(super) fn with_slot_of<R>(
-        &self,
-        uid: UidKey,
-        mut at: impl FnMut(&mut RowSlot) -> Option<R>,
-    ) -> (ObjectId, R) {
-        loop {
-            let id = *self.index.entry(uid).or_insert_with(|| self.slots.take_slot(uid));
-            let done = self.change_slot(id, |slot| if slot.uid == uid { at(slot) } else { None });
-            if let Some(Some(done)) = done {
-                return (id, done);
-            }
-            std::hint::spin_loop();
-        }
+    /// Runs `f` on the slot of `uid`, created if there is none, and updates the account.
+    pub(super) fn with_slot_of<R>(&self, uid: UidKey, f: impl FnOnce(&mut RowSlot) -> R) -> (ObjectId, R) {
+        self.slots.with_slot_of(uid, |slot| self.account_change(slot, f))
+    }
+
+    fn account_change<R>(&self, slot: &mut RowSlot, f: impl FnOnce(&mut RowSlot) -> R) -> R {
+        let before = slot_row_bytes(slot);
+        let done = f(slot);
+        self.account.add_bytes(slot_row_bytes(slot) - before);
+        done
     }
 
     /// Recycles the slot of a deleted object after the driver has removed it from the engine. Returns its uid if it did.
     pub(super) fn recycle_slot(&self, id: ObjectId) -> Option<UidKey> {
-        let uid = self.slots.give_back_slot(id)?;
-        self.index.remove_if(&uid, |_, held| *held == id);
-        Some(uid)
+        self.slots.give_back_slot(id)
     }
 
     /// Calls `f` on every taken slot.
@@ -152,7 +136,7 @@ impl Rows {
 
     /// Number of objects with a slot.
     pub(super) fn len(&self) -> usize {
-        self.index.len()
+        self.slots.len()
     }
 
     /// Approximate memory held by all objects, in bytes. Costs nothing to query.

@@ -1,8 +1,11 @@
-//! Rows indexed by small integers, in chunks that are neither doubled nor moved.
+//! Rows indexed by small integers, in chunks that are neither doubled nor moved, and by uid.
 
-use std::sync::Mutex;
+use std::hash::BuildHasher;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use aggregator::ObjectId;
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
 
 use super::row::ObjectRow;
 use super::selector_interner::name_hash;
@@ -70,8 +73,44 @@ fn hash_home(namespace: &str) -> u32 {
 #[derive(Debug, Default)]
 struct SlotShard {
     chunks: Vec<Box<[RowSlot]>>,
+    /// Taken slots by uid. The uid itself stands in the slot alone: a table that doubles had better be small.
+    by_uid: HashTable<u32>,
     free: Vec<u32>,
     used: u32,
+}
+
+impl SlotShard {
+    fn slot_mut(&mut self, at: u32) -> Option<&mut RowSlot> {
+        self.chunks.get_mut(at as usize / SLOTS_PER_CHUNK)?.get_mut(at as usize % SLOTS_PER_CHUNK)
+    }
+
+    fn find(&self, uid: UidKey) -> Option<u32> {
+        self.by_uid.find(hash_uid(uid), |at| uid_at(&self.chunks, *at) == uid).copied()
+    }
+
+    /// Takes a slot for a uid that has none.
+    fn take(&mut self, uid: UidKey) -> u32 {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.used += 1;
+            self.used - 1
+        });
+        if at as usize / SLOTS_PER_CHUNK >= self.chunks.len() {
+            self.chunks.push((0..SLOTS_PER_CHUNK).map(|_| RowSlot::default()).collect());
+        }
+        let SlotShard { chunks, by_uid, .. } = self;
+        chunks[at as usize / SLOTS_PER_CHUNK][at as usize % SLOTS_PER_CHUNK] =
+            RowSlot { uid, home: HOME_TAKEN_BIT, ..RowSlot::default() };
+        by_uid.insert_unique(hash_uid(uid), at, |held| hash_uid(uid_at(chunks, *held)));
+        at
+    }
+}
+
+fn uid_at(chunks: &[Box<[RowSlot]>], at: u32) -> UidKey {
+    chunks[at as usize / SLOTS_PER_CHUNK][at as usize % SLOTS_PER_CHUNK].uid
+}
+
+fn hash_uid(uid: UidKey) -> u64 {
+    FxBuildHasher.hash_one(uid)
 }
 
 /// All slots.
@@ -87,47 +126,53 @@ impl Default for SlotTable {
 }
 
 impl SlotTable {
-    fn lock_shard(&self, shard: u32) -> std::sync::MutexGuard<'_, SlotShard> {
-        self.shards[shard as usize].lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    fn lock_shard(&self, shard: u32) -> MutexGuard<'_, SlotShard> {
+        self.shards[shard as usize].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a slot for `uid`.
-    pub(super) fn take_slot(&self, uid: UidKey) -> ObjectId {
+    /// The object with this uid.
+    pub(super) fn find(&self, uid: UidKey) -> Option<ObjectId> {
+        let shard_number = uid.low_bits() % SLOT_SHARDS;
+        let at = self.lock_shard(shard_number).find(uid)?;
+        Some(ObjectId(at * SLOT_SHARDS + shard_number))
+    }
+
+    /// Runs `f` under its shard's lock on the slot of `uid`, which is taken if there is none.
+    pub(super) fn with_slot_of<R>(&self, uid: UidKey, f: impl FnOnce(&mut RowSlot) -> R) -> (ObjectId, R) {
         let shard_number = uid.low_bits() % SLOT_SHARDS;
         let mut shard = self.lock_shard(shard_number);
-        let at = shard.free.pop().unwrap_or_else(|| {
-            shard.used += 1;
-            shard.used - 1
-        });
-        if at as usize / SLOTS_PER_CHUNK >= shard.chunks.len() {
-            shard.chunks.push((0..SLOTS_PER_CHUNK).map(|_| RowSlot::default()).collect());
-        }
-        let slot = &mut shard.chunks[at as usize / SLOTS_PER_CHUNK][at as usize % SLOTS_PER_CHUNK];
-        *slot = RowSlot { uid, home: HOME_TAKEN_BIT, ..RowSlot::default() };
-        ObjectId(at * SLOT_SHARDS + shard_number)
+        let at = shard.find(uid).unwrap_or_else(|| shard.take(uid));
+        let slot = shard.slot_mut(at).expect("invariant: a slot that is indexed is there");
+        (ObjectId(at * SLOT_SHARDS + shard_number), f(slot))
     }
 
     /// Runs `f` on a slot under its shard's lock; `None` if the slot was never taken.
     pub(super) fn with_slot<R>(&self, id: ObjectId, f: impl FnOnce(&mut RowSlot) -> R) -> Option<R> {
         let mut shard = self.lock_shard(id.0 % SLOT_SHARDS);
-        let at = (id.0 / SLOT_SHARDS) as usize;
-        let slot = shard.chunks.get_mut(at / SLOTS_PER_CHUNK)?.get_mut(at % SLOTS_PER_CHUNK)?;
+        let slot = shard.slot_mut(id.0 / SLOT_SHARDS)?;
         slot.is_taken().then(|| f(slot))
     }
 
-    /// Frees a slot if it is empty and has no references.
+    /// Frees a slot if it is empty and has no references. Returns its uid if it did.
     pub(super) fn give_back_slot(&self, id: ObjectId) -> Option<UidKey> {
         let mut shard = self.lock_shard(id.0 % SLOT_SHARDS);
         let at = id.0 / SLOT_SHARDS;
-        let slot =
-            shard.chunks.get_mut(at as usize / SLOTS_PER_CHUNK)?.get_mut(at as usize % SLOTS_PER_CHUNK)?;
+        let slot = shard.slot_mut(at)?;
         if !slot.is_taken() || slot.row.is_some() || slot.refs > 0 {
             return None;
         }
         slot.home = 0;
         let uid = slot.uid;
+        if let Ok(indexed) = shard.by_uid.find_entry(hash_uid(uid), |held| *held == at) {
+            indexed.remove();
+        }
         shard.free.push(at);
         Some(uid)
+    }
+
+    /// Number of taken slots.
+    pub(super) fn len(&self) -> usize {
+        (0..SLOT_SHARDS).map(|number| self.lock_shard(number).by_uid.len()).sum()
     }
 
     /// Every taken slot, shard by shard.

@@ -12,7 +12,11 @@ fn a_child_and_a_parent_take_no_more_than_their_budgets() {
     let ((parent, estimated), (unready_parent, _)) = (measure_parent(ready), measure_parent(unready));
     assert!(parent <= 1_024 && unready_parent <= 1_280, "{parent} and {unready_parent} bytes");
     assert!(estimated <= parent, "{estimated} of {parent} bytes");
-    let (child, unready_child) = (measure(ready), measure(unready));
-    assert!(child.per_child <= 272 && unready_child.per_child <= 1_024, "{child:?} {unready_child:?}");
-    assert!(child.estimated_per_child <= child.per_child, "{child:?}");
+    for children in [10_000, 50_000] {
+        let ready = MeasuredCluster { children, ..ready };
+        let unready = MeasuredCluster { children, ..unready };
+        let (child, unready_child) = (measure(ready), measure(unready));
+        assert!(child.per_child <= 256 && unready_child.per_child <= 1_024, "{child:?} {unready_child:?}");
+        assert!(child.estimated_per_child <= child.per_child, "{child:?}");
+    }
 }

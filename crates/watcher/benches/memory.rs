@@ -1,6 +1,7 @@
 //! Memory of a child, ready or not, and of a parent.
 
 #[path = "../tests/bytes/measure.rs"]
+#[expect(dead_code, reason = "recounts are for the test")]
 mod measure;
 
 use measure::{MeasuredCluster, measure, measure_parent};

@@ -25,6 +25,17 @@ impl EvaluationTable {
         (0..u32::MAX).zip(&self.slots).filter_map(|(at, held)| Some((EvaluationId(at), held.as_deref()?)))
     }
 
+    /// Number of slots, empty ones included.
+    pub(super) fn slot_count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Returns the id of the evaluation in a slot.
+    pub(super) fn id_at(&self, slot: usize) -> Option<EvaluationId> {
+        self.slots.get(slot)?.as_ref()?;
+        u32::try_from(slot).ok().map(EvaluationId)
+    }
+
     pub(super) fn insert(&mut self, evaluation: ParentEvaluation) -> EvaluationId {
         let evaluation = Some(Box::new(evaluation));
         if let Some(id) = self.free.pop() {

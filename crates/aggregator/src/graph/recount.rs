@@ -1,16 +1,23 @@
-//! Tallies counted again from the edges, all of them in one pass.
+//! Tallies counted again from the edges, a slice of the evaluations at a time: what all of them amount to would for a
+//! moment take a good part of what the engine holds.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use readiness::rollup::LevelTally;
 
 use super::edge_weights::EdgeWeights;
 use super::evaluation_table::EvaluationTable;
-use super::graph_node::ChildEdge;
+use super::graph_node::{ChildEdge, GraphNode};
 use super::node_table::NodeTable;
 use crate::changed_rules::ChangedRuleGroups;
 use crate::evaluation::{NamedChildren, UnreadyEntry, UnreadySet};
 use crate::ids::{EvaluationId, ObjectId};
+
+/// Largest number of slices, each of which is one walk over all edges.
+const MAX_SLICES: usize = 16;
+/// Smallest number of evaluations in a slice. Their sums take about a megabyte.
+const MIN_SLICE: usize = 1_024;
 
 /// What the edges to one evaluation amount to.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -31,10 +38,18 @@ pub(super) struct EdgeRecount<'g> {
 impl EdgeRecount<'_> {
     /// Counts all evaluations again. Returns those that disagree, with what they should hold.
     pub(super) fn find_wrong_sums(self) -> Vec<(EvaluationId, EdgeSum)> {
-        let mut sums = self.sum_edges();
-        let ids = self.weights.evaluations.iter().map(|(id, _)| id);
-        let counted: Vec<_> = ids.map(|id| (id, sums.remove(&id).unwrap_or_default())).collect();
-        counted.into_iter().filter(|(id, sum)| self.held_sum(*id).as_ref() != Some(sum)).collect()
+        let slots = self.weights.evaluations.slot_count();
+        let slice = (slots / MAX_SLICES).max(MIN_SLICE);
+        let slices = (0..slots).step_by(slice).map(|first| first..slots.min(first + slice));
+        slices.flat_map(|slice| self.find_wrong_sums_in(slice)).collect()
+    }
+
+    /// Counts the evaluations in these slots again.
+    fn find_wrong_sums_in(self, slots: Range<usize>) -> Vec<(EvaluationId, EdgeSum)> {
+        let sums = self.sum_edges(&slots);
+        let ids =
+            slots.zip(sums).filter_map(|(slot, sum)| Some((self.weights.evaluations.id_at(slot)?, sum)));
+        ids.filter(|(id, sum)| self.held_sum(*id).as_ref() != Some(sum)).collect()
     }
 
     /// Recounts the tallies of one evaluation.
@@ -50,29 +65,36 @@ impl EdgeRecount<'_> {
         groups
     }
 
-    fn sum_edges(self) -> BTreeMap<EvaluationId, EdgeSum> {
-        let mut sums = BTreeMap::<EvaluationId, EdgeSum>::new();
+    /// Returns what the edges to the evaluations in these slots amount to, in the order of the slots.
+    fn sum_edges(self, slots: &Range<usize>) -> Vec<EdgeSum> {
+        let mut sums = Vec::new();
+        sums.resize_with(slots.len(), EdgeSum::default);
         for (child, node) in self.weights.nodes.iter() {
             for edge in node.edges.iter() {
-                let sum = sums.entry(edge.evaluation).or_default();
-                sum.edges += 1;
-                if edge.cyclic {
-                    sum.cyclic_edges += 1;
-                    continue;
-                }
-                let Some(evaluation) = self.weights.evaluations.get(edge.evaluation) else { continue };
-                let weight = self.weights.weigh(child, edge.rule_index, evaluation.policy, edge.group);
-                sum.groups.entry(edge.group).or_default().add_child(weight);
-                if !weight.is_ready() {
-                    let entry = UnreadyEntry { weight, group: edge.group, kind: node.kind, child };
-                    sum.unready.insert(entry);
-                }
-                if evaluation.children.named.is_some() {
-                    sum.named.insert((edge.group, node.name, child));
-                }
+                let place = edge.evaluation.index().checked_sub(slots.start);
+                let Some(sum) = place.and_then(|place| sums.get_mut(place)) else { continue };
+                self.add_edge(sum, child, node, edge);
             }
         }
         sums
+    }
+
+    fn add_edge(self, sum: &mut EdgeSum, child: ObjectId, node: &GraphNode, edge: &ChildEdge) {
+        sum.edges += 1;
+        if edge.cyclic {
+            sum.cyclic_edges += 1;
+            return;
+        }
+        let Some(evaluation) = self.weights.evaluations.get(edge.evaluation) else { return };
+        let weight = self.weights.weigh(child, edge.rule_index, evaluation.policy, edge.group);
+        sum.groups.entry(edge.group).or_default().add_child(weight);
+        if !weight.is_ready() {
+            let entry = UnreadyEntry { weight, group: edge.group, kind: node.kind, child };
+            sum.unready.insert(entry);
+        }
+        if evaluation.children.named.is_some() {
+            sum.named.insert((edge.group, node.name, child));
+        }
     }
 
     fn held_sum(self, id: EvaluationId) -> Option<EdgeSum> {

@@ -2,11 +2,14 @@
 
 mod measure;
 
-use measure::{MeasuredCluster, measure, measure_parent};
+use measure::{MeasuredCluster, measure, measure_parent, measure_recount};
 
 /// One test, because every byte of the process is counted.
 #[test]
 fn a_child_and_a_parent_take_no_more_than_their_budgets() {
+    // First of all: the most that was ever taken is not forgotten.
+    let (held, most) = measure_recount(20_000);
+    assert!(most <= held + held / 16, "{held} bytes, and {most} while all is counted again");
     let ready = MeasuredCluster { children: 50_000, family: 20, ready: "True", has_engine: true };
     let unready = MeasuredCluster { ready: "False", ..ready };
     let ((parent, estimated), (unready_parent, _)) = (measure_parent(ready), measure_parent(unready));

@@ -5,7 +5,9 @@
 use std::alloc::System;
 use std::time::Duration;
 
-use aggregator::{ChildGroup, Engine, EnginePolicy, GroupRole, KindId, KindState, PolicyId, Quorum};
+use aggregator::{
+    ChildGroup, Engine, EnginePolicy, GroupRole, KindId, KindState, PolicyId, Quorum, RecountResult,
+};
 use cap::Cap;
 use readiness::{StuckLimits, Time};
 use timer::{DebounceConfig, Seed};
@@ -84,6 +86,24 @@ pub(crate) fn measure(cluster: MeasuredCluster) -> MeasuredBytes {
         estimated_total: reflector.held_bytes(),
         estimated_per_child: (reflector.held_bytes() - held) / children,
     }
+}
+
+/// Builds a cluster of parents with one child each and lets the engine count all of it again. Returns what the cluster takes,
+/// and the most that was ever taken.
+pub(crate) fn measure_recount(parents: usize) -> (usize, usize) {
+    let reflector = Reflector::new(|| ());
+    let mut engine = engine();
+    let start = ALLOCATOR.allocated();
+    reflector.set_interest(parents_interest());
+    reflector.set_interest(children_interest());
+    for number in 0..parents {
+        feed(&reflector, &parents_interest(), &widget(number, "True"));
+        feed(&reflector, &children_interest(), &pod(number, number, "True"));
+        take_in(&reflector, Some(&mut engine));
+    }
+    let held = ALLOCATOR.allocated() - start;
+    assert_eq!(engine.recount_kind(NOW, PODS), RecountResult::default());
+    (held, ALLOCATOR.max_allocated() - start)
 }
 
 fn take_in(reflector: &Reflector, engine: Option<&mut Engine>) {

@@ -65,15 +65,25 @@ impl MeasuredService {
         Ok(MeasuredService { child, address })
     }
 
+    fn get(&self, path: &str) -> Option<String> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
+        let mut stream = TcpStream::connect(&self.address).ok()?;
+        stream.write_all(request.as_bytes()).ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    }
+
     /// Whether `/readyz` says that every kind was listed.
     pub(crate) fn is_synced(&self) -> bool {
-        let request = format!("GET /readyz HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
-        let mut answer = String::new();
-        let read = TcpStream::connect(&self.address).and_then(|mut stream| {
-            stream.write_all(request.as_bytes())?;
-            stream.read_to_string(&mut answer)
-        });
-        read.is_ok() && answer.starts_with("HTTP/1.1 200")
+        self.get("/readyz").is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    }
+
+    /// Evaluations of custom rules so far.
+    pub(crate) fn rule_evaluations(&self) -> f64 {
+        let answer = self.get("/metrics").unwrap_or_default();
+        let series = answer.lines().filter(|line| line.starts_with("rollcall_rule_evaluations_total"));
+        series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
     }
 
     fn proc_file(&self, name: &str) -> anyhow::Result<String> {

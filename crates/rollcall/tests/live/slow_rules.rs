@@ -3,9 +3,6 @@
 //! What is measured is how often such a rule is evaluated while something else is waited for, not how long that takes. The
 //! service has one thread for everything but rules, so that whatever occupies it is noticed.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -14,6 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, crd, custom, owned, pod, policy};
+use super::service::{Service, until};
 
 /// Objects that are judged by the slow rule.
 const OBJECTS: u64 = 2_000;
@@ -21,71 +19,15 @@ const OBJECTS: u64 = 2_000;
 /// Evaluations of the slow rule in which something else has to be done. Taking in one list takes all of them.
 const FEW: u64 = OBJECTS / 4;
 
-/// Poll interval and number of polls of what another process says.
-const AGAIN: Duration = Duration::from_millis(10);
-const LOOKS: usize = 6_000;
-
 /// Within its limits, and near to them. They are counted in steps, so that a busy machine changes nothing.
 const SLOW: &str = "lists.range(120).map(x, lists.range(120).map(y, x + y).size()).size() < 0";
 
-/// A running service, killed when dropped.
-struct Service {
-    child: Child,
-    address: String,
-}
-
-impl Drop for Service {
-    fn drop(&mut self) {
-        self.child.kill().ok();
-        self.child.wait().ok();
-    }
-}
-
-impl Service {
-    /// Starts the service with these policies and one thread for all tasks.
-    fn start(cluster: &Cluster, policies: &[Value]) -> Service {
-        let text = policies.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n");
-        let file = cluster.text_file("slow.yaml", &text);
-        let mut command = cluster.bare();
-        command.args(["run", "--listen", "127.0.0.1:0", "--log-format", "json", "--resync", "1s"]);
-        command.args(["--resync-rate", "100", "--policies", &file]).env("TOKIO_WORKER_THREADS", "1");
-        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-        let started = lines.find_map(|line| {
-            let line: Value = serde_json::from_str(&line).ok()?;
-            Some(line["fields"]["listen"].as_str().or(line["listen"].as_str())?.to_owned())
-        });
-        // What it says later is of no interest, but it has to be read.
-        thread::spawn(move || lines.for_each(drop));
-        Service { child, address: started.unwrap() }
-    }
-
-    fn get(&self, path: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    }
-
-    /// The sum of the series of a metric with these labels.
-    fn metric(&self, name: &str, labels: &str) -> u64 {
-        let text = self.get("/metrics");
-        let series = text.lines().filter(|line| line.starts_with(name) && line.contains(labels));
-        let numbers = series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-        format!("{:.0}", numbers.sum::<f64>()).parse().unwrap()
-    }
-}
-
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    for _ in 0..LOOKS {
-        if is_so() {
-            return;
-        }
-        thread::sleep(AGAIN);
-    }
-    panic!("never: {what}");
+/// Starts the service with these policies and one thread for all tasks.
+fn start_service(cluster: &Cluster, policies: &[Value]) -> Service {
+    let text = policies.iter().map(Value::to_string).collect::<Vec<_>>().join("\n---\n");
+    let file = cluster.text_file("slow.yaml", &text);
+    let args = ["--resync", "1s", "--resync-rate", "100", "--policies", &file];
+    Service::start(cluster, &args, &[("TOKIO_WORKER_THREADS", "1")])
 }
 
 /// Status of the condition `Ready` of a parent.
@@ -149,7 +91,7 @@ const EVALUATIONS: &str = "rollcall_rule_evaluations_total";
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_rule_on_very_many_changing_objects_delays_neither_probes_nor_other_kinds() {
     let (cluster, policies) = cluster_of("slow", json!({ "cel": { "current": SLOW } })).await;
-    let service = Service::start(&cluster, &policies);
+    let service = start_service(&cluster, &policies);
     until("the ledger is ready", || says(&cluster, "Ledger", "main").0 == "True");
     until("the shop is told", || !["", "ChildrenPending"].contains(&&*says(&cluster, "Shop", "books").1));
     let churn = Churn::begin(&cluster);
@@ -178,7 +120,7 @@ async fn a_slow_rule_on_very_many_changing_objects_delays_neither_probes_nor_oth
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rule_that_never_ends_is_taken_out_and_everything_else_goes_on() {
     let (cluster, policies) = cluster_of("endless", json!({ "lua": "while true do end" })).await;
-    let service = Service::start(&cluster, &policies);
+    let service = start_service(&cluster, &policies);
     let _churn = Churn::begin(&cluster);
     until("the shop is Unknown", || {
         says(&cluster, "Shop", "books") == ("Unknown".into(), "ChildrenUnknown".into())

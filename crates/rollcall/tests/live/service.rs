@@ -1,0 +1,78 @@
+//! The service as a process, over the in-memory cluster.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::cluster::Cluster;
+
+/// Poll interval and number of polls of what another process says.
+const AGAIN: Duration = Duration::from_millis(10);
+const LOOKS: usize = 6_000;
+
+/// A running service, killed when dropped.
+pub(crate) struct Service {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Service {
+    /// Starts the service with these arguments and environment.
+    pub(crate) fn start(cluster: &Cluster, args: &[&str], environment: &[(&str, &str)]) -> Service {
+        let mut command = cluster.bare();
+        command.args(["run", "--listen", "127.0.0.1:0", "--log-format", "json"]).args(args);
+        command.envs(environment.iter().copied());
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let started = lines.find_map(|line| {
+            let line: Value = serde_json::from_str(&line).ok()?;
+            Some(line["fields"]["listen"].as_str().or(line["listen"].as_str())?.to_owned())
+        });
+        // What it says later is of no interest, but it has to be read.
+        thread::spawn(move || lines.for_each(drop));
+        Service { child, address: started.unwrap() }
+    }
+
+    pub(crate) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address);
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// The sum of the series of a metric with these labels.
+    pub(crate) fn metric(&self, name: &str, labels: &str) -> u64 {
+        let text = self.get("/metrics");
+        let series = text.lines().filter(|line| line.starts_with(name) && line.contains(labels));
+        let numbers = series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        format!("{:.0}", numbers.sum::<f64>()).parse().unwrap()
+    }
+}
+
+/// Waits until something is so.
+pub(crate) fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..LOOKS {
+        if is_so() {
+            return;
+        }
+        thread::sleep(AGAIN);
+    }
+    panic!("never: {what}");
+}

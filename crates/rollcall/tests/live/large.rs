@@ -71,10 +71,10 @@ async fn a_large_tree_shows_the_worst_counts_the_rest_and_stays_within_bounds() 
     within(pods, peak, cpu);
 }
 
-/// Checks memory for one row per object, not one object: measured 0.9 KiB per row; an object has 4. CPU time is bounded
-/// per object, too.
+/// Checks memory for one row per object, not one object: measured 0.9 KiB per row; an object has 4. The rest is the program and
+/// what its allocator commits ahead, measured 64 to 66 MiB. CPU time is bounded per object, too.
 fn within(pods: usize, peak: u64, cpu: f64) {
-    let bound = 64 * 1024 + 2 * pods as u64;
+    let bound = 72 * 1024 + 2 * pods as u64;
     assert!(peak < bound, "{peak} KiB at its peak, of at most {bound}");
     assert!(cpu < 2.0 + f64::from(u32::try_from(pods).unwrap()) * 0.0004, "{cpu} s for {pods}");
 }

@@ -19,6 +19,8 @@ fn failures_in_a_row_are_answered_ever_more_slowly_up_to_a_minute_and_as_the_ser
         (&[retry(sec(0)), retry(sec(0)), DeliveryOutcome::Unsent], 1, 1),
         // An answer that is no failure begins the row anew.
         (&[retry(sec(0)), retry(sec(0)), DeliveryOutcome::Conflict, retry(sec(0))], 0, 1),
+        (&[retry(sec(0)), retry(sec(0)), DeliveryOutcome::Unobserved], 1, 1),
+        (&[retry(sec(0)), retry(sec(0)), DeliveryOutcome::Unobserved, retry(sec(0))], 0, 1),
     ];
     for (outcomes, at_least, at_most) in cases {
         let (mut delivery, mut now) = (ParentDelivery::default(), Time(1_000_000));
@@ -31,6 +33,14 @@ fn failures_in_a_row_are_answered_ever_more_slowly_up_to_a_minute_and_as_the_ser
         let delay = delivery.open.not_before.unwrap() - now;
         assert!(delay >= sec(*at_least) && delay <= sec(*at_most), "{outcomes:?}: {delay:?}");
     }
+}
+
+#[test]
+fn a_write_is_accepted_also_where_nobody_saw_what_it_did() {
+    use DeliveryOutcome::{Conflict, Denied, Gone, Pruned, Retry, Unobserved, Unsent, Written};
+    let accepted = [Written, Unobserved, Conflict, Denied, Gone, Pruned, Retry(Duration::ZERO), Unsent]
+        .map(DeliveryOutcome::is_accepted);
+    assert_eq!(accepted, [true, true, false, false, false, false, false, false]);
 }
 
 const TICKET: WriteTicket = WriteTicket(1);

@@ -131,6 +131,13 @@ impl ObservedParent {
         before
     }
 
+    /// Returns `true` if it could have settled twice since it, and its lists, could be seen: it may never, and those above
+    /// would go on saying what they said before this process began.
+    pub(crate) fn is_overdue(&self, policy: &EnginePolicy, listed_at: Time, now: Time) -> bool {
+        let settles_within = policy.debounce.quiet + policy.settle + policy.hold;
+        listed_at.max(self.phase.observed_at) + settles_within * 2 <= now
+    }
+
     /// Returns `true` if the parents above have to wait for its evaluation, unless its own children have to be waited for:
     /// its state is unknown.
     pub(crate) fn is_awaited(&self) -> bool {

@@ -4,7 +4,7 @@ use readiness::rollup::ParentReason;
 use readiness::{Level, OptionalTime, Steadiness, Time};
 use timer::DebounceState;
 
-use super::{ChildCounts, GenerationProgress, ObservedParent, QueuePosition};
+use super::{ChildCounts, GenerationProgress, ObservedParent, QueuePosition, StageEvent};
 use crate::critical_tally::CriticalTally;
 use crate::evaluate::evaluate_parent;
 use crate::ids::{ObjectId, PolicyId};
@@ -176,6 +176,9 @@ impl ParentEvaluation {
         let becomes_stuck = is_stuck(result.answer) && !before.is_some_and(is_stuck);
         let was_unsettled = observed.stage.is_unsettled();
         observed.stage = gate.gate.stage_after(observed.stage, result.answer);
+        if observed.stage.is_unsettled() && observed.is_overdue(policy, gate.listed_at, now) {
+            observed.advance_stage(StageEvent::Overdue);
+        }
         let rests_otherwise = observed.rest_on_unjudged(self.children.awaits_rules());
         let moved = before != Some(result.answer) || was_in_doubt || rests_otherwise;
         let settled = was_unsettled && !observed.stage.is_unsettled();

@@ -10,18 +10,19 @@ use crate::types::PolicyAnswer;
 /// An evaluation begins in [`EvaluationStage::first_of`], and again where a later answer of a predecessor turns up on the parent
 /// before anything decided since stands there ([`super::ObservedParent::is_superseded_by`]). Every cell names the stage after the event of its column:
 ///
-/// | stage              | Outdated           | Doubted            | Confirmed        | Evaluated | Pending   | Withdrawn | KnownEarly  |
-/// |--------------------|--------------------|--------------------|------------------|-----------|-----------|-----------|-------------|
-/// | Unsettled          | Unsettled          | Unsettled          | Unsettled        | Evaluated | Settling  | Withdrawn | Provisional |
-/// | Settling           | Unsettled          | Settling           | Settling         | Evaluated | Settling  | Withdrawn | Evaluated   |
-/// | Provisional        | Provisional        | ProvisionalInDoubt | Provisional      | Evaluated | Evaluated | Withdrawn | Provisional |
-/// | ProvisionalInDoubt | ProvisionalInDoubt | ProvisionalInDoubt | Provisional      | Evaluated | Evaluated | Withdrawn | Provisional |
-/// | Evaluated          | Provisional        | EvaluatedInDoubt   | Evaluated        | Evaluated | Evaluated | Withdrawn | Evaluated   |
-/// | EvaluatedInDoubt   | ProvisionalInDoubt | EvaluatedInDoubt   | Evaluated        | Evaluated | Evaluated | Withdrawn | Evaluated   |
-/// | Withdrawn          | Provisional        | Withdrawn          | Withdrawn        | Evaluated | Evaluated | Withdrawn | Evaluated   |
+/// | stage              | Outdated           | Doubted            | Confirmed        | Evaluated | Pending   | Withdrawn | KnownEarly  | Overdue            |
+/// |--------------------|--------------------|--------------------|------------------|-----------|-----------|-----------|-------------|--------------------|
+/// | Unsettled          | Unsettled          | Unsettled          | Unsettled        | Evaluated | Settling  | Withdrawn | Provisional | Unsettled          |
+/// | Settling           | Unsettled          | Settling           | Settling         | Evaluated | Settling  | Withdrawn | Evaluated   | Evaluated          |
+/// | Provisional        | Provisional        | ProvisionalInDoubt | Provisional      | Evaluated | Evaluated | Withdrawn | Provisional | Provisional        |
+/// | ProvisionalInDoubt | ProvisionalInDoubt | ProvisionalInDoubt | Provisional      | Evaluated | Evaluated | Withdrawn | Provisional | ProvisionalInDoubt |
+/// | Evaluated          | Provisional        | EvaluatedInDoubt   | Evaluated        | Evaluated | Evaluated | Withdrawn | Evaluated   | Evaluated          |
+/// | EvaluatedInDoubt   | ProvisionalInDoubt | EvaluatedInDoubt   | Evaluated        | Evaluated | Evaluated | Withdrawn | Evaluated   | EvaluatedInDoubt   |
+/// | Withdrawn          | Provisional        | Withdrawn          | Withdrawn        | Evaluated | Evaluated | Withdrawn | Evaluated   | Withdrawn          |
 ///
-/// `Pending` is an evaluation whose answer is `ChildrenPending` or `ChildrenSettling`: time alone may end it. Only an answer that says True is doubted; any other
-/// leaves the stage as it is.
+/// `Pending` is an evaluation whose answer is `ChildrenPending` or `ChildrenSettling`: time alone may end it. Only an answer
+/// that says True is doubted; any other leaves the stage as it is. `Overdue` follows an evaluation that has been pending for so
+/// long that those above do not wait for it any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EvaluationStage {
     /// Nothing is written for it, so no condition records its state before this process started, and its lists are
@@ -57,6 +58,8 @@ pub(crate) enum StageEvent {
     Withdrawn(PolicyAnswer),
     /// Known whatever the lists will say: the parent is being deleted.
     KnownEarly(PolicyAnswer),
+    /// It has settled for twice the time that it should take: its children never rest.
+    Overdue,
 }
 
 impl EvaluationStage {
@@ -94,6 +97,10 @@ impl EvaluationStage {
             StageEvent::Withdrawn(answer) => S::Withdrawn(answer),
             StageEvent::KnownEarly(answer) if self.is_own() => S::Evaluated(answer),
             StageEvent::KnownEarly(answer) => S::Provisional(Some(answer)),
+            StageEvent::Overdue => match self {
+                S::Settling(answer) => S::Evaluated(answer),
+                _ => self,
+            },
         }
     }
 

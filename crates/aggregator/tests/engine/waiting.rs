@@ -225,3 +225,27 @@ fn who_is_above_a_parent_that_only_waits_for_quiet_does_not_wait_whatever_is_lis
     w.run(0);
     assert_eq!(w.says("top"), "ChildrenFailed");
 }
+
+#[test]
+fn nobody_waits_for_long_for_a_parent_below_that_never_settles() {
+    let mut w = World::empty();
+    w.policy(POLICY, groups(vec![group(PARENTS), group(LEAVES)]));
+    w.policy(OTHER, EnginePolicy { shadow: true, ..policy() });
+    w.sync();
+    w.parent("top");
+    w.parent_so("mid", |mid| (mid.policies, mid.evidence) = (vec![OTHER], HandledEvidence::Silent));
+    w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
+    w.create("leaf", CHILDREN, Ready, |leaf| leaf.owners = vec![(OTHER, 0, "mid".to_owned())]);
+    w.create("disk", LEAVES, Ready, |disk| disk.owners = vec![(POLICY, 1, "top".to_owned())]);
+    w.run(60_000);
+    assert_eq!(w.says("top"), "AllChildrenReady");
+    w.restart(&[]);
+    w.turn("disk", Failed);
+    for round in 0..10 {
+        // Within the settle time there is always another one.
+        w.run(2_000);
+        let name = format!("leaf-{round}");
+        w.create(&name, CHILDREN, Ready, |leaf| leaf.owners = vec![(OTHER, 0, "mid".to_owned())]);
+    }
+    assert_eq!(w.says("top"), "ChildrenFailed", "{:?}", w.words("top"));
+}

@@ -33,6 +33,7 @@ fn event(column: &str) -> StageEvent {
         "Pending" => StageEvent::Evaluated(answer(ParentReason::ChildrenPending)),
         "Withdrawn" => StageEvent::Withdrawn(failed),
         "KnownEarly" => StageEvent::KnownEarly(failed),
+        "Overdue" => StageEvent::Overdue,
         other => panic!("{other} is no event"),
     }
 }
@@ -50,7 +51,7 @@ fn every_transition_is_the_one_that_is_drawn() {
     let said = stages(answer(ParentReason::AllChildrenReady));
     assert_eq!(table.len(), said.len() + 1);
     for (stage, row) in said.into_iter().zip(&table[1..]) {
-        assert_eq!((name(stage), row.len()), (row[0].clone(), 8));
+        assert_eq!((name(stage), row.len()), (row[0].clone(), 9));
         for (column, after) in table[0].iter().zip(row).skip(1) {
             assert_eq!(name(stage.after(event(column))), *after, "{} {column}", row[0]);
         }
@@ -70,7 +71,7 @@ fn only_an_answer_that_says_true_is_ever_in_doubt() {
 #[test]
 fn an_event_without_an_answer_keeps_the_one_that_is_there() {
     for stage in stages(answer(ParentReason::AllChildrenReady)) {
-        for event in [StageEvent::Outdated, StageEvent::Doubted, StageEvent::Confirmed] {
+        for event in [StageEvent::Outdated, StageEvent::Doubted, StageEvent::Confirmed, StageEvent::Overdue] {
             assert_eq!(stage.after(event).answer(), stage.answer());
         }
     }

@@ -19,6 +19,8 @@ pub(crate) struct CheckedGeneration {
     pub(crate) child_appeared_at: i64,
     /// The operator has handled this generation, or was silent for long enough.
     pub(crate) handled: bool,
+    /// Time since which the operator has said that it handled this generation; `None` if it does not.
+    pub(crate) said_handled_since: Option<i64>,
     /// The last answer was True.
     pub(crate) was_ready: bool,
     /// Last time at which the answer was True, as this process judged.

@@ -53,6 +53,12 @@ impl AnswerJudge {
         self.phases.get(&(policy, uid.to_owned())).is_some_and(|phase| phase.handled)
     }
 
+    /// Returns `true` if the operator of a parent has said that it handled the generation for as long as an answer may lag.
+    pub(crate) fn has_said_handled(&self, uid: &str, now: i64) -> bool {
+        let mut phases = self.phases.iter().filter(|((_, of), _)| of == uid);
+        phases.any(|(_, phase)| phase.said_handled_since.is_some_and(|at| at + MAX_ANSWER_LAG_MS <= now))
+    }
+
     /// Notes what the loop has observed just now, and the time of changes to children.
     pub(crate) fn note_changes(&mut self, at: &JudgedMoment<'_>, steps: &[ShownChange]) {
         for (old, new) in steps {
@@ -123,6 +129,7 @@ impl AnswerJudge {
                 children_changed_at: known.map_or(0, |p| p.children_changed_at),
                 child_appeared_at: known.map_or(0, |p| p.child_appeared_at),
                 handled: said.is_some_and(|s| !undecided(s.reason)),
+                said_handled_since: None,
                 was_ready: known.map_or(well, |p| p.was_ready),
                 last_ready_at: None,
                 unready_at_earliest: former.map_or(unready, |former| unready.min(former.1)),
@@ -135,6 +142,8 @@ impl AnswerJudge {
         }
         if let Some(phase) = self.phases.get_mut(&key) {
             phase.handled |= parent.mark == ModelMark::Handled;
+            let since = phase.said_handled_since.unwrap_or(at.now);
+            phase.said_handled_since = (parent.mark == ModelMark::Handled).then_some(since);
             // Before this process says anything, or True, a predecessor's last word dates what it says.
             let said = entry_of(policy, parent).filter(|said| said.observed == parent.generation);
             let is_silent = || {

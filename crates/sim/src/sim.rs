@@ -334,7 +334,8 @@ impl Sim {
         self.stage.world.timeline.log_event(describe_write(&write));
         let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
         check_decision(&at, &mut self.answers, &write);
-        self.writes.send_write(&mut self.stage, write);
+        let was_shown_handled = self.answers.has_said_handled(&write.uid, at.now);
+        self.writes.send_write(&mut self.stage, write, was_shown_handled);
     }
 
     /// Delivers a write to the server, and sends its answer back.

@@ -9,7 +9,6 @@ use serde_json::json;
 use watcher::ParentObject;
 
 use crate::kind_wires::KindWires;
-use crate::object_model::ModelMark;
 use crate::sabotage::Sabotage;
 use crate::sim_event::SimEvent;
 use crate::sim_object_ref::SimObjectRef;
@@ -33,13 +32,16 @@ impl StatusWriteWire {
     }
 
     /// Sends a write that the loop decided on.
-    pub(crate) fn send_write(&mut self, stage: &mut SimStage, mut write: ParentWrite) {
+    pub(crate) fn send_write(
+        &mut self,
+        stage: &mut SimStage,
+        mut write: ParentWrite,
+        was_shown_handled: bool,
+    ) {
         self.sent += 1;
         self.sabotage_write(&mut write);
         let faults = &mut stage.world.faults;
         let late = if faults.strikes(8) { faults.between(200, 6_000) } else { faults.between(1, 20) };
-        let shown = stage.feed.shown.observed.get(&write.uid);
-        let was_shown_handled = shown.is_some_and(|parent| parent.mark == ModelMark::Handled);
         let flight = WriteInFlight { life: stage.service.life, write, was_shown_handled };
         stage.world.timeline.schedule_event(late, SimEvent::Send(Box::new(flight)));
     }

@@ -15,7 +15,7 @@ use crate::shown_objects::ShownMoment;
 pub(crate) struct WriteInFlight {
     pub(crate) life: u32,
     pub(crate) write: ParentWrite,
-    /// When it was decided, the loop had been shown that the operator had handled the parent's generation.
+    /// When it was decided, the loop had been shown for long enough that the operator had handled the parent's generation.
     pub(crate) was_shown_handled: bool,
 }
 

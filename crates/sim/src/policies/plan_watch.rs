@@ -22,6 +22,9 @@ pub(crate) struct PlanWatch {
     pub(crate) unseen: BTreeMap<PolicyId, i64>,
     /// Time at which the loop heard of a changed rule, by kind and policy, until the kind is listed.
     pub(crate) swapped_at: BTreeMap<(usize, String), i64>,
+    /// Kinds that were not listed when the kind of a rule was that had been withdrawn, by policy: what was withdrawn stays so
+    /// until the policy is evaluated, over all of them.
+    withdrawn_until: BTreeMap<String, BTreeSet<usize>>,
     /// Time at which the loop last heard that a list of this kind was complete.
     listed_at: BTreeMap<usize, i64>,
     /// Time at which the loop had its first plan in this life of the process; `None` before it.
@@ -53,7 +56,16 @@ impl PlanWatch {
             KindEvent::Synced | KindEvent::Stopped => {
                 self.listed_at.insert(kind, now);
                 self.unlisted.remove(&kind);
-                self.swapped_at.retain(|(of, _), _| *of != kind);
+                let late = saturating_millis(BLIND_LIMIT);
+                let ended = self.swapped_at.extract_if(.., |(of, _), _| *of == kind);
+                let withdrawn: Vec<_> = ended.filter(|(_, since)| since + late <= now).collect();
+                for ((_, name), _) in withdrawn {
+                    self.withdrawn_until.entry(name).or_default().extend(&self.unlisted);
+                }
+                self.withdrawn_until.retain(|_, unlisted| {
+                    unlisted.remove(&kind);
+                    !unlisted.is_empty()
+                });
                 true
             }
             _ => false,
@@ -87,6 +99,8 @@ impl PlanWatch {
     /// Returns `true` if a rule of this policy changed so long ago that answers of the old one are withdrawn.
     pub(crate) fn is_withdrawn(&self, policy: &PolicyDef, kind: usize, now: i64) -> bool {
         let since = self.swapped_at.get(&(kind, policy.name()));
+        let stays = |kinds: &BTreeSet<usize>| policy.involved_kinds().iter().any(|of| kinds.contains(of));
         since.is_some_and(|since| *since + saturating_millis(BLIND_LIMIT) <= now)
+            || self.withdrawn_until.get(&policy.name()).is_some_and(stays)
     }
 }

@@ -17,7 +17,7 @@ mod tree_table;
 use std::process::ExitCode;
 
 /// The same in every build, whichever libc it is linked with. It gives back what a list or an edit of a rule took for a
-/// while: glibc's keeps it.
+/// while, at less processor time than musl's and glibc's.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -5,31 +5,38 @@ use policy::rbac::AccessNeed;
 /// Maximum number of lines about rights that one policy lacks.
 const MAX_MISSING_RIGHTS: usize = 32;
 
-/// Rights as lines such as `get,list,watch databases.example.com: the parents of the policy`, of which there are few.
-pub(super) fn describe_rights(needs: &[AccessNeed]) -> Vec<String> {
-    let mut lines: Vec<(AccessNeed, Vec<&str>)> = Vec::new();
+/// Rights such as `get,list,watch databases.example.com`, each with what it is for: the verbs for one resource are one right.
+pub(super) fn name_rights(needs: &[AccessNeed]) -> Vec<(String, &'static str)> {
+    let mut grouped: Vec<(&AccessNeed, Vec<&str>)> = Vec::new();
     for need in needs {
         let same = |known: &AccessNeed| AccessNeed { verb: need.verb, ..known.clone() } == *need;
-        match lines.iter_mut().find(|(known, _)| same(known)) {
+        match grouped.iter_mut().find(|(known, _)| same(known)) {
             Some((_, verbs)) => verbs.push(need.verb),
-            None => lines.push((need.clone(), vec![need.verb])),
+            None => grouped.push((need, vec![need.verb])),
         }
     }
-    let total = lines.len();
-    let shown = lines.iter().take(MAX_MISSING_RIGHTS).map(|(need, verbs)| {
+    let name = |(need, verbs): (&AccessNeed, Vec<&str>)| {
         let right = need.to_string();
         let on = right.strip_prefix(need.verb).unwrap_or(&right);
-        format!("{}{on}: {}", verbs.join(","), need.purpose)
-    });
-    let more = (total > MAX_MISSING_RIGHTS).then(|| format!("and {} more", total - MAX_MISSING_RIGHTS));
-    shown.chain(more).collect()
+        (format!("{}{on}", verbs.join(",")), need.purpose)
+    };
+    grouped.into_iter().map(name).collect()
+}
+
+/// Rights as lines such as `get,list,watch databases.example.com: the parents of the policy`, of which there are few.
+pub(super) fn describe_rights(needs: &[AccessNeed]) -> Vec<String> {
+    let rights = name_rights(needs);
+    let shown = rights.iter().take(MAX_MISSING_RIGHTS).map(|(right, purpose)| format!("{right}: {purpose}"));
+    let more = rights.len().checked_sub(MAX_MISSING_RIGHTS).filter(|more| *more > 0);
+    shown.chain(more.map(|more| format!("and {more} more"))).collect()
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
-    fn need(verb: &'static str, resource: &str) -> AccessNeed {
+    /// A right to read or write this resource of `example.com`.
+    pub(in crate::policies) fn need(verb: &'static str, resource: &str) -> AccessNeed {
         AccessNeed {
             verb,
             group: "example.com".to_owned(),

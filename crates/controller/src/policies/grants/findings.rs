@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use policy::rbac::AccessNeed;
 
-use crate::policies::rights_text::describe_rights;
+use crate::policies::rights_text::name_rights;
 
 /// Most rights of a policy that no listed role grants and that are named, where some are granted.
 const MAX_NAMED_RIGHTS: usize = 3;
@@ -38,10 +38,10 @@ impl GrantFindings {
         let ungranted: Vec<AccessNeed> =
             lacking.iter().filter(|need| ungranted.is_some_and(|all| all.contains(need))).cloned().collect();
         if !ungranted.is_empty() {
-            let lines = describe_rights(&ungranted);
-            let rights = lines.iter().map(|line| line.split(": ").next().unwrap_or_default());
-            let rights: Vec<&str> = rights.take(MAX_NAMED_RIGHTS).collect();
-            let more = lines.len().saturating_sub(rights.len());
+            let all = name_rights(&ungranted);
+            let named = all.iter().map(|(right, _)| right.as_str());
+            let rights: Vec<&str> = named.take(MAX_NAMED_RIGHTS).collect();
+            let more = all.len() - rights.len();
             words.push(match more {
                 _ if ungranted.len() == lacking.len() => "no listed role grants it".to_owned(),
                 0 => format!("no listed role grants {}", rights.join(", ")),
@@ -55,18 +55,7 @@ impl GrantFindings {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn need(verb: &'static str, resource: &str) -> AccessNeed {
-        AccessNeed {
-            verb,
-            group: "example.com".to_owned(),
-            resource: resource.to_owned(),
-            namespace: None,
-            name: None,
-            purpose: "the parents",
-            essential: true,
-        }
-    }
+    use crate::policies::rights_text::tests::need;
 
     #[test]
     fn it_says_of_each_policy_what_no_listed_role_grants_and_what_stands_in_the_way() {

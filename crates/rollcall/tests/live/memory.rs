@@ -17,6 +17,10 @@ use super::service::{Service, until};
 /// Parents with two children each.
 const PARENTS: u64 = 2_000;
 const EDITS: u64 = 8;
+/// Memory in kB that the allocator may keep for what its threads allocate next: 1 to 7 MB were seen, the same at any
+/// size. The plain ratios hold at full size, where this is a twelfth of the rest (the benchmark prints them). What this
+/// size must not hide is memory that grows with the parents: a queue of rendered patches took 27 kB for each of them.
+const ALLOCATOR_SLACK: u64 = 8 << 10;
 /// Interval at which the memory is looked at. What comes and goes within it was never held.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -118,6 +122,7 @@ async fn memory_that_a_start_and_edits_of_a_rule_take_comes_back() {
     }
     assert_eq!(count_ready(&cluster), parents);
     println!("rest {rest} kB, peak {} kB, then {} kB", memory.peak(), anonymous_memory(service.process()));
-    assert!(memory.peak() * 10 <= rest * 15, "{} kB at its peak, {rest} at rest", memory.peak());
-    until("it is given back", || anonymous_memory(service.process()) * 10 <= rest * 11);
+    let (highest, lasting) = (rest * 15 / 10 + ALLOCATOR_SLACK, rest * 11 / 10 + ALLOCATOR_SLACK);
+    assert!(memory.peak() <= highest, "{} kB at its peak, {rest} at rest", memory.peak());
+    until("it is given back", || anonymous_memory(service.process()) <= lasting);
 }

@@ -3,16 +3,19 @@
 use acceptance::crd::Crd;
 use acceptance::objects::{deployment, job, owned_by, playing, stateful_set};
 use acceptance::recorder::Recorder;
+use acceptance::rollcall::policy_address;
 use acceptance::scene::Scene;
-use acceptance::wish::{mentions, says};
+use acceptance::wish::{Wish, mentions, says};
 use anyhow::Result;
 use serde_json::{Value, json};
 
-/// All resourceVersions that Rollcall could have moved.
-async fn versions(scene: &Scene) -> Result<Vec<Value>> {
+/// All objects that Rollcall could have written: resourceVersion and status of each.
+async fn written(scene: &Scene) -> Result<Vec<(Value, Value)>> {
     let (parents, _) = scene.admin.list(&scene.kind("Database"), &scene.name, "").await?;
     let policies = scene.policies().await?;
-    Ok(parents.iter().chain(&policies).map(|object| object["metadata"]["resourceVersion"].clone()).collect())
+    let version_and_status =
+        |object: &Value| (object["metadata"]["resourceVersion"].clone(), object["status"].clone());
+    Ok(parents.iter().chain(&policies).map(version_and_status).collect())
 }
 
 #[tokio::test]
@@ -35,9 +38,18 @@ async fn twenty_restarts_at_rest_write_nothing() -> Result<()> {
     assert!(rollcall.terminate().await?.success());
     rollcall.again().await?;
     settled(&rollcall).await?;
+    let counts = Wish::new("1 of 2 ready", |policy: &Value| {
+        policy["status"]["parents"] == 2 && policy["status"]["ready"] == 1
+    });
+    scene
+        .until_at(
+            &policy_address(&scene, "db")?,
+            &counts.and(says("Ready", "True")).and(says("Watching", "True")),
+        )
+        .await?;
     assert!(rollcall.terminate().await?.success());
 
-    let before = versions(&scene).await?;
+    let before = written(&scene).await?;
     for round in 0..20 {
         rollcall.again().await?;
         settled(&rollcall).await?;
@@ -47,7 +59,7 @@ async fn twenty_restarts_at_rest_write_nothing() -> Result<()> {
             rollcall.kill()?;
         }
     }
-    assert_eq!(versions(&scene).await?, before);
+    assert_eq!(written(&scene).await?, before);
     Ok(())
 }
 

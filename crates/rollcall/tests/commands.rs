@@ -12,11 +12,18 @@ const PROGRAMS: [&str; 9] =
     ["cargo", "docker", "helm", "kopf", "kubectl", "npm", "pip", "rollcall", "tests/run"];
 
 /// Commands run by a test that does not take them from the page: the test's file, and the text in it.
-const ELSEWHERE: [(&str, &str, &str); 1] = [(
-    "cargo run -- crd > deploy/crds/rollcall.dev.yaml",
-    "tests/tests/real_server/deploy.rs",
-    "fn the_generated_crds_are_those_that_the_binary_prints()",
-)];
+const ELSEWHERE: [(&str, &str, &str); 2] = [
+    (
+        "cargo run -- crd > deploy/crds/rollcall.dev.yaml",
+        "tests/tests/real_server/deploy.rs",
+        "fn the_generated_crds_are_those_that_the_binary_prints()",
+    ),
+    (
+        "cargo test -p sim --test seeds",
+        "crates/sim/tests/seeds.rs",
+        "\"cargo test -p sim --test seeds for_every\"",
+    ),
+];
 
 /// Commands that no test runs, with the reason.
 const NOT_RUN: [(&str, &str); 9] = [
@@ -70,7 +77,9 @@ fn below(folder: &str, ending: &str) -> Vec<String> {
 fn pages() -> Vec<String> {
     let mut pages = below("deploy", ".md");
     assert!(pages.len() >= 8, "{pages:?}");
-    pages.extend(["README.md", "crates/README.md", "dashboards/README.md"].map(str::to_owned));
+    pages.extend(
+        ["README.md", "crates/README.md", "dashboards/README.md", "tests/README.md"].map(str::to_owned),
+    );
     pages
 }
 

@@ -27,6 +27,8 @@ const RUN_BY: [(&str, &str, &str); 11] = [
 ];
 const HERE: &str = "crates/rollcall/tests/readme.rs";
 const SERVER: &str = "tests/tests/real_server/readme.rs";
+/// The catalogue of faults.
+const FAULTS: &str = "tests/README.md";
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -130,7 +132,8 @@ fn what_needs_no_cluster_works_as_it_is_written() {
 #[test]
 fn what_is_linked_exists() {
     let guides = ["deploy/guides/sync-waves.md"];
-    let pages = ["README.md", "SECURITY.md", "crates/README.md", "deploy/README.md", "dashboards/README.md"];
+    let pages =
+        ["README.md", "SECURITY.md", "crates/README.md", "deploy/README.md", "dashboards/README.md", FAULTS];
     for file in pages.iter().chain(&guides) {
         let text = text(file);
         let links = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link);
@@ -233,6 +236,41 @@ fn every_test_that_the_code_map_and_the_page_on_security_name_exists() {
     let invariants = map.split("## What must always be true").nth(1).unwrap();
     assert_are_tests("crates/", &named_items(invariants), 14);
     assert_are_tests("", &named_items(&text("SECURITY.md")), 9);
+}
+
+#[test]
+fn every_fault_of_the_catalogue_names_tests_that_exist_or_says_that_there_is_none() {
+    let page = text(FAULTS);
+    assert_are_tests("tests/", &named_items(&page), 200);
+    let header = ["Fault", "What must happen", "Shown by", "Recovery"];
+    let (mut faults, mut is_fault) = (0, false);
+    for line in page.lines() {
+        let cells: Vec<_> = line.trim_matches('|').split('|').map(str::trim).collect();
+        if !line.starts_with('|') || cells == header {
+            is_fault = cells == header;
+            continue;
+        }
+        if !is_fault || line.starts_with("|---") {
+            continue;
+        }
+        let [_, _, shown_by, recovery] = cells[..] else { panic!("{line}") };
+        let names_a_test = shown_by.contains("[`") || shown_by.contains("](#the-simulator)");
+        assert!(names_a_test || shown_by.starts_with("none"), "{line}");
+        assert!(!recovery.is_empty(), "{line}");
+        faults += 1;
+    }
+    assert!(faults >= 100, "{faults}");
+}
+
+#[test]
+fn the_variables_by_which_the_catalogue_plays_seeds_are_those_of_the_simulators_test() {
+    let (page, seeds) = (text(FAULTS), text("crates/sim/tests/seeds.rs"));
+    let variables: Vec<_> = page.split('`').filter(|word| word.starts_with("ROLLCALL_SIM_")).collect();
+    assert!(variables.len() >= 4, "{variables:?}");
+    for variable in variables {
+        assert!(seeds.contains(&format!("\"{variable}\"")), "{variable}");
+    }
+    assert!(page.contains(": 300 seeds from") && seeds.contains("const SEEDS: u64 = 300;"));
 }
 
 fn assert_are_tests(folder: &str, items: &[(String, String)], least: usize) {

@@ -27,48 +27,18 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 mod actors;
-mod answer_agreement;
-mod answered_read;
-mod checked_generation;
-mod child_rule;
-mod commit;
-mod decision;
-mod dice;
-mod fault_dice;
-mod invariant_failure;
-mod invariants;
-mod judged_moment;
-mod kind_wire;
-mod kind_wires;
-mod live_read_wire;
+mod judges;
 mod memory;
-mod naive_judge;
-mod object_feed;
-mod object_model;
-mod own_entries;
-mod policies;
-mod quoted;
-mod rule_wire;
-mod sabotage;
 mod scenario;
-mod service_under_test;
-mod shown_objects;
+mod service;
 mod sim;
-mod sim_event;
-mod sim_object_ref;
-mod sim_stage;
-mod sim_timeline;
-mod sim_world;
-mod simulation_counts;
-mod status_write_wire;
-mod store_oracle;
-mod wire_bodies;
-mod write_in_flight;
+mod timeline;
+mod wires;
+mod world;
 
-pub use invariant_failure::InvariantFailure;
 pub use memory::MemoryCounts;
-pub use sabotage::{Sabotage, SabotagedPart};
-pub use simulation_counts::SimulationCounts;
+pub use scenario::{Sabotage, SabotagedPart};
+pub use timeline::{InvariantFailure, SimulationCounts};
 
 /// Result of a seed.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,29 +6,15 @@ use readiness::saturating_millis;
 use rollcall_core::{KindEvent, ParentWrite};
 
 use crate::actors::{ClusterActors, inject_fault, run_operator};
-use crate::commit::CommitJudge;
-use crate::decision::check_decision;
-use crate::dice::Dice;
-use crate::invariant_failure::InvariantFailure;
-use crate::invariants::AnswerJudge;
-use crate::judged_moment::JudgedMoment;
-use crate::kind_wires::KindWires;
-use crate::live_read_wire::{LiveReadWire, count_drift, receive_read};
-use crate::object_feed::ObjectFeed;
-use crate::policies::{PlanWatch, PolicyEvent, PolicyWatch};
-use crate::rule_wire::RuleWire;
-use crate::sabotage::Sabotage;
-use crate::scenario::Scenario;
-use crate::service_under_test::{AUDIT_PERIOD, ServiceUnderTest};
-use crate::sim_event::SimEvent;
-use crate::sim_stage::SimStage;
-use crate::sim_world::SimWorld;
-use crate::simulation_counts::SimulationCounts;
-use crate::status_write_wire::{
-    StatusWriteWire, deliver_write, describe_write, receive_answer, receive_reread, send_answer,
+use crate::judges::{AnswerJudge, CommitJudge, JudgedMoment, PlanWatch, check_decision, check_end};
+use crate::scenario::{Dice, Sabotage, Scenario};
+use crate::service::{AUDIT_PERIOD, ObjectFeed, ServiceUnderTest};
+use crate::timeline::{InvariantFailure, PolicyEvent, SimEvent, SimulationCounts};
+use crate::wires::{
+    KindWires, LiveReadWire, PolicyWatch, RuleWire, SimStage, StatusWriteWire, WriteInFlight, count_drift,
+    deliver_write, describe_write, receive_answer, receive_read, receive_reread, send_answer,
 };
-use crate::store_oracle::check_end;
-use crate::write_in_flight::WriteInFlight;
+use crate::world::SimWorld;
 
 /// Quiet span after faults have stopped, in milliseconds: longer than any limit, the yielding of a contested condition,
 /// and three audits.

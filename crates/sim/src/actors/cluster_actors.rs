@@ -7,12 +7,9 @@ use serde_json::{Value, json};
 
 use super::manifests;
 use super::operator_visit::OperatorVisit;
-use crate::dice::Dice;
-use crate::object_model::{STRANGERS, conditions_of};
-use crate::scenario::{CUSTOM_GROUP, NAMESPACES, Scenario, small_number};
-use crate::sim_event::SimEvent;
-use crate::sim_object_ref::SimObjectRef;
-use crate::sim_world::SimWorld;
+use crate::scenario::{CUSTOM_GROUP, Dice, NAMESPACES, Scenario, small_number};
+use crate::timeline::SimEvent;
+use crate::world::{STRANGERS, SimObjectRef, SimWorld, conditions_of};
 
 /// Number of objects from which no more are created.
 const MAX_OBJECTS: usize = 60;

@@ -1,7 +1,6 @@
 //! Injected faults: unreachable kinds, revoked and restored permissions, compacted histories, restarts.
 
-use crate::kind_wires::KindWires;
-use crate::sim_stage::SimStage;
+use crate::wires::{KindWires, SimStage};
 
 /// Injects a fault; returns `true` if it is the end of the process.
 pub(crate) fn inject_fault(stage: &mut SimStage, wires: &mut KindWires) -> bool {

@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::dice::Dice;
-use crate::object_model::has_true_condition;
-use crate::scenario::{KindDef, PARENT_LABEL};
-use crate::sim_object_ref::SimObjectRef;
+use crate::scenario::{Dice, KindDef, PARENT_LABEL};
+use crate::world::{SimObjectRef, has_true_condition};
 
 /// CustomResourceDefinition of a custom kind.
 pub(super) fn crd_manifest(kind: &KindDef) -> Value {

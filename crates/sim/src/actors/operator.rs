@@ -4,11 +4,9 @@ use serde_json::{Value, json};
 
 use super::cluster_actors::ClusterActors;
 use super::operator_visit::OperatorVisit;
-use crate::object_model::KOPF_ANNOTATION;
 use crate::scenario::OperatorStyle;
-use crate::sim_event::SimEvent;
-use crate::sim_object_ref::SimObjectRef;
-use crate::sim_world::SimWorld;
+use crate::timeline::SimEvent;
+use crate::world::{KOPF_ANNOTATION, SimObjectRef, SimWorld};
 
 /// Handles a parent: creates missing children, changes existing ones, and then leaves the mark.
 pub(crate) fn run_operator(actors: &mut ClusterActors, world: &mut SimWorld, visit: &OperatorVisit) {

@@ -9,8 +9,7 @@ use serde_json::Value;
 
 use super::job_event_log::JobEventLog;
 use super::simulated_job::{JOB_KIND, JobWatchLine, PARENT_KIND, SimulatedJob, SimulatedParent};
-use crate::dice::Dice;
-use crate::sabotage::Sabotage;
+use crate::scenario::{Dice, Sabotage};
 
 /// Start time of every history, in milliseconds since the Unix epoch.
 const HISTORY_START_MS: i64 = 1_800_000_000_000;

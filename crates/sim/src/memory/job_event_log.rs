@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use watcher::status::time;
 
 use super::simulated_job::{JOB_KIND, SimulatedJob};
-use crate::dice::Dice;
+use crate::scenario::Dice;
 
 /// One Event, and the time from which it can be read.
 struct JobEvent {

@@ -7,7 +7,7 @@ use super::memory_checks::{check_memory, check_memory_at_end};
 use super::memory_counts::MemoryCounts;
 use super::service_process::ServiceProcess;
 use super::simulated_job::{JOB_KIND, PARENT_KIND};
-use crate::sabotage::Sabotage;
+use crate::scenario::Sabotage;
 
 /// Number of steps in each history.
 const HISTORY_STEPS: usize = 400;

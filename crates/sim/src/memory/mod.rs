@@ -19,7 +19,7 @@ pub use memory_counts::MemoryCounts;
 
 use job_history::JobHistory;
 
-use crate::sabotage::Sabotage;
+use crate::scenario::Sabotage;
 
 /// Plays the history of a seed: its log, the first violated check, and the counts.
 pub(crate) fn play_history(

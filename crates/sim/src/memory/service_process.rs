@@ -19,7 +19,7 @@ use watcher::{ParentObject, ReflectorObject};
 use super::job_cluster::JobCluster;
 use super::record_server::apply_record_operation;
 use super::simulated_job::{JOB_KIND, JobWatchLine, PARENT_KIND};
-use crate::sabotage::Sabotage;
+use crate::scenario::Sabotage;
 
 const RECORD_KIND: KindId = KindId(3);
 pub(super) const MEMORY_POLICY: PolicyId = PolicyId(1);

@@ -1,0 +1,178 @@
+//! Checks of the store after our writes: they changed only our own entries.
+
+use std::collections::BTreeSet;
+
+use readiness::rollup::ParentReason;
+use serde_json::{Value, json};
+
+use super::judged_moment::JudgedMoment;
+use super::own_entries::entry_of;
+use super::policy_checks;
+use crate::scenario::PolicyDef;
+use crate::wires::{CommittedWrite, WriteInFlight};
+use crate::world::{ModelCondition, ModelObject, conditions_of};
+
+/// Longest condition message, in bytes.
+const MAX_MESSAGE_BYTES: usize = 1_024;
+
+/// Returns the object without the fields that our writes may change.
+fn without_own_entries(object: &Value, types: &[&str]) -> Value {
+    let mut object = object.clone();
+    if let Some(meta) = object["metadata"].as_object_mut() {
+        meta.remove("resourceVersion");
+        meta.remove("managedFields");
+    }
+    let foreign: Vec<Value> = conditions_of(&object["status"])
+        .iter()
+        .filter(|c| !types.iter().any(|t| c["type"] == *t))
+        .cloned()
+        .collect();
+    if let Some(status) = object["status"].as_object_mut() {
+        status.remove("conditions");
+        if !foreign.is_empty() {
+            status.insert("conditions".into(), json!(foreign));
+        }
+    }
+    if object["status"].as_object().is_none_or(serde_json::Map::is_empty)
+        && let Some(object) = object.as_object_mut()
+    {
+        object.remove("status");
+    }
+    object
+}
+
+/// The judge of the writes that the server has committed.
+#[derive(Default)]
+pub(crate) struct CommitJudge {
+    /// Generations of parents for which an answer was written, by policy.
+    announced: BTreeSet<(usize, String, i64)>,
+    /// UIDs of parents on which a fallback type was written because another client had the type, and of those on which a
+    /// former process did so.
+    yielded: BTreeSet<String>,
+    yielded_before: BTreeSet<String>,
+    /// Number of conditions that became True.
+    pub(crate) trues: u64,
+}
+
+impl CommitJudge {
+    pub(crate) fn reset_for_restart(&mut self) {
+        self.yielded_before.append(&mut self.yielded);
+    }
+
+    /// Returns `true` if a former process wrote a fallback type on the parent because another client had the type. Who finds
+    /// the fallback alone does not know that, and leaves the type to whoever keeps taking it.
+    pub(crate) fn has_yielded_before(&self, uid: &str) -> bool {
+        self.yielded_before.contains(uid)
+    }
+
+    /// Checks a committed write.
+    pub(crate) fn check_commit(
+        &mut self,
+        at: &JudgedMoment<'_>,
+        flight: &WriteInFlight,
+        committed: &CommittedWrite,
+    ) {
+        let write = &flight.write;
+        let name = format!("{}/{}", write.namespace, write.name);
+        let CommittedWrite { before, after, revision } = committed;
+        let kind = usize::from(write.kind.0);
+        let def = &at.scenario.kinds[kind];
+        let (old, new) =
+            (ModelObject::from_json(kind, def, before), ModelObject::from_json(kind, def, after));
+        if old.uid != write.uid {
+            return at.fail_invariant(
+                "identity is the uid",
+                format_args!("{name}: the write was for another object"),
+            );
+        }
+        match at.world.store.revision() - revision {
+            0 => return at.fail_invariant("no echo", format_args!("{name}: a write that changed nothing")),
+            1 => {}
+            _ => {
+                return at.fail_invariant(
+                    "only our own entries",
+                    format_args!("{name}: more than one object moved"),
+                );
+            }
+        }
+        let ours: Vec<&str> = old.ours.keys().chain(new.ours.keys()).map(String::as_str).collect();
+        if without_own_entries(before, &ours) != without_own_entries(after, &ours) {
+            let (was, is) = (without_own_entries(before, &ours), without_own_entries(after, &ours));
+            return at.fail_invariant("only our own entries", format_args!("{name}: {was} became {is}"));
+        }
+        if let Some(taken) = new.ours.keys().find(|kind| old.foreign.contains(*kind)) {
+            return at.fail_invariant(
+                "only our own entries",
+                format_args!("{name}: took {taken} from somebody else"),
+            );
+        }
+        if let Some(twice) = new.doubled.difference(&old.doubled).next() {
+            return at.fail_invariant("each type once", format_args!("{name}: {twice} stands there already"));
+        }
+        self.check_entries(at, &name, &old, &new);
+        policy_checks::check_release(at, &name, &old, &new);
+        // A predecessor that sent the write may have given the same ids to other policies.
+        let is_of = |p: &&PolicyDef| write.policies.contains(&p.id) && p.parent == kind;
+        for policy in at.policies.iter().filter(is_of) {
+            self.check_first_word(at, policy, &name, &new);
+            policy_checks::check_turn(at, policy, &name, (&old, &new), flight.was_shown_handled);
+            let stands_in = policy.fallback.is_some_and(|fallback| new.ours.contains_key(fallback));
+            if stands_in && new.foreign.contains(policy.condition) {
+                self.yielded.insert(new.uid.clone());
+            }
+        }
+        self.note_said(at, &new);
+    }
+
+    fn check_entries(&mut self, at: &JudgedMoment<'_>, name: &str, old: &ModelObject, new: &ModelObject) {
+        let undated = |said: &ModelCondition| ModelCondition { since: 0, ..said.clone() };
+        let all = |model: &ModelObject| -> Vec<(String, ModelCondition)> {
+            model.ours.iter().map(|(kind, said)| (kind.clone(), undated(said))).collect()
+        };
+        if all(old) == all(new) {
+            at.fail_invariant("no echo", format_args!("{name}: it said so already"));
+        }
+        for (kind, said) in &new.ours {
+            let before = old.ours.get(kind);
+            if before.is_some_and(|b| b.status == said.status && b.since != said.since) {
+                at.fail_invariant("lastTransitionTime moves with the status", format_args!("{name}: {kind}"));
+            }
+            if said.message.len() > MAX_MESSAGE_BYTES {
+                at.fail_invariant(
+                    "messages are bounded",
+                    format_args!("{name}: {} bytes", said.message.len()),
+                );
+            }
+            if before != Some(said) && said.observed != new.generation {
+                at.fail_invariant(
+                    "observedGeneration always",
+                    format_args!("{name}: {kind} {}", said.observed),
+                );
+            }
+            self.trues += u64::from(said.status == "True" && before.is_none_or(|b| b.status != "True"));
+        }
+    }
+
+    /// Notes for which generation the parent carries entries: a policy that was replaced meanwhile may have written them.
+    fn note_said(&mut self, at: &JudgedMoment<'_>, new: &ModelObject) {
+        for policy in at.scenario.first_policies.iter().filter(|policy| policy.parent == new.kind) {
+            if entry_of(policy, new).is_some_and(|said| said.observed == new.generation) {
+                self.announced.insert((policy.number, new.uid.clone(), new.generation));
+            }
+        }
+    }
+
+    fn check_first_word(&mut self, at: &JudgedMoment<'_>, policy: &PolicyDef, name: &str, new: &ModelObject) {
+        let Some(said) = entry_of(policy, new) else { return };
+        let key = (policy.number, new.uid.clone(), new.generation);
+        let first = said.observed == new.generation && self.announced.insert(key);
+        let may = match said.reason {
+            ParentReason::ChildrenPending | ParentReason::PolicyRefused => true,
+            ParentReason::Terminating => new.deleted.is_some(),
+            _ => false,
+        };
+        if first && !may {
+            at.fail_invariant("first word is Unknown", format_args!("{name}: {:?}", said.reason));
+        }
+    }
+}

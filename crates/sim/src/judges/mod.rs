@@ -1,0 +1,25 @@
+//! The judges, who share nothing with the product but the terms: what was shown to it, what may be said of that, and the
+//! invariants. They change nothing; each looks at a [`JudgedMoment`].
+
+mod answer_agreement;
+mod answer_judge;
+mod checked_generation;
+mod commit_judge;
+mod judged_moment;
+mod naive_judge;
+mod own_entries;
+mod plan_watch;
+mod policy_checks;
+mod quote_checks;
+mod shown_objects;
+mod store_oracle;
+mod write_checks;
+
+pub(crate) use answer_judge::AnswerJudge;
+pub(crate) use checked_generation::{BLIND_LIMIT, MAX_ANSWER_LAG_MS};
+pub(crate) use commit_judge::CommitJudge;
+pub(crate) use judged_moment::JudgedMoment;
+pub(crate) use plan_watch::PlanWatch;
+pub(crate) use shown_objects::{ShownMoment, ShownObjects};
+pub(crate) use store_oracle::check_end;
+pub(crate) use write_checks::check_decision;

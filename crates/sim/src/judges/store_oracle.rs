@@ -1,0 +1,185 @@
+//! The naive oracle: after faults have stopped and everything is quiet, the conditions of every parent equal the result
+//! of a judge that reads nothing but the store.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use readiness::rollup::ParentReason;
+
+use super::commit_judge::CommitJudge;
+use super::judged_moment::JudgedMoment;
+use super::naive_judge::{NaiveJudge, NaiveSum, NaiveWeight};
+use super::own_entries::{condition_of, given_up_for};
+use super::policy_checks;
+use super::quote_checks::check_quotes;
+use crate::scenario::PolicyDef;
+use crate::world::{ModelMark, ModelObject};
+
+/// Number of times that somebody has to overwrite our conditions on a parent before a policy gives up its type.
+const OVERWRITES_BEFORE_FALLBACK: u32 = 3;
+
+/// Expected answer of a parent under one policy.
+struct ExpectedAnswer {
+    reason: ParentReason,
+    stalled: bool,
+    sum: NaiveSum,
+}
+
+struct StoreOracle<'a> {
+    judge: NaiveJudge<'a>,
+    policies: &'a [PolicyDef],
+}
+
+impl StoreOracle<'_> {
+    fn expected_answer(&self, policy: &PolicyDef, parent: &ModelObject) -> ExpectedAnswer {
+        let sum = self.judge.sum_children(policy, parent, &|model| self.expected_weight(model));
+        // Where somebody else has the condition, nothing records since when, and no limit applies.
+        let recorded = condition_of(policy, parent).is_some();
+        let (reason, stalled) = match (parent.deleted, parent.mark) {
+            (Some(_), _) => (ParentReason::Terminating, false),
+            // All limits have passed by now.
+            (None, ModelMark::NotYet) if recorded => (ParentReason::OperatorSilent, true),
+            (None, ModelMark::NotYet) => (ParentReason::ChildrenPending, false),
+            _ => match sum.reason {
+                Some(reason)
+                    if policy.deadline.is_some() && recorded && reason != ParentReason::ChildrenSuspended =>
+                {
+                    (ParentReason::DeadlineExceeded, true)
+                }
+                Some(ParentReason::ChildrenMissing) => (ParentReason::ChildrenMissing, recorded),
+                Some(reason) => (reason, sum.stalled),
+                None => (ParentReason::AllChildrenReady, false),
+            },
+        };
+        ExpectedAnswer { reason, stalled, sum }
+    }
+
+    fn expected_weight(&self, model: &ModelObject) -> Option<NaiveWeight> {
+        let policies = self.policies.iter().filter(|p| p.parent == model.kind);
+        let weigh = |policy: &PolicyDef| {
+            let expected = self.expected_answer(policy, model);
+            (expected.reason.child_level(), expected.stalled)
+        };
+        policies.map(weigh).min()
+    }
+}
+
+/// Checks the quiet end state: the conditions of every parent match the oracle, and the reflector holds exactly the
+/// objects of the store. Returns the number of parents.
+pub(crate) fn check_end(at: &JudgedMoment<'_>, commits: &CommitJudge) -> u64 {
+    let models = at.world.read_all_objects();
+    let judge = NaiveJudge { scenario: at.scenario, models: &models, now: at.now, unjudged: BTreeMap::new() };
+    let oracle = StoreOracle { judge, policies: at.policies };
+    let mut parents = 0;
+    for parent in &models {
+        let mut expected = BTreeMap::new();
+        for policy in at.policies.iter().filter(|p| p.parent == parent.kind) {
+            let overwritten = at.world.overwrites_of(&parent.uid);
+            let is_expected =
+                overwritten >= OVERWRITES_BEFORE_FALLBACK || commits.has_yielded_before(&parent.uid);
+            if given_up_for(policy, parent).is_some() && !is_expected {
+                let name = format!("{}/{}", parent.namespace, parent.name);
+                let what = format!("{name} gave up its condition, overwritten {overwritten} times");
+                at.fail_invariant("eventually exact", what);
+            }
+            if let Some(condition) = condition_of(policy, parent) {
+                expected.insert(condition, oracle.expected_answer(policy, parent));
+            }
+        }
+        policy_checks::check_entries_without_policy(at, parent);
+        if at.policies.iter().any(|p| p.parent == parent.kind)
+            && !policy_checks::rests_on_refused(at, parent.kind)
+        {
+            parents += 1;
+            check_parent(at, parent, &expected);
+        }
+    }
+    if at.policy_watch.is_changing {
+        policy_checks::check_policies_in_force(at);
+    }
+    check_quotes(at, &models);
+    check_rows(at, &models);
+    parents
+}
+
+fn check_parent(
+    at: &JudgedMoment<'_>,
+    parent: &ModelObject,
+    expected: &BTreeMap<&'static str, ExpectedAnswer>,
+) {
+    let name = format!("{} {}/{}", at.scenario.kind_name(parent.kind), parent.namespace, parent.name);
+    let mut types: Vec<&str> = expected.keys().copied().collect();
+    for (condition, ExpectedAnswer { reason, stalled, sum }) in expected {
+        let Some(said) = parent.ours.get(*condition) else {
+            let says: Vec<&String> = parent.ours.keys().collect();
+            let what = format!("{name} does not say {condition}: {reason:?}, but {says:?}");
+            at.fail_invariant("eventually exact", what);
+            continue;
+        };
+        // A parent that is being deleted was updated once and is then left alone.
+        let about = parent.deleted.is_some() || said.observed == parent.generation;
+        if !about || said.reason != *reason || said.status != reason.condition_status().as_str() {
+            at.fail_invariant(
+                "eventually exact",
+                format_args!("{name} at {} says {said:?}, to be {reason:?}", parent.generation),
+            );
+        }
+        let tells = sum.worst.is_empty() || sum.worst.iter().any(|w| said.message.contains(w.as_str()));
+        let names = matches!(
+            reason,
+            ParentReason::ChildrenFailed | ParentReason::ChildrenStuck | ParentReason::ChildrenProgressing
+        );
+        if names && !tells {
+            let message = &said.message;
+            at.fail_invariant(
+                "eventually exact",
+                format_args!("{name} does not name {:?}: {message}", sum.worst),
+            );
+        }
+        // A ready child must not be named as a cause.
+        if said.status == "False" && said.message.contains("(AllChildrenReady)") {
+            at.fail_invariant(
+                "eventually exact",
+                format_args!("{name} blames what is ready: {}", said.message),
+            );
+        }
+        if *condition == "Ready" {
+            let neutral = matches!(
+                reason,
+                ParentReason::AllChildrenReady | ParentReason::ChildrenSuspended | ParentReason::Terminating
+            );
+            types.extend(stalled.then_some("Stalled"));
+            types.extend((!stalled && !neutral).then_some("Reconciling"));
+        }
+    }
+    types.sort_unstable();
+    let left = policy_checks::types_left_behind(at, parent.kind);
+    let says: Vec<&str> = parent.ours.keys().map(String::as_str).filter(|of| !left.contains(of)).collect();
+    if says != types {
+        at.fail_invariant("eventually exact", format_args!("{name} has {says:?}, to have {types:?}"));
+    }
+    if !parent.doubled.is_empty() {
+        at.fail_invariant("eventually exact", format_args!("{name} says twice: {:?}", parent.doubled));
+    }
+}
+
+/// Checks that the reflector holds no object that is gone and no stale one.
+fn check_rows(at: &JudgedMoment<'_>, models: &[Rc<ModelObject>]) {
+    let mut there = BTreeSet::new();
+    for model in models {
+        there.insert((model.kind, model.namespace.clone(), model.name.clone(), model.version));
+    }
+    let mut strange = Vec::new();
+    at.core.reflector.for_each_row(|_, row| {
+        let key = (usize::from(row.kind.0), row.namespace.to_string(), row.name.to_string(), row.version);
+        if !there.contains(&key) {
+            strange.push(format!("{key:?}"));
+        }
+    });
+    if let Some(first) = strange.first() {
+        at.fail_invariant(
+            "eventually exact",
+            format_args!("the reflector holds {first}, which is not there"),
+        );
+    }
+}

@@ -1,0 +1,130 @@
+//! Checks of the loop's writes: none before everything was observed, and no False Ready (a True that is not true).
+
+use std::rc::Rc;
+
+use aggregator::KindState;
+use readiness::rollup::ParentReason;
+use readiness::{Level, saturating_millis};
+use rollcall_core::ParentWrite;
+use watcher::status::ConditionEntry;
+
+use super::answer_judge::AnswerJudge;
+use super::checked_generation::{BLIND_LIMIT, MAX_ANSWER_LAG_MS};
+use super::judged_moment::JudgedMoment;
+use crate::scenario::{PolicyDef, kind_id};
+use crate::world::{ModelMark, ModelObject};
+
+/// Checks a write that leaves the loop.
+pub(crate) fn check_decision(at: &JudgedMoment<'_>, answers: &mut AnswerJudge, write: &ParentWrite) {
+    for policy in at.policies.iter().filter(|p| write.policies.contains(&p.id)) {
+        let types = [Some(policy.condition), policy.fallback];
+        let mut entries = write.wanted.entries.iter();
+        if let Some(entry) = entries.find(|e| types.contains(&Some(e.r#type.as_str()))) {
+            let taken = at.shown.observed.get(&write.uid).cloned();
+            if let Some(parent) = taken {
+                answers.apply_settle(at, policy, &parent);
+            }
+            check_entry(at, answers, policy, write, entry);
+        }
+    }
+}
+
+fn check_entry(
+    at: &JudgedMoment<'_>,
+    answers: &AnswerJudge,
+    policy: &PolicyDef,
+    write: &ParentWrite,
+    entry: &ConditionEntry,
+) {
+    let what = format!(
+        "{} {}/{} {}={} {}",
+        at.scenario.kind_name(policy.parent),
+        write.namespace,
+        write.name,
+        entry.r#type,
+        entry.status,
+        entry.reason
+    );
+    for kind in policy.involved_kinds() {
+        let state = at.core.engine.kind_state(kind_id(kind));
+        let blind = matches!(state, KindState::Forbidden | KindState::Stale);
+        let seen = was_listed(at, kind);
+        let deleting = entry.reason == ParentReason::Terminating.as_str();
+        // What has failed by the rules that hold is said beside what is withdrawn, and so is an operator that has not
+        // handled the generation, in time or not: no child has to be seen for that.
+        let taken_back = [
+            ParentReason::RuleChanged,
+            ParentReason::ChildrenFailed,
+            ParentReason::ChildrenStuck,
+            ParentReason::ChildrenPending,
+            ParentReason::OperatorSilent,
+            ParentReason::DeadlineExceeded,
+        ];
+        let withdrawn = taken_back.iter().any(|reason| entry.reason == reason.as_str())
+            && policy.involved_kinds().iter().any(|kind| at.heard.is_withdrawn(policy, *kind, at.now));
+        let refused = entry.reason == ParentReason::PolicyRefused.as_str();
+        if !seen && !deleting && !withdrawn && !refused && (!blind || entry.is_true()) {
+            let kind = at.scenario.kind_name(kind).to_owned();
+            at.fail_invariant("nothing is said before everything was seen", format_args!("{what}: {kind}"));
+        }
+        let deaf = at.now - at.wires[kind].last_heard > saturating_millis(BLIND_LIMIT) + MAX_ANSWER_LAG_MS;
+        if entry.is_true() && (deaf || at.wires[kind].unproven) {
+            let kind = at.scenario.kind_name(kind).to_owned();
+            at.fail_invariant("blindness is not readiness", format_args!("{what}: {kind}"));
+        }
+    }
+    if entry.is_true() && !is_truly_ready(at, answers, policy, &write.uid, entry.observed_generation) {
+        let models = at.shown.all_observed();
+        let parent = models.iter().find(|t| t.uid == write.uid);
+        let sum = parent.map(|parent| (parent.mark, at.naive_sum(policy, parent, &models)));
+        at.fail_invariant("no false ready", format_args!("{what}, to be {sum:?}"));
+    }
+}
+
+/// Returns `true` if the loop knows that everything of a kind was listed since it was followed.
+fn was_listed(at: &JudgedMoment<'_>, kind: usize) -> bool {
+    if at.policy_watch.is_changing {
+        return at.heard.open_kinds.contains(&kind_id(kind)) && !at.heard.unlisted.contains(&kind);
+    }
+    at.wires[kind].synced
+}
+
+/// Returns `true` if the parent is ready in the state that the loop has observed, or in the state shown to it
+/// since.
+fn is_truly_ready(
+    at: &JudgedMoment<'_>,
+    answers: &AnswerJudge,
+    policy: &PolicyDef,
+    uid: &str,
+    generation: Option<i64>,
+) -> bool {
+    let true_of = |models: &[Rc<ModelObject>]| {
+        models.iter().find(|t| t.uid == *uid).is_some_and(|parent| {
+            let handled = answers.is_handled(policy.id, uid);
+            parent.deleted.is_none()
+                && Some(parent.generation) == generation
+                && parent.mark != ModelMark::NotYet
+                && (handled || parent.mark == ModelMark::Handled)
+                && is_well_by_some_spec(at, policy, parent, models)
+        })
+    };
+    true_of(&at.shown.all_observed()) || true_of(&at.shown.all_held())
+}
+
+/// Returns `true` if all children are ready by the spec in force, or by one that is on its way to the loop.
+fn is_well_by_some_spec(
+    at: &JudgedMoment<'_>,
+    policy: &PolicyDef,
+    parent: &ModelObject,
+    models: &[Rc<ModelObject>],
+) -> bool {
+    let coming =
+        at.policy_watch.coming_specs(policy.number).into_iter().filter(|_| at.policy_watch.is_changing);
+    // What stands for children that await their rule keeps an answer; where it turns, is looked at elsewhere.
+    let stands = |spec: &PolicyDef| {
+        let unjudged = at.find_unjudged(spec, models).into_iter();
+        unjudged.filter(|(_, overdue)| !overdue).map(|(uid, _)| (uid, Level::Ready)).collect()
+    };
+    let mut specs = std::iter::once(policy).chain(coming);
+    specs.any(|spec| at.naive_sum_with(stands(spec), spec, parent, models).reason.is_none())
+}

@@ -1,0 +1,12 @@
+//! The service under test: one life of the process after the other, with its reflector and the policies that it has in
+//! force. Nothing here judges it.
+
+mod object_feed;
+mod policy_follower;
+mod policy_plan;
+mod service_under_test;
+
+pub(crate) use object_feed::ObjectFeed;
+pub(crate) use policy_follower::{PolicyFollower, REFUSED_FOR_LONG};
+pub(crate) use policy_plan::PolicyPlan;
+pub(crate) use service_under_test::{AUDIT_PERIOD, ServiceUnderTest};

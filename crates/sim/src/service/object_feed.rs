@@ -1,0 +1,167 @@
+//! The way of objects into the service: whatever is fed to its reflector is fed to the judges' cache too.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use rollcall_core::{LiveRead, live_reads};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use watcher::plan::Interest;
+use watcher::reflector::{ListPass, ReadStart, Reflector};
+use watcher::wire::ChildObject;
+use watcher::{ParentObject, ReflectorObject};
+
+use crate::judges::{ShownMoment, ShownObjects};
+use crate::scenario::{Sabotage, Scenario, kind_id};
+use crate::world::ModelObject;
+
+/// Both caches, and the interest by which the service's own reads each kind.
+pub(crate) struct ObjectFeed {
+    pub(crate) reflector: Arc<Reflector>,
+    /// The judges' cache.
+    pub(crate) shown: ShownObjects,
+    interests: Vec<Interest>,
+    scenario: Rc<Scenario>,
+    sabotage: Option<Sabotage>,
+}
+
+impl ObjectFeed {
+    pub(crate) fn new(
+        reflector: Arc<Reflector>,
+        scenario: Rc<Scenario>,
+        sabotage: Option<Sabotage>,
+    ) -> ObjectFeed {
+        let kinds = 0..scenario.kinds.len();
+        let interests = kinds.map(|kind| scenario.kind_interest(kind, &scenario.first_policies)).collect();
+        ObjectFeed { reflector, shown: ShownObjects::default(), interests, scenario, sabotage }
+    }
+
+    /// Forgets everything that was shown; the new process has this reflector.
+    pub(crate) fn reset_for_restart(&mut self, reflector: Arc<Reflector>) {
+        self.reflector = reflector;
+        self.shown = ShownObjects::default();
+    }
+
+    /// Sets the interests by which kinds were read last.
+    pub(crate) fn set_interests(&self) {
+        for interest in &self.interests {
+            self.reflector.set_interest(interest.clone());
+        }
+    }
+
+    /// Reads a kind by this interest from now on.
+    pub(crate) fn set_interest(&mut self, kind: usize, interest: Interest) {
+        self.interests[kind] = interest.clone();
+        self.reflector.set_interest(interest);
+    }
+
+    /// Forgets a kind that is not followed any more.
+    pub(crate) fn forget_kind(&mut self, kind: usize) {
+        self.reflector.forget_kind(kind_id(kind));
+        self.shown.forget_kind(kind);
+    }
+
+    /// Reads an object as the judges do.
+    pub(crate) fn model_object(&self, kind: usize, object: &RawValue) -> ModelObject {
+        let value: Value = serde_json::from_str(object.get()).unwrap_or_default();
+        ModelObject::from_json(kind, &self.scenario.kinds[kind], &value)
+    }
+
+    /// Feeds one object of a list; returns its UID.
+    pub(crate) fn feed_listed(
+        &mut self,
+        kind: usize,
+        pass: &ListPass,
+        sent: ShownMoment,
+        object: &RawValue,
+    ) -> String {
+        let model = self.model_object(kind, object);
+        let uid = model.uid.clone();
+        if !self.interests[kind].reads_whole() {
+            if let Ok(child) = serde_json::from_str::<ChildObject>(object.get()) {
+                self.reflector.apply_listed(pass, &child, None);
+            }
+        } else if let Some(parent) = self.decode_parent(object) {
+            self.reflector.apply_listed(pass, parent.as_child(), parent.raw_text());
+        }
+        self.shown.apply_read(model, sent);
+        uid
+    }
+
+    /// Feeds one object of a watch.
+    pub(crate) fn feed_watched(&mut self, kind: usize, model: ModelObject, object: &RawValue) {
+        self.feed_reflector_alone(kind, object);
+        self.shown.apply_object(model);
+    }
+
+    /// Feeds a deletion of a watch.
+    pub(crate) fn feed_deletion(&mut self, model: &ModelObject) {
+        self.reflector.delete_object(&model.uid, model.version);
+        self.shown.delete_object(&model.uid, model.version);
+    }
+
+    /// Feeds an object of a watch that the judges' cache would recognise as stale.
+    pub(crate) fn feed_reflector_alone(&self, kind: usize, object: &RawValue) {
+        let (reflector, of) = (&self.reflector, kind_id(kind));
+        if !self.interests[kind].reads_whole() {
+            if let Ok(child) = serde_json::from_str::<ChildObject>(object.get()) {
+                reflector.apply_object(of, &child, None);
+            }
+        } else if let Some(parent) = self.decode_parent(object) {
+            reflector.apply_object(of, parent.as_child(), parent.raw_text());
+        }
+    }
+
+    /// Feeds the answer to a live read to the reflector; returns what the watch has not delivered yet.
+    pub(crate) fn feed_live_objects(
+        &self,
+        read: &LiveRead,
+        start: ReadStart,
+        objects: &[Box<RawValue>],
+    ) -> Vec<live_reads::WatchLag> {
+        if self.interests[usize::from(read.kind().0)].reads_whole() {
+            let live: Vec<ParentObject> = objects.iter().filter_map(|o| self.decode_parent(o)).collect();
+            return self.find_ahead(start, read, &live);
+        }
+        let live: Vec<ChildObject> =
+            objects.iter().filter_map(|o| serde_json::from_str(o.get()).ok()).collect();
+        self.find_ahead(start, read, &live)
+    }
+
+    fn find_ahead<K: ReflectorObject>(
+        &self,
+        start: ReadStart,
+        read: &LiveRead,
+        live: &[K],
+    ) -> Vec<live_reads::WatchLag> {
+        let (reflector, kind) = (&self.reflector, read.kind());
+        match read {
+            LiveRead::One { known, .. } => {
+                live_reads::apply_live_read(reflector, kind, start, *known, live.first())
+            }
+            LiveRead::All { .. } => {
+                live.iter().filter_map(|k| live_reads::apply_live_object(reflector, kind, start, k)).collect()
+            }
+        }
+    }
+
+    /// Reads a parent as the service does.
+    pub(crate) fn decode_parent(&self, object: &RawValue) -> Option<ParentObject> {
+        if self.sabotage != Some(Sabotage::NoEvidence) {
+            return serde_json::from_str(object.get()).ok();
+        }
+        let mut value: Value = serde_json::from_str(object.get()).ok()?;
+        if let Some(status) = value["status"].as_object_mut() {
+            status.remove("observedGeneration");
+        }
+        if let Some(conditions) = value["status"]["conditions"].as_array_mut() {
+            for condition in conditions.iter_mut().filter(|c| c["type"] == "Synced") {
+                condition["observedGeneration"] = Value::Null;
+            }
+        }
+        if let Some(meta) = value["metadata"].as_object_mut() {
+            meta.remove("annotations");
+        }
+        serde_json::from_str(&value.to_string()).ok()
+    }
+}

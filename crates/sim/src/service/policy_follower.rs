@@ -1,0 +1,201 @@
+//! The service's knowledge of policies in one life of the process, and its decision which specs are in force.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use aggregator::{Acceptance, PolicyId};
+use readiness::saturating_millis;
+
+use super::policy_plan::PolicyPlan;
+use crate::scenario::{ChildRuleDef, PolicyDef, Sabotage, Scenario};
+use crate::world::{PolicyChange, StoredPolicy};
+
+/// Time after which the Trues of a policy that is refused, and was never accepted, are taken back. 2 min.
+pub(crate) const REFUSED_FOR_LONG: std::time::Duration = std::time::Duration::from_mins(2);
+
+/// A policy in use: its UID and the spec by which it is known.
+struct PolicyInForce {
+    id: PolicyId,
+    uid: u64,
+    spec: PolicyDef,
+}
+
+/// What one life of the process knows of policies.
+#[derive(Default)]
+pub(crate) struct PolicyFollower {
+    /// Policies by number; `None` before they were listed.
+    items: Option<BTreeMap<usize, StoredPolicy>>,
+    /// Policies of the list that is being read.
+    staged: BTreeMap<usize, StoredPolicy>,
+    /// Policies that are said to be gone, until the server confirms it.
+    departing: BTreeMap<usize, StoredPolicy>,
+    /// Number, UID, and generation and spec that were last accepted.
+    accepted: BTreeMap<usize, (u64, (i64, PolicyDef))>,
+    in_force: BTreeMap<usize, PolicyInForce>,
+    last_id: u32,
+    /// Condition types by parent kind, of policies that are gone or changed.
+    released: BTreeMap<usize, BTreeSet<String>>,
+    refused_since: BTreeMap<usize, i64>,
+    pub(crate) plan: PolicyPlan,
+}
+
+/// True if two specs differ at most in the rules for children.
+fn same_but_for_rules(old: &PolicyDef, new: &PolicyDef) -> bool {
+    let without = |spec: &PolicyDef| {
+        let mut spec = PolicyDef { id: PolicyId(0), acceptance: Acceptance::Accepted, ..spec.clone() };
+        spec.groups.iter_mut().for_each(|group| group.rule = ChildRuleDef::Native);
+        spec
+    };
+    without(old) == without(new)
+}
+
+/// Returns what stands for a policy that was never accepted: nothing is judged by it.
+fn refused_stub(policy: &StoredPolicy, since: i64, now: i64) -> PolicyDef {
+    let is_long = since + saturating_millis(REFUSED_FOR_LONG) <= now;
+    let acceptance = if is_long { Acceptance::RefusedForLong } else { Acceptance::Refused };
+    PolicyDef { acceptance, ..policy.stub.clone() }
+}
+
+impl PolicyInForce {
+    /// Returns `true` if the engine may go on with what it knows of the policy.
+    fn is_same(&self, uid: u64, spec: &PolicyDef) -> bool {
+        self.uid == uid
+            && self.spec.groups.is_empty() == spec.groups.is_empty()
+            && same_but_for_rules(&self.spec, spec)
+    }
+}
+
+impl PolicyFollower {
+    pub(crate) fn begin_list(&mut self) {
+        self.staged.clear();
+    }
+
+    pub(crate) fn stage_policy(&mut self, policy: StoredPolicy) {
+        self.staged.insert(policy.number, policy);
+    }
+
+    /// Swaps a complete list in; returns the policies that are to be asked for.
+    pub(crate) fn finish_list(&mut self) -> Vec<StoredPolicy> {
+        let staged = std::mem::take(&mut self.staged);
+        self.departing.retain(|number, _| !staged.contains_key(number));
+        let before = self.items.replace(staged).unwrap_or_default();
+        let items = self.items.get_or_insert_default();
+        let gone: Vec<_> =
+            before.into_values().filter(|policy| !items.contains_key(&policy.number)).collect();
+        self.departing.extend(gone.iter().map(|policy| (policy.number, policy.clone())));
+        gone
+    }
+
+    /// Takes in a half list as if it were complete: a sabotage.
+    pub(crate) fn finish_half_list(&mut self) {
+        self.items = Some(self.staged.clone());
+    }
+
+    /// Applies a change; returns whether a new plan is due, and the policy that is to be asked for.
+    pub(crate) fn apply_change(&mut self, change: PolicyChange) -> (bool, Option<StoredPolicy>) {
+        let items = self.items.get_or_insert_default();
+        match change {
+            PolicyChange::Applied(policy) => {
+                self.departing.remove(&policy.number);
+                let renewed =
+                    |old: &StoredPolicy| (old.uid, old.generation) != (policy.uid, policy.generation);
+                let is_due = items.get(&policy.number).is_none_or(renewed);
+                items.insert(policy.number, policy);
+                (is_due, None)
+            }
+            PolicyChange::Deleted(policy) => {
+                items.remove(&policy.number);
+                self.departing.insert(policy.number, policy.clone());
+                (false, Some(policy))
+            }
+        }
+    }
+
+    /// The server was asked for a policy that is said to be gone, and has this one; returns whether a new plan is due.
+    pub(crate) fn settle_departure(&mut self, asked: &StoredPolicy, live: Option<&StoredPolicy>) -> bool {
+        if self.departing.get(&asked.number).is_none_or(|departing| departing.uid != asked.uid) {
+            return false;
+        }
+        self.departing.remove(&asked.number);
+        match live.filter(|live| live.uid == asked.uid) {
+            Some(live) => {
+                self.items.get_or_insert_default().insert(live.number, live.clone());
+                false
+            }
+            None => true,
+        }
+    }
+
+    /// Decides which specs are in force, and what is followed for them; returns the plan that held before and the specs
+    /// that were accepted just now. `None` before policies were listed.
+    pub(crate) fn decide(
+        &mut self,
+        now: i64,
+        scenario: &Scenario,
+        sabotage: Option<Sabotage>,
+    ) -> Option<(PolicyPlan, Vec<StoredPolicy>)> {
+        let items = self.items.as_ref()?;
+        let found: Vec<_> = items.values().chain(self.departing.values()).cloned().collect();
+        let (mut policies, mut newly_accepted) = (BTreeMap::new(), Vec::new());
+        let mut in_force = std::mem::take(&mut self.in_force);
+        let (refused_before, accepted_before) =
+            (std::mem::take(&mut self.refused_since), std::mem::take(&mut self.accepted));
+        for policy in found {
+            let known = accepted_before.get(&policy.number).filter(|(uid, _)| *uid == policy.uid);
+            let last = known.map(|(_, last)| last.clone()).or_else(|| policy.kept.clone());
+            let accepted = match &policy.spec {
+                Some(spec) => Some((policy.generation, spec.clone())),
+                None if sabotage == Some(Sabotage::ReleasedOnRefusal) => continue,
+                None => last,
+            };
+            if let Some(accepted) = &accepted {
+                self.accepted.insert(policy.number, (policy.uid, accepted.clone()));
+                if Some(accepted) != policy.kept.as_ref() {
+                    newly_accepted.push(StoredPolicy { kept: Some(accepted.clone()), ..policy.clone() });
+                }
+            }
+            let spec = accepted.map_or_else(
+                || {
+                    let since = refused_before.get(&policy.number).copied().unwrap_or(now);
+                    self.refused_since.insert(policy.number, since);
+                    refused_stub(&policy, since, now)
+                },
+                |(_, spec)| spec,
+            );
+            let held = in_force.remove(&policy.number).filter(|held| held.is_same(policy.uid, &spec));
+            let id = held.map_or_else(|| self.next_id(), |held| held.id);
+            policies.insert(policy.number, PolicyDef { id, ..spec.clone() });
+            self.in_force.insert(policy.number, PolicyInForce { id, uid: policy.uid, spec });
+        }
+        Some((self.replace_plan(now, scenario, policies.into_values().collect()), newly_accepted))
+    }
+
+    fn next_id(&mut self) -> PolicyId {
+        self.last_id += 1;
+        PolicyId(self.last_id)
+    }
+
+    fn replace_plan(&mut self, now: i64, scenario: &Scenario, policies: Vec<PolicyDef>) -> PolicyPlan {
+        let mut plan = PolicyPlan { policies, interests: BTreeMap::new(), decided_at: now };
+        for (kind, types) in self.plan.written_types() {
+            self.released.entry(kind).or_default().extend(types);
+        }
+        for (kind, types) in plan.written_types() {
+            self.released.entry(kind).or_default().retain(|of| !types.contains(of));
+        }
+        self.released.retain(|_, types| !types.is_empty());
+        for kind in 0..scenario.kinds.len() {
+            let mut interest = scenario.kind_interest(kind, &plan.policies);
+            interest.release =
+                self.released.get(&kind).into_iter().flatten().map(|of| of.as_str().into()).collect();
+            if !interest.child.is_empty() || !interest.parent.is_empty() || !interest.release.is_empty() {
+                plan.interests.insert(kind, interest);
+            }
+        }
+        std::mem::replace(&mut self.plan, plan)
+    }
+
+    /// Returns `true` if a policy is refused and was never accepted.
+    pub(crate) fn has_refused(&self) -> bool {
+        !self.refused_since.is_empty()
+    }
+}

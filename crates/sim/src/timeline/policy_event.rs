@@ -1,0 +1,24 @@
+//! Events of the policies' part of the simulation.
+
+use crate::world::StoredPolicy;
+
+/// An event of the policies' part of the simulation.
+#[derive(Debug)]
+pub(crate) enum PolicyEvent {
+    /// An author takes the next action.
+    Act,
+    /// The service's list of policies begins.
+    List,
+    /// The next page of that list arrives, or its end.
+    Page,
+    /// The watch of policies delivers the available changes.
+    Deliver,
+    /// The server answers whether a policy that is said to be gone is there.
+    Confirm(Box<StoredPolicy>),
+    /// The status of a policy is written, which keeps the spec that was accepted.
+    Keep(Box<StoredPolicy>),
+    /// Policies have been refused for long.
+    Redecide,
+    /// A kind is followed under the plan that holds.
+    Follow(usize),
+}

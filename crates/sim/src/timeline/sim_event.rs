@@ -1,0 +1,77 @@
+//! The events of a simulation.
+
+use watcher::reflector::AwaitedVersion;
+
+use super::policy_event::PolicyEvent;
+use crate::actors::OperatorVisit;
+use crate::wires::{AnsweredRead, LandedWrite, WriteInFlight};
+
+/// A scheduled event.
+#[derive(Debug)]
+pub(crate) enum SimEvent {
+    /// People and controllers take the next action.
+    ActorStep,
+    /// The wire gets the next fault.
+    Fault,
+    /// An operator handles a parent.
+    Operator(OperatorVisit),
+    /// All objects owned by this UID become ready.
+    Heal(String),
+    /// A list or watch of a kind begins.
+    Open(usize),
+    /// The next page of a list arrives.
+    Page(usize),
+    /// A watch delivers the available lines.
+    Deliver(usize),
+    /// The loop runs a turn.
+    Turn,
+    /// A thread has evaluated a custom rule.
+    Judged(usize),
+    /// A write arrives at the server.
+    Send(Box<WriteInFlight>),
+    /// The answer to a write arrives, or the write times out.
+    Landed(Box<LandedWrite>),
+    /// The live read after a failed precondition is answered.
+    Reread(Box<LandedWrite>),
+    /// The next live read is sent.
+    NextRead,
+    /// A live read is answered.
+    Answered(Box<AnsweredRead>),
+    /// Check for drift after the grace time.
+    Drift(Vec<AwaitedVersion>),
+    /// Audit of one kind.
+    Audit(usize),
+    /// An event of the policies' part.
+    Policy(PolicyEvent),
+}
+
+impl SimEvent {
+    /// Returns `true` if the event ends with the process. Requests that were already sent may still arrive.
+    pub(crate) fn is_of_the_process(&self) -> bool {
+        !matches!(
+            self,
+            SimEvent::ActorStep
+                | SimEvent::Fault
+                | SimEvent::Operator(..)
+                | SimEvent::Heal(_)
+                | SimEvent::Send(_)
+                | SimEvent::Policy(PolicyEvent::Act)
+        )
+    }
+
+    /// Returns `true` if the event belongs to the list or watch of this kind.
+    pub(crate) fn is_of_wire(&self, kind: usize) -> bool {
+        match self {
+            SimEvent::Open(of)
+            | SimEvent::Page(of)
+            | SimEvent::Deliver(of)
+            | SimEvent::Policy(PolicyEvent::Follow(of)) => *of == kind,
+            _ => false,
+        }
+    }
+
+    /// Returns `true` if the event changes the world or breaks something: none is left once faults have stopped.
+    pub(crate) fn is_unrest(&self) -> bool {
+        matches!(self, SimEvent::ActorStep | SimEvent::Fault | SimEvent::Policy(PolicyEvent::Act))
+    }
+}

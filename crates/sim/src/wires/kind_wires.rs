@@ -1,0 +1,387 @@
+//! Lists and watches of every kind, as `follow` runs them, over a faulty wire: they lag, break, repeat and lose lines,
+//! are refused, and find their resume revision compacted.
+
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+use readiness::saturating_millis;
+use rollcall_core::KindEvent;
+use sandbox::store::StoreRequest;
+use serde_json::Value;
+use watcher::ApiFailureCause;
+use watcher::reflector::{ListPass, RuleWork, RuleWorkMark};
+
+use super::kind_wire::{KindWire, WireState};
+use super::sim_stage::SimStage;
+use super::wire_bodies::{WireListBody, WireWatchLine};
+use crate::judges::{BLIND_LIMIT, MAX_ANSWER_LAG_MS};
+use crate::scenario::{Sabotage, kind_id};
+use crate::timeline::SimEvent;
+use crate::world::{FaultDice, ModelObject, SimWorld};
+
+/// Number of refusals in a row after which the resume revision is dropped and the kind is listed again.
+const MAX_WATCH_REFUSALS: u32 = 3;
+
+/// Lists and watches of all kinds.
+pub(crate) struct KindWires {
+    wires: Vec<KindWire>,
+    /// Revision of the store by which watches were woken last.
+    woken_revision: u64,
+    sabotage: Option<Sabotage>,
+}
+
+/// Schedules the next list or watch of a kind.
+fn reopen_later(world: &mut SimWorld, kind: usize, within: Range<i64>) {
+    let again = world.faults.between(within.start, within.end);
+    world.timeline.schedule_event(again, SimEvent::Open(kind));
+}
+
+impl KindWires {
+    pub(crate) fn new(kinds: usize, sabotage: Option<Sabotage>) -> KindWires {
+        KindWires { wires: (0..kinds).map(|_| KindWire::default()).collect(), woken_revision: 0, sabotage }
+    }
+
+    /// Returns the wire of each kind.
+    pub(crate) fn all(&self) -> &[KindWire] {
+        &self.wires
+    }
+
+    /// Returns the wire of a kind, to break it.
+    pub(crate) fn wire_mut(&mut self, kind: usize) -> &mut KindWire {
+        &mut self.wires[kind]
+    }
+
+    /// Draws the usual delay of each kind.
+    pub(crate) fn draw_lags(&mut self, faults: &mut FaultDice) {
+        for wire in &mut self.wires {
+            wire.lag = faults.between(0, 120);
+        }
+    }
+
+    pub(crate) fn clear_faults(&mut self) {
+        self.wires.iter_mut().for_each(KindWire::clear_faults);
+    }
+
+    pub(crate) fn reset_for_restart(&mut self, now: i64) {
+        self.wires.iter_mut().for_each(|wire| wire.reset_for_restart(now));
+    }
+
+    /// Ends list and watch of a kind.
+    pub(crate) fn stop_kind(&mut self, stage: &mut SimStage, kind: usize) {
+        stage.feed.reflector.remove_interest(kind_id(kind));
+        self.wires[kind].stop();
+        stage.world.timeline.remove_events(|event| event.is_of_wire(kind));
+    }
+
+    fn push_news(&mut self, stage: &mut SimStage, kind: usize, news: KindEvent) {
+        if matches!(news, KindEvent::Alive | KindEvent::Synced) {
+            let wire = &mut self.wires[kind];
+            let deaf =
+                stage.world.now() - wire.last_heard > saturating_millis(BLIND_LIMIT) + MAX_ANSWER_LAG_MS;
+            wire.unproven = news != KindEvent::Synced && (wire.unproven || deaf);
+            wire.last_heard = stage.world.now();
+        }
+        stage.service.push_news(&mut stage.world, kind, news);
+    }
+
+    fn report_trouble(&mut self, stage: &mut SimStage, kind: usize, cause: ApiFailureCause) {
+        stage.world.timeline.log_kind_event(kind, format_args!("{}", cause.metric_label()));
+        self.push_news(stage, kind, KindEvent::Failure(cause, cause.metric_label().to_owned()));
+    }
+
+    /// The loop asks for a list of a kind that was blind: its watch, whether it stands or not, is given up.
+    pub(crate) fn relist(&mut self, world: &mut SimWorld, kind: usize) {
+        if self.sabotage == Some(Sabotage::BlindnessForgiven) {
+            return;
+        }
+        let wire = &mut self.wires[kind];
+        wire.resume_revision = None;
+        if matches!(wire.state, WireState::Watching(_)) {
+            wire.state = WireState::Down;
+            world.timeline.schedule_event(0, SimEvent::Open(kind));
+        }
+    }
+
+    /// Returns the reason why this kind cannot be read now, if there is one.
+    pub(crate) fn blocked_cause(&self, world: &SimWorld, kind: usize) -> Option<ApiFailureCause> {
+        let wire = &self.wires[kind];
+        match () {
+            () if wire.down_until > world.now() => Some(ApiFailureCause::Connection),
+            () if wire.forbidden_until > world.now() => Some(ApiFailureCause::Forbidden),
+            () => None,
+        }
+    }
+
+    /// Lists a kind, or resumes its watch.
+    pub(crate) fn open_kind(&mut self, stage: &mut SimStage, kind: usize) {
+        if let Some(cause) = self.blocked_cause(&stage.world, kind) {
+            self.report_trouble(stage, kind, cause);
+            let wire = &mut self.wires[kind];
+            wire.refusals += u32::from(cause == ApiFailureCause::Forbidden);
+            if wire.refusals >= MAX_WATCH_REFUSALS {
+                (wire.resume_revision, wire.refusals) = (None, 0);
+            }
+            return reopen_later(&mut stage.world, kind, 200..4_000);
+        }
+        self.wires[kind].refusals = 0;
+        match self.wires[kind].resume_revision {
+            None => self.start_list(stage, kind),
+            Some(place) => self.start_watch(stage, kind, place),
+        }
+    }
+
+    fn start_list(&mut self, stage: &mut SimStage, kind: usize) {
+        let path = stage.world.list_path(kind, "");
+        let response = stage.world.read_path(&path);
+        let Ok(list) = serde_json::from_slice::<WireListBody>(&response.body) else {
+            return stage
+                .world
+                .timeline
+                .fail_invariant("a list can be read", String::from_utf8_lossy(&response.body));
+        };
+        let revision = list.revision();
+        stage.world.timeline.log_kind_event(kind, format_args!("list of {} at {revision}", list.items.len()));
+        let (pass, sent) = (stage.feed.reflector.begin_list(kind_id(kind), None), stage.feed.shown.moment());
+        self.wires[kind].state = WireState::Listing {
+            items: list.items,
+            uids: BTreeSet::new(),
+            revision,
+            pass,
+            sent,
+            ending: None,
+        };
+        self.push_news(stage, kind, KindEvent::Listing);
+        self.push_news(stage, kind, KindEvent::Alive);
+        if self.sabotage == Some(Sabotage::SyncedEarly) {
+            self.wires[kind].synced = false;
+            stage.service.queue_news(kind, KindEvent::Synced);
+        }
+        let after = stage.world.faults.between(0, 30);
+        stage.world.timeline.schedule_event(after, SimEvent::Page(kind));
+    }
+
+    /// Delivers the next objects of a list, or its end.
+    pub(crate) fn deliver_page(&mut self, stage: &mut SimStage, kind: usize) {
+        let slow = stage.world.faults.strikes(10);
+        let (few, broken) = (1 + stage.world.faults.below(12), stage.world.faults.strikes(4));
+        let WireState::Listing { items, uids, revision, pass, sent, ending } = &mut self.wires[kind].state
+        else {
+            return;
+        };
+        if items.is_empty() && awaits_rules(stage, kind, ending) {
+            return stage.world.timeline.schedule_event(5, SimEvent::Page(kind));
+        }
+        if broken {
+            self.wires[kind].state = WireState::Down;
+            self.report_trouble(stage, kind, ApiFailureCause::Connection);
+            return reopen_later(&mut stage.world, kind, 200..2_000);
+        }
+        let page: Vec<_> = items.drain(..few.min(items.len())).collect();
+        if page.is_empty() {
+            let (uids, revision, pass) = (std::mem::take(uids), *revision, pass.clone());
+            return self.finish_list(stage, kind, revision, &uids, &pass);
+        }
+        let (pass, sent) = (pass.clone(), *sent);
+        for item in page {
+            let uid = stage.feed.feed_listed(kind, &pass, sent, &item);
+            if let WireState::Listing { uids, .. } = &mut self.wires[kind].state {
+                uids.insert(uid);
+            }
+        }
+        let after =
+            if slow { stage.world.faults.between(500, 5_000) } else { stage.world.faults.between(0, 20) };
+        stage.world.timeline.schedule_event(after, SimEvent::Page(kind));
+        stage.service.wake_loop(&mut stage.world);
+    }
+
+    fn finish_list(
+        &mut self,
+        stage: &mut SimStage,
+        kind: usize,
+        revision: u64,
+        uids: &BTreeSet<String>,
+        pass: &ListPass,
+    ) {
+        if self.sabotage != Some(Sabotage::NoSweep) {
+            stage.feed.reflector.finish_list(pass);
+        }
+        stage.feed.shown.finish_list(kind, revision, uids);
+        let wire = &mut self.wires[kind];
+        (wire.state, wire.resume_revision, wire.synced) = (WireState::Down, Some(revision), true);
+        stage.world.timeline.log_kind_event(kind, format_args!("listed"));
+        self.push_news(stage, kind, KindEvent::Synced);
+        self.open_kind(stage, kind);
+    }
+
+    fn start_watch(&mut self, stage: &mut SimStage, kind: usize, place: u64) {
+        let path = stage.world.list_path(kind, "");
+        let seconds = stage.world.faults.between(60, 90);
+        let target = format!(
+            "{path}?watch=1&resourceVersion={place}&timeoutSeconds={seconds}&allowWatchBookmarks=true"
+        );
+        let opened = stage.world.store.open_watch(stage.world.now(), &StoreRequest::new("GET", &target));
+        match opened {
+            Ok(cursor) => {
+                let wake = cursor.wake_at();
+                self.wires[kind].state = WireState::Watching(Box::new(cursor));
+                self.push_news(stage, kind, KindEvent::Alive);
+                if self.sabotage == Some(Sabotage::BlindnessForgiven) {
+                    stage.service.queue_news(kind, KindEvent::Synced);
+                }
+                let now = stage.world.now();
+                self.schedule_delivery(stage, kind, wake.unwrap_or(now));
+                self.schedule_delivery(stage, kind, now);
+            }
+            Err(refusal) => stage.world.timeline.fail_invariant("a watch can be opened", refusal.message()),
+        }
+    }
+
+    /// Schedules a delivery of a watch no later than `at`.
+    fn schedule_delivery(&mut self, stage: &mut SimStage, kind: usize, at: i64) {
+        let wire = &mut self.wires[kind];
+        if wire.deliver_at.is_none_or(|old| old > at) {
+            wire.deliver_at = Some(at);
+            stage.world.timeline.schedule_event(at - stage.world.now(), SimEvent::Deliver(kind));
+        }
+    }
+
+    /// Schedules, after a change, the delivery of every watch that is behind, after its lag.
+    pub(crate) fn wake_watches(&mut self, stage: &mut SimStage) {
+        let revision = stage.world.store.revision();
+        for kind in 0..self.wires.len() {
+            let behind = matches!(&self.wires[kind].state, WireState::Watching(c) if c.revision() < revision);
+            if behind && revision != self.woken_revision {
+                let lag = self.wires[kind].lag + stage.world.faults.between(1, 25);
+                let at = stage.world.now() + lag;
+                self.schedule_delivery(stage, kind, at);
+            }
+        }
+        self.woken_revision = revision;
+    }
+
+    /// Delivers the available lines of a watch, unless it breaks.
+    pub(crate) fn deliver_watch(&mut self, stage: &mut SimStage, kind: usize) {
+        if self.wires[kind].deliver_at != Some(stage.world.now()) {
+            return;
+        }
+        self.wires[kind].deliver_at = None;
+        if self.wires[kind].down_until > stage.world.now() {
+            return self.break_watch(stage, kind);
+        }
+        let WireState::Watching(mut cursor) = std::mem::take(&mut self.wires[kind].state) else { return };
+        // A lagging replica may have only a part of the changes.
+        let limit = if stage.world.faults.strikes(20) {
+            cursor.revision() + stage.world.faults.between(0, 4).unsigned_abs()
+        } else {
+            u64::MAX
+        };
+        while let Some(line) = stage.world.store.next_line_until(stage.world.now(), &mut cursor, limit) {
+            let bytes = line.to_bytes();
+            if !self.deliver_line(stage, kind, &bytes, &line.object) {
+                return;
+            }
+            self.wires[kind].resume_revision =
+                Some(line.revision().max(self.wires[kind].resume_revision.unwrap_or(0)));
+        }
+        let (now, ended, wake) = (stage.world.now(), cursor.has_ended(), cursor.wake_at());
+        let behind = cursor.revision() < stage.world.store.revision() && limit != u64::MAX;
+        self.wires[kind].state = WireState::Watching(cursor);
+        if ended || stage.world.faults.strikes(2) {
+            self.wires[kind].state = WireState::Down;
+            return reopen_later(&mut stage.world, kind, 1..300);
+        }
+        if behind {
+            let after = stage.world.faults.between(5, 100);
+            self.schedule_delivery(stage, kind, now + after);
+        }
+        self.schedule_delivery(stage, kind, wake.unwrap_or(now + 60_000));
+    }
+
+    fn break_watch(&mut self, stage: &mut SimStage, kind: usize) {
+        if matches!(self.wires[kind].state, WireState::Watching(_)) {
+            self.wires[kind].state = WireState::Down;
+            self.report_trouble(stage, kind, ApiFailureCause::Connection);
+            reopen_later(&mut stage.world, kind, 200..2_000);
+        }
+    }
+
+    /// Delivers one line of a watch; returns `false` if it ended the watch.
+    fn deliver_line(&mut self, stage: &mut SimStage, kind: usize, bytes: &[u8], value: &Value) -> bool {
+        let Ok(line) = serde_json::from_slice::<WireWatchLine<'_>>(bytes) else {
+            stage.world.timeline.fail_invariant("a line can be read", String::from_utf8_lossy(bytes));
+            return false;
+        };
+        match line.r#type {
+            "BOOKMARK" => return true,
+            "ERROR" => {
+                self.wires[kind].resume_revision = None;
+                self.report_trouble(stage, kind, ApiFailureCause::Gone);
+                reopen_later(&mut stage.world, kind, 10..500);
+                return false;
+            }
+            _ => {}
+        }
+        let model = stage.world.read_object(kind, value);
+        let deleted = line.r#type == "DELETED";
+        let lost = stage.world.faults.strikes(2);
+        if lost || (deleted && self.sabotage == Some(Sabotage::DeletesLost)) {
+            stage.world.timeline.counts.lost += 1;
+            stage
+                .world
+                .timeline
+                .log_kind_event(kind, format_args!("lost {} {}", line.r#type, describe_object(&model)));
+            return true;
+        }
+        apply_line(stage, kind, &line, model);
+        if stage.world.faults.strikes(5) {
+            self.repeat_line(stage, kind);
+        }
+        if self.wires[kind].repeatable_line.is_none() || stage.world.faults.chance(30) {
+            self.wires[kind].repeatable_line = Some(bytes.into());
+        }
+        true
+    }
+
+    /// Delivers an earlier line again.
+    fn repeat_line(&mut self, stage: &mut SimStage, kind: usize) {
+        let Some(bytes) = self.wires[kind].repeatable_line.clone() else { return };
+        let mut bytes = bytes.to_vec();
+        if self.sabotage == Some(Sabotage::StaleLooksNew)
+            && let Ok(mut line) = serde_json::from_slice::<Value>(&bytes)
+        {
+            line["object"]["metadata"]["resourceVersion"] = stage.world.store.revision().to_string().into();
+            bytes = line.to_string().into_bytes();
+            stage.world.timeline.log_event("a repeated line looks new");
+            let Ok(line) = serde_json::from_slice::<WireWatchLine<'_>>(&bytes) else { return };
+            // The second cache recognises it as stale.
+            return stage.feed.feed_reflector_alone(kind, line.object);
+        }
+        if let Ok(line) = serde_json::from_slice::<WireWatchLine<'_>>(&bytes) {
+            let model = stage.feed.model_object(kind, line.object);
+            apply_line(stage, kind, &line, model);
+        }
+    }
+}
+
+/// Returns `true` if a list, all of whose objects were delivered, is not complete because rules have not judged them.
+fn awaits_rules(stage: &SimStage, kind: usize, ending: &mut Option<(RuleWorkMark, i64)>) -> bool {
+    let (work, now) = (stage.feed.reflector.rule_work(), stage.world.now());
+    let (mark, until) =
+        *ending.get_or_insert_with(|| (work.mark(), now + saturating_millis(RuleWork::STANDING_LIMIT)));
+    now < until && !work.is_done_before(kind_id(kind), mark)
+}
+
+/// Name of an object in the log.
+fn describe_object(model: &ModelObject) -> String {
+    format!("{}/{} at {}", model.namespace, model.name, model.version)
+}
+
+fn apply_line(stage: &mut SimStage, kind: usize, line: &WireWatchLine<'_>, model: ModelObject) {
+    stage.world.timeline.log_kind_event(kind, format_args!("{} {}", line.r#type, describe_object(&model)));
+    if line.r#type == "DELETED" {
+        stage.feed.feed_deletion(&model);
+    } else {
+        stage.feed.feed_watched(kind, model, line.object);
+    }
+    stage.service.wake_loop(&mut stage.world);
+}

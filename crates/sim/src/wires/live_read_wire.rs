@@ -1,0 +1,198 @@
+//! Live reads: the rate-limited resync pass, the audit, and drift, the changes that the watch has not delivered in
+//! time.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use readiness::saturating_millis;
+use rollcall_core::{KnownObject, LiveRead, live_reads};
+use serde_json::value::RawValue;
+use watcher::reflector::AwaitedVersion;
+use watcher::wire::{ChildObject, WireMeta};
+
+use super::answered_read::{AnsweredRead, OrderedRead};
+use super::kind_wires::KindWires;
+use super::sim_stage::SimStage;
+use super::wire_bodies::WireListBody;
+use crate::scenario::{Dice, Sabotage, kind_id};
+use crate::service::{AUDIT_PERIOD, ObjectFeed};
+use crate::timeline::SimEvent;
+use crate::world::ModelObject;
+
+/// Interval between live reads, in milliseconds: twenty reads a second.
+const READ_INTERVAL_MS: i64 = 50;
+/// Longest time that the watch may lag behind a live read, in milliseconds, before the difference counts as drift.
+const WATCH_GRACE_MS: i64 = 5_000;
+/// Largest number of objects read whole in one audit.
+const MAX_AUDIT_READS: usize = 500;
+
+/// The live reads of one life of the process.
+pub(crate) struct LiveReadWire {
+    queue: VecDeque<OrderedRead>,
+    queued: BTreeSet<LiveRead>,
+    /// The next read is scheduled.
+    is_reading: bool,
+    /// Randomness of the server's wrong answers.
+    denial_dice: Dice,
+    sabotage: Option<Sabotage>,
+}
+
+impl LiveReadWire {
+    pub(crate) fn new(seed: u64, sabotage: Option<Sabotage>) -> LiveReadWire {
+        LiveReadWire {
+            queue: VecDeque::new(),
+            queued: BTreeSet::new(),
+            is_reading: false,
+            denial_dice: Dice::new(seed, 5),
+            sabotage,
+        }
+    }
+
+    pub(crate) fn reset_for_restart(&mut self) {
+        self.queue.clear();
+        self.queued.clear();
+        self.is_reading = false;
+    }
+
+    /// Queues the live reads that the loop requested.
+    pub(crate) fn enqueue_reads(&mut self, stage: &mut SimStage, reads: Vec<LiveRead>) {
+        for read in reads {
+            if self.queued.insert(read.clone()) {
+                self.queue.push_back(order_read(&stage.feed, read));
+            }
+        }
+        if !self.is_reading && !self.queue.is_empty() {
+            self.is_reading = true;
+            stage.world.timeline.schedule_event(READ_INTERVAL_MS, SimEvent::NextRead);
+        }
+    }
+
+    /// Sends the next live read.
+    pub(crate) fn send_next_read(&mut self, stage: &mut SimStage, wires: &KindWires) {
+        let Some(order) = self.queue.pop_front() else {
+            self.is_reading = false;
+            return;
+        };
+        self.queued.remove(&order.read);
+        self.send_read(stage, wires, order);
+        stage.world.timeline.schedule_event(READ_INTERVAL_MS, SimEvent::NextRead);
+    }
+
+    fn send_read(&mut self, stage: &mut SimStage, wires: &KindWires, order: OrderedRead) {
+        let world = &mut stage.world;
+        let read = &order.read;
+        let kind = usize::from(read.kind().0);
+        if world.faults.strikes(8) || wires.blocked_cause(world, kind).is_some() {
+            return;
+        }
+        let path = match read {
+            LiveRead::One { namespace, name, .. } => world.object_path(kind, namespace, name),
+            LiveRead::All { namespace, .. } => world.list_path(kind, namespace),
+        };
+        let response = world.read_path(&path);
+        let objects = match (read, response.status) {
+            (_, 404) => Vec::new(),
+            (LiveRead::One { .. }, _) => serde_json::from_slice(&response.body).into_iter().collect(),
+            (LiveRead::All { .. }, _) => read_list(&response.body),
+        };
+        let late = world.faults.between(1, 60);
+        let objects = self.deny_sometimes(stage, read, objects);
+        let answered = AnsweredRead {
+            start: stage.feed.reflector.start_read(),
+            sent: stage.feed.shown.moment(),
+            order,
+            objects,
+        };
+        stage.world.timeline.schedule_event(late, SimEvent::Answered(Box::new(answered)));
+    }
+
+    /// Some servers deny for a moment that an object is there.
+    fn deny_sometimes(
+        &mut self,
+        stage: &SimStage,
+        read: &LiveRead,
+        objects: Vec<Box<RawValue>>,
+    ) -> Vec<Box<RawValue>> {
+        let is_calm = stage.world.faults.is_calm;
+        if is_calm || !matches!(read, LiveRead::One { .. }) || !self.denial_dice.chance(2) {
+            return objects;
+        }
+        let kind = usize::from(read.kind().0);
+        stage.world.timeline.log_kind_event(kind, "the server denies that an object is there");
+        Vec::new()
+    }
+
+    /// Compares the metadata of all objects of a kind; those that differ are read whole.
+    pub(crate) fn audit_kind(&mut self, stage: &mut SimStage, wires: &KindWires, kind: usize) {
+        stage.world.timeline.schedule_event(saturating_millis(AUDIT_PERIOD), SimEvent::Audit(kind));
+        let is_blocked = wires.blocked_cause(&stage.world, kind).is_some();
+        if self.sabotage == Some(Sabotage::DeletesLost) || is_blocked {
+            return;
+        }
+        let reflector = &stage.feed.reflector;
+        let held = live_reads::held_objects(reflector, kind_id(kind), None);
+        let path = stage.world.list_path(kind, "");
+        let list = read_list(&stage.world.read_path(&path).body);
+        let metas: Vec<WireMeta> = list.iter().map(|o| ChildObject::from_raw(o).meta).collect();
+        let differing = live_reads::outdated_reads(reflector, kind_id(kind), held, &metas, MAX_AUDIT_READS);
+        if !differing.is_empty() {
+            stage.world.timeline.log_kind_event(kind, format_args!("audit reads {}", differing.len()));
+        }
+        let distinct: BTreeSet<LiveRead> = differing.into_iter().collect();
+        for read in distinct {
+            let order = order_read(&stage.feed, read);
+            self.send_read(stage, wires, order);
+        }
+    }
+}
+
+fn read_list(body: &[u8]) -> Vec<Box<RawValue>> {
+    serde_json::from_slice::<WireListBody>(body).map(|list| list.items).unwrap_or_default()
+}
+
+fn order_read(feed: &ObjectFeed, read: LiveRead) -> OrderedRead {
+    let LiveRead::One { known: Some(known), .. } = &read else {
+        return OrderedRead { read, known: BTreeMap::new() };
+    };
+    // Of others that bear the name, because a watch lost a deletion, the loop learns nothing by this read.
+    let expected =
+        |t: &&std::rc::Rc<ModelObject>| KnownObject::of(&feed.reflector, &t.uid).as_ref() == Some(known);
+    let held = feed.shown.held.values().filter(expected);
+    let known = held.map(|t| (t.uid.clone(), t.version)).collect();
+    OrderedRead { read, known }
+}
+
+/// Applies what a live read shows: each object in the answer is there; and what was known under the name before the
+/// read was sent is gone, if the answer has no object of that name, or one with another UID.
+fn apply_read_to_shown(feed: &mut ObjectFeed, answered: &AnsweredRead) {
+    let kind = usize::from(answered.order.read.kind().0);
+    for object in &answered.objects {
+        let model = feed.model_object(kind, object);
+        feed.shown.apply_read(model, answered.sent);
+    }
+    let live = answered.objects.first().map(|object| feed.model_object(kind, object).uid);
+    for (uid, version) in answered.order.known.iter().filter(|(uid, _)| live.as_ref() != Some(*uid)) {
+        feed.shown.miss_object(uid, *version);
+    }
+}
+
+/// Applies the answer to both caches.
+pub(crate) fn receive_read(stage: &mut SimStage, answered: &AnsweredRead) {
+    apply_read_to_shown(&mut stage.feed, answered);
+    let AnsweredRead { order: OrderedRead { read, .. }, objects, start, .. } = answered;
+    let ahead = stage.feed.feed_live_objects(read, *start, objects);
+    if !ahead.is_empty() {
+        let what: Vec<String> = ahead.iter().map(|a| format!("{} at {}", a.object, a.live)).collect();
+        let kind = usize::from(read.kind().0);
+        stage.world.timeline.log_kind_event(kind, format_args!("read live {}", what.join(", ")));
+        let awaited = ahead.into_iter().map(|a| a.awaited).collect();
+        stage.world.timeline.schedule_event(WATCH_GRACE_MS, SimEvent::Drift(awaited));
+    }
+    stage.service.wake_loop(&mut stage.world);
+}
+
+/// Counts as drift, after the grace time, the facts that are still known from live reads alone: the watch has lost
+/// them.
+pub(crate) fn count_drift(stage: &mut SimStage, awaited: &[AwaitedVersion]) {
+    let lost = awaited.iter().filter(|a| stage.feed.reflector.is_still_awaited(a)).count();
+    stage.world.timeline.counts.drift += lost as u64;
+}

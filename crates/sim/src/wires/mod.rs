@@ -1,0 +1,25 @@
+//! The wires between the world and the service, which lag, break, repeat, lose and refuse: lists and watches, live reads,
+//! writes of status, the watch of policies, and the threads of custom rules.
+
+mod answered_read;
+mod kind_wire;
+mod kind_wires;
+mod live_read_wire;
+mod policy_watch;
+mod rule_wire;
+mod sim_stage;
+mod status_write_wire;
+mod wire_bodies;
+mod write_in_flight;
+
+pub(crate) use answered_read::AnsweredRead;
+pub(crate) use kind_wire::KindWire;
+pub(crate) use kind_wires::KindWires;
+pub(crate) use live_read_wire::{LiveReadWire, count_drift, receive_read};
+pub(crate) use policy_watch::PolicyWatch;
+pub(crate) use rule_wire::RuleWire;
+pub(crate) use sim_stage::SimStage;
+pub(crate) use status_write_wire::{
+    StatusWriteWire, deliver_write, describe_write, receive_answer, receive_reread, send_answer,
+};
+pub(crate) use write_in_flight::{CommittedWrite, LandedWrite, WriteInFlight};

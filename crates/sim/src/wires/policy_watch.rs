@@ -1,0 +1,270 @@
+//! The service's list and watch of policies, over a faulty wire: what it plans by them, and the plans on their way to the
+//! loop.
+
+use std::collections::VecDeque;
+
+use readiness::saturating_millis;
+use rollcall_core::KindEvent;
+
+use super::kind_wires::KindWires;
+use super::sim_stage::SimStage;
+use crate::scenario::{Dice, PolicyDef, Sabotage};
+use crate::service::{PolicyFollower, PolicyPlan, REFUSED_FOR_LONG};
+use crate::timeline::PolicyEvent;
+use crate::world::StoredPolicy;
+
+/// Part of the randomness that belongs to the way of policies to the service.
+const POLICY_DICE: u64 = 6;
+
+/// The list or watch of policies.
+#[derive(Default)]
+enum PolicyWire {
+    #[default]
+    Down,
+    /// Policies that are still to be delivered, and the position from which the watch goes on.
+    Listing(VecDeque<StoredPolicy>, usize),
+    /// Position among the server's changes.
+    Watching(usize),
+}
+
+/// The service's watch of policies in one history.
+pub(crate) struct PolicyWatch {
+    dice: Dice,
+    sabotage: Option<Sabotage>,
+    /// Policies change in this history.
+    pub(crate) is_changing: bool,
+    follower: PolicyFollower,
+    wire: PolicyWire,
+    /// Position from which a broken watch can go on.
+    resume_from: Option<usize>,
+    /// Plans on their way to the loop.
+    plans: VecDeque<PolicyPlan>,
+}
+
+impl PolicyWatch {
+    pub(crate) fn new(seed: u64, sabotage: Option<Sabotage>, is_changing: bool) -> PolicyWatch {
+        PolicyWatch {
+            dice: Dice::new(seed, POLICY_DICE),
+            sabotage,
+            is_changing,
+            follower: PolicyFollower::default(),
+            wire: PolicyWire::Down,
+            resume_from: None,
+            plans: VecDeque::new(),
+        }
+    }
+
+    /// Forgets what the process knew.
+    pub(crate) fn reset_for_restart(&mut self) {
+        self.follower = PolicyFollower::default();
+        self.wire = PolicyWire::Down;
+        self.resume_from = None;
+        self.plans.clear();
+    }
+
+    /// Starts the service's part, which knows no policy before they are listed.
+    pub(crate) fn start_watch(&mut self, stage: &mut SimStage) {
+        let after = self.dice.between(0, 100);
+        stage.world.timeline.schedule_policy_event(after, PolicyEvent::List);
+    }
+
+    /// Takes the next plan on its way to the loop.
+    pub(crate) fn take_plan(&mut self) -> Option<PolicyPlan> {
+        self.plans.pop_front()
+    }
+
+    /// Returns the specs by which answers may be right now: those of the loop's plan, and those of plans on their way to
+    /// it.
+    pub(crate) fn coming_specs(&self, number: usize) -> Vec<&PolicyDef> {
+        let plans = self.plans.iter().chain(std::iter::once(&self.follower.plan));
+        plans.flat_map(|plan| plan.policies.iter().filter(|p| p.number == number)).collect()
+    }
+
+    pub(crate) fn run_event(&mut self, stage: &mut SimStage, wires: &mut KindWires, event: PolicyEvent) {
+        match event {
+            PolicyEvent::Act => self.act_on_policies(stage),
+            PolicyEvent::List => self.list_policies(stage),
+            PolicyEvent::Page => self.deliver_policy_page(stage, wires),
+            PolicyEvent::Deliver => self.deliver_policy_changes(stage, wires),
+            PolicyEvent::Confirm(asked) => self.confirm_departure(stage, wires, &asked),
+            PolicyEvent::Keep(accepted) => self.keep_accepted(stage, *accepted),
+            PolicyEvent::Redecide => self.replan(stage, wires),
+            PolicyEvent::Follow(kind) => self.follow_planned_kind(stage, wires, kind),
+        }
+    }
+
+    fn act_on_policies(&mut self, stage: &mut SimStage) {
+        let what = stage.world.policy_server.act(stage.world.now());
+        stage.world.timeline.log_event(what);
+        self.wake_policy_watch(stage);
+        let pause = match stage.world.policy_server.dice.below(10) {
+            0..3 => stage.world.policy_server.dice.between(20, 2_000),
+            3..7 => stage.world.policy_server.dice.between(2_000, 20_000),
+            _ => stage.world.policy_server.dice.between(20_000, 200_000),
+        };
+        stage.world.timeline.schedule_policy_event(pause, PolicyEvent::Act);
+    }
+
+    fn wake_policy_watch(&mut self, stage: &mut SimStage) {
+        let lag = match self.dice.below(10) {
+            0 if !stage.world.faults.is_calm => self.dice.between(2_000, 15_000),
+            _ => self.dice.between(1, 200),
+        };
+        stage.world.timeline.schedule_policy_event(lag, PolicyEvent::Deliver);
+    }
+
+    /// Lists policies, or goes on with their watch.
+    fn list_policies(&mut self, stage: &mut SimStage) {
+        if !matches!(self.wire, PolicyWire::Down) {
+            return;
+        }
+        if let Some(position) = self.resume_from {
+            self.wire = PolicyWire::Watching(position);
+            return stage.world.timeline.schedule_policy_event(0, PolicyEvent::Deliver);
+        }
+        let server = &stage.world.policy_server;
+        let position = server.changes.len();
+        let listed: VecDeque<StoredPolicy> = server.stored.values().cloned().collect();
+        stage.world.timeline.log_event(format_args!("list of {} policies", listed.len()));
+        self.wire = PolicyWire::Listing(listed, position);
+        self.follower.begin_list();
+        let after = self.dice.between(0, 50);
+        stage.world.timeline.schedule_policy_event(after, PolicyEvent::Page);
+    }
+
+    fn deliver_policy_page(&mut self, stage: &mut SimStage, wires: &mut KindWires) {
+        let is_broken = !stage.world.faults.is_calm && self.dice.chance(6);
+        let PolicyWire::Listing(left, position) = &mut self.wire else { return };
+        if is_broken {
+            return self.break_policy_wire(stage);
+        }
+        if let Some(policy) = left.pop_front() {
+            self.follower.stage_policy(policy);
+            if self.sabotage == Some(Sabotage::HalfListPlanned) {
+                self.follower.finish_half_list();
+                self.replan(stage, wires);
+            }
+            let is_slow = !stage.world.faults.is_calm && self.dice.chance(10);
+            let after = self.dice.between(0, if is_slow { 5_000 } else { 40 });
+            return stage.world.timeline.schedule_policy_event(after, PolicyEvent::Page);
+        }
+        let position = *position;
+        self.wire = PolicyWire::Watching(position);
+        self.resume_from = Some(position);
+        let gone = self.follower.finish_list();
+        stage.world.timeline.log_event("policies are listed");
+        self.replan(stage, wires);
+        for policy in gone {
+            self.ask_for_policy(stage, policy);
+        }
+        stage.world.timeline.schedule_policy_event(0, PolicyEvent::Deliver);
+    }
+
+    fn deliver_policy_changes(&mut self, stage: &mut SimStage, wires: &mut KindWires) {
+        let PolicyWire::Watching(position) = &mut self.wire else { return };
+        let (from, to) = (*position, stage.world.policy_server.changes.len());
+        (*position, self.resume_from) = (to, Some(to));
+        let mut is_due = false;
+        let changes = stage.world.policy_server.changes[from..to].to_vec();
+        for change in changes {
+            let (due, gone) = self.follower.apply_change(change);
+            is_due |= due;
+            if let Some(policy) = gone {
+                self.ask_for_policy(stage, policy);
+            }
+        }
+        if is_due {
+            self.replan(stage, wires);
+        }
+        if !stage.world.faults.is_calm && self.dice.chance(8) {
+            self.break_policy_wire(stage);
+        }
+    }
+
+    /// The list or watch of policies breaks; half of the time its position is lost too.
+    pub(crate) fn break_policy_wire(&mut self, stage: &mut SimStage) {
+        self.wire = PolicyWire::Down;
+        if self.dice.chance(50) {
+            self.resume_from = None;
+        }
+        let again = self.dice.between(50, 8_000);
+        stage.world.timeline.schedule_policy_event(again, PolicyEvent::List);
+    }
+
+    fn ask_for_policy(&mut self, stage: &mut SimStage, policy: StoredPolicy) {
+        let late = self.dice.between(1, 300);
+        stage.world.timeline.schedule_policy_event(late, PolicyEvent::Confirm(Box::new(policy)));
+    }
+
+    fn confirm_departure(&mut self, stage: &mut SimStage, wires: &mut KindWires, asked: &StoredPolicy) {
+        if !stage.world.faults.is_calm && self.dice.chance(15) {
+            let again = PolicyEvent::Confirm(Box::new(asked.clone()));
+            return stage.world.timeline.schedule_policy_event(5_000, again);
+        }
+        let live = stage.world.policy_server.stored.get(&asked.number).cloned();
+        if self.follower.settle_departure(asked, live.as_ref()) {
+            stage.world.timeline.log_event(format_args!("policy-{} is gone", asked.number));
+            self.replan(stage, wires);
+        }
+    }
+
+    fn keep_accepted(&mut self, stage: &mut SimStage, policy: StoredPolicy) {
+        if let Some(accepted) = policy.kept {
+            stage.world.policy_server.keep_accepted(policy.number, policy.uid, accepted);
+            self.wake_policy_watch(stage);
+        }
+    }
+
+    /// Decides which policies are in force, tells the kinds, and then the loop.
+    fn replan(&mut self, stage: &mut SimStage, wires: &mut KindWires) {
+        let decided = self.follower.decide(stage.world.now(), &stage.world.scenario, self.sabotage);
+        let Some((before, accepted)) = decided else { return };
+        for policy in accepted {
+            let late = self.dice.between(5, 1_000);
+            stage.world.timeline.schedule_policy_event(late, PolicyEvent::Keep(Box::new(policy)));
+        }
+        if self.follower.has_refused() {
+            stage
+                .world
+                .timeline
+                .schedule_policy_event(saturating_millis(REFUSED_FOR_LONG), PolicyEvent::Redecide);
+        }
+        let plan = self.follower.plan.clone();
+        let ids: Vec<String> = plan.policies.iter().map(|p| format!("{} {:?}", p.name(), p.id)).collect();
+        stage.world.timeline.log_event(format_args!("plan of {}", ids.join(", ")));
+        for kind in 0..wires.all().len() {
+            let (old, new) = (before.interests.get(&kind), plan.interests.get(&kind));
+            if old == new || (self.sabotage == Some(Sabotage::OldRuleKept) && old.is_some() && new.is_some())
+            {
+                continue;
+            }
+            if new.is_none() {
+                forget_kind(stage, wires, kind);
+                continue;
+            }
+            let changed = plan.changed_rules(&before, kind);
+            if !changed.is_empty() {
+                stage.service.push_news(&mut stage.world, kind, KindEvent::RuleChanged(changed));
+            }
+            wires.stop_kind(stage, kind);
+            stage.service.push_news(&mut stage.world, kind, KindEvent::Starting);
+            let after = self.dice.between(1, 60);
+            stage.world.timeline.schedule_policy_event(after, PolicyEvent::Follow(kind));
+        }
+        self.plans.push_back(plan);
+        stage.service.wake_loop(&mut stage.world);
+    }
+
+    fn follow_planned_kind(&mut self, stage: &mut SimStage, wires: &mut KindWires, kind: usize) {
+        let Some(interest) = self.follower.plan.interests.get(&kind).cloned() else { return };
+        stage.feed.set_interest(kind, interest);
+        wires.open_kind(stage, kind);
+    }
+}
+
+fn forget_kind(stage: &mut SimStage, wires: &mut KindWires, kind: usize) {
+    stage.world.timeline.log_kind_event(kind, "is not followed any more");
+    wires.stop_kind(stage, kind);
+    stage.feed.forget_kind(kind);
+    stage.service.push_news(&mut stage.world, kind, KindEvent::Stopped);
+}

@@ -1,0 +1,196 @@
+//! Writes in flight: some fail before the server commits them, some after, some conflict with a faster writer.
+
+use std::time::Duration;
+
+use aggregator::DeliveryOutcome;
+use rollcall_core::{KnownObject, ParentWrite, WriteReply, write_reply};
+use sandbox::store::{StoreRequest, StoreResponse};
+use serde_json::json;
+use watcher::ParentObject;
+
+use super::kind_wires::KindWires;
+use super::sim_stage::SimStage;
+use super::write_in_flight::{CommittedWrite, LandedWrite, RereadStart, ServerAnswer, WriteInFlight};
+use crate::scenario::Sabotage;
+use crate::timeline::SimEvent;
+use crate::world::{SimObjectRef, SimWorld};
+
+/// Longest time a status write may take before its outcome is unknown, in milliseconds.
+const WRITE_TIMEOUT_MS: i64 = 15_000;
+
+/// The wire on which the loop's writes travel.
+pub(crate) struct StatusWriteWire {
+    /// Number of writes that the loop has sent.
+    pub(crate) sent: u64,
+    sabotage: Option<Sabotage>,
+}
+
+impl StatusWriteWire {
+    pub(crate) fn new(sabotage: Option<Sabotage>) -> StatusWriteWire {
+        StatusWriteWire { sent: 0, sabotage }
+    }
+
+    /// Sends a write that the loop decided on.
+    pub(crate) fn send_write(
+        &mut self,
+        stage: &mut SimStage,
+        mut write: ParentWrite,
+        was_shown_handled: bool,
+    ) {
+        self.sent += 1;
+        self.sabotage_write(&mut write);
+        let faults = &mut stage.world.faults;
+        let late = if faults.strikes(8) { faults.between(200, 6_000) } else { faults.between(1, 20) };
+        let flight = WriteInFlight { life: stage.service.life, write, was_shown_handled };
+        stage.world.timeline.schedule_event(late, SimEvent::Send(Box::new(flight)));
+    }
+
+    fn sabotage_write(&self, write: &mut ParentWrite) {
+        let Some(ops) = write.patch.as_array_mut() else { return };
+        match self.sabotage {
+            Some(Sabotage::NoGuards) => ops.retain(|op| op["op"] != "test"),
+            Some(Sabotage::ForeignTouched) => {
+                ops.push(json!({"op": "add", "path": "/status/conditions/0/message", "value": "ours now"}));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn commit_write(world: &mut SimWorld, write: &ParentWrite) -> (StoreResponse, Option<CommittedWrite>) {
+    let kind = usize::from(write.kind.0);
+    let path = world.object_path(kind, &write.namespace, &write.name);
+    let target = format!("{path}/status?fieldManager={}", watcher::status::FIELD_MANAGER);
+    let place = SimObjectRef { kind, namespace: write.namespace.clone(), name: write.name.clone() };
+    let before = world.find_object(&place).unwrap_or_default();
+    let revision = world.store.revision();
+    let request = StoreRequest::with_body("PATCH", &target, "application/json-patch+json", &write.patch);
+    let response = world.store.handle_request(world.timeline.now(), &request);
+    let committed = response.is_success().then(|| CommittedWrite {
+        before,
+        after: world.find_object(&place).unwrap_or_default(),
+        revision,
+    });
+    if committed.is_some() {
+        world.timeline.counts.writes += 1;
+    }
+    (response, committed)
+}
+
+/// Returns the line of the log for a write that is sent.
+pub(crate) fn describe_write(write: &ParentWrite) -> String {
+    let entries = write.wanted.entries.iter();
+    let said: Vec<String> =
+        entries.map(|e| format!("{}={} {}: {}", e.r#type, e.status, e.reason, e.message)).collect();
+    let said = if said.is_empty() { "nothing".to_owned() } else { said.join("; ") };
+    format!("write {}/{} {said}", write.namespace, write.name)
+}
+
+/// Delivers a write to the server, or loses it; returns the server's answer, and the write if it was committed.
+pub(crate) fn deliver_write(
+    world: &mut SimWorld,
+    write: &ParentWrite,
+) -> (Option<ServerAnswer>, Option<CommittedWrite>) {
+    let fault = if world.faults.is_calm { 100 } else { world.faults.below(100) };
+    let refused = |status, retry_after| (Some((status, retry_after, Vec::new())), None);
+    match fault {
+        0..3 => refused(500, Duration::ZERO),
+        3..5 => refused(429, Duration::from_secs(1)),
+        5..7 => refused(409, Duration::ZERO),
+        7..9 => (None, None),
+        9 => refused(403, Duration::ZERO),
+        10..14 => (None, commit_write(world, write).1),
+        _ => {
+            let (response, committed) = commit_write(world, write);
+            (Some((response.status, Duration::ZERO, response.body)), committed)
+        }
+    }
+}
+
+/// Sends the server's answer on its way back.
+pub(crate) fn send_answer(stage: &mut SimStage, flight: WriteInFlight, answer: Option<ServerAnswer>) {
+    let WriteInFlight { life, write, .. } = flight;
+    let world = &mut stage.world;
+    let status = answer.as_ref().map_or(0, |a| a.0);
+    if status != 200 {
+        world.timeline.counts.refused += 1;
+        world.timeline.log_event(format_args!("write {}/{} answered {status}", write.namespace, write.name));
+    }
+    let late = if answer.is_some() { world.faults.between(1, 30) } else { WRITE_TIMEOUT_MS };
+    if life == stage.service.life {
+        let (outcome, reread) = (DeliveryOutcome::Written, RereadStart::default());
+        let landed = LandedWrite { write, answer, outcome, live: None, reread };
+        world.timeline.schedule_event(late, SimEvent::Landed(Box::new(landed)));
+    }
+}
+
+/// Delivers the answer, as the writer interprets it.
+pub(crate) fn receive_answer(stage: &mut SimStage, wires: &KindWires, mut landed: LandedWrite) {
+    let Some((status, retry_after, body)) = landed.answer.take() else {
+        return reread_parent(stage, wires, landed, DeliveryOutcome::Retry(Duration::ZERO));
+    };
+    let kind = usize::from(landed.write.kind.0);
+    let reply = WriteReply::from_status(status, &body, stage.world.api_kind(kind), &landed.write.name);
+    let outcome = reply.write_outcome(retry_after);
+    let SimStage { world, service, feed } = stage;
+    match reply {
+        WriteReply::Accepted => {
+            let outcome = match serde_json::from_slice::<ParentObject>(&body) {
+                Ok(parent) => {
+                    feed.shown.apply_object(feed.model_object(kind, &parent.text));
+                    let fed = feed.decode_parent(&parent.text).unwrap_or(parent);
+                    write_reply::apply_accepted(&feed.reflector, &landed.write, &fed)
+                }
+                Err(_) => outcome,
+            };
+            service.push_outcome(world, &landed.write, outcome);
+        }
+        WriteReply::Gone | WriteReply::Conflict => reread_parent(stage, wires, landed, outcome),
+        WriteReply::Failed if write_reply::is_unknown(status) => {
+            reread_parent(stage, wires, landed, outcome);
+        }
+        WriteReply::NotPermitted | WriteReply::Failed => {
+            service.push_outcome(world, &landed.write, outcome);
+        }
+    }
+}
+
+/// After a failed guard, or where nobody knows what became of a write, the parent is read live, if that works.
+fn reread_parent(stage: &mut SimStage, wires: &KindWires, mut landed: LandedWrite, outcome: DeliveryOutcome) {
+    let SimStage { world, feed, .. } = stage;
+    landed.outcome = outcome;
+    let uid = &landed.write.uid;
+    landed.reread = RereadStart {
+        start: feed.reflector.start_read(),
+        known: KnownObject::of(&feed.reflector, uid),
+        sent: feed.shown.moment(),
+        shown_version: feed.shown.held.get(uid).map_or(0, |held| held.version),
+    };
+    let kind = usize::from(landed.write.kind.0);
+    if !world.faults.strikes(10) && wires.blocked_cause(world, kind).is_none() {
+        let path = world.object_path(kind, &landed.write.namespace, &landed.write.name);
+        let response = world.read_path(&path);
+        landed.live = Some(if response.is_success() { response.body } else { Vec::new() });
+    }
+    let late = world.faults.between(1, 40);
+    world.timeline.schedule_event(late, SimEvent::Reread(Box::new(landed)));
+}
+
+/// Delivers the answer to that read.
+pub(crate) fn receive_reread(stage: &mut SimStage, landed: &LandedWrite) {
+    let SimStage { world, service, feed } = stage;
+    let (write, kind) = (&landed.write, usize::from(landed.write.kind.0));
+    if let Some(body) = &landed.live {
+        let live: Option<ParentObject> = serde_json::from_slice(body).ok();
+        if live.as_ref().is_none_or(|live| *live.child.meta.uid != *write.uid) {
+            feed.shown.miss_object(&write.uid, landed.reread.shown_version);
+        }
+        if let Some(live) = &live {
+            feed.shown.apply_read(feed.model_object(kind, &live.text), landed.reread.sent);
+        }
+        let fed = live.map(|live| feed.decode_parent(&live.text).unwrap_or(live));
+        let RereadStart { start, known, .. } = landed.reread;
+        write_reply::apply_reread(&feed.reflector, write, start, known, fed.as_ref());
+    }
+    service.push_outcome(world, write, landed.outcome);
+}

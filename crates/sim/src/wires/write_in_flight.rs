@@ -1,0 +1,54 @@
+//! A write on its way to the server, and its answer on the way back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aggregator::DeliveryOutcome;
+use rollcall_core::{KnownObject, ParentWrite};
+use serde_json::Value;
+use watcher::reflector::ReadStart;
+
+use crate::judges::ShownMoment;
+
+/// A write on its way to the server.
+#[derive(Debug)]
+pub(crate) struct WriteInFlight {
+    pub(crate) life: u32,
+    pub(crate) write: ParentWrite,
+    /// When it was decided, the loop had been shown for long enough that the operator had handled the parent's generation.
+    pub(crate) was_shown_handled: bool,
+}
+
+/// Status, `Retry-After` and body of the server's answer.
+pub(crate) type ServerAnswer = (u16, Duration, Vec<u8>);
+
+/// A write that the server has committed.
+#[derive(Debug)]
+pub(crate) struct CommittedWrite {
+    /// The parent before and after it.
+    pub(crate) before: Arc<Value>,
+    pub(crate) after: Arc<Value>,
+    /// The store's revision before it.
+    pub(crate) revision: u64,
+}
+
+/// When a parent was read anew, and what was held of it then.
+#[derive(Debug, Default)]
+pub(crate) struct RereadStart {
+    pub(crate) start: ReadStart,
+    pub(crate) known: Option<KnownObject>,
+    pub(crate) sent: ShownMoment,
+    pub(crate) shown_version: u64,
+}
+
+/// An answer on its way back.
+#[derive(Debug)]
+pub(crate) struct LandedWrite {
+    pub(crate) write: ParentWrite,
+    /// The server's answer; `None` if none came.
+    pub(crate) answer: Option<ServerAnswer>,
+    pub(crate) outcome: DeliveryOutcome,
+    pub(crate) live: Option<Vec<u8>>,
+    /// When the parent was read anew, for the product and for the second cache, and as what they held it then.
+    pub(crate) reread: RereadStart,
+}

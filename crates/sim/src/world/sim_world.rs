@@ -1,0 +1,161 @@
+//! The simulated world without the service: time, the API server's objects and policies, and the faults on the way to it.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use sandbox::store::{SandboxStore, StoreRefusal, StoreRequest, StoreResponse};
+use serde_json::{Value, json};
+use watcher::ApiKind;
+
+use super::fault_dice::FaultDice;
+use super::object_model::ModelObject;
+use super::policy_server::PolicyServer;
+use super::sim_object_ref::SimObjectRef;
+use crate::scenario::Scenario;
+use crate::timeline::SimTimeline;
+
+/// The world of one run.
+pub(crate) struct SimWorld {
+    pub(crate) scenario: Rc<Scenario>,
+    pub(crate) timeline: SimTimeline,
+    pub(crate) faults: FaultDice,
+    pub(crate) store: SandboxStore,
+    pub(crate) policy_server: PolicyServer,
+    /// Number of times that somebody overwrote our conditions on a parent, by UID.
+    overwritten: BTreeMap<String, u32>,
+}
+
+impl SimWorld {
+    /// Creates the world of a seed, without objects.
+    pub(crate) fn new(seed: u64, scenario: Rc<Scenario>) -> SimWorld {
+        SimWorld {
+            timeline: SimTimeline::new(scenario.kind_names()),
+            faults: FaultDice::new(seed),
+            store: SandboxStore::new(seed),
+            policy_server: PolicyServer::new(seed, &scenario.first_policies),
+            overwritten: BTreeMap::new(),
+            scenario,
+        }
+    }
+
+    /// Logs the policies with which the history begins.
+    pub(crate) fn log_policies(&self) {
+        for policy in &self.scenario.first_policies {
+            let kinds: Vec<&str> = policy.groups.iter().map(|g| self.scenario.kind_name(g.kind)).collect();
+            let (parent, types) =
+                (self.scenario.kind_name(policy.parent), (policy.condition, policy.fallback));
+            self.timeline.log_event(format_args!("{}: {parent} of {kinds:?} has {types:?}", policy.name()));
+        }
+    }
+
+    /// Returns the time in milliseconds.
+    pub(crate) fn now(&self) -> i64 {
+        self.timeline.now()
+    }
+
+    pub(crate) fn api_kind(&self, kind: usize) -> &ApiKind {
+        &self.scenario.kinds[kind].api
+    }
+
+    /// Returns the path of an object; the namespace is empty for one without.
+    pub(crate) fn object_path(&self, kind: usize, namespace: &str, name: &str) -> String {
+        format!("{}/{name}", self.list_path(kind, namespace))
+    }
+
+    /// Returns the path of all objects of a kind, of one namespace or (empty) of all.
+    pub(crate) fn list_path(&self, kind: usize, namespace: &str) -> String {
+        self.api_kind(kind).list_path(Some(namespace).filter(|namespace| !namespace.is_empty()))
+    }
+
+    /// Sends a request that reads.
+    pub(crate) fn read_path(&mut self, path: &str) -> StoreResponse {
+        self.store.handle_request(self.timeline.now(), &StoreRequest::new("GET", path))
+    }
+
+    /// Returns all objects of a kind.
+    pub(crate) fn list_objects(&self, kind: usize) -> Vec<Arc<Value>> {
+        let api = self.api_kind(kind);
+        self.store.list_objects(&api.api_version(), &api.kind, "")
+    }
+
+    /// Returns all objects of these kinds, each with its kind.
+    pub(crate) fn list_kinds(&self, kinds: std::ops::Range<usize>) -> Vec<(usize, Arc<Value>)> {
+        kinds.flat_map(|kind| self.list_objects(kind).into_iter().map(move |object| (kind, object))).collect()
+    }
+
+    /// Returns all objects as the judges read them.
+    pub(crate) fn read_all_objects(&self) -> Vec<Rc<ModelObject>> {
+        let all = self.list_kinds(0..self.scenario.kinds.len()).into_iter();
+        all.map(|(kind, object)| Rc::new(self.read_object(kind, &object))).collect()
+    }
+
+    /// Reads an object as the judges do.
+    pub(crate) fn read_object(&self, kind: usize, object: &Value) -> ModelObject {
+        ModelObject::from_json(kind, &self.scenario.kinds[kind], object)
+    }
+
+    pub(crate) fn find_object(&self, place: &SimObjectRef) -> Option<Arc<Value>> {
+        let api = self.api_kind(place.kind);
+        self.store.get(&api.api_version(), &api.kind, &place.namespace, &place.name)
+    }
+
+    pub(crate) fn describe_ref(&self, place: &SimObjectRef) -> String {
+        format!("{} {}/{}", self.scenario.kind_name(place.kind), place.namespace, place.name)
+    }
+
+    /// Creates an object of the cluster's own kinds; `what` names it in the log.
+    pub(crate) fn install_object(&mut self, what: &str, object: Value) {
+        let made = self.store.create_object(self.timeline.now(), object).map(drop);
+        self.log_refusal(what, made);
+    }
+
+    pub(crate) fn create_object(
+        &mut self,
+        place: &SimObjectRef,
+        object: Value,
+    ) -> Result<Arc<Value>, StoreRefusal> {
+        self.timeline.log_event(format_args!("{} created", self.describe_ref(place)));
+        self.store.create_object(self.timeline.now(), object)
+    }
+
+    pub(crate) fn patch_object(&mut self, place: &SimObjectRef, patch: &Value) {
+        let api = self.api_kind(place.kind).clone();
+        let (version, now) = (api.api_version(), self.now());
+        let done = self.store.patch_object(now, &version, &api.kind, &place.namespace, &place.name, patch);
+        self.timeline.log_event(format_args!("{} patched {patch}", self.describe_ref(place)));
+        self.log_refusal("patch", done.map(drop));
+    }
+
+    pub(crate) fn patch_status(&mut self, place: &SimObjectRef, status: &Value) {
+        let api = self.api_kind(place.kind).clone();
+        let (version, now, patch) = (api.api_version(), self.now(), json!({ "status": status }));
+        let done = self.store.patch_status(now, &version, &api.kind, &place.namespace, &place.name, &patch);
+        self.timeline.log_event(format_args!("{} says {status}", self.describe_ref(place)));
+        self.log_refusal("patch status", done.map(drop));
+    }
+
+    pub(crate) fn delete_object(&mut self, place: &SimObjectRef) {
+        let api = self.api_kind(place.kind).clone();
+        let (version, now) = (api.api_version(), self.now());
+        self.timeline.log_event(format_args!("{} deleted", self.describe_ref(place)));
+        let done = self.store.delete_object(now, &version, &api.kind, &place.namespace, &place.name);
+        self.log_refusal("delete", done.map(drop));
+    }
+
+    fn log_refusal(&self, what: &str, how: Result<(), StoreRefusal>) {
+        if let Err(refusal) = how {
+            self.timeline.log_event(format_args!("{what}: {}", refusal.message()));
+        }
+    }
+
+    /// Counts that somebody has overwritten our conditions on a parent.
+    pub(crate) fn count_overwrite(&mut self, uid: &str) {
+        *self.overwritten.entry(uid.to_owned()).or_insert(0) += 1;
+    }
+
+    /// Returns the number of times that somebody overwrote our conditions on a parent.
+    pub(crate) fn overwrites_of(&self, uid: &str) -> u32 {
+        self.overwritten.get(uid).copied().unwrap_or(0)
+    }
+}

@@ -6,7 +6,9 @@ use readiness::saturating_millis;
 use rollcall_core::{KindEvent, ParentWrite};
 
 use crate::actors::{ClusterActors, inject_fault, run_operator};
-use crate::judges::{AnswerJudge, CommitJudge, JudgedMoment, PlanWatch, check_decision, check_end};
+use crate::judges::{
+    AnswerJudge, CheckedParents, CommitJudge, JudgedMoment, PlanWatch, check_decision, check_end,
+};
 use crate::scenario::{Dice, Sabotage, Scenario};
 use crate::service::{AUDIT_PERIOD, ObjectFeed, ServiceUnderTest};
 use crate::timeline::{InvariantFailure, PolicyEvent, SimEvent, SimulationCounts};
@@ -36,6 +38,8 @@ pub(crate) struct Sim {
     policy_watch: PolicyWatch,
     /// What the loop has heard of plans and kinds.
     heard: PlanWatch,
+    /// What the judges remember of the parents.
+    checked: CheckedParents,
     answers: AnswerJudge,
     commits: CommitJudge,
 }
@@ -55,6 +59,7 @@ impl Sim {
             writes: StatusWriteWire::new(sabotage),
             policy_watch: PolicyWatch::new(seed, sabotage, policies_change),
             heard: PlanWatch::default(),
+            checked: CheckedParents::default(),
             answers: AnswerJudge::default(),
             commits: CommitJudge::default(),
             stage: SimStage { world: SimWorld::new(seed, scenario), service, feed },
@@ -193,7 +198,7 @@ impl Sim {
         self.kind_wires.reset_for_restart(world.now());
         self.policy_watch.reset_for_restart();
         self.heard.reset_for_restart();
-        self.answers.reset_for_restart();
+        self.checked.reset_for_restart();
         self.commits.reset_for_restart();
         self.start_process();
     }
@@ -228,7 +233,7 @@ impl Sim {
             }
         }
         let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
-        self.answers.check_answers(&at);
+        self.answers.check_answers(&at, &mut self.checked);
         let SimStage { world, service, .. } = &mut self.stage;
         service.schedule_deadline(world);
     }
@@ -267,7 +272,7 @@ impl Sim {
         if self.stage.feed.shown.is_behind() {
             let steps = self.stage.feed.shown.take_changes();
             let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
-            self.answers.note_changes(&at, &steps);
+            self.checked.note_changes(&at, &steps);
         }
     }
 
@@ -296,7 +301,7 @@ impl Sim {
         self.heard.planned_since.get_or_insert(world.now());
         let moved = service.take_over_plan(world.timeline.current_time(), &world.scenario, &plan);
         for (policy, number) in moved.removed {
-            self.answers.forget_policy(policy, number);
+            self.checked.forget_policy(policy, number);
         }
         self.heard.unseen.extend(moved.added.into_iter().map(|id| (id, plan.decided_at)));
         world.timeline.counts.plans += 1;
@@ -312,15 +317,15 @@ impl Sim {
     fn note_listed_parents(&mut self, kind: usize) {
         let listed = self.heard.take_unseen(&self.stage.service.policies, kind);
         let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
-        self.answers.note_listed_parents(&at, kind, &listed);
+        self.checked.note_listed_parents(&at, kind, &listed);
     }
 
     /// Sends a write that the loop decided on.
     fn send_write(&mut self, write: ParentWrite) {
         self.stage.world.timeline.log_event(describe_write(&write));
         let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
-        check_decision(&at, &mut self.answers, &write);
-        let was_shown_handled = self.answers.has_said_handled(&write.uid, at.now);
+        check_decision(&at, &mut self.checked, &write);
+        let was_shown_handled = self.checked.has_said_handled(&write.uid, at.now);
         self.writes.send_write(&mut self.stage, write, was_shown_handled);
     }
 

@@ -4,6 +4,7 @@
 mod answer_agreement;
 mod answer_judge;
 mod checked_generation;
+mod checked_parents;
 mod commit_judge;
 mod judged_moment;
 mod naive_judge;
@@ -17,6 +18,7 @@ mod write_checks;
 
 pub(crate) use answer_judge::AnswerJudge;
 pub(crate) use checked_generation::{BLIND_LIMIT, MAX_ANSWER_LAG_MS};
+pub(crate) use checked_parents::CheckedParents;
 pub(crate) use commit_judge::CommitJudge;
 pub(crate) use judged_moment::JudgedMoment;
 pub(crate) use plan_watch::PlanWatch;

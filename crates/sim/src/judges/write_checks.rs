@@ -8,30 +8,30 @@ use readiness::{Level, saturating_millis};
 use rollcall_core::ParentWrite;
 use watcher::status::ConditionEntry;
 
-use super::answer_judge::AnswerJudge;
 use super::checked_generation::{BLIND_LIMIT, MAX_ANSWER_LAG_MS};
+use super::checked_parents::CheckedParents;
 use super::judged_moment::JudgedMoment;
 use crate::scenario::{PolicyDef, kind_id};
 use crate::world::{ModelMark, ModelObject};
 
 /// Checks a write that leaves the loop.
-pub(crate) fn check_decision(at: &JudgedMoment<'_>, answers: &mut AnswerJudge, write: &ParentWrite) {
+pub(crate) fn check_decision(at: &JudgedMoment<'_>, checked: &mut CheckedParents, write: &ParentWrite) {
     for policy in at.policies.iter().filter(|p| write.policies.contains(&p.id)) {
         let types = [Some(policy.condition), policy.fallback];
         let mut entries = write.wanted.entries.iter();
         if let Some(entry) = entries.find(|e| types.contains(&Some(e.r#type.as_str()))) {
             let taken = at.shown.observed.get(&write.uid).cloned();
             if let Some(parent) = taken {
-                answers.apply_settle(at, policy, &parent);
+                checked.apply_settle(at, policy, &parent);
             }
-            check_entry(at, answers, policy, write, entry);
+            check_entry(at, checked, policy, write, entry);
         }
     }
 }
 
 fn check_entry(
     at: &JudgedMoment<'_>,
-    answers: &AnswerJudge,
+    checked: &CheckedParents,
     policy: &PolicyDef,
     write: &ParentWrite,
     entry: &ConditionEntry,
@@ -73,7 +73,7 @@ fn check_entry(
             at.fail_invariant("blindness is not readiness", format_args!("{what}: {kind}"));
         }
     }
-    if entry.is_true() && !is_truly_ready(at, answers, policy, &write.uid, entry.observed_generation) {
+    if entry.is_true() && !is_truly_ready(at, checked, policy, &write.uid, entry.observed_generation) {
         let models = at.shown.all_observed();
         let parent = models.iter().find(|t| t.uid == write.uid);
         let sum = parent.map(|parent| (parent.mark, at.naive_sum(policy, parent, &models)));
@@ -93,14 +93,14 @@ fn was_listed(at: &JudgedMoment<'_>, kind: usize) -> bool {
 /// since.
 fn is_truly_ready(
     at: &JudgedMoment<'_>,
-    answers: &AnswerJudge,
+    checked: &CheckedParents,
     policy: &PolicyDef,
     uid: &str,
     generation: Option<i64>,
 ) -> bool {
     let true_of = |models: &[Rc<ModelObject>]| {
         models.iter().find(|t| t.uid == *uid).is_some_and(|parent| {
-            let handled = answers.is_handled(policy.id, uid);
+            let handled = checked.is_handled(policy.id, uid);
             parent.deleted.is_none()
                 && Some(parent.generation) == generation
                 && parent.mark != ModelMark::NotYet

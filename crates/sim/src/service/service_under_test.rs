@@ -106,7 +106,7 @@ impl ServiceUnderTest {
     /// Puts the policies in force with which the history begins.
     pub(crate) fn load_policies(&mut self, now: Time, scenario: &Scenario) {
         for policy in &scenario.first_policies {
-            let compiled = policy.compile_policy(scenario, self.sabotage);
+            let compiled = policy.compile_policy(&scenario.kinds, self.sabotage);
             self.core.set_policy(now, policy.id, Some(compiled));
         }
         self.policies.clone_from(&scenario.first_policies);
@@ -127,7 +127,7 @@ impl ServiceUnderTest {
         }
         for policy in &plan.policies {
             let held = before.iter().find(|old| old.id == policy.id);
-            let compile = |p: &PolicyDef| p.compile_policy(scenario, self.sabotage);
+            let compile = |p: &PolicyDef| p.compile_policy(&scenario.kinds, self.sabotage);
             let compiled = compile(policy);
             if held.is_none_or(|held| compile(held).0 != compiled.0) {
                 self.core.set_policy(now, policy.id, Some(compiled));

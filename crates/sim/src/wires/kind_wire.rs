@@ -1,12 +1,14 @@
 //! The list and the watch of one kind, as far as they have come.
 
-use std::collections::BTreeSet;
-
+use readiness::saturating_millis;
 use sandbox::store::WatchCursor;
-use serde_json::value::RawValue;
-use watcher::reflector::{ListPass, RuleWorkMark};
+use watcher::ApiFailureCause;
 
-use crate::judges::ShownMoment;
+use super::list_in_progress::ListInProgress;
+use crate::judges::{BLIND_LIMIT, MAX_ANSWER_LAG_MS};
+
+/// Number of refusals in a row after which the resume revision is dropped and the kind is listed again.
+const MAX_WATCH_REFUSALS: u32 = 3;
 
 /// State of a kind's list or watch.
 #[derive(Default)]
@@ -14,16 +16,8 @@ pub(crate) enum WireState {
     /// Neither a list nor a watch is open.
     #[default]
     Down,
-    /// Objects of a list that are still to be delivered.
-    Listing {
-        items: Vec<Box<RawValue>>,
-        uids: BTreeSet<String>,
-        revision: u64,
-        pass: ListPass,
-        sent: ShownMoment,
-        /// All objects were delivered, and the list is complete when they are judged, or at this time.
-        ending: Option<(RuleWorkMark, i64)>,
-    },
+    /// A list whose objects are being delivered.
+    Listing(ListInProgress),
     /// An open watch.
     Watching(Box<WatchCursor>),
 }
@@ -65,5 +59,38 @@ impl KindWire {
 
     pub(crate) fn clear_faults(&mut self) {
         (self.down_until, self.forbidden_until, self.lag) = (0, 0, 0);
+    }
+
+    /// Notes an answer of the server, which ends a list or does not.
+    pub(super) fn note_heard(&mut self, now: i64, ends_list: bool) {
+        let deaf = now - self.last_heard > saturating_millis(BLIND_LIMIT) + MAX_ANSWER_LAG_MS;
+        self.unproven = !ends_list && (self.unproven || deaf);
+        self.last_heard = now;
+    }
+
+    /// Returns the reason why nothing can be read now, if there is one.
+    pub(super) fn blocked_cause(&self, now: i64) -> Option<ApiFailureCause> {
+        match () {
+            () if self.down_until > now => Some(ApiFailureCause::Connection),
+            () if self.forbidden_until > now => Some(ApiFailureCause::Forbidden),
+            () => None,
+        }
+    }
+
+    /// Notes that a list or watch could not begin.
+    pub(super) fn note_blocked(&mut self, cause: ApiFailureCause) {
+        self.refusals += u32::from(cause == ApiFailureCause::Forbidden);
+        if self.refusals >= MAX_WATCH_REFUSALS {
+            (self.resume_revision, self.refusals) = (None, 0);
+        }
+    }
+
+    /// Ends an open watch; returns `false` if there was none.
+    pub(super) fn drop_watch(&mut self) -> bool {
+        let is_watching = matches!(self.state, WireState::Watching(_));
+        if is_watching {
+            self.state = WireState::Down;
+        }
+        is_watching
     }
 }

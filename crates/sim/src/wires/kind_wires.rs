@@ -1,26 +1,20 @@
 //! Lists and watches of every kind, as `follow` runs them, over a faulty wire: they lag, break, repeat and lose lines,
 //! are refused, and find their resume revision compacted.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
-use readiness::saturating_millis;
 use rollcall_core::KindEvent;
 use sandbox::store::StoreRequest;
 use serde_json::Value;
 use watcher::ApiFailureCause;
-use watcher::reflector::{ListPass, RuleWork, RuleWorkMark};
 
 use super::kind_wire::{KindWire, WireState};
+use super::list_in_progress::ListInProgress;
 use super::sim_stage::SimStage;
 use super::wire_bodies::{WireListBody, WireWatchLine};
-use crate::judges::{BLIND_LIMIT, MAX_ANSWER_LAG_MS};
 use crate::scenario::{Sabotage, kind_id};
 use crate::timeline::SimEvent;
 use crate::world::{FaultDice, ModelObject, SimWorld};
-
-/// Number of refusals in a row after which the resume revision is dropped and the kind is listed again.
-const MAX_WATCH_REFUSALS: u32 = 3;
 
 /// Lists and watches of all kinds.
 pub(crate) struct KindWires {
@@ -75,11 +69,7 @@ impl KindWires {
 
     fn push_news(&mut self, stage: &mut SimStage, kind: usize, news: KindEvent) {
         if matches!(news, KindEvent::Alive | KindEvent::Synced) {
-            let wire = &mut self.wires[kind];
-            let deaf =
-                stage.world.now() - wire.last_heard > saturating_millis(BLIND_LIMIT) + MAX_ANSWER_LAG_MS;
-            wire.unproven = news != KindEvent::Synced && (wire.unproven || deaf);
-            wire.last_heard = stage.world.now();
+            self.wires[kind].note_heard(stage.world.now(), news == KindEvent::Synced);
         }
         stage.service.push_news(&mut stage.world, kind, news);
     }
@@ -94,33 +84,22 @@ impl KindWires {
         if self.sabotage == Some(Sabotage::BlindnessForgiven) {
             return;
         }
-        let wire = &mut self.wires[kind];
-        wire.resume_revision = None;
-        if matches!(wire.state, WireState::Watching(_)) {
-            wire.state = WireState::Down;
+        self.wires[kind].resume_revision = None;
+        if self.wires[kind].drop_watch() {
             world.timeline.schedule_event(0, SimEvent::Open(kind));
         }
     }
 
     /// Returns the reason why this kind cannot be read now, if there is one.
     pub(crate) fn blocked_cause(&self, world: &SimWorld, kind: usize) -> Option<ApiFailureCause> {
-        let wire = &self.wires[kind];
-        match () {
-            () if wire.down_until > world.now() => Some(ApiFailureCause::Connection),
-            () if wire.forbidden_until > world.now() => Some(ApiFailureCause::Forbidden),
-            () => None,
-        }
+        self.wires[kind].blocked_cause(world.now())
     }
 
     /// Lists a kind, or resumes its watch.
     pub(crate) fn open_kind(&mut self, stage: &mut SimStage, kind: usize) {
         if let Some(cause) = self.blocked_cause(&stage.world, kind) {
             self.report_trouble(stage, kind, cause);
-            let wire = &mut self.wires[kind];
-            wire.refusals += u32::from(cause == ApiFailureCause::Forbidden);
-            if wire.refusals >= MAX_WATCH_REFUSALS {
-                (wire.resume_revision, wire.refusals) = (None, 0);
-            }
+            self.wires[kind].note_blocked(cause);
             return reopen_later(&mut stage.world, kind, 200..4_000);
         }
         self.wires[kind].refusals = 0;
@@ -139,17 +118,11 @@ impl KindWires {
                 .timeline
                 .fail_invariant("a list can be read", String::from_utf8_lossy(&response.body));
         };
-        let revision = list.revision();
-        stage.world.timeline.log_kind_event(kind, format_args!("list of {} at {revision}", list.items.len()));
-        let (pass, sent) = (stage.feed.reflector.begin_list(kind_id(kind), None), stage.feed.shown.moment());
-        self.wires[kind].state = WireState::Listing {
-            items: list.items,
-            uids: BTreeSet::new(),
-            revision,
-            pass,
-            sent,
-            ending: None,
-        };
+        stage
+            .world
+            .timeline
+            .log_kind_event(kind, format_args!("list of {} at {}", list.items.len(), list.revision()));
+        self.wires[kind].state = WireState::Listing(ListInProgress::begin(stage, kind, list));
         self.push_news(stage, kind, KindEvent::Listing);
         self.push_news(stage, kind, KindEvent::Alive);
         if self.sabotage == Some(Sabotage::SyncedEarly) {
@@ -164,11 +137,8 @@ impl KindWires {
     pub(crate) fn deliver_page(&mut self, stage: &mut SimStage, kind: usize) {
         let slow = stage.world.faults.strikes(10);
         let (few, broken) = (1 + stage.world.faults.below(12), stage.world.faults.strikes(4));
-        let WireState::Listing { items, uids, revision, pass, sent, ending } = &mut self.wires[kind].state
-        else {
-            return;
-        };
-        if items.is_empty() && awaits_rules(stage, kind, ending) {
+        let WireState::Listing(list) = &mut self.wires[kind].state else { return };
+        if list.awaits_rules(stage, kind) {
             return stage.world.timeline.schedule_event(5, SimEvent::Page(kind));
         }
         if broken {
@@ -176,17 +146,8 @@ impl KindWires {
             self.report_trouble(stage, kind, ApiFailureCause::Connection);
             return reopen_later(&mut stage.world, kind, 200..2_000);
         }
-        let page: Vec<_> = items.drain(..few.min(items.len())).collect();
-        if page.is_empty() {
-            let (uids, revision, pass) = (std::mem::take(uids), *revision, pass.clone());
-            return self.finish_list(stage, kind, revision, &uids, &pass);
-        }
-        let (pass, sent) = (pass.clone(), *sent);
-        for item in page {
-            let uid = stage.feed.feed_listed(kind, &pass, sent, &item);
-            if let WireState::Listing { uids, .. } = &mut self.wires[kind].state {
-                uids.insert(uid);
-            }
+        if !list.feed_page(stage, kind, few) {
+            return self.finish_list(stage, kind);
         }
         let after =
             if slow { stage.world.faults.between(500, 5_000) } else { stage.world.faults.between(0, 20) };
@@ -194,20 +155,11 @@ impl KindWires {
         stage.service.wake_loop(&mut stage.world);
     }
 
-    fn finish_list(
-        &mut self,
-        stage: &mut SimStage,
-        kind: usize,
-        revision: u64,
-        uids: &BTreeSet<String>,
-        pass: &ListPass,
-    ) {
-        if self.sabotage != Some(Sabotage::NoSweep) {
-            stage.feed.reflector.finish_list(pass);
-        }
-        stage.feed.shown.finish_list(kind, revision, uids);
+    fn finish_list(&mut self, stage: &mut SimStage, kind: usize) {
         let wire = &mut self.wires[kind];
-        (wire.state, wire.resume_revision, wire.synced) = (WireState::Down, Some(revision), true);
+        let WireState::Listing(list) = std::mem::take(&mut wire.state) else { return };
+        let revision = list.finish(stage, kind, self.sabotage != Some(Sabotage::NoSweep));
+        (wire.resume_revision, wire.synced) = (Some(revision), true);
         stage.world.timeline.log_kind_event(kind, format_args!("listed"));
         self.push_news(stage, kind, KindEvent::Synced);
         self.open_kind(stage, kind);
@@ -298,8 +250,7 @@ impl KindWires {
     }
 
     fn break_watch(&mut self, stage: &mut SimStage, kind: usize) {
-        if matches!(self.wires[kind].state, WireState::Watching(_)) {
-            self.wires[kind].state = WireState::Down;
+        if self.wires[kind].drop_watch() {
             self.report_trouble(stage, kind, ApiFailureCause::Connection);
             reopen_later(&mut stage.world, kind, 200..2_000);
         }
@@ -361,14 +312,6 @@ impl KindWires {
             apply_line(stage, kind, &line, model);
         }
     }
-}
-
-/// Returns `true` if a list, all of whose objects were delivered, is not complete because rules have not judged them.
-fn awaits_rules(stage: &SimStage, kind: usize, ending: &mut Option<(RuleWorkMark, i64)>) -> bool {
-    let (work, now) = (stage.feed.reflector.rule_work(), stage.world.now());
-    let (mark, until) =
-        *ending.get_or_insert_with(|| (work.mark(), now + saturating_millis(RuleWork::STANDING_LIMIT)));
-    now < until && !work.is_done_before(kind_id(kind), mark)
 }
 
 /// Name of an object in the log.

@@ -4,6 +4,7 @@
 mod answered_read;
 mod kind_wire;
 mod kind_wires;
+mod list_in_progress;
 mod live_read_wire;
 mod policy_watch;
 mod rule_wire;

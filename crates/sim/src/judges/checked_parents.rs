@@ -1,0 +1,272 @@
+//! What the judges remember of all parents between two steps: what the loop has observed of each, and when.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use aggregator::PolicyId;
+use readiness::rollup::ParentReason;
+use readiness::saturating_millis;
+
+use super::answer_agreement::awaits_child_list;
+use super::checked_generation::{CheckedGeneration, MAX_ANSWER_LAG_MS};
+use super::judged_moment::JudgedMoment;
+use super::naive_judge::is_child;
+use super::own_entries::entry_of;
+use super::shown_objects::ShownChange;
+use crate::scenario::PolicyDef;
+use crate::world::{ModelCondition, ModelMark, ModelObject};
+
+/// Returns since when a parent has not been ready at the earliest, by what it says.
+fn recorded_unready(said: &ModelCondition, now: i64) -> i64 {
+    match said.reason {
+        ParentReason::DeadlineExceeded | ParentReason::OperatorSilent => 0,
+        _ if said.status == "False" => said.since.min(now),
+        _ => now,
+    }
+}
+
+/// The generation that is checked of each parent under each policy.
+#[derive(Default)]
+pub(crate) struct CheckedParents {
+    phases: BTreeMap<(PolicyId, String), CheckedGeneration>,
+    /// By number of a policy and parent: a generation, and since when it was not ready when another plan came.
+    former_unready: BTreeMap<(usize, String), (i64, i64)>,
+}
+
+impl CheckedParents {
+    pub(crate) fn reset_for_restart(&mut self) {
+        self.phases.clear();
+        self.former_unready.clear();
+    }
+
+    /// Forgets what was judged by a policy of this number.
+    pub(crate) fn forget_policy(&mut self, policy: PolicyId, number: usize) {
+        let gone = self.phases.extract_if(.., |(id, _), _| *id == policy);
+        let former = gone.map(|((_, uid), p)| ((number, uid), (p.generation, p.unready_at_earliest)));
+        self.former_unready.extend(former);
+    }
+
+    /// Returns `true` if this generation of the parent was handled, or its operator was silent for long enough.
+    pub(crate) fn is_handled(&self, policy: PolicyId, uid: &str) -> bool {
+        self.phases.get(&(policy, uid.to_owned())).is_some_and(|phase| phase.handled)
+    }
+
+    /// Returns `true` if the operator of a parent has said that it handled the generation for as long as an answer may lag.
+    pub(crate) fn has_said_handled(&self, uid: &str, now: i64) -> bool {
+        let mut phases = self.phases.iter().filter(|((_, of), _)| of == uid);
+        phases.any(|(_, phase)| phase.said_handled_since.is_some_and(|at| at + MAX_ANSWER_LAG_MS <= now))
+    }
+
+    /// Notes what the loop has observed just now, and the time of changes to children.
+    pub(crate) fn note_changes(&mut self, at: &JudgedMoment<'_>, steps: &[ShownChange]) {
+        for (old, new) in steps {
+            let Some(model) = new.as_ref().or(old.as_ref()) else { continue };
+            let seen = |p: &&PolicyDef| p.parent == model.kind && !at.heard.unseen.contains_key(&p.id);
+            for policy in at.policies.iter().filter(seen) {
+                self.note_parent(at, policy, model, new.as_deref());
+            }
+            for policy in at.policies.iter().filter(|p| p.parent == model.kind && !seen(p)) {
+                self.note_unlisted_parent(at, policy, new.as_deref());
+            }
+        }
+        for (old, new) in steps {
+            for policy in at.policies {
+                self.note_child(at, policy, old.as_deref(), new.as_deref());
+            }
+        }
+    }
+
+    /// Notes what stands on a parent that was shown before its kind was listed for the policy: the loop has read it too.
+    fn note_unlisted_parent(
+        &mut self,
+        at: &JudgedMoment<'_>,
+        policy: &PolicyDef,
+        parent: Option<&ModelObject>,
+    ) {
+        let Some(parent) = parent else { return };
+        let Some(said) = entry_of(policy, parent).filter(|said| said.observed == parent.generation) else {
+            return;
+        };
+        let unready = recorded_unready(said, at.now);
+        let former = self.former_unready.entry((policy.number, parent.uid.clone()));
+        let former = former.or_insert((parent.generation, unready));
+        let earliest = if former.0 == parent.generation { former.1.min(unready) } else { unready };
+        *former = (parent.generation, earliest);
+    }
+
+    fn note_parent(
+        &mut self,
+        at: &JudgedMoment<'_>,
+        policy: &PolicyDef,
+        model: &ModelObject,
+        new: Option<&ModelObject>,
+    ) {
+        let key = (policy.id, model.uid.clone());
+        let Some(parent) = new else {
+            // A server may deny an object that is there, and the loop may have been told by then what stood on it.
+            if let Some(gone) = self.phases.remove(&key) {
+                let former = (gone.generation, gone.unready_at_earliest);
+                self.former_unready.insert((policy.number, key.1), former);
+            }
+            return;
+        };
+        self.apply_settle(at, policy, parent);
+        let first = self.phases.get(&key).is_none_or(|p| p.generation != parent.generation);
+        if first {
+            let said = entry_of(policy, parent).filter(|s| s.observed == parent.generation);
+            let undecided =
+                |r: ParentReason| matches!(r, ParentReason::ChildrenPending | ParentReason::OperatorSilent);
+            let known = self.phases.get(&key).copied();
+            let well = entry_of(policy, parent).is_some_and(|s| s.status == "True");
+            let unready = said.map_or(at.now, |said| recorded_unready(said, at.now));
+            let former = self.former_unready.get(&(policy.number, parent.uid.clone()));
+            let former = former.filter(|(of, _)| *of == parent.generation && known.is_none());
+            let phase = CheckedGeneration {
+                generation: parent.generation,
+                since: said.filter(|s| undecided(s.reason)).map_or(at.now, |s| s.since.min(at.now)),
+                children_changed_at: known.map_or(0, |p| p.children_changed_at),
+                child_appeared_at: known.map_or(0, |p| p.child_appeared_at),
+                handled: said.is_some_and(|s| !undecided(s.reason)),
+                said_handled_since: None,
+                was_ready: known.map_or(well, |p| p.was_ready),
+                last_ready_at: None,
+                unready_at_earliest: former.map_or(unready, |former| unready.min(former.1)),
+                unready_at_latest: unready,
+                well_since: None,
+                differs_since: None,
+                awaits_first_check: false,
+            };
+            self.phases.insert(key.clone(), phase);
+        }
+        if let Some(phase) = self.phases.get_mut(&key) {
+            phase.handled |= parent.mark == ModelMark::Handled;
+            let since = phase.said_handled_since.unwrap_or(at.now);
+            phase.said_handled_since = (parent.mark == ModelMark::Handled).then_some(since);
+            // Before this process says anything, or True, a predecessor's last word dates what it says.
+            let said = entry_of(policy, parent).filter(|said| said.observed == parent.generation);
+            let is_silent = || {
+                !at.core.engine.is_open(policy.id)
+                    || awaits_child_list(at, policy, parent, &at.shown.all_observed())
+            };
+            let has_been_ready = phase.last_ready_at.is_some();
+            let dates = |said: &&ModelCondition| said.status == "False" && (!has_been_ready || is_silent());
+            if let Some(said) = said.filter(dates) {
+                phase.unready_at_earliest = phase.unready_at_earliest.min(said.since);
+            }
+        }
+    }
+
+    /// Begins to check the parents of a kind that was listed just now: under these policies for the first time, each with
+    /// the time of its plan, and under the others anew, because the loop may have known what its parents were meanwhile.
+    pub(crate) fn note_listed_parents(
+        &mut self,
+        at: &JudgedMoment<'_>,
+        kind: usize,
+        listed: &[(PolicyId, i64)],
+    ) {
+        let of_kind = at.policies.iter().filter(|policy| policy.parent == kind);
+        let again: Vec<_> =
+            of_kind.map(|p| p.id).filter(|id| listed.iter().all(|(of, _)| of != id)).collect();
+        let checked = self.phases.iter_mut().filter(|((policy, _), _)| again.contains(policy));
+        checked.for_each(|(_, phase)| phase.awaits_first_check = true);
+        for (id, decided_at) in listed {
+            let Some(policy) = at.policies.iter().find(|p| p.id == *id) else { continue };
+            for parent in at.shown.all_observed().iter().filter(|t| t.kind == policy.parent) {
+                self.note_parent(at, policy, parent, Some(&**parent));
+                if let Some(phase) = self.phases.get_mut(&(policy.id, parent.uid.clone())) {
+                    phase.since = phase.since.min(*decided_at);
+                    // What stood before this process or the predecessor wrote anything else dates it.
+                    let former = self.former_unready.get(&(policy.number, parent.uid.clone()));
+                    let former =
+                        former.filter(|(of, _)| *of == phase.generation).map_or(*decided_at, |f| f.1);
+                    phase.unready_at_earliest = phase.unready_at_earliest.min(*decided_at).min(former);
+                    phase.awaits_first_check = true;
+                }
+            }
+        }
+    }
+
+    /// Marks a generation as handled if its operator is silent and no child has changed for the settle time.
+    pub(crate) fn apply_settle(&mut self, at: &JudgedMoment<'_>, policy: &PolicyDef, parent: &ModelObject) {
+        let settle = saturating_millis(policy.settle);
+        let now = at.now;
+        if let Some(phase) = self.find_mut(policy, parent) {
+            let quiet_since = phase.since.max(phase.children_changed_at);
+            phase.handled |= parent.mark == ModelMark::Silent && quiet_since + settle <= now;
+        }
+    }
+
+    fn note_child(
+        &mut self,
+        at: &JudgedMoment<'_>,
+        policy: &PolicyDef,
+        old: Option<&ModelObject>,
+        new: Option<&ModelObject>,
+    ) {
+        let Some(model) = new.or(old) else { return };
+        if policy.groups.iter().all(|g| g.kind != model.kind) {
+            return;
+        }
+        let respecified = matches!((old, new), (Some(a), Some(b)) if a.generation != b.generation);
+        let parents: Vec<Rc<ModelObject>> =
+            at.shown.observed.values().filter(|t| t.kind == policy.parent).cloned().collect();
+        let open = at.core.engine.is_open(policy.id);
+        for parent in parents {
+            let counts =
+                |t: &ModelObject| policy.groups.iter().any(|g| is_child(at.scenario, policy, g, &parent, t));
+            let (was, is) = (old.is_some_and(counts), new.is_some_and(counts));
+            if was == is && !(is && respecified) {
+                continue;
+            }
+            self.apply_settle(at, policy, &parent);
+            // Before everything was listed, a newly seen child did not appear just now: it is as old as its creation
+            // timestamp.
+            let changed = if is && !was && !open { model.created.min(at.now) } else { at.now };
+            if let Some(phase) = self.find_mut(policy, &parent) {
+                phase.children_changed_at = phase.children_changed_at.max(changed);
+                if is && !was {
+                    phase.child_appeared_at = phase.child_appeared_at.max(changed);
+                }
+            }
+        }
+    }
+
+    /// Notes that the loop holds a True that stands on the parent, of a policy that waits for a list: a predecessor's last write
+    /// may land that late. To keep it is no turn.
+    pub(super) fn note_taken_over(
+        &mut self,
+        at: &JudgedMoment<'_>,
+        policy: &PolicyDef,
+        parent: &ModelObject,
+    ) {
+        let id = at.core.reflector.find_object(&parent.uid);
+        let answer = id.and_then(|id| at.core.engine.answer_of(id, policy.id));
+        let well = answer.is_some_and(|a| a.reason == ParentReason::AllChildrenReady);
+        let says = entry_of(policy, parent).filter(|said| said.observed == parent.generation);
+        if well
+            && says.is_some_and(|said| said.status == "True")
+            && let Some(phase) = self.find_mut(policy, parent)
+        {
+            phase.was_ready = true;
+        }
+    }
+
+    /// Returns what is remembered of a parent under a policy.
+    pub(super) fn find(&self, policy: &PolicyDef, parent: &ModelObject) -> Option<&CheckedGeneration> {
+        self.phases.get(&(policy.id, parent.uid.clone()))
+    }
+
+    /// The same, to note what was checked.
+    pub(super) fn find_mut(
+        &mut self,
+        policy: &PolicyDef,
+        parent: &ModelObject,
+    ) -> Option<&mut CheckedGeneration> {
+        self.phases.get_mut(&(policy.id, parent.uid.clone()))
+    }
+
+    /// Returns what is remembered, with the policy and the uid of the parent.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (PolicyId, &str, &CheckedGeneration)> {
+        self.phases.iter().map(|((policy, uid), phase)| (*policy, &**uid, phase))
+    }
+}

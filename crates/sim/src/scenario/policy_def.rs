@@ -1,0 +1,125 @@
+//! The policies of a scenario, and what the product is given for them.
+
+use std::time::Duration;
+
+use aggregator::{Acceptance, ChildGroup, EnginePolicy, GroupRole, KindId, PolicyId};
+use readiness::StuckLimits;
+use rollcall_core::{GroupSummary, PolicySummary};
+use timer::DebounceConfig;
+use watcher::plan::{AllowedNamespaces, KopfMarkRule, LabelRule, ParentRule, ParentTemplate};
+
+use super::group_def::GroupDef;
+use super::kind_def::{KindDef, kind_id};
+use super::sabotage::Sabotage;
+
+/// One policy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PolicyDef {
+    pub(crate) id: PolicyId,
+    /// Number in the policy's name: it stays when an edit gives the policy another id.
+    pub(crate) number: usize,
+    pub(crate) parent: usize,
+    pub(crate) condition: &'static str,
+    pub(crate) fallback: Option<&'static str>,
+    pub(crate) groups: Vec<GroupDef>,
+    /// Namespaces whose children count for a cluster-scoped parent.
+    pub(crate) child_namespaces: &'static [&'static str],
+    pub(crate) debounce: DebounceConfig,
+    pub(crate) settle: Duration,
+    pub(crate) hold: Duration,
+    pub(crate) limits: StuckLimits,
+    /// Deadline of the policy, longer than `limits.pending`.
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) acceptance: Acceptance,
+}
+
+/// Returns the name of an expected child: the parent's name with a suffix.
+pub(crate) fn expected_child_name(parent: &str, suffix: &str) -> String {
+    format!("{parent}-{suffix}")
+}
+
+fn parse_template(text: &str) -> ParentTemplate {
+    ParentTemplate::parse(text).expect("invariant: the simulation's own templates are well-formed")
+}
+
+impl PolicyDef {
+    /// Returns what the reflector reads of a parent under the policy.
+    pub(super) fn parent_rule(&self) -> ParentRule {
+        let labelled = |(at, group): (u8, &GroupDef)| {
+            let rule = LabelRule {
+                group: at,
+                values: vec![parse_template("{parent.metadata.name}")],
+                namespaces: Vec::new(),
+                allowed: AllowedNamespaces::default(),
+            };
+            group.by_label.then_some(rule)
+        };
+        let names = |(at, group): (u8, &GroupDef)| {
+            let suffix = group.named?;
+            Some((at, vec![parse_template(&expected_child_name("{parent.metadata.name}", suffix))]))
+        };
+        ParentRule {
+            condition: self.condition.into(),
+            fallback: self.fallback.map(Into::into),
+            // Some parents of one policy carry marks and others do not, at random.
+            kopf_marks: KopfMarkRule::Optional,
+            labels: (0..=u8::MAX).zip(&self.groups).filter_map(labelled).collect(),
+            names: (0..=u8::MAX).zip(&self.groups).filter_map(names).collect(),
+            ..ParentRule::for_policy(self.id)
+        }
+    }
+
+    /// Returns the policy's name.
+    pub(crate) fn name(&self) -> String {
+        format!("policy-{}", self.number)
+    }
+
+    /// Returns the kinds that the policy's answers depend on.
+    pub(crate) fn involved_kinds(&self) -> Vec<usize> {
+        let mut kinds: Vec<usize> =
+            self.groups.iter().map(|g| g.kind).chain(std::iter::once(self.parent)).collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        kinds
+    }
+
+    /// Compiles the policy for the engine and the renderer.
+    pub(crate) fn compile_policy(
+        &self,
+        kinds: &[KindDef],
+        sabotage: Option<Sabotage>,
+    ) -> (EnginePolicy, PolicySummary) {
+        let group = |g: &GroupDef| ChildGroup {
+            kind: kind_id(g.kind),
+            role: if g.critical { GroupRole::Critical } else { GroupRole::Optional },
+            min: g.min,
+            max: g.max,
+            quorum: g.quorum,
+        };
+        let words =
+            |g: &GroupDef| GroupSummary { kind: kinds[g.kind].api.kind.clone(), min: g.min, max: g.max };
+        let involved: Vec<KindId> = self.involved_kinds().into_iter().map(kind_id).collect();
+        let policy = EnginePolicy {
+            groups: self.groups.iter().map(group).collect(),
+            min: 0,
+            kinds: involved.clone(),
+            debounce: self.debounce,
+            settle: if sabotage == Some(Sabotage::NoSettle) { Duration::ZERO } else { self.settle },
+            hold: self.hold,
+            availability: aggregator::Availability::Strict,
+            grace: Duration::ZERO,
+            pending: self.limits.pending,
+            deadline: self.deadline,
+            shadow: false,
+            expects_names: self.groups.iter().any(|g| g.named.is_some()),
+            acceptance: self.acceptance,
+        };
+        let words = PolicySummary {
+            name: self.name(),
+            groups: self.groups.iter().map(words).collect(),
+            min: 0,
+            kinds: involved,
+        };
+        (policy, words)
+    }
+}

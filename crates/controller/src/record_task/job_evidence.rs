@@ -53,7 +53,7 @@ impl<'t> EvidenceSearch<'t> {
     /// Searches each doubtful namespace before any condition is written.
     pub(super) async fn begin_search(&mut self) {
         let search = self.search;
-        let namespaces = search.context.reflector.take_blind_namespaces();
+        let namespaces = search.context.reflector.outcomes().take_blind_namespaces();
         let all = stream::iter(&namespaces)
             .for_each_concurrent(MAX_CONCURRENT_NAMESPACES, |n| search.search_namespace_once(n));
         if tokio::time::timeout(STARTUP_SEARCH_TIMEOUT, all).await.is_err() {
@@ -71,11 +71,11 @@ impl<'t> EvidenceSearch<'t> {
     /// Starts searches for new doubts.
     pub(super) fn continue_search(&mut self) {
         let (search, reflector) = (self.search, &self.search.context.reflector);
-        search.report_dropped_outcomes(&reflector.take_dropped_outcomes());
-        for unseen in reflector.take_unseen_runs() {
+        search.report_dropped_outcomes(&reflector.outcomes().take_dropped_outcomes());
+        for unseen in reflector.outcomes().take_unseen_runs() {
             self.under_way.push(search.search_job_end(unseen).map(|()| None).boxed());
         }
-        for namespace in reflector.take_blind_namespaces() {
+        for namespace in reflector.outcomes().take_blind_namespaces() {
             if self.searched.insert(namespace.clone()) {
                 self.under_way.push(search.search_namespace(namespace, &EVENT_SEARCH_DELAYS).boxed());
             }
@@ -143,15 +143,15 @@ impl<'t> JobEventSearch<'t> {
 
     async fn try_search_namespace(self, namespace: &str) -> anyhow::Result<()> {
         let reflector = &self.context.reflector;
-        let runs = reflector.runs_in_namespace(namespace);
+        let runs = reflector.outcomes().runs_in_namespace(namespace);
         let which = "involvedObject.kind=Job";
         let heard = self.read_job_events(namespace, which, |trace| runs.may_have_run(&trace.name)).await?;
         let traces = heard.map(JobEvents::into_run_traces).unwrap_or_default();
         for trace in &traces {
-            reflector.apply_evidence(&trace.uid, &trace.end);
+            reflector.outcomes().apply_evidence(&trace.uid, &trace.end);
         }
         let mut gone = Vec::new();
-        for trace in reflector.unheard_traces(namespace, &traces) {
+        for trace in reflector.outcomes().unheard_traces(namespace, &traces) {
             if !self.job_exists(&trace).await? {
                 gone.push(trace);
             }
@@ -164,7 +164,7 @@ impl<'t> JobEventSearch<'t> {
                 "Events show a Job run that was not observed and name no owner; outcomes recorded under its name are now Unseen"
             );
         }
-        reflector.supersede_runs(namespace, gone);
+        reflector.outcomes().supersede_runs(namespace, gone);
         Ok(())
     }
 
@@ -188,7 +188,7 @@ impl<'t> JobEventSearch<'t> {
         let job = format!("{namespace}/{name}");
         for wait in EVENT_SEARCH_DELAYS {
             tokio::time::sleep(wait).await;
-            if !self.context.reflector.is_unseen(uid) {
+            if !self.context.reflector.outcomes().is_unseen(uid) {
                 return;
             }
             let which = format!("involvedObject.uid={uid}");
@@ -197,7 +197,7 @@ impl<'t> JobEventSearch<'t> {
                 Ok(RunEnd::Open) => debug!(job, "no Event about the Job's outcome"),
                 Ok(end) => {
                     info!(job, ?end, "found the Job's outcome in its Events");
-                    self.context.reflector.apply_evidence(uid, &end);
+                    self.context.reflector.outcomes().apply_evidence(uid, &end);
                     return;
                 }
                 Err(error) => self.report_search_failure(job.clone(), &error),

@@ -73,7 +73,7 @@ impl SharedParts {
 fn build_reflector(dirty: &Arc<Notify>, outcomes_moved: &Arc<Notify>, now: Time) -> Reflector {
     let (dirty, outcomes_moved) = (dirty.clone(), outcomes_moved.clone());
     let reflector = Reflector::new(move || dirty.notify_one());
-    reflector.set_memory_waker(move || outcomes_moved.notify_one());
+    reflector.outcomes().set_waker(move || outcomes_moved.notify_one());
     // Set before the first list, because rules of users may ask for the time.
     reflector.set_now(now);
     reflector

@@ -135,9 +135,9 @@ impl RecordStore {
         let (whose, outcomes, complaints) = codec::decode_spec(&name, &held.spec, &self.recorded_kinds);
         if self.last_sent.get(&name).is_some_and(|sent| sent.contains(&held.spec)) {
             // More may be known by now than when it was sent.
-            reflector.acknowledge_record(&name);
+            reflector.outcomes().acknowledge_record(&name);
         } else {
-            reflector.recall_record(whose, outcomes);
+            reflector.outcomes().recall_record(whose, outcomes);
         }
         self.records.insert(name.clone(), held);
         self.pending.insert(name);
@@ -155,7 +155,7 @@ impl RecordStore {
 
     /// Operations that are due, at most one at a time per record.
     pub fn take_operations(&mut self, reflector: &Reflector) -> Vec<(String, RecordOperation)> {
-        self.pending.extend(reflector.take_dirty_parents().into_iter().map(String::from));
+        self.pending.extend(reflector.outcomes().take_dirty_parents().into_iter().map(String::from));
         let free: Vec<_> =
             self.pending.iter().filter(|name| !self.in_flight.contains(*name)).cloned().collect();
         let mut errands = Vec::new();
@@ -189,7 +189,7 @@ impl RecordStore {
             RecordOperationResult::Current(Some(object)) => return self.observe_record(reflector, object),
             RecordOperationResult::Current(None) => _ = self.records.remove(name),
             RecordOperationResult::ParentGone => {
-                reflector.forget_parent(name);
+                reflector.outcomes().forget_parent(name);
                 self.forget_parent(name);
                 self.parents_gone.insert(name.to_owned());
             }
@@ -210,8 +210,8 @@ impl RecordStore {
     }
 
     fn next_operation(&mut self, reflector: &Reflector, name: &str) -> NextOperation {
-        let memories = reflector.parent_outcomes(name);
-        if !reflector.remembers_for_parent(name) {
+        let memories = reflector.outcomes().parent_outcomes(name);
+        if !reflector.outcomes().remembers_for_parent(name) {
             let row =
                 reflector.find_object(name).and_then(|id| reflector.read_row(id, |row| row.parent.is_some()));
             if row == Some(true) || self.parents_present.contains(name) {
@@ -256,7 +256,7 @@ impl RecordStore {
         if *self.deselected.entry(name.to_owned()).or_default() < DESELECTED_ROUNDS {
             return NextOperation::Later;
         }
-        reflector.forget_parent(name);
+        reflector.outcomes().forget_parent(name);
         if let Some(held) = self.records.get(name) {
             return NextOperation::Do(delete_operation(held));
         }
@@ -301,7 +301,7 @@ impl RecordStore {
         }
         let kind = self.recorded_kinds.get(&(whose.group.to_string(), whose.kind.to_string()));
         match kind {
-            Some(kind) if reflector.was_listed(*kind) => {
+            Some(kind) if reflector.outcomes().was_listed(*kind) => {
                 NextOperation::Do(RecordOperation::CheckParent(whose))
             }
             Some(_) => NextOperation::Later,

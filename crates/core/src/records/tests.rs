@@ -228,7 +228,7 @@ fn a_record_with_garbage_is_survived_and_named() {
     let mut next = Process::blind();
     next.keeper.observe_record(&next.reflector, &record);
     next.list();
-    assert!(next.reflector.is_unseen(JOB), "what cannot be read was not seen");
+    assert!(next.reflector.outcomes().is_unseen(JOB), "what cannot be read was not seen");
     let mut next = Process::blind();
     record["spec"] = json!("garbage");
     next.keeper.observe_record(&next.reflector, &record);
@@ -258,7 +258,7 @@ fn a_record_is_swept_once_a_live_read_says_that_its_parent_is_gone() {
     assert_eq!(process.errand(), removal);
     process.done(&RecordOperationResult::Current(None));
     process.rests();
-    assert!(process.reflector.parent_outcomes(PARENT).is_none());
+    assert!(process.reflector.outcomes().parent_outcomes(PARENT).is_none());
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn a_record_goes_some_time_after_no_policy_chooses_its_parent_any_more() {
     assert!(matches!(process.errand(), RecordOperation::Delete { .. }));
     process.done(&RecordOperationResult::Current(None));
     process.rests();
-    assert_eq!(process.reflector.parent_outcomes(PARENT), None);
+    assert_eq!(process.reflector.outcomes().parent_outcomes(PARENT), None);
     parent["metadata"]["resourceVersion"] = json!("5");
     let parent = parse(&parent);
     process.reflector.set_interest(databases());
@@ -360,7 +360,7 @@ fn what_was_sent_brings_nothing_back_that_was_superseded_meanwhile() {
             process.done(&RecordOperationResult::Failed);
             process.keeper.observe_record(&process.reflector, &body);
         }
-        let known = process.reflector.parent_outcomes(PARENT).unwrap_or_default();
+        let known = process.reflector.outcomes().parent_outcomes(PARENT).unwrap_or_default();
         assert_eq!(known.outcomes, [], "it was deleted before its end");
         assert!(matches!(process.errand(), RecordOperation::Delete { .. }));
     }

@@ -27,7 +27,7 @@ fn find_job<'w>(world: &'w JobCluster, uid: &str) -> Option<&'w SimulatedJob> {
 /// once.
 pub(super) fn check_memory(world: &JobCluster, service: &ServiceProcess) {
     for parent in &world.parents {
-        let memories = service.core.reflector.parent_outcomes(&parent.uid).unwrap_or_default();
+        let memories = service.core.reflector.outcomes().parent_outcomes(&parent.uid).unwrap_or_default();
         let counting: BTreeSet<_> = memories.counting().map(|outcome| outcome.uid.clone()).collect();
         let mut slots = BTreeSet::new();
         for outcome in &memories.outcomes {
@@ -158,7 +158,7 @@ pub(super) fn check_memory_at_end(world: &JobCluster, service: &ServiceProcess) 
     }
     let mut known = BTreeSet::new();
     for parent in world.parents.iter().filter(|parent| !parent.gone) {
-        let memories = service.core.reflector.parent_outcomes(&parent.uid).unwrap_or_default();
+        let memories = service.core.reflector.outcomes().parent_outcomes(&parent.uid).unwrap_or_default();
         let counting: BTreeSet<_> = memories.counting().map(|outcome| outcome.uid.clone()).collect();
         for outcome in &memories.outcomes {
             let said = match (&outcome.end, outcome.deleted) {

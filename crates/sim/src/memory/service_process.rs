@@ -121,7 +121,7 @@ impl ServiceProcess {
 
     /// Returns `true` if this kind was listed in this life of the process.
     pub(super) fn is_listed(&self, kind: KindId) -> bool {
-        self.core.reflector.was_listed(kind)
+        self.core.reflector.outcomes().was_listed(kind)
     }
 
     fn apply_object(&self, kind: u16, object: &Value) {
@@ -236,11 +236,11 @@ impl ServiceProcess {
 
     /// Looks for Events about unobserved runs: at once, and two more times.
     pub(super) fn seek_evidence(&mut self, world: &mut JobCluster) {
-        for unseen in self.core.reflector.take_unseen_runs() {
+        for unseen in self.core.reflector.outcomes().take_unseen_runs() {
             let end = world.events.readable_events(world.now).end_of(&unseen.uid);
             if end != RunEnd::Open {
                 world.log_event(format_args!("evidence of {}: {end:?}", unseen.uid));
-                self.core.reflector.apply_evidence(&unseen.uid, &end);
+                self.core.reflector.outcomes().apply_evidence(&unseen.uid, &end);
             }
         }
         if self.records_read {
@@ -250,7 +250,7 @@ impl ServiceProcess {
 
     fn list_events(&mut self, world: &mut JobCluster) {
         let reflector = &self.core.reflector;
-        if !reflector.take_blind_namespaces().is_empty() {
+        if !reflector.outcomes().take_blind_namespaces().is_empty() {
             self.event_lists_left = 3;
         }
         if self.event_lists_left == 0 || world.sabotage == Some(Sabotage::OutagesForgotten) {
@@ -259,10 +259,11 @@ impl ServiceProcess {
         self.event_lists_left -= 1;
         let traces = world.events.readable_events(world.now).into_run_traces();
         for trace in &traces {
-            reflector.apply_evidence(&trace.uid, &trace.end);
+            reflector.outcomes().apply_evidence(&trace.uid, &trace.end);
         }
         let there = |uid: &str| world.jobs.iter().any(|job| job.uid == *uid && !job.gone);
         let gone: Vec<_> = reflector
+            .outcomes()
             .unheard_traces("shop", &traces)
             .into_iter()
             .filter(|trace| !there(&trace.uid))
@@ -270,7 +271,7 @@ impl ServiceProcess {
         for trace in &gone {
             world.log_event(format_args!("Events tell of {}: {:?}", trace.uid, trace.end));
         }
-        world.superseded += reflector.supersede_runs("shop", gone) as u64;
+        world.superseded += reflector.outcomes().supersede_runs("shop", gone) as u64;
         if world.sabotage == Some(Sabotage::HearsayBelieved) {
             self.believe_hearsay(world, &traces);
         }
@@ -279,13 +280,15 @@ impl ServiceProcess {
     /// Sabotage: applies outcomes from Events as if a person had set them in the record.
     fn believe_hearsay(&self, world: &JobCluster, traces: &[RunTrace]) {
         let reflector = &self.core.reflector;
-        for memories in world.parents.iter().filter_map(|parent| reflector.parent_outcomes(&parent.uid)) {
+        for memories in
+            world.parents.iter().filter_map(|parent| reflector.outcomes().parent_outcomes(&parent.uid))
+        {
             let told =
                 |o: &RememberedOutcome| traces.iter().find(|trace| o.known_from_events && trace.uid == o.uid);
             let believed = memories.outcomes.iter().filter_map(|o| Some((o, told(o)?)));
             let believed =
                 believed.map(|(o, trace)| RememberedOutcome { end: trace.end.clone(), ..o.clone() });
-            reflector.recall_record(memories.parent.clone(), believed.collect());
+            reflector.outcomes().recall_record(memories.parent.clone(), believed.collect());
         }
     }
 

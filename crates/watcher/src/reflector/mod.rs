@@ -2,7 +2,8 @@
 //!
 //! The reflector owns identity, versions, names, owners and verdicts. It has no clock: a verdict that changes with time
 //! carries the moment. It does no I/O: watches, live reads and the simulator feed it in the same way. What it is composed of,
-//! and in which order that is locked, is in [`parts`]; this file is what others may ask of it.
+//! and in which order that is locked, is in [`parts`]; this file is what others may ask of it, with [`RuleWork`] for custom rules
+//! and [`RememberedOutcomes`] for what outlives its object.
 
 mod assess;
 mod awaited;
@@ -14,6 +15,7 @@ mod generation_practice;
 mod ingest;
 mod judgement_queue;
 mod kopf;
+mod last_written;
 mod links;
 mod memory;
 mod memory_account;
@@ -22,6 +24,7 @@ mod parent;
 mod parts;
 mod planned;
 mod refinement;
+mod remembered_outcomes;
 mod row;
 mod row_store;
 mod rows;
@@ -60,6 +63,7 @@ pub use memory::{
 };
 pub use parent::{AnswerTarget, ParentDeletion, ParentRow};
 pub use planned::ListPass;
+pub use remembered_outcomes::RememberedOutcomes;
 pub use row::{NamespaceName, ObjectRow, RefinedCause};
 pub use row_store::ApplyOutcome;
 pub use rule_breaker::RuleSuspension;
@@ -171,11 +175,7 @@ impl Reflector {
 
     /// Records an accepted write and its response. Must be called before the response is applied.
     pub fn on_write_accepted(&self, uid: &str, sent: &[ConditionEntry], answer: &ParentStatus) {
-        if answer.has_lost_generations(sent) {
-            self.0.last_written.insert(UidKey::from_text(uid), sent.into());
-        } else if !self.0.last_written.is_empty() {
-            self.0.last_written.remove(&UidKey::from_text(uid));
-        }
+        self.0.last_written.on_accepted(UidKey::from_text(uid), sent, answer);
     }
 
     /// Switches a parent to the fallback condition type because the current type keeps being overwritten. Applies from
@@ -220,6 +220,11 @@ impl Reflector {
     /// The custom rules, and the objects that await them. They are evaluated on ingest unless that has a waker.
     pub fn rule_work(&self) -> RuleWork<'_> {
         RuleWork::new(&self.0)
+    }
+
+    /// The outcomes of objects that are remembered after these are gone.
+    pub fn outcomes(&self) -> RememberedOutcomes<'_> {
+        RememberedOutcomes::new(&self.0)
     }
 
     /// Sets the current time for custom rules.
@@ -268,7 +273,7 @@ impl Reflector {
     /// Recycles the slot of a deleted object after the driver has removed it from the engine.
     pub fn recycle_slot(&self, id: ObjectId) {
         if let Some(uid) = self.rows().recycle_slot(id) {
-            self.0.last_written.remove(&uid);
+            self.0.last_written.forget(uid);
         }
     }
 
@@ -315,88 +320,5 @@ impl Reflector {
     /// Approximate memory held by all objects, in bytes. Costs nothing to query.
     pub fn held_bytes(&self) -> usize {
         self.rows().held_bytes()
-    }
-}
-
-/// Outcomes that are remembered.
-impl Reflector {
-    /// Sets the function to call when outcomes have changed that a record should contain.
-    pub fn set_memory_waker(&self, wake: impl Fn() + Send + Sync + 'static) {
-        self.0.memory.set_waker(wake);
-    }
-
-    /// Takes the uids of parents whose records may have to change.
-    pub fn take_dirty_parents(&self) -> Vec<Box<str>> {
-        self.0.memory.take_dirty_parents()
-    }
-
-    /// Takes the objects that are gone without an observed outcome.
-    pub fn take_unseen_runs(&self) -> Vec<UnseenRun> {
-        self.0.memory.take_unseen_runs()
-    }
-
-    /// Takes the outcomes that were dropped.
-    pub fn take_dropped_outcomes(&self) -> DroppedOutcomes {
-        self.0.memory.take_dropped_outcomes()
-    }
-
-    /// Takes the namespaces in which a run may have come and gone while the watch was down.
-    pub fn take_blind_namespaces(&self) -> Vec<Box<str>> {
-        self.0.memory.take_blind_namespaces()
-    }
-
-    /// Returns `true` if a policy that selects this parent remembers the outcomes of its children.
-    pub fn remembers_for_parent(&self, parent: &str) -> bool {
-        self.0.memory.remembers_for_parent(self.rows(), parent)
-    }
-
-    /// Returns the outcomes remembered for a parent.
-    pub fn parent_outcomes(&self, parent: &str) -> Option<ParentOutcomes> {
-        self.0.memory.parent_outcomes(parent)
-    }
-
-    /// Returns `true` if the kind has been listed since it is followed.
-    pub fn was_listed(&self, kind: KindId) -> bool {
-        self.0.memory.was_listed(kind)
-    }
-
-    /// Returns `true` if the object is gone without an observed outcome.
-    pub fn is_unseen(&self, uid: &str) -> bool {
-        self.0.memory.is_unseen(uid)
-    }
-
-    /// Applies the record of one parent: believed the first time, and only taken as evidence later.
-    pub fn recall_record(&self, whose: OutcomeParent, outcomes: Vec<RememberedOutcome>) {
-        memory::recall_record(&self.0.memory, &self.0.store, whose, outcomes);
-    }
-
-    /// Remembers that the record of this parent has the content that was sent: nothing in it is news.
-    pub fn acknowledge_record(&self, parent: &str) {
-        memory::acknowledge_record(&self.0.memory, parent);
-    }
-
-    /// Removes a deleted parent and everything remembered for it.
-    pub fn forget_parent(&self, uid: &str) {
-        memory::forget_parent(&self.0.memory, &self.0.store, uid);
-    }
-
-    /// Applies evidence of the outcome of a deleted object whose owner was observed; returns `true` if it was new.
-    pub fn apply_evidence(&self, uid: &str, end: &RunEnd) -> bool {
-        memory::apply_evidence(&self.0.memory, &self.0.store, uid, end)
-    }
-
-    /// Returns the remembered runs in a namespace.
-    pub fn runs_in_namespace(&self, namespace: &str) -> NamespaceRuns {
-        memory::runs_in_namespace(&self.0.memory, namespace)
-    }
-
-    /// Traces in a namespace that were not observed and are later than the remembered runs.
-    pub fn unheard_traces(&self, namespace: &str, traces: &[RunTrace]) -> Vec<RunTrace> {
-        memory::unheard_traces(&self.0.memory, self.rows(), namespace, traces)
-    }
-
-    /// Marks outcomes as unseen where one of these traces is a newer run. Returns how many were marked.
-    pub fn supersede_runs(&self, namespace: &str, traces: Vec<RunTrace>) -> usize {
-        memory::supersede_runs(&self.0.memory, &self.0.store, namespace, traces)
     }
 }

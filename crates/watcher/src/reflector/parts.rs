@@ -1,19 +1,15 @@
 //! What the reflector is composed of.
 
-use dashmap::DashMap;
-use rustc_hash::FxBuildHasher;
-
 use super::assess::ObjectAssessor;
 use super::awaited::AwaitedVersions;
 use super::finalizers::FinalizerLog;
 use super::generation_marks::GenerationMarks;
 use super::judgement_queue::JudgementQueue;
 use super::kopf::marks::KopfMarks;
+use super::last_written::LastWrittenConditions;
 use super::memory::OutcomeMemory;
 use super::row_store::RowStore;
 use super::rows::Rows;
-use super::uid_key::UidKey;
-use crate::status::ConditionEntry;
 
 /// The parts of the reflector, each with locks of its own.
 ///
@@ -30,8 +26,7 @@ pub(super) struct ReflectorParts {
     pub(super) assessor: ObjectAssessor,
     /// Objects that await custom rules, where these are not evaluated on ingest.
     pub(super) judgements: JudgementQueue,
-    /// Conditions last written to parents whose schema drops the observed generation of a condition.
-    pub(super) last_written: DashMap<UidKey, Box<[ConditionEntry]>, FxBuildHasher>,
+    pub(super) last_written: LastWrittenConditions,
 }
 
 impl ReflectorParts {
@@ -46,7 +41,7 @@ impl ReflectorParts {
             awaited: AwaitedVersions::default(),
             assessor: ObjectAssessor::default(),
             judgements: JudgementQueue::default(),
-            last_written: DashMap::default(),
+            last_written: LastWrittenConditions::default(),
         }
     }
 }

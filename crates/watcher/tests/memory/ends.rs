@@ -55,7 +55,7 @@ fn what_a_list_does_not_have_any_more_ended_unseen_unless_its_end_was_seen() {
     world.see(&job(2, "seed", 6, "Complete"));
     world.list(&[]);
     assert_eq!((world.counts(1), world.counts(2)), (UNSEEN, READY));
-    let unseen = world.reflector.take_unseen_runs();
+    let unseen = world.reflector.outcomes().take_unseen_runs();
     assert_eq!(unseen.iter().map(|u| &*u.name).collect::<Vec<_>>(), ["migrate"]);
 }
 
@@ -65,8 +65,8 @@ fn evidence_ends_the_doubt_and_changes_no_certainty() {
     world.see(&job(1, "migrate", 5, ""));
     world.see(&job(2, "seed", 6, "Failed"));
     world.list(&[]);
-    assert!(world.reflector.apply_evidence(&uid(1), &RunEnd::Complete));
-    assert!(!world.reflector.apply_evidence(&uid(2), &RunEnd::Complete));
+    assert!(world.reflector.outcomes().apply_evidence(&uid(1), &RunEnd::Complete));
+    assert!(!world.reflector.outcomes().apply_evidence(&uid(2), &RunEnd::Complete));
     assert_eq!((world.counts(1), world.counts(2)), (READY, FAILED));
 }
 
@@ -107,11 +107,12 @@ fn with_its_parent_an_outcome_is_forgotten() {
     let world = World::new(OutcomeRetention::Remember);
     world.see(&job(1, "migrate", 5, "Complete"));
     world.deleted(&job(1, "migrate", 7, "Complete"));
-    _ = world.reflector.take_dirty_parents();
+    _ = world.reflector.outcomes().take_dirty_parents();
     world.reflector.delete_object(&uid(WIDGET), 9);
-    let moved: Vec<String> = world.reflector.take_dirty_parents().into_iter().map(String::from).collect();
+    let moved: Vec<String> =
+        world.reflector.outcomes().take_dirty_parents().into_iter().map(String::from).collect();
     assert_eq!(moved, [uid(WIDGET)], "somebody has to look");
-    world.reflector.forget_parent(&uid(WIDGET));
+    world.reflector.outcomes().forget_parent(&uid(WIDGET));
     assert_eq!((world.counts(1), world.memories()), (None, ParentOutcomes::default()));
     for gone in world.reflector.take_dirty(usize::MAX) {
         world.reflector.recycle_slot(gone);

@@ -19,14 +19,14 @@ fn what_was_written_down_outlives_a_restart_in_whatever_order_things_are_read() 
         let next = World::blind(OutcomeRetention::Remember);
         if records_first {
             // The kind of Jobs is not even discovered yet.
-            next.reflector.recall_record(whose.clone(), outcomes.clone());
+            next.reflector.outcomes().recall_record(whose.clone(), outcomes.clone());
         }
         next.reflector.set_interest(next.jobs.clone());
         next.list(&[]);
-        next.reflector.recall_record(whose.clone(), outcomes.clone());
+        next.reflector.outcomes().recall_record(whose.clone(), outcomes.clone());
         next.widget(1, 1);
         assert_eq!((next.counts(1), next.counts(2)), (READY, UNSEEN), "{records_first}");
-        assert_eq!(next.reflector.take_unseen_runs().len(), 1, "{records_first}");
+        assert_eq!(next.reflector.outcomes().take_unseen_runs().len(), 1, "{records_first}");
     }
 }
 
@@ -54,7 +54,7 @@ fn a_record_is_believed_once_and_later_only_where_nobody_saw() {
     for outcome in &mut changed {
         outcome.end = RunEnd::Complete;
     }
-    next.reflector.recall_record(known.parent, changed);
+    next.reflector.outcomes().recall_record(known.parent, changed);
     assert_eq!((next.counts(1), next.counts(2)), (READY, FAILED));
 }
 
@@ -72,7 +72,7 @@ fn a_record_of_one_that_is_seen_to_exist_does_not_take_it_for_gone() {
     next.see(&run(1, 5, ""));
     next.see(&run(2, 6, ""));
     next.deleted(&run(2, 7, ""));
-    next.reflector.recall_record(record.parent, record.outcomes);
+    next.reflector.outcomes().recall_record(record.parent, record.outcomes);
     assert_eq!(next.counts(1), Some((Level::Progressing, ChildSource::Owner)));
     assert!(next.memories().outcomes.iter().all(|outcome| !outcome.deleted));
     next.deleted(&run(1, 9, "Failed"));

@@ -100,7 +100,7 @@ fn only_so_many_are_remembered_and_what_failed_comes_first() {
     let counted = (0..40).filter(|n| world.counts(*n).is_some()).count();
     assert_eq!((counted, world.memories().outcomes.len()), (MAX_PARENT_OUTCOMES, MAX_PARENT_OUTCOMES));
     assert_eq!((world.counts(0), world.counts(39), world.counts(1)), (FAILED, READY, None));
-    let beyond = world.reflector.take_dropped_outcomes();
+    let beyond = world.reflector.outcomes().take_dropped_outcomes();
     assert_eq!((beyond.count, beyond.some.len()), (40 - MAX_PARENT_OUTCOMES as u64, MAX_PARENT_OUTCOMES));
     let (whose, job) = &beyond.some[0];
     assert_eq!((&*whose.name, &*job.name), ("w", "job-1"), "the oldest that ended well");
@@ -114,10 +114,10 @@ fn what_there_is_no_room_for_is_told_of_once() {
         let ended = if n < 16 { "Failed" } else { "" };
         world.see(&job(n, &format!("job-{n}"), n + 1, ended));
     }
-    assert_eq!(world.reflector.take_dropped_outcomes().count, 4);
+    assert_eq!(world.reflector.outcomes().take_dropped_outcomes().count, 4);
     world.see(&job(19, "job-19", 50, ""));
     world.list(&(0..20).map(|n| job(n, &format!("job-{n}"), n + 60, "")).collect::<Vec<_>>());
-    assert_eq!(world.reflector.take_dropped_outcomes().count, 0);
+    assert_eq!(world.reflector.outcomes().take_dropped_outcomes().count, 0);
 }
 
 #[test]

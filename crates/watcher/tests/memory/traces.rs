@@ -37,8 +37,8 @@ fn remembering() -> World {
 
 /// Applies traces like the service does, for objects that no longer exist.
 fn tell(world: &World, traces: &[RunTrace]) -> usize {
-    let gone = world.reflector.unheard_traces("shop", traces);
-    world.reflector.supersede_runs("shop", gone)
+    let gone = world.reflector.outcomes().unheard_traces("shop", traces);
+    world.reflector.outcomes().supersede_runs("shop", gone)
 }
 
 fn generated(n: u32, name: &str, version: u32, ended: &str) -> Value {
@@ -51,19 +51,19 @@ fn generated(n: u32, name: &str, version: u32, ended: &str) -> Value {
 fn after_a_run_that_came_and_went_in_an_outage_nobody_knows_how_it_stands() {
     for end in [failed(), RunEnd::Complete, RunEnd::Open] {
         let next = remembering().restarted();
-        assert_eq!(next.reflector.take_blind_namespaces(), [Box::from("shop")]);
+        assert_eq!(next.reflector.outcomes().take_blind_namespaces(), [Box::from("shop")]);
         assert_eq!(tell(&next, &[trace(2, "migrate", 9, end.clone())]), 1);
         next.list(&[]);
         assert_eq!((next.counts(1), next.counts(2)), (None, UNSEEN));
         let memories = next.memories();
         let [outcome] = memories.counting().collect::<Vec<_>>()[..] else { panic!("one run of one thing") };
         assert_eq!((&*outcome.uid, outcome.first_version, outcome.deleted), (&*uid(2), 9, true));
-        assert!(!next.reflector.apply_evidence(&uid(2), &end), "Events do not say whose it was");
-        assert_eq!(next.reflector.take_unseen_runs(), [], "and nobody else is asked");
+        assert!(!next.reflector.outcomes().apply_evidence(&uid(2), &end), "Events do not say whose it was");
+        assert_eq!(next.reflector.outcomes().take_unseen_runs(), [], "and nobody else is asked");
         let again = next.restarted();
         again.list(&[]);
         assert_eq!((again.counts(1), again.counts(2)), (None, UNSEEN), "and after another restart");
-        assert_eq!(again.reflector.take_unseen_runs(), []);
+        assert_eq!(again.reflector.outcomes().take_unseen_runs(), []);
         again.list(&[job(3, "migrate", 11, "Complete")]);
         assert_eq!((again.counts(2), again.memories().outcomes.len()), (None, 1), "until the next one");
     }
@@ -76,7 +76,7 @@ fn a_person_who_knows_it_may_say_how_it_ended_that_was_heard_of() {
     next.list(&[]);
     let ParentOutcomes { parent: whose, mut outcomes } = next.memories();
     outcomes.last_mut().unwrap().end = RunEnd::Complete;
-    next.reflector.recall_record(whose, outcomes);
+    next.reflector.outcomes().recall_record(whose, outcomes);
     assert_eq!((next.counts(1), next.counts(2)), (None, READY));
     let known = next.memories().outcomes;
     assert_eq!(known.iter().map(|o| o.known_from_events).collect::<Vec<_>>(), [false]);
@@ -201,15 +201,15 @@ fn runs_before_the_one_that_is_remembered_change_nothing() {
 #[test]
 fn a_watch_that_was_blind_asks_again() {
     let world = remembering();
-    _ = world.reflector.take_blind_namespaces();
+    _ = world.reflector.outcomes().take_blind_namespaces();
     world.list(&[]);
-    assert_eq!(world.reflector.take_blind_namespaces(), [Box::from("shop")]);
+    assert_eq!(world.reflector.outcomes().take_blind_namespaces(), [Box::from("shop")]);
     tell(&world, &[trace(2, "migrate", 9, failed())]);
     assert_eq!((world.counts(1), world.counts(2)), (None, UNSEEN));
     let alive = World::new(OutcomeRetention::Remember);
     alive.list(&[job(1, "migrate", 5, "")]);
     assert_eq!(
-        alive.reflector.take_blind_namespaces(),
+        alive.reflector.outcomes().take_blind_namespaces(),
         Vec::<Box<str>>::new(),
         "of one name there is one at a time"
     );
@@ -219,7 +219,10 @@ fn a_watch_that_was_blind_asks_again() {
 fn what_is_there_is_for_its_watch_to_tell() {
     let next = remembering().restarted();
     next.list(&[job(2, "migrate", 9, "")]);
-    assert_eq!(next.reflector.unheard_traces("shop", &[trace(2, "migrate", 9, RunEnd::Complete)]), []);
+    assert_eq!(
+        next.reflector.outcomes().unheard_traces("shop", &[trace(2, "migrate", 9, RunEnd::Complete)]),
+        []
+    );
     assert_eq!(next.counts(2), Some((Level::Progressing, ChildSource::Owner)));
     // The object's own outcome takes precedence over Events.
     let heard_first = remembering().restarted();
@@ -287,7 +290,7 @@ fn where_it_may_be_the_next_run_of_two_parents_neither_is_known() {
     let next = remembering().restarted();
     let ParentOutcomes { parent: whose, mut outcomes } = remembering().memories();
     outcomes[0].uid = uid(50).into();
-    next.reflector.recall_record(OutcomeParent { uid: uid(WIDGET + 1).into(), ..whose }, outcomes);
+    next.reflector.outcomes().recall_record(OutcomeParent { uid: uid(WIDGET + 1).into(), ..whose }, outcomes);
     tell(&next, &[trace(2, "migrate", 9, RunEnd::Complete)]);
     next.list(&[]);
     assert_eq!((next.counts(1), next.counts(2)), (None, UNSEEN));
@@ -302,7 +305,7 @@ fn what_is_known_to_be_of_one_parent_is_no_run_of_another() {
     let ParentOutcomes { parent: whose, mut outcomes } = world.memories();
     (outcomes[0].uid, outcomes[0].name, outcomes[0].first_version) =
         (uid(50).into(), "backup-zzzzz".into(), 9);
-    next.reflector.recall_record(OutcomeParent { uid: uid(WIDGET + 1).into(), ..whose }, outcomes);
+    next.reflector.outcomes().recall_record(OutcomeParent { uid: uid(WIDGET + 1).into(), ..whose }, outcomes);
     assert_eq!(tell(&next, &[trace(50, "backup-zzzzz", 9, failed())]), 0);
     next.list(&[]);
     assert_eq!(next.counts(1), READY);
@@ -342,8 +345,8 @@ fn expecting(generation: u32, after: OutcomeRetention) -> World {
 fn of_what_is_expected_by_name_and_was_never_seen_it_is_known_that_it_was() {
     for end in [failed(), RunEnd::Complete, RunEnd::Open] {
         let world = expecting(3, OutcomeRetention::Remember);
-        assert_eq!(world.reflector.take_blind_namespaces(), [Box::from("shop")]);
-        assert!(world.reflector.runs_in_namespace("shop").may_have_run("migrate"));
+        assert_eq!(world.reflector.outcomes().take_blind_namespaces(), [Box::from("shop")]);
+        assert!(world.reflector.outcomes().runs_in_namespace("shop").may_have_run("migrate"));
         let before =
             RunTrace { first_seen: Some(Time(1_799_999_998_000)), ..trace(1, "migrate", 3, failed()) };
         assert_eq!(
@@ -372,7 +375,7 @@ fn what_was_heard_of_stands_for_a_generation_only_where_there_was_no_other() {
         assert_eq!(world.counts(2), expected, "generation {generation}");
     }
     let forgetful = expecting(1, OutcomeRetention::Forget);
-    assert_eq!(forgetful.reflector.take_blind_namespaces(), Vec::<Box<str>>::new());
+    assert_eq!(forgetful.reflector.outcomes().take_blind_namespaces(), Vec::<Box<str>>::new());
 }
 
 #[test]
@@ -382,7 +385,7 @@ fn without_versions_only_whole_seconds_tell_which_came_later() {
     (outcomes[0].first_version, outcomes[0].created) = (0, Some(Time(1_800_000_000_900)));
     for (first, expected) in [(1_800_000_000_999, READY), (1_800_000_001_000, None)] {
         let next = World::blind(OutcomeRetention::Remember);
-        next.reflector.recall_record(whose.clone(), outcomes.clone());
+        next.reflector.outcomes().recall_record(whose.clone(), outcomes.clone());
         next.list(&[]);
         tell(&next, &[RunTrace { first_seen: Some(Time(first)), ..trace(2, "migrate", 9, failed()) }]);
         assert_eq!(next.counts(1), expected, "{first}");

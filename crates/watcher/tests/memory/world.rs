@@ -130,7 +130,7 @@ impl World {
     }
 
     pub(crate) fn memories(&self) -> ParentOutcomes {
-        self.reflector.parent_outcomes(&uid(WIDGET)).unwrap_or_default()
+        self.reflector.outcomes().parent_outcomes(&uid(WIDGET)).unwrap_or_default()
     }
 
     /// Returns another process with the records that this one would have written.
@@ -140,7 +140,7 @@ impl World {
         let ParentOutcomes { parent: whose, outcomes } = self.memories();
         // A record does not contain the last observed version.
         let outcomes = outcomes.into_iter().map(|o| RememberedOutcome { version: 0, ..o }).collect();
-        next.reflector.recall_record(whose, outcomes);
+        next.reflector.outcomes().recall_record(whose, outcomes);
         next
     }
 }

@@ -13,7 +13,7 @@ use super::links::{lent_selectors, release_links, resolve_links};
 use super::memory;
 use super::parent::{ParentRow, read_parent_row};
 use super::parts::ReflectorParts;
-use super::planned::PlannedInterest;
+use super::planned::{ListPass, PlannedInterest};
 use super::row_store::ApplyOutcome;
 use super::rule_breaker::RuleBreaker;
 use super::rules_of_parent::RulesOfParent;
@@ -23,6 +23,33 @@ use super::uid_key::UidKey;
 use super::unready_since::set_since_from_facts;
 use crate::plan::{AssessmentRule, Interest};
 use crate::wire::{ChildObject, WireMeta};
+
+/// Takes in an object of a list that is the newest of its kind.
+///
+/// A list is never older than what was known when it began, because it is read without a resourceVersion. An object in an
+/// older version than that is of another history: etcd was restored from a backup, and counts from there. What was known
+/// of the history that is gone does not hold, however high its versions are.
+pub(super) fn ingest_listed(
+    parts: &ReflectorParts,
+    pass: &ListPass,
+    child: &ChildObject,
+    object: Option<&RawValue>,
+) -> ApplyOutcome {
+    let uid = UidKey::from_text(&child.meta.uid);
+    parts.store.tombstones.exhume_listed(uid, pass.start);
+    if let Some(id) = parts.store.rows.find_key(uid) {
+        let forget_version = |slot: &mut RowSlot| {
+            let version = child.meta.resource_version;
+            if let Some(row) =
+                slot.row.as_mut().filter(|row| row.epoch != pass.number && version < row.version)
+            {
+                row.version = 0;
+            }
+        };
+        parts.store.rows.with_slot(id, forget_version);
+    }
+    ingest_object(parts, pass.kind, child, object)
+}
 
 /// Judges an object by the plan that holds and puts its row. Where the plan moved while it was judged, it is judged again.
 pub(super) fn ingest_object(

@@ -110,8 +110,8 @@ impl Reflector {
         if !self.0.store.plans.is_current(pass) {
             return ApplyOutcome::Refused;
         }
-        self.0.store.tombstones.exhume(UidKey::from_text(&child.meta.uid), pass.start);
-        self.apply_object(pass.kind, child, object)
+        self.0.awaited.on_version(UidKey::from_text(&child.meta.uid), child.meta.resource_version);
+        ingest::ingest_listed(&self.0, pass, child, object)
     }
 
     /// Applies an object that was read live, by a read that began then: it is there, whatever another read did not find

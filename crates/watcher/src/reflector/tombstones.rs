@@ -16,12 +16,13 @@ const MAX_TOMBSTONES: usize = 4_096;
 #[derive(Clone, Copy)]
 struct Tombstone {
     version: u64,
-    /// Of one that a live read or a list did not find: the how manieth of all of those it is. A read that began later knows
-    /// better.
-    unseen: Option<u64>,
+    /// The how manieth tombstone it is: a read that began later knows better.
+    number: u64,
+    /// Its deletion was seen, not inferred from a read that did not find it.
+    is_seen: bool,
 }
 
-/// When a live read or a list began, by how many objects had been found absent until then.
+/// When a live read or a list began, by how many objects were known to be gone by then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReadStart(u64);
 
@@ -35,8 +36,8 @@ struct TombstoneCache {
 #[derive(Default)]
 pub(super) struct Tombstones {
     cache: Mutex<TombstoneCache>,
-    /// How many times an object was not found by a read.
-    absences: AtomicU64,
+    /// How many times an object was found to be gone.
+    burials: AtomicU64,
 }
 
 impl Tombstones {
@@ -46,26 +47,27 @@ impl Tombstones {
 
     /// A DELETE event said so, or that it counts for nobody: nothing up to this version brings it back.
     pub(super) fn add(&self, uid: UidKey, version: u64) {
-        self.entomb(uid, Tombstone { version, unseen: None });
+        self.entomb(uid, version, true);
     }
 
     /// A live read or a list did not find it.
     pub(super) fn bury_absent(&self, uid: UidKey, version: u64) {
-        let number = self.absences.fetch_add(1, Ordering::Relaxed) + 1;
-        self.entomb(uid, Tombstone { version, unseen: Some(number) });
+        self.entomb(uid, version, false);
     }
 
     /// Must be asked for before a live read is sent, and given with what it brings.
     pub(super) fn start_read(&self) -> ReadStart {
-        ReadStart(self.absences.load(Ordering::Relaxed))
+        ReadStart(self.burials.load(Ordering::Relaxed))
     }
 
-    fn entomb(&self, uid: UidKey, tombstone: Tombstone) {
+    fn entomb(&self, uid: UidKey, version: u64, is_seen: bool) {
+        let number = self.burials.fetch_add(1, Ordering::Relaxed) + 1;
+        let tombstone = Tombstone { version, number, is_seen };
         let mut tombstones = self.lock();
         // What more is known stands, and a deletion that was seen is known better than one that was inferred.
         let better = |held: &Tombstone| {
-            let seen = held.unseen.is_none() || tombstone.unseen.is_some();
-            held.version > tombstone.version || (held.version == tombstone.version && seen)
+            let seen = held.is_seen || !is_seen;
+            held.version > version || (held.version == version && seen)
         };
         if tombstones.at.get(&uid).is_some_and(better) {
             return;
@@ -80,13 +82,22 @@ impl Tombstones {
         }
     }
 
-    /// A read has the object: where it began after another had not found it, it knows better.
+    /// A live read has the object: where it began after another had not found it, it knows better.
     pub(super) fn exhume(&self, uid: UidKey, start: ReadStart) {
+        self.exhume_if(uid, |tombstone| !tombstone.is_seen && tombstone.number <= start.0);
+    }
+
+    /// A list has the object. A list is never older than what was known when it began, not even of a deletion that was
+    /// seen: then the server's history has gone back, as it does when etcd is restored from a backup.
+    pub(super) fn exhume_listed(&self, uid: UidKey, start: ReadStart) {
+        self.exhume_if(uid, |tombstone| tombstone.number <= start.0);
+    }
+
+    fn exhume_if(&self, uid: UidKey, knows_better: impl Fn(&Tombstone) -> bool) {
         let mut tombstones = self.lock();
-        let Some(tombstone) = tombstones.at.get_mut(&uid) else { return };
-        if tombstone.unseen.is_some_and(|number| number <= start.0) {
+        if let Some(tombstone) = tombstones.at.get_mut(&uid).filter(|tombstone| knows_better(tombstone)) {
             // Its place in the order stays: it is the oldest of its uid all the same.
-            *tombstone = Tombstone { version: 0, unseen: None };
+            tombstone.version = 0;
         }
     }
 

@@ -157,12 +157,38 @@ fn a_newer_version_of_an_object_that_was_not_found_brings_it_back() {
 }
 
 #[test]
-fn no_list_brings_back_what_a_deletion_took_away() {
+fn no_list_that_began_before_a_deletion_brings_back_what_it_took_away() {
     let reflector = reflector();
     answered(&reflector, 5);
-    reflector.delete_object(&uid(1), 7);
     let pass = reflector.begin_list(PODS, None);
+    reflector.delete_object(&uid(1), 7);
     assert_eq!(apply_listed(&reflector, &pass, &pod(1, 5, "True")), ApplyOutcome::Stale);
+}
+
+#[test]
+fn what_a_restored_server_lists_holds_though_its_versions_are_older_than_what_was_known() {
+    let reflector = reflector();
+    answered(&reflector, 50);
+    apply(&reflector, &owned(), &pod(2, 51, "True"));
+    reflector.delete_object(&uid(2), 52);
+    let pass = reflector.begin_list(PODS, None);
+    assert_eq!(apply_listed(&reflector, &pass, &pod(1, 30, "False")), ApplyOutcome::Moved(0));
+    assert_eq!(apply_listed(&reflector, &pass, &pod(2, 31, "True")), ApplyOutcome::Moved(0));
+    assert_eq!(reflector.finish_list(&pass), Some(0), "none of them is gone");
+    assert_eq!([1, 2].map(|n| level(&reflector, n)), [Some(Level::Progressing), Some(Level::Ready)]);
+    assert_eq!(apply(&reflector, &owned(), &pod(1, 32, "True")), ApplyOutcome::Moved(30));
+    assert_eq!(level(&reflector, 1), Some(Level::Ready));
+}
+
+#[test]
+fn what_was_read_since_a_list_began_is_not_overtaken_by_it() {
+    let reflector = reflector();
+    answered(&reflector, 5);
+    let pass = reflector.begin_list(PODS, None);
+    assert_eq!(apply(&reflector, &owned(), &pod(1, 9, "False")), ApplyOutcome::Moved(5));
+    assert_eq!(apply_listed(&reflector, &pass, &pod(1, 7, "True")), ApplyOutcome::Stale);
+    assert_eq!(reflector.finish_list(&pass), Some(0));
+    assert_eq!(level(&reflector, 1), Some(Level::Progressing));
 }
 
 #[test]

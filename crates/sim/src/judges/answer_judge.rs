@@ -122,6 +122,7 @@ fn check_answer(
     let agrees = !is_known || agrees_with(at, policy, parent, said, &sum, down);
     let now = at.now;
     checked.apply_settle(at, policy, parent);
+    let is_taken_over = checked.is_taken_over(policy, parent);
     let Some(phase) = checked.find_mut(policy, parent) else { return };
     if sum.reason.is_some() && is_known {
         phase.well_since = None;
@@ -144,7 +145,7 @@ fn check_answer(
         let name = at.describe_object(parent);
         at.fail_invariant("no false ready", format_args!("{name}: a child awaits its rule"));
     }
-    if turned && is_known {
+    if turned && is_known && !is_taken_over {
         check_turned_true(at, policy, parent, &phase);
     }
 }

@@ -31,12 +31,22 @@ pub(crate) struct CheckedParents {
     phases: BTreeMap<(PolicyId, String), CheckedGeneration>,
     /// By number of a policy and parent: a generation, and since when it was not ready when another plan came.
     former_unready: BTreeMap<(usize, String), (i64, i64)>,
+    /// By parent and condition type: the policies of the last committed write that changed it.
+    last_decided_by: BTreeMap<(String, String), Vec<PolicyId>>,
 }
 
 impl CheckedParents {
     pub(crate) fn reset_for_restart(&mut self) {
         self.phases.clear();
         self.former_unready.clear();
+        self.last_decided_by.clear();
+    }
+
+    /// Notes by which policies the server's last write of each entry was decided.
+    pub(crate) fn note_committed(&mut self, (old, new): (&ModelObject, &ModelObject), policies: &[PolicyId]) {
+        for (kind, _) in new.ours.iter().filter(|(kind, said)| old.ours.get(*kind) != Some(said)) {
+            self.last_decided_by.insert((new.uid.clone(), kind.clone()), policies.to_vec());
+        }
     }
 
     /// Forgets what was judged by a policy of this number.
@@ -249,6 +259,20 @@ impl CheckedParents {
         {
             phase.was_ready = true;
         }
+    }
+
+    /// Returns `true` if the True that stands on the parent was decided by the plan before this policy's: its write was under
+    /// way when the plan changed. To keep it is no turn.
+    pub(super) fn is_taken_over(&self, policy: &PolicyDef, parent: &ModelObject) -> bool {
+        let is_ready = |kind: &&str| {
+            let said = parent.ours.get(*kind).filter(|said| said.observed == parent.generation);
+            said.is_some_and(|said| said.status == "True")
+        };
+        let mut ready = [Some(policy.condition), policy.fallback].into_iter().flatten().filter(is_ready);
+        ready.any(|kind| {
+            let decided_by = self.last_decided_by.get(&(parent.uid.clone(), kind.to_owned()));
+            decided_by.is_some_and(|policies| !policies.contains(&policy.id))
+        })
     }
 
     /// Returns what is remembered of a parent under a policy.

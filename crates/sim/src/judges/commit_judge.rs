@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use readiness::rollup::ParentReason;
 use serde_json::{Value, json};
 
+use super::checked_parents::CheckedParents;
 use super::judged_moment::JudgedMoment;
 use super::own_entries::entry_of;
 use super::policy_checks;
@@ -69,6 +70,7 @@ impl CommitJudge {
     pub(crate) fn check_commit(
         &mut self,
         at: &JudgedMoment<'_>,
+        checked: &mut CheckedParents,
         flight: &WriteInFlight,
         committed: &CommittedWrite,
     ) {
@@ -122,6 +124,7 @@ impl CommitJudge {
             }
         }
         self.note_said(at, &new);
+        checked.note_committed((&old, &new), &write.policies);
     }
 
     fn check_entries(&mut self, at: &JudgedMoment<'_>, name: &str, old: &ModelObject, new: &ModelObject) {

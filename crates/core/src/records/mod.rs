@@ -22,6 +22,8 @@ struct HeldRecord {
     uid: String,
     version: String,
     spec: Value,
+    /// Number of lists that had begun when it was read.
+    lists: u64,
 }
 
 impl HeldRecord {
@@ -82,6 +84,8 @@ pub struct RecordStore {
     recorded_kinds: RecordedKinds,
     records: BTreeMap<String, HeldRecord>,
     listed: Option<BTreeSet<String>>,
+    /// Number of lists that have begun.
+    lists: u64,
     pending: BTreeSet<String>,
     in_flight: BTreeSet<String>,
     /// Parents without a row that were observed to exist.
@@ -109,6 +113,7 @@ impl RecordStore {
     /// Begins a list.
     pub fn begin_list(&mut self) {
         self.listed = Some(BTreeSet::new());
+        self.lists += 1;
     }
 
     /// Completes a list.
@@ -127,9 +132,11 @@ impl RecordStore {
         if let Some(listed) = &mut self.listed {
             listed.insert(name.clone());
         }
-        let held = HeldRecord { uid: word("uid"), version, spec: object["spec"].clone() };
-        // The response to a write may arrive after newer events of the watch.
-        if self.records.get(&name).is_some_and(|known| known.is_newer(&held)) {
+        let held = HeldRecord { uid: word("uid"), version, spec: object["spec"].clone(), lists: self.lists };
+        // The response to a write may arrive after newer events of the watch. A list is never older than what was known as
+        // it began: then the server's history has gone back.
+        let is_former = |known: &HeldRecord| self.listed.is_some() && known.lists < self.lists;
+        if self.records.get(&name).is_some_and(|known| known.is_newer(&held) && !is_former(known)) {
             return Vec::new();
         }
         let (whose, outcomes, complaints) = codec::decode_spec(&name, &held.spec, &self.recorded_kinds);

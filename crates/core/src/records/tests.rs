@@ -172,6 +172,22 @@ fn a_record_that_somebody_deletes_is_written_again() {
 }
 
 #[test]
+fn a_record_that_a_restored_server_lists_is_patched_though_its_version_is_older_than_what_was_known() {
+    let mut process = Process::new();
+    process.see(&job(5, "Complete"));
+    let mut record = process.written();
+    process.rests();
+    record["metadata"]["resourceVersion"] = json!("1");
+    record["spec"]["outcomes"][0]["outcome"] = json!("Failed");
+    process.keeper.observe_record(&process.reflector, &record);
+    process.rests();
+    process.keeper.begin_list();
+    process.keeper.observe_record(&process.reflector, &record);
+    process.keeper.finish_list();
+    assert!(matches!(process.errand(), RecordOperation::Patch { .. }), "it is to be set right");
+}
+
+#[test]
 fn a_record_that_somebody_edits_is_set_right_and_more_slowly_each_time() {
     let mut process = Process::new();
     process.see(&job(5, "Complete"));

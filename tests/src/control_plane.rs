@@ -33,8 +33,9 @@ pub struct ControlPlane {
     parts: Parts,
     /// Rollcall's own kinds are installed.
     pub(crate) crds: OnceCell<()>,
-    /// Separate from the others because a test may kill it.
+    /// Separate from the others because a test may kill them.
     api_server: Mutex<Process>,
+    etcd: Mutex<Process>,
     others: Vec<Process>,
     forwarded: Forwarded,
 }
@@ -69,7 +70,7 @@ impl ControlPlane {
             Process::start(name, &places::program(name)?, &args, &[], &folder.join(format!("{name}.log")))
         };
         prepare(&folder, &url)?;
-        let etcd = start("etcd", etcd_args(&folder, listen[1], listen[2]))?;
+        let etcd = Mutex::new(start("etcd", etcd_args(&folder, listen[1], listen[2]))?);
         let api_server = Mutex::new(start("kube-apiserver", api_server_args(&folder, listen[0], listen[1]))?);
         let mut plane = Self {
             folder: folder.clone(),
@@ -77,7 +78,8 @@ impl ControlPlane {
             parts,
             crds: OnceCell::new(),
             api_server,
-            others: vec![etcd],
+            etcd,
+            others: Vec::new(),
             forwarded,
         };
         plane.until_ready().await?;
@@ -172,8 +174,39 @@ impl ControlPlane {
         self.until_ready().await
     }
 
+    /// Keeps a copy of all that etcd has, for [`restore`](Self::restore).
+    pub async fn back_up(&self) -> Result<()> {
+        self.stop()?;
+        copy_folder(&self.folder.join("etcd"), &self.folder.join("backup"))?;
+        self.start_again().await
+    }
+
+    /// Kills API server and etcd.
+    pub fn stop(&self) -> Result<()> {
+        self.api_server()?.kill()?;
+        self.etcd()?.kill()
+    }
+
+    /// Starts what was stopped with the copy: all that was written since is gone, and revisions are counted from there.
+    pub async fn restore(&self) -> Result<()> {
+        let data = self.folder.join("etcd");
+        fs::remove_dir_all(&data)?;
+        copy_folder(&self.folder.join("backup"), &data)?;
+        self.start_again().await
+    }
+
+    async fn start_again(&self) -> Result<()> {
+        self.etcd()?.again()?;
+        self.api_server()?.again()?;
+        self.until_ready().await
+    }
+
     fn api_server(&self) -> Result<MutexGuard<'_, Process>> {
         self.api_server.lock().map_err(|_| anyhow!("poisoned"))
+    }
+
+    fn etcd(&self) -> Result<MutexGuard<'_, Process>> {
+        self.etcd.lock().map_err(|_| anyhow!("poisoned"))
     }
 
     /// Runs kubectl as the administrator; returns its output if it succeeds.
@@ -206,6 +239,18 @@ impl ControlPlane {
             .context("failed to request a token")?;
         Ok(answer["status"]["token"].as_str().context("a TokenRequest without a token")?.to_owned())
     }
+}
+
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    // etcd takes no folder that others may look into.
+    fs::set_permissions(to, fs::metadata(from)?.permissions())?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?.path();
+        let copy = to.join(entry.file_name().context("a file without a name")?);
+        if entry.is_dir() { copy_folder(&entry, &copy)? } else { _ = fs::copy(&entry, &copy)? }
+    }
+    Ok(())
 }
 
 /// Returns distinct ports that were free a moment ago.

@@ -126,6 +126,49 @@ async fn an_api_server_that_is_killed_and_comes_back_moves_nothing_but_what_move
     Ok(())
 }
 
+#[tokio::test]
+async fn a_restore_of_etcd_from_a_backup_is_followed_though_its_versions_were_seen_before() -> Result<()> {
+    let plane = Arc::new(ControlPlane::start(Parts::Storage).await?);
+    let scene = Scene::set_on(plane.clone(), "restored").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    scene.crd(&Crd::new("Shard")).await?;
+    let children = json!([scene.child("Shard")]);
+    scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
+    let running = scene.rollcall(&[]).await?;
+    for number in 0..3 {
+        let db = scene.create(scene.custom("Database", &format!("db-{number}"))).await?;
+        scene.create(owned_by(&db, scene.custom("Shard", &format!("shard-{number}")))).await?;
+        set_ready(&scene, number, "True").await?;
+    }
+    for number in 0..3 {
+        scene.until(&format!("Database/db-{number}"), says("Ready", "True")).await?;
+    }
+    plane.back_up().await?;
+
+    // A history that will be gone.
+    scene.delete("Shard/shard-2").await?;
+    scene.delete("Database/db-2").await?;
+    for status in ["False", "True", "False", "True"] {
+        for number in 0..2 {
+            set_ready(&scene, number, status).await?;
+            scene.until(&format!("Database/db-{number}"), says("Ready", status)).await?;
+        }
+    }
+    plane.stop()?;
+    running.until_metric("rollcall_watch_stale", &[], |kinds| kinds >= 2.0).await?;
+    plane.restore().await?;
+
+    for number in 1..3 {
+        set_ready(&scene, number, "False").await?;
+    }
+    for (number, status) in ["True", "False", "False"].into_iter().enumerate() {
+        scene.until(&format!("Database/db-{number}"), says("Ready", status)).await?;
+    }
+    set_ready(&scene, 2, "True").await?;
+    scene.until("Database/db-2", says("Ready", "True")).await?;
+    Ok(())
+}
+
 async fn set_ready(scene: &Scene, number: u32, status: &str) -> Result<()> {
     let entry = json!({ "type": "Ready", "status": status, "observedGeneration": 1 });
     scene.change_status(&format!("Shard/shard-{number}"), json!({ "conditions": [entry] })).await?;

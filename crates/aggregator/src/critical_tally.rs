@@ -95,7 +95,10 @@ impl CriticalTally {
     }
 
     pub(crate) fn worst_reason(&self) -> Option<ParentReason> {
-        let reason = worst_reason(self.counted_tally(), self.missing, self.surplus);
+        let reason = match &self.counted {
+            Some(counted) => worst_reason(counted, self.missing, self.surplus),
+            None => worst_reason(&self.all, self.missing, self.surplus),
+        };
         // Suspended children are neutral beside any ready one, also in a group whose unready children do not count.
         reason.filter(|r| *r != ParentReason::ChildrenSuspended || self.all.count_at(Level::Ready) == 0)
     }

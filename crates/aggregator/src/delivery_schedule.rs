@@ -160,7 +160,7 @@ impl DeliverySchedule {
 
     /// Returns the time at which the next draft is due or a conflict ends.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        [self.redeliver.next_deadline(), self.conflict_ends.next_deadline()].into_iter().flatten().min()
+        timer::earliest([self.redeliver.next_deadline(), self.conflict_ends.next_deadline()])
     }
 
     fn schedule_conflict_end(&mut self, id: ObjectId, parent: &mut ParentNode) {

@@ -72,6 +72,7 @@ fn build_answer(reason: ParentReason, tally: &LevelTally) -> PolicyAnswer {
 }
 
 /// Returns the answer about a parent at `now` and advances the phase of its generation.
+#[inline]
 pub(crate) fn evaluate_parent(
     observed: &mut ObservedParent,
     children: &ChildCounts,

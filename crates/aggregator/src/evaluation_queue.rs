@@ -148,8 +148,7 @@ impl EvaluationQueue {
 
     /// Returns the time at which the next evaluation is due.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        let deadlines =
-            [self.immediate_since, self.debounced.next_deadline(), self.time_dependent.next_deadline()];
-        deadlines.into_iter().flatten().min()
+        let (debounced, by_time) = (self.debounced.next_deadline(), self.time_dependent.next_deadline());
+        timer::earliest([self.immediate_since, debounced, by_time])
     }
 }

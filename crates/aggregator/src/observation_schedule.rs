@@ -97,6 +97,6 @@ impl ObservationSchedule {
 
     /// Returns the time at which the next object has to be observed again.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
-        [self.rechecks.next_deadline(), self.resync.next_due()].into_iter().flatten().min()
+        timer::earliest([self.rechecks.next_deadline(), self.resync.next_due()])
     }
 }

@@ -151,6 +151,7 @@ impl PolicyTable {
     }
 
     /// Returns `true` if the state of the lists allows an evaluation.
+    #[inline]
     pub(crate) fn can_evaluate(&self, evaluation: &ParentEvaluation, gate: ListGate) -> bool {
         let Some(observed) = &evaluation.observed else { return false };
         match gate {

@@ -191,7 +191,8 @@ impl EnginePolicy {
 
     /// Returns the groups with their indices. A group beyond index 255 could not be named by a link, and has no children.
     pub fn indexed_groups(&self) -> impl Iterator<Item = (u8, &ChildGroup)> + Clone {
-        (0..=u8::MAX).zip(&self.groups)
+        let indices = self.groups.iter().enumerate();
+        indices.map_while(|(at, group)| Some((u8::try_from(at).ok()?, group)))
     }
 }
 

@@ -4,6 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::TimePoint;
 
+/// Returns the earliest of these moments; `None` if there is none.
+#[inline]
+pub fn earliest<T: Ord, const N: usize>(moments: [Option<T>; N]) -> Option<T> {
+    moments.into_iter().fold(None, |first, at| match (first, at) {
+        (Some(first), Some(at)) => Some(first.min(at)),
+        (first, at) => first.or(at),
+    })
+}
+
 /// Queue of at most one deadline per key, taken in the order of their moments. Ties are broken by key, so that a replay
 /// takes the same order.
 #[derive(Clone, Debug)]
@@ -52,12 +61,17 @@ impl<K: Copy + Ord, T: TimePoint> DeadlineQueue<K, T> {
     }
 
     /// Removes and returns one key whose deadline has passed, the earliest first.
+    #[inline]
     pub fn take_due(&mut self, now: T) -> Option<K> {
-        let (at, key) = *self.queue.first()?;
-        if at > now {
+        if self.next_deadline()? > now {
             return None;
         }
-        self.queue.remove(&(at, key));
+        self.take_first()
+    }
+
+    /// Removes and returns the key with the earliest deadline.
+    fn take_first(&mut self) -> Option<K> {
+        let (_, key) = self.queue.pop_first()?;
         self.at.remove(&key);
         Some(key)
     }
@@ -97,6 +111,15 @@ mod tests {
         assert_eq!((d.next_deadline(), d.len()), (Some(At(1)), 2));
         assert_eq!((d.take_due(At(2)), d.take_due(At(2)), d.take_due(At(3))), (Some("a"), None, Some("b")));
         assert!(d.is_empty());
+    }
+
+    #[test]
+    fn the_earliest_moment_is_found_wherever_it_stands_and_none_is_no_moment() {
+        let (none, early, late) = (None, Some(At(3)), Some(At(5)));
+        for moments in [[none, early, late], [late, none, early], [early, late, none], [early, none, none]] {
+            assert_eq!(earliest(moments), early, "{moments:?}");
+        }
+        assert_eq!(earliest([none; 2]), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod resync;
 mod seed;
 
 pub use backoff::Backoff;
-pub use deadlines::DeadlineQueue;
+pub use deadlines::{DeadlineQueue, earliest};
 pub use debounce::{DebounceConfig, DebounceState};
 pub use resync::ResyncSchedule;
 pub use seed::Seed;

@@ -22,10 +22,10 @@ pub(super) struct ChildLinker<'e> {
 impl ChildLinker<'_> {
     /// Sets the links of an object; `created` is when it was created.
     pub(super) fn set_links(&mut self, id: ObjectId, links: &[ChildLink], created: Time) {
-        let node = self.scheduler.graph.node_mut(id);
-        if node.links.as_slice() == links {
+        if self.scheduler.graph.find_node(id).is_some_and(|node| node.links.as_slice() == links) {
             return;
         }
+        let node = self.scheduler.graph.node_mut(id);
         let old = std::mem::replace(&mut node.links, InlineVec::from_slice(links));
         for link in old.iter().filter(|l| !links.contains(l)) {
             self.scheduler.graph.selectors.set_child(id, *link, false);

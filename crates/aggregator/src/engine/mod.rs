@@ -235,7 +235,7 @@ impl Engine {
     /// Returns the time of the next poll if nothing is observed before.
     pub fn next_deadline(&self) -> Option<Time> {
         let (evaluation, delivery) = (self.scheduler.queue.next_deadline(), self.deliveries.next_deadline());
-        [evaluation, delivery, self.observations.next_deadline()].into_iter().flatten().min()
+        timer::earliest([evaluation, delivery, self.observations.next_deadline()])
     }
 
     /// Takes the counters since the last call.

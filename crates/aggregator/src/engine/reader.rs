@@ -85,6 +85,7 @@ impl<'e> EngineReader<'e> {
     /// Returns `true` if a draft may be made: one of its policies has evaluated the parent, or no policy that is accepted
     /// applies to it. What a refused one said stays then, and what others left goes. Before that its conditions stay as they
     /// are. They also stay while an answer is in doubt and cannot be evaluated again.
+    #[inline]
     pub(super) fn is_draftable(self, parent: ObjectId) -> bool {
         let Some(parent) = self.graph.find_parent(parent).filter(|held| !held.termination_written) else {
             return false;

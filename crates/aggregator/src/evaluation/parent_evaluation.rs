@@ -155,6 +155,7 @@ impl ParentEvaluation {
     }
 
     /// Evaluates the observed parent. `None` while only children refer to it.
+    #[inline]
     pub(crate) fn evaluate_at(
         &mut self,
         policy: &EnginePolicy,
@@ -171,7 +172,7 @@ impl ParentEvaluation {
         let is_saved = was_tolerating && says_true && !observed.phase.steady.is_tolerating();
         let saved_flips = u64::from(is_saved);
         let before = observed.stage.answer();
-        let was_in_doubt = observed.stage.is_in_doubt();
+        let answers_anew = before != Some(result.answer) || observed.stage.is_in_doubt();
         let is_stuck = |answer: PolicyAnswer| answer.reason == ParentReason::DeletionStuck;
         let becomes_stuck = is_stuck(result.answer) && !before.is_some_and(is_stuck);
         let was_unsettled = observed.stage.is_unsettled();
@@ -180,7 +181,7 @@ impl ParentEvaluation {
             observed.advance_stage(StageEvent::Overdue);
         }
         let rests_otherwise = observed.rest_on_unjudged(self.children.awaits_rules());
-        let moved = before != Some(result.answer) || was_in_doubt || rests_otherwise;
+        let moved = answers_anew || rests_otherwise;
         let settled = was_unsettled && !observed.stage.is_unsettled();
         self.debounce.record_fire(now);
         Some(EvaluationChanges { moved, becomes_stuck, settled, recheck_at: result.recheck_at, saved_flips })

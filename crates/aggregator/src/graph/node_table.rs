@@ -37,12 +37,22 @@ impl NodeTable {
     /// Returns the node at `id`, created if there is none.
     pub(super) fn get_or_insert(&mut self, id: ObjectId) -> &mut GraphNode {
         let at = id.0 as usize;
-        if at / NODES_PER_CHUNK >= self.chunks.len() {
-            self.chunks.resize_with(at / NODES_PER_CHUNK + 1, || None);
+        if self.get(id).is_none() {
+            self.insert_chunk(at / NODES_PER_CHUNK);
         }
-        let chunk = self.chunks[at / NODES_PER_CHUNK]
-            .get_or_insert_with(|| Box::new(std::array::from_fn(|_| GraphNode::default())));
+        let chunk = self.chunks[at / NODES_PER_CHUNK].as_mut().expect("invariant: it was inserted above");
         &mut chunk[at % NODES_PER_CHUNK]
+    }
+
+    /// Inserts a chunk that is not there. Never inlined: a chunk is built on the stack, and every caller would make room for
+    /// it at every call.
+    #[cold]
+    #[inline(never)]
+    fn insert_chunk(&mut self, at: usize) {
+        if at >= self.chunks.len() {
+            self.chunks.resize_with(at + 1, || None);
+        }
+        self.chunks[at] = Some(Box::new(std::array::from_fn(|_| GraphNode::default())));
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut GraphNode> {

@@ -186,7 +186,7 @@ impl Core {
                 self.quote_drafts(&[ParentDraft { parent }], now);
             }
             if let Some(write) = self.prepare_write(now, parent) {
-                self.breakers.begin_write(write.kind, write.ticket, failing, now);
+                self.breakers.begin_write(write.kind, write.ticket, write.digest, failing, now);
                 writes.push(write);
             }
         }
@@ -336,6 +336,7 @@ impl Core {
                 patch,
                 status_transition: status_transition(&row_parent.status, &wanted),
                 wanted,
+                digest,
             }))
         });
         match write.flatten() {
@@ -383,7 +384,8 @@ impl Core {
     ) {
         // Changes read in between have to be observed before the outcome, or they would look like another writer's.
         self.observe_objects(now, &[parent]);
-        self.breakers.end_write(ticket, outcome, now);
+        let shown = self.reflector.read_row(parent, |row| row.parent.as_ref().map(|p| p.view.digest));
+        self.breakers.end_write(ticket, outcome, shown.flatten(), now);
         self.engine.settle_write(parent, ticket, outcome, now);
     }
 

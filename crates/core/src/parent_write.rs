@@ -1,6 +1,6 @@
 //! One write to one parent, as it is handed to the writer.
 
-use aggregator::{KindId, ObjectId, PolicyId, WriteTicket};
+use aggregator::{EntriesDigest, KindId, ObjectId, PolicyId, WriteTicket};
 use readiness::rollup::ConditionStatus;
 use serde_json::Value;
 use watcher::status::WantedConditions;
@@ -26,6 +26,8 @@ pub struct ParentWrite {
     pub patch: Value,
     /// Entries of the parent after the write.
     pub wanted: WantedConditions,
+    /// Fingerprint of these.
+    pub digest: EntriesDigest,
     /// New status of the condition, if the write changes it.
     pub status_transition: Option<ConditionStatus>,
 }

@@ -16,7 +16,7 @@ const MAX_RETRY_AFTER: Duration = Duration::from_mins(10);
 /// Meaning of the HTTP status of a guarded write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteReply {
-    /// The server accepted the patch: pass the response to [`apply_accepted`].
+    /// The server accepted the patch: pass the response to [`read_accepted`], and what that reads to [`apply_accepted`].
     Accepted,
     /// The server says that there is no such parent: read it live, and [`apply_reread`].
     Gone,
@@ -56,6 +56,13 @@ impl WriteReply {
 /// Nobody knows whether the server took what it answered so: read the parent live, and [`apply_reread`].
 pub const fn is_unknown(status: u16) -> bool {
     status >= 500
+}
+
+/// Reads the response of an accepted write: the parent. `None` where it is anything else, half of it, or another object: then
+/// nobody knows what became of the write, so read the parent live, and [`apply_reread`].
+pub fn read_accepted(body: &[u8], write: &ParentWrite) -> Option<ParentObject> {
+    let answer: ParentObject = serde_json::from_str(std::str::from_utf8(body).ok()?).ok()?;
+    (*answer.child.meta.uid == *write.uid).then_some(answer)
 }
 
 /// Applies the response of an accepted write. It is the parent's current state, which may hold less than what was sent.

@@ -53,7 +53,7 @@ pub enum DeliveryOutcome {
     /// The server accepted the write. The resulting status was observed before this outcome is reported.
     Written,
     /// The server accepted the write, but what the parent shows could not be observed: its kind is being listed by another
-    /// plan, or the response was not readable.
+    /// plan.
     Unobserved,
     /// A precondition failed (409, 422). The parent was read live and observed before this outcome is reported.
     Conflict,
@@ -340,9 +340,9 @@ impl ParentDelivery {
         !may_arrive && !since(self.recent_writes[1].get()) && !since(self.open.overwritten_at)
     }
 
-    /// Returns `true` if the last writes to the parent failed, or its last two were refused.
+    /// Returns `true` if the last writes to the parent failed, or its last two were refused, or what was written did not stay.
     pub(crate) fn is_failing(&self) -> bool {
-        self.open.failures > 0 || self.open.conflicts > 1
+        self.open.failures > 0 || self.open.conflicts > 1 || self.is_repeatedly_overwritten()
     }
 }
 

@@ -1,0 +1,181 @@
+use super::*;
+
+const RETRY: DeliveryOutcome = DeliveryOutcome::Retry(Duration::ZERO);
+const WRITTEN: DeliveryOutcome = DeliveryOutcome::Written;
+/// What is sent, and what may stand there instead.
+const SENT: EntriesDigest = EntriesDigest { whole: 1, without_messages: 1 };
+const OTHER: EntriesDigest = EntriesDigest { whole: 2, without_messages: 1 };
+
+/// A write that is answered so at once; what it says is on the parent where that was accepted.
+fn write(breakers: &mut WriteBreakers, kind: KindId, retries: bool, outcome: DeliveryOutcome, now: Time) {
+    let shown = if outcome.is_accepted() { SENT } else { OTHER };
+    breakers.begin_write(kind, WriteTicket::default(), SENT, retries, now);
+    breakers.end_write(WriteTicket::default(), outcome, Some(shown), now);
+}
+
+/// Runs writes of `kinds` kinds, each turn every kind that may, answered at once, in steps of 10 ms; returns the number
+/// of requests within this span.
+fn requests(kinds: u16, outcome: DeliveryOutcome, from: i64, until: i64) -> usize {
+    let (mut breakers, mut sent) = (WriteBreakers::default(), 0);
+    for at in (0..until).step_by(10) {
+        for kind in (0..kinds).map(KindId).collect::<Vec<_>>() {
+            if breakers.may_write(kind, false, Time(at)) {
+                write(&mut breakers, kind, false, outcome, Time(at));
+                sent += usize::from(at >= from);
+            }
+        }
+    }
+    sent
+}
+
+#[test]
+fn one_probe_a_second_for_a_kind_and_eight_for_all() {
+    for (kinds, outcome, expected) in [
+        (1, RETRY, 10),
+        (5, RETRY, 50),
+        (100, RETRY, 77),
+        (1, DeliveryOutcome::Retry(Duration::from_secs(5)), 2),
+        (1, DeliveryOutcome::Denied, 77),
+        (5, DeliveryOutcome::Denied, 77),
+        (5, DeliveryOutcome::Conflict, 77),
+        (1, DeliveryOutcome::Gone, 77),
+        (1, DeliveryOutcome::Pruned, 77),
+        (1, WRITTEN, 1_000),
+    ] {
+        let sent = requests(kinds, outcome, 10_000, 20_000);
+        assert!(sent.abs_diff(expected) <= 1, "{kinds} kinds, {outcome:?}: {sent}");
+    }
+}
+
+#[test]
+fn it_opens_after_failures_in_a_row_and_the_first_success_closes_it() {
+    for (outcomes, open) in [
+        (&[RETRY; 4][..], false),
+        (&[RETRY; 5], true),
+        (&[RETRY, RETRY, RETRY, RETRY, WRITTEN, RETRY], false),
+        (&[RETRY, RETRY, RETRY, RETRY, DeliveryOutcome::Denied, RETRY], true),
+        (&[RETRY, RETRY, RETRY, RETRY, RETRY, WRITTEN], false),
+    ] {
+        let mut breakers = WriteBreakers::default();
+        for outcome in outcomes {
+            write(&mut breakers, KindId(1), false, *outcome, Time(0));
+        }
+        assert_eq!(!breakers.may_write(KindId(1), false, Time(0)), open, "{outcomes:?}");
+        assert!(breakers.may_write(KindId(2), false, Time(0)), "another kind goes on");
+    }
+}
+
+#[test]
+fn what_is_denied_holds_up_nobody_for_long() {
+    let mut breakers = WriteBreakers::default();
+    let mut write = |outcome, now| {
+        write(&mut breakers, KindId(1), false, outcome, now);
+        (breakers.may_write(KindId(1), false, now), breakers.next_probe(KindId(1), false))
+    };
+    for _ in 0..4 {
+        assert_eq!(write(DeliveryOutcome::Denied, Time(0)), (true, None));
+    }
+    let (may, _) = write(DeliveryOutcome::Denied, Time(0));
+    assert!(may, "the next one is due");
+    assert_eq!(write(DeliveryOutcome::Denied, Time(0)), (false, Some(Time(125))));
+    assert_eq!(write(WRITTEN, Time(125)), (true, None), "one that is permitted ends it");
+}
+
+#[test]
+fn a_probe_without_an_answer_is_followed_by_no_other() {
+    let mut breakers = WriteBreakers::default();
+    for _ in 0..5 {
+        write(&mut breakers, KindId(1), false, RETRY, Time(0));
+    }
+    assert_eq!(breakers.next_probe(KindId(1), false), Some(Time(1_000)));
+    breakers.begin_write(KindId(1), WriteTicket::default(), SENT, false, Time(1_000));
+    assert_eq!(
+        (breakers.next_probe(KindId(1), false), breakers.may_write(KindId(1), false, Time(9_000))),
+        (None, false)
+    );
+    breakers.end_write(WriteTicket::default(), RETRY, Some(OTHER), Time(15_000));
+    assert_eq!(breakers.next_probe(KindId(1), false), Some(Time(16_000)));
+}
+
+#[test]
+fn second_attempts_are_spread_while_none_succeeds_though_first_ones_do() {
+    let mut breakers = WriteBreakers::default();
+    let mut write = |retries, outcome, now| {
+        write(&mut breakers, KindId(1), retries, outcome, now);
+        (breakers.may_write(KindId(1), false, now), breakers.may_write(KindId(1), true, now))
+    };
+    for _ in 0..4 {
+        write(true, RETRY, Time(0));
+        assert_eq!(write(false, WRITTEN, Time(0)), (true, true));
+    }
+    write(true, RETRY, Time(0));
+    assert_eq!(write(false, WRITTEN, Time(0)), (true, true), "the next one is due");
+    write(true, RETRY, Time(0));
+    assert_eq!(write(false, WRITTEN, Time(0)), (true, false));
+    assert_eq!(write(true, WRITTEN, Time(125)), (true, true), "one that succeeds ends it");
+}
+
+/// Begins as many writes as there is room for, ends them so, and returns their number.
+fn fill_window(breaker: &mut KindBreaker, effect: WriteEffect, now: Time) -> usize {
+    let mut begun = 0;
+    while breaker.has_room() && begun < 100 {
+        breaker.begin_write(now);
+        begun += 1;
+    }
+    (0..begun).for_each(|_| breaker.end_write(effect, false, now));
+    begun
+}
+
+#[test]
+fn few_writes_are_under_way_at_first_and_after_failures_and_one_more_for_each_that_lands() {
+    use WriteEffect::{Failed, Kept, Refused, Untold};
+    let mut breaker = KindBreaker::default();
+    for (effect, at, begun) in [
+        (Kept, 0, 4),
+        (Kept, 0, 8),
+        (Refused, 0, 16),
+        // What is refused takes the room away.
+        (Kept, 900, 1),
+        (Failed(Duration::ZERO), 900, 17),
+        // No more follow for a while.
+        (Kept, 1_800, 4),
+        (Kept, 30_800, 4),
+        (Kept, 30_900, 4),
+        // What landed though the server did not say so is neither a failure nor a success.
+        (Untold, 30_900, 8),
+        (Kept, 30_900, 8),
+    ] {
+        assert_eq!(fill_window(&mut breaker, effect, Time(at)), begun, "{effect:?} at {at}");
+    }
+    breaker.begin_write(Time(31_900));
+    assert_eq!(breaker.window, FIRST_WINDOW, "it begins anew after a rest");
+}
+
+#[test]
+fn a_server_that_fails_at_many_kinds_is_found_out_by_a_few_writes_in_all() {
+    let mut breakers = WriteBreakers::default();
+    let mut sent = 0;
+    for _ in 0..10 {
+        for kind in (0..4).map(KindId) {
+            if breakers.may_write(kind, false, Time(0)) {
+                write(&mut breakers, kind, false, RETRY, Time(0));
+                sent += 1;
+            }
+        }
+    }
+    assert_eq!(sent, 5);
+    assert!(breakers.may_write(KindId(9), false, Time(0)), "of a kind that was not tried nothing is known");
+}
+
+#[test]
+fn what_is_accepted_and_changed_on_its_way_is_spread_like_what_is_refused() {
+    let (mut breakers, mut sent) = (WriteBreakers::default(), 0);
+    for at in (0..20_000).step_by(10) {
+        if breakers.may_write(KindId(1), false, Time(at)) {
+            breakers.begin_write(KindId(1), WriteTicket::default(), SENT, false, Time(at));
+            breakers.end_write(WriteTicket::default(), WRITTEN, Some(OTHER), Time(at));
+            sent += usize::from(at >= 10_000);
+        }
+    }
+    assert!((76..=80).contains(&sent), "{sent}");
+}

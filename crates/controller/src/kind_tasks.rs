@@ -207,7 +207,8 @@ impl KindTask {
                     self.voice.say(KindEvent::Absent);
                 }
                 Some(trouble) => {
-                    let (name, said) = (format!("{kind}.{group}"), format!("{trouble:?}"));
+                    let (name, said) =
+                        (format!("{kind}.{group}"), watcher::error_text(format_args!("{trouble:?}")));
                     self.context.failures.report("discover", name.clone(), move |failures| {
                         warn!(
                             kind = name,

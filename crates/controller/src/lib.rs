@@ -31,6 +31,11 @@ mod snapshot;
 mod supervised_tasks;
 pub mod transitions;
 
+/// Log directives for kube, which logs every failed list or watch, and each answer that it cannot read, in full. Rollcall logs
+/// these itself, with the object, shorter and rate-limited.
+pub const KUBE_LOG_DIRECTIVES: &str =
+    "kube_runtime=error,kube_client::client=error,kube_client::client::tls=warn";
+
 pub use clock::ServerClock;
 pub use event_loop::TreeSender;
 #[cfg(feature = "fixtures")]

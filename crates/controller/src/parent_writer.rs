@@ -35,14 +35,14 @@ const MAX_IN_FLIGHT_WRITES: usize = 16;
 pub(crate) const MAX_HANDED_OUT_WRITES: usize = 2 * MAX_IN_FLIGHT_WRITES;
 /// Longest time a status write may take before its outcome is unknown. 15 s.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
-/// Most letters of a server's refusal that are logged.
-const MAX_LOGGED_MESSAGE: usize = 512;
 /// A live read that takes longer is done without.
 const LOOK: Duration = Duration::from_secs(5);
 
 const PATCH_FAILED: &str = "failed to patch status";
 const NOT_PERMITTED: &str =
     "not permitted to patch status; grant it with `rollcall rbac -f POLICY | kubectl apply -f -`";
+const NOT_THE_PARENT: &str =
+    "the response to a status patch is not the parent that was written; re-reading the parent";
 const PRUNED: &str = "the API server pruned status.conditions: the CRD's schema does not declare the field";
 
 /// Writes the status of parents.
@@ -115,15 +115,17 @@ impl ParentWriter {
         let response = match tokio::time::timeout(patience, self.send_patch(&followed.api, write)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => {
-                let reread = self.reread_parent(followed, write).await;
-                let detail = format!("{error:#}");
-                *failure = Some(WriteFailure { object, message: PATCH_FAILED, status: 0, detail, reread });
+                let detail = watcher::error_text(error);
+                let unknown =
+                    WriteFailure { object, message: PATCH_FAILED, detail, ..WriteFailure::default() };
+                *failure = Some(self.reread_unknown(followed, write, unknown).await);
                 return (DeliveryOutcome::Retry(Duration::ZERO), "error");
             }
             Err(_) => {
-                let reread = self.reread_parent(followed, write).await;
                 let detail = "request timed out".to_owned();
-                *failure = Some(WriteFailure { object, message: PATCH_FAILED, status: 0, detail, reread });
+                let unknown =
+                    WriteFailure { object, message: PATCH_FAILED, detail, ..WriteFailure::default() };
+                *failure = Some(self.reread_unknown(followed, write, unknown).await);
                 return (DeliveryOutcome::Retry(Duration::ZERO), "timeout");
             }
         };
@@ -132,7 +134,14 @@ impl ParentWriter {
         let outcome = reply.write_outcome(retry_after);
         match reply {
             WriteReply::Accepted => {
-                let (outcome, label) = self.on_accepted(write, &object, &body);
+                let Some(parent) = write_reply::read_accepted(&body, write) else {
+                    let detail = status_message(&body);
+                    let unknown =
+                        WriteFailure { object, message: NOT_THE_PARENT, status, detail, reread: None };
+                    *failure = Some(self.reread_unknown(followed, write, unknown).await);
+                    return (DeliveryOutcome::Retry(Duration::ZERO), "error");
+                };
+                let (outcome, label) = self.on_accepted(write, &object, &parent);
                 if outcome == DeliveryOutcome::Pruned {
                     *failure =
                         Some(WriteFailure { object, message: PRUNED, status, ..WriteFailure::default() });
@@ -156,12 +165,12 @@ impl ParentWriter {
                 (outcome, "forbidden")
             }
             WriteReply::Failed => {
-                let mut reread = None;
-                if write_reply::is_unknown(status) {
-                    reread = self.reread_parent(followed, write).await;
-                }
                 let detail = status_message(&body);
-                *failure = Some(WriteFailure { object, message: PATCH_FAILED, status, detail, reread });
+                let mut failed = WriteFailure { object, message: PATCH_FAILED, status, detail, reread: None };
+                if write_reply::is_unknown(status) {
+                    failed = self.reread_unknown(followed, write, failed).await;
+                }
+                *failure = Some(failed);
                 (outcome, if status == 429 { "throttled" } else { "error" })
             }
         }
@@ -185,13 +194,13 @@ impl ParentWriter {
     }
 
     /// Handles an accepted write. The response is the parent's current state, which may hold less than what was sent.
-    fn on_accepted(&self, write: &ParentWrite, object: &str, body: &[u8]) -> (DeliveryOutcome, &'static str) {
-        let Some(parent) =
-            std::str::from_utf8(body).ok().and_then(|b| serde_json::from_str::<ParentObject>(b).ok())
-        else {
-            return (DeliveryOutcome::Unobserved, "written");
-        };
-        let apply = || write_reply::apply_accepted(&self.reflector, write, &parent);
+    fn on_accepted(
+        &self,
+        write: &ParentWrite,
+        object: &str,
+        parent: &ParentObject,
+    ) -> (DeliveryOutcome, &'static str) {
+        let apply = || write_reply::apply_accepted(&self.reflector, write, parent);
         let outcome = ingest_beside(self.evaluates_on_ingest(write), apply);
         if outcome.is_accepted() {
             for entry in
@@ -209,6 +218,16 @@ impl ParentWriter {
             return (outcome, "written");
         }
         (outcome, "pruned")
+    }
+
+    /// Nobody knows what became of a write: what is decided next rests on what the parent says now.
+    async fn reread_unknown(
+        &self,
+        followed: &ResolvedKind,
+        write: &ParentWrite,
+        failure: WriteFailure,
+    ) -> WriteFailure {
+        WriteFailure { reread: self.reread_parent(followed, write).await, ..failure }
     }
 
     fn report_reread(&self, error: Option<String>) {
@@ -235,7 +254,7 @@ impl ParentWriter {
                 ingest_beside(self.evaluates_on_ingest(write), apply);
                 None
             }
-            Ok(Err(error)) => Some(error.to_string()),
+            Ok(Err(error)) => Some(watcher::error_text(error)),
             Err(_) => Some("no answer".to_owned()),
         }
     }
@@ -258,5 +277,5 @@ struct PatchResponse {
 fn status_message(body: &[u8]) -> String {
     let status: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
     let whole = status["message"].as_str().map_or_else(|| String::from_utf8_lossy(body), Cow::Borrowed);
-    whole.chars().take(MAX_LOGGED_MESSAGE).collect()
+    watcher::error_text(whole)
 }

@@ -228,7 +228,8 @@ impl<'t> RecordTask<'t> {
             self.context.refusals.notify_one();
         }
         // Without what differs from one record to the next: all fail alike.
-        let why = status.map_or_else(|| error.root_cause().to_string(), |status| status.reason.clone());
+        let why =
+            status.map_or_else(|| watcher::error_text(error.root_cause()), |status| status.reason.clone());
         RecordsTrouble {
             reason: "RecordsNotSaved",
             message: format!("outcomes of Jobs are not saved in namespace {namespace}: {why}"),

@@ -3,16 +3,16 @@
 use std::io::IsTerminal;
 
 use anyhow::Context;
+use controller::KUBE_LOG_DIRECTIVES;
 use controller::args::LogFormat;
 use tracing_subscriber::EnvFilter;
 
 /// Starts logging.
 pub(crate) fn start_logging(filter: &str, format: Option<LogFormat>) -> anyhow::Result<()> {
-    // kube logs every failed list or watch and object_store every attempt. Rollcall logs these itself, with the object,
-    // shorter and rate-limited.
-    let quiet = [("kube", ",kube_runtime=error"), ("object_store", ",object_store=error")];
+    // object_store logs every attempt.
+    let quiet = [("kube", KUBE_LOG_DIRECTIVES), ("object_store", "object_store=error")];
     let quiet = quiet.into_iter().filter(|(of, _)| !filter.contains(of)).map(|(_, directive)| directive);
-    let filter = filter.to_owned() + &quiet.collect::<String>();
+    let filter = [filter].into_iter().chain(quiet).collect::<Vec<_>>().join(",");
     let filter = EnvFilter::try_new(&filter).with_context(|| format!("not a log filter: {filter:?}"))?;
     let terminal = std::io::stderr().is_terminal();
     let format = format.unwrap_or(if terminal { LogFormat::Text } else { LogFormat::Json });

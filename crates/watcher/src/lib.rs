@@ -4,6 +4,7 @@
 mod absence;
 #[cfg(feature = "kube")]
 mod api_client;
+mod error_text;
 mod event;
 mod kind;
 mod parent;
@@ -15,6 +16,7 @@ pub mod wire;
 pub use absence::proves_absence;
 #[cfg(feature = "kube")]
 pub use api_client::*;
+pub use error_text::error_text;
 pub use event::{ApiFailureCause, FollowEvent, FollowFailure, WireObject};
 pub use kind::ApiKind;
 pub use parent::{ParentObject, ReflectorObject};

@@ -177,9 +177,9 @@ impl EventSender {
             Ok(Ok((404, body))) => ("gone", body),
             // A namespace that is being deleted rejects Events; that is not a missing right.
             Ok(Ok((403, body))) if body.contains("NamespaceTerminating") => ("gone", body),
-            Ok(Ok((403, body))) => ("forbidden", body),
-            Ok(Ok((status, body))) => ("failed", format!("{status}: {body}")),
-            Ok(Err(error)) => ("failed", format!("{error:#}")),
+            Ok(Ok((403, body))) => ("forbidden", watcher::error_text(body)),
+            Ok(Ok((status, body))) => ("failed", watcher::error_text(format_args!("{status}: {body}"))),
+            Ok(Err(error)) => ("failed", watcher::error_text(error)),
             Err(_) => ("failed", "request timed out".to_owned()),
         };
         self.outcomes.with_label_values(&[outcome]).inc();
@@ -214,7 +214,7 @@ impl EventSender {
         }
     }
 
-    /// Status of the response and, unless it is a success, its body.
+    /// Status of the response and, unless it is a success, what it says. A success that shows no Event is none.
     async fn call_api(
         &self,
         (method, target, body): event_requests::EventCall,
@@ -228,11 +228,12 @@ impl EventSender {
             .body(Body::from(body))?;
         let response = self.client.send(request).await?;
         let status = response.status();
-        if status.is_success() {
-            return Ok((status.as_u16(), String::new()));
-        }
         let body = response.into_body().collect().await?.to_bytes();
         let said: Value = serde_json::from_slice(&body).unwrap_or_default();
+        if status.is_success() {
+            anyhow::ensure!(said["kind"] == "Event", "the response to an Event is something else");
+            return Ok((status.as_u16(), String::new()));
+        }
         let cause = said["details"]["causes"][0]["reason"].as_str().unwrap_or_default();
         let message = said["message"].as_str().unwrap_or_default();
         Ok((status.as_u16(), format!("{message} {cause}").trim().to_owned()))

@@ -104,7 +104,7 @@ impl Departures {
                 Departure::Confirmed(found)
             }
             Err(error) => {
-                let (policy, error) = (found.name.clone(), error.to_string());
+                let (policy, error) = (found.name.clone(), watcher::error_text(&error));
                 self.failures.report("confirm deletion", policy.clone(), move |failures| {
                     warn!(
                         policy,

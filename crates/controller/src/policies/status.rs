@@ -192,8 +192,8 @@ impl PolicyStatusWriter {
                 debug!(policy = name, "policy was deleted");
                 ("not found".to_owned(), None)
             }
-            Some(Err(kube::Error::Api(error))) => (error.code.to_string(), Some(error.to_string())),
-            Some(Err(error)) => ("no response".to_owned(), Some(error.to_string())),
+            Some(Err(kube::Error::Api(error))) => (error.code.to_string(), Some(watcher::error_text(&error))),
+            Some(Err(error)) => ("no response".to_owned(), Some(watcher::error_text(&error))),
             None => ("timeout".to_owned(), Some("request timed out".to_owned())),
         };
         let now = self.clock.now();

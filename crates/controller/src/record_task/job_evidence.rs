@@ -135,7 +135,7 @@ impl<'t> JobEventSearch<'t> {
     }
 
     fn report_search_failure(self, searched: String, error: &anyhow::Error) {
-        let (message, error) = (search_error_message(error), format!("{error:#}"));
+        let (message, error) = (search_error_message(error), watcher::error_text(error));
         self.context.failures.report("search outcomes", message, move |failures| {
             warn!(searched, error, failures, "{message}");
         });

@@ -73,7 +73,7 @@ impl ReviewClient {
                 Err(ReviewFailure::Forbidden)
             }
             Ok(Some(Err(error))) => {
-                let (path, error) = (self.path, error.to_string());
+                let (path, error) = (self.path, watcher::error_text(&error));
                 self.failures.report("review", path, move |failures| {
                     warn!(path, error, failures, "failed to review access");
                 });

@@ -14,6 +14,7 @@ use crate::absence::proves_absence;
 use crate::api_client::follow::is_stall;
 use crate::api_client::guard::{BoxError, FetchedResponse, fetch_response, utf8};
 use crate::api_client::percent::percent_encode;
+use crate::error_text::error_text;
 use crate::event::{ApiFailureCause, WireObject};
 use crate::kind::ApiKind;
 use crate::wire::{ChildObject, WireMeta};
@@ -48,7 +49,7 @@ impl LiveReadError {
         LiveReadError {
             what: what.into(),
             cause,
-            detail: source.to_string(),
+            detail: error_text(&source),
             retry_after: None,
             source: Some(source),
         }
@@ -59,6 +60,7 @@ impl LiveReadError {
         let detail =
             said.message.filter(|message| !message.is_empty()).unwrap_or_else(|| fetched.status.to_string());
         let cause = ApiFailureCause::from_http_status(fetched.status.as_u16());
+        let detail = error_text(detail);
         LiveReadError { what: what.into(), cause, detail, retry_after: fetched.retry_after, source: None }
     }
 }

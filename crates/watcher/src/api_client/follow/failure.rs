@@ -5,6 +5,7 @@ use std::error::Error;
 use kube::runtime::watcher;
 
 use crate::api_client::guard::{BlindWatch, ResponseStalled};
+use crate::error_text::error_text;
 use crate::event::{ApiFailureCause, FollowFailure};
 
 /// Describes an error of kube's watcher.
@@ -16,7 +17,7 @@ pub(super) fn describe_failure(error: &watcher::Error) -> FollowFailure {
         watcher::Error::WatchError(status) => ApiFailureCause::from_http_status(status.code),
         watcher::Error::NoResourceVersion => ApiFailureCause::Undecodable,
     };
-    FollowFailure { cause, detail: failure_detail(error) }
+    FollowFailure { cause, detail: error_text(failure_detail(error)) }
 }
 
 /// Returns the detail: the server's message, if it sent one.

@@ -1,0 +1,76 @@
+//! What an outage cost: requests and log.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// What an outage cost.
+pub(crate) struct OutageCost {
+    pub(crate) span: Duration,
+    pub(crate) requests: Vec<(Duration, String)>,
+    pub(crate) log: Arc<LogVolume>,
+    /// Parents that are told True at its end.
+    pub(crate) ready: usize,
+}
+
+/// Lines of log by their message.
+#[derive(Default)]
+pub(crate) struct LogVolume {
+    bytes: AtomicUsize,
+    lines: Mutex<BTreeMap<String, usize>>,
+}
+
+impl LogVolume {
+    /// Bytes of all lines, but for those that tell of a write that succeeded: a day without failures has these too.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Number of lines by their message.
+    pub(crate) fn lines(&self) -> BTreeMap<String, usize> {
+        self.lines.lock().unwrap().clone()
+    }
+}
+
+/// Counts what is logged.
+pub(crate) struct LogWriter(pub(crate) Arc<LogVolume>);
+
+impl Write for LogWriter {
+    fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
+        let text: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
+        let message = text["message"].as_str().unwrap_or("?").to_owned();
+        if message != "wrote" {
+            self.0.bytes.fetch_add(line.len(), Ordering::Relaxed);
+        }
+        *self.0.lines.lock().unwrap().entry(message).or_default() += 1;
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl OutageCost {
+    /// The second of most requests among those that begin `after` this time or later.
+    pub(crate) fn busiest_second(&self, after: Duration) -> &[(Duration, String)] {
+        let late = &self.requests[self.requests.partition_point(|(at, _)| *at < after)..];
+        let second = Duration::from_secs(1);
+        let seconds = late.iter().enumerate().map(|(first, (at, _))| {
+            let rest = &late[first..];
+            &rest[..rest.partition_point(|(time, _)| *time < *at + second)]
+        });
+        seconds.max_by_key(|requests| requests.len()).unwrap_or_default()
+    }
+}
+
+/// Number of requests by what was asked.
+pub(crate) fn count_by_target(requests: &[(Duration, String)]) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for (_, asked) in requests {
+        *counts.entry(asked.replace(|letter: char| letter.is_ascii_digit(), "")).or_default() += 1;
+    }
+    counts
+}

@@ -1,0 +1,74 @@
+//! How requests fail, and which do.
+
+use std::time::Duration;
+
+use http::Method;
+
+use crate::server::ApiRequest;
+
+/// How a request fails. Unless it says otherwise, what was asked is not done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Failure {
+    /// This HTTP status, with an object that says why.
+    Status(u16),
+    /// The same with this `Retry-After`.
+    RetryAfter(u16, &'static str),
+    /// This HTTP status with a page for people, as a proxy has it.
+    Page(u16),
+    /// A 404 that names the object, as if it were gone.
+    Gone,
+    /// No answer.
+    Silence,
+    /// Done, and answered after this time.
+    Slow(Duration),
+    /// No connection.
+    Refused,
+    /// A certificate of somebody else.
+    Untrusted,
+    /// Done, and the connection breaks in the middle of the answer.
+    Reset,
+    /// Done, and the answer ends in the middle.
+    Truncated,
+    /// 200 with another object.
+    OtherObject,
+    /// The write is accepted, and what it says is dropped.
+    Pruned,
+    /// The write is accepted, and this field of what it says is changed.
+    Rewritten(&'static str),
+}
+
+/// Which requests fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Writes of the parents' status.
+    StatusWrites,
+    /// Every second one of these.
+    EverySecondStatusWrite,
+    /// Writes of the status of the parents of one kind, of two.
+    StatusWritesOfOneKind,
+    /// All writes.
+    Writes,
+    /// Bindings of the roles that are listed; all rights lack meanwhile.
+    Bindings,
+    /// Whatever is asked about roles; all rights lack meanwhile.
+    Roles,
+    /// Everything, from the moment on at which all was listed and most was written.
+    Everything,
+}
+
+impl Scope {
+    /// Whether a request at this time fails; `number` counts the writes of parents.
+    pub(crate) fn fails(self, request: &ApiRequest, number: usize, at: Duration) -> bool {
+        let writes = request.method != Method::GET;
+        let writes_parent = writes && request.path.starts_with("/apis/example.com/");
+        match self {
+            Scope::StatusWrites => writes_parent,
+            Scope::EverySecondStatusWrite => writes_parent && number.is_multiple_of(2),
+            Scope::StatusWritesOfOneKind => writes_parent && request.path.contains("/databases/"),
+            Scope::Writes => writes && !request.path.contains("accessreviews"),
+            Scope::Bindings => writes && request.path.contains("/clusterrolebindings"),
+            Scope::Roles => request.path.contains("/clusterrole"),
+            Scope::Everything => at > Duration::from_secs(20),
+        }
+    }
+}

@@ -104,10 +104,11 @@ impl Default for KindBreaker {
 }
 
 impl KindBreaker {
-    /// True if there is room for one more write: while what is sent is refused, for less and less.
+    /// True if there is room for one more write: while what is sent fails or is refused, for less and less.
     fn has_room(self) -> bool {
-        let refused = usize::try_from(self.consecutive_refusals).unwrap_or(usize::MAX);
-        self.in_flight < self.window.saturating_sub(refused).max(1)
+        let failed = self.consecutive_failures.saturating_add(self.consecutive_refusals);
+        let failed = usize::try_from(failed).unwrap_or(usize::MAX);
+        self.in_flight < self.window.saturating_sub(failed).max(1)
     }
 
     fn begin_write(&mut self, now: Time) {

@@ -134,11 +134,11 @@ fn few_writes_are_under_way_at_first_and_after_failures_and_one_more_for_each_th
         (Kept, 0, 4),
         (Kept, 0, 8),
         (Refused, 0, 16),
-        // What is refused takes the room away.
+        // What is refused takes the room away, and so does what fails.
         (Kept, 900, 1),
         (Failed(Duration::ZERO), 900, 17),
-        // No more follow for a while.
-        (Kept, 1_800, 4),
+        (Kept, 1_800, 1),
+        // No more than at first follow for a while.
         (Kept, 30_800, 4),
         (Kept, 30_900, 4),
         // What landed though the server did not say so is neither a failure nor a success.

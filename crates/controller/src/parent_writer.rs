@@ -114,19 +114,15 @@ impl ParentWriter {
         let patience = WRITE_TIMEOUT.min(self.leadership.write_time_left());
         let response = match tokio::time::timeout(patience, self.send_patch(&followed.api, write)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => {
-                let detail = watcher::error_text(error);
+            unsettled => {
+                let (detail, label) = match unsettled {
+                    Ok(Err(error)) => (watcher::error_text(error), "error"),
+                    _ => ("request timed out".to_owned(), "timeout"),
+                };
                 let unknown =
                     WriteFailure { object, message: PATCH_FAILED, detail, ..WriteFailure::default() };
                 *failure = Some(self.reread_unknown(followed, write, unknown).await);
-                return (DeliveryOutcome::Retry(Duration::ZERO), "error");
-            }
-            Err(_) => {
-                let detail = "request timed out".to_owned();
-                let unknown =
-                    WriteFailure { object, message: PATCH_FAILED, detail, ..WriteFailure::default() };
-                *failure = Some(self.reread_unknown(followed, write, unknown).await);
-                return (DeliveryOutcome::Retry(Duration::ZERO), "timeout");
+                return (DeliveryOutcome::Retry(Duration::ZERO), label);
             }
         };
         let PatchResponse { status, retry_after, body } = response;
@@ -134,19 +130,7 @@ impl ParentWriter {
         let outcome = reply.write_outcome(retry_after);
         match reply {
             WriteReply::Accepted => {
-                let Some(parent) = write_reply::read_accepted(&body, write) else {
-                    let detail = status_message(&body);
-                    let unknown =
-                        WriteFailure { object, message: NOT_THE_PARENT, status, detail, reread: None };
-                    *failure = Some(self.reread_unknown(followed, write, unknown).await);
-                    return (DeliveryOutcome::Retry(Duration::ZERO), "error");
-                };
-                let (outcome, label) = self.on_accepted(write, &object, &parent);
-                if outcome == DeliveryOutcome::Pruned {
-                    *failure =
-                        Some(WriteFailure { object, message: PRUNED, status, ..WriteFailure::default() });
-                }
-                (outcome, label)
+                self.take_accepted(followed, write, (object, status), &body, failure).await
             }
             WriteReply::Gone => {
                 debug!(object, "status patch dropped: parent was deleted");
@@ -174,6 +158,28 @@ impl ParentWriter {
                 (outcome, if status == 429 { "throttled" } else { "error" })
             }
         }
+    }
+
+    /// Handles an answer that says that the write was accepted, be it the parent or anything else.
+    async fn take_accepted(
+        &self,
+        followed: &ResolvedKind,
+        write: &ParentWrite,
+        (object, status): (String, u16),
+        body: &[u8],
+        failure: &mut Option<WriteFailure>,
+    ) -> (DeliveryOutcome, &'static str) {
+        let Some(parent) = write_reply::read_accepted(body, write) else {
+            let detail = status_message(body);
+            let unknown = WriteFailure { object, message: NOT_THE_PARENT, status, detail, reread: None };
+            *failure = Some(self.reread_unknown(followed, write, unknown).await);
+            return (DeliveryOutcome::Retry(Duration::ZERO), "error");
+        };
+        let (outcome, label) = self.on_accepted(write, &object, &parent);
+        if outcome == DeliveryOutcome::Pruned {
+            *failure = Some(WriteFailure { object, message: PRUNED, status, ..WriteFailure::default() });
+        }
+        (outcome, label)
     }
 
     async fn send_patch(&self, api: &ApiKind, write: &ParentWrite) -> anyhow::Result<PatchResponse> {

@@ -246,7 +246,7 @@ impl LeaseCandidate {
                  a single replica can run with --leader-elect=false instead"
             );
         } else if !denied {
-            self.report_failure(watcher::error_text(&error));
+            self.report_failure(watcher::error_text(error));
         }
         self.forbidden = denied;
         LeaseResponse::Failed

@@ -39,6 +39,8 @@ pub(crate) struct AdminState {
     pub(crate) metrics_readers: Option<PageAuthorizer>,
     /// Why outcomes of Jobs cannot be saved, while they cannot.
     pub(crate) records: watch::Receiver<Option<RecordsTrouble>>,
+    /// Why it cannot be kept what policies wrote, while it cannot.
+    pub(crate) inventory: watch::Receiver<Option<String>>,
     /// Set once everything was ready. Later problems are reported in the body of `/readyz`, not in its status code.
     pub(crate) was_ready: Arc<std::sync::atomic::AtomicBool>,
 }
@@ -115,8 +117,10 @@ async fn get_readyz(State(pages): State<AdminState>) -> (StatusCode, String) {
         let trouble = kind.trouble.as_deref().unwrap_or("");
         _ = writeln!(body, "{}: {:?} {trouble}", kind.label, kind.state);
     }
-    if let Some(trouble) = &*pages.history.borrow() {
-        _ = writeln!(body, "{trouble}");
+    for trouble in [&pages.history, &pages.inventory] {
+        if let Some(trouble) = &*trouble.borrow() {
+            _ = writeln!(body, "{trouble}");
+        }
     }
     if let Some(trouble) = &*pages.records.borrow() {
         _ = writeln!(body, "{}", trouble.message);

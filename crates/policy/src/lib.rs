@@ -7,6 +7,7 @@ mod compile;
 pub mod crd;
 mod found_policy;
 mod groups;
+mod inventory;
 mod library_rules;
 pub mod offline;
 mod plan;
@@ -26,6 +27,7 @@ pub use admission::check_written_spec;
 pub use compile::{CompiledPolicy, compile, compile_with, is_status_owned_by_others};
 pub use found_policy::{FoundPolicy, RefusedPolicy, read_policy};
 pub use groups::{CompiledGroup, GroupCount};
+pub use inventory::{ConditionInventory, PresentPolicy};
 pub use library_rules::{LibraryRules, LibraryState, UnreadLibraries, compile_library_rule};
 pub use plan::{IdRegistry, KindKey, KindPlan, PolicyInUse, RECORD_KIND, Released, WatchPlan, build_plan};
 pub use policy_file::{

@@ -26,6 +26,7 @@ mod guides;
 mod helm;
 mod history;
 mod identity;
+mod inventory;
 mod kopf;
 mod kopf_failed;
 mod kopf_finalizers;

@@ -141,6 +141,10 @@ async fn it_has_no_right_to_change_anything_but_status() -> Result<()> {
         ("patch", &*sites),
         ("patch", "deployments.apps"),
         ("get", "secrets"),
+        ("get", "configmaps"),
+        ("patch", "configmaps"),
+        ("update", "configmaps/rollcall-inventory"),
+        ("delete", "configmaps/rollcall-inventory"),
     ] {
         let answer = scene
             .plane

@@ -3,6 +3,8 @@
 mod conditions;
 mod departures;
 mod grants;
+mod inventory_keeper;
+mod inventory_map;
 mod own_account;
 mod policy_task;
 mod policy_task_state;
@@ -15,6 +17,7 @@ mod status;
 mod watched_kinds;
 
 pub(crate) use grants::GrantSettings;
+pub(crate) use inventory_keeper::InventorySettings;
 pub use policy_task::PolicySource;
 pub(crate) use policy_task::PolicyTask;
 pub(crate) use watched_kinds::namespace_kind;

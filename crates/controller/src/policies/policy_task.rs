@@ -19,6 +19,7 @@ use watcher::{FollowEvent, FollowFailure, FollowOptions, ParentObject, WireObjec
 
 use super::departures::Departure;
 use super::grants::{GrantFindings, GrantNews, GrantSettings, RightsGranter};
+use super::inventory_keeper::{InventoryKeeper, InventorySettings};
 use super::policy_task_state::{PolicyTaskState, REFUSED_FOR_LONG};
 use super::release_check::ReleaseCheck;
 use super::rights::{ReviewNews, RightsReviewer};
@@ -59,6 +60,8 @@ pub(crate) struct PolicyTask {
     pub(crate) leadership: Leadership,
     /// What the administrator allows it to grant itself.
     pub(crate) grants: GrantSettings,
+    /// How it keeps what policies wrote.
+    pub(crate) inventory: InventorySettings,
 }
 
 impl PolicyTask {
@@ -68,25 +71,19 @@ impl PolicyTask {
         mut relists: mpsc::UnboundedReceiver<KindId>,
         stop: CancellationToken,
     ) -> anyhow::Result<()> {
-        let mut kinds = KindTasks::new(self.context.clone());
-        let mut state = PolicyTaskState::reporting_to(&self.context.failures);
+        let (mut state, mut kinds) = self.begin()?;
         let mut events = self.policy_events();
         let mut statuses =
             PolicyStatusWriter::new(&self.context, self.clock.clone(), self.leadership.clone());
         let mut granter = RightsGranter::new(&self.context, self.grants.clone(), self.leadership.clone());
+        let mut inventory = InventoryKeeper::new(&self.context, &self.inventory, self.leadership.clone());
         let mut releases = ReleaseCheck::default();
         let mut snapshot = self.snapshot.clone();
         let mut records = self.context.records.trouble.subscribe();
         let writes_status = matches!(self.source, PolicySource::Cluster(_));
-        match &self.source {
-            PolicySource::Cluster(selector) => state.selector = selector.clone(),
-            PolicySource::File(found) => {
-                state.policies = StagedList::of_complete(found.iter().map(|f| (f.name.clone(), f.clone())));
-                self.replan_all(&mut state, &mut kinds)?;
-            }
-        }
         loop {
-            tokio::select! {
+            inventory.begin_request(writes_status && state.policies.items().is_some(), &mut state.inventory);
+            let replan = tokio::select! {
                 () = stop.cancelled() => {
                     kinds.shut_down().await;
                     return Ok(());
@@ -95,37 +92,56 @@ impl PolicyTask {
                 Some(event) = events.next() => {
                     let (moved, suspects) = state.apply_event(event, &self.policies_read);
                     state.departures.confirm(&self.context.client, suspects);
-                    if moved {
-                        self.replan_all(&mut state, &mut kinds)?;
-                    }
+                    moved
                 }
                 Some(departure) = state.departures.next(&state.selector) => {
-                    if self.settle_departure(departure, &mut state) {
-                        self.replan_all(&mut state, &mut kinds)?;
-                    }
+                    self.settle_departure(departure, &mut state)
                 }
-                _ = state.libraries.next_change() => self.replan_all(&mut state, &mut kinds)?,
-                Some(kind) = relists.recv() => kinds.restart_kind(kind),
+                _ = state.libraries.next_change() => true,
+                Some(kind) = relists.recv() => {
+                    kinds.restart_kind(kind);
+                    false
+                }
                 Some(event) = next_namespace(&mut state.namespaces) => {
                     self.on_namespace_event(event, &mut state, &mut kinds)?;
+                    false
                 }
-                () = self.refused_for_long(&state.refused_since) => self.replan_all(&mut state, &mut kinds)?,
+                () = self.refused_for_long(&state.refused_since) => true,
                 () = self.context.refusals.notified(), if writes_status => {
                     state.rights.doubt(&self.context);
+                    false
                 }
                 () = self.rights_move(&mut state.rights, (&state.book, &state.released, state.policies.items()), &mut granter), if writes_status => {
                     self.write_statuses(&state, granter.findings(), &mut statuses);
+                    false
                 }
-                () = releases.next_check(), if !self.grants.roles.is_empty() => {
-                    if releases.settle(&mut state, &self.context.reflector, &self.snapshot.borrow().clone()) {
-                        self.replan_all(&mut state, &mut kinds)?;
-                    }
+                news = inventory.next_news(), if writes_status => state.apply_inventory(news),
+                () = releases.next_check(), if !self.grants.roles.is_empty() || state.inventory.is_some() => {
+                    releases.settle(&mut state, &self.context.reflector, &self.snapshot.borrow().clone())
                 }
                 () = status_is_due(&mut snapshot, &mut records, &mut statuses), if writes_status => {
                     self.write_statuses(&state, granter.findings(), &mut statuses);
+                    false
                 }
+            };
+            if replan {
+                self.replan_all(&mut state, &mut kinds)?;
             }
         }
+    }
+
+    /// What is known at first: the policies of a file, or nothing.
+    fn begin(&self) -> anyhow::Result<(PolicyTaskState, KindTasks)> {
+        let mut kinds = KindTasks::new(self.context.clone());
+        let mut state = PolicyTaskState::reporting_to(&self.context.failures);
+        match &self.source {
+            PolicySource::Cluster(selector) => state.selector = selector.clone(),
+            PolicySource::File(found) => {
+                state.policies = StagedList::of_complete(found.iter().map(|f| (f.name.clone(), f.clone())));
+                self.replan_all(&mut state, &mut kinds)?;
+            }
+        }
+        Ok((state, kinds))
     }
 
     /// Waits until other rights lack than before, or some were granted or taken away.

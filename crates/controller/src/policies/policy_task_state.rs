@@ -6,7 +6,10 @@ use std::time::Duration;
 
 use aggregator::Acceptance;
 use futures::stream::BoxStream;
-use policy::{FoundPolicy, IdRegistry, PolicyBook, PolicyInUse, PolicySettings, Released, read_policy};
+use policy::{
+    ConditionInventory, FoundPolicy, IdRegistry, KindKey, PolicyBook, PolicyInUse, PolicySettings,
+    PresentPolicy, Released, read_policy,
+};
 use readiness::Time;
 use tokio::sync::watch;
 use tracing::{info, warn};
@@ -16,6 +19,7 @@ use watcher::wire::ChildObject;
 use watcher::{ApiFailureCause, FollowEvent, FollowFailure, ParentObject};
 
 use super::departures::Departures;
+use super::inventory_keeper::InventoryNews;
 use super::rights::RightsReviewer;
 use super::script_libraries::ScriptLibraries;
 use super::staged::StagedList;
@@ -37,6 +41,8 @@ pub(super) struct PolicyTaskState {
     pub(super) refused_since: BTreeMap<String, Time>,
     /// Types of conditions by parent kind, of policies that are gone or changed.
     pub(super) released: Released,
+    /// What policies wrote, as it is kept outside the process; `None` where it was not read.
+    pub(super) inventory: Option<ConditionInventory>,
     pub(super) registry: IdRegistry,
     pub(super) namespaces: Option<BoxStream<'static, FollowEvent<ChildObject>>>,
     pub(super) namespace_labels: StagedList<Box<str>, Labels>,
@@ -130,13 +136,56 @@ impl PolicyTaskState {
         for (key, types) in before {
             self.released.entry(key).or_default().extend(types);
         }
+        self.note_inventory();
+        true
+    }
+
+    /// Compares what is kept outside the process with the policies that there are. What those left behind that are not
+    /// there any more, or write something else, is released; `true` where that is news.
+    pub(super) fn note_inventory(&mut self) -> bool {
+        let before = self.released.clone();
+        if let (Some(inventory), Some(items)) = (&mut self.inventory, self.policies.items()) {
+            let departing = self.departures.suspected().filter(|found| !items.contains_key(&found.name));
+            let present = items.values().chain(departing).map(|found| present_policy(found, &self.book));
+            inventory.note_policies(&present.collect::<Vec<_>>());
+            for (key, types) in inventory.left_behind() {
+                self.released.entry(key).or_default().extend(types);
+            }
+        }
         for (key, types) in written(&self.book.in_use) {
             if let Some(released) = self.released.get_mut(&key) {
                 released.retain(|kind| !types.contains(kind));
             }
         }
         self.released.retain(|_, types| !types.is_empty());
-        true
+        self.released != before
+    }
+
+    /// The inventory was read, or the server was asked for a policy in it; `true` where a new plan is due.
+    pub(super) fn apply_inventory(&mut self, news: InventoryNews) -> bool {
+        match news {
+            InventoryNews::Nothing => return false,
+            InventoryNews::Read(read) => self.inventory.get_or_insert_default().merge(read),
+            InventoryNews::Asked { uid, gone } => {
+                let known = self.inventory.as_mut().and_then(|inventory| inventory.confirm(&uid, gone));
+                if let Some(policy) = known {
+                    info!(
+                        policy,
+                        "policy was deleted unobserved; removing those of its entries that no policy writes"
+                    );
+                }
+            }
+        }
+        self.note_inventory()
+    }
+
+    /// No parent of this kind has an entry of these types any more.
+    pub(super) fn settle_release(&mut self, key: &KindKey) {
+        let Some(types) = self.released.remove(key) else { return };
+        let done = self.inventory.as_mut().map(|inventory| inventory.settle_release(key, &types));
+        for policy in done.into_iter().flatten() {
+            info!(policy, "the entries of a deleted policy are removed");
+        }
     }
 
     fn note_refused(&mut self, now: Time) {
@@ -157,8 +206,20 @@ impl PolicyTaskState {
     }
 }
 
+/// A policy as far as the inventory of conditions is concerned.
+fn present_policy<'p>(found: &'p FoundPolicy, book: &PolicyBook) -> PresentPolicy<'p> {
+    let accepted = |used: &&PolicyInUse| used.name == found.name && used.acceptance == Acceptance::Accepted;
+    let used = book.in_use.iter().find(accepted);
+    PresentPolicy {
+        uid: &found.uid,
+        name: &found.name,
+        names: used.map(|used| written([used])),
+        writes: used.is_some_and(|used| !used.compiled.shadow),
+    }
+}
+
 /// Types of conditions that these policies write, by parent kind.
-fn written(policies: &[PolicyInUse]) -> Released {
+fn written<'p>(policies: impl IntoIterator<Item = &'p PolicyInUse>) -> Released {
     let mut written = Released::new();
     for PolicyInUse { compiled, .. } in policies {
         let key = (compiled.parent.group.clone(), compiled.parent.kind.clone());

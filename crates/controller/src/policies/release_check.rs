@@ -1,6 +1,6 @@
 //! When are the entries gone that policies left which are gone? Until then the rights to remove them are held on to.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use aggregator::KindState;
@@ -14,16 +14,26 @@ use crate::snapshot::StatsSnapshot;
 /// Interval at which parents are looked through for entries that are to be removed: longer than a snapshot is old. 3 s.
 const CHECK_INTERVAL: Duration = Duration::from_secs(3);
 
+/// Time after which a kind that no version of its group has is taken for one without objects, and not for one that is not
+/// served for a moment. 2 min.
+const ABSENT_FOR_LONG: Duration = Duration::from_mins(2);
+
 /// Looks, while there is something to be removed.
 pub(super) struct ReleaseCheck {
     next: Instant,
+    /// Since when kinds are absent.
+    absent_since: BTreeMap<KindKey, Instant>,
     /// Kinds of which the last look found no such entry, with what was looked for.
     clean: Released,
 }
 
 impl Default for ReleaseCheck {
     fn default() -> Self {
-        ReleaseCheck { next: Instant::now() + CHECK_INTERVAL, clean: Released::new() }
+        ReleaseCheck {
+            next: Instant::now() + CHECK_INTERVAL,
+            absent_since: BTreeMap::new(),
+            clean: Released::new(),
+        }
     }
 }
 
@@ -43,17 +53,25 @@ impl ReleaseCheck {
     ) -> bool {
         self.next = Instant::now() + CHECK_INTERVAL;
         if state.released.is_empty() {
+            self.absent_since.clear();
             self.clean.clear();
             return false;
         }
-        let is_clean = |(key, types): &(&KindKey, &BTreeSet<String>)| {
-            let id = state.registry.find_kind(&key.0, &key.1);
-            let known = id.and_then(|id| Some((id, snapshot.kinds.get(&id)?.state)));
-            match known {
-                Some((id, KindState::Synced)) => !has_entries(reflector, id, types),
-                Some((_, KindState::Absent)) => true,
-                _ => false,
+        let known = |key: &KindKey| {
+            let id = state.registry.find_kind(&key.0, &key.1)?;
+            Some((id, snapshot.kinds.get(&id)?.state))
+        };
+        let absent = state.released.keys().filter(|key| matches!(known(key), Some((_, KindState::Absent))));
+        let now = Instant::now();
+        let before = std::mem::take(&mut self.absent_since);
+        self.absent_since =
+            absent.map(|key| (key.clone(), before.get(key).copied().unwrap_or(now))).collect();
+        let is_clean = |(key, types): &(&KindKey, &BTreeSet<String>)| match known(key) {
+            Some((id, KindState::Synced)) => !has_entries(reflector, id, types),
+            Some((_, KindState::Absent)) => {
+                self.absent_since.get(*key).is_some_and(|since| now - *since >= ABSENT_FOR_LONG)
             }
+            _ => false,
         };
         let now_clean = state.released.iter().filter(is_clean);
         let now_clean: Released = now_clean.map(|(key, types)| (key.clone(), types.clone())).collect();
@@ -63,7 +81,7 @@ impl ReleaseCheck {
             .map(|(key, _)| key.clone())
             .collect();
         for key in &done {
-            state.released.remove(key);
+            state.settle_release(key);
         }
         self.clean = now_clean;
         !done.is_empty()
@@ -134,5 +152,23 @@ mod tests {
             assert_eq!(look(kind), done, "{kind:?}");
         }
         assert!(state.released.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_that_is_not_served_for_a_moment_is_not_taken_for_one_without_entries() {
+        let mut state = PolicyTaskState::default();
+        let key = ("example.com".to_owned(), "Database".to_owned());
+        state.released.insert(key, BTreeSet::from(["Ready".to_owned()]));
+        let id = state.registry.kind("example.com", "Database").expect("room for a kind");
+        let reflector = Reflector::new(|| ());
+        let mut check = ReleaseCheck::default();
+        let mut settled = Vec::new();
+        for second in 0..130 {
+            if check.settle(&mut state, &reflector, &snapshot(id, KindState::Absent)) {
+                settled.push(second);
+            }
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        assert_eq!(settled, [121], "the second look in a row after two minutes");
     }
 }

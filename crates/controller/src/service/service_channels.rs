@@ -46,6 +46,8 @@ pub(super) struct ServiceChannels {
     pub(super) records_trouble: Latest<Option<RecordsTrouble>>,
     /// From the history writer to `/readyz`.
     pub(super) history_trouble: Latest<Option<String>>,
+    /// From the policy watch to `/readyz`.
+    pub(super) inventory_trouble: Latest<Option<String>>,
 }
 
 impl ServiceChannels {
@@ -64,6 +66,7 @@ impl ServiceChannels {
             policies_read: watch::channel(policies_read),
             records_trouble: watch::channel(None),
             history_trouble: watch::channel(None),
+            inventory_trouble: watch::channel(None),
         }
     }
 }

@@ -14,8 +14,8 @@ use watcher::ConnectionMonitor;
 use super::service_channels::ServiceChannels;
 use super::shared_parts::SharedParts;
 use super::task_wiring::{
-    wire_admin, wire_authorizer, wire_event_loop, wire_event_recorder, wire_history, wire_kind_context,
-    wire_live_reader, wire_page, wire_policies, wire_writer,
+    AdminTroubles, PolicyResults, wire_admin, wire_authorizer, wire_event_loop, wire_event_recorder,
+    wire_history, wire_kind_context, wire_live_reader, wire_page, wire_policies, wire_writer,
 };
 use crate::admin::{self, AdminState};
 use crate::args::RunArgs;
@@ -91,11 +91,19 @@ impl ServiceTasks {
         let authorizer = wire_authorizer(&shared, &args, address);
         let page =
             wire_page(&shared, authorizer.clone(), &transitions, channels.queries.0, snapshot.clone(), &stop);
-        let troubles = (channels.history_trouble.1, channels.records_trouble.1);
+        let troubles = AdminTroubles {
+            history: channels.history_trouble.1,
+            records: channels.records_trouble.1,
+            inventory: channels.inventory_trouble.1,
+        };
         let readers = args.listener.metrics_auth.then_some(authorizer);
         let admin = wire_admin(&shared, readers, snapshot.clone(), channels.policies_read.1, troubles);
         let context = wire_kind_context(&shared, &args, channels.kind_events.0, channels.records_trouble.0);
-        let results = (channels.plans.0, channels.policies_read.0);
+        let results = PolicyResults {
+            plans: channels.plans.0,
+            policies_read: channels.policies_read.0,
+            inventory_trouble: channels.inventory_trouble.0,
+        };
         let notices = args.events.then_some(notices);
         let policies = wire_policies(&shared, &args, source, context, results, snapshot, notices.clone());
         let loop_channels = LoopChannels {

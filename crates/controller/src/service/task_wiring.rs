@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use aggregator::KindId;
+use policy::rbac::inventory_name;
 use policy::{PolicySettings, WatchPlan};
 use rollcall_core::{Core, KindEvent};
 use tokio::sync::mpsc::{Receiver, Sender, UnboundedSender};
@@ -22,7 +23,7 @@ use crate::kind_tasks::{KindContext, RecordsContext, RecordsTrouble};
 use crate::live_reader::LiveReader;
 use crate::page::{LoopQuery, PageAuthorizer, PageConfig, PageService};
 use crate::parent_writer::ParentWriter;
-use crate::policies::{GrantSettings, PolicySource, PolicyTask};
+use crate::policies::{GrantSettings, InventorySettings, PolicySource, PolicyTask};
 use crate::reviews::{AccessAuthorizer, TokenAuthenticator};
 use crate::snapshot::StatsSnapshot;
 use crate::supervised_tasks::DRAIN_TIMEOUT;
@@ -63,17 +64,24 @@ pub(super) fn wire_kind_context(
     }
 }
 
-/// `results` are the plans, and whether the policies were read.
+/// What the task of policies tells others.
+pub(super) struct PolicyResults {
+    pub(super) plans: UnboundedSender<Arc<WatchPlan>>,
+    pub(super) policies_read: watch::Sender<bool>,
+    pub(super) inventory_trouble: watch::Sender<Option<String>>,
+}
+
 pub(super) fn wire_policies(
     shared: &SharedParts,
     args: &RunArgs,
     source: PolicySource,
     context: KindContext,
-    results: (UnboundedSender<Arc<WatchPlan>>, watch::Sender<bool>),
+    results: PolicyResults,
     snapshot: watch::Receiver<Arc<StatsSnapshot>>,
     notices: Option<NoticeSender>,
 ) -> PolicyTask {
-    let (plans, policies_read) = results;
+    let PolicyResults { plans, policies_read, inventory_trouble } = results;
+    let name = inventory_name(&args.lease.lease_name);
     PolicyTask {
         source,
         context,
@@ -84,6 +92,7 @@ pub(super) fn wire_policies(
         clock: shared.clock.clone(),
         leadership: shared.leadership.clone(),
         grants: GrantSettings { roles: args.grant_roles.clone(), notices },
+        inventory: InventorySettings { name, trouble: inventory_trouble },
     }
 }
 
@@ -188,15 +197,21 @@ pub(super) fn wire_page(
     })
 }
 
-/// `troubles` are those of the history and of the records.
+/// What `/readyz` tells beside the state of kinds.
+pub(super) struct AdminTroubles {
+    pub(super) history: watch::Receiver<Option<String>>,
+    pub(super) records: watch::Receiver<Option<RecordsTrouble>>,
+    pub(super) inventory: watch::Receiver<Option<String>>,
+}
+
 pub(super) fn wire_admin(
     shared: &SharedParts,
     metrics_readers: Option<PageAuthorizer>,
     snapshot: watch::Receiver<Arc<StatsSnapshot>>,
     policies_read: watch::Receiver<bool>,
-    troubles: (watch::Receiver<Option<String>>, watch::Receiver<Option<RecordsTrouble>>),
+    troubles: AdminTroubles,
 ) -> AdminState {
-    let (history, records) = troubles;
+    let AdminTroubles { history, records, inventory } = troubles;
     AdminState {
         metrics: shared.metrics.clone(),
         snapshot,
@@ -204,6 +219,7 @@ pub(super) fn wire_admin(
         history,
         metrics_readers,
         records,
+        inventory,
         was_ready: Arc::new(AtomicBool::new(false)),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::rights::{PolicyRights, RbacRule, grant_rights, own_rights};
+use super::rights::{PolicyRights, RbacRule, grant_rights, inventory_rights, own_rights};
 use super::role_name::policy_role_name;
 use super::role_subject::{RBAC_GROUP, RoleSubject};
 
@@ -30,11 +30,12 @@ pub struct RoleOptions {
 }
 
 /// What Rollcall needs for itself. In the whole cluster: a role that aggregates those of the policies, its binding, and
-/// its own part. In its namespace: the lease of the leader election.
+/// its own part. In its namespace: the lease of the leader election, and with policies of the cluster what they wrote.
 pub fn own_manifests(options: &RoleOptions) -> Vec<Value> {
-    let (cluster, home) = own_rights();
+    let (cluster, mut home) = own_rights();
     let mut manifests = Vec::new();
     if options.namespaces.is_empty() {
+        home.extend(inventory_rights());
         let name = &options.aggregate_to;
         let labels = json!({ (AGGREGATE_LABEL): name });
         let mut aggregated = object("ClusterRole", name, None);

@@ -20,7 +20,10 @@ pub use grant_binding::{
 pub use grants::{DemandedRight, GrantDecision, GrantDemand, decide_grants};
 pub use listed_role::ListedRole;
 pub use manifests::{RoleOptions, grant_manifests, own_manifests, policy_manifests, roles_yaml};
-pub use rights::{PolicyRights, RbacRule, grant_rights, own_rights, policy_rights, release_rights};
+pub use rights::{
+    PolicyRights, RbacRule, grant_rights, inventory_name, inventory_rights, own_rights, policy_rights,
+    release_rights,
+};
 pub use role_name::policy_role_name;
 pub use role_subject::RoleSubject;
 

@@ -78,6 +78,12 @@ impl PolicyRights {
     }
 }
 
+/// Name of the ConfigMap in Rollcall's own namespace that keeps what policies wrote, of those who elect a leader by this
+/// lease.
+pub fn inventory_name(lease: &str) -> String {
+    format!("{lease}-inventory")
+}
+
 /// Rights that Rollcall needs whatever its policies say: in the cluster, and in its own namespace.
 pub fn own_rights() -> (Vec<RbacRule>, Vec<RbacRule>) {
     let review = "who asks for the page, and what they may see";
@@ -94,6 +100,16 @@ pub fn own_rights() -> (Vec<RbacRule>, Vec<RbacRule>) {
     // The right to create cannot be restricted to a name.
     let home = vec![lease(&["get", "update"]).named("rollcall"), lease(&["create"])];
     (cluster, home)
+}
+
+/// Rights in Rollcall's own namespace by which it keeps what policies of the cluster wrote.
+pub fn inventory_rights() -> Vec<RbacRule> {
+    let inventory = |verbs| {
+        let purpose = "which policy wrote which conditions, to remove them if it goes while nothing runs";
+        RbacRule::new("", &["configmaps"], verbs, purpose).for_explanations()
+    };
+    // As with the lease.
+    vec![inventory(&["get", "patch"]).named(&inventory_name("rollcall")), inventory(&["create"])]
 }
 
 /// Rights by which Rollcall grants itself these ClusterRoles, and no others. That they are bound to itself and to nobody else,

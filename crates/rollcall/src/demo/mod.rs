@@ -32,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 use crate::terminal::TerminalCapabilities;
 use answer_log::DemoAnswer;
 use cluster::{DemoCluster, MetricsReader};
+use fixtures::DEMO_NAMESPACE;
 use pace::StoryPace;
 use stage::{StoryStage, UnmetExpectation};
 use story_caption::StoryCaption;
@@ -200,7 +201,7 @@ fn start_service(
         protected_kinds: Vec::new(),
         grant_roles: Vec::new(),
         namespaces: Vec::new(),
-        records_namespace: None,
+        records_namespace: Some(DEMO_NAMESPACE.to_owned()),
         policy_selector: None,
         policies: None,
         resync_rate: 20,
@@ -209,7 +210,7 @@ fn start_service(
         events: false,
         history: None,
         history_flush: Duration::from_mins(1),
-        lease: LeaseArgs::default(),
+        lease: LeaseArgs { lease_name: "rollcall".to_owned(), ..LeaseArgs::default() },
         seed: Some(1),
         log_format: None,
         log: String::new(),

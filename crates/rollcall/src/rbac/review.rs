@@ -8,7 +8,9 @@ use anyhow::{Context, anyhow};
 use controller::access_review::{ReviewSubject, review_access};
 use controller::args::ClusterArgs;
 use futures::{StreamExt, stream};
-use policy::rbac::{AccessNeed, PolicyRights, access_needs, grant_rights, own_rights, policy_rights};
+use policy::rbac::{
+    AccessNeed, PolicyRights, access_needs, grant_rights, inventory_rights, own_rights, policy_rights,
+};
 
 use super::args::{CheckedIdentity, RbacArgs};
 use super::policies::RbacPolicies;
@@ -67,9 +69,13 @@ fn rights_to_check(args: &RbacArgs, found: &RbacPolicies, own: bool) -> anyhow::
         }
     };
     if own {
-        let (cluster, home) = own_rights();
-        // In namespaces policies come from a file, and no right in the cluster is needed.
-        let kinds = if args.namespaces.is_empty() { cluster } else { Vec::new() };
+        let (mut kinds, mut home) = own_rights();
+        if args.namespaces.is_empty() {
+            home.extend(inventory_rights());
+        } else {
+            // In namespaces policies come from a file, and no right in the cluster is needed.
+            kinds.clear();
+        }
         add(None, &PolicyRights { kinds, home, libraries: Vec::new() });
     }
     let grant_roles = args.grant_roles()?;

@@ -228,3 +228,77 @@ async fn types_are_released_that_a_predecessor_wrote_and_nobody_writes_now() {
     confirm(&mut state, &not_found("b"), suspects).await;
     assert_eq!(released(&mut state), "ChildrenReady Healthy Ready Reconciling Stalled");
 }
+
+/// What was kept of policies with these uids and names, each over a kind of its name.
+fn kept(items: &[(&str, &str, &str)]) -> InventoryNews {
+    let item = |(uid, name, of): &(&str, &str, &str)| {
+        let on_kind = json!({ "group": "example.com", "kind": name, "types": [of] });
+        ((*uid).to_owned(), json!({ "policy": name, "written": [on_kind] }).to_string())
+    };
+    let (read, unreadable) = ConditionInventory::read(&items.iter().map(item).collect());
+    assert!(unreadable.is_empty(), "{unreadable:?}");
+    InventoryNews::Read(read)
+}
+
+fn uids(state: &PolicyTaskState) -> Vec<String> {
+    state.inventory.iter().flat_map(|inventory| inventory.to_data().into_keys()).collect()
+}
+
+#[test]
+fn what_a_policy_left_that_went_while_nothing_ran_is_released_when_the_server_confirms_it() {
+    let mut state = PolicyTaskState::default();
+    list(&mut state, &["a"]);
+    decided(&mut state);
+    assert!(!state.apply_inventory(kept(&[("uid-b", "b", "Ready")])), "nobody knows yet whether it is gone");
+    assert_eq!(decided(&mut state), (vec!["a".to_owned()], Vec::new()));
+    let unconfirmed = |state: &PolicyTaskState| {
+        let asked = state.inventory.as_ref().and_then(ConditionInventory::next_unconfirmed);
+        asked.map(|(uid, name)| format!("{uid} {name}"))
+    };
+    assert_eq!(unconfirmed(&state), Some("uid-b b".to_owned()));
+    let asked = |gone| InventoryNews::Asked { uid: "uid-b".to_owned(), gone };
+    let mut elsewhere = PolicyTaskState { inventory: state.inventory.clone(), ..PolicyTaskState::default() };
+    list(&mut elsewhere, &["a"]);
+    assert!(!elsewhere.apply_inventory(asked(false)), "it is another release's");
+    assert_eq!((decided(&mut elsewhere).1, unconfirmed(&elsewhere)), (Vec::new(), None));
+    assert!(state.apply_inventory(asked(true)));
+    assert_eq!(decided(&mut state), (vec!["a".to_owned()], vec!["b".to_owned()]));
+    assert_eq!(uids(&state), ["uid-a", "uid-b"], "until the last entry is removed");
+    state.settle_release(&("example.com".to_owned(), "b".to_owned()));
+    assert_eq!((decided(&mut state).1, uids(&state)), (Vec::new(), vec!["uid-a".to_owned()]));
+}
+
+#[test]
+fn entries_of_a_policy_that_was_created_again_while_nothing_ran_are_taken_over() {
+    let mut state = PolicyTaskState::default();
+    list(&mut state, &["a"]);
+    decided(&mut state);
+    state.apply_inventory(kept(&[("uid-before", "a", "Ready")]));
+    assert!(!state.apply_inventory(InventoryNews::Asked { uid: "uid-before".to_owned(), gone: true }));
+    assert_eq!((decided(&mut state).1, uids(&state)), (Vec::new(), vec!["uid-a".to_owned()]));
+}
+
+#[test]
+fn a_type_that_a_policy_gave_up_while_nothing_ran_is_released() {
+    let mut state = PolicyTaskState::default();
+    list(&mut state, &["a"]);
+    decided(&mut state);
+    assert!(state.apply_inventory(kept(&[("uid-a", "a", "Healthy")])));
+    let released: Vec<_> = state.released.values().flatten().cloned().collect();
+    assert_eq!(released, ["Healthy"]);
+}
+
+#[tokio::test]
+async fn a_policy_in_the_inventory_that_goes_stays_there_until_its_entries_are_removed() {
+    let mut state = PolicyTaskState::default();
+    list(&mut state, &["a", "b"]);
+    decided(&mut state);
+    state.apply_inventory(kept(&[]));
+    assert_eq!(uids(&state), ["uid-a", "uid-b"]);
+    let suspects = tell(&mut state, FollowEvent::Delete(policy("b"))).1;
+    decided(&mut state);
+    confirm(&mut state, &not_found("b"), suspects).await;
+    assert_eq!((decided(&mut state).1, uids(&state).len()), (vec!["b".to_owned()], 2));
+    state.settle_release(&("example.com".to_owned(), "b".to_owned()));
+    assert_eq!((decided(&mut state).1, uids(&state)), (Vec::new(), vec!["uid-a".to_owned()]));
+}

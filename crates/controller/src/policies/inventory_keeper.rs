@@ -1,0 +1,242 @@
+//! Keeps the inventory of conditions in a ConfigMap of Rollcall's own namespace, and asks the server for the policies in it
+//! that nobody listed.
+//!
+//! Only the leader reads and writes it, beside everything else: without it all goes on, and what it is for is said to be
+//! missing. Each write has the version that was read as its precondition.
+
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::ConfigMap;
+use policy::ConditionInventory;
+use timer::{Backoff, Seed};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use tracing::{debug, warn};
+use watcher::{ParentObject, get_live};
+
+use super::inventory_map::{InventoryFailure, InventoryMap, StoredInventory};
+use super::watched_kinds::policy_kind;
+use crate::failure_reporter::FailureReporter;
+use crate::kind_tasks::KindContext;
+use crate::lease::Leadership;
+
+/// Wait after a request that failed, or that met another writer.
+const INVENTORY_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) };
+
+/// How the inventory is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct InventorySettings {
+    /// Name of its ConfigMap, in the namespace of the records.
+    pub(crate) name: String,
+    /// Why it cannot be kept, while it cannot.
+    pub(crate) trouble: watch::Sender<Option<String>>,
+}
+
+/// Reads and writes the inventory, one request at a time.
+pub(super) struct InventoryKeeper {
+    client: kube::Client,
+    map: InventoryMap,
+    published: watch::Sender<Option<String>>,
+    leadership: Leadership,
+    failures: FailureReporter,
+    seed: Seed,
+    /// As the server has it; `None` before it was read, by this leader.
+    stored: Option<StoredInventory>,
+    under_way: Option<BoxFuture<'static, EndedRequest>>,
+    /// Why the last request failed.
+    trouble: Option<String>,
+    /// Requests in a row that failed.
+    failed: u32,
+    retry_at: Option<Instant>,
+}
+
+/// A request that has ended.
+enum EndedRequest {
+    Read(Result<Option<ConfigMap>, InventoryFailure>),
+    Written(Result<ConfigMap, InventoryFailure>),
+    /// Whether the policy is gone, or why that is not known.
+    Asked {
+        uid: String,
+        policy: String,
+        gone: Result<bool, String>,
+    },
+}
+
+/// What came of a request.
+#[derive(Debug)]
+pub(super) enum InventoryNews {
+    /// The inventory was read.
+    Read(ConditionInventory),
+    /// The server was asked for the policy of this uid.
+    Asked { uid: String, gone: bool },
+    /// Nothing that calls for a decision.
+    Nothing,
+}
+
+impl InventoryKeeper {
+    pub(super) fn new(context: &KindContext, settings: &InventorySettings, leadership: Leadership) -> Self {
+        InventoryKeeper {
+            client: context.client.clone(),
+            map: InventoryMap::new(&context.client, &context.records.namespace, &settings.name),
+            published: settings.trouble.clone(),
+            leadership,
+            failures: context.failures.clone(),
+            seed: context.seed,
+            stored: None,
+            under_way: None,
+            trouble: None,
+            failed: 0,
+            retry_at: None,
+        }
+    }
+
+    /// Begins the request that is due, once policies were `listed`: `inventory` is what is to be kept, if it was read. A
+    /// replica that does not lead knows nothing of it: another one may change it.
+    pub(super) fn begin_request(&mut self, listed: bool, inventory: &mut Option<ConditionInventory>) {
+        if !self.leadership.may_write() {
+            (self.stored, self.trouble, *inventory) = (None, None, None);
+        }
+        self.publish_trouble(inventory.as_ref());
+        if self.under_way.is_some() || self.retry_at.is_some() || !listed || !self.leadership.may_write() {
+            return;
+        }
+        self.under_way = match (&self.stored, &*inventory) {
+            (Some(stored), Some(inventory)) => {
+                let data = inventory.to_data();
+                if data == stored.data {
+                    inventory.next_unconfirmed().map(|(uid, policy)| self.ask(uid, policy))
+                } else {
+                    Some(self.map.write(stored, &data).map(EndedRequest::Written).boxed())
+                }
+            }
+            _ => Some(self.map.read().map(EndedRequest::Read).boxed()),
+        };
+    }
+
+    /// Waits for the end of a request, or until another one may be due.
+    pub(super) async fn next_news(&mut self) -> InventoryNews {
+        tokio::select! {
+            ended = next_ended(&mut self.under_way) => {
+                self.under_way = None;
+                self.settle(ended)
+            }
+            _ = self.leadership.wait_for_change() => InventoryNews::Nothing,
+            () = sleep_until(self.retry_at.unwrap_or_else(Instant::now)), if self.retry_at.is_some() => {
+                self.retry_at = None;
+                InventoryNews::Nothing
+            }
+        }
+    }
+
+    fn ask(&self, uid: &str, policy: &str) -> BoxFuture<'static, EndedRequest> {
+        let (client, uid, policy) = (self.client.clone(), uid.to_owned(), policy.to_owned());
+        async move {
+            let live = get_live::<ParentObject>(&client, &policy_kind(), None, &policy).await;
+            let gone = live.map(|live| live.is_none_or(|live| *live.child.meta.uid != *uid));
+            EndedRequest::Asked { uid, policy, gone: gone.map_err(|error| error.to_string()) }
+        }
+        .boxed()
+    }
+
+    fn settle(&mut self, ended: EndedRequest) -> InventoryNews {
+        match ended {
+            EndedRequest::Read(Ok(map)) => {
+                self.succeed();
+                InventoryNews::Read(self.note_stored(map))
+            }
+            EndedRequest::Written(Ok(map)) => {
+                self.succeed();
+                self.note_stored(Some(map));
+                InventoryNews::Nothing
+            }
+            EndedRequest::Read(Err(failure)) => self.fail("get", &failure),
+            EndedRequest::Written(Err(failure)) => self.fail("write", &failure),
+            EndedRequest::Asked { uid, gone: Ok(gone), .. } => {
+                self.succeed();
+                InventoryNews::Asked { uid, gone }
+            }
+            EndedRequest::Asked { policy, gone: Err(error), .. } => {
+                self.failures.report("confirm deletion", policy.clone(), move |failures| {
+                    warn!(
+                        policy,
+                        error, failures, "cannot confirm that the policy is deleted; what it wrote stays"
+                    );
+                });
+                self.back_off();
+                InventoryNews::Nothing
+            }
+        }
+    }
+
+    /// Notes what the server has, and reads it.
+    fn note_stored(&mut self, map: Option<ConfigMap>) -> ConditionInventory {
+        let version = map.as_ref().and_then(|map| map.metadata.resource_version.clone());
+        let mut data = map.and_then(|map| map.data).unwrap_or_default();
+        let (inventory, unreadable) = ConditionInventory::read(&data);
+        if let Some(first) = unreadable.first().cloned() {
+            let (config_map, values) = (self.map.to_string(), unreadable.len());
+            self.failures.report("read inventory", "", move |failures| {
+                warn!(config_map, first, values, failures, "ignoring invalid values of the ConfigMap");
+            });
+        }
+        data.retain(|uid, _| !unreadable.contains(uid));
+        self.stored = Some(StoredInventory { version, data });
+        inventory
+    }
+
+    fn succeed(&mut self) {
+        (self.failed, self.retry_at, self.trouble) = (0, None, None);
+    }
+
+    fn back_off(&mut self) {
+        self.failed = self.failed.saturating_add(1);
+        self.retry_at = Some(Instant::now() + INVENTORY_BACKOFF.delay_after(self.failed, self.seed, 0));
+    }
+
+    fn fail(&mut self, verb: &'static str, failure: &InventoryFailure) -> InventoryNews {
+        // Whoever else changed it, or whatever came of the write: it is read before the next one.
+        self.stored = None;
+        self.back_off();
+        if failure.is_conflict() {
+            debug!(config_map = %self.map, "the ConfigMap has changed; re-reading it");
+            return InventoryNews::Nothing;
+        }
+        let why = self.map.explain(verb, failure);
+        self.trouble = Some(why.clone());
+        self.failures.report("keep inventory", failure.cause(), move |failures| {
+            warn!(why, failures, "cannot keep the list of what policies wrote; everything else goes on");
+        });
+        InventoryNews::Nothing
+    }
+
+    /// Tells `/readyz` what is wrong. Policies for which there is no room are as if nothing could be kept of them.
+    fn publish_trouble(&self, inventory: Option<&ConditionInventory>) {
+        let left_out = inventory.map(ConditionInventory::left_out);
+        let room = left_out.and_then(|policies| Some((policies.len(), policies.first()?)));
+        let trouble = self.trouble.clone().or_else(|| {
+            let (policies, first) = room?;
+            Some(format!(
+                "conditions of {policies} policies, {first} among them, will stay if they are deleted while Rollcall does \
+                 not run: ConfigMap {} has no room for them",
+                self.map
+            ))
+        });
+        let is_news = self.published.send_if_modified(|known| {
+            let changed = *known != trouble;
+            known.clone_from(&trouble);
+            changed
+        });
+        if is_news && room.is_some() && self.trouble.is_none() {
+            warn!(why = trouble, "the list of what policies wrote is full; everything else goes on");
+        }
+    }
+}
+
+async fn next_ended(under_way: &mut Option<BoxFuture<'static, EndedRequest>>) -> EndedRequest {
+    match under_way {
+        Some(request) => request.await,
+        None => std::future::pending().await,
+    }
+}

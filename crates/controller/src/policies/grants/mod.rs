@@ -207,10 +207,7 @@ impl RightsGranter {
             GrantEvent::Bound { role, policies } => {
                 self.count("created");
                 info!(role, policies = names_of(&policies), "bound a listed ClusterRole that policies need");
-                let note = format!(
-                    "bound ClusterRole {role}, which --grant-roles lists, to Rollcall's service account"
-                );
-                self.notify("RightsGranted", &note, &policies);
+                self.untold.push((role, policies));
             }
             GrantEvent::Unbound { role } => {
                 self.count("deleted");

@@ -251,9 +251,11 @@ fn evaluate_children(
     }
     let phase = &mut observed.phase;
     phase.all_ready_since = OptionalTime::NONE;
-    // A child that is not found among objects that cannot be observed is not known to be missing.
+    // A child that is not found among objects that cannot be observed is not known to be missing. Nor is a parent known to be
+    // suspended, which counts as neutral above it, while others of its children may fail unseen.
+    let may_be_otherwise = matches!(reason, ParentReason::ChildrenMissing | ParentReason::ChildrenSuspended);
     if let ListGate::Blind(state) = gate
-        && (reason.condition_status() != ConditionStatus::False || reason == ParentReason::ChildrenMissing)
+        && (reason.condition_status() != ConditionStatus::False || may_be_otherwise)
     {
         return answer_blind(state, &stand.all);
     }

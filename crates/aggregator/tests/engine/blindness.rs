@@ -1,7 +1,7 @@
 //! Answers about kinds that cannot be observed.
 
 use aggregator::{EnginePolicy, KindId, KindState};
-use readiness::Level::{Failed, Progressing, Ready};
+use readiness::Level::{Failed, Progressing, Ready, Suspended};
 
 use crate::answers::well;
 use crate::object::Parent;
@@ -64,6 +64,25 @@ fn what_is_not_found_where_nothing_can_be_seen_is_not_called_missing() {
     w.remove("disk");
     w.run(20 * 60_000);
     assert_eq!(w.says("db"), "KindNotVisible");
+}
+
+#[test]
+fn what_is_suspended_beside_what_cannot_be_seen_is_not_called_suspended() {
+    // Whoever is suspended holds nobody above back who has a ready child: what fails unseen would be called ready there.
+    let unseen = aggregator::ChildGroup { min: 0, ..group(EXTRAS) };
+    let mut w = World::with(groups(vec![group(CHILDREN), unseen]));
+    w.parent("db");
+    w.child("web", "db", Suspended);
+    w.run(20_000);
+    assert_eq!(w.says("db"), "ChildrenSuspended");
+    for (state, reason) in [(KindState::Stale, "WatchStale"), (KindState::Forbidden, "KindNotVisible")] {
+        w.kind(EXTRAS, state);
+        w.run(10_000);
+        assert_eq!(w.says("db"), reason);
+        w.kind(EXTRAS, KindState::Synced);
+        w.run(10_000);
+        assert_eq!(w.says("db"), "ChildrenSuspended");
+    }
 }
 
 #[test]

@@ -106,7 +106,7 @@ pub(crate) fn answer(world: &World, name: &str, id: PolicyId) -> Naive {
     match blind {
         Some(state)
             if reason.condition_status() != ConditionStatus::False
-                || reason == ParentReason::ChildrenMissing =>
+                || matches!(reason, ParentReason::ChildrenMissing | ParentReason::ChildrenSuspended) =>
         {
             say(if state == KindState::Stale && !forbidden(world, policy) {
                 ParentReason::WatchStale

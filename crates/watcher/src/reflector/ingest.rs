@@ -36,7 +36,7 @@ pub(super) fn ingest_listed(
     object: Option<&RawValue>,
 ) -> ApplyOutcome {
     let uid = UidKey::from_text(&child.meta.uid);
-    parts.store.tombstones.exhume_listed(uid, pass.start);
+    parts.store.tombstones.exhume_listed(uid, child.meta.resource_version, pass.start);
     if let Some(id) = parts.store.rows.find_key(uid) {
         let forget_version = |slot: &mut RowSlot| {
             let version = child.meta.resource_version;

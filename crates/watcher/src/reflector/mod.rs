@@ -124,7 +124,7 @@ impl Reflector {
         object: Option<&RawValue>,
     ) -> (ApplyOutcome, Option<AwaitedVersion>) {
         let (uid, version) = (UidKey::from_text(&child.meta.uid), child.meta.resource_version);
-        self.0.store.tombstones.exhume(uid, start);
+        self.0.store.tombstones.exhume(uid, version, start);
         let held = self.find_object(&child.meta.uid).and_then(|id| self.read_row(id, |row| row.version));
         let applied = ingest::ingest_object(&self.0, kind, child, object);
         let news = matches!(applied, ApplyOutcome::Moved(_)) && held.unwrap_or(0) < version;

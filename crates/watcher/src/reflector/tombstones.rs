@@ -82,22 +82,23 @@ impl Tombstones {
         }
     }
 
-    /// A live read has the object: where it began after another had not found it, it knows better.
-    pub(super) fn exhume(&self, uid: UidKey, start: ReadStart) {
-        self.exhume_if(uid, |tombstone| !tombstone.is_seen && tombstone.number <= start.0);
+    /// A live read has the object in this version: where it began after another had not found it, it knows better.
+    pub(super) fn exhume(&self, uid: UidKey, version: u64, start: ReadStart) {
+        self.exhume_if(uid, version, |tombstone| !tombstone.is_seen && tombstone.number <= start.0);
     }
 
-    /// A list has the object. A list is never older than what was known when it began, not even of a deletion that was
-    /// seen: then the server's history has gone back, as it does when etcd is restored from a backup.
-    pub(super) fn exhume_listed(&self, uid: UidKey, start: ReadStart) {
-        self.exhume_if(uid, |tombstone| tombstone.number <= start.0);
+    /// A list has the object in this version. A list is never older than what was known when it began, not even of a deletion
+    /// that was seen: then the server's history has gone back, as it does when etcd is restored from a backup.
+    pub(super) fn exhume_listed(&self, uid: UidKey, version: u64, start: ReadStart) {
+        self.exhume_if(uid, version, |tombstone| tombstone.number <= start.0);
     }
 
-    fn exhume_if(&self, uid: UidKey, knows_better: impl Fn(&Tombstone) -> bool) {
+    /// What is older than the object was read stays no news.
+    fn exhume_if(&self, uid: UidKey, version: u64, knows_better: impl Fn(&Tombstone) -> bool) {
         let mut tombstones = self.lock();
         if let Some(tombstone) = tombstones.at.get_mut(&uid).filter(|tombstone| knows_better(tombstone)) {
             // Its place in the order stays: it is the oldest of its uid all the same.
-            tombstone.version = 0;
+            tombstone.version = tombstone.version.min(version.saturating_sub(1));
         }
     }
 

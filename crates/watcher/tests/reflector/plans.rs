@@ -181,6 +181,19 @@ fn what_a_restored_server_lists_holds_though_its_versions_are_older_than_what_wa
 }
 
 #[test]
+fn what_is_older_than_what_a_list_showed_stays_no_news_of_an_object_that_counts_no_more() {
+    let reflector = reflector();
+    answered(&reflector, 5);
+    let mut orphan = pod(1, 9, "True");
+    orphan["metadata"]["ownerReferences"] = serde_json::json!([]);
+    assert_eq!(apply(&reflector, &owned(), &orphan), ApplyOutcome::Unwanted);
+    let pass = reflector.begin_list(PODS, None);
+    assert_eq!(apply_listed(&reflector, &pass, &orphan), ApplyOutcome::Unwanted);
+    assert_eq!(reflector.finish_list(&pass), Some(0));
+    assert_eq!(answered(&reflector, 5), ApplyOutcome::Stale);
+}
+
+#[test]
 fn what_was_read_since_a_list_began_is_not_overtaken_by_it() {
     let reflector = reflector();
     answered(&reflector, 5);

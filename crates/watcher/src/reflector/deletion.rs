@@ -68,7 +68,7 @@ fn sweep_row(parts: &ReflectorParts, id: ObjectId, unlisted: impl Fn(&ObjectRow)
 /// Forgets a kind that is not followed any more, or whose API is gone: it has no objects, and nothing of it is taken in.
 pub(super) fn forget_kind(parts: &ReflectorParts, kind: KindId) -> usize {
     parts.store.plans.remove_interest(kind);
-    parts.store.plans.breakers.forget_kind(kind);
+    parts.store.plans.forget_breakers(kind);
     parts.judgements.forget_kind(kind);
     let forgotten = parts.store.rows.find_rows(|row| row.kind == kind);
     for id in &forgotten {

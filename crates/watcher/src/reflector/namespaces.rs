@@ -1,10 +1,10 @@
 //! Names and labels of namespaces.
 
 use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use dashmap::DashMap;
-use rustc_hash::FxBuildHasher;
+use arcstr::ArcStr;
+use rustc_hash::FxHashSet;
 
 use super::row::NamespaceName;
 use super::rules_of_parent::{OutrankedPolicy, RulesOfParent};
@@ -14,28 +14,60 @@ use crate::wire::WireMeta;
 /// Labels, in the order of the JSON text.
 type LabelPairs = Box<[(Box<str>, Box<str>)]>;
 
+/// Fewer names are not worth a sweep.
+const MIN_NAMES_TO_SWEEP: usize = 64;
+
 /// Names of namespaces, each stored once, and their labels.
 #[derive(Default)]
-pub(super) struct NamespaceTable {
-    labels: RwLock<BTreeMap<NamespaceName, LabelPairs>>,
-    interned: DashMap<NamespaceName, (), FxBuildHasher>,
+pub(super) struct NamespaceTable(RwLock<NamespaceEntries>);
+
+#[derive(Default)]
+struct NamespaceEntries {
+    labels: BTreeMap<NamespaceName, LabelPairs>,
+    /// One shared text for each name that a row refers to, and for some that none does any more.
+    names: FxHashSet<NamespaceName>,
+    /// Number of names at which those that nothing refers to are dropped.
+    sweep_at: usize,
+}
+
+impl NamespaceEntries {
+    fn insert_name(&mut self, name: NamespaceName) {
+        if self.names.len() >= self.sweep_at {
+            self.names.retain(|name| ArcStr::strong_count(name).is_none_or(|holders| holders > 1));
+            self.sweep_at = (2 * self.names.len()).max(MIN_NAMES_TO_SWEEP);
+        }
+        self.names.insert(name);
+    }
 }
 
 impl NamespaceTable {
+    fn read(&self) -> RwLockReadGuard<'_, NamespaceEntries> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, NamespaceEntries> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The shared name of a namespace.
     pub(super) fn intern(&self, name: &str) -> NamespaceName {
-        if let Some(known) = self.interned.get(name) {
-            return known.key().clone();
+        if let Some(known) = self.read().names.get(name) {
+            return known.clone();
+        }
+        let mut entries = self.write();
+        // Another thread may have met it meanwhile.
+        if let Some(known) = entries.names.get(name) {
+            return known.clone();
         }
         let name: NamespaceName = name.into();
-        self.interned.insert(name.clone(), ());
+        entries.insert_name(name.clone());
         name
     }
 
     /// Sets the labels of a namespace; returns `true` if they changed.
     pub(super) fn set_labels(&self, name: &str, labels: Option<&[(Box<str>, Box<str>)]>) -> bool {
         let name = self.intern(name);
-        let mut namespaces = self.labels.write().unwrap_or_else(PoisonError::into_inner);
+        let namespaces = &mut self.write().labels;
         match labels {
             Some(labels) => namespaces.insert(name, labels.into()).as_deref() != Some(labels),
             None => namespaces.remove(&name).is_some(),
@@ -45,7 +77,7 @@ impl NamespaceTable {
     /// The rules by which an object with this metadata is a parent. Of several that select it for the same condition the first
     /// one rules: that of the oldest policy.
     pub(super) fn parent_rules<'i>(&self, interest: &'i Interest, meta: &WireMeta) -> RulesOfParent<'i> {
-        let namespaces = self.labels.read().unwrap_or_else(PoisonError::into_inner);
+        let namespaces = &self.read().labels;
         let chosen = |rule: &&ParentRule| {
             let named = rule.namespaces.is_empty() || rule.namespaces.contains(&meta.namespace);
             let labelled = rule.namespace_selector.as_ref().is_none_or(|selector| {
@@ -63,5 +95,21 @@ impl NamespaceTable {
             }
         }
         of_parent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_nothing_refers_to_are_dropped_and_others_stay_shared() {
+        let table = NamespaceTable::default();
+        let held: Vec<_> = (0..100).map(|n| table.intern(&format!("held-{n}"))).collect();
+        for n in 0..100_000 {
+            table.intern(&format!("preview-{n}"));
+        }
+        assert!(table.read().names.len() <= 2 * (held.len() + MIN_NAMES_TO_SWEEP));
+        assert!(held.iter().all(|name| ArcStr::ptr_eq(name, &table.intern(name))));
     }
 }

@@ -11,11 +11,13 @@ use super::memory::OutcomeMemory;
 use super::row_store::RowStore;
 use super::rows::Rows;
 
-/// The parts of the reflector, each with locks of its own.
+/// The parts of the reflector.
 ///
-/// **Lock order:** the memory of outcomes first; then an entry of the index; then a shard of slots; then tombstones. All
-/// others (dirty set, selections, namespaces, numbers of lists, marks, finalizers, awaited versions, breakers, judgements) are locked for
-/// one operation on them alone, and nothing is locked meanwhile.
+/// Each part has one lock, and so has each part of the row store; slots have one for each shard, rules one for each breaker.
+///
+/// **Lock order:** the memory of outcomes first, then a shard of slots, then tombstones. All others (plans, breakers, selections,
+/// namespaces, dirty set, marks of both kinds, finalizers, awaited versions, conditions last written, judgements) are locked for
+/// one operation on them alone: whoever holds one of these locks takes no other.
 pub(super) struct ReflectorParts {
     pub(super) store: RowStore,
     pub(super) memory: OutcomeMemory,

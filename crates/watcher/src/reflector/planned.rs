@@ -1,17 +1,17 @@
 //! One plan at a time: the reflector owns by what each kind is judged, and nothing that an older plan asked for can be
 //! put beside or over what a newer one says.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use aggregator::KindId;
-use dashmap::{DashMap, Entry};
-use rustc_hash::{FxBuildHasher, FxHashMap};
+use readiness::Time;
+use rustc_hash::FxHashMap;
 
 use super::row::NamespaceName;
-use super::rule_breaker::{RuleBreaker, RuleBreakers};
+use super::rule_breaker::{RuleBreaker, RuleBreakers, RuleSuspension};
 use super::tombstones::ReadStart;
-use crate::plan::Interest;
+use crate::plan::{Interest, UserRule};
 
 /// The interest in one kind, for as long as its plan holds.
 ///
@@ -61,68 +61,81 @@ pub struct ListPass {
     pub(super) start: ReadStart,
 }
 
-/// By what each kind is judged, and the lists of each kind.
+/// By what each kind is judged, the lists of each kind, and which custom rules are not evaluated for a while.
 #[derive(Default)]
-pub(super) struct Plans {
-    interests: DashMap<KindId, Arc<PlannedInterest>, FxBuildHasher>,
+pub(super) struct Plans(Mutex<PlanState>);
+
+#[derive(Default)]
+struct PlanState {
+    interests: FxHashMap<KindId, Arc<PlannedInterest>>,
     /// The number of the next plan of a kind.
-    next_epoch: AtomicU64,
+    next_epoch: u64,
     /// The number of the list that was last begun of a kind, by scope.
-    lists: Mutex<FxHashMap<(KindId, Option<NamespaceName>), u32>>,
-    /// Which custom rules are not evaluated for a while.
-    pub(super) breakers: RuleBreakers,
+    lists: FxHashMap<(KindId, Option<NamespaceName>), u32>,
+    breakers: RuleBreakers,
+}
+
+impl PlanState {
+    fn plan_of(&self, kind: KindId) -> Option<u64> {
+        self.interests.get(&kind).map(|planned| planned.epoch)
+    }
+
+    /// The number of the list that was last begun of a kind, by scope.
+    fn last_lists(&self, kind: KindId) -> FxHashMap<Option<NamespaceName>, u32> {
+        let of_kind = self.lists.iter().filter(|((of, _), _)| *of == kind);
+        of_kind.map(|((_, scope), number)| (scope.clone(), *number)).collect()
+    }
 }
 
 impl Plans {
+    fn lock(&self) -> MutexGuard<'_, PlanState> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Sets by what objects of a kind are judged from now on. What was asked for earlier is judged by this when it comes;
     /// lists that have begun earlier are void.
     pub(super) fn set_interest(&self, interest: Interest) -> Arc<Interest> {
-        let (kind, epoch) = (interest.id, self.next_epoch.fetch_add(1, Ordering::Relaxed));
+        let kind = interest.id;
         let interest = Arc::new(interest);
-        let breakers = self.breakers.of_rules(kind, &interest.assessment_rules);
+        let mut state = self.lock();
+        let epoch = state.next_epoch;
+        state.next_epoch += 1;
         let planned = PlannedInterest {
             interest: interest.clone(),
-            breakers,
+            breakers: state.breakers.of_rules(kind, &interest.assessment_rules),
             epoch,
-            lists_before: self.last_lists(kind),
+            lists_before: state.last_lists(kind),
             superseded: AtomicBool::default(),
         };
-        match self.interests.entry(kind) {
-            Entry::Occupied(mut held) => {
-                held.get().superseded.store(true, Ordering::Release);
-                held.insert(Arc::new(planned));
-            }
-            Entry::Vacant(none) => _ = none.insert(Arc::new(planned)),
+        if let Some(held) = state.interests.get(&kind) {
+            held.superseded.store(true, Ordering::Release);
         }
+        state.interests.insert(kind, Arc::new(planned));
         interest
     }
 
     /// Takes the interest in a kind away: until another is set, nothing of it is taken in.
     pub(super) fn remove_interest(&self, kind: KindId) {
-        if let Entry::Occupied(held) = self.interests.entry(kind) {
-            held.get().superseded.store(true, Ordering::Release);
-            held.remove();
+        if let Some(held) = self.lock().interests.remove(&kind) {
+            held.superseded.store(true, Ordering::Release);
         }
     }
 
     /// By what objects of a kind are judged now; `None` where they are not.
     pub(super) fn planned(&self, kind: KindId) -> Option<Arc<PlannedInterest>> {
-        self.interests.get(&kind).map(|planned| Arc::clone(&planned))
+        self.lock().interests.get(&kind).map(Arc::clone)
     }
 
-    fn plan_of(&self, kind: KindId) -> Option<u64> {
-        self.interests.get(&kind).map(|planned| planned.epoch)
+    /// The rules of a kind that are not evaluated for a while, on some objects or on all.
+    pub(super) fn suspended_rules(&self, kind: KindId, now: Time) -> Vec<(UserRule, RuleSuspension)> {
+        let of_kind = self.lock().breakers.of_kind(kind);
+        let each = of_kind.into_iter().map(|(rule, breaker)| (rule, breaker.suspension(now)));
+        each.filter(|(_, suspension)| *suspension != RuleSuspension::default()).collect()
     }
 
-    fn lock_lists(&self) -> MutexGuard<'_, FxHashMap<(KindId, Option<NamespaceName>), u32>> {
-        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The number of the list that was last begun of a kind, by scope.
-    fn last_lists(&self, kind: KindId) -> FxHashMap<Option<NamespaceName>, u32> {
-        let lists = self.lock_lists();
-        let of_kind = lists.iter().filter(|((of, _), _)| *of == kind);
-        of_kind.map(|((_, scope), number)| (scope.clone(), *number)).collect()
+    /// Forgets the breakers of a kind that is not followed any more.
+    pub(super) fn forget_breakers(&self, kind: KindId) {
+        self.lock().breakers.forget_kind(kind);
     }
 
     /// Begins a list of this kind, in one namespace or in all.
@@ -132,23 +145,24 @@ impl Plans {
         scope: Option<NamespaceName>,
         start: ReadStart,
     ) -> ListPass {
-        let plan = self.plan_of(kind);
-        let mut lists = self.lock_lists();
-        let number = lists.entry((kind, scope.clone())).or_insert(0);
+        let mut state = self.lock();
+        let plan = state.plan_of(kind);
+        let number = state.lists.entry((kind, scope.clone())).or_insert(0);
         *number += 1;
         ListPass { kind, scope, number: *number, plan, start }
     }
 
     /// Whether a list is of the plan that holds, and the newest of its kind and scope.
     pub(super) fn is_current(&self, pass: &ListPass) -> bool {
-        let newest = || self.lock_lists().get(&(pass.kind, pass.scope.clone())).copied().unwrap_or(0);
-        pass.plan.is_some() && pass.plan == self.plan_of(pass.kind) && pass.number == newest()
+        let state = self.lock();
+        let newest = || state.lists.get(&(pass.kind, pass.scope.clone())).copied().unwrap_or(0);
+        pass.plan.is_some() && pass.plan == state.plan_of(pass.kind) && pass.number == newest()
     }
 
     /// The number of the list that was last begun of a kind, where it covers this namespace.
     pub(super) fn list_epoch(&self, kind: KindId, namespace: &NamespaceName) -> u32 {
-        let lists = self.lock_lists();
-        let scoped = lists.get(&(kind, Some(namespace.clone())));
-        scoped.or_else(|| lists.get(&(kind, None))).copied().unwrap_or(0)
+        let state = self.lock();
+        let scoped = state.lists.get(&(kind, Some(namespace.clone())));
+        scoped.or_else(|| state.lists.get(&(kind, None))).copied().unwrap_or(0)
     }
 }

@@ -99,7 +99,8 @@ impl RuleBreaker {
         !self.admits(uid, now)
     }
 
-    fn suspension(&self, now: Time) -> RuleSuspension {
+    /// What is suspended of the rule now.
+    pub(super) fn suspension(&self, now: Time) -> RuleSuspension {
         let state = lock_state(&self.0);
         let held = |object: &&ObjectOverruns| lies_ahead(object.suspended_until, now);
         RuleSuspension {
@@ -149,16 +150,19 @@ impl BreakerState {
 
 /// The breakers of all rules in use. They outlast a plan that leaves their rule as it is.
 #[derive(Debug, Default)]
-pub(super) struct RuleBreakers(Mutex<BTreeMap<KindId, Vec<GuardedRule>>>);
+pub(super) struct RuleBreakers(BTreeMap<KindId, Vec<GuardedRule>>);
 
 /// A rule and its breaker.
 type GuardedRule = (UserRule, Arc<RuleBreaker>);
 
 impl RuleBreakers {
     /// The breaker of each rule of a kind, `None` for the built-in ones. Those of other rules of the kind are dropped.
-    pub(super) fn of_rules(&self, kind: KindId, rules: &[AssessmentRule]) -> Vec<Option<Arc<RuleBreaker>>> {
-        let mut kinds = lock_state(&self.0);
-        let held = kinds.remove(&kind).unwrap_or_default();
+    pub(super) fn of_rules(
+        &mut self,
+        kind: KindId,
+        rules: &[AssessmentRule],
+    ) -> Vec<Option<Arc<RuleBreaker>>> {
+        let held = self.0.remove(&kind).unwrap_or_default();
         let mut kept: Vec<GuardedRule> = Vec::new();
         let mut breakers = Vec::with_capacity(rules.len());
         for rule in rules.iter().map(|judged_by| judged_by.rule.as_ref()) {
@@ -170,21 +174,18 @@ impl RuleBreakers {
             }));
         }
         if !kept.is_empty() {
-            kinds.insert(kind, kept);
+            self.0.insert(kind, kept);
         }
         breakers
     }
 
-    /// The rules of a kind that are not evaluated for a while, on some objects or on all.
-    pub(super) fn suspended_rules(&self, kind: KindId, now: Time) -> Vec<(UserRule, RuleSuspension)> {
-        let kinds = lock_state(&self.0);
-        let of_kind = kinds.get(&kind).into_iter().flatten();
-        let each = of_kind.map(|(rule, breaker)| (rule.clone(), breaker.suspension(now)));
-        each.filter(|(_, suspension)| *suspension != RuleSuspension::default()).collect()
+    /// The rules of a kind, to be asked without this.
+    pub(super) fn of_kind(&self, kind: KindId) -> Vec<GuardedRule> {
+        self.0.get(&kind).cloned().unwrap_or_default()
     }
 
-    pub(super) fn forget_kind(&self, kind: KindId) {
-        lock_state(&self.0).remove(&kind);
+    pub(super) fn forget_kind(&mut self, kind: KindId) {
+        self.0.remove(&kind);
     }
 }
 

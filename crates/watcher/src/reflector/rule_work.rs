@@ -96,7 +96,7 @@ impl<'r> RuleWork<'r> {
     /// The rules of a kind that are not evaluated for a while, or not in time, on some objects or on all.
     pub fn suspended_rules(self, kind: KindId) -> Vec<(UserRule, RuleSuspension)> {
         let (plans, now) = (&self.0.store.plans, self.0.assessor.now());
-        let mut suspended = plans.breakers.suspended_rules(kind, now);
+        let mut suspended = plans.suspended_rules(kind, now);
         let Some(plan) = plans.planned(kind) else { return suspended };
         for (rule_index, rule) in (0..).zip(&plan.interest.assessment_rules) {
             let Some(rule) = &rule.rule else { continue };

@@ -26,7 +26,8 @@ id!(
     ObjectId(u32)
 );
 id!(
-    /// One watched kind.
+    /// One watched kind. Every row and every node holds one. Numbers are given once, and a policy that names a kind for which
+    /// there is none left is refused.
     KindId(u16)
 );
 id!(

@@ -34,5 +34,5 @@ pub use ids::{EvaluationId, KindId, ObjectId, PolicyId, SelectorId};
 pub use thin_list::ThinList;
 pub use types::{
     Acceptance, Availability, ChildGroup, ChildLink, ChildSource, EnginePolicy, EntriesDigest, GroupRole,
-    HandledEvidence, KindState, LinkTarget, ObjectView, ParentView, PolicyAnswer, Quorum,
+    HandledEvidence, KindState, LinkTarget, MAX_LINK_TARGETS, ObjectView, ParentView, PolicyAnswer, Quorum,
 };

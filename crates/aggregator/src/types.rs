@@ -53,9 +53,12 @@ const OTHER_SOURCE_BIT: u32 = 1 << 30;
 /// Bit in [`ChildLink`]: an owner without a namespace does not count.
 const OWN_NAMESPACE_BIT: u32 = 1 << 29;
 
+/// Number of objects, and of selectors, that links can tell apart. Whoever numbers them gives no greater ones.
+pub const MAX_LINK_TARGETS: u32 = OWN_NAMESPACE_BIT;
+
 impl ChildLink {
-    /// Creates a link to `target`: by owner reference for an object, by labels for a selector. There are fewer than 2²⁹
-    /// objects, and fewer than 2²⁹ selectors.
+    /// Creates a link to `target`: by owner reference for an object, by labels for a selector. Numbers are less than
+    /// [`MAX_LINK_TARGETS`].
     pub fn new(policy: PolicyId, group: u8, rule_index: u16, target: LinkTarget) -> ChildLink {
         let target = match target {
             LinkTarget::Object(id) => id.0,

@@ -18,7 +18,7 @@ pub struct ObjectRow {
     pub namespace: NamespaceName,
     /// Its resourceVersion: an older one is never applied.
     pub version: u64,
-    /// `metadata.generation`; `u32::MAX` if it is larger.
+    /// `metadata.generation` in 32 bits: enough to tell that it has changed.
     pub generation: u32,
     /// Creation time in seconds.
     pub(super) created: u32,

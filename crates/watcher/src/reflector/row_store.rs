@@ -82,7 +82,7 @@ impl RowStore {
             epoch: self.plans.list_epoch(interest.id, &namespace),
             namespace,
             version: meta.resource_version,
-            generation: u32::try_from(meta.generation).unwrap_or(u32::MAX),
+            generation: low_bits(meta.generation),
             created: meta.created.map_or(0, |t| u32::try_from(t.0 / 1_000).unwrap_or(0)),
             assessment,
             extras: RowExtras { further_assessments: beside, ..RowExtras::default() }.into_boxed(),
@@ -177,6 +177,12 @@ impl RowStore {
             None => ApplyOutcome::Unwanted,
         }
     }
+}
+
+/// The lower half of a generation: it differs from those of the next four billion.
+fn low_bits(generation: i64) -> u32 {
+    let [a, b, c, d, ..] = generation.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
 }
 
 /// An assessment that says why there is none.

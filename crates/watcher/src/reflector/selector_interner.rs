@@ -3,11 +3,8 @@
 use std::hash::Hasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use aggregator::{PolicyId, SelectorId};
+use aggregator::{MAX_LINK_TARGETS, PolicyId, SelectorId};
 use rustc_hash::{FxHashMap, FxHasher};
-
-/// Largest number of selector ids that a link can hold.
-const MAX_SELECTOR_IDS: u32 = 1 << 29;
 
 /// Interned selections: policy, group, namespace and label values. Each is kept as long as a row refers to it.
 #[derive(Debug, Default)]
@@ -58,10 +55,10 @@ impl SelectorInterner {
     /// Returns an id that is unused, and that the engine has long forgotten if it ever knew it.
     fn next_unused_id(&mut self) -> SelectorId {
         while self.held.contains_key(&SelectorId(self.next)) {
-            self.next = (self.next + 1) % MAX_SELECTOR_IDS;
+            self.next = (self.next + 1) % MAX_LINK_TARGETS;
         }
         let id = SelectorId(self.next);
-        self.next = (self.next + 1) % MAX_SELECTOR_IDS;
+        self.next = (self.next + 1) % MAX_LINK_TARGETS;
         id
     }
 

@@ -3,7 +3,7 @@
 use std::hash::BuildHasher;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use aggregator::ObjectId;
+use aggregator::{MAX_LINK_TARGETS, ObjectId};
 use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
@@ -91,6 +91,8 @@ impl SlotShard {
     /// Takes a slot for a uid that has none.
     fn take(&mut self, uid: UidKey) -> u32 {
         let at = self.free.pop().unwrap_or_else(|| {
+            // A process that ends is better than two objects of one number. It takes more than a server can hold.
+            assert!(self.used < MAX_LINK_TARGETS / SLOT_SHARDS, "more than {MAX_LINK_TARGETS} objects");
             self.used += 1;
             self.used - 1
         });

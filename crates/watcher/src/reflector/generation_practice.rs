@@ -49,7 +49,7 @@ impl GenerationPractice {
         let declared = rules.iter().any(|rule| rule.observed_generation == ObservedGenerationRule::Write);
         match () {
             () if declared || !counted => GenerationPractice::Declared,
-            () if status.generation_is_foreign || expected => GenerationPractice::Keeps,
+            () if status.has_foreign_generation() || expected => GenerationPractice::Keeps,
             () if said != HandledEvidence::Silent => GenerationPractice::Beside,
             () if status.has_other_writers => GenerationPractice::MayKeep,
             () => GenerationPractice::Unseen,
@@ -67,7 +67,7 @@ impl GenerationPractice {
             return said;
         }
         // What we wrote about this very generation was written after it was taken for handled.
-        let hides = status.generation_is_held && status.observed_generation.is_some_and(|n| n < generation);
+        let hides = status.holds_generation() && status.observed_generation.is_some_and(|n| n < generation);
         match self {
             GenerationPractice::Keeps => HandledEvidence::Unmarked,
             GenerationPractice::MayKeep if hides => HandledEvidence::Unmarked,
@@ -85,10 +85,10 @@ pub(super) fn keeps_generation(
 ) -> bool {
     match rule.observed_generation {
         ObservedGenerationRule::Never => false,
-        ObservedGenerationRule::Write => !status.generation_is_foreign,
+        ObservedGenerationRule::Write => !status.has_foreign_generation(),
         ObservedGenerationRule::Auto => {
             let is_free = !matches!(practice, GenerationPractice::Keeps | GenerationPractice::MayKeep);
-            &*rule.condition == "Ready" && status.generation_is_ours && is_free
+            &*rule.condition == "Ready" && status.has_own_generation() && is_free
         }
     }
 }

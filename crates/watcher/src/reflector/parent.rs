@@ -248,7 +248,7 @@ fn handled_evidence(
 ) -> HandledEvidence {
     let mut marks = Vec::new();
     if counted {
-        let own = status.observed_generation.filter(|_| status.generation_is_foreign);
+        let own = status.observed_generation.filter(|_| status.has_foreign_generation());
         marks.extend(own.or(status.foreign_generation).map(|observed| observed >= meta.generation));
     }
     marks.extend(kopf.handled);
@@ -304,7 +304,7 @@ impl ParentRow {
     /// What it tells of its operator's use of `status.observedGeneration`; `counted` if generations are.
     pub(super) fn seen_practice(&self, counted: bool) -> SeenPractice {
         match () {
-            () if counted && self.status.generation_is_foreign => SeenPractice::Keeps,
+            () if counted && self.status.has_foreign_generation() => SeenPractice::Keeps,
             () if self.is_unaware_of_practice() => SeenPractice::Unaware,
             () => SeenPractice::Nothing,
         }

@@ -44,11 +44,20 @@ impl UnwritableShape {
     }
 }
 
+/// To whom `status.observedGeneration` belongs, by `metadata.managedFields`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GenerationOwner {
+    /// Another manager than Rollcall owns it.
+    Foreign,
+    /// Rollcall wrote it, and no other client did.
+    Rollcall,
+    /// No manager owns it: it exists because of the schema's default.
+    Default,
+    /// It is absent, or nothing is known of it.
+    Unknown,
+}
+
 /// The part of a parent's status that concerns Rollcall.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "facts as they were read, each of its own; no state of ours"
-)]
 #[derive(Clone, Debug)]
 pub struct ParentStatus {
     /// Shape of `status.conditions`.
@@ -61,12 +70,8 @@ pub struct ParentStatus {
     pub foreign_generation: Option<i64>,
     /// `status.observedGeneration`.
     pub observed_generation: Option<i64>,
-    /// Another manager than Rollcall owns `status.observedGeneration`.
-    pub generation_is_foreign: bool,
-    /// `status.observedGeneration` exists because of the schema's default or because Rollcall wrote it.
-    pub generation_is_ours: bool,
-    /// Rollcall wrote `status.observedGeneration`, and no other client did.
-    pub generation_is_held: bool,
+    /// To whom that belongs.
+    pub generation_owner: GenerationOwner,
     /// Another manager than Rollcall owns a field of the status.
     pub has_other_writers: bool,
     /// As far as is known the list is no map by `type`: the server lets a type stand in it twice.
@@ -85,10 +90,13 @@ impl ParentStatus {
             (status.and_then(|s| raw_json::get_member(s, "observedGeneration")), managers.any);
         let owners = managers.owners_of("f:observedGeneration");
         let observed_generation = generation.and_then(raw_json::integer_value);
-        let generation_is_foreign = match (observed_generation, owners.is_empty()) {
-            (Some(n), true) => !known && n > 0,
-            (Some(_), false) => owners.iter().any(|m| m != FIELD_MANAGER),
-            (None, _) => false,
+        let is_shared = owners.iter().any(|manager| manager != FIELD_MANAGER);
+        let generation_owner = match observed_generation {
+            Some(_) if is_shared => GenerationOwner::Foreign,
+            _ if !owners.is_empty() => GenerationOwner::Rollcall,
+            Some(_) if known => GenerationOwner::Default,
+            Some(n) if n > 0 => GenerationOwner::Foreign,
+            _ => GenerationOwner::Unknown,
         };
         let mut read = ParentStatus {
             list: ListShape::NoStatus,
@@ -96,9 +104,7 @@ impl ParentStatus {
             foreign: ThinList::default(),
             foreign_generation: None,
             observed_generation,
-            generation_is_foreign,
-            generation_is_ours: observed_generation.is_some() && known && !generation_is_foreign,
-            generation_is_held: !owners.is_empty() && !generation_is_foreign,
+            generation_owner,
             has_other_writers: managers.status.iter().any(|(manager, _)| manager != FIELD_MANAGER),
             allows_duplicate_types: !managers.know_conditions_by_type(),
         };
@@ -106,6 +112,22 @@ impl ParentStatus {
             read.read_conditions(status, &managers, own);
         }
         read
+    }
+
+    /// Another manager than Rollcall owns `status.observedGeneration`.
+    pub fn has_foreign_generation(&self) -> bool {
+        self.generation_owner == GenerationOwner::Foreign
+    }
+
+    /// Rollcall wrote `status.observedGeneration`, and no other client did.
+    pub fn holds_generation(&self) -> bool {
+        self.generation_owner == GenerationOwner::Rollcall
+    }
+
+    /// `status.observedGeneration` exists because of the schema's default or because Rollcall wrote it.
+    pub fn has_own_generation(&self) -> bool {
+        let is_own = matches!(self.generation_owner, GenerationOwner::Rollcall | GenerationOwner::Default);
+        is_own && self.observed_generation.is_some()
     }
 
     fn read_conditions(&mut self, status: &RawValue, managers: &StatusManagers<'_>, own: &OwnTypes<'_>) {
@@ -389,11 +411,12 @@ mod tests {
         let fields = json!([{"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}}]);
         let supplied =
             read(&json!({"metadata": {"managedFields": fields}, "status": {"observedGeneration": 0}}));
-        assert!(!supplied.generation_is_foreign && supplied.generation_is_ours);
-        assert!(!supplied.generation_is_held, "nobody wrote it");
+        assert_eq!(supplied.generation_owner, GenerationOwner::Default, "nobody wrote it");
+        assert!(supplied.has_own_generation());
         let fields = json!([{"manager": "op", "operation": "Update", "fieldsV1": {"f:status": {"f:observedGeneration": {}}}}]);
         let written =
             read(&json!({"metadata": {"managedFields": fields}, "status": {"observedGeneration": 3}}));
-        assert!(written.generation_is_foreign && !written.generation_is_ours);
+        assert_eq!(written.generation_owner, GenerationOwner::Foreign);
+        assert!(!written.has_own_generation());
     }
 }

@@ -136,7 +136,7 @@ fn entry_change_ops(status: &ParentStatus, wanted: &WantedConditions) -> Option<
 }
 
 fn releases_generation(status: &ParentStatus) -> bool {
-    status.generation_is_held && !status.ours.is_empty()
+    status.holds_generation() && !status.ours.is_empty()
 }
 
 fn observed_generation_ops(status: &ParentStatus, wanted: &WantedConditions) -> Vec<Value> {

@@ -59,6 +59,19 @@ fn every_transition_is_the_one_that_is_drawn() {
 }
 
 #[test]
+fn without_an_answer_every_transition_is_the_drawn_one_but_that_nothing_is_doubted() {
+    let table = drawn();
+    let stages = [EvaluationStage::Unsettled(None), EvaluationStage::Provisional(None)];
+    for stage in stages {
+        let row = table.iter().find(|row| row[0] == name(stage)).unwrap();
+        for (column, after) in table[0].iter().zip(row).skip(1) {
+            let after = if column == "Doubted" { name(stage) } else { after.clone() };
+            assert_eq!(name(stage.after(event(column))), after, "{stage:?} {column}");
+        }
+    }
+}
+
+#[test]
 fn only_an_answer_that_says_true_is_ever_in_doubt() {
     for stage in stages(answer(ParentReason::ChildrenFailed)).into_iter().filter(|stage| !stage.is_in_doubt())
     {

@@ -29,13 +29,8 @@ fn of<'a>(text: &'a str, metric: &str) -> Vec<&'a str> {
 #[test]
 fn a_hundred_thousand_hostile_parents_are_few_series() {
     let world = HostileMetrics::new(100_000);
-    #[expect(clippy::disallowed_methods, reason = "a test measures itself")]
-    let start = Instant::now();
     let text = world.scrape_text();
-    let took = start.elapsed();
-    println!("{} series, {} bytes, {took:?} a scrape", series(&text).len(), text.len());
-    // Unoptimized, among other tests on a busy machine; the target is 5 ms in an optimized build (benches/scrape.rs).
-    assert!(took < Duration::from_millis(500), "{took:?}");
+    println!("{} series, {} bytes", series(&text).len(), text.len());
     assert!(series(&text).len() <= 5_000, "{}", series(&text).len());
     assert_eq!(of(&text, "rollcall_parent_not_ready_info").len(), 500);
     assert_eq!(of(&text, "rollcall_parent_not_ready_since_timestamp_seconds").len(), 500);
@@ -52,6 +47,25 @@ fn a_hundred_thousand_hostile_parents_are_few_series() {
         let value = line.rsplit_once(' ').unwrap().1;
         assert!(value.parse::<f64>().is_ok(), "a name broke out of its label: {line:?}");
     }
+}
+
+#[test]
+fn a_scrape_of_a_hundred_thousand_parents_takes_no_longer_than_one_of_ten_thousand() {
+    let worlds = [10_000, 100_000].map(HostileMetrics::new);
+    let mut best = [Duration::MAX; 2];
+    // In turn, so that whatever else the machine does meets both.
+    for _ in 0..20 {
+        for (world, best) in worlds.iter().zip(&mut best) {
+            #[expect(clippy::disallowed_methods, reason = "a test measures itself")]
+            let start = Instant::now();
+            let text = world.scrape_text();
+            *best = start.elapsed().min(*best);
+            assert!(!text.is_empty());
+        }
+    }
+    let [few, many] = best;
+    // The target of 5 ms is measured by benches/scrape.rs.
+    assert!(many < 3 * few, "{few:?} {many:?}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ use watcher::{
 
 use crate::kind_tasks::{KindContext, KindVoice, RecordsTrouble, report_trouble};
 use job_evidence::{EvidenceSearch, JobEventSearch};
-use policy::KindPlan;
+use policy::{KindPlan, PolicyReason};
 use rollcall_core::KindEvent;
 use rollcall_core::records::{RecordOperation, RecordOperationResult, RecordStore};
 
@@ -217,7 +217,7 @@ impl<'t> RecordTask<'t> {
         };
         if status.is_some_and(no_namespace) {
             return RecordsTrouble {
-                reason: "RecordsNamespaceMissing",
+                reason: PolicyReason::RecordsNamespaceMissing,
                 message: format!(
                     "outcomes of Jobs are not saved: namespace {namespace} does not exist; create it with \
                      `kubectl create namespace {namespace}`, or name another with --records-namespace"
@@ -231,7 +231,7 @@ impl<'t> RecordTask<'t> {
         let why =
             status.map_or_else(|| watcher::error_text(error.root_cause()), |status| status.reason.clone());
         RecordsTrouble {
-            reason: "RecordsNotSaved",
+            reason: PolicyReason::RecordsNotSaved,
             message: format!("outcomes of Jobs are not saved in namespace {namespace}: {why}"),
         }
     }

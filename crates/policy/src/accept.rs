@@ -12,6 +12,7 @@ use super::compile::{CompiledPolicy, compile_with};
 use super::found_policy::{FoundPolicy, RefusedPolicy};
 use super::library_rules::{LibraryRules, LibraryState};
 use super::plan::{IdRegistry, KindKey, PolicyInUse};
+use super::policy_reason::PolicyReason;
 use super::protected_kinds::PolicySettings;
 use super::ready_rule::GroupRule;
 use super::rule_changes::same_but_for_rules;
@@ -140,7 +141,9 @@ impl<'f> Candidate<'f> {
         });
         let mut candidate = match wish {
             Ok(compiled) => Candidate::new(found, Some(compiled), last, None),
-            Err(why) => Candidate::new(found, None, last, Some(RefusedPolicy { reason: "Invalid", why })),
+            Err(why) => {
+                Candidate::new(found, None, last, Some(RefusedPolicy { reason: PolicyReason::Invalid, why }))
+            }
         };
         candidate.look_at_libraries(libraries);
         candidate
@@ -178,7 +181,7 @@ impl<'f> Candidate<'f> {
                 LibraryState::Missing(why) => (why, "what it judges is Unknown"),
             };
             let why = format!("spec.children[{}].ready.rules: ConfigMap {name}: {why}; {then}", group.at);
-            self.refused = Some(RefusedPolicy { reason: "RulesUnavailable", why });
+            self.refused = Some(RefusedPolicy { reason: PolicyReason::RulesUnavailable, why });
         }
     }
 
@@ -277,14 +280,14 @@ impl PolicyBook {
                  spec.parent.selector, or another type",
                 parent.1
             );
-            candidates[loser].give_way(RefusedPolicy { reason: "Conflict", why });
+            candidates[loser].give_way(RefusedPolicy { reason: PolicyReason::Conflict, why });
         }
         while let Some((at, kind)) = find_excess(&candidates) {
             let why = format!(
                 "spec.children: all policies together have more than {MAX_GROUPS_OF_KIND} groups of {kind}; \
                  split them among releases with --policy-selector"
             );
-            candidates[at].give_way(RefusedPolicy { reason: "Invalid", why });
+            candidates[at].give_way(RefusedPolicy { reason: PolicyReason::Invalid, why });
         }
         self.note(&candidates);
         self.put_in_use(&candidates, registry);
@@ -300,7 +303,7 @@ impl PolicyBook {
                 let in_force = self.accepted.get(policy).map(|accepted| accepted.generation);
                 tracing::warn!(
                     policy,
-                    reason,
+                    reason = reason.as_str(),
                     why,
                     in_force,
                     "policy refused; what was last accepted stays in force"

@@ -4,14 +4,15 @@ use api::ReadinessPolicySpec;
 use watcher::ParentObject;
 
 use super::compile::{CompiledPolicy, compile_with};
+use super::policy_reason::PolicyReason;
 use super::problem::PolicyProblem;
 use super::protected_kinds::PolicySettings;
 
 /// Reason for not using a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedPolicy {
-    /// `Invalid`, `Conflict` or `RulesUnavailable`.
-    pub reason: &'static str,
+    /// [`PolicyReason::Invalid`], [`PolicyReason::Conflict`] or [`PolicyReason::RulesUnavailable`].
+    pub reason: PolicyReason,
     /// Human-readable explanation.
     pub why: String,
 }

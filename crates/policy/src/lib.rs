@@ -13,6 +13,7 @@ pub mod offline;
 mod plan;
 mod policy_checker;
 mod policy_file;
+mod policy_reason;
 mod problem;
 mod protected_kinds;
 pub mod rbac;
@@ -34,6 +35,7 @@ pub use policy_file::{
     NOT_AN_OBJECT_NAME, PolicyManifest, document_objects, is_object_name, parse_manifests, read_manifests,
     read_policies as read_file,
 };
+pub use policy_reason::PolicyReason;
 pub use problem::PolicyProblem;
 pub use protected_kinds::{NotAKind, PolicySettings, ProtectedKind};
 pub use ready_rule::{ConfigMapName, GroupRule};

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use aggregator::KindId;
 use dashmap::DashMap;
+use policy::PolicyReason;
 use timer::Seed;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{Notify, watch};
@@ -71,7 +72,7 @@ pub(crate) struct RecordsContext {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RecordsTrouble {
     /// Reason of a policy's condition.
-    pub(crate) reason: &'static str,
+    pub(crate) reason: PolicyReason,
     /// What is wrong, and the command that mends it.
     pub(crate) message: String,
 }

@@ -5,7 +5,10 @@ use aggregator::KindState;
 use api::ReadinessPolicyStatus;
 use api::policy::PolicyCondition;
 use policy::rbac::AccessNeed;
-use policy::{AcceptedSpec, FoundPolicy, PolicyInUse, RECORD_KIND, RefusedPolicy, is_status_owned_by_others};
+use policy::{
+    AcceptedSpec, FoundPolicy, PolicyInUse, PolicyReason, RECORD_KIND, RefusedPolicy,
+    is_status_owned_by_others,
+};
 use readiness::Time;
 use watcher::reflector::RuleSuspension;
 use watcher::status::time;
@@ -83,6 +86,9 @@ fn is_read(need: &AccessNeed) -> bool {
     matches!(need.verb, "get" | "list" | "watch")
 }
 
+/// What a condition says: whether it is true, why, and in words.
+type ConditionOutcome = (bool, PolicyReason, String);
+
 /// The whole status of a policy.
 pub(super) fn policy_status(
     policy: &FoundPolicy,
@@ -92,13 +98,13 @@ pub(super) fn policy_status(
     old: &ReadinessPolicyStatus,
     now: Time,
 ) -> ReadinessPolicyStatus {
-    let condition = |kind: &str, (status, reason, message): (bool, &str, String)| {
+    let condition = |kind: &str, (status, reason, message): ConditionOutcome| {
         let status = if status { "True" } else { "False" };
         let held = old.conditions.iter().find(|c| c.r#type == kind && c.status == status);
         PolicyCondition {
             r#type: kind.to_owned(),
             status: status.to_owned(),
-            reason: reason.to_owned(),
+            reason: reason.as_str().to_owned(),
             message,
             last_transition_time: held
                 .map_or_else(|| time::format_seconds(now), |c| c.last_transition_time.clone()),
@@ -107,19 +113,19 @@ pub(super) fn policy_status(
     };
     let DecidedPolicy { used, .. } = *decided;
     let accepted = accepted_condition(policy, decided);
-    let watching = used.map_or((false, "NotAccepted", String::new()), |used| {
+    let watching = used.map_or((false, PolicyReason::NotAccepted, String::new()), |used| {
         watching_condition(used, snapshot, &decided.missing)
     });
     let ready = match (accepted.0, watching.0, numbers) {
         (true, true, _) if !decided.missing.write.lines.is_empty() => {
-            (false, "Forbidden", decided.missing.message(&decided.missing.write))
+            (false, PolicyReason::Forbidden, decided.missing.message(&decided.missing.write))
         }
         (true, true, Some(numbers)) if numbers.synced => {
             ready_condition(numbers, &decided.missing, decided.records)
         }
-        (true, true, _) => (false, "Listing", "the initial lists are not complete".to_owned()),
-        (true, false, _) => (false, "NotWatching", watching.2.clone()),
-        (false, ..) => (false, "NotAccepted", accepted.2.clone()),
+        (true, true, _) => (false, PolicyReason::Listing, "the initial lists are not complete".to_owned()),
+        (true, false, _) => (false, PolicyReason::NotWatching, watching.2.clone()),
+        (false, ..) => (false, PolicyReason::NotAccepted, accepted.2.clone()),
     };
     let mut conditions =
         vec![condition("Accepted", accepted), condition("Watching", watching), condition("Ready", ready)];
@@ -138,7 +144,7 @@ pub(super) fn policy_status(
 }
 
 /// Parents that the policy selects and leaves to an older one; there only where there are such.
-fn conflicted_condition(left: &LeftParents) -> (bool, &'static str, String) {
+fn conflicted_condition(left: &LeftParents) -> ConditionOutcome {
     let named = left.named.iter().map(|(parent, ruling)| format!("{parent} (by {ruling})"));
     let named = named.collect::<Vec<_>>().join(", ");
     let more = left.count.saturating_sub(left.named.len() as u64);
@@ -147,17 +153,17 @@ fn conflicted_condition(left: &LeftParents) -> (bool, &'static str, String) {
         "{} parents are ruled by an older policy that selects them too: {named}{more}; choose others by spec.parent.selector",
         left.count
     );
-    (true, "RuledByOlderPolicy", message)
+    (true, PolicyReason::RuledByOlderPolicy, message)
 }
 
-fn accepted_condition(policy: &FoundPolicy, decided: &DecidedPolicy<'_>) -> (bool, &'static str, String) {
+fn accepted_condition(policy: &FoundPolicy, decided: &DecidedPolicy<'_>) -> ConditionOutcome {
     match (decided.refused, decided.used) {
         (Some(RefusedPolicy { reason, why }), Some(_)) => {
             let older = decided.accepted.filter(|accepted| accepted.generation != policy.generation);
             let stays = older.map(|a| format!("; generation {} stays in force", a.generation));
-            (false, reason, format!("{why}{}", stays.unwrap_or_default()))
+            (false, *reason, format!("{why}{}", stays.unwrap_or_default()))
         }
-        (Some(RefusedPolicy { reason, why }), None) => (false, reason, why.clone()),
+        (Some(RefusedPolicy { reason, why }), None) => (false, *reason, why.clone()),
         (None, Some(used)) if used.compiled.shadow => {
             let parent = &used.compiled.parent;
             let whose = if is_status_owned_by_others(&parent.group) {
@@ -165,9 +171,9 @@ fn accepted_condition(policy: &FoundPolicy, decided: &DecidedPolicy<'_>) -> (boo
             } else {
                 String::new()
             };
-            (true, "Shadow", format!("{whose}computed and exported, nothing is written"))
+            (true, PolicyReason::Shadow, format!("{whose}computed and exported, nothing is written"))
         }
-        (None, _) => (true, "Accepted", String::new()),
+        (None, _) => (true, PolicyReason::Accepted, String::new()),
     }
 }
 
@@ -176,7 +182,7 @@ fn watching_condition(
     used: &PolicyInUse,
     snapshot: &StatsSnapshot,
     missing: &MissingRights,
-) -> (bool, &'static str, String) {
+) -> ConditionOutcome {
     let compiled = &used.compiled;
     let mut wanted: Vec<(&str, &str)> = vec![(&compiled.parent.group, &compiled.parent.kind)];
     wanted.extend(compiled.groups.iter().map(|g| (g.kind.group.as_str(), g.kind.kind.as_str())));
@@ -194,25 +200,29 @@ fn watching_condition(
         }
     }
     if !missing.watch.lines.is_empty() {
-        return (false, "Forbidden", missing.message(&missing.watch));
+        return (false, PolicyReason::Forbidden, missing.message(&missing.watch));
     }
     if !forbidden.is_empty() {
         // The server has not said yet which right it is.
         let kinds = forbidden.join(", ");
         let what = format!("not permitted to list and watch {kinds}; grant it with `{}`", missing.command);
-        return (false, "Forbidden", what);
+        return (false, PolicyReason::Forbidden, what);
     }
     if !stale.is_empty() {
-        return (false, "Stale", format!("watch and list have failed for two minutes: {}", stale.join(", ")));
+        return (
+            false,
+            PolicyReason::Stale,
+            format!("watch and list have failed for two minutes: {}", stale.join(", ")),
+        );
     }
     if !absent.is_empty() {
         return (
             false,
-            "NotInstalled",
+            PolicyReason::NotInstalled,
             format!("waiting for kinds that are not installed: {}", absent.join(", ")),
         );
     }
-    (true, "Watching", String::new())
+    (true, PolicyReason::Watching, String::new())
 }
 
 /// A rule that is not evaluated for a while. How many objects, and when it is over, is left out: a status that
@@ -239,9 +249,9 @@ fn ready_condition(
     numbers: &PolicyNumbers,
     missing: &MissingRights,
     records: Option<&RecordsTrouble>,
-) -> (bool, &'static str, String) {
+) -> ConditionOutcome {
     if let Some(RecordsTrouble { reason, message }) = records {
-        return (false, reason, message.clone());
+        return (false, *reason, message.clone());
     }
     let mut words = Vec::new();
     if !missing.explain.lines.is_empty() {
@@ -278,14 +288,14 @@ fn ready_condition(
         numbers.suspended_rules.iter().map(|(group, suspension)| slow_rule_words(*group, *suspension)),
     );
     if numbers.suspended_rules.values().any(|suspension| suspension.entirely) {
-        return (false, "RuleTooSlow", words.join("; "));
+        return (false, PolicyReason::RuleTooSlow, words.join("; "));
     }
     let reason = match (numbers.owned.is_empty(), numbers.pruned, numbers.yielding.values().sum::<u64>()) {
-        (true, 0, 0) if !numbers.suspended_rules.is_empty() => "RuleTooSlow",
-        (false, ..) => "ConditionOwned",
-        (true, 1.., _) => "ConditionPruned",
-        (true, 0, 1..) => "Yielding",
-        (true, 0, 0) => "Synced",
+        (true, 0, 0) if !numbers.suspended_rules.is_empty() => PolicyReason::RuleTooSlow,
+        (false, ..) => PolicyReason::ConditionOwned,
+        (true, 1.., _) => PolicyReason::ConditionPruned,
+        (true, 0, 1..) => PolicyReason::Yielding,
+        (true, 0, 0) => PolicyReason::Synced,
     };
     (true, reason, words.join("; "))
 }

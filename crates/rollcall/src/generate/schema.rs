@@ -4,6 +4,7 @@
 //! returns `Unknown/ChildrenPending` from the first read on. They are nested: a single default for the whole status
 //! would be lost as soon as an operator writes a status of its own.
 
+use readiness::rollup::ParentReason;
 use serde_json::{Map, Value, json};
 
 /// Fields of a condition that Rollcall writes. A schema that prunes one makes every write look reverted.
@@ -194,7 +195,7 @@ fn default_condition(fields: [&str; 6]) -> Value {
     let values = [
         json!("Ready"),
         json!("Unknown"),
-        json!("ChildrenPending"),
+        json!(ParentReason::ChildrenPending.as_str()),
         json!("Waiting for Rollcall"),
         json!("1970-01-01T00:00:00Z"),
         json!(0),

@@ -91,7 +91,8 @@ fn what_only_explains_leaves_it_ready_and_is_named() {
 
 #[test]
 fn outcomes_that_cannot_be_saved_are_a_reason() {
-    let trouble = RecordsTrouble { reason: "RecordsNamespaceMissing", message: "create it".to_owned() };
+    let trouble =
+        RecordsTrouble { reason: PolicyReason::RecordsNamespaceMissing, message: "create it".to_owned() };
     let status = status(|_| false, Some(&trouble));
     let ready = condition(&status, "Ready");
     assert_eq!((&*ready.status, &*ready.reason), ("False", "RecordsNamespaceMissing"));
@@ -107,11 +108,11 @@ fn a_rule_that_is_not_evaluated_for_a_while_is_named() {
         (ready, reason, words.contains("spec.children[3].ready"), words.contains("on some objects"))
     };
     let some = RuleSuspension { objects: 7, ..RuleSuspension::default() };
-    assert_eq!(told(some), (true, "RuleTooSlow", true, true));
+    assert_eq!(told(some), (true, PolicyReason::RuleTooSlow, true, true));
     let late = RuleSuspension { late: 7, ..RuleSuspension::default() };
-    assert_eq!(told(late), (true, "RuleTooSlow", true, false));
+    assert_eq!(told(late), (true, PolicyReason::RuleTooSlow, true, false));
     let entirely = RuleSuspension { entirely: true, objects: 7, late: 7 };
-    assert_eq!(told(entirely), (false, "RuleTooSlow", true, false));
+    assert_eq!(told(entirely), (false, PolicyReason::RuleTooSlow, true, false));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! times a second. Each such write may cost a live read besides.
 //!
 //! A kind whose writes keep failing is probed by one write a second until one succeeds. Where they are refused (denied, in
-//! conflict, dropped, changed on their way), eight a second go on, because that may be about some objects alone. So do second
+//! conflict, dropped, changed on their way), six a second go on, because that may be about some objects alone. So do second
 //! attempts for parents that failed while writes to others succeed. Other kinds go on.
 //!
 //! A kind begins with few writes at once, and each that succeeds lets one more follow: so few are under way when a server
@@ -17,13 +17,13 @@ use readiness::Time;
 /// Number of consecutive failures, without a success between them, that opens the breaker of a kind; as many of whatever kinds
 /// open those of all that took part.
 const BREAKER_OPENS_AFTER: u32 = 5;
-/// Number of consecutive refusals, without a success between them, from which on writes of a kind are spread; also of
-/// second attempts that did not succeed.
+/// Number of consecutive refusals, without a success between them, from which on writes of a kind are spread, as of any
+/// kinds those of all that took part; also of second attempts that did not succeed.
 const SPREADS_AFTER: u32 = 5;
 /// Shortest interval between two probes of one kind. 1 s.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-/// Shortest interval between two probes, spread writes or second attempts, of any kinds: at most eight a second.
-const SPREAD_INTERVAL: Duration = Duration::from_millis(125);
+/// Shortest interval between two probes, spread writes or second attempts, of any kinds: six a second.
+const SPREAD_INTERVAL: Duration = Duration::from_millis(165);
 /// Number of writes of one kind that may be under way at first, and again after a while in which none was sent.
 const FIRST_WINDOW: usize = 4;
 /// Time after a failure in which no more follow: longer than a write may take of which nothing is heard. 30 s.
@@ -104,9 +104,10 @@ impl Default for KindBreaker {
 }
 
 impl KindBreaker {
-    /// True if there is room for one more write: while what is sent fails or is refused, for less and less.
-    fn has_room(self) -> bool {
-        let failed = self.consecutive_failures.saturating_add(self.consecutive_refusals);
+    /// True if there is room for one more write: while what is sent, or anything (`elsewhere`), fails or is refused, for less
+    /// and less.
+    fn has_room(self, elsewhere: u32) -> bool {
+        let failed = self.consecutive_failures.saturating_add(self.consecutive_refusals).max(elsewhere);
         let failed = usize::try_from(failed).unwrap_or(usize::MAX);
         self.in_flight < self.window.saturating_sub(failed).max(1)
     }
@@ -119,7 +120,8 @@ impl KindBreaker {
         self.sent_at = now;
     }
 
-    fn end_write(&mut self, effect: WriteEffect, retries: bool, now: Time) {
+    /// `was_open` if the breaker was open until now: what is refused then is spread at once.
+    fn end_write(&mut self, effect: WriteEffect, retries: bool, was_open: bool, now: Time) {
         self.in_flight = self.in_flight.saturating_sub(1);
         if retries && effect != WriteEffect::Unsent {
             let failed = self.failed_retries.saturating_add(1);
@@ -139,7 +141,8 @@ impl KindBreaker {
             }
             WriteEffect::Refused => {
                 self.consecutive_failures = 0;
-                self.consecutive_refusals = self.consecutive_refusals.saturating_add(1);
+                let refusals = self.consecutive_refusals.saturating_add(1);
+                self.consecutive_refusals = if was_open { refusals.max(SPREADS_AFTER) } else { refusals };
             }
             WriteEffect::Denied => {
                 self.consecutive_refusals = self.consecutive_refusals.saturating_add(1);
@@ -164,6 +167,8 @@ pub(super) struct WriteBreakers {
     in_flight: BTreeMap<WriteTicket, BegunWrite>,
     /// Number of consecutive failures of any kinds, without a success between them.
     consecutive_failures: u32,
+    /// Number of consecutive refusals of any kinds, without a success between them.
+    consecutive_refusals: u32,
     /// Earliest time of the next probe, spread write or second attempt of any kind.
     probe_at: Time,
 }
@@ -172,7 +177,7 @@ impl WriteBreakers {
     /// Returns `true` if a write of this kind may be sent now; `retries` if the last one to the same parent failed.
     pub(super) fn may_write(&self, kind: KindId, retries: bool, now: Time) -> bool {
         let Some(breaker) = self.kinds.get(&kind) else { return true };
-        breaker.has_room()
+        breaker.has_room(self.consecutive_trouble())
             && (!self.is_spread(*breaker, retries)
                 || self.next_probe(kind, retries).is_some_and(|at| at <= now))
     }
@@ -184,7 +189,12 @@ impl WriteBreakers {
         if self.is_open(*breaker) {
             return (breaker.in_flight == 0).then(|| breaker.probe_at.max(self.probe_at));
         }
-        breaker.has_room().then_some(self.probe_at)
+        breaker.has_room(self.consecutive_trouble()).then_some(self.probe_at)
+    }
+
+    /// Number of consecutive writes of any kinds that failed or were refused.
+    fn consecutive_trouble(&self) -> u32 {
+        self.consecutive_failures.saturating_add(self.consecutive_refusals)
     }
 
     fn is_open(&self, breaker: KindBreaker) -> bool {
@@ -194,8 +204,10 @@ impl WriteBreakers {
 
     /// True if a write is spread, be it a second attempt (`retries`) or a first one.
     fn is_spread(&self, breaker: KindBreaker, retries: bool) -> bool {
+        let refusals = breaker.consecutive_refusals;
         self.is_open(breaker)
-            || breaker.consecutive_refusals >= SPREADS_AFTER
+            || refusals >= SPREADS_AFTER
+            || refusals > 0 && self.consecutive_refusals >= SPREADS_AFTER
             || retries && breaker.failed_retries >= SPREADS_AFTER
     }
 
@@ -228,13 +240,28 @@ impl WriteBreakers {
     ) {
         let Some(BegunWrite { kind, sent, retries }) = self.in_flight.remove(&ticket) else { return };
         let effect = WriteEffect::of(outcome, shown.map(|shown| shown == sent));
+        let was_open = self.kinds.get(&kind).is_some_and(|breaker| self.is_open(*breaker));
         match effect {
             WriteEffect::Failed(_) => self.consecutive_failures = self.consecutive_failures.saturating_add(1),
             WriteEffect::Denied | WriteEffect::Unsent => {}
             WriteEffect::Kept | WriteEffect::Untold | WriteEffect::Refused => self.consecutive_failures = 0,
         }
+        match effect {
+            WriteEffect::Refused | WriteEffect::Denied => {
+                self.consecutive_refusals = self.consecutive_refusals.saturating_add(1);
+            }
+            WriteEffect::Kept | WriteEffect::Untold => self.consecutive_refusals = 0,
+            WriteEffect::Failed(_) | WriteEffect::Unsent => {}
+        }
+        if effect == WriteEffect::Refused
+            && !self.kinds.get(&kind).is_some_and(|b| self.is_spread(*b, retries))
+        {
+            // What was sent before it was spread counts, so that in no second there are more than eight.
+            let debt = self.probe_at.max(now) + SPREAD_INTERVAL;
+            self.probe_at = debt.min(now + SPREAD_INTERVAL * SPREADS_AFTER);
+        }
         let breaker = self.kinds.entry(kind).or_default();
-        breaker.end_write(effect, retries, now);
+        breaker.end_write(effect, retries, was_open, now);
         if let WriteEffect::Failed(after) = effect {
             breaker.probe_at = breaker.probe_at.max(now + after.max(PROBE_INTERVAL));
         }

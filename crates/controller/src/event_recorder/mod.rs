@@ -36,9 +36,11 @@ pub(crate) const EVENT_OUTCOMES: [&str; 6] =
     ["created", "repeated", "limited", "forbidden", "gone", "failed"];
 /// Timeout of a request. 10 s.
 const EVENT_REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-/// Number of requests that may fail in a row before any is delayed: one object may be at fault.
+/// Delay after a request that failed: one object may be at fault. 500 ms.
+const FAILED_EVENT_INTERVAL: Duration = Duration::from_millis(500);
+/// Number of requests that may fail in a row before the delay grows.
 const FAILED_EVENTS_IN_A_ROW: u32 = 3;
-/// Delay after more of them.
+/// Delay after as many of them.
 const EVENT_BACKOFF: Backoff = Backoff { base: Duration::from_secs(1), cap: Duration::from_mins(1) };
 /// Delay after an Event whose namespace is gone. 100 ms.
 const GONE_EVENT_INTERVAL: Duration = Duration::from_millis(100);
@@ -204,9 +206,11 @@ impl EventSender {
         match outcome {
             "failed" | "forbidden" => {
                 self.failed = self.failed.saturating_add(1);
-                if let Some(beyond @ 1..) = self.failed.checked_sub(FAILED_EVENTS_IN_A_ROW) {
-                    self.not_before = now + EVENT_BACKOFF.delay_after(beyond, self.seed, u64::from(beyond));
-                }
+                let delay = match self.failed.checked_sub(FAILED_EVENTS_IN_A_ROW) {
+                    None => FAILED_EVENT_INTERVAL,
+                    Some(beyond) => EVENT_BACKOFF.delay_after(beyond + 1, self.seed, u64::from(beyond)),
+                };
+                self.not_before = now + delay;
             }
             // That may be about one namespace, of which there may be much to tell.
             "gone" => self.not_before = now + GONE_EVENT_INTERVAL,

@@ -212,5 +212,6 @@ fn so_is_one_that_serves_nothing_or_nobody() {
 
 #[test]
 fn so_is_one_that_talks_nonsense() {
-    check(Scope::Everything, None, &[Page(200), OtherObject]);
+    check(Scope::Everything, None, &[Page(200), Truncated, Reset, OtherObject]);
+    check(Scope::Everything, None, &[Status(409), Status(413), Status(422)]);
 }

@@ -139,6 +139,9 @@ impl ParentWriter {
             }
             WriteReply::Conflict => {
                 debug!(object, status, body = %String::from_utf8_lossy(&body), "status patch rejected: precondition failed; re-reading the parent");
+                if write_reply::is_list_required(&body) {
+                    self.reflector.require_list(write.kind);
+                }
                 self.report_reread(self.reread_parent(followed, write).await);
                 (outcome, "conflict")
             }

@@ -10,10 +10,14 @@ use watcher::status::{
     written_types,
 };
 use watcher::wire::WireMeta;
-use watcher::{ApiKind, ParentObject, list_live, resolve_kind};
+use watcher::{ApiKind, ParentObject, get_live, list_live, resolve_kind};
 
 use crate::policies::namespace_kind;
 use policy::{CompiledPolicy, FoundPolicy};
+use rollcall_core::write_reply;
+
+/// Most times that the removal from one parent is sent, where others change its conditions meanwhile.
+const MAX_RELEASE_ATTEMPTS: u32 = 5;
 
 /// Result of a release.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,17 +84,48 @@ async fn release_parent(
     object: &ParentObject,
     own: &OwnTypes<'_>,
 ) -> anyhow::Result<bool> {
-    let meta = &object.child.meta;
-    let said = ParentStatus::read(&object.text, own);
-    let generation = (meta.generation > 0).then_some(meta.generation);
-    let guarded = PatchGuard { uid: &meta.uid, generation, version: meta.resource_version, status: &said };
-    let Some(patch) = guarded_patch(&guarded, &WantedConditions::default()) else { return Ok(false) };
-    let name = format!("{api} {}/{}", meta.namespace, meta.name);
-    send_patch(client, api, &meta.namespace, &meta.name, &patch)
-        .await
-        .with_context(|| format!("failed to release {name}"))?;
-    info!(object = name, "released parent");
+    let WireMeta { namespace, name, uid, .. } = &object.child.meta;
+    let title = format!("{api} {namespace}/{name}");
+    let (mut requires_list, mut attempts) = (false, 0);
+    let mut reread = None;
+    loop {
+        let Some(patch) = release_patch(reread.as_ref().unwrap_or(object), own, requires_list) else {
+            return Ok(false);
+        };
+        attempts += 1;
+        let refusal = match send_patch(client, api, namespace, name, &patch).await {
+            Ok(()) => break,
+            // It was changed since it was read, or its schema requires the list.
+            Err(kube::Error::Api(status))
+                if matches!(status.code, 409 | 422) && attempts < MAX_RELEASE_ATTEMPTS =>
+            {
+                status
+            }
+            Err(error) => return Err(error).with_context(|| format!("failed to release {title}")),
+        };
+        requires_list |= serde_json::to_vec(&refusal).is_ok_and(|body| write_reply::is_list_required(&body));
+        let scope = Some(&**namespace).filter(|namespace| !namespace.is_empty());
+        let live = get_live::<ParentObject>(client, api, scope, name).await?;
+        reread = live.filter(|live| live.child.meta.uid == *uid);
+        if reread.is_none() {
+            return Ok(false);
+        }
+    }
+    info!(object = title, "released parent");
     Ok(true)
+}
+
+/// The patch that removes our entries; `None` where there is none.
+fn release_patch(object: &ParentObject, own: &OwnTypes<'_>, requires_list: bool) -> Option<Value> {
+    let meta = &object.child.meta;
+    let guarded = PatchGuard {
+        uid: &meta.uid,
+        generation: (meta.generation > 0).then_some(meta.generation),
+        version: meta.resource_version,
+        status: &ParentStatus::read(&object.text, own),
+        requires_list,
+    };
+    guarded_patch(&guarded, &WantedConditions::default())
 }
 
 async fn send_patch(
@@ -99,12 +134,13 @@ async fn send_patch(
     namespace: &str,
     name: &str,
     patch: &Value,
-) -> anyhow::Result<()> {
+) -> Result<(), kube::Error> {
     let status = if api.has_status { "/status" } else { "" };
     let path = api.list_path(Some(namespace).filter(|n| !n.is_empty()));
     let request = http::Request::patch(format!("{path}/{name}{status}?fieldManager={FIELD_MANAGER}"))
         .header(http::header::CONTENT_TYPE, "application/json-patch+json")
-        .body(patch_body(patch))?;
+        .body(patch_body(patch))
+        .map_err(kube::Error::HttpError)?;
     client.request::<Value>(request).await?;
     Ok(())
 }

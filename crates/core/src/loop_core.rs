@@ -313,6 +313,8 @@ impl Core {
             return None;
         };
         let policies = self.engine.answers_to_write(parent).into_iter().map(|(policy, _)| policy).collect();
+        let kind = self.reflector.read_row(parent, |row| row.kind);
+        let requires_list = kind.is_some_and(|kind| self.reflector.requires_list(kind));
         let write = self.reflector.read_row(parent, |row| {
             let row_parent = row.parent.as_ref()?;
             if judged.is_some_and(|generation| generation != row_parent.view.generation) {
@@ -324,6 +326,7 @@ impl Core {
                 generation: row_parent.generation(),
                 version: row.version,
                 status: &row_parent.status,
+                requires_list,
             };
             Some(guarded_patch(&guarded, &wanted).map(|patch| ParentWrite {
                 parent,

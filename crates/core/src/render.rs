@@ -8,8 +8,8 @@ use readiness::Time;
 use readiness::rollup::{ConditionStatus, ParentReason};
 use watcher::reflector::{AnswerTarget, ObjectRow, ParentRow};
 use watcher::status::{
-    BEING_DELETED, ConditionEntry, FAILED_TO_HANDLE, NOT_HANDLED, NOT_IN_TIME, OwnedCondition, ParentStatus,
-    WantedConditions, time,
+    AWAITS_OPERATOR, BEING_DELETED, ConditionEntry, FAILED_TO_HANDLE, NOT_HANDLED, NOT_IN_TIME,
+    OwnedCondition, ParentStatus, WantedConditions, time,
 };
 
 use super::causes::{CauseFinder, MAX_MESSAGE_BYTES, truncate_message};
@@ -83,7 +83,7 @@ impl ConditionRenderer<'_> {
             ParentReason::AllChildrenReady => self.ready_text(parent, policy, answer, now),
             ParentReason::ChildrenSettling => format!("{ready} of {total} ready, settling"),
             ParentReason::ChildrenPending => {
-                format!("waiting for the operator to handle{generation}{}", self.operator_progress(parent))
+                format!("{AWAITS_OPERATOR}{generation}{}", self.operator_progress(parent))
             }
             ParentReason::OperatorSilent => {
                 format!("{NOT_HANDLED}{generation}{}", self.silence_text(parent, policy))

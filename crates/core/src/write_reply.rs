@@ -53,6 +53,14 @@ impl WriteReply {
     }
 }
 
+/// Returns `true` if the server refused the parent without `status.conditions`: its schema requires the list. Call
+/// [`Reflector::require_list`], and it stays when it is empty.
+pub fn is_list_required(body: &[u8]) -> bool {
+    let refusal: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+    let causes = refusal["details"]["causes"].as_array();
+    causes.is_some_and(|causes| causes.iter().any(|cause| cause["field"] == "status.conditions"))
+}
+
 /// Nobody knows whether the server took what it answered so: read the parent live, and [`apply_reread`].
 pub const fn is_unknown(status: u16) -> bool {
     status >= 500
@@ -104,6 +112,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_list_is_required_where_the_server_names_it_and_not_where_a_guard_fails() {
+        let refused = |causes: serde_json::Value| {
+            let status = json!({ "kind": "Status", "status": "Failure", "reason": "Invalid", "code": 422,
+                "details": { "name": "db", "kind": "Database", "causes": causes } });
+            is_list_required(status.to_string().as_bytes())
+        };
+        assert!(refused(json!([{ "reason": "FieldValueRequired", "field": "status.conditions" }])));
+        assert!(!refused(json!([{ "reason": "FieldValueRequired", "field": "status.phase" }])));
+        assert!(!refused(json!(null)));
+        assert!(!is_list_required(b"the server rejected our request"));
+    }
 
     #[test]
     fn a_parent_is_gone_where_the_server_names_it_and_a_kind_that_is_not_served_fails_the_write() {

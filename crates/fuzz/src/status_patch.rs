@@ -73,7 +73,8 @@ pub(crate) fn run(data: &[u8]) {
     let object = Value::Object(object);
     let status = read_status(&object);
     let wanted = bits.wanted_conditions(&status);
-    let guard = PatchGuard { uid: "u", generation: Some(2), version: 0, status: &status };
+    let guard =
+        PatchGuard { uid: "u", generation: Some(2), version: 0, status: &status, requires_list: false };
     let Some(patch) = guarded_patch(&guard, &wanted) else {
         let is_unwritable = matches!(status.list, ListShape::Unwritable(_));
         assert!(is_unwritable || carries(&status, &wanted), "nothing is done, and something was to be");
@@ -85,15 +86,18 @@ pub(crate) fn run(data: &[u8]) {
         "what is sent is what was meant"
     );
     let patched = apply_patch(&object, &patch);
+    let is_empty = |object: &Value| object.pointer("/status/conditions") == Some(&json!([]));
+    assert!(!is_empty(&patched) || is_empty(&object), "an empty list hides the schema's default: {patched}");
     assert_eq!(
-        without_ours(&object, &ours_at(&status)),
+        without_ours(&object, &changed_at(&status, &wanted, &patched)),
         without_ours(&patched, &ours_after(&patched, &wanted))
     );
     // Who wrote what is the server's to say; without it an entry is known by its words.
     if bits.has(5) {
         let after = read_status(&patched);
         assert!(carries(&after, &wanted), "{after:?}\n{wanted:?}");
-        let guard = PatchGuard { uid: "u", generation: Some(2), version: 0, status: &after };
+        let guard =
+            PatchGuard { uid: "u", generation: Some(2), version: 0, status: &after, requires_list: false };
         assert_eq!(guarded_patch(&guard, &wanted), None, "a write brings about no other");
     }
 }
@@ -118,16 +122,21 @@ fn read_status(object: &Value) -> ParentStatus {
 
 /// The parent says what is wanted, once each, and nothing else of ours.
 fn carries(status: &ParentStatus, wanted: &WantedConditions) -> bool {
-    let ours = || status.ours.iter().map(OwnedCondition::to_entry);
+    let ours = || status.written().map(OwnedCondition::to_entry);
     let generation = wanted.observed_generation;
     ours().count() == wanted.entries.len()
         && conditions_digest(ours(), None) == conditions_digest(&wanted.entries, None)
         && (generation.is_none() || status.observed_generation == generation)
 }
 
-/// Where our entries stand.
-fn ours_at(status: &ParentStatus) -> Vec<usize> {
-    status.ours.iter().map(OwnedCondition::index).collect()
+/// Where our entries stand that are changed or removed. What the schema's default supplied stays where nothing else is said,
+/// and goes with the list, to come back.
+fn changed_at(status: &ParentStatus, wanted: &WantedConditions, patched: &Value) -> Vec<usize> {
+    let is_whole = patched.pointer("/status/conditions").is_none();
+    let is_wanted = |held: &OwnedCondition| wanted.entries.iter().any(|entry| entry.r#type == held.kind());
+    let is_written = |held: &OwnedCondition| status.written().any(|written| written.index() == held.index());
+    let ours = status.ours.iter().filter(|held| is_whole || is_wanted(held) || is_written(held));
+    ours.map(OwnedCondition::index).collect()
 }
 
 /// Where the wanted entries stand.

@@ -32,6 +32,7 @@ mod kopf_failed;
 mod kopf_finalizers;
 mod kopf_first;
 mod kopf_writers;
+mod last_entry;
 mod leader;
 mod live;
 mod memory;

@@ -228,7 +228,7 @@ async fn goes(scene: &Scene) -> Result<()> {
     let mut release = as_deployed(scene, HOME, words(&container(&hook)["args"]), "release").await?;
     let ended = release.end(Duration::from_secs(60)).await?;
     ensure!(ended.success(), "{}", release.tail(40));
-    let bare = Wish::new("without our entries", |db| condition(db, "Ready").is_none());
+    let bare = Wish::new("without our entries", |db| db["status"]["conditions"].is_null());
     scene.until("Database/db", bare).await?;
     assert_eq!(remembered(scene).await?, 0, "what was remembered is still there: {}", release.tail(20));
     // The service runs on, and sees a change that it would have to write.
@@ -296,7 +296,7 @@ async fn in_one_namespace_roles_are_enough() -> Result<()> {
     let hook: Value = serde_saphyr::from_str(&operate(&scene, home, &["get", "hooks", "rollcall"])?)?;
     let mut release = as_deployed(&scene, home, words(&container(&hook)["args"]), "release").await?;
     ensure!(release.end(Duration::from_secs(60)).await?.success(), "{}", release.tail(40));
-    let bare = Wish::new("without our entries", |db| condition(db, "Ready").is_none());
+    let bare = Wish::new("without our entries", |db| db["status"]["conditions"].is_null());
     scene.until("Database/db", bare).await?;
     service.terminate()?;
     ensure!(service.end(Duration::from_secs(20)).await?.success(), "{}", service.tail(40));

@@ -92,7 +92,7 @@ fn has_entries(reflector: &Reflector, kind: aggregator::KindId, types: &BTreeSet
     let mut found = false;
     reflector.for_each_row(|_, row| {
         let parent = row.parent.as_ref().filter(|_| row.kind == kind && !found);
-        found |= parent.is_some_and(|parent| parent.status.ours.iter().any(|own| types.contains(own.kind())));
+        found |= parent.is_some_and(|parent| parent.status.written().any(|own| types.contains(own.kind())));
     });
     found
 }

@@ -102,6 +102,10 @@ impl CommitJudge {
             let (was, is) = (without_own_entries(before, &ours), without_own_entries(after, &ours));
             return at.fail_invariant("only our own entries", format_args!("{name}: {was} became {is}"));
         }
+        let is_empty = |object: &Value| object["status"]["conditions"] == json!([]);
+        if is_empty(after) && !is_empty(before) {
+            return at.fail_invariant("only our own entries", format_args!("{name}: an empty list was left"));
+        }
         if let Some(taken) = new.ours.keys().find(|kind| old.foreign.contains(*kind)) {
             return at.fail_invariant(
                 "only our own entries",

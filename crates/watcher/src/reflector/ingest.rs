@@ -234,7 +234,7 @@ fn read_parent(
     let sent = parts.last_written.find(UidKey::from_text(&meta.uid));
     let row = read_parent_row(meta, object, interest, of_parent, &parts.store.selectors, &before, &sent);
     // A parent that no policy selects is of interest only while it carries conditions of Rollcall's.
-    (!rules.is_empty() || !row.status.ours.is_empty()).then(|| Box::new(row))
+    (!rules.is_empty() || row.status.written().next().is_some()).then(|| Box::new(row))
 }
 
 /// Returns `true` if an object with this metadata would get a row.

@@ -25,6 +25,7 @@ mod parts;
 mod planned;
 mod refinement;
 mod remembered_outcomes;
+mod required_lists;
 mod row;
 mod row_store;
 mod rows;
@@ -170,12 +171,23 @@ impl Reflector {
 
     /// Forgets a kind that is not followed any more, or whose API is gone: it has no objects, and nothing of it is taken in.
     pub fn forget_kind(&self, kind: KindId) -> usize {
+        self.0.required_lists.forget_kind(kind);
         deletion::forget_kind(&self.0, kind)
     }
 
     /// Records an accepted write and its response. Must be called before the response is applied.
     pub fn on_write_accepted(&self, uid: &str, sent: &[ConditionEntry], answer: &ParentStatus) {
         self.0.last_written.on_accepted(UidKey::from_text(uid), sent, answer);
+    }
+
+    /// The server refused a parent of this kind without `status.conditions`.
+    pub fn require_list(&self, kind: KindId) {
+        self.0.required_lists.require(kind);
+    }
+
+    /// Returns `true` if an empty list of conditions is to stay on parents of this kind.
+    pub fn requires_list(&self, kind: KindId) -> bool {
+        self.0.required_lists.has(kind)
     }
 
     /// Switches a parent to the fallback condition type because the current type keeps being overwritten. Applies from

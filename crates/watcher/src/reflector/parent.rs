@@ -120,7 +120,7 @@ pub(super) fn read_parent_row(
             deleting: meta.deleted.is_some(),
             deletion_unexplained: false,
             digest: conditions_digest(
-                status.ours.iter().map(OwnedCondition::to_entry),
+                status.written().map(OwnedCondition::to_entry),
                 kept_generation(&status, rules, practice),
             ),
             answers: Box::default(),
@@ -328,7 +328,7 @@ impl ParentRow {
         for target in &mut self.targets {
             target.keeps_generation = false;
         }
-        self.view.digest = conditions_digest(self.status.ours.iter().map(OwnedCondition::to_entry), None);
+        self.view.digest = conditions_digest(self.status.written().map(OwnedCondition::to_entry), None);
         true
     }
 

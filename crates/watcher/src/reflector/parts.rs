@@ -8,6 +8,7 @@ use super::judgement_queue::JudgementQueue;
 use super::kopf::marks::KopfMarks;
 use super::last_written::LastWrittenConditions;
 use super::memory::OutcomeMemory;
+use super::required_lists::RequiredLists;
 use super::row_store::RowStore;
 use super::rows::Rows;
 
@@ -16,8 +17,8 @@ use super::rows::Rows;
 /// Each part has one lock, and so has each part of the row store; slots have one for each shard, rules one for each breaker.
 ///
 /// **Lock order:** the memory of outcomes first, then a shard of slots, then tombstones. All others (plans, breakers, selections,
-/// namespaces, dirty set, marks of both kinds, finalizers, awaited versions, conditions last written, judgements) are locked for
-/// one operation on them alone: whoever holds one of these locks takes no other.
+/// namespaces, dirty set, marks of both kinds, finalizers, awaited versions, conditions last written, kinds that require lists,
+/// judgements) are locked for one operation on them alone: whoever holds one of these locks takes no other.
 pub(super) struct ReflectorParts {
     pub(super) store: RowStore,
     pub(super) memory: OutcomeMemory,
@@ -29,6 +30,7 @@ pub(super) struct ReflectorParts {
     /// Objects that await custom rules, where these are not evaluated on ingest.
     pub(super) judgements: JudgementQueue,
     pub(super) last_written: LastWrittenConditions,
+    pub(super) required_lists: RequiredLists,
 }
 
 impl ReflectorParts {
@@ -44,6 +46,7 @@ impl ReflectorParts {
             assessor: ObjectAssessor::default(),
             judgements: JudgementQueue::default(),
             last_written: LastWrittenConditions::default(),
+            required_lists: RequiredLists::default(),
         }
     }
 }

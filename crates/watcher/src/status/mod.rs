@@ -9,7 +9,9 @@ pub mod raw_json;
 pub mod time;
 
 pub use entry::{ConditionEntry, FIELD_MANAGER, WantedConditions, conditions_digest};
-pub use own::{BEING_DELETED, FAILED_TO_HANDLE, NOT_HANDLED, NOT_IN_TIME, OwnTypes, written_types};
+pub use own::{
+    AWAITS_OPERATOR, BEING_DELETED, FAILED_TO_HANDLE, NOT_HANDLED, NOT_IN_TIME, OwnTypes, written_types,
+};
 pub use owned_condition::OwnedCondition;
 pub use parent_status::{ListShape, ParentStatus, UnwritableShape};
 pub use patch::{PatchGuard, guarded_patch, patch_body};

@@ -10,6 +10,8 @@ use super::entry::ConditionEntry;
 
 /// Opens what is said of a parent that is being deleted.
 pub const BEING_DELETED: &str = "being deleted";
+/// Opens what is said of a parent that its operator has still to handle. A schema's default has the same reason.
+pub const AWAITS_OPERATOR: &str = "waiting for the operator to handle";
 /// Opens what is said of a parent that its operator leaves alone.
 pub const NOT_HANDLED: &str = "the operator has not handled";
 /// Opens what is said of a parent that its operator failed to handle.

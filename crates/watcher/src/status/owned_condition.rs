@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::entry::ConditionEntry;
+use super::own::AWAITS_OPERATOR;
 use super::time;
 
 /// One of Rollcall's conditions in the list.
@@ -200,6 +201,15 @@ impl OwnedCondition {
     /// Returns `true` if the status is `True`.
     pub fn is_true(&self) -> bool {
         self.condition_status() == Some(ConditionStatus::True)
+    }
+
+    /// Returns `true` if a CRD's default says this, as `rollcall crd-defaults` prints it or in other words: of no generation,
+    /// and not as Rollcall says it.
+    pub(super) fn is_default(&self) -> bool {
+        self.parent_reason() == Some(ParentReason::ChildrenPending)
+            && self.condition_status() == Some(ConditionStatus::Unknown)
+            && matches!(self.observed_generation(), None | Some(0))
+            && !self.message().starts_with(AWAITS_OPERATOR)
     }
 
     /// Names the generation that the entry was sent for, where the server dropped it.

@@ -18,9 +18,13 @@ pub enum ListShape {
     NoStatus,
     /// The status has no conditions (absent or null).
     NoList,
-    /// A list. Its text is kept only while it contains no condition of Rollcall's: it is the precondition of the first
-    /// one. Behind a thin pointer, because the shape is kept as long as the parent exists.
-    List(Option<Box<Box<RawValue>>>),
+    /// A list without a condition of Rollcall's. Its text is the precondition of the first one; behind a thin pointer,
+    /// because the shape is kept as long as the parent exists.
+    WithoutOurs(Box<Box<RawValue>>),
+    /// A list with conditions of Rollcall's and of other clients.
+    WithOurs,
+    /// A list of which every element is a condition of Rollcall's.
+    OnlyOurs,
     /// A value into which conditions cannot be written.
     Unwritable(UnwritableShape),
 }
@@ -51,7 +55,8 @@ pub enum GenerationOwner {
     Foreign,
     /// Rollcall wrote it, and no other client did.
     Rollcall,
-    /// No manager owns it: it exists because of the schema's default.
+    /// It exists because of the schema's default. Where Rollcall took its own away, the server names Rollcall as the manager of
+    /// the 0 that it filled in.
     Default,
     /// It is absent, or nothing is known of it.
     Unknown,
@@ -93,7 +98,7 @@ impl ParentStatus {
         let is_shared = owners.iter().any(|manager| manager != FIELD_MANAGER);
         let generation_owner = match observed_generation {
             Some(_) if is_shared => GenerationOwner::Foreign,
-            _ if !owners.is_empty() => GenerationOwner::Rollcall,
+            Some(n) if n != 0 && !owners.is_empty() => GenerationOwner::Rollcall,
             Some(_) if known => GenerationOwner::Default,
             Some(n) if n > 0 => GenerationOwner::Foreign,
             _ => GenerationOwner::Unknown,
@@ -143,13 +148,17 @@ impl ParentStatus {
             self.list = ListShape::Unwritable(UnwritableShape::Conditions);
             return;
         };
-        let mut read = ReadConditions::default();
+        let (mut read, length) = (ReadConditions::default(), elements.len());
         for (index, text) in elements.into_iter().enumerate() {
             read.read_condition(index, text, managers, own);
         }
         (self.ours, self.foreign) = (read.ours.into(), read.foreign.into());
         self.foreign_generation = read.foreign_generation;
-        self.list = ListShape::List(self.ours.is_empty().then(|| Box::new(list.to_owned())));
+        self.list = match self.ours.len() {
+            0 => ListShape::WithoutOurs(Box::new(list.to_owned())),
+            all if all == length => ListShape::OnlyOurs,
+            _ => ListShape::WithOurs,
+        };
     }
 
     /// Restores the generations: older condition types have none, so the server drops it. A condition is about the
@@ -173,6 +182,17 @@ impl ParentStatus {
     /// Our entry of this type, the first of them.
     pub fn our_entry(&self, kind: &str) -> Option<&OwnedCondition> {
         self.ours.iter().find(|held| held.kind() == kind)
+    }
+
+    /// Our entries without those that the schema's default supplied: what Rollcall wrote.
+    pub fn written(&self) -> impl Iterator<Item = &OwnedCondition> {
+        self.ours.iter().filter(|held| !self.is_default(held))
+    }
+
+    /// Returns `true` if this entry of ours is the schema's default, and the only one of its type.
+    pub(super) fn is_default(&self, entry: &OwnedCondition) -> bool {
+        let of_type = || self.ours.iter().filter(|held| held.kind() == entry.kind());
+        entry.is_default() && of_type().nth(1).is_none()
     }
 
     /// Returns `true` if there is a condition of this type that another client owns.
@@ -284,139 +304,4 @@ impl<'a> StatusManagers<'a> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::{Value, json};
-
-    fn read(object: &Value) -> ParentStatus {
-        let own = OwnTypes::of(["Ready", "Reconciling", "Stalled"]);
-        ParentStatus::read(&RawValue::from_string(object.to_string()).unwrap(), &own)
-    }
-
-    fn ours(reason: &str) -> Value {
-        json!({"type": "Ready", "status": "True", "reason": reason, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"})
-    }
-
-    #[test]
-    fn an_entry_is_ours_if_its_reason_is() {
-        let read = read(
-            &json!({"status": {"conditions": [{"type": "Synced", "status": "True"}, ours("AllChildrenReady")]}}),
-        );
-        assert_eq!(read.our_entry("Ready").map(OwnedCondition::index), Some(1));
-        assert!(read.is_foreign("Synced") && !read.is_foreign("Ready"));
-    }
-
-    #[test]
-    fn an_entry_with_a_foreign_reason_is_not_ours() {
-        let read = read(&json!({"status": {"conditions": [ours("MinimumReplicasAvailable")]}}));
-        assert!(read.is_foreign("Ready"));
-        assert!(matches!(read.list, ListShape::List(Some(_))));
-    }
-
-    #[test]
-    fn an_entry_whose_manager_is_another_is_not_ours_whatever_its_reason() {
-        let field = |manager: &str| {
-            json!([{"manager": manager, "operation": "Update",
-                "fieldsV1": {"f:status": {"f:conditions": {"k:{\"type\":\"Ready\"}": {"f:status": {}}}}}}])
-        };
-        let object = |manager: &str| json!({"metadata": {"managedFields": field(manager)}, "status": {"conditions": [ours("AllChildrenReady")]}});
-        assert!(read(&object("kopf")).is_foreign("Ready"));
-        assert!(read(&object("rollcall")).our_entry("Ready").is_some());
-    }
-
-    /// An atomic list that this manager wrote last.
-    fn atomic(manager: &str, conditions: &Value) -> Value {
-        let fields = json!([{"manager": manager, "operation": "Update", "subresource": "status",
-            "fieldsV1": {"f:status": {"f:conditions": {}}}}]);
-        json!({"metadata": {"managedFields": fields}, "status": {"conditions": conditions}})
-    }
-
-    fn types(read: &ParentStatus) -> (Vec<&str>, Vec<&str>) {
-        let ours = read.ours.iter().map(OwnedCondition::kind);
-        (ours.collect(), read.foreign.iter().map(|(kind, ..)| &**kind).collect())
-    }
-
-    #[test]
-    fn a_type_that_no_policy_writes_is_never_ours_whatever_its_reason_and_whoever_wrote_the_list_last() {
-        let theirs = json!({"type": "BackupFailed", "status": "True", "reason": "DeadlineExceeded",
-            "message": "2 of 3 not ready: even so", "observedGeneration": 2});
-        for manager in ["db-operator", "rollcall"] {
-            let object = atomic(manager, &json!([ours("ChildrenFailed"), theirs]));
-            assert_eq!(types(&read(&object)), (vec!["Ready"], vec!["BackupFailed"]), "{manager}");
-        }
-    }
-
-    #[test]
-    fn what_an_operator_put_back_as_it_read_it_is_ours_still() {
-        let theirs = json!({"type": "Synced", "status": "True", "reason": "Done", "observedGeneration": 3});
-        let deleting = json!({"type": "Ready", "status": "False", "reason": "Terminating",
-            "message": "being deleted", "observedGeneration": 2});
-        for mine in [ours("ChildrenFailed"), deleting] {
-            let read = read(&atomic("db-operator", &json!([theirs, mine])));
-            assert_eq!(types(&read), (vec!["Ready"], vec!["Synced"]));
-            assert_eq!(read.foreign_generation, Some(3));
-        }
-    }
-
-    #[test]
-    fn an_operator_may_use_the_types_of_kstatus_and_our_ordinary_words() {
-        let theirs = json!([
-            {"type": "Reconciling", "status": "True", "reason": "Terminating", "message": "draining"},
-            {"type": "Stalled", "status": "True", "reason": "DeadlineExceeded", "message": "backup too slow"},
-        ]);
-        for manager in ["db-operator", "rollcall"] {
-            let (ours, foreign) = (Vec::new(), vec!["Reconciling", "Stalled"]);
-            assert_eq!(types(&read(&atomic(manager, &theirs))), (ours, foreign), "{manager}");
-        }
-    }
-
-    #[test]
-    fn a_second_entry_of_ours_is_ours_too_and_proves_nothing() {
-        let entry = |generation: i64| {
-            let mut entry = ours("ChildrenFailed");
-            entry["observedGeneration"] = json!(generation);
-            entry
-        };
-        let read = read(&atomic("rollcall", &json!([entry(1), entry(2)])));
-        assert_eq!(types(&read), (vec!["Ready", "Ready"], vec![]));
-        assert_eq!(read.foreign_generation, None);
-    }
-
-    #[test]
-    fn what_we_said_by_a_type_that_no_policy_writes_any_more_proves_nothing() {
-        let mut left = ours("AllChildrenReady");
-        (left["type"], left["observedGeneration"]) = (json!("Healthy"), json!(7));
-        let read = read(&atomic("rollcall", &json!([left])));
-        assert_eq!((types(&read), read.foreign_generation), ((vec![], vec!["Healthy"]), None));
-    }
-
-    #[test]
-    fn strange_shapes_of_status_are_named_and_not_written() {
-        for (status, writable) in [
-            (json!(null), true),
-            (json!({}), true),
-            (json!({"conditions": null}), true),
-            (json!({"conditions": []}), true),
-            (json!(true), false),
-            (json!({"conditions": "none"}), false),
-            (json!({"conditions": {"Ready": true}}), false),
-        ] {
-            let list = read(&json!({"status": status})).list;
-            assert_eq!(!matches!(list, ListShape::Unwritable(_)), writable, "{status} {list:?}");
-        }
-    }
-
-    #[test]
-    fn an_observed_generation_that_a_default_supplied_is_nobodys_evidence() {
-        let fields = json!([{"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}}]);
-        let supplied =
-            read(&json!({"metadata": {"managedFields": fields}, "status": {"observedGeneration": 0}}));
-        assert_eq!(supplied.generation_owner, GenerationOwner::Default, "nobody wrote it");
-        assert!(supplied.has_own_generation());
-        let fields = json!([{"manager": "op", "operation": "Update", "fieldsV1": {"f:status": {"f:observedGeneration": {}}}}]);
-        let written =
-            read(&json!({"metadata": {"managedFields": fields}, "status": {"observedGeneration": 3}}));
-        assert_eq!(written.generation_owner, GenerationOwner::Foreign);
-        assert!(!written.has_own_generation());
-    }
-}
+mod tests;

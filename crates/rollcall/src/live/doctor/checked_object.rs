@@ -86,7 +86,8 @@ impl CheckedObject {
         let child = ChildObject::from_raw(object);
         let status = ParentStatus::read(object, &OwnTypes::any());
         let generation = (child.meta.generation > 0).then_some(child.meta.generation);
-        let guarded = PatchGuard { uid: &child.meta.uid, generation, version: 0, status: &status };
+        let uid = &*child.meta.uid;
+        let guarded = PatchGuard { uid, generation, version: 0, status: &status, requires_list: false };
         let release = guarded_patch(&guarded, &WantedConditions::default());
         // Deeper than any real object; too deep a part is read as empty.
         let part = |key: &str| {
@@ -102,7 +103,7 @@ impl CheckedObject {
             annotations: annotation_sizes(&metadata),
             managers: field_writers(&metadata),
             observed: reported_generation(object),
-            own_conditions: status.ours.iter().map(|owned| owned.kind().to_owned()).collect(),
+            own_conditions: status.written().map(|owned| owned.kind().to_owned()).collect(),
             foreign_conditions: status
                 .foreign
                 .iter()

@@ -59,7 +59,7 @@ mod tests {
         let patch = found[0].patch.as_deref().unwrap();
         assert!(
             patch.contains("--subresource=status")
-                && patch.contains(r#""op":"remove","path":"/status/conditions/0""#),
+                && patch.contains(r#""op":"remove","path":"/status/conditions""#),
             "{patch}"
         );
         world.invalid_policies.push(("databases".to_owned(), "odd".to_owned()));

@@ -334,7 +334,8 @@ impl Sim {
         let (answer, committed) = deliver_write(&mut self.stage.world, &flight.write);
         if let Some(committed) = committed {
             let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
-            self.commits.check_commit(&at, &mut self.checked, &flight, &committed);
+            let is_own = flight.life == self.stage.service.life;
+            self.commits.check_commit(&at, &mut self.checked, (&flight, is_own), &committed);
         }
         send_answer(&mut self.stage, flight, answer);
     }

@@ -1,7 +1,8 @@
 //! The whole service over an API server that fails for an hour, in virtual time: how much it asks, and how much it logs.
 //!
-//! Each row of the tables is played with few parents; `ROLLCALL_FULL=1 cargo test -p controller --test failing_server --
-//! --nocapture` plays what is promised, and prints what each row cost.
+//! Each row of the tables is played with few parents. `ROLLCALL_FULL_OUTAGES=1 CARGO_PROFILE_DEV_OPT_LEVEL=3 cargo test -p
+//! controller --test failing_server -- --nocapture` plays what is promised, and prints what each row cost; `tests/run --full`
+//! does so.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "a test that measures")]
 
@@ -48,9 +49,9 @@ const HUGE: &str = "18446744073709551615";
 const NEGATIVE: &str = "-5";
 const DATE: &str = "Fri, 31 Dec 2100 23:59:59 GMT";
 
-/// How many parents, and how long an outage. `ROLLCALL_FULL=1` plays what is promised.
+/// How many parents, and how long an outage. `ROLLCALL_FULL_OUTAGES=1` plays what is promised.
 fn extent() -> (usize, Duration) {
-    let full = std::env::var("ROLLCALL_FULL").is_ok_and(|full| full == "1");
+    let full = std::env::var("ROLLCALL_FULL_OUTAGES").is_ok_and(|full| full == "1");
     if full { (20_000, Duration::from_hours(1)) } else { (100, Duration::from_mins(5)) }
 }
 

@@ -42,7 +42,8 @@ impl CheckedParents {
         self.last_decided_by.clear();
     }
 
-    /// Notes by which policies the server's last write of each entry was decided.
+    /// Notes by which policies of this process the server's last write of each entry was decided: by none where a predecessor
+    /// sent it.
     pub(crate) fn note_committed(&mut self, (old, new): (&ModelObject, &ModelObject), policies: &[PolicyId]) {
         for (kind, _) in new.ours.iter().filter(|(kind, said)| old.ours.get(*kind) != Some(said)) {
             self.last_decided_by.insert((new.uid.clone(), kind.clone()), policies.to_vec());
@@ -261,8 +262,8 @@ impl CheckedParents {
         }
     }
 
-    /// Returns `true` if the True that stands on the parent was decided by the plan before this policy's: its write was under
-    /// way when the plan changed. To keep it is no turn.
+    /// Returns `true` if the True that stands on the parent was decided by a predecessor, or by the plan before this policy's:
+    /// its write was under way when the process or the plan changed. To keep it is no turn.
     pub(super) fn is_taken_over(&self, policy: &PolicyDef, parent: &ModelObject) -> bool {
         let is_ready = |kind: &&str| {
             let said = parent.ours.get(*kind).filter(|said| said.observed == parent.generation);

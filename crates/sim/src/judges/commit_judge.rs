@@ -66,12 +66,12 @@ impl CommitJudge {
         self.yielded_before.contains(uid)
     }
 
-    /// Checks a committed write.
+    /// Checks a committed write; `is_own` if the process that runs now sent it, and no predecessor.
     pub(crate) fn check_commit(
         &mut self,
         at: &JudgedMoment<'_>,
         checked: &mut CheckedParents,
-        flight: &WriteInFlight,
+        (flight, is_own): (&WriteInFlight, bool),
         committed: &CommittedWrite,
     ) {
         let write = &flight.write;
@@ -128,7 +128,8 @@ impl CommitJudge {
             }
         }
         self.note_said(at, &new);
-        checked.note_committed((&old, &new), &write.policies);
+        let decided_by = if is_own { &*write.policies } else { &[] };
+        checked.note_committed((&old, &new), decided_by);
     }
 
     fn check_entries(&mut self, at: &JudgedMoment<'_>, name: &str, old: &ModelObject, new: &ModelObject) {

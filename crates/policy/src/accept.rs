@@ -310,6 +310,10 @@ impl PolicyBook {
                 );
             }
         }
+        let decided = candidates.iter().filter(|c| c.refused.is_none() && !c.provisional);
+        for Candidate { found, .. } in decided.filter(|c| self.refused.contains_key(&c.found.name)) {
+            tracing::info!(policy = found.name, generation = found.generation, "policy accepted");
+        }
         self.refused = refused;
     }
 

@@ -3,9 +3,9 @@
 use acceptance::crd::Crd;
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::rollcall::policy_address;
-use acceptance::scene::Scene;
+use acceptance::scene::{Scene, TEST_TIMEOUT};
 use acceptance::wish::{Wish, because, gone, has, mentions, says};
-use anyhow::Result;
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 async fn database_scene(word: &str) -> Result<Scene> {
@@ -269,6 +269,29 @@ async fn a_policy_tells_how_many_parents_it_has_and_how_many_are_ready() -> Resu
     Ok(())
 }
 
+/// Selects Events about this policy.
+fn about(policy: &str) -> String {
+    format!("fieldSelector=involvedObject.kind=ReadinessPolicy,involvedObject.name={policy}")
+}
+
+/// The Events about a policy by their reasons, when all of these are there.
+async fn until_told(scene: &Scene, policy: &str, reasons: &[&str]) -> Result<Value> {
+    let all_there = async {
+        loop {
+            let (events, _) = scene.admin.list(&scene.kind("Event"), "", &about(policy)).await?;
+            let told = events
+                .iter()
+                .filter_map(|event| Some((event["reason"].as_str()?.to_owned(), event["message"].clone())));
+            let told: Value = told.collect::<serde_json::Map<_, _>>().into();
+            if reasons.iter().all(|reason| told[reason].is_string()) {
+                return anyhow::Ok(told);
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(TEST_TIMEOUT, all_there).await.with_context(|| format!("no {reasons:?}"))?
+}
+
 #[tokio::test]
 async fn a_typo_in_a_live_policy_takes_no_word_back() -> Result<()> {
     let scene = database_scene("typo").await?;
@@ -293,6 +316,12 @@ async fn a_typo_in_a_live_policy_takes_no_word_back() -> Result<()> {
     let refused = scene.until_at(&policy, &says("Accepted", "False").and(field)).await?;
     assert_eq!(refused["status"]["acceptedGeneration"], generation);
     assert_ne!(refused["status"]["observedGeneration"], generation);
+    let column = "line 1, column 10";
+    let events = until_told(&scene, &policy.name, &["PolicyAccepted", "PolicyRefused"]).await?;
+    let note = events["PolicyRefused"].as_str().unwrap_or_default();
+    assert!(note.contains("spec.children[0].ready.cel.current") && note.contains(column), "{note}");
+    rollcall.until_printed("policy refused; what was last accepted stays in force").await?;
+    rollcall.until_printed(column).await?;
     let after = scene.get("Database/db").await?;
     assert_eq!(condition(&after, "Ready"), condition(&told, "Ready"), "it was left alone");
     // What was accepted is still in force: it judges what comes.
@@ -310,5 +339,10 @@ async fn a_typo_in_a_live_policy_takes_no_word_back() -> Result<()> {
     scene.admin.merge(&policy, "", &json!({ "spec": judged_by("false") })).await?;
     scene.until_at(&policy, &says("Accepted", "True")).await?;
     scene.until("Database/db", says("Ready", "False")).await?;
+    rollcall.until_printed("policy accepted").await?;
+    let (events, _) = scene.admin.list(&scene.kind("Event"), "", &about(&policy.name)).await?;
+    let refusals = events.iter().filter(|event| event["reason"] == "PolicyRefused");
+    let times = refusals.map(|event| event["series"]["count"].as_i64().unwrap_or(1));
+    assert_eq!(times.sum::<i64>(), 1, "no turn and no restart tells of it again: {events:#?}");
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Policies of the cluster: watched, confirmed where they are gone, and reported on in their status.
 
+mod acceptance_notices;
 mod conditions;
 mod departures;
 mod grants;

@@ -73,8 +73,9 @@ impl PolicyTask {
     ) -> anyhow::Result<()> {
         let (mut state, mut kinds) = self.begin()?;
         let mut events = self.policy_events();
+        let notices = self.grants.notices.clone();
         let mut statuses =
-            PolicyStatusWriter::new(&self.context, self.clock.clone(), self.leadership.clone());
+            PolicyStatusWriter::new(&self.context, self.clock.clone(), self.leadership.clone(), notices);
         let mut granter = RightsGranter::new(&self.context, self.grants.clone(), self.leadership.clone());
         let mut inventory = InventoryKeeper::new(&self.context, &self.inventory, self.leadership.clone());
         let mut releases = ReleaseCheck::default();

@@ -20,10 +20,12 @@ use timer::{Backoff, Seed};
 use tracing::{debug, warn};
 use watcher::status::FIELD_MANAGER;
 
+use super::acceptance_notices::acceptance_notice;
 use super::conditions::{DecidedPolicy, MissingRights, policy_status};
 use super::grants::GrantFindings;
 use super::rights::RightsFindings;
 use crate::clock::ServerClock;
+use crate::event_recorder::{EventNotice, NoticeSender};
 use crate::failure_reporter::FailureReporter;
 use crate::kind_tasks::{KindContext, RecordsTrouble};
 use crate::lease::Leadership;
@@ -46,6 +48,8 @@ const STATUS_PROBE_INTERVAL: Duration = Duration::from_secs(1);
 struct SettledStatus {
     name: String,
     status: ReadinessPolicyStatus,
+    /// The Event that tells of it.
+    notice: Option<EventNotice>,
     /// When it was decided.
     at: Time,
     /// The server's answer; `None` if none came.
@@ -65,6 +69,7 @@ pub(super) struct PolicyStatusWriter {
     api: Api<PartialObjectMeta<api::ReadinessPolicy>>,
     clock: ServerClock,
     leadership: Leadership,
+    notices: Option<NoticeSender>,
     reporter: FailureReporter,
     seed: Seed,
     written: BTreeMap<String, (ReadinessPolicyStatus, Time)>,
@@ -80,11 +85,17 @@ pub(super) struct PolicyStatusWriter {
 }
 
 impl PolicyStatusWriter {
-    pub(super) fn new(context: &KindContext, clock: ServerClock, leadership: Leadership) -> Self {
+    pub(super) fn new(
+        context: &KindContext,
+        clock: ServerClock,
+        leadership: Leadership,
+        notices: Option<NoticeSender>,
+    ) -> Self {
         PolicyStatusWriter {
             api: Api::all(context.client.clone()),
             clock,
             leadership,
+            notices,
             reporter: context.failures.clone(),
             seed: context.seed,
             written: BTreeMap::new(),
@@ -97,13 +108,13 @@ impl PolicyStatusWriter {
         }
     }
 
-    /// Waits until a write has ended, or what was delayed may be written.
+    /// Waits until a write has ended, or what was delayed may be written, or another replica leads.
     pub(super) async fn wait_until_due(&mut self) {
         let wait = self.retry_at.map(|at| at - self.clock.now());
         tokio::select! {
             Some(settled) = self.under_way.next(), if !self.under_way.is_empty() => self.settle(settled),
             () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
-            else => std::future::pending().await,
+            _ = self.leadership.wait_for_change() => {}
         }
     }
 
@@ -149,12 +160,19 @@ impl PolicyStatusWriter {
             let only_numbers =
                 ReadinessPolicyStatus { parents: old.parents, ready: old.ready, ..status.clone() } == old;
             let earliest = if only_numbers { at + STATUS_INTERVAL } else { now };
-            self.write_when_due(&policy.name, status, earliest, now);
+            let notice = acceptance_notice(policy, &old, &status);
+            self.write_when_due(&policy.name, (status, notice), earliest, now);
         }
     }
 
     /// Begins a write, or remembers when to try it again.
-    fn write_when_due(&mut self, name: &str, status: ReadinessPolicyStatus, earliest: Time, now: Time) {
+    fn write_when_due(
+        &mut self,
+        name: &str,
+        (status, notice): (ReadinessPolicyStatus, Option<EventNotice>),
+        earliest: Time,
+        now: Time,
+    ) {
         let failing = self.failing.get(name).map_or(now, |failing| failing.not_before);
         let due = earliest.max(failing).max(self.not_before);
         if due > now {
@@ -174,17 +192,20 @@ impl PolicyStatusWriter {
                 PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
             let write = api.patch_status(&name, &params, &patch);
             let answer = tokio::time::timeout(STATUS_WRITE_TIMEOUT, write).await.ok();
-            SettledStatus { name, status, at: now, answer: answer.map(|answer| answer.map(drop)) }
+            SettledStatus { name, status, notice, at: now, answer: answer.map(|answer| answer.map(drop)) }
         }));
     }
 
     fn settle(&mut self, settled: SettledStatus) {
-        let SettledStatus { name, status, at, answer } = settled;
+        let SettledStatus { name, status, notice, at, answer } = settled;
         self.writing.remove(&name);
         let (cause, error) = match answer {
             Some(Ok(())) => {
                 self.failures = 0;
                 self.failing.remove(&name);
+                if let (Some(notices), Some(notice)) = (&self.notices, notice) {
+                    notices.send_notice(notice);
+                }
                 self.written.insert(name, (status, at));
                 return;
             }

@@ -100,7 +100,7 @@ impl ConditionRenderer<'_> {
             }
             ParentReason::PolicyRefused => {
                 let name = self.causes.policy_name(policy).unwrap_or_default();
-                format!("ReadinessPolicy {name} is refused, and no accepted version of it is known")
+                format!("ReadinessPolicy {name} is refused, and there is no accepted version to judge by")
             }
             ParentReason::TemplateFailed => causes.template_error(parent, policy),
             // Reports the cause it was waiting for when the deadline passed; it still holds.

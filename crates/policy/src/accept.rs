@@ -1,6 +1,6 @@
 //! Which spec of each policy is in force: the last one that was accepted, for as long as a later one is not.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aggregator::{Acceptance, PolicyId};
@@ -10,6 +10,7 @@ use watcher::plan::LabelMatcher;
 
 use super::compile::{CompiledPolicy, compile_with};
 use super::found_policy::{FoundPolicy, RefusedPolicy};
+use super::groups::CompiledGroup;
 use super::library_rules::{LibraryRules, LibraryState};
 use super::plan::{IdRegistry, KindKey, PolicyInUse};
 use super::policy_reason::PolicyReason;
@@ -41,8 +42,10 @@ pub struct PolicyBook {
     pub accepted: BTreeMap<String, AcceptedSpec>,
     /// Why the spec as it is now is not in force.
     pub refused: BTreeMap<String, RefusedPolicy>,
-    /// Policies in force, and those that are refused and never were.
+    /// Policies in force, and those that are refused and of which nothing is that could judge.
     pub in_use: Vec<PolicyInUse>,
+    /// Policies whose rules are not read yet, so that nobody knows whether they are refused.
+    pub undecided: BTreeSet<String>,
     ids: BTreeMap<String, (PolicyId, PolicyIdentity)>,
 }
 
@@ -66,6 +69,8 @@ struct Candidate<'f> {
     refused: Option<RefusedPolicy>,
     /// It is not known yet what its rules are: it is not accepted before.
     provisional: bool,
+    /// Its rules were never read, nor were those of another spec of it.
+    is_unusable: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -160,25 +165,42 @@ impl<'f> Candidate<'f> {
             (None, Some(_)) => Choice::Last,
             (None, None) => Choice::None,
         };
-        Candidate { found, wish, last, choice, refused, provisional: false }
+        Candidate { found, wish, last, choice, refused, provisional: false, is_unusable: false }
     }
 
-    /// A spec by whose rules nothing can be judged gives way to one by which it can.
+    /// A spec by whose rules nothing can be judged gives way to one by which it can. Where there is none, and one was accepted
+    /// before, it is as if none had been: what an earlier process said by rules that are gone is left for a while. A policy
+    /// that was never accepted has said nothing: what it would judge is Unknown.
     fn look_at_libraries(&mut self, libraries: &dyn LibraryRules) {
+        let is_missing = |group: &CompiledGroup| match &group.rule {
+            Some(GroupRule::Library(name)) => matches!(libraries.state(name), LibraryState::Missing(_)),
+            _ => false,
+        };
+        let last = self.last.as_ref().map(|(_, compiled)| compiled.groups.iter().any(is_missing));
+        if self.choice == Choice::Last && last == Some(true) {
+            self.choice = Choice::None;
+        }
         for group in self.wish.iter().flat_map(|wish| &wish.groups) {
             let Some(GroupRule::Library(name)) = &group.rule else { continue };
-            let (why, then) = match libraries.state(name) {
-                LibraryState::Current => continue,
-                LibraryState::Unread => {
+            let (why, then) = match (libraries.state(name), last) {
+                (LibraryState::Current, _) => continue,
+                (LibraryState::Unread, _) => {
                     self.provisional = true;
                     continue;
                 }
-                LibraryState::Outdated(why) => (why, "the rules that were last read stay in force"),
-                LibraryState::Missing(why) if self.is_changed() => {
+                (LibraryState::Outdated(why), _) => (why, "the rules that were last read stay in force"),
+                (LibraryState::Missing(why), Some(false)) => {
                     self.choice = Choice::Last;
                     (why, "the spec that was last accepted stays in force")
                 }
-                LibraryState::Missing(why) => (why, "what it judges is Unknown"),
+                (LibraryState::Missing(why), Some(true)) => {
+                    self.choice = Choice::None;
+                    (why, "nothing is judged by it, and what says True is taken back after two minutes")
+                }
+                (LibraryState::Missing(why), None) => {
+                    self.is_unusable = true;
+                    (why, "what it judges is Unknown")
+                }
             };
             let why = format!("spec.children[{}].ready.rules: ConfigMap {name}: {why}; {then}", group.at);
             self.refused = Some(RefusedPolicy { reason: PolicyReason::RulesUnavailable, why });
@@ -215,7 +237,7 @@ impl<'f> Candidate<'f> {
     fn accepted(&self) -> Option<AcceptedSpec> {
         let last = || self.last.as_ref().map(|(last, _)| last.clone());
         match (self.choice, &self.found.spec) {
-            (Choice::Wish, Ok(spec)) if !self.provisional => {
+            (Choice::Wish, Ok(spec)) if !self.provisional && !self.is_unusable => {
                 let known = last().filter(|last| last.generation == self.found.generation);
                 Some(known.unwrap_or_else(|| AcceptedSpec::of(self.found, spec)))
             }
@@ -315,6 +337,7 @@ impl PolicyBook {
             tracing::info!(policy = found.name, generation = found.generation, "policy accepted");
         }
         self.refused = refused;
+        self.undecided = candidates.iter().filter(|c| c.provisional).map(named).collect();
     }
 
     fn put_in_use(&mut self, candidates: &[Candidate<'_>], registry: &mut IdRegistry) {

@@ -12,8 +12,10 @@ use super::found_policy::FoundPolicy;
 ///
 /// **Invariant:** nothing is judged by it. It only says whose entries those on the parents are.
 pub(super) fn compile(found: &FoundPolicy) -> Option<CompiledPolicy> {
-    let given: Value = found.text.as_deref().and_then(|text| serde_json::from_str(text).ok())?;
-    let given = &given["spec"];
+    let given = match (&found.spec, found.text.as_deref()) {
+        (Ok(spec), _) => serde_json::to_value(spec).ok()?,
+        (Err(_), text) => serde_json::from_str::<Value>(text?).ok()?["spec"].take(),
+    };
     let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     let kind = text(&given["parent"]["kind"])?;
     let condition = text(&given["condition"]["type"]).unwrap_or_else(|| "Ready".to_owned());

@@ -107,6 +107,59 @@ async fn scripts_of_a_config_map_are_followed_as_it_changes() -> Result<()> {
 }
 
 #[tokio::test]
+async fn a_restart_without_the_config_map_of_scripts_takes_no_answer_back() -> Result<()> {
+    let scene = Scene::set("library-gone").await?;
+    scene.crd(&Crd::new("Database")).await?;
+    scene.crd(&Crd::new("Shard").shapeless()).await?;
+    let key = format!("resource.customizations.health.{}_Shard", scene.group);
+    let script = "if obj.status ~= nil and obj.status.phase == 'Up' then return { status = 'Healthy' } end\nreturn { status = 'Progressing' }";
+    let map = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": "argocd-cm" }, "data": { (&*key): script } });
+    scene.create(map.clone()).await?;
+    let mut child = scene.child("Shard");
+    child["ready"] = json!({ "rules": format!("{}/argocd-cm", scene.name) });
+    scene.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
+    let mut rollcall = scene.rollcall(&[]).await?;
+    let db = scene.create(scene.custom("Database", "db")).await?;
+    scene.create(owned_by(&db, scene.custom("Shard", "one"))).await?;
+    let plain = scene.create(scene.custom("Database", "failing")).await?;
+    scene.create(owned_by(&plain, scene.custom("Shard", "two"))).await?;
+    phase(&scene, "Up").await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    scene.until("Database/failing", because("Ready", "ChildrenProgressing")).await?;
+    let policy = policy_address(&scene, "db")?;
+    let accepted = scene.until_at(&policy, &says("Accepted", "True")).await?;
+
+    scene.delete("ConfigMap/argocd-cm").await?;
+    scene.until_at(&policy, &because("Accepted", "RulesUnavailable")).await?;
+    let names = ["Database/db", "Database/failing"];
+    let mut before = Vec::new();
+    for name in names {
+        before.push(scene.get(name).await?["metadata"]["resourceVersion"].clone());
+    }
+    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    rollcall.kill()?;
+    rollcall.again().await?;
+    rollcall.until_metric("rollcall_policy_refused", &[], |refused| refused > 0.0).await?;
+    let refused = scene.until_at(&policy, &mentions("Accepted", "nothing is judged by it")).await?;
+    assert_eq!(refused["status"]["acceptedGeneration"], accepted["status"]["acceptedGeneration"]);
+    phase(&scene, "Down").await?;
+    for (name, version) in names.iter().zip(&before) {
+        assert_eq!(scene.get(name).await?["metadata"]["resourceVersion"], *version, "{name}");
+    }
+    scene.until("Database/db", because("Ready", "PolicyRefused")).await?;
+    let recording = recorder.stop().await?;
+    assert_eq!(recording.statuses(&scene.address("Database/db")?, "Ready"), ["True", "Unknown"]);
+    assert_eq!(scene.get("Database/failing").await?["metadata"]["resourceVersion"], before[1]);
+
+    scene.create(map).await?;
+    scene.until_at(&policy, &says("Accepted", "True")).await?;
+    scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
+    phase(&scene, "Up").await?;
+    scene.until("Database/db", says("Ready", "True")).await?;
+    Ok(())
+}
+
+#[tokio::test]
 async fn a_changed_rule_judges_its_kind_anew_without_a_moment_of_false_ready() -> Result<()> {
     let rule = |phase: &str| json!({ "cel": { "current": format!("has(status.phase) && status.phase == '{phase}'") } });
     let (scene, mut rollcall) = judged_by("changed-rule", &rule("Up")).await?;

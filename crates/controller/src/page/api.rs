@@ -308,7 +308,7 @@ fn deciding_branch(row: &PageRow, groups: &[GroupTally]) -> String {
         R::KindNotVisible => "Rollcall is not permitted to list a kind of child".to_owned(),
         R::WatchStale => "a kind of child can be neither watched nor listed".to_owned(),
         R::RuleChanged => "the rule changed; its kind is being relisted".to_owned(),
-        R::PolicyRefused => "the policy is refused, and no accepted version of it is known".to_owned(),
+        R::PolicyRefused => "the policy is refused, and there is no accepted version to judge by".to_owned(),
         R::TemplateFailed => "a template of the policy cannot be rendered for this parent".to_owned(),
         R::Terminating => "the parent itself is being deleted".to_owned(),
         R::DeletionStuck => {

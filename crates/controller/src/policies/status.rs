@@ -146,6 +146,12 @@ impl PolicyStatusWriter {
             }
             let (old, at) =
                 self.written.get(&policy.name).cloned().unwrap_or((policy.status.clone(), Time::default()));
+            // As long as its rules are not read, what is said of them stands.
+            let is_refused =
+                old.conditions.iter().any(|held| held.r#type == "Accepted" && held.status == "False");
+            if is_refused && book.undecided.contains(&policy.name) {
+                continue;
+            }
             let decided = DecidedPolicy {
                 refused: book.refused.get(&policy.name),
                 accepted: book.accepted.get(&policy.name),

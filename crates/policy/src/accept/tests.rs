@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::found_policy::read_policy;
 use super::super::library_rules::UnreadLibraries;
+use super::super::ready_rule::ConfigMapName;
 use super::*;
 
 /// A policy named `a`, `b`, …, of which the first was created first, as the server has it.
@@ -36,6 +37,29 @@ fn saying(condition: &str) -> Value {
     json!({ "parent": { "group": "example.com", "kind": "Database" }, "condition": { "type": condition } })
 }
 
+/// Deployments are judged by the scripts of this ConfigMap.
+fn by_library(name: &str) -> Value {
+    let child = json!({ "kind": { "group": "apps", "kind": "Deployment" }, "ready": { "rules": format!("shop/{name}") } });
+    json!({ "parent": { "group": "example.com", "kind": "Database" }, "children": [child] })
+}
+
+/// The ConfigMap `there` can be read, `unread` is not read yet, and no other exists.
+struct FewLibraries;
+
+impl LibraryRules for FewLibraries {
+    fn state(&self, name: &ConfigMapName) -> LibraryState {
+        match &*name.name {
+            "there" => LibraryState::Current,
+            "unread" => LibraryState::Unread,
+            _ => LibraryState::Missing("not found".to_owned()),
+        }
+    }
+
+    fn library_rule(&self, name: &ConfigMapName) -> (Arc<rules::CompiledRule>, Arc<str>) {
+        UnreadLibraries.library_rule(name)
+    }
+}
+
 #[derive(Default)]
 struct Decided {
     book: PolicyBook,
@@ -45,7 +69,7 @@ struct Decided {
 impl Decided {
     fn decide(&mut self, policies: &[FoundPolicy]) {
         let settings = PolicySettings::with_stuck_after(Duration::from_mins(10));
-        self.book.decide(policies.iter(), &settings, &UnreadLibraries, &mut self.registry);
+        self.book.decide(policies.iter(), &settings, &FewLibraries, &mut self.registry);
     }
 
     /// Policies in force, with the condition that each writes and the source of its first rule.
@@ -107,6 +131,47 @@ fn what_was_accepted_is_found_in_the_status_after_a_restart() {
 }
 
 #[test]
+fn after_a_restart_nothing_is_judged_by_rules_that_are_gone_and_what_stands_is_left() {
+    let kept = |spec: &Value| json!({ "accepted": { "generation": 1, "spec": spec.to_string() } });
+    for (spec, last) in [
+        (by_library("gone"), by_library("gone")),
+        (by_library("gone"), by_library("gone-too")),
+        (databases("nonsense("), by_library("gone")),
+    ] {
+        let mut decided = Decided::default();
+        for _ in 0..2 {
+            decided.decide(&[with_status("a", 2, spec.clone(), kept(&last))]);
+            let [stub] = decided.book.in_use.as_slice() else { panic!("{:?}", decided.book.in_use) };
+            assert_eq!(
+                (stub.acceptance, stub.compiled.groups.len()),
+                (Acceptance::Refused, 0),
+                "{spec} {last}"
+            );
+            assert_eq!(decided.book.accepted["a"].generation, 1, "it is in force again when they come back");
+        }
+        assert!(!decided.why("a").is_empty());
+    }
+    let mut mended = Decided::default();
+    mended.decide(&[with_status("a", 2, by_library("gone"), kept(&by_library("there")))]);
+    assert_eq!(mended.in_force().len(), 1, "the spec before can be judged by");
+}
+
+#[test]
+fn a_new_policy_whose_rules_are_missing_says_unknown_and_is_not_accepted() {
+    let mut decided = Decided::default();
+    for _ in 0..2 {
+        decided.decide(&[policy("a", 1, by_library("gone"))]);
+        assert_eq!(decided.in_force().len(), 1, "what it judges is Unknown");
+        assert!(decided.book.accepted.is_empty() && decided.why("a").contains("shop/gone: not found"));
+    }
+    decided.decide(&[policy("a", 1, by_library("unread"))]);
+    assert!(decided.book.undecided.contains("a"));
+    decided.decide(&[policy("a", 1, by_library("there"))]);
+    assert!(decided.book.undecided.is_empty() && decided.book.refused.is_empty());
+    assert_eq!(decided.book.accepted["a"].generation, 1);
+}
+
+#[test]
 fn a_policy_that_was_never_accepted_only_says_whose_entries_they_are() {
     let mut decided = Decided::default();
     let mut unknown = saying("ChildrenReady");
@@ -117,6 +182,9 @@ fn a_policy_that_was_never_accepted_only_says_whose_entries_they_are() {
     assert_eq!((&*stub.compiled.parent.kind, &*stub.compiled.condition), ("Database", "ChildrenReady"));
     assert!(stub.compiled.groups.is_empty());
     assert!(decided.book.accepted.is_empty());
+    decided.decide(&[policy("a", 1, databases("nonsense("))]);
+    let [stub] = decided.book.in_use.as_slice() else { panic!("{:?}", decided.book.in_use) };
+    assert_eq!((stub.acceptance, &*stub.compiled.condition), (Acceptance::Refused, "Ready"));
 }
 
 #[test]

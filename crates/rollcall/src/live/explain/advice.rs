@@ -21,7 +21,7 @@ pub(super) fn describe_branch(reason: NodeToken) -> &'static str {
         ParentReason::KindNotVisible => "a kind in the policy may not be listed",
         ParentReason::WatchStale => "a kind in the policy could not be listed or watched for two minutes",
         ParentReason::RuleChanged => "a rule of the policy changed, and its kind was not listed again yet",
-        ParentReason::PolicyRefused => "its policy is refused, and no accepted version of that is known",
+        ParentReason::PolicyRefused => "its policy is refused, and there is no accepted version to judge by",
         ParentReason::TemplateFailed => "a template of the policy cannot be rendered for it",
         ParentReason::DeadlineExceeded => {
             "it has not been ready for longer than limits.deadline of the policy"

@@ -15,14 +15,18 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::ListenerArgs;
+use crate::clock::ServerClock;
 use crate::kind_tasks::RecordsTrouble;
 use crate::listener::{ConnectionLimits, HttpListener, ListenerTimeouts, ReloadedCertificate};
 use crate::metrics::Metrics;
 use crate::page::{PageAuthorizer, PageRefusal, PageService, ViewerRequest, page_router};
-use crate::snapshot::StatsSnapshot;
+use crate::snapshot::{KindNumbers, StatsSnapshot};
 
 /// Limits of the probes' listener. A kubelet opens one connection per probe.
 const PROBE_CONNECTIONS: ConnectionLimits = ConnectionLimits { total: 32, per_address: 32 };
+
+/// Difference of the clocks above which `/readyz` names it, in seconds. The log does from here on, too.
+const MAX_USUAL_CLOCK_OFFSET: f64 = 5.0;
 
 /// State shared by the HTTP handlers.
 #[derive(Clone)]
@@ -37,6 +41,8 @@ pub(crate) struct AdminState {
     pub(crate) history: watch::Receiver<Option<String>>,
     /// Reviews who reads metrics; `None` if everybody may.
     pub(crate) metrics_readers: Option<PageAuthorizer>,
+    /// The API server's clock.
+    pub(crate) clock: ServerClock,
     /// Why outcomes of Jobs cannot be saved, while they cannot.
     pub(crate) records: watch::Receiver<Option<RecordsTrouble>>,
     /// Why it cannot be kept what policies wrote, while it cannot.
@@ -114,9 +120,9 @@ async fn get_readyz(State(pages): State<AdminState>) -> (StatusCode, String) {
         body.push_str("policies: not read yet\n");
     }
     for kind in snapshot.kinds.values().filter(|k| k.state != KindState::Synced) {
-        let trouble = kind.trouble.as_deref().unwrap_or("");
-        _ = writeln!(body, "{}: {:?} {trouble}", kind.label, kind.state);
+        _ = writeln!(body, "{}", kind_line(kind));
     }
+    body.extend(clock_line(pages.clock.offset_seconds()));
     for trouble in [&pages.history, &pages.inventory] {
         if let Some(trouble) = &*trouble.borrow() {
             _ = writeln!(body, "{trouble}");
@@ -132,5 +138,56 @@ async fn get_readyz(State(pages): State<AdminState>) -> (StatusCode, String) {
         (StatusCode::OK, format!("ok\n{body}"))
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, format!("not ready\n{body}"))
+    }
+}
+
+/// What keeps a kind from being seen, and what shows whether the API server can list it at all.
+fn kind_line(kind: &KindNumbers) -> String {
+    let KindNumbers { label, state, trouble } = kind;
+    let trouble = trouble.as_deref().unwrap_or("");
+    let list = match state {
+        KindState::Listing => {
+            let name = label.to_lowercase();
+            format!("; its list is not complete: does `kubectl get {name} -A --chunk-size=500 -o name` end?")
+        }
+        _ => String::new(),
+    };
+    format!("{label}: {state:?} {trouble}{list}")
+}
+
+/// The difference of the clocks, where it is too large for an ordinary one.
+fn clock_line(offset_seconds: f64) -> Option<String> {
+    let which = if offset_seconds > 0.0 { "ahead of" } else { "behind" };
+    (offset_seconds.abs() >= MAX_USUAL_CLOCK_OFFSET).then(|| {
+        format!(
+            "clock: the API server's is {:.0} s {which} this machine's; limits are measured by the server's; see \
+             `timedatectl` on both nodes\n",
+            offset_seconds.abs()
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_that_does_not_end_is_named_with_the_command_that_shows_why() {
+        let line = |state: KindState, trouble: Option<&str>| {
+            let trouble = trouble.map(str::to_owned);
+            kind_line(&KindNumbers { label: "Deployment.apps".to_owned(), state, trouble })
+        };
+        let said = line(KindState::Listing, Some("request timed out"));
+        assert!(said.starts_with("Deployment.apps: Listing request timed out; "), "{said}");
+        assert!(said.contains("`kubectl get deployment.apps -A --chunk-size=500 -o name`"), "{said}");
+        assert_eq!(line(KindState::Absent, None), "Deployment.apps: Absent ");
+    }
+
+    #[test]
+    fn clocks_that_differ_are_named_with_the_direction() {
+        assert_eq!(clock_line(2.0), None);
+        let said = [clock_line(3_600.0), clock_line(-12.4)].map(Option::unwrap_or_default);
+        assert!(said[0].starts_with("clock: the API server's is 3600 s ahead of this machine's"), "{said:?}");
+        assert!(said[1].starts_with("clock: the API server's is 12 s behind this machine's"), "{said:?}");
     }
 }

@@ -52,7 +52,7 @@ fn alerts_fire_when_they_should_and_not_otherwise() -> Result<()> {
 }
 
 /// What each alert is about, by the labels that its description has to name; nothing where that is Rollcall itself.
-const ABOUT: [(&str, &[&str]); 23] = [
+const ABOUT: [(&str, &[&str]); 25] = [
     ("RollcallParentNotReady", PARENT),
     ("RollcallParentFlapping", PARENT),
     ("RollcallParentsNotExported", &["job"]),
@@ -67,6 +67,8 @@ const ABOUT: [(&str, &[&str]); 23] = [
     ("RollcallShadowDisagreement", &["policy"]),
     ("RollcallRuleSuspended", &["policy"]),
     ("RollcallWatchStale", &["kind"]),
+    ("RollcallNotListed", &["kind"]),
+    ("RollcallClockOff", &["instance"]),
     ("RollcallDriftFound", &["kind", "found_by"]),
     ("RollcallWritesFailing", &["policy"]),
     ("RollcallHistoryNotArriving", &["instance"]),

@@ -39,7 +39,8 @@ impl StoreOutage {
         let since = *self.since.get_or_insert(now);
         // The store's own message is left out: `/readyz` is open to everyone.
         let text = format!(
-            "history: {outcome} since {}; transitions are waiting, see the log for details",
+            "history: {outcome} since {}; transitions are waiting, see the log for details; can `rollcall history \
+             KIND/NAME --history URL` read that store?",
             time::format_seconds(since)
         );
         self.readyz_text.send_replace(Some(text));

@@ -173,6 +173,8 @@ impl Metrics {
     pub(crate) fn set_kind_state(&self, kind: &str, state: KindState) {
         let blind = matches!(state, KindState::Stale | KindState::Forbidden);
         self.planned.stale.with_label_values(&[kind]).set(i64::from(blind));
+        let is_listing = state == KindState::Listing;
+        self.planned.listing.with_label_values(&[kind]).set(i64::from(is_listing));
     }
 
     /// Records the result of a write. `called` is the time since the event that caused it, if one did.

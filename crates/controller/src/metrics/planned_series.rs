@@ -72,6 +72,7 @@ pub(crate) struct PlannedSeries {
     pub(super) last_event: GaugeVec,
     pub(super) restarts: IntCounterVec,
     pub(super) stale: IntGaugeVec,
+    pub(super) listing: IntGaugeVec,
     pub(super) drift: IntCounterVec,
     refused: IntGaugeVec,
     child_duration: HistogramVec,
@@ -180,6 +181,11 @@ impl PlannedSeries {
                 "1 while a kind can be neither watched nor listed, else 0.",
                 &["kind"],
             )?,
+            listing: make.gauge_vec(
+                "watch_listing",
+                "1 while the list of a kind is not complete, else 0.",
+                &["kind"],
+            )?,
             drift: make.counter_vec(
                 "drift_total",
                 "Differences found in what the watch delivered, or in what was derived from it; each is mended.",
@@ -232,6 +238,7 @@ impl PlannedSeries {
     /// Applies `each` to all series of a kind except the time of its last event, which is unknown before the first one.
     fn for_each_kind_series(&self, kind: &str, each: SeriesOperation) {
         each(&self.stale, &[kind]);
+        each(&self.listing, &[kind]);
         for by in ["resync", "audit", "recount"] {
             each(&self.drift, &[kind, by]);
         }

@@ -80,7 +80,7 @@ fn the_number_of_series_does_not_depend_on_how_many_parents_there_are() {
 }
 
 /// Series at the start, by metric, with one policy over six kinds of children.
-const SERIES_AT_START: [(&str, usize); 50] = [
+const SERIES_AT_START: [(&str, usize); 51] = [
     ("rollcall_parents", 8),
     ("rollcall_children", 8 * 6),
     ("rollcall_stuck_children", 6),
@@ -95,6 +95,7 @@ const SERIES_AT_START: [(&str, usize); 50] = [
     ("rollcall_connection_pool_replacements_total", 1),
     ("rollcall_drift_total", 21),
     ("rollcall_watch_stale", 7),
+    ("rollcall_watch_listing", 7),
     ("rollcall_parents_not_exported", 1),
     ("rollcall_write_conflicts_total", 1),
     ("rollcall_finalizer_flaps_total", 1),

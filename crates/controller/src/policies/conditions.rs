@@ -6,7 +6,7 @@ use api::ReadinessPolicyStatus;
 use api::policy::PolicyCondition;
 use policy::rbac::AccessNeed;
 use policy::{
-    AcceptedSpec, FoundPolicy, PolicyInUse, PolicyReason, RECORD_KIND, RefusedPolicy,
+    AcceptedSpec, CompiledPolicy, FoundPolicy, PolicyInUse, PolicyReason, RECORD_KIND, RefusedPolicy,
     is_status_owned_by_others,
 };
 use readiness::Time;
@@ -123,7 +123,7 @@ pub(super) fn policy_status(
         (true, true, Some(numbers)) if numbers.synced => {
             ready_condition(numbers, &decided.missing, decided.records)
         }
-        (true, true, _) => (false, PolicyReason::Listing, "the initial lists are not complete".to_owned()),
+        (true, true, _) => (false, PolicyReason::Listing, listing_text(used, snapshot)),
         (true, false, _) => (false, PolicyReason::NotWatching, watching.2.clone()),
         (false, ..) => (false, PolicyReason::NotAccepted, accepted.2.clone()),
     };
@@ -140,6 +140,19 @@ pub(super) fn policy_status(
         missing_rights: decided.missing.all(),
         parents: numbers.map(|n| i64::try_from(n.parents).unwrap_or(i64::MAX)),
         ready: numbers.map(|n| i64::try_from(n.ready).unwrap_or(i64::MAX)),
+    }
+}
+
+/// Which of the policy's kinds are not listed yet.
+fn listing_text(used: Option<&PolicyInUse>, snapshot: &StatsSnapshot) -> String {
+    let wanted = used.into_iter().flat_map(|used| watched_kinds(&used.compiled));
+    let mut listing: Vec<String> = wanted.map(|(group, kind)| kind_label(group, kind)).collect();
+    listing.retain(|label| {
+        snapshot.kinds.values().any(|kind| kind.label == *label && kind.state == KindState::Listing)
+    });
+    match listing.join(", ") {
+        none if none.is_empty() => "the initial lists are not complete".to_owned(),
+        kinds => format!("the initial lists are not complete: {kinds}; /readyz says more"),
     }
 }
 
@@ -177,6 +190,21 @@ fn accepted_condition(policy: &FoundPolicy, decided: &DecidedPolicy<'_>) -> Cond
     }
 }
 
+/// Groups and kinds that a policy needs, each once.
+fn watched_kinds(compiled: &CompiledPolicy) -> Vec<(&str, &str)> {
+    let mut wanted: Vec<(&str, &str)> = vec![(&compiled.parent.group, &compiled.parent.kind)];
+    wanted.extend(compiled.groups.iter().map(|g| (g.kind.group.as_str(), g.kind.kind.as_str())));
+    wanted.extend(compiled.remembers_outcomes().then_some(RECORD_KIND));
+    wanted.sort_unstable();
+    wanted.dedup();
+    wanted
+}
+
+/// `Deployment.apps`, or `Pod`.
+fn kind_label(group: &str, kind: &str) -> String {
+    if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") }
+}
+
 /// Kinds that cannot be watched, with a remedy for each.
 fn watching_condition(
     used: &PolicyInUse,
@@ -184,14 +212,9 @@ fn watching_condition(
     missing: &MissingRights,
 ) -> ConditionOutcome {
     let compiled = &used.compiled;
-    let mut wanted: Vec<(&str, &str)> = vec![(&compiled.parent.group, &compiled.parent.kind)];
-    wanted.extend(compiled.groups.iter().map(|g| (g.kind.group.as_str(), g.kind.kind.as_str())));
-    wanted.extend(compiled.remembers_outcomes().then_some(RECORD_KIND));
-    wanted.sort_unstable();
-    wanted.dedup();
     let (mut absent, mut forbidden, mut stale) = (Vec::new(), Vec::new(), Vec::new());
-    for (group, kind) in wanted {
-        let label = if group.is_empty() { kind.to_owned() } else { format!("{kind}.{group}") };
+    for (group, kind) in watched_kinds(compiled) {
+        let label = kind_label(group, kind);
         match snapshot.kinds.values().find(|k| k.label == label).map(|k| k.state) {
             Some(KindState::Absent) => absent.push(label),
             Some(KindState::Forbidden) => forbidden.push(label),

@@ -218,6 +218,7 @@ pub(super) fn wire_admin(
         policies_read,
         history,
         metrics_readers,
+        clock: shared.clock.clone(),
         records,
         inventory,
         was_ready: Arc::new(AtomicBool::new(false)),

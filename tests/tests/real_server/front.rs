@@ -11,7 +11,7 @@ use acceptance::scene::Scene;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
-use super::chart::{EVERYTHING, of, one, rendered, values, words};
+use super::chart::{EVERYTHING, network_policy, of, one, rendered, values, words};
 
 /// A service account of the scene's namespace; `reads` grants it what the base's ClusterRole for readers of metrics has.
 async fn reader(scene: &Scene, name: &str, reads: bool) -> Result<()> {
@@ -203,7 +203,7 @@ fn strangers_reach_the_listener_and_never_the_probes() -> Result<()> {
         let args = words(&pod["containers"][0]["args"]);
         assert!(args.contains(&"--probe-listen=0.0.0.0:8081".to_owned()), "{args:?}");
         assert_eq!(args.contains(&"--tls-self-signed".to_owned()), port == "https", "{args:?}");
-        let policy = &one(&objects, "NetworkPolicy")?["spec"];
+        let policy = &network_policy(&objects)?["spec"];
         assert_eq!(policy["policyTypes"], json!(["Ingress"]));
         assert_eq!(policy["ingress"], json!([{ "ports": [{ "port": port, "protocol": "TCP" }] }]));
         let selected = &policy["podSelector"]["matchLabels"];
@@ -217,10 +217,33 @@ fn strangers_reach_the_listener_and_never_the_probes() -> Result<()> {
     let closed =
         values("networkPolicy: { egress: true, extraEgress: [{ ports: [{ port: 9000 }] }] }", "closed")?;
     let closed = rendered(&["-f", &closed])?;
-    let policy = &one(&closed, "NetworkPolicy")?["spec"];
+    let policy = &network_policy(&closed)?["spec"];
     assert_eq!(policy["policyTypes"], json!(["Ingress", "Egress"]));
     assert_eq!(policy["egress"].as_array().map(Vec::len), Some(3), "DNS, the API server, and one more");
     assert!(of(&rendered(&["--set", "networkPolicy.enabled=false"])?, "NetworkPolicy").is_empty());
+    Ok(())
+}
+
+#[test]
+fn nobody_reaches_the_pod_of_the_uninstall_job() -> Result<()> {
+    let closed = values("networkPolicy: { egress: true }", "closed-release")?;
+    for (objects, types) in
+        [(rendered(&[])?, json!(["Ingress"])), (rendered(&["-f", &closed])?, json!(["Ingress", "Egress"]))]
+    {
+        let labels = &one(&objects, "Job")?["spec"]["template"]["metadata"]["labels"];
+        let policies = of(&objects, "NetworkPolicy");
+        let of_job = policies.iter().find(|policy| policy["spec"]["podSelector"]["matchLabels"] == *labels);
+        let policy = &of_job.context("no NetworkPolicy selects it")?["spec"];
+        assert_eq!((&policy["policyTypes"], &policy["ingress"]), (&types, &Value::Null));
+        let egress = policy["egress"].as_array().map(Vec::len);
+        assert_eq!(
+            egress,
+            (types.as_array().map(Vec::len) == Some(2)).then_some(2),
+            "DNS and the API server"
+        );
+    }
+    let without = rendered(&["--set", "release.onUninstall=false"])?;
+    assert_eq!(of(&without, "NetworkPolicy").len(), 1);
     Ok(())
 }
 

@@ -296,9 +296,9 @@ impl LiveReader {
 
     /// Checks, after the grace period, for objects that are still known only from a live read, and reports them as
     /// drift.
-    pub(crate) async fn check_drift(&self, news: Vec<Drift>, found_by: &str) {
+    pub(crate) async fn check_drift(&self, drifts: Vec<Drift>, found_by: &str) {
         tokio::time::sleep(DRIFT_GRACE_PERIOD).await;
-        let lost = news.iter().filter(|drift| self.reflector.is_still_awaited(&drift.lag.awaited));
+        let lost = drifts.iter().filter(|drift| self.reflector.is_still_awaited(&drift.lag.awaited));
         self.drift_log.report(lost.map(|Drift { kind, lag }| {
             self.metrics.count_drift(kind, found_by, 1);
             let (object, held, live) = (lag.object.clone(), lag.before, lag.live);

@@ -8,7 +8,7 @@ use watcher::status::{
     conditions_digest, guarded_patch, patch_body, written_types,
 };
 
-pub(crate) const WORDS: &[&str] = &[
+pub(crate) const STATUS_PATCH_WORDS: &[&str] = &[
     "\"status\":{",
     "\"conditions\":[",
     "{\"type\":\"Ready\",\"status\":\"False\",\"reason\":\"ChildrenFailed\",\"message\":\"1 of 2 not ready: a\"},",

@@ -145,7 +145,7 @@ impl<'f> Candidate<'f> {
                 Candidate::new(found, None, last, Some(RefusedPolicy { reason: PolicyReason::Invalid, why }))
             }
         };
-        candidate.look_at_libraries(libraries);
+        candidate.apply_library_states(libraries);
         candidate
     }
 
@@ -164,7 +164,7 @@ impl<'f> Candidate<'f> {
     }
 
     /// A spec by whose rules nothing can be judged gives way to one by which it can.
-    fn look_at_libraries(&mut self, libraries: &dyn LibraryRules) {
+    fn apply_library_states(&mut self, libraries: &dyn LibraryRules) {
         for group in self.wish.iter().flat_map(|wish| &wish.groups) {
             let Some(GroupRule::Library(name)) = &group.rule else { continue };
             let (why, then) = match libraries.state(name) {

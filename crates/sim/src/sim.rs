@@ -213,7 +213,7 @@ impl Sim {
     }
 
     fn stop_faults(&mut self) {
-        self.stage.world.faults.is_calm = true;
+        self.stage.world.faults.have_stopped = true;
         self.kind_wires.clear_faults();
         self.stage.world.timeline.remove_events(SimEvent::is_unrest);
     }

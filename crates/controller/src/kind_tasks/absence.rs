@@ -57,10 +57,10 @@ impl AbsenceProof {
 mod tests {
     use super::*;
 
-    const WAIT: Duration = Duration::from_secs(15);
+    const CONFIRMATION_WAIT: Duration = Duration::from_secs(15);
 
-    fn is_trouble(news: Option<&KindEvent>) -> bool {
-        matches!(news, Some(KindEvent::Failure(ApiFailureCause::NotInstalled, _)))
+    fn is_trouble(event: Option<&KindEvent>) -> bool {
+        matches!(event, Some(KindEvent::Failure(ApiFailureCause::NotInstalled, _)))
     }
 
     #[test]
@@ -73,7 +73,7 @@ mod tests {
         let mut proof = AbsenceProof::default();
         for _ in 0..8 {
             assert!(is_trouble(proof.judge(&Ok(Discovered::Absent), true).as_ref()));
-            proof.wait(&Ok(Discovered::Absent), WAIT);
+            proof.wait(&Ok(Discovered::Absent), CONFIRMATION_WAIT);
         }
         assert_eq!(proof.judge(&Ok(Discovered::Absent), true), None, "two minutes later");
     }
@@ -84,7 +84,7 @@ mod tests {
         let unserved = || Ok(Discovered::Unserved("v1 does not serve it".into()));
         for _ in 0..20 {
             assert!(is_trouble(proof.judge(&unserved(), false).as_ref()));
-            proof.wait(&unserved(), WAIT);
+            proof.wait(&unserved(), CONFIRMATION_WAIT);
         }
         assert!(
             is_trouble(proof.judge(&Ok(Discovered::Absent), true).as_ref()),

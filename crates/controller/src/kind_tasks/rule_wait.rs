@@ -28,7 +28,7 @@ impl RuleWait<'_> {
     pub(super) async fn wait_until_judged(self, reflector: &Reflector) {
         let mark = reflector.rule_work().mark();
         let is_done = || reflector.rule_work().is_done_before(self.kind, mark);
-        self.wait_until(RuleWork::STANDING_LIMIT, is_done).await;
+        self.wait_until(RuleWork::INTERIM_LIMIT, is_done).await;
     }
 
     async fn wait_until(self, limit: Duration, is_so: impl Fn() -> bool) {

@@ -18,11 +18,11 @@ use watcher::wire::ChildObject;
 use watcher::{FollowEvent, FollowFailure, FollowOptions, ParentObject, WireObject, follow};
 
 use super::departures::Departure;
-use super::grants::{GrantFindings, GrantNews, GrantSettings, RightsGranter};
-use super::inventory_keeper::{InventoryKeeper, InventorySettings};
+use super::grants::{GrantFindings, GrantResult, GrantSettings, RightsGranter};
+use super::inventory_client::{InventoryClient, InventorySettings};
 use super::policy_task_state::{PolicyTaskState, REFUSED_FOR_LONG};
 use super::release_check::ReleaseCheck;
-use super::rights::{ReviewNews, RightsReviewer};
+use super::rights::{ReviewResult, RightsReviewer};
 use super::staged::StagedList;
 use super::status::{PolicyStatusWriter, PolicyTroubles};
 use super::watched_kinds::{namespace_kind, policy_kind};
@@ -76,7 +76,7 @@ impl PolicyTask {
         let mut statuses =
             PolicyStatusWriter::new(&self.context, self.clock.clone(), self.leadership.clone());
         let mut granter = RightsGranter::new(&self.context, self.grants.clone(), self.leadership.clone());
-        let mut inventory = InventoryKeeper::new(&self.context, &self.inventory, self.leadership.clone());
+        let mut inventory = InventoryClient::new(&self.context, &self.inventory, self.leadership.clone());
         let mut releases = ReleaseCheck::default();
         let mut snapshot = self.snapshot.clone();
         let mut records = self.context.records.trouble.subscribe();
@@ -115,7 +115,7 @@ impl PolicyTask {
                     self.write_statuses(&state, granter.findings(), &mut statuses);
                     false
                 }
-                news = inventory.next_news(), if writes_status => state.apply_inventory(news),
+                result = inventory.next_result(), if writes_status => state.apply_inventory(result),
                 () = releases.next_check(), if !self.grants.roles.is_empty() || state.inventory.is_some() => {
                     releases.settle(&mut state, &self.context.reflector, &self.snapshot.borrow().clone())
                 }
@@ -153,16 +153,16 @@ impl PolicyTask {
     ) {
         loop {
             tokio::select! {
-                news = rights.next_result(&self.context, book, released) => {
-                    if news != ReviewNews::Unanswered {
+                result = rights.next_result(&self.context, book, released) => {
+                    if result != ReviewResult::Unanswered {
                         granter.on_review(rights.demand(), found.into_iter().flat_map(BTreeMap::values));
                     }
-                    if news == ReviewNews::Changed {
+                    if result == ReviewResult::Changed {
                         return;
                     }
                 }
-                news = granter.next_result() => {
-                    if news == GrantNews::RightsMoved {
+                result = granter.next_result() => {
+                    if result == GrantResult::RightsMoved {
                         rights.expect_change();
                     }
                     return;

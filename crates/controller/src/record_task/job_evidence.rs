@@ -34,8 +34,8 @@ const EVENTS_PAGE_SIZE: u32 = 500;
 /// Maximum number of namespaces searched concurrently.
 const MAX_CONCURRENT_NAMESPACES: usize = 4;
 
-const EVENTS_FORBIDDEN_MESSAGE: &str = "not permitted to list Events, needed to find missed Job outcomes; \
-                     grant it with `rollcall rbac -f POLICY | kubectl apply -f -`";
+const EVENTS_FORBIDDEN: &str =
+    "not permitted to list Events; grant it with `rollcall rbac -f POLICY | kubectl apply -f -`";
 
 /// Searches in progress.
 pub(super) struct EvidenceSearch<'t> {
@@ -135,9 +135,9 @@ impl<'t> JobEventSearch<'t> {
     }
 
     fn report_search_failure(self, searched: String, error: &anyhow::Error) {
-        let (message, error) = (search_error_message(error), watcher::error_text(error));
-        self.context.failures.report("search outcomes", message, move |failures| {
-            warn!(searched, error, failures, "{message}");
+        let (cause, error) = (search_failure_cause(error), watcher::error_text(error));
+        self.context.failures.report("search outcomes", cause, move |failures| {
+            warn!(searched, cause, error, failures, "failed to search Events for missed Job outcomes");
         });
     }
 
@@ -232,9 +232,9 @@ impl<'t> JobEventSearch<'t> {
     }
 }
 
-fn search_error_message(error: &anyhow::Error) -> &'static str {
+fn search_failure_cause(error: &anyhow::Error) -> &'static str {
     match error.downcast_ref::<kube::Error>() {
-        Some(kube::Error::Api(status)) if status.code == 403 => EVENTS_FORBIDDEN_MESSAGE,
-        _ => "failed to search Events for missed Job outcomes",
+        Some(kube::Error::Api(status)) if status.code == 403 => EVENTS_FORBIDDEN,
+        _ => "request failed",
     }
 }

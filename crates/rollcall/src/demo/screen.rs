@@ -28,8 +28,8 @@ struct TerminalScreen;
 impl TerminalScreen {
     fn enter_screen() -> io::Result<TerminalScreen> {
         // A panic message belongs on the main screen.
-        static HOOK: Once = Once::new();
-        HOOK.call_once(|| {
+        static PANIC_HOOK: Once = Once::new();
+        PANIC_HOOK.call_once(|| {
             let before = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
                 write_screen(LEAVE_SCREEN).ok();

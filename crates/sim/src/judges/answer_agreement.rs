@@ -121,7 +121,7 @@ pub(crate) fn check_turned_true(
         at.fail_invariant("no false ready", format_args!("{name}: a child has just appeared"));
     }
     // In the calm phase not every turn is checked.
-    if !at.calm && phase.well_since.is_none_or(|since| since + hold > at.now) {
+    if !at.faults_stopped && phase.well_since.is_none_or(|since| since + hold > at.now) {
         at.fail_invariant("no false ready", format_args!("{name}: not well for as long as the policy asks"));
     }
 }

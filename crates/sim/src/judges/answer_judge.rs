@@ -27,7 +27,7 @@ impl AnswerJudge {
     pub(crate) fn check_answers(&mut self, at: &JudgedMoment<'_>, checked: &mut CheckedParents) {
         self.turns += 1;
         let now_and_then = self.turns.is_multiple_of(4);
-        if at.calm && !now_and_then && !has_turned(checked, at) {
+        if at.faults_stopped && !now_and_then && !has_turned(checked, at) {
             return;
         }
         if now_and_then {

@@ -109,7 +109,7 @@ impl CommitJudge {
         if let Some(taken) = new.ours.keys().find(|kind| old.foreign.contains(*kind)) {
             return at.fail_invariant(
                 "only our own entries",
-                format_args!("{name}: took {taken} from somebody else"),
+                format_args!("{name}: took {taken} from another manager"),
             );
         }
         if let Some(twice) = new.doubled.difference(&old.doubled).next() {

@@ -19,7 +19,7 @@ use crate::world::{ModelObject, SimWorld};
 pub(crate) struct JudgedMoment<'a> {
     pub(crate) now: i64,
     /// Faults have stopped.
-    pub(crate) calm: bool,
+    pub(crate) faults_stopped: bool,
     pub(crate) scenario: &'a Scenario,
     pub(crate) world: &'a SimWorld,
     pub(crate) core: &'a Core,
@@ -42,7 +42,7 @@ impl<'a> JudgedMoment<'a> {
     ) -> JudgedMoment<'a> {
         JudgedMoment {
             now: stage.world.now(),
-            calm: stage.world.faults.is_calm,
+            faults_stopped: stage.world.faults.have_stopped,
             scenario: &stage.world.scenario,
             world: &stage.world,
             core: &stage.service.core,
@@ -112,7 +112,7 @@ impl<'a> JudgedMoment<'a> {
                 let awaited =
                     |id| reflector.read_row(id, |row| row.awaited_in_group(policy.id, at)).flatten();
                 if let Some(since) = reflector.find_object(&model.uid).and_then(awaited) {
-                    let end = since + RuleWork::STANDING_LIMIT;
+                    let end = since + RuleWork::INTERIM_LIMIT;
                     *unjudged.entry(model.uid.clone()).or_default() |= end.0 <= self.now;
                 }
             }

@@ -142,7 +142,7 @@ impl ServiceUnderTest {
     /// Schedules a turn of the loop after a random delay.
     pub(crate) fn wake_loop(&mut self, world: &mut SimWorld) {
         let late = match world.faults.below(20) {
-            0 if !world.faults.is_calm => world.faults.between(20, 150),
+            0 if !world.faults.have_stopped => world.faults.between(20, 150),
             1..5 => world.faults.between(1, 8),
             _ => 0,
         };

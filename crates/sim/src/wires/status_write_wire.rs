@@ -91,7 +91,7 @@ pub(crate) fn deliver_write(
     world: &mut SimWorld,
     write: &ParentWrite,
 ) -> (Option<ServerAnswer>, Option<CommittedWrite>) {
-    let fault = if world.faults.is_calm { 100 } else { world.faults.below(100) };
+    let fault = if world.faults.have_stopped { 100 } else { world.faults.below(100) };
     let refused = |status, retry_after| (Some((status, retry_after, Vec::new())), None);
     match fault {
         0..3 => refused(500, Duration::ZERO),

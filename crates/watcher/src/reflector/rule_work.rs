@@ -5,10 +5,10 @@ use std::time::Duration;
 use aggregator::KindId;
 use readiness::Assessment;
 
+use super::interim::{INTERIM_LIMIT, settle_rule};
 use super::judgement_queue::Judgement;
 use super::parts::ReflectorParts;
 use super::rule_breaker::RuleSuspension;
-use super::standing::{STANDING_LIMIT, settle_rule};
 use super::uid_key::UidKey;
 use crate::plan::UserRule;
 
@@ -26,7 +26,7 @@ impl<'r> RuleWork<'r> {
     }
 
     /// Longest time for which a verdict stands for a newer version of an object than it was given on.
-    pub const STANDING_LIMIT: Duration = STANDING_LIMIT;
+    pub const INTERIM_LIMIT: Duration = INTERIM_LIMIT;
 
     /// Has rules evaluated beside the ingest of objects from now on: by whoever takes from the queue. `wake` is called when
     /// something waits.
@@ -100,7 +100,7 @@ impl<'r> RuleWork<'r> {
         let Some(plan) = plans.planned(kind) else { return suspended };
         for (rule_index, rule) in (0..).zip(&plan.interest.assessment_rules) {
             let Some(rule) = &rule.rule else { continue };
-            let late = self.0.judgements.count_overdue((kind, rule_index), STANDING_LIMIT, now);
+            let late = self.0.judgements.count_overdue((kind, rule_index), INTERIM_LIMIT, now);
             if late == 0 {
                 continue;
             }

@@ -54,7 +54,7 @@ fn describe_release(holders: &[LikelyHolder]) -> String {
     };
     match holders.iter().find(gone) {
         Some(holder) => format!(
-            "nobody seems to be left who removes finalizer {}: start its operator again, or release it yourself",
+            "no running component seems to remove finalizer {}: start its operator again, or remove the finalizer yourself",
             holder.finalizer
         ),
         None => "the controllers of its finalizers must remove them".to_owned(),

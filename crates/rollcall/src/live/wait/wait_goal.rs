@@ -104,7 +104,7 @@ impl ObjectGoal {
 fn describe_deletion(object: &ParentObject, signs: Option<&LifeSigns>, now: Time) -> String {
     let child = &object.child;
     if child.meta.deleted.is_none() {
-        return "exists, and nobody has deleted it yet".to_owned();
+        return "exists, and its deletion was not requested yet".to_owned();
     }
     let group = child.meta.api_version.split_once('/').map_or("", |(group, _)| group);
     let rule = RuleKind::from_group_kind(group, &child.meta.kind);

@@ -59,7 +59,7 @@ impl ConnectionMonitor {
     }
 
     pub(super) async fn check_connections(&self) -> ConnectionCheck {
-        let doubted_at = Instant::now();
+        let unanswered_since = Instant::now();
         if self.is_answered(LivenessRead(self.slot.current_pool())).await {
             return ConnectionCheck::Answered;
         }
@@ -67,7 +67,7 @@ impl ConnectionMonitor {
         if !self.is_answered(LivenessRead(fresh.clone())).await {
             return ConnectionCheck::Unreachable;
         }
-        self.slot.replace_pool(fresh, doubted_at);
+        self.slot.replace_pool(fresh, unanswered_since);
         ConnectionCheck::Replaced
     }
 

@@ -229,8 +229,8 @@ impl<K: WireObject> FollowState<K> {
         self.stable_watches_seen = stood;
         let hopeless = matches!(code, 400 | 404 | 410);
         // The server is still starting: it will know later whether the resourceVersion has expired.
-        let patience = code == 429;
-        if hopeless || (self.refusals >= 3 && !patience) {
+        let server_is_starting = code == 429;
+        if hopeless || (self.refusals >= 3 && !server_is_starting) {
             self.start_relist();
         }
     }

@@ -18,7 +18,7 @@ pub(crate) struct Families {
 }
 
 impl Families {
-    /// Serves so many parents with so many children each, and a policy for them.
+    /// Serves this number of parents, with this number of children each, and a policy for them.
     pub(crate) async fn serve(parents: usize, children: usize) -> anyhow::Result<Families> {
         let server = SandboxServer::start(SandboxOptions::default()).await?;
         let kubeconfig = std::env::temp_dir().join(format!("bench-{}.json", server.addr().port()));

@@ -35,7 +35,7 @@ pub(crate) struct AdminState {
     pub(crate) policies_read: watch::Receiver<bool>,
     /// Current error of the history store, if any.
     pub(crate) history: watch::Receiver<Option<String>>,
-    /// Reviews who reads metrics; `None` if everybody may.
+    /// Reviews clients that read metrics; `None` if every client may.
     pub(crate) metrics_readers: Option<PageAuthorizer>,
     /// Why outcomes of Jobs cannot be saved, while they cannot.
     pub(crate) records: watch::Receiver<Option<RecordsTrouble>>,

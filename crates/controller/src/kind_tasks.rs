@@ -174,7 +174,7 @@ impl KindTask {
                     self.follow_kind(api).await;
                 }
                 followed_until = Some(Instant::now());
-                // What discovery still lists may not be served any more: nobody else paces that.
+                // What discovery still lists may not be served any more: nothing else paces that.
                 sleep(self.search_delay(1, None)).await;
             }
         })
@@ -274,7 +274,7 @@ impl KindTask {
             tokio::select! { biased;
                 event = events.next() => {
                     let Some((at, event)) = event else { return };
-                    // Groups without a dot are the server's own: nobody deletes their definitions.
+                    // Groups without a dot are the server's own: their definitions are never deleted.
                     if matches!(event, FollowEvent::Delete(_)) && api.group.contains('.') {
                         check.on_deleted(Instant::now());
                     }

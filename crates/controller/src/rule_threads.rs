@@ -55,7 +55,7 @@ impl WorkSignal {
     }
 }
 
-/// Stops the threads when whoever runs them is gone.
+/// Stops the threads when their owner is dropped.
 struct StopOnDrop(Arc<WorkSignal>);
 
 impl Drop for StopOnDrop {

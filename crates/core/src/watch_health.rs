@@ -50,9 +50,9 @@ enum Blindness {
 /// ```text
 ///             Starting  Listing    Alive   Synced   Absent  Trouble  time is up
 /// Unlisted    .         .          .       Watched  Absent  . dated  Blind
-/// Watched     Unlisted  Relisting  . anew  . anew   Absent  .        Blind, and a list is ordered
+/// Watched     Unlisted  Relisting  . again . again  Absent  .        Blind, and a list is ordered
 /// Relisting   Unlisted  .          .       Watched  Absent  .        Blind
-/// Absent      Unlisted  Unlisted   .       .        . anew  . dated  Blind
+/// Absent      Unlisted  Unlisted   .       .        . again . dated  Blind
 /// Blind       .         .          .       Watched  Absent  .        never
 /// ```
 ///
@@ -110,7 +110,7 @@ impl SightStage {
         }
     }
 
-    /// It is followed anew. What was in trouble before is not forgiven by that.
+    /// The kind is followed by a new task. Trouble from before stays.
     fn started(self, troubled: bool) -> SightStage {
         let troubled = match self {
             SightStage::Blind(_) => return self,
@@ -136,7 +136,7 @@ impl SightStage {
         }
     }
 
-    /// A list of a kind that is absent has not begun: what is said to be complete is an older one.
+    /// A list is complete. Of an absent kind no list has begun: it is an older one that is complete.
     fn listed(self, now: Time) -> SightStage {
         match self {
             SightStage::Absent { .. } => self,
@@ -167,7 +167,7 @@ pub struct BlindKind {
     pub kind: KindId,
     /// Its new state.
     pub state: KindState,
-    /// Nobody is listing it: without being told to, its task would go on with its watch, and that proves nothing.
+    /// The kind is not being listed, and has to be: its task would go on with its watch, which proves nothing.
     pub needs_list: bool,
 }
 

@@ -163,7 +163,7 @@ impl<'f> Candidate<'f> {
         Candidate { found, wish, last, choice, refused, provisional: false }
     }
 
-    /// A spec by whose rules nothing can be judged gives way to one by which it can.
+    /// Gives way to the spec that was last accepted where the libraries of the wished one are missing.
     fn apply_library_states(&mut self, libraries: &dyn LibraryRules) {
         for group in self.wish.iter().flat_map(|wish| &wish.groups) {
             let Some(GroupRule::Library(name)) = &group.rule else { continue };
@@ -343,7 +343,7 @@ impl PolicyBook {
             self.ids.insert(candidate.found.name.clone(), (id, now));
             self.in_use.push(PolicyInUse { id, name: candidate.found.name.clone(), compiled, acceptance });
         }
-        // One that is refused rules only where nobody else does.
+        // One that is refused rules only where no other policy does.
         self.in_use.sort_by_key(|policy| policy.acceptance != Acceptance::Accepted);
         registry.retain_policies(self.ids.values().map(|(id, _)| *id));
     }

@@ -10,7 +10,7 @@ use watcher::reflector::{Reflector, RuleWork};
 /// Longest time that a watch waits for room among the objects that await rules.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whoever brings objects of a kind whose rules are evaluated beside.
+/// Wait of a task whose kind has rules that are evaluated beside the ingest.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RuleWait<'w> {
     pub(super) kind: KindId,

@@ -1,5 +1,5 @@
 //! Keeps the inventory of conditions in a ConfigMap of Rollcall's own namespace, and asks the server for the policies in it
-//! that nobody listed.
+//! that no list has shown.
 //!
 //! Only the leader reads and writes it, beside everything else: without it all goes on, and what it is for is said to be
 //! missing. Each write has the version that was read as its precondition.
@@ -196,7 +196,7 @@ impl InventoryClient {
     }
 
     fn fail(&mut self, verb: &'static str, failure: &InventoryFailure) -> InventoryResult {
-        // Whoever else changed it, or whatever came of the write: it is read before the next one.
+        // Another writer may have changed it, and the write may have landed: it is read before the next one.
         self.stored = None;
         self.back_off();
         if failure.is_conflict() {

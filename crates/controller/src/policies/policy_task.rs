@@ -200,7 +200,7 @@ impl PolicyTask {
         }
     }
 
-    /// Waits until a policy that was never accepted has been refused for so long that its Trues are taken back.
+    /// Waits until a policy that was never accepted has been refused for [`REFUSED_FOR_LONG`], when its Trues are taken back.
     async fn refused_for_long(&self, since: &BTreeMap<String, Time>) {
         let now = self.clock.now();
         match since.values().map(|since| *since + REFUSED_FOR_LONG).filter(|at| *at > now).min() {

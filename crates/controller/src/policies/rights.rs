@@ -111,7 +111,7 @@ impl RightsReviewer {
         self.review_after(REVIEW_DELAY, Duration::ZERO);
     }
 
-    /// The server refused something: unless a review is under way, the rights are reviewed anew.
+    /// The server refused something: unless a review is under way, the rights are reviewed again.
     pub(super) fn doubt(&mut self, context: &KindContext) {
         if self.under_way.is_none() && self.next.is_none() {
             let delay = DOUBT_BACKOFF.delay_after(self.unchanged + 1, context.seed, 0);
@@ -119,7 +119,7 @@ impl RightsReviewer {
         }
     }
 
-    /// Rights were granted or taken away: they are reviewed anew, soon.
+    /// Rights were granted or taken away: they are reviewed again soon.
     pub(super) fn expect_change(&mut self) {
         if self.under_way.is_none() {
             self.unchanged = 0;

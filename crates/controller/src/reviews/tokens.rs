@@ -39,7 +39,7 @@ struct KnownToken {
     until: Time,
 }
 
-/// What is known of a token; locked by whoever asks about it.
+/// Cached review of a token; locked while the API server is asked about it.
 type KnownTokenSlot = Arc<tokio::sync::Mutex<Option<KnownToken>>>;
 
 /// Answers who a token belongs to, from a short-lived cache or by asking the API server.

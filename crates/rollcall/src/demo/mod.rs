@@ -184,7 +184,7 @@ fn start_service(
 ) -> anyhow::Result<ServiceTask> {
     let args = RunArgs {
         listen: listener.local_addr()?,
-        // Nobody but this machine.
+        // For this machine alone.
         listener: ListenerArgs {
             probe_listen: None,
             max_connections: 1_024,

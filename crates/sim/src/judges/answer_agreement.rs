@@ -30,7 +30,7 @@ fn is_from_children(reason: ParentReason) -> bool {
     )
 }
 
-/// Returns `true` if a descendant is a parent whose policy still waits for a list, or for what nobody wrote down: until then
+/// Returns `true` if a descendant is a parent whose policy still waits for a list, or for what no record holds: until then
 /// the earlier answer stays.
 pub(crate) fn awaits_child_list(
     at: &JudgedMoment<'_>,
@@ -55,7 +55,7 @@ pub(crate) fn awaits_child_list(
 }
 
 /// Returns `true` if a child that is a parent waits for time alone to pass since everything was listed, and nothing is written
-/// for it that says what it was before: until it is evaluated, nobody turns because of it.
+/// for it that says what it was before: until it is evaluated, no parent turns because of it.
 fn settles_unwritten(at: &JudgedMoment<'_>, policy: &PolicyDef, child: &ModelObject) -> bool {
     use ParentReason::{ChildrenPending, ChildrenSettling};
     let Some(id) = at.core.reflector.find_object(&child.uid) else { return false };
@@ -81,7 +81,7 @@ pub(crate) fn agrees_with(
     match said {
         None => false,
         Some(ParentReason::DeadlineExceeded) => {
-            // Until the operator is known to be done, nobody knows that its children are all that it wants.
+            // Until the operator is known to be done, it is not known that its children are all that it wants.
             let settles = parent.mark == ModelMark::Silent && at.heard.is_settling(policy, at.now);
             parent.deleted.is_none()
                 && (settles || !suspended)

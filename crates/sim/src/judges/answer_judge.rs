@@ -112,7 +112,7 @@ fn check_answer(
         .find(policy, parent)
         .map_or((at.now, at.now), |p| (p.unready_at_earliest, p.unready_at_latest));
     let due = |since: i64| policy.deadline.map(|limit| since + saturating_millis(limit));
-    // Of a kind that is to be listed anew, nobody knows what the loop may still rest on.
+    // Of a kind that is to be listed again, it is not known what the loop may still rest on.
     let is_known = !at.heard.awaits_list(policy) && is_known;
     if is_known && said == Some(ParentReason::DeadlineExceeded) && due(unready).is_none_or(|due| at.now < due)
     {

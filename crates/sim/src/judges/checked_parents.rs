@@ -168,7 +168,7 @@ impl CheckedParents {
     }
 
     /// Begins to check the parents of a kind that was listed just now: under these policies for the first time, each with
-    /// the time of its plan, and under the others anew, because the loop may have known what its parents were meanwhile.
+    /// the time of its plan, and under the others again, because the loop may have known what its parents were meanwhile.
     pub(crate) fn note_listed_parents(
         &mut self,
         at: &JudgedMoment<'_>,

@@ -60,8 +60,8 @@ impl CommitJudge {
         self.yielded_before.append(&mut self.yielded);
     }
 
-    /// Returns `true` if a former process wrote a fallback type on the parent because another client had the type. Who finds
-    /// the fallback alone does not know that, and leaves the type to whoever keeps taking it.
+    /// Returns `true` if a former process wrote a fallback type on the parent because another client had the type. A process
+    /// that finds the fallback alone does not know that, and leaves the type to the client that keeps taking it.
     pub(crate) fn has_yielded_before(&self, uid: &str) -> bool {
         self.yielded_before.contains(uid)
     }

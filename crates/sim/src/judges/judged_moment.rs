@@ -1,4 +1,4 @@
-//! Everything that the judges look at after a step. Nothing of it changes while they judge.
+//! State that the judges read after a step. Nothing of it changes while they judge.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -29,7 +29,7 @@ pub(crate) struct JudgedMoment<'a> {
     pub(crate) wires: &'a [KindWire],
     /// The service's watch of policies, with the plans that are on their way to the loop.
     pub(crate) policy_watch: &'a PolicyWatch,
-    /// What the loop has heard of plans and kinds.
+    /// Plans and kinds as the loop has observed them.
     pub(crate) heard: &'a PlanWatch,
 }
 

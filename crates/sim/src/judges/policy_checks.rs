@@ -101,7 +101,7 @@ pub(crate) fn types_left_behind(at: &JudgedMoment<'_>, kind: usize) -> Vec<&'sta
     first.into_iter().filter(|of| !in_force.contains(of)).collect()
 }
 
-/// Returns the condition types under which nobody judges any more: they are left behind, or what stands under them was said
+/// Returns the condition types under which no policy judges any more: they are left behind, or what stands under them was said
 /// before their policy was refused.
 pub(crate) fn types_not_judged(at: &JudgedMoment<'_>, kind: usize) -> Vec<&'static str> {
     let judged = types_of(at.policies.iter().filter(|policy| !policy.groups.is_empty()), kind);
@@ -141,7 +141,7 @@ pub(crate) fn check_policies_in_force(at: &JudgedMoment<'_>) {
 /// known them, and a policy that was never accepted says nothing True.
 pub(crate) fn check_entries_without_policy(at: &JudgedMoment<'_>, parent: &ModelObject) {
     let mut wrong = Vec::new();
-    // What a policy that is refused may have said before stays, whoever it was that said it.
+    // What a policy that is refused may have said before stays, whichever process wrote it.
     let left = types_left_behind(at, parent.kind);
     for first in at.scenario.first_policies.iter().filter(|policy| policy.parent == parent.kind) {
         let in_force = at.policies.iter().find(|policy| policy.number == first.number);

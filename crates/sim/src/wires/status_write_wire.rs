@@ -155,7 +155,7 @@ pub(crate) fn receive_answer(stage: &mut SimStage, wires: &KindWires, mut landed
     }
 }
 
-/// After a failed guard, or where nobody knows what became of a write, the parent is read live, if that works.
+/// Reads the parent live after a failed precondition or a write whose outcome is unknown, if the read works.
 fn reread_parent(stage: &mut SimStage, wires: &KindWires, mut landed: LandedWrite, outcome: DeliveryOutcome) {
     let SimStage { world, feed, .. } = stage;
     landed.outcome = outcome;

@@ -101,7 +101,7 @@ impl Reflector {
         ingest::ingest_object(&self.0, kind, child, object)
     }
 
-    /// Takes in an object of a list: it is there. A page of a list of an older plan, or that was begun anew, is refused.
+    /// Ingests an object of a list. A page of a list of an older plan, or of one that was begun again, is refused.
     pub fn apply_listed(
         &self,
         pass: &ListPass,

@@ -1,4 +1,4 @@
-//! The outcomes that are remembered, for whoever records them.
+//! The outcomes that are remembered, for the store of records.
 
 use aggregator::KindId;
 

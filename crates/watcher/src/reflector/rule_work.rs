@@ -1,4 +1,4 @@
-//! The work of custom rules, for whoever has threads for it.
+//! The work of custom rules, for the threads that do it.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl<'r> RuleWork<'r> {
     /// Longest time for which a verdict stands for a newer version of an object than it was given on.
     pub const INTERIM_LIMIT: Duration = INTERIM_LIMIT;
 
-    /// Has rules evaluated beside the ingest of objects from now on: by whoever takes from the queue. `wake` is called when
+    /// Has rules evaluated beside the ingest of objects from now on, by the threads that take from the queue. `wake` is called when
     /// something waits.
     pub fn set_waker(self, wake: impl Fn() + Send + Sync + 'static) {
         self.0.judgements.set_waker(Box::new(wake));

@@ -122,7 +122,7 @@ fn others_remain_op(status: &ParentStatus) -> Value {
     json!({"op": "move", "from": path, "path": path})
 }
 
-/// Each patch undoes what it is guarded by: sent twice, because nobody knows what became of it the first time, it holds
+/// Each patch undoes what it is guarded by: sent twice, because the outcome of the first request is unknown, it holds
 /// once. An entry that is only added would leave its guards standing; it takes the place of the first of ours, which
 /// moves on.
 fn entry_change_ops(guarded: &PatchGuard<'_>, wanted: &WantedConditions) -> Option<Vec<Value>> {

@@ -151,7 +151,7 @@ impl RightsGranter {
             }
             tokio::time::sleep_until(self.not_before).await;
             if !self.leadership.may_write() {
-                // Whoever leads next begins with what the cluster has then.
+                // The next leader begins with what the cluster has then.
                 tokio::time::sleep(STANDBY_INTERVAL).await;
                 continue;
             }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::transport::{LivenessRead, PoolSlot};
 
-/// What is read: it costs the server nothing, and needs no right that not everybody has. Any answer will do.
+/// Path of the liveness reads. It costs the server nothing, and every client may read it. Any answer will do.
 const LIVENESS_PATH: &str = "/version";
 /// Interval of the liveness reads. 10 s.
 const LIVENESS_INTERVAL: Duration = Duration::from_secs(10);

@@ -46,7 +46,7 @@ pub(super) struct ConnectionPool {
     /// this one alive, while one of the others may have been opened since.
     pub(super) probes: Box<dyn SendRequest>,
     discarded: CancellationToken,
-    /// When the liveness read was sent that was not answered.
+    /// Time at which the liveness read was sent that was not answered.
     unanswered_since: OnceLock<Instant>,
 }
 

@@ -47,7 +47,7 @@ impl SeenFailure {
                 && entry.observed_generation() == Some(generation)
         };
         let told = status.ours.iter().find(of_this)?;
-        // Behind them may stand what is said beside it.
+        // A text beside the outcome may follow them.
         let handlers = told.message().split_once(": ").and_then(|(_, rest)| rest.split("; ").next());
         let handlers = handlers.map(Into::into);
         Some(SeenFailure { generation, handlers })

@@ -50,7 +50,7 @@ impl ParentOutcomes {
         self.outcomes.iter().filter(|other| other.is_run_of(run))
     }
 
-    /// Puts a run in its place among those of its slot, or anew if it is there already.
+    /// Puts a run in its place among those of its slot, and moves it if it is there already.
     pub(super) fn insert_run(&mut self, new: RememberedOutcome) {
         self.outcomes.retain(|run| run.uid != new.uid);
         let older = |run: &RememberedOutcome| run.is_run_of(&new) && new.is_newer(run);

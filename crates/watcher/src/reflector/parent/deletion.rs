@@ -1,4 +1,4 @@
-//! What is said of the deletion of a parent.
+//! Messages about the deletion of a parent.
 
 use readiness::rollup::ParentReason;
 use readiness::{FinalizerHold, Time};

@@ -287,9 +287,9 @@ impl LiveReader {
         if matches!(error.cause, ApiFailureCause::Forbidden | ApiFailureCause::NotInstalled) {
             debug!(%error, "live read failed");
         } else {
-            let said = error.to_string();
+            let text = error.to_string();
             self.failures.report("live read", error.cause.metric_label(), move |failures| {
-                warn!(error = said, failures, "live read failed");
+                warn!(error = text, failures, "live read failed");
             });
         }
     }

@@ -244,7 +244,7 @@ impl RecordStore {
                     { "op": "test", "path": "/metadata/resourceVersion", "value": held.version },
                     { "op": "add", "path": "/spec", "value": spec },
                 ]);
-                let before = self.last_written.remove(name).filter(|(said, _)| *said == spec);
+                let before = self.last_written.remove(name).filter(|(written, _)| *written == spec);
                 let again = before.map_or(0, |(_, again)| again + 1);
                 self.note_sent(name, &spec);
                 self.last_written.insert(name.to_owned(), (spec, again));

@@ -47,7 +47,7 @@ pub(crate) fn awaits_child_list(
             let mut over = below.iter().filter(|p| p.parent == child.kind);
             over.any(|p| {
                 !at.core.engine.is_open(p.id)
-                    || at.heard.awaits_list(p)
+                    || at.plan_watch.awaits_list(p)
                     || settles_unwritten(at, p, child)
                     || awaits_child_list(at, p, child, models)
             })
@@ -82,7 +82,7 @@ pub(crate) fn agrees_with(
         None => false,
         Some(ParentReason::DeadlineExceeded) => {
             // Until the operator is known to be done, it is not known that its children are all that it wants.
-            let settles = parent.mark == ModelMark::Silent && at.heard.is_settling(policy, at.now);
+            let settles = parent.mark == ModelMark::Silent && at.plan_watch.is_settling(policy, at.now);
             parent.deleted.is_none()
                 && (settles || !suspended)
                 && (sum.reason.is_some() || parent.mark != ModelMark::Handled)

@@ -30,7 +30,7 @@ pub(crate) struct JudgedMoment<'a> {
     /// The service's watch of policies, with the plans that are on their way to the loop.
     pub(crate) policy_watch: &'a PolicyWatch,
     /// Plans and kinds as the loop has observed them.
-    pub(crate) heard: &'a PlanWatch,
+    pub(crate) plan_watch: &'a PlanWatch,
 }
 
 impl<'a> JudgedMoment<'a> {
@@ -38,7 +38,7 @@ impl<'a> JudgedMoment<'a> {
         stage: &'a SimStage,
         wires: &'a KindWires,
         policy_watch: &'a PolicyWatch,
-        heard: &'a PlanWatch,
+        plan_watch: &'a PlanWatch,
     ) -> JudgedMoment<'a> {
         JudgedMoment {
             now: stage.world.now(),
@@ -50,7 +50,7 @@ impl<'a> JudgedMoment<'a> {
             shown: &stage.feed.shown,
             wires: wires.all(),
             policy_watch,
-            heard,
+            plan_watch,
         }
     }
 

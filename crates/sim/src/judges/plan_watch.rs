@@ -38,8 +38,8 @@ impl PlanWatch {
     }
 
     /// Hears of a kind; returns `true` if it was listed or is not followed any more.
-    pub(crate) fn observe_news(&mut self, now: i64, kind: usize, news: &KindEvent) -> bool {
-        match news {
+    pub(crate) fn observe_kind_event(&mut self, now: i64, kind: usize, event: &KindEvent) -> bool {
+        match event {
             KindEvent::RuleChanged(names) => {
                 for name in names {
                     self.swapped_at.entry((kind, name.clone())).or_insert(now);

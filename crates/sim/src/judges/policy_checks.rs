@@ -62,7 +62,7 @@ pub(crate) fn check_turn(
 pub(crate) fn check_swaps(at: &JudgedMoment<'_>) {
     let late = |since: &i64| since + saturating_millis(BLIND_LIMIT) + MAX_ANSWER_LAG_MS < at.now;
     let mut found = None;
-    for ((kind, name), _) in at.heard.swapped_at.iter().filter(|(_, since)| late(since)) {
+    for ((kind, name), _) in at.plan_watch.swapped_at.iter().filter(|(_, since)| late(since)) {
         let policies = at.policies.iter().filter(|policy| {
             let rests =
                 policy.groups.iter().any(|group| group.kind == *kind && group.critical && group.min > 0);
@@ -146,7 +146,8 @@ pub(crate) fn check_entries_without_policy(at: &JudgedMoment<'_>, parent: &Model
     for first in at.scenario.first_policies.iter().filter(|policy| policy.parent == parent.kind) {
         let in_force = at.policies.iter().find(|policy| policy.number == first.number);
         let absent = at.world.policy_server.absent_at.get(&first.number).copied();
-        let was_told = absent.zip(at.heard.planned_since).is_some_and(|(since, planned)| since > planned);
+        let was_told =
+            absent.zip(at.plan_watch.planned_since).is_some_and(|(since, planned)| since > planned);
         // A parent that has said its end is left alone.
         let types = [Some(first.condition), first.fallback].into_iter().flatten();
         let is_left = types.filter(|of| left.contains(of)).any(|of| parent.ours.contains_key(of));

@@ -244,10 +244,10 @@ impl PolicyWatch {
             }
             let changed = plan.changed_rules(&before, kind);
             if !changed.is_empty() {
-                stage.service.push_news(&mut stage.world, kind, KindEvent::RuleChanged(changed));
+                stage.service.push_kind_event(&mut stage.world, kind, KindEvent::RuleChanged(changed));
             }
             wires.stop_kind(stage, kind);
-            stage.service.push_news(&mut stage.world, kind, KindEvent::Starting);
+            stage.service.push_kind_event(&mut stage.world, kind, KindEvent::Starting);
             let after = self.dice.between(1, 60);
             stage.world.timeline.schedule_policy_event(after, PolicyEvent::Follow(kind));
         }
@@ -266,5 +266,5 @@ fn forget_kind(stage: &mut SimStage, wires: &mut KindWires, kind: usize) {
     stage.world.timeline.log_kind_event(kind, "is not followed any more");
     wires.stop_kind(stage, kind);
     stage.feed.forget_kind(kind);
-    stage.service.push_news(&mut stage.world, kind, KindEvent::Stopped);
+    stage.service.push_kind_event(&mut stage.world, kind, KindEvent::Stopped);
 }

@@ -128,8 +128,8 @@ impl Reflector {
         self.0.store.tombstones.exhume(uid, version, start);
         let held = self.find_object(&child.meta.uid).and_then(|id| self.read_row(id, |row| row.version));
         let applied = ingest::ingest_object(&self.0, kind, child, object);
-        let news = matches!(applied, ApplyOutcome::Moved(_)) && held.unwrap_or(0) < version;
-        (applied, news.then(|| self.0.awaited.expect_version(uid, version)))
+        let is_newer = matches!(applied, ApplyOutcome::Moved(_)) && held.unwrap_or(0) < version;
+        (applied, is_newer.then(|| self.0.awaited.expect_version(uid, version)))
     }
 
     /// A live read found that an object is gone that was held at `version` when it was sent; the watch is awaited to say so.

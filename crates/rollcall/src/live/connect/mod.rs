@@ -137,11 +137,11 @@ impl KubeconfigIdentity {
                 )
             }
             AuthError::AuthExecRun { out, .. } => {
-                let said = String::from_utf8_lossy(&out.stderr);
-                let said = said.lines().rev().find(|line| !line.trim().is_empty());
-                let said = said.map_or(String::new(), |said| format!(" ({})", said.trim()));
+                let stderr = String::from_utf8_lossy(&out.stderr);
+                let stderr = stderr.lines().rev().find(|line| !line.trim().is_empty());
+                let stderr = stderr.map_or(String::new(), |stderr| format!(" ({})", stderr.trim()));
                 anyhow!(
-                    "the kubeconfig gets its credentials from {command}, which failed with {}{said}; log in again with it, or {OTHER_CREDENTIALS_HINT}",
+                    "the kubeconfig gets its credentials from {command}, which failed with {}{stderr}; log in again with it, or {OTHER_CREDENTIALS_HINT}",
                     out.status
                 )
             }

@@ -1,5 +1,5 @@
-//! Rules for the fields of a policy that a schema cannot say. The API server is given them with the CRD and refuses
-//! what breaks one; whoever checks a policy without a server evaluates the same expressions and has the same words.
+//! Validation rules for the fields of a policy that a schema cannot express. The API server receives them with the CRD and
+//! refuses what breaks one; `rollcall check` evaluates the same expressions without a server and prints the same messages.
 
 /// A validation rule of the CRD.
 #[derive(Clone, Copy, Debug)]

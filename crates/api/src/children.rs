@@ -77,7 +77,7 @@ pub struct FindSpec {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(min = 1, max = 1024)))]
     pub namespaces: Vec<String>,
-    /// Namespaces that whoever writes a parent may choose among: by the fields that `namespaces` refers to, and, for
+    /// Namespaces among which an author of parents may choose: by the fields that `namespaces` refers to, and, for
     /// cluster-scoped parents, by `refs`. Objects in these namespaces, and in no others, count for a cluster-scoped parent
     /// that their ownerReference names. Names, or the beginning of names followed by `*`: `team-*`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

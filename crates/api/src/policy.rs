@@ -102,7 +102,7 @@ pub struct ReadinessPolicySpec {
     #[serde(default)]
     pub limits: LimitsSpec,
     /// Maintenance of the parent's `status.observedGeneration`, with an answer that is final. `auto` (the default) writes it
-    /// if a default in the CRD supplies the field and it cannot hide the operator's own: nobody else writes the status, or
+    /// if a default in the CRD supplies the field and it cannot hide the operator's own: no other manager writes the status, or
     /// the operator reports what it has handled by other means. `write` says that the operator does not keep the field:
     /// it is written if no other field manager owns it. `never` does not write it.
     #[serde(default)]

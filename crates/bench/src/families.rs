@@ -7,8 +7,8 @@ use kube::CustomResourceExt;
 use sandbox::{SandboxOptions, SandboxServer};
 use serde_json::{Value, json};
 
-const API: &str = "example.com/v1";
-const NAMESPACES: usize = 10;
+const CHILD_API_VERSION: &str = "example.com/v1";
+const NAMESPACE_COUNT: usize = 10;
 
 /// Parents of kind Widget, each with pods.
 pub(crate) struct Families {
@@ -18,7 +18,7 @@ pub(crate) struct Families {
 }
 
 impl Families {
-    /// Serves so many parents with so many children each, and a policy for them.
+    /// Serves this number of parents, with this number of children each, and a policy for them.
     pub(crate) async fn serve(parents: usize, children: usize) -> anyhow::Result<Families> {
         let server = SandboxServer::start(SandboxOptions::default()).await?;
         let kubeconfig = std::env::temp_dir().join(format!("bench-{}.json", server.addr().port()));
@@ -27,7 +27,7 @@ impl Families {
         families.create(serde_json::to_value(api::ReadinessPolicy::crd())?)?;
         families.create(widget_crd())?;
         families.create(policy(0))?;
-        for number in 0..NAMESPACES {
+        for number in 0..NAMESPACE_COUNT {
             families.create(
                 json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace(number) } }),
             )?;
@@ -50,7 +50,7 @@ impl Families {
     /// Number of parents whose condition `Ready` has this status.
     pub(crate) fn saying(&self, status: &str) -> usize {
         let store = self.server.lock_store();
-        let widgets = store.list_objects(API, "Widget", "");
+        let widgets = store.list_objects(CHILD_API_VERSION, "Widget", "");
         widgets.iter().filter(|widget| status_of(widget) == status).count()
     }
 
@@ -61,8 +61,12 @@ impl Families {
 
     /// Status of the condition `Ready` of one parent.
     pub(crate) fn answer(&self, parent: usize) -> String {
-        let held =
-            self.server.lock_store().get(API, "Widget", &namespace(parent), &format!("widget-{parent}"));
+        let held = self.server.lock_store().get(
+            CHILD_API_VERSION,
+            "Widget",
+            &namespace(parent),
+            &format!("widget-{parent}"),
+        );
         held.map(|widget| status_of(&widget).to_owned()).unwrap_or_default()
     }
 
@@ -107,7 +111,7 @@ fn status_of(widget: &Value) -> &str {
 }
 
 fn namespace(parent: usize) -> String {
-    format!("team-{}", parent % NAMESPACES)
+    format!("team-{}", parent % NAMESPACE_COUNT)
 }
 
 fn write_kubeconfig(path: &Path, url: &str) -> anyhow::Result<()> {
@@ -156,7 +160,7 @@ fn policy(rule: usize) -> Value {
 /// A parent as its operator leaves it: with a condition of its own.
 fn widget(number: usize) -> Value {
     json!({
-        "apiVersion": API, "kind": "Widget",
+        "apiVersion": CHILD_API_VERSION, "kind": "Widget",
         "metadata": { "name": format!("widget-{number}"), "namespace": namespace(number) },
         "spec": { "size": 1, "text": "x".repeat(400) },
         "status": { "observedGeneration": 1 },
@@ -183,7 +187,7 @@ fn pod(owner: &Value, parent: usize, child: usize) -> Value {
         "metadata": {
             "name": format!("widget-{parent}-pod-{child}"), "namespace": namespace(parent),
             "labels": { "app": "web" }, "annotations": { "note": "x".repeat(400) },
-            "ownerReferences": [{ "apiVersion": API, "kind": "Widget", "name": owner["metadata"]["name"],
+            "ownerReferences": [{ "apiVersion": CHILD_API_VERSION, "kind": "Widget", "name": owner["metadata"]["name"],
                 "uid": owner["metadata"]["uid"], "controller": true }],
         },
         "spec": { "containers": [{ "name": "main", "image": "example.com/web:1" }] },

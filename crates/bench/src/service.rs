@@ -16,7 +16,7 @@ use crate::subject::SubjectArgs;
 /// Clock ticks of `/proc` per second, as every Linux for a common processor has them.
 const TICKS_PER_SECOND: f64 = 100.0;
 /// Poll interval of what is waited for.
-const POLL: Duration = Duration::from_millis(200);
+const SCRAPE_INTERVAL: Duration = Duration::from_millis(200);
 /// Time after which a run that does not get there is given up.
 const GIVE_UP: Duration = Duration::from_mins(20);
 
@@ -134,7 +134,7 @@ impl MeasuredService {
             if begun.elapsed() > GIVE_UP {
                 bail!("not so after {GIVE_UP:?}: {what}");
             }
-            thread::sleep(POLL);
+            thread::sleep(SCRAPE_INTERVAL);
         }
         Ok(())
     }

@@ -247,7 +247,7 @@ impl<'t> EvalFrame<'t> {
             let variables = self.locals.drain(outside..).next();
             match went? {
                 LoopStep::Done(value) => return Ok(value),
-                LoopStep::Keep => made.values.extend(variables),
+                LoopStep::Include => made.values.extend(variables),
                 LoopStep::Next => {}
             }
         }
@@ -306,7 +306,7 @@ impl<'t> EvalFrame<'t> {
             LoopKind::Filter => {
                 if expect_bool(self.eval_node(&walk.body)?)? {
                     self.meter.charge_allocation(size_of::<CelValue<'_>>())?;
-                    return Ok(LoopStep::Keep);
+                    return Ok(LoopStep::Include);
                 }
             }
             LoopKind::Map => {

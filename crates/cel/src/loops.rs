@@ -10,8 +10,8 @@ use crate::value::{CelList, CelValue};
 /// Result of one iteration.
 pub(crate) enum LoopStep<'t> {
     Next,
-    /// Keep the element.
-    Keep,
+    /// Adds the element to the result.
+    Include,
     Done(CelValue<'t>),
 }
 

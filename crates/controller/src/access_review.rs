@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// Whose rights are reviewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReviewSubject {
-    /// The client's own identity. Everybody may ask this.
+    /// The client's own identity. Every client may ask this.
     Own,
     /// A service account: namespace and name. Requires the right to create SubjectAccessReviews.
     ServiceAccount(String, String),

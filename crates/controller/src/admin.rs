@@ -39,7 +39,7 @@ pub(crate) struct AdminState {
     pub(crate) policies_read: watch::Receiver<bool>,
     /// Current error of the history store, if any.
     pub(crate) history: watch::Receiver<Option<String>>,
-    /// Reviews who reads metrics; `None` if everybody may.
+    /// Reviews clients that read metrics; `None` if every client may.
     pub(crate) metrics_readers: Option<PageAuthorizer>,
     /// The API server's clock.
     pub(crate) clock: ServerClock,

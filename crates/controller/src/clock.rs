@@ -125,8 +125,11 @@ impl DateObserver for ServerClock {
         let moved =
             self.with_offset(|ahead, now| date.and_then(|date| ahead.observe_date(sent, now, date, first)));
         if let Some(goal) = moved.filter(|goal| goal.abs() >= LOGGED_OFFSET_MS) {
-            let (by, side) = (goal.unsigned_abs() / 1_000, if goal > 0 { "ahead of" } else { "behind" });
-            warn!(seconds = by, "the API server's clock is {side} this machine's; the server's is used");
+            // Positive if the server's clock is ahead, as in `rollcall_clock_offset_seconds`.
+            warn!(
+                offset_seconds = goal / 1_000,
+                "the API server's clock differs from this machine's; using the server's"
+            );
         }
         self.answered.send_if_modified(|heard| !std::mem::replace(heard, true));
     }

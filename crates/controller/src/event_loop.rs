@@ -116,7 +116,7 @@ impl EventLoop {
                 LoopInput::Deadline => self.on_deadline()?,
                 LoopInput::Settled(settled) => self.on_settled(&settled),
                 LoopInput::Leadership(leads) => self.set_leadership(leads),
-                LoopInput::Kind(kind, news) => self.on_kind_event(kind, &news),
+                LoopInput::Kind(kind, event) => self.on_kind_event(kind, &event),
                 LoopInput::Plan(plan) => self.set_plan(plan),
                 LoopInput::Query(ask) => ask.answer_query(&self.core, now),
                 LoopInput::Dirty(moved) => {
@@ -140,7 +140,7 @@ impl EventLoop {
             () = self.clock.sleep_until(deadline) => LoopInput::Deadline,
             leads = wires.leadership.wait_for_change() => LoopInput::Leadership(leads),
             settled = wires.settled.recv() => LoopInput::Settled(settled.ok_or_else(gone)?),
-            news = wires.kind_events.recv() => news.map(|(kind, news)| LoopInput::Kind(kind, news)).ok_or_else(gone)?,
+            event = wires.kind_events.recv() => event.map(|(kind, event)| LoopInput::Kind(kind, event)).ok_or_else(gone)?,
             plan = wires.plans.recv() => LoopInput::Plan(plan.ok_or_else(gone)?),
             // Precedes the dirty set, which may stay full for long; queries are few, since each client waits for its
             // answer.
@@ -234,25 +234,25 @@ impl EventLoop {
         }
     }
 
-    fn on_kind_event(&mut self, kind: KindId, news: &KindEvent) {
-        if *news == KindEvent::Synced {
+    fn on_kind_event(&mut self, kind: KindId, event: &KindEvent) {
+        if *event == KindEvent::Synced {
             // All objects of the list have to be observed before the list counts as synced.
             let moved = self.core.reflector.take_dirty(usize::MAX);
             self.core.observe_objects(self.clock.now(), &moved);
             report_uncounted_children(&self.core.reflector);
         }
         let now = self.clock.now();
-        self.rule_swaps.observe_event(kind, news, now);
+        self.rule_swaps.observe_event(kind, event, now);
         if self.is_followed(kind) {
-            self.metrics.record_kind_event(&self.core.kind_label(kind), news, now);
+            self.metrics.record_kind_event(&self.core.kind_label(kind), event, now);
         }
-        if let KindEvent::Failure(ApiFailureCause::Forbidden, _) = news {
+        if let KindEvent::Failure(ApiFailureCause::Forbidden, _) = event {
             debug!(kind = %self.core.kind_label(kind), "not permitted to list or watch kind");
         }
-        if *news == KindEvent::Synced {
+        if *event == KindEvent::Synced {
             self.recounts.on_listed(kind, now);
         }
-        if let Some(state) = self.health.observe_event(kind, news, now) {
+        if let Some(state) = self.health.observe_event(kind, event, now) {
             self.set_kind_state(kind, state);
         }
     }
@@ -363,8 +363,8 @@ impl EventLoop {
 }
 
 fn log_write_failure(line: &FailureLine<WriteFailure>) {
-    let FailureLine { sample: WriteFailure { object, message, status, detail, reread }, failures } = line;
-    warn!(object, status, detail, reread, failures, "{message}");
+    let FailureLine { sample: WriteFailure { object, cause, status, detail, reread }, failures } = line;
+    warn!(object, status, cause, detail, reread, failures, "failed to patch status");
 }
 
 fn report_uncounted_children(reflector: &Reflector) {

@@ -38,7 +38,7 @@ impl<S> LoggedCause<S> {
         self.logged_at = now;
     }
 
-    /// It fails now. One that has rested begins anew.
+    /// Records a failure. After a long rest the interval starts again.
     fn on_failure(&mut self, now: Time, first: Duration) {
         if self.pending.is_none() && self.failed_at + LONGEST_FAILURE_LOG_INTERVAL <= now {
             self.interval = first / 2;

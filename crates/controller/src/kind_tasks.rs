@@ -4,11 +4,11 @@ mod absence;
 mod failure_log;
 mod feed_gate;
 mod kind_context;
+mod kind_event_sender;
 mod reappearance;
 mod rule_wait;
 mod run_durations;
 mod scopes;
-mod voice;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,24 +36,24 @@ use scopes::ScopeTracker;
 
 pub(crate) use failure_log::report_trouble;
 pub(crate) use kind_context::{KindContext, RecordsContext, RecordsTrouble, ResolvedKind, ResolvedKinds};
-pub(crate) use voice::KindVoice;
+pub(crate) use kind_event_sender::KindEventSender;
 
 use crate::record_task::RecordTask;
 use crate::rule_threads::ingest_beside;
 use policy::{KindPlan, WatchPlan};
 pub(crate) use rollcall_core::KindEvent;
 
-/// A task that follows a kind, as whoever stops it knows it.
+/// A running task that follows a kind, with what is needed to stop it.
 struct RunningTask {
     plan: Arc<KindPlan>,
-    voice: KindVoice,
+    event_sender: KindEventSender,
     gate: FeedGate,
 }
 
-/// Longest time that a look at a kind may take which has lost its objects. 5 s.
+/// Longest time that a live read of a kind may take which has lost its objects. 5 s.
 const REAPPEARANCE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Maximum number of objects that are looked at for that.
+/// Maximum number of objects that such a read returns.
 const MAX_REAPPEARED_OBJECTS: u32 = 20;
 
 /// Tasks of all kinds of the current plan.
@@ -104,31 +104,32 @@ impl KindTasks {
     fn start_kind(&mut self, plan: KindPlan) {
         let gate = FeedGate::default();
         let (id, plan) = (plan.id, Arc::new(plan));
-        let voice = KindVoice::new(id, self.context.kind_events.clone(), self.context.refusals.clone());
-        voice.say(KindEvent::Starting);
+        let event_sender =
+            KindEventSender::new(id, self.context.kind_events.clone(), self.context.refusals.clone());
+        event_sender.send(KindEvent::Starting);
         if plan.awaits_library {
             // The rule of the kind is not known yet: its objects are not observed, so no condition rests on them.
-            self.running.insert(id, RunningTask { plan, voice, gate });
+            self.running.insert(id, RunningTask { plan, event_sender, gate });
             return;
         }
         let task = KindTask {
             context: self.context.clone(),
             plan: plan.clone(),
-            voice: voice.clone(),
+            event_sender: event_sender.clone(),
             gate: gate.clone(),
         };
         self.tasks.spawn(async move {
             task.run().await;
             id
         });
-        self.running.insert(id, RunningTask { plan, voice, gate });
+        self.running.insert(id, RunningTask { plan, event_sender, gate });
     }
 
     /// Stops a kind's task. By what the kind is judged is not known from then on, until its successor has found it: what was
     /// asked for meanwhile is refused.
     fn stop_kind(&mut self, id: KindId) {
         if let Some(task) = self.running.remove(&id) {
-            task.voice.cancel();
+            task.event_sender.cancel();
             task.gate.close();
             self.context.reflector.remove_interest(id);
         }
@@ -155,25 +156,25 @@ impl KindTasks {
 struct KindTask {
     context: KindContext,
     plan: Arc<KindPlan>,
-    voice: KindVoice,
+    event_sender: KindEventSender,
     gate: FeedGate,
 }
 
 impl KindTask {
     async fn run(self) {
-        let stop = self.voice.stop();
+        let stop = self.event_sender.stop_token();
         stop.run_until_cancelled(async {
             let mut followed_until = None;
             loop {
                 let api = self.wait_until_resolved(followed_until).await;
                 info!(kind = %api, version = %api.version, "following kind");
                 if self.plan.records.is_some() {
-                    RecordTask::new(&self.context, &self.plan, &self.voice).keep_records(&api).await;
+                    RecordTask::new(&self.context, &self.plan, &self.event_sender).keep_records(&api).await;
                 } else {
                     self.follow_kind(api).await;
                 }
                 followed_until = Some(Instant::now());
-                // What discovery still lists may not be served any more: nobody else paces that.
+                // What discovery still lists may not be served any more: nothing else paces that.
                 sleep(self.search_delay(1, None)).await;
             }
         })
@@ -204,7 +205,7 @@ impl KindTask {
                         info!(kind, group, "kind is not installed; waiting for its CRD");
                     }
                     self.feed_reflector(|reflector| reflector.forget_kind(self.plan.id));
-                    self.voice.say(KindEvent::Absent);
+                    self.event_sender.send(KindEvent::Absent);
                 }
                 Some(trouble) => {
                     let (name, said) =
@@ -217,7 +218,7 @@ impl KindTask {
                             "API discovery did not find the kind; will retry"
                         );
                     });
-                    self.voice.say(trouble);
+                    self.event_sender.send(trouble);
                 }
             }
             let wait = self.search_delay(failures, followed_until.map(|at| at.elapsed()));
@@ -269,11 +270,11 @@ impl KindTask {
         let mut events = select_all(streams);
         let mut check = ReappearanceCheck::default();
         loop {
-            let look = check.next_look();
+            let next_check = check.next_check();
             tokio::select! { biased;
                 event = events.next() => {
                     let Some((at, event)) = event else { return };
-                    // Groups without a dot are the server's own: nobody deletes their definitions.
+                    // Groups without a dot are the server's own: their definitions are never deleted.
                     if matches!(event, FollowEvent::Delete(_)) && api.group.contains('.') {
                         check.on_deleted(Instant::now());
                     }
@@ -287,13 +288,13 @@ impl KindTask {
                         feeding.durations.record_judged();
                     }
                     let fed = ingest_beside(evaluates, || {
-                        self.gate.pass(|| self.take(&mut feeding, at, scopes[at].as_deref(), event))
+                        self.gate.pass(|| self.on_follow_event(&mut feeding, at, scopes[at].as_deref(), event))
                     });
                     if fed != Some(true) {
                         return;
                     }
                 }
-                () = sleep_until(look.unwrap_or_else(Instant::now)), if look.is_some() => {
+                () = sleep_until(next_check.unwrap_or_else(Instant::now)), if next_check.is_some() => {
                     if self.is_watch_deaf(api, &scopes, &mut check).await {
                         info!(kind = %api, "objects exist that the watch does not deliver; listing the kind again");
                         return;
@@ -303,7 +304,7 @@ impl KindTask {
         }
     }
 
-    /// Looks whether a kind that has lost its objects has others, of which the watch says nothing.
+    /// Returns `true` if a kind that has lost its objects has others, which the watch does not deliver.
     async fn is_watch_deaf(
         &self,
         api: &ApiKind,
@@ -316,20 +317,20 @@ impl KindTask {
         }
         let mut found = false;
         for scope in scopes {
-            let most = MAX_REAPPEARED_OBJECTS;
-            let look =
-                list_live_at_most::<ChildObject>(&self.context.client, api, scope.as_deref(), None, most);
-            if let Ok(Ok(objects)) = timeout(REAPPEARANCE_TIMEOUT, look).await {
+            let limit = MAX_REAPPEARED_OBJECTS;
+            let live =
+                list_live_at_most::<ChildObject>(&self.context.client, api, scope.as_deref(), None, limit);
+            if let Ok(Ok(objects)) = timeout(REAPPEARANCE_TIMEOUT, live).await {
                 let wanted =
                     |object: &ChildObject| self.context.reflector.wants_object(self.plan.id, &object.meta);
                 found |= objects.iter().any(wanted);
             }
         }
-        check.settle_look(found, Instant::now())
+        check.record_check(found, Instant::now())
     }
 
-    /// Takes in what one of the streams of a kind says; whether there is more to come.
-    fn take<K: ReflectorObject>(
+    /// Handles an event of one of the streams of a kind. Returns `false` if the stream has ended.
+    fn on_follow_event<K: ReflectorObject>(
         &self,
         feeding: &mut Feeding<'_>,
         at: usize,
@@ -340,7 +341,7 @@ impl KindTask {
         match event {
             FollowEvent::Init => {
                 feeding.passes[at] = Some(reflector.begin_list(id, scope));
-                self.voice.say(feeding.tracker.list_began(at));
+                self.event_sender.send(feeding.tracker.list_began(at));
             }
             FollowEvent::InitApply(object) => {
                 if let Some(pass) = &feeding.passes[at] {
@@ -354,18 +355,26 @@ impl KindTask {
                 let swept = feeding.passes[at].take().and_then(|pass| reflector.finish_list(&pass));
                 debug!(kind = %feeding.api, swept, "listed kind");
                 if swept.is_some() {
-                    feeding.tracker.listed(at).into_iter().for_each(|news| self.voice.say(news));
+                    feeding
+                        .tracker
+                        .scope_listed(at)
+                        .into_iter()
+                        .for_each(|event| self.event_sender.send(event));
                 }
             }
             FollowEvent::Delete(object) => reflector.on_deleted(id, object.as_child()),
             FollowEvent::Alive => {
-                feeding.tracker.answered(at).into_iter().for_each(|news| self.voice.say(news));
+                feeding
+                    .tracker
+                    .scope_answered(at)
+                    .into_iter()
+                    .for_each(|event| self.event_sender.send(event));
             }
             FollowEvent::Failure(trouble) => {
                 report_trouble(&self.context.failures, feeding.api, &trouble);
                 let gone = trouble.cause == ApiFailureCause::NotInstalled;
-                feeding.tracker.troubled(at);
-                self.voice.say(KindEvent::Failure(trouble.cause, trouble.detail));
+                feeding.tracker.scope_failed(at);
+                self.event_sender.send(KindEvent::Failure(trouble.cause, trouble.detail));
                 return !gone;
             }
         }

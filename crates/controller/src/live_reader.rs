@@ -287,18 +287,18 @@ impl LiveReader {
         if matches!(error.cause, ApiFailureCause::Forbidden | ApiFailureCause::NotInstalled) {
             debug!(%error, "live read failed");
         } else {
-            let said = error.to_string();
+            let text = error.to_string();
             self.failures.report("live read", error.cause.metric_label(), move |failures| {
-                warn!(error = said, failures, "live read failed");
+                warn!(error = text, failures, "live read failed");
             });
         }
     }
 
     /// Checks, after the grace period, for objects that are still known only from a live read, and reports them as
     /// drift.
-    pub(crate) async fn check_drift(&self, news: Vec<Drift>, found_by: &str) {
+    pub(crate) async fn check_drift(&self, drifts: Vec<Drift>, found_by: &str) {
         tokio::time::sleep(DRIFT_GRACE_PERIOD).await;
-        let lost = news.iter().filter(|drift| self.reflector.is_still_awaited(&drift.lag.awaited));
+        let lost = drifts.iter().filter(|drift| self.reflector.is_still_awaited(&drift.lag.awaited));
         self.drift_log.report(lost.map(|Drift { kind, lag }| {
             self.metrics.count_drift(kind, found_by, 1);
             let (object, held, live) = (lag.object.clone(), lag.before, lag.live);

@@ -35,15 +35,14 @@ const MAX_IN_FLIGHT_WRITES: usize = 16;
 pub(crate) const MAX_HANDED_OUT_WRITES: usize = 2 * MAX_IN_FLIGHT_WRITES;
 /// Longest time a status write may take before its outcome is unknown. 15 s.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(15);
-/// A live read that takes longer is done without.
-const LOOK: Duration = Duration::from_secs(5);
+/// Longest time a re-read of a parent may take after a write. 5 s.
+const REREAD_TIMEOUT: Duration = Duration::from_secs(5);
 
-const PATCH_FAILED: &str = "failed to patch status";
-const NOT_PERMITTED: &str =
-    "not permitted to patch status; grant it with `rollcall rbac -f POLICY | kubectl apply -f -`";
-const NOT_THE_PARENT: &str =
-    "the response to a status patch is not the parent that was written; re-reading the parent";
-const PRUNED: &str = "the API server pruned status.conditions: the CRD's schema does not declare the field";
+const PATCH_FAILED: &str = "request failed";
+const NOT_PERMITTED: &str = "not permitted; grant it with `rollcall rbac -f POLICY | kubectl apply -f -`";
+const NOT_THE_PARENT: &str = "the response is not the parent that was written; re-reading the parent";
+const CONDITIONS_PRUNED: &str =
+    "the API server pruned status.conditions: the CRD's schema does not declare the field";
 
 /// Writes the status of parents.
 #[derive(Clone)]
@@ -111,16 +110,15 @@ impl ParentWriter {
             // The write was decided while this replica led. The new leader decides for itself.
             return (DeliveryOutcome::Unsent, "standby");
         }
-        let patience = WRITE_TIMEOUT.min(self.leadership.write_time_left());
-        let response = match tokio::time::timeout(patience, self.send_patch(&followed.api, write)).await {
+        let timeout = WRITE_TIMEOUT.min(self.leadership.write_time_left());
+        let response = match tokio::time::timeout(timeout, self.send_patch(&followed.api, write)).await {
             Ok(Ok(response)) => response,
             unsettled => {
                 let (detail, label) = match unsettled {
                     Ok(Err(error)) => (watcher::error_text(error), "error"),
                     _ => ("request timed out".to_owned(), "timeout"),
                 };
-                let unknown =
-                    WriteFailure { object, message: PATCH_FAILED, detail, ..WriteFailure::default() };
+                let unknown = WriteFailure { object, cause: PATCH_FAILED, detail, ..WriteFailure::default() };
                 *failure = Some(self.reread_unknown(followed, write, unknown).await);
                 return (DeliveryOutcome::Retry(Duration::ZERO), label);
             }
@@ -148,12 +146,12 @@ impl ParentWriter {
             WriteReply::NotPermitted => {
                 let detail = format!("{}; grant {}", status_message(&body), missing_rule(&followed.api));
                 *failure =
-                    Some(WriteFailure { object, message: NOT_PERMITTED, status: 403, detail, reread: None });
+                    Some(WriteFailure { object, cause: NOT_PERMITTED, status: 403, detail, reread: None });
                 (outcome, "forbidden")
             }
             WriteReply::Failed => {
                 let detail = status_message(&body);
-                let mut failed = WriteFailure { object, message: PATCH_FAILED, status, detail, reread: None };
+                let mut failed = WriteFailure { object, cause: PATCH_FAILED, status, detail, reread: None };
                 if write_reply::is_unknown(status) {
                     failed = self.reread_unknown(followed, write, failed).await;
                 }
@@ -174,13 +172,14 @@ impl ParentWriter {
     ) -> (DeliveryOutcome, &'static str) {
         let Some(parent) = write_reply::read_accepted(body, write) else {
             let detail = status_message(body);
-            let unknown = WriteFailure { object, message: NOT_THE_PARENT, status, detail, reread: None };
+            let unknown = WriteFailure { object, cause: NOT_THE_PARENT, status, detail, reread: None };
             *failure = Some(self.reread_unknown(followed, write, unknown).await);
             return (DeliveryOutcome::Retry(Duration::ZERO), "error");
         };
         let (outcome, label) = self.on_accepted(write, &object, &parent);
         if outcome == DeliveryOutcome::Pruned {
-            *failure = Some(WriteFailure { object, message: PRUNED, status, ..WriteFailure::default() });
+            *failure =
+                Some(WriteFailure { object, cause: CONDITIONS_PRUNED, status, ..WriteFailure::default() });
         }
         (outcome, label)
     }
@@ -221,7 +220,7 @@ impl ParentWriter {
                     status = entry.status,
                     reason = entry.reason,
                     entry.message,
-                    "wrote"
+                    "status written"
                 );
             }
             return (outcome, "written");
@@ -229,7 +228,7 @@ impl ParentWriter {
         (outcome, "pruned")
     }
 
-    /// Nobody knows what became of a write: what is decided next rests on what the parent says now.
+    /// Re-reads the parent after a write whose outcome is unknown, so that the next decision rests on its current state.
     async fn reread_unknown(
         &self,
         followed: &ResolvedKind,
@@ -251,13 +250,13 @@ impl ParentWriter {
         self.reflector.interest(write.kind).is_some_and(|interest| interest.evaluates_on_ingest())
     }
 
-    /// Reads a parent live, so that what is decided next rests on what it says now: a guard failed, or nobody knows what
-    /// became of the write.
+    /// Reads a parent live after a failed precondition or a write whose outcome is unknown, so that the next decision rests on
+    /// its current state.
     async fn reread_parent(&self, followed: &ResolvedKind, write: &ParentWrite) -> Option<String> {
         let namespace = Some(write.namespace.as_str()).filter(|n| !n.is_empty());
         let (start, known) = (self.reflector.start_read(), KnownObject::of(&self.reflector, &write.uid));
         let live = get_live::<ParentObject>(&self.client, &followed.api, namespace, &write.name);
-        match tokio::time::timeout(LOOK, live).await {
+        match tokio::time::timeout(REREAD_TIMEOUT, live).await {
             Ok(Ok(live)) => {
                 let apply = || write_reply::apply_reread(&self.reflector, write, start, known, live.as_ref());
                 ingest_beside(self.evaluates_on_ingest(write), apply);

@@ -23,7 +23,7 @@ use watcher::{
     get_live, wire::ChildObject,
 };
 
-use crate::kind_tasks::{KindContext, KindVoice, RecordsTrouble, report_trouble};
+use crate::kind_tasks::{KindContext, KindEventSender, RecordsTrouble, report_trouble};
 use job_evidence::{EvidenceSearch, JobEventSearch};
 use policy::{KindPlan, PolicyReason};
 use rollcall_core::KindEvent;
@@ -44,12 +44,16 @@ type FinishedOperation = (String, RecordOperationResult);
 pub(crate) struct RecordTask<'t> {
     context: &'t KindContext,
     plan: &'t KindPlan,
-    voice: &'t KindVoice,
+    event_sender: &'t KindEventSender,
 }
 
 impl<'t> RecordTask<'t> {
-    pub(crate) fn new(context: &'t KindContext, plan: &'t KindPlan, voice: &'t KindVoice) -> Self {
-        RecordTask { context, plan, voice }
+    pub(crate) fn new(
+        context: &'t KindContext,
+        plan: &'t KindPlan,
+        event_sender: &'t KindEventSender,
+    ) -> Self {
+        RecordTask { context, plan, event_sender }
     }
 
     /// Maintains the records until their kind is no longer served.
@@ -87,7 +91,7 @@ impl<'t> RecordTask<'t> {
                             seeking.begin_search().await;
                         }
                         read = true;
-                        self.voice.say(KindEvent::Synced);
+                        self.event_sender.send(KindEvent::Synced);
                     }
                 }
                 () = self.context.records.moved.notified(), if read => {}
@@ -124,7 +128,7 @@ impl<'t> RecordTask<'t> {
         match event {
             FollowEvent::Init => {
                 keeper.begin_list();
-                self.voice.say(KindEvent::Listing);
+                self.event_sender.send(KindEvent::Listing);
             }
             FollowEvent::InitApply(record) | FollowEvent::Apply(record) => {
                 let value = serde_json::from_str::<Value>(record.text.get()).unwrap_or_default();
@@ -132,11 +136,11 @@ impl<'t> RecordTask<'t> {
             }
             FollowEvent::InitDone => keeper.finish_list(),
             FollowEvent::Delete(record) => keeper.observe_deletion(&record.child.meta.name),
-            FollowEvent::Alive => self.voice.say(KindEvent::Alive),
+            FollowEvent::Alive => self.event_sender.send(KindEvent::Alive),
             FollowEvent::Failure(trouble) => {
                 report_trouble(&self.context.failures, api, &trouble);
                 let gone = trouble.cause == ApiFailureCause::NotInstalled;
-                self.voice.say(KindEvent::Failure(trouble.cause, trouble.detail));
+                self.event_sender.send(KindEvent::Failure(trouble.cause, trouble.detail));
                 return gone;
             }
         }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use watcher::reflector::Reflector;
 
 /// Fewest and most threads. A rule has one of them at a time, so that a rule which is always busy leaves room for others.
-const THREADS: (usize, usize) = (2, 4);
+const RULE_THREAD_COUNTS: (usize, usize) = (2, 4);
 
 /// What the threads wait for.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ impl WorkSignal {
     }
 }
 
-/// Stops the threads when whoever runs them is gone.
+/// Stops the threads when their owner is dropped.
 struct StopOnDrop(Arc<WorkSignal>);
 
 impl Drop for StopOnDrop {
@@ -94,8 +94,9 @@ impl RuleThreads {
     pub(crate) async fn run(self, stop: CancellationToken) -> anyhow::Result<()> {
         let (ends, mut ended) = mpsc::unbounded_channel();
         let stops = StopOnDrop(self.signal.clone());
-        let count =
-            thread::available_parallelism().map_or(THREADS.0, usize::from).clamp(THREADS.0, THREADS.1);
+        let count = thread::available_parallelism()
+            .map_or(RULE_THREAD_COUNTS.0, usize::from)
+            .clamp(RULE_THREAD_COUNTS.0, RULE_THREAD_COUNTS.1);
         for number in 0..count {
             let (reflector, signal, judged) =
                 (self.reflector.clone(), self.signal.clone(), self.judged.clone());

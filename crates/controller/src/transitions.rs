@@ -33,7 +33,7 @@ pub const MAX_RECENT_PER_PARENT: usize = 16;
 pub const MAX_RECENT_TOTAL: usize = 8_192;
 
 /// Subscribers, as in `rollcall_transitions_dropped_total{by}`.
-pub const SUBSCRIBERS: [&str; 3] = ["events", "history", "page"];
+pub const SUBSCRIBER_LABELS: [&str; 3] = ["events", "history", "page"];
 
 /// Publisher of transitions.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ pub struct TransitionHub {
 
 impl TransitionHub {
     pub(crate) fn new(known: ResolvedKinds, dropped: IntCounterVec) -> Self {
-        for by in SUBSCRIBERS {
+        for by in SUBSCRIBER_LABELS {
             dropped.with_label_values(&[by]);
         }
         TransitionHub {
@@ -80,7 +80,7 @@ impl TransitionHub {
         self.resolved.get(&kind).map(|followed| followed.api.version.clone())
     }
 
-    /// Subscribes to all transitions from now on. `by` is one of [`SUBSCRIBERS`].
+    /// Subscribes to all transitions from now on. `by` is one of [`SUBSCRIBER_LABELS`].
     pub fn subscribe(&self, by: &'static str) -> TransitionSubscription {
         TransitionSubscription {
             receiver: self.sender.subscribe(),

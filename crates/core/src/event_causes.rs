@@ -132,8 +132,8 @@ mod tests {
             "lastTimestamp": format!("2026-01-01T00:{last}Z") })
     }
 
-    const BY: &str = "statefulset-controller";
-    const DENIED: &str = "create Pod store-2 in StatefulSet store failed error: pods \"store-2\" is forbidden: exceeded quota: small";
+    const STATEFULSET_CONTROLLER: &str = "statefulset-controller";
+    const QUOTA_MESSAGE: &str = "create Pod store-2 in StatefulSet store failed error: pods \"store-2\" is forbidden: exceeded quota: small";
 
     /// Time since which the refusal counts (with a limit of zero), and its text.
     fn told(events: &[Value]) -> Option<(String, String)> {
@@ -148,27 +148,45 @@ mod tests {
     #[test]
     fn what_is_refused_is_told_in_the_words_of_whoever_refuses() {
         let by_name = "FailedCreate: pods \"store-2\" is forbidden: exceeded quota: small";
-        let denied = |last| event("u", BY, "FailedCreate", "01:00", last, DENIED);
+        let denied = |last| event("u", STATEFULSET_CONTROLLER, "FailedCreate", "01:00", last, QUOTA_MESSAGE);
         for (what, events, expected) in [
             ("as said", vec![denied("09:00")], Some(("01:00", by_name))),
             (
                 "created after that",
-                vec![denied("09:00"), event("u", BY, "SuccessfulCreate", "09:01", "09:01", "")],
+                vec![
+                    denied("09:00"),
+                    event("u", STATEFULSET_CONTROLLER, "SuccessfulCreate", "09:01", "09:01", ""),
+                ],
                 None,
             ),
             (
                 "created before that",
-                vec![denied("09:00"), event("u", BY, "SuccessfulCreate", "00:01", "00:01", "")],
+                vec![
+                    denied("09:00"),
+                    event("u", STATEFULSET_CONTROLLER, "SuccessfulCreate", "00:01", "00:01", ""),
+                ],
                 Some(("01:00", by_name)),
             ),
-            ("of another object", vec![event("other", BY, "FailedCreate", "01:00", "09:00", DENIED)], None),
-            ("by somebody else", vec![event("u", "me", "FailedCreate", "01:00", "09:00", DENIED)], None),
-            ("about something else", vec![event("u", BY, "FailedDelete", "01:00", "09:00", DENIED)], None),
+            (
+                "of another object",
+                vec![event("other", STATEFULSET_CONTROLLER, "FailedCreate", "01:00", "09:00", QUOTA_MESSAGE)],
+                None,
+            ),
+            (
+                "by somebody else",
+                vec![event("u", "me", "FailedCreate", "01:00", "09:00", QUOTA_MESSAGE)],
+                None,
+            ),
+            (
+                "about something else",
+                vec![event("u", STATEFULSET_CONTROLLER, "FailedDelete", "01:00", "09:00", QUOTA_MESSAGE)],
+                None,
+            ),
             (
                 "many alike",
                 vec![event(
                     "u",
-                    BY,
+                    STATEFULSET_CONTROLLER,
                     "FailedCreate",
                     "01:00",
                     "09:00",
@@ -186,9 +204,9 @@ mod tests {
     #[test]
     fn an_event_of_the_newer_kind_says_when_in_its_series() {
         let said = json!({ "involvedObject": { "uid": "u" }, "reason": "FailedCreate", "message": "no",
-            "reportingComponent": BY, "metadata": { "creationTimestamp": "2026-01-01T00:01:00Z" }, "lastTimestamp": null,
+            "reportingComponent": STATEFULSET_CONTROLLER, "metadata": { "creationTimestamp": "2026-01-01T00:01:00Z" }, "lastTimestamp": null,
             "eventTime": "2026-01-01T00:01:00.123456Z", "series": { "count": 7, "lastObservedTime": "2026-01-01T00:08:00.9Z" } });
-        let created = |last| event("u", BY, "SuccessfulCreate", "00:01", last, "");
+        let created = |last| event("u", STATEFULSET_CONTROLLER, "SuccessfulCreate", "00:01", last, "");
         assert_eq!(told(&[said.clone(), created("08:00")]), None);
         assert_eq!(told(&[said, created("07:59")]).map(|(since, _)| since).as_deref(), Some("07:59"));
     }

@@ -46,7 +46,7 @@ pub struct Core {
     queue: WriteQueue,
     breakers: WriteBreakers,
     max_in_flight_writes: usize,
-    /// Transitions of the last turn. They are discarded if nobody takes them.
+    /// Transitions of the last turn. They are discarded if they are not taken.
     transitions: Vec<Transition>,
 }
 

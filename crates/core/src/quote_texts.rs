@@ -23,7 +23,7 @@ impl QuoteTexts {
         }
     }
 
-    /// An object is gone: whoever comes to its place is not quoted so.
+    /// Removes the quote of an object that is gone, so that an object in its place is not quoted by it.
     pub(super) fn forget(&mut self, id: ObjectId) {
         self.0.remove(&id);
     }

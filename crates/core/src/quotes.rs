@@ -1,7 +1,7 @@
-//! The words in which a parent is quoted by those above it.
+//! Quotes: the texts by which the messages of other parents name a parent below them.
 //!
-//! **Invariant:** they are settled once, whenever what the parent itself is to say is rendered, and part of that. Those above
-//! use nothing else, and hear of it where they move: so what is said of a parent is what it says, at every depth.
+//! **Invariant:** a quote is made once, when the message of the parent itself is rendered, and is part of that message. Parents
+//! above use nothing else, and are evaluated again when it changes: so the quote equals the parent's own message at every depth.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,14 +17,14 @@ use super::quote_texts::QuoteTexts;
 
 /// Longest quote, in bytes: well within the message that it is a part of.
 const MAX_QUOTE_BYTES: usize = 512;
-/// Parents below parents that are quoted anew before those above them. Deeper ones follow once their owners hear of them.
+/// Parents below parents that are quoted again before those above them. Deeper ones follow once their owners are evaluated.
 const MAX_QUOTE_DEPTH: usize = 16;
 
-/// Quotes of all parents, and what is to be quoted anew in a turn.
+/// Quotes of all parents, and those that are due to be quoted again in a turn.
 #[derive(Default)]
 pub(super) struct Quotes {
     pub(super) texts: QuoteTexts,
-    /// Used anew in every turn: parents to be quoted anew, and those that have been.
+    /// Cleared in every turn: parents to quote again, and those that have been quoted.
     stale: BTreeSet<ObjectId>,
     fresh: BTreeSet<ObjectId>,
 }
@@ -72,8 +72,8 @@ impl Quotes {
         }
     }
 
-    /// Parents among what holds `parent` back that are to be quoted anew, or were not quoted when they were judged: nobody
-    /// was above them then.
+    /// Parents among what holds `parent` back that are to be quoted again, or were not quoted when they were judged,
+    /// because no parent was above them then.
     fn unquoted_below(&self, engine: &Engine, parent: ObjectId) -> Vec<ObjectId> {
         let mut below = Vec::new();
         for policy in engine.policies_of(parent) {
@@ -93,7 +93,7 @@ impl Quotes {
         let policies = from.engine.policies_of(parent);
         let answers = policies.filter_map(|policy| Some((policy, from.engine.answer_of(parent, policy)?)));
         let causes = from.causes(&self.texts);
-        // Ids are given anew by every edit and every process: which policy is quoted must not depend on them.
+        // Every edit and every process gives new ids: which policy is quoted must not depend on them.
         let worst = answers.min_by_key(|(policy, answer)| {
             (answer.reason.child_level(), causes.policy_name(*policy), *policy)
         });

@@ -22,11 +22,11 @@ const GENERATION_AWAITED: &str = "it may keep status.observedGeneration, and has
 /// Why Kopf's mark is not enough, where no child shows that its handlers did anything.
 const OUTCOME_UNKNOWN: &str = "Kopf's mark names it, but no child has changed since, and a handler that failed leaves the same \
                                mark: let the operator keep its outcomes (rollcall_kopf.py), or set evidence: own in the policy";
-/// The same, where nobody but Rollcall ever wrote a status, and no child has changed since.
+/// The same, where only Rollcall ever wrote a status, and no child has changed since.
 const GENERATION_MASKED: &str = "no child has changed since, and status.observedGeneration is Rollcall's own; if the \
                                  operator does not keep the field, set observedGeneration: write in the policy";
 
-/// Renders what is said of parents.
+/// Renders the conditions of parents.
 #[derive(Clone, Copy)]
 pub(super) struct ConditionRenderer<'a> {
     pub(super) causes: CauseFinder<'a>,
@@ -37,7 +37,7 @@ impl ConditionRenderer<'_> {
     /// All entries that `parent` is to have; `None` if it is no longer a parent.
     pub(super) fn render_conditions(&self, parent: ObjectId, now: Time) -> Option<WantedConditions> {
         let mut answers = self.causes.engine.answers_to_write(parent);
-        // Ids are given anew by every edit and every process: the order of entries must not depend on them.
+        // Every edit and every process gives new ids: the order of entries must not depend on them.
         answers.sort_by_key(|(policy, _)| (self.causes.policy_name(*policy), *policy));
         let messages: Vec<String> =
             answers.iter().map(|(policy, a)| self.render_message(parent, *policy, *a, now)).collect();
@@ -154,7 +154,7 @@ impl ConditionRenderer<'_> {
         said.map(|said| format!(": {said}")).unwrap_or_default()
     }
 
-    /// The same; else why its silence is not enough, where nobody may ever say more.
+    /// The same; else why its silence is not enough, where no later write may ever say more.
     fn silence_text(&self, parent: ObjectId, policy: PolicyId) -> String {
         let progress = self.operator_progress(parent);
         let read = |row: &ObjectRow| row.parent.as_ref().map(|p| (p.view.evidence, p.awaits_generation));

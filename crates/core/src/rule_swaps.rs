@@ -16,7 +16,7 @@ const RULE_SWAP_TIMEOUT: Duration = Duration::from_mins(2);
 ///
 /// While a kind is listed, its policies say nothing, and what stands on their parents stays. The end of the list swaps the
 /// new rule in: where no answer moves, nothing is written. Where the list does not end in time, answers rest on a rule that
-/// nobody asks for any more: they are to be withdrawn.
+/// is no longer in force: they are withdrawn.
 #[derive(Debug, Default)]
 pub struct RuleSwaps {
     /// Deadlines by kind and name of the policy; `None` once the policy was returned as overdue.

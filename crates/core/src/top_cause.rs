@@ -8,7 +8,7 @@ use super::causes::{CauseFinder, names_children};
 use super::node_reason::NodeToken;
 
 /// Reason of what does not exist.
-const MISSING: NodeToken = NodeToken::Object(ReasonToken::Missing);
+const MISSING_TOKEN: NodeToken = NodeToken::Object(ReasonToken::Missing);
 /// Maximum depth of the descent from cause to cause.
 const MAX_CAUSE_DEPTH: usize = 6;
 
@@ -66,7 +66,7 @@ impl TopCauseFinder<'_> {
                 let (level, reason) = if surplus {
                     (said.child_level(), NodeToken::Parent(said))
                 } else {
-                    (Level::Missing, MISSING)
+                    (Level::Missing, MISSING_TOKEN)
                 };
                 TopCause { kind: self.kind_label_in(policy, &kind), ..own(level, reason) }
             }
@@ -82,7 +82,7 @@ impl TopCauseFinder<'_> {
             let reason = &row.assessment_for(trouble.rule_index).verdict_at(now).reason;
             (row.name.to_string(), NodeToken::Object(reason.token()))
         });
-        let (name, reason) = row.unwrap_or_else(|| (String::new(), MISSING));
+        let (name, reason) = row.unwrap_or_else(|| (String::new(), MISSING_TOKEN));
         let named = |reason| TopCause { kind, child: name, level, reason };
         // An object being deleted is explained by its own state, regardless of its descendants.
         if self.causes.is_held_by_itself(trouble, now) {

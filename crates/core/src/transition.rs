@@ -65,10 +65,10 @@ pub struct Transition {
     /// The parent's `metadata.generation`.
     pub generation: Option<i64>,
     /// Previous reason; `None` if the parent is new.
-    #[serde(serialize_with = "written::said_before")]
+    #[serde(serialize_with = "written::reason_before")]
     pub from: Option<ParentReason>,
     /// New reason. It determines verdict and status: [`ParentReason::child_level`], [`ParentReason::condition_status`].
-    #[serde(serialize_with = "written::said")]
+    #[serde(serialize_with = "written::reason")]
     pub to: ParentReason,
     /// Condition message, at most 1 KiB.
     pub message: String,
@@ -104,11 +104,11 @@ impl From<ParentReason> for AnswerSummary {
 mod written {
     use super::{AnswerSummary, ParentReason, Serialize, Serializer, Time, time};
 
-    pub(super) fn said<S: Serializer>(reason: &ParentReason, to: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn reason<S: Serializer>(reason: &ParentReason, to: S) -> Result<S::Ok, S::Error> {
         AnswerSummary::from(*reason).serialize(to)
     }
 
-    pub(super) fn said_before<S: Serializer>(
+    pub(super) fn reason_before<S: Serializer>(
         reason: &Option<ParentReason>,
         to: S,
     ) -> Result<S::Ok, S::Error> {

@@ -50,9 +50,9 @@ enum Blindness {
 /// ```text
 ///             Starting  Listing    Alive   Synced   Absent  Trouble  time is up
 /// Unlisted    .         .          .       Watched  Absent  . dated  Blind
-/// Watched     Unlisted  Relisting  . anew  . anew   Absent  .        Blind, and a list is ordered
+/// Watched     Unlisted  Relisting  . again . again  Absent  .        Blind, and a list is ordered
 /// Relisting   Unlisted  .          .       Watched  Absent  .        Blind
-/// Absent      Unlisted  Unlisted   .       .        . anew  . dated  Blind
+/// Absent      Unlisted  Unlisted   .       .        . again . dated  Blind
 /// Blind       .         .          .       Watched  Absent  .        never
 /// ```
 ///
@@ -66,7 +66,7 @@ enum Blindness {
 /// - `Blind`: at most Unknown. **Invariant:** nothing but a completed list, or the proof of its absence, ends it: a
 ///   watch that the server opens again says nothing about the backlog that it will bring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SightStage {
+enum WatchStage {
     /// No list was completed since it is followed. Since when it is refused, and since when it is in trouble.
     Unlisted { refused: Option<Time>, troubled: Option<Time> },
     /// Everything was listed, and a watch stood then.
@@ -79,78 +79,78 @@ enum SightStage {
     Blind(Blindness),
 }
 
-impl Default for SightStage {
+impl Default for WatchStage {
     fn default() -> Self {
-        SightStage::Unlisted { refused: None, troubled: None }
+        WatchStage::Unlisted { refused: None, troubled: None }
     }
 }
 
-impl SightStage {
+impl WatchStage {
     fn state(self) -> KindState {
         match self {
-            SightStage::Unlisted { .. } => KindState::Listing,
-            SightStage::Watched { .. } | SightStage::Relisting { .. } => KindState::Synced,
-            SightStage::Absent { .. } => KindState::Absent,
-            SightStage::Blind(Blindness::Stale) => KindState::Stale,
-            SightStage::Blind(Blindness::Forbidden) => KindState::Forbidden,
+            WatchStage::Unlisted { .. } => KindState::Listing,
+            WatchStage::Watched { .. } | WatchStage::Relisting { .. } => KindState::Synced,
+            WatchStage::Absent { .. } => KindState::Absent,
+            WatchStage::Blind(Blindness::Stale) => KindState::Stale,
+            WatchStage::Blind(Blindness::Forbidden) => KindState::Forbidden,
         }
     }
 
     /// The moment at which it becomes blind, if nothing is heard before.
     fn deadline(self) -> Option<Time> {
         match self {
-            SightStage::Unlisted { refused, troubled } => {
+            WatchStage::Unlisted { refused, troubled } => {
                 let (refused, troubled) =
                     (refused.map(|at| at + WATCH_FORBIDDEN_AFTER), troubled.map(stale_at));
                 refused.into_iter().chain(troubled).min()
             }
-            SightStage::Watched { proven } | SightStage::Relisting { proven } => Some(stale_at(proven)),
-            SightStage::Absent { troubled } => troubled.map(stale_at),
-            SightStage::Blind(_) => None,
+            WatchStage::Watched { proven } | WatchStage::Relisting { proven } => Some(stale_at(proven)),
+            WatchStage::Absent { troubled } => troubled.map(stale_at),
+            WatchStage::Blind(_) => None,
         }
     }
 
-    /// It is followed anew. What was in trouble before is not forgiven by that.
-    fn started(self, troubled: bool) -> SightStage {
+    /// The kind is followed by a new task. Trouble from before stays.
+    fn started(self, troubled: bool) -> WatchStage {
         let troubled = match self {
-            SightStage::Blind(_) => return self,
-            SightStage::Unlisted { troubled, .. } | SightStage::Absent { troubled } => troubled,
-            SightStage::Watched { proven } | SightStage::Relisting { proven } => troubled.then_some(proven),
+            WatchStage::Blind(_) => return self,
+            WatchStage::Unlisted { troubled, .. } | WatchStage::Absent { troubled } => troubled,
+            WatchStage::Watched { proven } | WatchStage::Relisting { proven } => troubled.then_some(proven),
         };
-        SightStage::Unlisted { refused: None, troubled }
+        WatchStage::Unlisted { refused: None, troubled }
     }
 
-    fn list_began(self) -> SightStage {
+    fn list_began(self) -> WatchStage {
         match self {
-            SightStage::Watched { proven } => SightStage::Relisting { proven },
-            SightStage::Absent { troubled } => SightStage::Unlisted { refused: None, troubled },
+            WatchStage::Watched { proven } => WatchStage::Relisting { proven },
+            WatchStage::Absent { troubled } => WatchStage::Unlisted { refused: None, troubled },
             stays => stays,
         }
     }
 
-    fn answered(self, now: Time) -> SightStage {
+    fn answered(self, now: Time) -> WatchStage {
         match self {
-            SightStage::Watched { .. } => SightStage::Watched { proven: now },
-            SightStage::Unlisted { troubled, .. } => SightStage::Unlisted { refused: None, troubled },
+            WatchStage::Watched { .. } => WatchStage::Watched { proven: now },
+            WatchStage::Unlisted { troubled, .. } => WatchStage::Unlisted { refused: None, troubled },
             stays => stays,
         }
     }
 
-    /// A list of a kind that is absent has not begun: what is said to be complete is an older one.
-    fn listed(self, now: Time) -> SightStage {
+    /// A list is complete. Of an absent kind no list has begun: it is an older one that is complete.
+    fn listed(self, now: Time) -> WatchStage {
         match self {
-            SightStage::Absent { .. } => self,
-            _ => SightStage::Watched { proven: now },
+            WatchStage::Absent { .. } => self,
+            _ => WatchStage::Watched { proven: now },
         }
     }
 
-    fn troubled(self, cause: ApiFailureCause, now: Time) -> SightStage {
+    fn troubled(self, cause: ApiFailureCause, now: Time) -> WatchStage {
         match self {
-            SightStage::Unlisted { refused, troubled } => {
+            WatchStage::Unlisted { refused, troubled } => {
                 let refused = (cause == ApiFailureCause::Forbidden).then(|| refused.unwrap_or(now));
-                SightStage::Unlisted { refused, troubled: troubled.or(Some(now)) }
+                WatchStage::Unlisted { refused, troubled: troubled.or(Some(now)) }
             }
-            SightStage::Absent { troubled } => SightStage::Absent { troubled: troubled.or(Some(now)) },
+            WatchStage::Absent { troubled } => WatchStage::Absent { troubled: troubled.or(Some(now)) },
             stays => stays,
         }
     }
@@ -167,7 +167,7 @@ pub struct BlindKind {
     pub kind: KindId,
     /// Its new state.
     pub state: KindState,
-    /// Nobody is listing it: without being told to, its task would go on with its watch, and that proves nothing.
+    /// The kind is not being listed, and has to be: its task would go on with its watch, which proves nothing.
     pub needs_list: bool,
 }
 
@@ -180,7 +180,7 @@ pub struct WatchHealth {
 
 #[derive(Debug, Default)]
 struct KindSight {
-    stage: SightStage,
+    stage: WatchStage,
     /// What ails it, for people.
     trouble: Option<(ApiFailureCause, String)>,
 }
@@ -192,7 +192,7 @@ impl WatchHealth {
         *stage = match news {
             KindEvent::Starting | KindEvent::RuleChanged(_) => stage.started(trouble.is_some()),
             KindEvent::Listing => stage.list_began(),
-            KindEvent::Absent => SightStage::Absent { troubled: None },
+            KindEvent::Absent => WatchStage::Absent { troubled: None },
             KindEvent::Synced => stage.listed(now),
             KindEvent::Alive => stage.answered(now),
             KindEvent::Failure(cause, _) => stage.troubled(*cause, now),
@@ -220,9 +220,9 @@ impl WatchHealth {
             if let Some(kind) = self.kinds.get_mut(&id) {
                 let forbidden =
                     kind.trouble.as_ref().is_some_and(|(cause, _)| *cause == ApiFailureCause::Forbidden);
-                let needs_list = matches!(kind.stage, SightStage::Watched { .. });
+                let needs_list = matches!(kind.stage, WatchStage::Watched { .. });
                 kind.stage =
-                    SightStage::Blind(if forbidden { Blindness::Forbidden } else { Blindness::Stale });
+                    WatchStage::Blind(if forbidden { Blindness::Forbidden } else { Blindness::Stale });
                 return Some(BlindKind { kind: id, state: kind.stage.state(), needs_list });
             }
         }

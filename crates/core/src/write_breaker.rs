@@ -6,7 +6,7 @@
 //! attempts for parents that failed while writes to others succeed. Other kinds go on.
 //!
 //! A kind begins with few writes at once, and each that succeeds lets one more follow: so few are under way when a server
-//! begins to fail, or where many of them fail: after a failure it begins anew.
+//! begins to fail, or where many of them fail: after a failure it begins again with few.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,21 +26,21 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 const SPREAD_INTERVAL: Duration = Duration::from_millis(165);
 /// Number of writes of one kind that may be under way at first, and again after a while in which none was sent.
 const FIRST_WINDOW: usize = 4;
-/// Time after a failure in which no more follow: longer than a write may take of which nothing is heard. 30 s.
+/// Time after a failure in which the window does not grow: longer than an unanswered write may take. 30 s.
 const WINDOW_RESTS: Duration = Duration::from_secs(30);
-/// Time without a write after which a kind begins anew. 1 s.
+/// Time without a write after which the window of a kind is reset. 1 s.
 const WINDOW_LASTS: Duration = Duration::from_secs(1);
 
-/// What became of a write, for those that wait.
+/// Effect of a write on those that wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WriteEffect {
-    /// The parent shows it, as far as is known.
-    Kept,
-    /// The server failed to say so, and yet the parent shows it.
-    Untold,
+    /// The write was acknowledged, and the parent shows it, as far as is known.
+    Shown,
+    /// The write failed or was not answered, and yet the parent shows it.
+    Unacknowledged,
     /// It failed: the next one no earlier than after this delay.
     Failed(Duration),
-    /// The server has dealt with it, and the parent does not show it.
+    /// The server has handled the write, and the parent does not show it.
     Refused,
     /// It is not permitted.
     Denied,
@@ -53,8 +53,8 @@ impl WriteEffect {
     fn of(outcome: DeliveryOutcome, is_shown: Option<bool>) -> WriteEffect {
         match outcome {
             DeliveryOutcome::Written if is_shown == Some(false) => WriteEffect::Refused,
-            DeliveryOutcome::Written | DeliveryOutcome::Unobserved => WriteEffect::Kept,
-            DeliveryOutcome::Retry(Duration::ZERO) if is_shown == Some(true) => WriteEffect::Untold,
+            DeliveryOutcome::Written | DeliveryOutcome::Unobserved => WriteEffect::Shown,
+            DeliveryOutcome::Retry(Duration::ZERO) if is_shown == Some(true) => WriteEffect::Unacknowledged,
             DeliveryOutcome::Retry(after) => WriteEffect::Failed(after),
             DeliveryOutcome::Conflict | DeliveryOutcome::Pruned | DeliveryOutcome::Gone => {
                 WriteEffect::Refused
@@ -66,7 +66,7 @@ impl WriteEffect {
 
     /// The parent shows what was sent.
     fn has_landed(self) -> bool {
-        matches!(self, WriteEffect::Kept | WriteEffect::Untold)
+        matches!(self, WriteEffect::Shown | WriteEffect::Unacknowledged)
     }
 }
 
@@ -128,12 +128,12 @@ impl KindBreaker {
             self.failed_retries = if effect.has_landed() { 0 } else { failed };
         }
         match effect {
-            WriteEffect::Kept if self.rests_until <= now => self.window = self.window.saturating_add(1),
+            WriteEffect::Shown if self.rests_until <= now => self.window = self.window.saturating_add(1),
             WriteEffect::Failed(_) => (self.window, self.rests_until) = (FIRST_WINDOW, now + WINDOW_RESTS),
             _ => {}
         }
         match effect {
-            WriteEffect::Kept | WriteEffect::Untold => {
+            WriteEffect::Shown | WriteEffect::Unacknowledged => {
                 (self.consecutive_failures, self.consecutive_refusals) = (0, 0);
             }
             WriteEffect::Failed(_) => {
@@ -244,13 +244,15 @@ impl WriteBreakers {
         match effect {
             WriteEffect::Failed(_) => self.consecutive_failures = self.consecutive_failures.saturating_add(1),
             WriteEffect::Denied | WriteEffect::Unsent => {}
-            WriteEffect::Kept | WriteEffect::Untold | WriteEffect::Refused => self.consecutive_failures = 0,
+            WriteEffect::Shown | WriteEffect::Unacknowledged | WriteEffect::Refused => {
+                self.consecutive_failures = 0;
+            }
         }
         match effect {
             WriteEffect::Refused | WriteEffect::Denied => {
                 self.consecutive_refusals = self.consecutive_refusals.saturating_add(1);
             }
-            WriteEffect::Kept | WriteEffect::Untold => self.consecutive_refusals = 0,
+            WriteEffect::Shown | WriteEffect::Unacknowledged => self.consecutive_refusals = 0,
             WriteEffect::Failed(_) | WriteEffect::Unsent => {}
         }
         if effect == WriteEffect::Refused

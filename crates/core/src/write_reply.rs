@@ -24,7 +24,7 @@ pub enum WriteReply {
     Conflict,
     /// The write is not permitted.
     NotPermitted,
-    /// It failed, or nobody knows whether it did ([`is_unknown`]).
+    /// The write failed, or its outcome is unknown ([`is_unknown`]).
     Failed,
 }
 
@@ -61,13 +61,13 @@ pub fn is_list_required(body: &[u8]) -> bool {
     causes.is_some_and(|causes| causes.iter().any(|cause| cause["field"] == "status.conditions"))
 }
 
-/// Nobody knows whether the server took what it answered so: read the parent live, and [`apply_reread`].
+/// Returns `true` if the outcome of a write with this status is unknown: read the parent live, and [`apply_reread`].
 pub const fn is_unknown(status: u16) -> bool {
     status >= 500
 }
 
 /// Reads the response of an accepted write: the parent. `None` where it is anything else, half of it, or another object: then
-/// nobody knows what became of the write, so read the parent live, and [`apply_reread`].
+/// the outcome of the write is unknown, so read the parent live, and [`apply_reread`].
 pub fn read_accepted(body: &[u8], write: &ParentWrite) -> Option<ParentObject> {
     let answer: ParentObject = serde_json::from_str(std::str::from_utf8(body).ok()?).ok()?;
     (*answer.child.meta.uid == *write.uid).then_some(answer)
@@ -89,9 +89,9 @@ pub fn apply_accepted(reflector: &Reflector, write: &ParentWrite, answer: &Paren
     }
 }
 
-/// After a failed guard, or where nobody knows what became of a write, the parent was read live: what is decided next rests
-/// on what it says now. `known` is the parent as it was held before that read was sent: what is seen of it later, the read
-/// knows nothing of.
+/// Applies a live read of the parent, made after a failed precondition or a write whose outcome is unknown, so that the next
+/// decision rests on its current state. `known` is the parent as it was held before the read was sent: a change that is
+/// observed later is newer than the read.
 pub fn apply_reread(
     reflector: &Reflector,
     write: &ParentWrite,

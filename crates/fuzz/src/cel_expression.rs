@@ -10,7 +10,7 @@ use crate::input_parts::split_parts;
 /// Longest message of an error, in bytes: an expression is at most 8 KiB and may be quoted.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-pub(crate) const WORDS: &[&str] = &[
+pub(crate) const CEL_EXPRESSION_WORDS: &[&str] = &[
     "self.",
     "status.",
     "metadata.name",

@@ -40,14 +40,38 @@ pub struct FuzzTarget {
 
 /// All targets.
 pub const FUZZ_TARGETS: [FuzzTarget; 10] = [
-    FuzzTarget { name: "cel_expression", run: cel_expression::run, words: cel_expression::WORDS },
-    FuzzTarget { name: "lua_script", run: lua_script::run, words: lua_script::WORDS },
-    FuzzTarget { name: "object_decoder", run: object_decoder::run, words: object_decoder::WORDS },
-    FuzzTarget { name: "page_request", run: page_request::run, words: page_request::WORDS },
-    FuzzTarget { name: "parent_template", run: parent_template::run, words: parent_template::WORDS },
-    FuzzTarget { name: "policy_manifest", run: policy_manifest::run, words: policy_manifest::WORDS },
-    FuzzTarget { name: "reference_path", run: reference_path::run, words: reference_path::WORDS },
-    FuzzTarget { name: "script_library", run: script_library::run, words: script_library::WORDS },
-    FuzzTarget { name: "status_patch", run: status_patch::run, words: status_patch::WORDS },
-    FuzzTarget { name: "watch_stream", run: watch_stream::run, words: watch_stream::WORDS },
+    FuzzTarget {
+        name: "cel_expression",
+        run: cel_expression::run,
+        words: cel_expression::CEL_EXPRESSION_WORDS,
+    },
+    FuzzTarget { name: "lua_script", run: lua_script::run, words: lua_script::LUA_SCRIPT_WORDS },
+    FuzzTarget {
+        name: "object_decoder",
+        run: object_decoder::run,
+        words: object_decoder::OBJECT_DECODER_WORDS,
+    },
+    FuzzTarget { name: "page_request", run: page_request::run, words: page_request::PAGE_REQUEST_WORDS },
+    FuzzTarget {
+        name: "parent_template",
+        run: parent_template::run,
+        words: parent_template::PARENT_TEMPLATE_WORDS,
+    },
+    FuzzTarget {
+        name: "policy_manifest",
+        run: policy_manifest::run,
+        words: policy_manifest::POLICY_MANIFEST_WORDS,
+    },
+    FuzzTarget {
+        name: "reference_path",
+        run: reference_path::run,
+        words: reference_path::REFERENCE_PATH_WORDS,
+    },
+    FuzzTarget {
+        name: "script_library",
+        run: script_library::run,
+        words: script_library::SCRIPT_LIBRARY_WORDS,
+    },
+    FuzzTarget { name: "status_patch", run: status_patch::run, words: status_patch::STATUS_PATCH_WORDS },
+    FuzzTarget { name: "watch_stream", run: watch_stream::run, words: watch_stream::WATCH_STREAM_WORDS },
 ];

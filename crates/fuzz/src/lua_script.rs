@@ -13,7 +13,7 @@ const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 /// Time of every evaluation.
 const NOW: Time = Time(1_767_225_600_000);
 
-pub(crate) const WORDS: &[&str] = &[
+pub(crate) const LUA_SCRIPT_WORDS: &[&str] = &[
     "obj.status",
     "obj.metadata.",
     "return hs",

@@ -11,7 +11,7 @@ const MAX_CONDITIONS: usize = 64;
 /// Longest text that is kept of a condition, in bytes.
 const MAX_CONDITION_TEXT_BYTES: usize = 320;
 
-pub(crate) const WORDS: &[&str] = &[
+pub(crate) const OBJECT_DECODER_WORDS: &[&str] = &[
     "\"metadata\":{",
     "\"spec\":{",
     "\"status\":{",

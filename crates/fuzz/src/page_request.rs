@@ -17,7 +17,7 @@ const PARENTS: [(&str, &str, ParentReason); 4] = [
 /// Status codes that a client can bring about.
 const STATUS_CODES: [u16; 15] = [200, 304, 400, 401, 403, 404, 405, 408, 413, 414, 421, 429, 431, 501, 505];
 
-pub(crate) const WORDS: &[&str] = &[
+pub(crate) const PAGE_REQUEST_WORDS: &[&str] = &[
     " GET /api/v1/parents HTTP/1.1\r\nHost: localhost\r\n\r\n",
     "!GET /api/v1/parents HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer x\r\n\r\n",
     "/api/v1/parents/uid-1",

@@ -6,7 +6,7 @@ use watcher::plan::{ParentTemplate, ReadBudget};
 
 use crate::input_parts::split_parts;
 
-pub(crate) const WORDS: &[&str] = &[
+pub(crate) const PARENT_TEMPLATE_WORDS: &[&str] = &[
     "{parent.metadata.name}",
     "{parent.spec.",
     "{",

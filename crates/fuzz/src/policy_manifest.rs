@@ -8,7 +8,7 @@ use policy::{PolicyManifest, check_written_spec, compile, is_object_name, parse_
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-pub(crate) const WORDS: &[&str] = &[
+pub(crate) const POLICY_MANIFEST_WORDS: &[&str] = &[
     "apiVersion: rollcall.dev/v1alpha1\n",
     "kind: ReadinessPolicy\n",
     "metadata: { name: a }\n",

@@ -10,7 +10,7 @@ use crate::json_spelling::spell_escaped;
 /// Most references that are read of one parent.
 const MAX_REFERENCES: usize = 10_000;
 
-pub(crate) const WORDS: &[&str] = &[
+pub(crate) const REFERENCE_PATH_WORDS: &[&str] = &[
     "parent.",
     "spec.",
     "resourceRefs",

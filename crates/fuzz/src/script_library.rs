@@ -9,7 +9,7 @@ use crate::input_parts::split_parts;
 /// Any script.
 const SCRIPT: &str = "return {status = 'Healthy'}";
 
-pub(crate) const WORDS: &[&str] = &[
+pub(crate) const SCRIPT_LIBRARY_WORDS: &[&str] = &[
     "*",
     "**",
     "?",

@@ -8,7 +8,7 @@ use watcher::status::{
     conditions_digest, guarded_patch, patch_body, written_types,
 };
 
-pub(crate) const WORDS: &[&str] = &[
+pub(crate) const STATUS_PATCH_WORDS: &[&str] = &[
     "\"status\":{",
     "\"conditions\":[",
     "{\"type\":\"Ready\",\"status\":\"False\",\"reason\":\"ChildrenFailed\",\"message\":\"1 of 2 not ready: a\"},",
@@ -35,7 +35,7 @@ impl WishBits {
         self.0 & (1 << bit) != 0
     }
 
-    /// What Rollcall could want of a parent, of types that nobody else has there.
+    /// Conditions that Rollcall could want on a parent, of types that no other manager has there.
     fn wanted_conditions(self, status: &ParentStatus) -> WantedConditions {
         let ready = match self.0 & 3 {
             0 => None,

@@ -28,7 +28,7 @@ const QUIET_TIME: Duration = Duration::from_millis(50);
 /// Most objects of a list.
 const MAX_LISTED: usize = 16;
 
-pub(crate) const WORDS: &[&str] = &[
+pub(crate) const WATCH_STREAM_WORDS: &[&str] = &[
     "{\"type\":\"ADDED\",\"object\":{\"metadata\":{\"name\":\"a\",\"uid\":\"1\",\"resourceVersion\":\"8\"}}}\n",
     "{\"type\":\"MODIFIED\",\"object\":",
     "{\"type\":\"DELETED\",\"object\":",

@@ -48,7 +48,7 @@ const NAME_LABELS: [&str; 6] = [
 pub enum HolderState {
     /// No sign of it was found, though it was looked for by its name.
     Ownerless,
-    /// It cannot be told: nobody knows who holds it, or the signs may not be read.
+    /// Undecided: the holder is unknown, or the signs may not be read.
     Unknown,
     /// There is a sign of life.
     Alive,
@@ -172,7 +172,7 @@ fn search_words(of: &HolderNames<'_>) -> Vec<String> {
         who.trim_start_matches("the ").to_lowercase().replace("argo cd", "argocd").replace(' ', "-")
     });
     let likely = likely.filter(|who| !who.starts_with("a-"));
-    // Whoever deletes an object sets the finalizers of the garbage collector.
+    // The client that deletes an object sets the finalizers of the garbage collector.
     let manager = of.manager.filter(|_| !of.likely.is_some_and(|who| who.starts_with("Kubernetes")));
     let mut words: Vec<String> =
         manager.filter(specific).map(str::to_owned).into_iter().chain(likely).collect();
@@ -241,7 +241,7 @@ async fn read_pods(ask: &mut InspectClient) -> Option<Vec<PodSign>> {
             None => return Some(pods),
         }
     }
-    // So many that some were not read: what was not found may be among them.
+    // There are so many that some were not read: what was not found may be among them.
     ask.refused.insert(format!("{PODS_LABEL}: more than {} run; the rest was not read", pods.len()));
     None
 }

@@ -150,7 +150,7 @@ impl<'f> Candidate<'f> {
                 Candidate::new(found, None, last, Some(RefusedPolicy { reason: PolicyReason::Invalid, why }))
             }
         };
-        candidate.look_at_libraries(libraries);
+        candidate.apply_library_states(libraries);
         candidate
     }
 
@@ -171,7 +171,7 @@ impl<'f> Candidate<'f> {
     /// A spec by whose rules nothing can be judged gives way to one by which it can. Where there is none, and one was accepted
     /// before, it is as if none had been: what an earlier process said by rules that are gone is left for a while. A policy
     /// that was never accepted has said nothing: what it would judge is Unknown.
-    fn look_at_libraries(&mut self, libraries: &dyn LibraryRules) {
+    fn apply_library_states(&mut self, libraries: &dyn LibraryRules) {
         let is_missing = |group: &CompiledGroup| match &group.rule {
             Some(GroupRule::Library(name)) => matches!(libraries.state(name), LibraryState::Missing(_)),
             _ => false,
@@ -370,7 +370,7 @@ impl PolicyBook {
             self.ids.insert(candidate.found.name.clone(), (id, now));
             self.in_use.push(PolicyInUse { id, name: candidate.found.name.clone(), compiled, acceptance });
         }
-        // One that is refused rules only where nobody else does.
+        // One that is refused rules only where no other policy does.
         self.in_use.sort_by_key(|policy| policy.acceptance != Acceptance::Accepted);
         registry.retain_policies(self.ids.values().map(|(id, _)| *id));
     }

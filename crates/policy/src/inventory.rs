@@ -11,7 +11,7 @@ use super::policy_file::is_object_name;
 
 /// Most bytes that an inventory adds up to. A ConfigMap has room for 1 MiB. 512 KiB.
 const MAX_INVENTORY_SIZE: usize = 512 << 10;
-/// Most bytes of one policy: whoever keeps changing what it writes fills its own part. 8 KiB.
+/// Maximum size of one policy, in bytes: an author who keeps changing what it writes fills its own part. 8 KiB.
 const MAX_POLICY_SIZE: usize = 8 << 10;
 /// Longest name of a group, a kind or a condition type. The schema of policies has the same.
 const MAX_NAME: usize = 316;
@@ -94,7 +94,7 @@ impl ConditionInventory {
         self.items.iter().map(|(uid, item)| (uid.clone(), item.text())).collect()
     }
 
-    /// Takes in what was read again, because somebody else had changed it.
+    /// Merges what was read again after another writer had changed it.
     pub fn merge(&mut self, read: ConditionInventory) {
         for (uid, item) in read.items {
             let known = self.items.entry(uid).or_insert_with(|| WrittenConditions {
@@ -188,8 +188,8 @@ impl ConditionInventory {
         left
     }
 
-    /// No parent of this kind has an entry of these types any more that nobody writes. Returns the policies that are gone
-    /// and have left nothing more.
+    /// Records that no parent of this kind has an entry of these types any more that no policy writes. Returns the policies that
+    /// are gone and have left nothing more.
     pub fn settle_release(&mut self, kind: &KindKey, types: &BTreeSet<String>) -> Vec<String> {
         let mut done = Vec::new();
         self.items.retain(|_, item| {
@@ -224,7 +224,7 @@ impl WrittenConditions {
                 }
                 left.retain(|_, types| !types.is_empty());
             }
-            // What a refused policy wrote stands, and so does what nobody knows of yet.
+            // What a refused policy wrote stands, and so does what is not known yet.
             PolicyPresence::Unconfirmed
             | PolicyPresence::Elsewhere
             | PolicyPresence::Present { names: None, .. } => left.clear(),

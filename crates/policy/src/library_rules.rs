@@ -44,8 +44,8 @@ impl LibraryRules for UnreadLibraries {
     }
 
     fn library_rule(&self, name: &ConfigMapName) -> (Arc<CompiledRule>, Arc<str>) {
-        const WHY: &str = "not read yet";
-        compile_library_rule(name, Arc::new(ScriptLibrary::default()), Some(WHY), WHY)
+        const NOT_READ_YET: &str = "not read yet";
+        compile_library_rule(name, Arc::new(ScriptLibrary::default()), Some(NOT_READ_YET), NOT_READ_YET)
     }
 }
 

@@ -36,7 +36,7 @@ pub struct IdRegistry {
     next: u32,
 }
 
-/// Numbers go round in a circle of so many, or of twice as many as are held: one that was given back rests for as long.
+/// Number of policy numbers before they repeat, or twice as many as are held: one that was given back rests for as long.
 const POLICY_NUMBERS: u32 = 1 << 16;
 
 impl IdRegistry {

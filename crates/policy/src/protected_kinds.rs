@@ -83,7 +83,7 @@ mod tests {
         }
     }
 
-    /// Fields that are refused, with what is said of each.
+    /// Fields that are refused, with the message for each.
     fn refused(spec: serde_json::Value, protected: &[&str]) -> Vec<String> {
         let settings = PolicySettings {
             protected: protected.iter().map(|kind| kind.parse().expect("a kind")).collect(),

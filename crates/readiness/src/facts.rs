@@ -17,7 +17,7 @@ pub struct Facts {
     pub created: Option<Time>,
     /// `metadata.deletionTimestamp`
     pub deleted: Option<Time>,
-    /// When somebody else than Rollcall last changed `spec` or `status`, from `metadata.managedFields`.
+    /// Time at which a manager other than Rollcall last changed `spec` or `status`, from `metadata.managedFields`.
     pub changed: Option<Time>,
     /// `metadata.finalizers`, kept only while the object is being deleted.
     pub finalizers: Vec<Box<str>>,
@@ -52,7 +52,7 @@ pub enum OwnerKind {
 /// Number of replicas that an update may take away, as the API writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaxUnavailable {
-    /// So many replicas.
+    /// This number of replicas.
     Count(i64),
     /// This percentage of the wanted replicas.
     Percent(i64),

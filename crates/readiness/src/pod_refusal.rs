@@ -101,7 +101,7 @@ mod tests {
     use super::*;
     use crate::facts::{SpecFacts, StatusFacts};
 
-    const LIMIT: i64 = 600;
+    const PENDING_LIMIT_SECONDS: i64 = 600;
 
     fn at(second: i64) -> Time {
         Time(second * 1_000)
@@ -121,7 +121,7 @@ mod tests {
         let (stuck, then) = *found.then?;
         assert_eq!((found.verdict.level, then.level), (Level::Progressing, Level::Stuck));
         assert_eq!(found.verdict.reason, then.reason);
-        Some((stuck.0 / 1_000 - LIMIT, then.reason.to_string()))
+        Some((stuck.0 / 1_000 - PENDING_LIMIT_SECONDS, then.reason.to_string()))
     }
 
     const NOW: PodShortage = PodShortage { now: Time(2_000_000), youngest: None, since: None };

@@ -18,7 +18,7 @@
 //! Remembered Jobs are simulated in a cluster of their own for each seed: no remembered outcome is ever wrong, and the
 //! last run counts of which any evidence is left.
 //!
-//! A seed has a second history, with policies that are edited, refused, deleted and created again. Where a rule changes, no answer is written before its kind was listed anew; no entry leaves a parent whose policy exists; no True
+//! A seed has a second history, with policies that are edited, refused, deleted and created again. Where a rule changes, no answer is written before its kind was listed again; no entry leaves a parent whose policy exists; no True
 //! rests on a changed rule for longer than two minutes; and what is in force at the end is what the server has.
 //!
 //! At the end faults stop; after a quiet span the conditions of every parent equal the result of an oracle that reads

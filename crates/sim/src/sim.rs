@@ -37,7 +37,7 @@ pub(crate) struct Sim {
     writes: StatusWriteWire,
     policy_watch: PolicyWatch,
     /// What the loop has heard of plans and kinds.
-    heard: PlanWatch,
+    plan_watch: PlanWatch,
     /// What the judges remember of the parents.
     checked: CheckedParents,
     answers: AnswerJudge,
@@ -58,7 +58,7 @@ impl Sim {
             reads: LiveReadWire::new(seed, sabotage),
             writes: StatusWriteWire::new(sabotage),
             policy_watch: PolicyWatch::new(seed, sabotage, policies_change),
-            heard: PlanWatch::default(),
+            plan_watch: PlanWatch::default(),
             checked: CheckedParents::default(),
             answers: AnswerJudge::default(),
             commits: CommitJudge::default(),
@@ -171,7 +171,7 @@ impl Sim {
         }
         for kind in 0..world.scenario.kinds.len() {
             if !is_changing {
-                service.queue_news(kind, KindEvent::Starting);
+                service.queue_kind_event(kind, KindEvent::Starting);
                 let open = world.faults.between(0, 40);
                 world.timeline.schedule_event(open, SimEvent::Open(kind));
             }
@@ -197,7 +197,7 @@ impl Sim {
         self.reads.reset_for_restart();
         self.kind_wires.reset_for_restart(world.now());
         self.policy_watch.reset_for_restart();
-        self.heard.reset_for_restart();
+        self.plan_watch.reset_for_restart();
         self.checked.reset_for_restart();
         self.commits.reset_for_restart();
         self.start_process();
@@ -213,7 +213,7 @@ impl Sim {
     }
 
     fn stop_faults(&mut self) {
-        self.stage.world.faults.is_calm = true;
+        self.stage.world.faults.have_stopped = true;
         self.kind_wires.clear_faults();
         self.stage.world.timeline.remove_events(SimEvent::is_unrest);
     }
@@ -232,7 +232,7 @@ impl Sim {
                 return self.stage.world.timeline.fail_invariant("the loop rests", what);
             }
         }
-        let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
+        let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
         self.answers.check_answers(&at, &mut self.checked);
         let SimStage { world, service, .. } = &mut self.stage;
         service.schedule_deadline(world);
@@ -258,7 +258,7 @@ impl Sim {
             service.withdraw_unswapped_rules(world);
             return true;
         }
-        if service.settle_next_write(now) || self.take_news() || self.take_plan() {
+        if service.settle_next_write(now) || self.take_kind_event() || self.take_plan() {
             return true;
         }
         // Changes that the product skipped as irrelevant count as observed too.
@@ -271,25 +271,25 @@ impl Sim {
     fn note_observed(&mut self) {
         if self.stage.feed.shown.is_behind() {
             let steps = self.stage.feed.shown.take_changes();
-            let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
+            let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
             self.checked.note_changes(&at, &steps);
         }
     }
 
     /// The loop hears of a kind; returns `false` if there is nothing to hear.
-    fn take_news(&mut self) -> bool {
-        let Some((kind, news)) = self.stage.service.take_news() else { return false };
+    fn take_kind_event(&mut self) -> bool {
+        let Some((kind, event)) = self.stage.service.take_kind_event() else { return false };
         let now = self.stage.world.timeline.current_time();
-        if news == KindEvent::Synced {
+        if event == KindEvent::Synced {
             self.stage.service.observe_all_objects(now);
             self.note_observed();
         }
-        self.stage.service.observe_swap(now, kind, &news);
-        if self.heard.observe_news(now.0, usize::from(kind.0), &news) {
+        self.stage.service.observe_swap(now, kind, &event);
+        if self.plan_watch.observe_kind_event(now.0, usize::from(kind.0), &event) {
             self.note_listed_parents(usize::from(kind.0));
         }
-        if let Some(state) = self.stage.service.observe_kind_state(&self.stage.world, kind, &news) {
-            self.heard.record_kind_state(kind, state);
+        if let Some(state) = self.stage.service.observe_kind_state(&self.stage.world, kind, &event) {
+            self.plan_watch.record_kind_state(kind, state);
         }
         true
     }
@@ -298,16 +298,16 @@ impl Sim {
     fn take_plan(&mut self) -> bool {
         let Some(plan) = self.policy_watch.take_plan() else { return false };
         let SimStage { world, service, .. } = &mut self.stage;
-        self.heard.planned_since.get_or_insert(world.now());
+        self.plan_watch.planned_since.get_or_insert(world.now());
         let moved = service.take_over_plan(world.timeline.current_time(), &world.scenario, &plan);
         for (policy, number) in moved.removed {
             self.checked.forget_policy(policy, number);
         }
-        self.heard.unseen.extend(moved.added.into_iter().map(|id| (id, plan.decided_at)));
+        self.plan_watch.unseen.extend(moved.added.into_iter().map(|id| (id, plan.decided_at)));
         world.timeline.counts.plans += 1;
         world.timeline.log_event("the loop takes over a plan");
         for kind in 0..self.kind_wires.all().len() {
-            if !self.heard.unlisted.contains(&kind) {
+            if !self.plan_watch.unlisted.contains(&kind) {
                 self.note_listed_parents(kind);
             }
         }
@@ -315,17 +315,17 @@ impl Sim {
     }
 
     fn note_listed_parents(&mut self, kind: usize) {
-        let listed = self.heard.take_unseen(&self.stage.service.policies, kind);
-        let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
+        let listed = self.plan_watch.take_unseen(&self.stage.service.policies, kind);
+        let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
         self.checked.note_listed_parents(&at, kind, &listed);
     }
 
     /// Sends a write that the loop decided on.
     fn send_write(&mut self, write: ParentWrite) {
         self.stage.world.timeline.log_event(describe_write(&write));
-        let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
+        let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
         check_decision(&at, &mut self.checked, &write);
-        let was_shown_handled = self.checked.has_said_handled(&write.uid, at.now);
+        let was_shown_handled = self.checked.has_reported_handled(&write.uid, at.now);
         self.writes.send_write(&mut self.stage, write, was_shown_handled);
     }
 
@@ -333,7 +333,7 @@ impl Sim {
     fn deliver_write(&mut self, flight: WriteInFlight) {
         let (answer, committed) = deliver_write(&mut self.stage.world, &flight.write);
         if let Some(committed) = committed {
-            let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
+            let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
             let is_own = flight.life == self.stage.service.life;
             self.commits.check_commit(&at, &mut self.checked, (&flight, is_own), &committed);
         }
@@ -342,7 +342,7 @@ impl Sim {
 
     /// Checks the quiet end state.
     fn check_end(&mut self) {
-        let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.heard);
+        let at = JudgedMoment::new(&self.stage, &self.kind_wires, &self.policy_watch, &self.plan_watch);
         self.stage.world.timeline.counts.parents = check_end(&at, &self.commits);
     }
 }

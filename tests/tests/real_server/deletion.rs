@@ -17,7 +17,7 @@ async fn a_parent_held_in_deletion_says_by_whom_is_stuck_beyond_its_limit_and_go
     hold(&scene, "Database/db", "shop-operator", "kopf.zalando.org/KopfFinalizerMarker").await?;
     let object = format!("database.{}/db", scene.group);
     let (code, out, _) = run(&scene, &["wait", &object, "--for=delete", "--timeout=1s"]).await?;
-    ensure!(code == 124 && out.contains("nobody has deleted it yet"), "{out}");
+    ensure!(code == 124 && out.contains("its deletion was not requested yet"), "{out}");
     scene.delete("Database/db").await?;
     let stuck = says("Ready", "False").and(because("Ready", "DeletionStuck")).and(says("Stalled", "True"));
     let both = stuck

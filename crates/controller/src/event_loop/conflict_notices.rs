@@ -68,7 +68,7 @@ impl ConflictNotices {
         let before = std::mem::replace(&mut self.owned, owned.clone());
         for (parent, policy, owner) in owned.difference(&before) {
             let Some((_, words)) = plan.and_then(|plan| plan.policies.get(policy)) else { continue };
-            let whose = if owner.is_empty() { "somebody else" } else { owner };
+            let whose = if owner.is_empty() { "another manager" } else { owner };
             let note = format!(
                 "the condition that policy {} is to write belongs to {whose}: nothing is written; \
                  set spec.condition.fallback or takeover",

@@ -44,7 +44,7 @@ pub(crate) struct LoopChannels {
     pub(crate) leadership: Leadership,
     /// Results from the parent writer.
     pub(crate) settled: UnboundedReceiver<SettledWrite>,
-    /// Kinds that are to be listed anew, to whoever keeps their tasks.
+    /// Kinds to list again, for the owner of their tasks.
     pub(crate) relists: UnboundedSender<KindId>,
     /// Live reads ordered by a resync.
     pub(crate) live_reads: UnboundedSender<Vec<LiveRead>>,

@@ -57,8 +57,8 @@ pub(crate) struct NoticeSender {
 impl NoticeSender {
     /// Creates both ends of the channel.
     pub(crate) fn new(outcomes: IntCounterVec) -> (Self, mpsc::Receiver<EventNotice>) {
-        let (told, heard) = mpsc::channel(NOTICE_QUEUE_SIZE);
-        (NoticeSender { queue: told, outcomes }, heard)
+        let (queue, receiver) = mpsc::channel(NOTICE_QUEUE_SIZE);
+        (NoticeSender { queue, outcomes }, receiver)
     }
 
     /// Sends a notice, or counts it as lost.
@@ -126,16 +126,16 @@ impl EventRecorder {
                     () = sender.send_event(&mut ledger, order, &clock) => {}
                 }
                 // Notices are received during a request, or repetitions that could be merged would be lost.
-                while let Some(heard) = transitions.try_next() {
-                    sender.on_transition(&mut ledger, &heard, clock.now());
+                while let Some(event) = transitions.try_next() {
+                    sender.on_transition(&mut ledger, &event, clock.now());
                 }
                 continue;
             }
             let due = ledger.next_due().map(|at| at.max(sender.not_before) - now);
             tokio::select! { biased;
                 () = stop.cancelled() => return,
-                heard = transitions.next() => match heard {
-                    Some(heard) => sender.on_transition(&mut ledger, &heard, clock.now()),
+                event = transitions.next() => match event {
+                    Some(event) => sender.on_transition(&mut ledger, &event, clock.now()),
                     None => return,
                 },
                 Some(notice) = notices.recv() => sender.admit_notice(&mut ledger, notice, clock.now()),
@@ -146,8 +146,8 @@ impl EventRecorder {
 }
 
 impl EventSender {
-    fn on_transition(&self, ledger: &mut EventCorrelator, heard: &TransitionEvent, now: Time) {
-        match heard {
+    fn on_transition(&self, ledger: &mut EventCorrelator, event: &TransitionEvent, now: Time) {
+        match event {
             TransitionEvent::Received(transition) => {
                 if let Some(notice) = EventNotice::from_transition(transition) {
                     self.admit_notice(ledger, notice, now);
@@ -233,13 +233,13 @@ impl EventSender {
         let response = self.client.send(request).await?;
         let status = response.status();
         let body = response.into_body().collect().await?.to_bytes();
-        let said: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let response: Value = serde_json::from_slice(&body).unwrap_or_default();
         if status.is_success() {
-            anyhow::ensure!(said["kind"] == "Event", "the response to an Event is something else");
+            anyhow::ensure!(response["kind"] == "Event", "the response to an Event is something else");
             return Ok((status.as_u16(), String::new()));
         }
-        let cause = said["details"]["causes"][0]["reason"].as_str().unwrap_or_default();
-        let message = said["message"].as_str().unwrap_or_default();
+        let cause = response["details"]["causes"][0]["reason"].as_str().unwrap_or_default();
+        let message = response["message"].as_str().unwrap_or_default();
         Ok((status.as_u16(), format!("{message} {cause}").trim().to_owned()))
     }
 }

@@ -64,7 +64,7 @@ struct HistoryWriterState {
 
 impl HistoryWriter {
     /// Runs until all transitions have been published (`told` is cancelled then) and uploaded, or cannot be.
-    pub(crate) async fn run(self, told: CancellationToken) {
+    pub(crate) async fn run(self, stop: CancellationToken) {
         let HistoryWriter {
             store,
             mut transitions,
@@ -99,20 +99,20 @@ impl HistoryWriter {
             }
             let wait = keeper.next_due().filter(|_| sending.is_none()).map(|at| at - clock.now());
             tokio::select! { biased;
-                () = told.cancelled() => break,
+                () = stop.cancelled() => break,
                 sent = next_sent(&mut sending) => {
                     sending = None;
                     keeper.settle_batch(sent, clock.now());
                 }
-                heard = transitions.next() => match heard {
-                    Some(heard) => keeper.on_transition(&transitions, heard, clock.now()),
+                event = transitions.next() => match event {
+                    Some(event) => keeper.on_transition(&transitions, event, clock.now()),
                     None => break,
                 },
                 () = tokio::time::sleep(wait.unwrap_or_default()), if wait.is_some() => {}
             }
         }
-        while let Some(heard) = transitions.try_next() {
-            keeper.on_transition(&transitions, heard, clock.now());
+        while let Some(event) = transitions.try_next() {
+            keeper.on_transition(&transitions, event, clock.now());
         }
         _ = tokio::time::timeout(last, keeper.flush_all(sending, clock)).await;
         keeper.count_lost(&transitions);
@@ -136,9 +136,9 @@ impl HistoryWriterState {
         }
     }
 
-    fn on_transition(&mut self, transitions: &TransitionSubscription, heard: TransitionEvent, now: Time) {
+    fn on_transition(&mut self, transitions: &TransitionSubscription, event: TransitionEvent, now: Time) {
         // Transitions lost on the way were counted at the sender.
-        let TransitionEvent::Received(transition) = heard else { return };
+        let TransitionEvent::Received(transition) = event else { return };
         if !self.leadership.may_write() {
             return;
         }

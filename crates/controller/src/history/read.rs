@@ -16,7 +16,7 @@ use super::batch::date_of;
 const MAX_CONCURRENT_BATCH_READS: usize = 8;
 /// Maximum size of an uncompressed batch, in bytes. Rollcall writes none that is larger.
 const MAX_BATCH_BYTES: u64 = 64 << 20;
-const DAY: Duration = Duration::from_secs(24 * 3_600);
+const ONE_DAY: Duration = Duration::from_secs(24 * 3_600);
 
 /// Answer of a policy about a parent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,9 +85,9 @@ impl HistoryEntries {
         let mut keys = Vec::new();
         let mut at = since;
         // One more day: the server's clock may be ahead, so that the last transitions have a later date.
-        while date_of(at) <= date_of(until + DAY) {
+        while date_of(at) <= date_of(until + ONE_DAY) {
             keys.extend(store.list_batches(&format!("date={}", date_of(at)), &first).await?);
-            at = at + DAY;
+            at = at + ONE_DAY;
         }
         let mut found = HistoryEntries::default();
         let mut batches = futures::stream::iter(keys)

@@ -6,12 +6,12 @@ use watcher::{ApiFailureCause, Discovered, LiveReadError};
 
 use super::KindEvent;
 
-/// Where objects are held of a kind that discovery lacks, it counts as absent after so long. 2 min.
+/// Time after which a kind that discovery lacks counts as absent although objects of it are held. 2 min.
 const ABSENT_AFTER: Duration = Duration::from_mins(2);
 
-/// What is said while a kind is looked for, and whether its objects are to be forgotten.
+/// Decides which event is sent while a kind is looked for, and whether its objects are forgotten.
 ///
-/// A 404 of its list or watch alone is trouble, as any other. What parents are told:
+/// A 404 of its list or watch alone is trouble, as any other. Parents are told:
 ///
 /// - Discovery could not be asked, or some version of the group still has the kind (another than the one that is asked
 ///   for, or one whose resources cannot be read): it is blind. What is known holds for two minutes, then whatever rests
@@ -44,7 +44,7 @@ impl AbsenceProof {
         Some(KindEvent::Failure(cause, detail))
     }
 
-    /// So long is waited until it is asked again.
+    /// Counts the wait until discovery is asked again.
     pub(crate) fn wait(&mut self, found: &Result<Discovered, LiveReadError>, wait: Duration) {
         self.lacked_for = match found {
             Ok(Discovered::Absent) => self.lacked_for + wait,
@@ -57,10 +57,10 @@ impl AbsenceProof {
 mod tests {
     use super::*;
 
-    const WAIT: Duration = Duration::from_secs(15);
+    const CONFIRMATION_WAIT: Duration = Duration::from_secs(15);
 
-    fn is_trouble(news: Option<&KindEvent>) -> bool {
-        matches!(news, Some(KindEvent::Failure(ApiFailureCause::NotInstalled, _)))
+    fn is_trouble(event: Option<&KindEvent>) -> bool {
+        matches!(event, Some(KindEvent::Failure(ApiFailureCause::NotInstalled, _)))
     }
 
     #[test]
@@ -73,7 +73,7 @@ mod tests {
         let mut proof = AbsenceProof::default();
         for _ in 0..8 {
             assert!(is_trouble(proof.judge(&Ok(Discovered::Absent), true).as_ref()));
-            proof.wait(&Ok(Discovered::Absent), WAIT);
+            proof.wait(&Ok(Discovered::Absent), CONFIRMATION_WAIT);
         }
         assert_eq!(proof.judge(&Ok(Discovered::Absent), true), None, "two minutes later");
     }
@@ -84,7 +84,7 @@ mod tests {
         let unserved = || Ok(Discovered::Unserved("v1 does not serve it".into()));
         for _ in 0..20 {
             assert!(is_trouble(proof.judge(&unserved(), false).as_ref()));
-            proof.wait(&unserved(), WAIT);
+            proof.wait(&unserved(), CONFIRMATION_WAIT);
         }
         assert!(
             is_trouble(proof.judge(&Ok(Discovered::Absent), true).as_ref()),

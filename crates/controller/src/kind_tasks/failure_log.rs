@@ -10,8 +10,14 @@ pub(crate) fn report_trouble(failures: &FailureReporter, api: &ApiKind, trouble:
     let FollowFailure { cause, detail } = trouble.clone();
     let (kind, key) = (api.to_string(), format!("{api} {}", cause.metric_label()));
     if cause == ApiFailureCause::Forbidden {
-        let way = "not permitted to list and watch kind; grant it with `rollcall rbac -f POLICY | kubectl apply -f -`";
-        failures.report("follow", key, move |failures| warn!(kind, detail, failures, "{way}"));
+        failures.report("follow", key, move |failures| {
+            warn!(
+                kind,
+                detail,
+                failures,
+                "not permitted to list and watch kind; grant it with `rollcall rbac -f POLICY | kubectl apply -f -`"
+            );
+        });
     } else {
         failures.report("follow", key, move |failures| {
             warn!(kind, cause = cause.metric_label(), detail, failures, "watch failed; will retry");

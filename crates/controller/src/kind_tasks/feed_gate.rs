@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Whether the task of a kind may still feed the reflector. Whoever closes it waits for a task that is in the middle of that,
-/// so that nothing of the task comes after its successor has begun.
+/// Gate through which the task of a kind feeds the reflector. Closing it waits for a task that is in the middle of that, so
+/// that nothing of the task comes after its successor has begun.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FeedGate(Arc<Mutex<bool>>);
 

@@ -10,7 +10,7 @@ use watcher::reflector::{Reflector, RuleWork};
 /// Longest time that a watch waits for room among the objects that await rules.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Whoever brings objects of a kind whose rules are evaluated beside.
+/// Wait of a task whose kind has rules that are evaluated beside the ingest.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RuleWait<'w> {
     pub(super) kind: KindId,
@@ -28,7 +28,7 @@ impl RuleWait<'_> {
     pub(super) async fn wait_until_judged(self, reflector: &Reflector) {
         let mark = reflector.rule_work().mark();
         let is_done = || reflector.rule_work().is_done_before(self.kind, mark);
-        self.wait_until(RuleWork::STANDING_LIMIT, is_done).await;
+        self.wait_until(RuleWork::INTERIM_LIMIT, is_done).await;
     }
 
     async fn wait_until(self, limit: Duration, is_so: impl Fn() -> bool) {

@@ -12,7 +12,8 @@ pub(super) const MAX_READS_UNDER_WAY: usize = 8;
 /// Maximum number of those of one lane, so that one that does not answer leaves room for the others.
 const MAX_READS_UNDER_WAY_PER_LANE: usize = 6;
 /// Waits until a lane is read again that did not answer. Meanwhile its watch is as before.
-const UNANSWERED: Backoff = Backoff { base: Duration::from_secs(5), cap: Duration::from_mins(1) };
+const UNANSWERED_READ_BACKOFF: Backoff =
+    Backoff { base: Duration::from_secs(5), cap: Duration::from_mins(1) };
 
 /// What is served together, and fails together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -115,7 +116,8 @@ impl<R> ReadQueue<R> {
                 ReadLane::Reasons => u64::MAX,
                 ReadLane::Kind(kind) => u64::from(kind),
             };
-            state.not_before = Some(now + UNANSWERED.delay_after(state.unanswered, self.seed, key));
+            state.not_before =
+                Some(now + UNANSWERED_READ_BACKOFF.delay_after(state.unanswered, self.seed, key));
         }
     }
 

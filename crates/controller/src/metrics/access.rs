@@ -5,7 +5,7 @@ use prometheus::{IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Result};
 use super::factory::MetricFactory;
 
 /// Names of the listeners.
-const LISTENERS: [&str; 2] = ["page", "probes"];
+const LISTENER_LABELS: [&str; 2] = ["page", "probes"];
 
 /// Connections of all listeners, and reviews of tokens.
 pub(super) struct AccessMetrics {
@@ -59,7 +59,7 @@ impl AccessMetrics {
 
     /// Adds all series.
     pub(super) fn init_series(&self) {
-        for listener in LISTENERS {
+        for listener in LISTENER_LABELS {
             self.listener(listener);
         }
         self.token_reviews();
@@ -75,12 +75,12 @@ impl AccessMetrics {
 
     /// Handles of the listener of page, API and metrics.
     pub(super) fn page_listener(&self) -> ListenerMetrics {
-        self.listener(LISTENERS[0])
+        self.listener(LISTENER_LABELS[0])
     }
 
     /// Handles of the listener of probes.
     pub(super) fn probe_listener(&self) -> ListenerMetrics {
-        self.listener(LISTENERS[1])
+        self.listener(LISTENER_LABELS[1])
     }
 
     /// Handles of the reviews of tokens.

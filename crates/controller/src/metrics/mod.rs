@@ -153,8 +153,8 @@ impl Metrics {
     }
 
     /// Records an event of a kind's task.
-    pub(crate) fn record_kind_event(&self, kind: &str, news: &KindEvent, now: Time) {
-        match news {
+    pub(crate) fn record_kind_event(&self, kind: &str, event: &KindEvent, now: Time) {
+        match event {
             KindEvent::Alive | KindEvent::Synced => {
                 self.planned.last_event.with_label_values(&[kind]).set(to_seconds(now));
             }

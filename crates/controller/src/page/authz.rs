@@ -45,7 +45,7 @@ impl<S: Sync> FromRequestParts<S> for ViewerRequest {
     }
 }
 
-/// Reviews viewers of the page, and whoever reads metrics.
+/// Reviews viewers of the page, and clients that read metrics.
 #[derive(Clone)]
 pub(crate) struct PageAuthorizer {
     /// The listener is on loopback: a client is on this machine, or was let in from there.

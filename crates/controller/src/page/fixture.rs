@@ -1,4 +1,4 @@
-//! A page over given parents, whose API server knows nobody and nothing: for fuzzing.
+//! A page over given parents, whose API server has neither users nor objects: for fuzzing.
 
 use std::convert::Infallible;
 use std::future::Ready;
@@ -97,7 +97,7 @@ async fn answer_queries(mut asked: mpsc::Receiver<LoopQuery>) {
     }
 }
 
-/// An API server that authenticates nobody and has nothing.
+/// An API server that authenticates no user and has no objects.
 #[derive(Clone)]
 struct EmptyServer;
 

@@ -38,30 +38,30 @@ pub(crate) const LOOP_QUERY_QUEUE_SIZE: usize = 16;
 const PAGE_CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
      base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-const HTML: &str = "text/html; charset=utf-8";
-const CSS: &str = "text/css; charset=utf-8";
-const JS: &str = "text/javascript; charset=utf-8";
+const CONTENT_TYPE_HTML: &str = "text/html; charset=utf-8";
+const CONTENT_TYPE_CSS: &str = "text/css; charset=utf-8";
+const CONTENT_TYPE_JS: &str = "text/javascript; charset=utf-8";
 
 /// Files of the page: path, content type, text. The browser loads them as modules; there is no bundler.
-const ASSETS: [(&str, &str, &str); 13] = [
-    ("/", HTML, include_str!("assets/index.html")),
-    ("/style.css", CSS, include_str!("assets/style.css")),
+const PAGE_ASSETS: [(&str, &str, &str); 13] = [
+    ("/", CONTENT_TYPE_HTML, include_str!("assets/index.html")),
+    ("/style.css", CONTENT_TYPE_CSS, include_str!("assets/style.css")),
     ("/icon.svg", "image/svg+xml", include_str!("assets/icon.svg")),
-    ("/app.js", JS, include_str!("assets/app.js")),
-    ("/address.js", JS, include_str!("assets/address.js")),
-    ("/keys.js", JS, include_str!("assets/keys.js")),
-    ("/list.js", JS, include_str!("assets/list.js")),
-    ("/object.js", JS, include_str!("assets/object.js")),
-    ("/parent.js", JS, include_str!("assets/parent.js")),
-    ("/server.js", JS, include_str!("assets/server.js")),
-    ("/stream.js", JS, include_str!("assets/stream.js")),
-    ("/tree.js", JS, include_str!("assets/tree.js")),
-    ("/words.js", JS, include_str!("assets/words.js")),
+    ("/app.js", CONTENT_TYPE_JS, include_str!("assets/app.js")),
+    ("/address.js", CONTENT_TYPE_JS, include_str!("assets/address.js")),
+    ("/keys.js", CONTENT_TYPE_JS, include_str!("assets/keys.js")),
+    ("/list.js", CONTENT_TYPE_JS, include_str!("assets/list.js")),
+    ("/object.js", CONTENT_TYPE_JS, include_str!("assets/object.js")),
+    ("/parent.js", CONTENT_TYPE_JS, include_str!("assets/parent.js")),
+    ("/server.js", CONTENT_TYPE_JS, include_str!("assets/server.js")),
+    ("/stream.js", CONTENT_TYPE_JS, include_str!("assets/stream.js")),
+    ("/tree.js", CONTENT_TYPE_JS, include_str!("assets/tree.js")),
+    ("/words.js", CONTENT_TYPE_JS, include_str!("assets/words.js")),
 ];
 
 /// HTTP routes of the page.
 pub(crate) fn page_router(page: PageService) -> Router {
-    let assets = ASSETS.iter().fold(Router::new(), |router, (path, kind, text)| {
+    let assets = PAGE_ASSETS.iter().fold(Router::new(), |router, (path, kind, text)| {
         router.route(path, get(async || ([(header::CONTENT_TYPE, *kind)], *text)))
     });
     assets

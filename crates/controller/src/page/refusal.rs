@@ -63,7 +63,7 @@ impl PageRefusal {
             PageRefusal::ReviewForbidden => (
                 StatusCode::SERVICE_UNAVAILABLE,
                 "Rollcall is not permitted to review tokens and access rights",
-                "grant it `create` on tokenreviews.authentication.k8s.io and subjectaccessreviews.authorization.k8s.io, or let it listen on loopback; --metrics-auth=false leaves /metrics to everybody",
+                "grant it `create` on tokenreviews.authentication.k8s.io and subjectaccessreviews.authorization.k8s.io, or let it listen on loopback; --metrics-auth=false opens /metrics to anyone",
             ),
             PageRefusal::TooManyReviews => (
                 StatusCode::TOO_MANY_REQUESTS,

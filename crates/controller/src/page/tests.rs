@@ -330,7 +330,7 @@ fn what_may_not_be_seen_takes_along_what_is_below_it() {
 
 #[test]
 fn the_page_names_nothing_outside_of_it() {
-    for (path, _, text) in ASSETS {
+    for (path, _, text) in PAGE_ASSETS {
         let outside = text.replace("http://www.w3.org/2000/svg", "");
         for word in [
             "http:",
@@ -350,6 +350,6 @@ fn the_page_names_nothing_outside_of_it() {
 
 #[test]
 fn the_page_is_small() {
-    let bytes: usize = ASSETS.iter().map(|(_, _, text)| text.len()).sum();
+    let bytes: usize = PAGE_ASSETS.iter().map(|(_, _, text)| text.len()).sum();
     assert!(bytes < 96 * 1024, "{bytes} bytes come to a browser that has nothing yet");
 }

@@ -251,8 +251,9 @@ fn build_row(
     let read = reflector.read_row(parent, |row| {
         let own = row.parent.as_ref()?;
         let view = own.view.answers.iter().find(|a| a.policy == policy)?;
-        let told =
-            view.written.filter(|told| told.reason.condition_status() == answer.reason.condition_status());
+        let written = view
+            .written
+            .filter(|written| written.reason.condition_status() == answer.reason.condition_status());
         Some(PageRow {
             parent,
             policy,
@@ -261,7 +262,7 @@ fn build_row(
             namespace: row.namespace.clone(),
             name: row.name.clone(),
             answer,
-            since: unready.or(told.map(|told| told.since)),
+            since: unready.or(written.map(|written| written.since)),
             digest: 0,
         })
     });

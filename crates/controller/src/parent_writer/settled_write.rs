@@ -29,8 +29,8 @@ pub(crate) struct SettledWrite {
 pub(crate) struct WriteFailure {
     /// Kind, namespace and name of the parent.
     pub(crate) object: String,
-    /// Log message.
-    pub(crate) message: &'static str,
+    /// Cause, with its remedy if there is one.
+    pub(crate) cause: &'static str,
     /// HTTP status; 0 if no response came.
     pub(crate) status: u16,
     /// Detail given by the server or by the client.

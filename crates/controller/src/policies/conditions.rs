@@ -74,11 +74,11 @@ impl MissingRights {
 
     /// Which rights lack, and what grants them.
     fn message(&self, rights: &RightsInWords) -> String {
-        let few: Vec<&str> = rights.lines.iter().take(MAX_RIGHTS_IN_MESSAGE).map(String::as_str).collect();
-        let more = rights.lines.len().saturating_sub(few.len());
+        let shown: Vec<&str> = rights.lines.iter().take(MAX_RIGHTS_IN_MESSAGE).map(String::as_str).collect();
+        let more = rights.lines.len().saturating_sub(shown.len());
         let more = if more > 0 { format!("; and {more} more (status.missingRights)") } else { String::new() };
         let ungranted = rights.ungranted.as_ref().map_or_else(String::new, |why| format!("; {why}"));
-        format!("not permitted: {}{more}{ungranted}; grant it with `{}`", few.join("; "), self.command)
+        format!("not permitted: {}{more}{ungranted}; grant it with `{}`", shown.join("; "), self.command)
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) enum Departure {
     Refuted(Box<ParentObject>),
     /// It could not be read: it is read again after a while.
     Unconfirmed(FoundPolicy),
-    /// Nobody wants to know any more.
+    /// The question was dropped meanwhile.
     Superseded,
 }
 

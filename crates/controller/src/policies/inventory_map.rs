@@ -57,7 +57,7 @@ impl InventoryMap {
         async move { bounded(map.api.get_opt(&map.name)).await }.boxed()
     }
 
-    /// Makes what is stored into `data`, unless somebody else has changed it since. What is none of ours stays.
+    /// Replaces the stored values by `data`, unless another writer has changed them since. Foreign values stay.
     pub(super) fn write(
         &self,
         stored: &StoredInventory,

@@ -4,7 +4,7 @@ mod acceptance_notices;
 mod conditions;
 mod departures;
 mod grants;
-mod inventory_keeper;
+mod inventory_client;
 mod inventory_map;
 mod own_account;
 mod policy_task;
@@ -18,7 +18,7 @@ mod status;
 mod watched_kinds;
 
 pub(crate) use grants::GrantSettings;
-pub(crate) use inventory_keeper::InventorySettings;
+pub(crate) use inventory_client::InventorySettings;
 pub use policy_task::PolicySource;
 pub(crate) use policy_task::PolicyTask;
 pub(crate) use watched_kinds::namespace_kind;

@@ -5,8 +5,8 @@ use http::header::CONTENT_TYPE;
 use policy::rbac::RoleSubject;
 use serde_json::{Value, json};
 
-/// Asks the API server which service account this service runs as, which everybody may ask. The error says why that is not
-/// known.
+/// Asks the API server which service account this service runs as, which every client may ask. The error says why that is
+/// not known.
 pub(super) async fn own_account(client: &kube::Client) -> Result<RoleSubject, String> {
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let review = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" });

@@ -18,11 +18,11 @@ use watcher::wire::ChildObject;
 use watcher::{FollowEvent, FollowFailure, FollowOptions, ParentObject, WireObject, follow};
 
 use super::departures::Departure;
-use super::grants::{GrantFindings, GrantNews, GrantSettings, RightsGranter};
-use super::inventory_keeper::{InventoryKeeper, InventorySettings};
+use super::grants::{GrantFindings, GrantResult, GrantSettings, RightsGranter};
+use super::inventory_client::{InventoryClient, InventorySettings};
 use super::policy_task_state::{PolicyTaskState, REFUSED_FOR_LONG};
 use super::release_check::ReleaseCheck;
-use super::rights::{ReviewNews, RightsReviewer};
+use super::rights::{ReviewResult, RightsReviewer};
 use super::staged::StagedList;
 use super::status::{PolicyStatusWriter, PolicyTroubles};
 use super::watched_kinds::{namespace_kind, policy_kind};
@@ -77,7 +77,7 @@ impl PolicyTask {
         let mut statuses =
             PolicyStatusWriter::new(&self.context, self.clock.clone(), self.leadership.clone(), notices);
         let mut granter = RightsGranter::new(&self.context, self.grants.clone(), self.leadership.clone());
-        let mut inventory = InventoryKeeper::new(&self.context, &self.inventory, self.leadership.clone());
+        let mut inventory = InventoryClient::new(&self.context, &self.inventory, self.leadership.clone());
         let mut releases = ReleaseCheck::default();
         let mut snapshot = self.snapshot.clone();
         let mut records = self.context.records.trouble.subscribe();
@@ -116,7 +116,7 @@ impl PolicyTask {
                     self.write_statuses(&state, granter.findings(), &mut statuses);
                     false
                 }
-                news = inventory.next_news(), if writes_status => state.apply_inventory(news),
+                result = inventory.next_result(), if writes_status => state.apply_inventory(result),
                 () = releases.next_check(), if !self.grants.roles.is_empty() || state.inventory.is_some() => {
                     releases.settle(&mut state, &self.context.reflector, &self.snapshot.borrow().clone())
                 }
@@ -154,16 +154,16 @@ impl PolicyTask {
     ) {
         loop {
             tokio::select! {
-                news = rights.next_result(&self.context, book, released) => {
-                    if news != ReviewNews::Unanswered {
+                result = rights.next_result(&self.context, book, released) => {
+                    if result != ReviewResult::Unanswered {
                         granter.on_review(rights.demand(), found.into_iter().flat_map(BTreeMap::values));
                     }
-                    if news == ReviewNews::Changed {
+                    if result == ReviewResult::Changed {
                         return;
                     }
                 }
-                news = granter.next_result() => {
-                    if news == GrantNews::RightsMoved {
+                result = granter.next_result() => {
+                    if result == GrantResult::RightsMoved {
                         rights.expect_change();
                     }
                     return;
@@ -201,7 +201,7 @@ impl PolicyTask {
         }
     }
 
-    /// Waits until a policy that was never accepted has been refused for so long that its Trues are taken back.
+    /// Waits until a policy that was never accepted has been refused for [`REFUSED_FOR_LONG`], when its Trues are taken back.
     async fn refused_for_long(&self, since: &BTreeMap<String, Time>) {
         let now = self.clock.now();
         match since.values().map(|since| *since + REFUSED_FOR_LONG).filter(|at| *at > now).min() {

@@ -19,7 +19,7 @@ use watcher::wire::ChildObject;
 use watcher::{ApiFailureCause, FollowEvent, FollowFailure, ParentObject};
 
 use super::departures::Departures;
-use super::inventory_keeper::InventoryNews;
+use super::inventory_client::InventoryResult;
 use super::rights::RightsReviewer;
 use super::script_libraries::ScriptLibraries;
 use super::staged::StagedList;
@@ -162,11 +162,11 @@ impl PolicyTaskState {
     }
 
     /// The inventory was read, or the server was asked for a policy in it; `true` where a new plan is due.
-    pub(super) fn apply_inventory(&mut self, news: InventoryNews) -> bool {
-        match news {
-            InventoryNews::Nothing => return false,
-            InventoryNews::Read(read) => self.inventory.get_or_insert_default().merge(read),
-            InventoryNews::Asked { uid, gone } => {
+    pub(super) fn apply_inventory(&mut self, result: InventoryResult) -> bool {
+        match result {
+            InventoryResult::Nothing => return false,
+            InventoryResult::Read(read) => self.inventory.get_or_insert_default().merge(read),
+            InventoryResult::Asked { uid, gone } => {
                 let known = self.inventory.as_mut().and_then(|inventory| inventory.confirm(&uid, gone));
                 if let Some(policy) = known {
                     info!(

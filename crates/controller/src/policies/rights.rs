@@ -60,7 +60,7 @@ struct NextReview {
 
 /// What came of a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ReviewNews {
+pub(super) enum ReviewResult {
     /// The server could not say.
     Unanswered,
     /// The same rights lack as before.
@@ -111,7 +111,7 @@ impl RightsReviewer {
         self.review_after(REVIEW_DELAY, Duration::ZERO);
     }
 
-    /// The server refused something: unless a review is under way, the rights are reviewed anew.
+    /// The server refused something: unless a review is under way, the rights are reviewed again.
     pub(super) fn doubt(&mut self, context: &KindContext) {
         if self.under_way.is_none() && self.next.is_none() {
             let delay = DOUBT_BACKOFF.delay_after(self.unchanged + 1, context.seed, 0);
@@ -119,7 +119,7 @@ impl RightsReviewer {
         }
     }
 
-    /// Rights were granted or taken away: they are reviewed anew, soon.
+    /// Rights were granted or taken away: they are reviewed again soon.
     pub(super) fn expect_change(&mut self) {
         if self.under_way.is_none() {
             self.unchanged = 0;
@@ -137,7 +137,7 @@ impl RightsReviewer {
         context: &KindContext,
         book: &PolicyBook,
         released: &Released,
-    ) -> ReviewNews {
+    ) -> ReviewResult {
         if self.under_way.is_none() {
             let Some(next) = self.next else { return std::future::pending().await };
             tokio::time::sleep_until(next.at).await;
@@ -203,7 +203,7 @@ impl RightsReviewer {
         &self.findings
     }
 
-    fn settle(&mut self, reviewed: Reviewed, context: &KindContext) -> ReviewNews {
+    fn settle(&mut self, reviewed: Reviewed, context: &KindContext) -> ReviewResult {
         if let Some(flags) = reviewed.flags {
             self.findings.flags = flags;
         }
@@ -214,7 +214,7 @@ impl RightsReviewer {
                 DOUBT_BACKOFF.delay_after(self.unchanged + 1, context.seed, 0),
                 QUESTION_INTERVAL,
             );
-            return ReviewNews::Unanswered;
+            return ReviewResult::Unanswered;
         };
         let mut lacking: BTreeMap<String, Vec<AccessNeed>> = BTreeMap::new();
         for (at, (policy, need)) in self.needed.iter().enumerate() {
@@ -235,7 +235,7 @@ impl RightsReviewer {
             }
         }
         self.findings.lacking = lacking;
-        if changed { ReviewNews::Changed } else { ReviewNews::Unchanged }
+        if changed { ReviewResult::Changed } else { ReviewResult::Unchanged }
     }
 
     /// Asks for each right once, however many policies need it.

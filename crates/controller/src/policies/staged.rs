@@ -19,7 +19,7 @@ impl<K, V> Default for StagedList<K, V> {
 }
 
 impl<K: Ord + Clone, V: Clone> StagedList<K, V> {
-    /// A list that is complete from the start and that nobody watches.
+    /// A list that is complete from the start and is not watched.
     pub(super) fn of_complete(items: impl IntoIterator<Item = (K, V)>) -> Self {
         StagedList { complete: Some(items.into_iter().collect()), staged: None }
     }

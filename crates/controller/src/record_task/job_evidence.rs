@@ -34,8 +34,8 @@ const EVENTS_PAGE_SIZE: u32 = 500;
 /// Maximum number of namespaces searched concurrently.
 const MAX_CONCURRENT_NAMESPACES: usize = 4;
 
-const EVENTS_FORBIDDEN_MESSAGE: &str = "not permitted to list Events, needed to find missed Job outcomes; \
-                     grant it with `rollcall rbac -f POLICY | kubectl apply -f -`";
+const EVENTS_FORBIDDEN: &str =
+    "not permitted to list Events; grant it with `rollcall rbac -f POLICY | kubectl apply -f -`";
 
 /// Searches in progress.
 pub(super) struct EvidenceSearch<'t> {
@@ -135,9 +135,9 @@ impl<'t> JobEventSearch<'t> {
     }
 
     fn report_search_failure(self, searched: String, error: &anyhow::Error) {
-        let (message, error) = (search_error_message(error), watcher::error_text(error));
-        self.context.failures.report("search outcomes", message, move |failures| {
-            warn!(searched, error, failures, "{message}");
+        let (cause, error) = (search_failure_cause(error), watcher::error_text(error));
+        self.context.failures.report("search outcomes", cause, move |failures| {
+            warn!(searched, cause, error, failures, "failed to search Events for missed Job outcomes");
         });
     }
 
@@ -145,13 +145,13 @@ impl<'t> JobEventSearch<'t> {
         let reflector = &self.context.reflector;
         let runs = reflector.outcomes().runs_in_namespace(namespace);
         let which = "involvedObject.kind=Job";
-        let heard = self.read_job_events(namespace, which, |trace| runs.may_have_run(&trace.name)).await?;
-        let traces = heard.map(JobEvents::into_run_traces).unwrap_or_default();
+        let events = self.read_job_events(namespace, which, |trace| runs.may_have_run(&trace.name)).await?;
+        let traces = events.map(JobEvents::into_run_traces).unwrap_or_default();
         for trace in &traces {
             reflector.outcomes().apply_evidence(&trace.uid, &trace.end);
         }
         let mut gone = Vec::new();
-        for trace in reflector.outcomes().unheard_traces(namespace, &traces) {
+        for trace in reflector.outcomes().unobserved_traces(namespace, &traces) {
             if !self.job_exists(&trace).await? {
                 gone.push(trace);
             }
@@ -192,8 +192,8 @@ impl<'t> JobEventSearch<'t> {
                 return;
             }
             let which = format!("involvedObject.uid={uid}");
-            let heard = self.read_job_events(namespace, &which, |trace| trace.uid == *uid).await;
-            match heard.map(|heard| heard.map_or(RunEnd::Open, |heard| heard.end_of(uid))) {
+            let events = self.read_job_events(namespace, &which, |trace| trace.uid == *uid).await;
+            match events.map(|events| events.map_or(RunEnd::Open, |events| events.end_of(uid))) {
                 Ok(RunEnd::Open) => debug!(job, "no Event about the Job's outcome"),
                 Ok(end) => {
                     info!(job, ?end, "found the Job's outcome in its Events");
@@ -214,7 +214,7 @@ impl<'t> JobEventSearch<'t> {
         matters: impl Fn(&RunTrace) -> bool,
     ) -> anyhow::Result<Option<JobEvents>> {
         let Some(jobs) = self.jobs else { return Ok(None) };
-        let mut heard = JobEvents::new(jobs);
+        let mut events = JobEvents::new(jobs);
         let mut next = String::new();
         loop {
             let from = if next.is_empty() { String::new() } else { format!("&continue={next}") };
@@ -223,18 +223,18 @@ impl<'t> JobEventSearch<'t> {
             );
             let request = Request::get(path).header(ACCEPT, "application/json").body(Vec::new())?;
             let page = self.context.client.request::<Value>(request).await?;
-            heard.read_page(&page, &matters);
+            events.read_page(&page, &matters);
             page["metadata"]["continue"].as_str().unwrap_or_default().clone_into(&mut next);
             if next.is_empty() {
-                return Ok(Some(heard));
+                return Ok(Some(events));
             }
         }
     }
 }
 
-fn search_error_message(error: &anyhow::Error) -> &'static str {
+fn search_failure_cause(error: &anyhow::Error) -> &'static str {
     match error.downcast_ref::<kube::Error>() {
-        Some(kube::Error::Api(status)) if status.code == 403 => EVENTS_FORBIDDEN_MESSAGE,
-        _ => "failed to search Events for missed Job outcomes",
+        Some(kube::Error::Api(status)) if status.code == 403 => EVENTS_FORBIDDEN,
+        _ => "request failed",
     }
 }

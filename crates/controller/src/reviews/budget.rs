@@ -1,4 +1,4 @@
-//! Budgets of requests to the API server: so many at once, and then one per interval.
+//! Budgets of requests to the API server: a burst, and then one request per interval.
 
 use std::hash::Hash;
 use std::num::NonZeroUsize;

@@ -21,7 +21,7 @@ const UNKNOWN_FROM_ADDRESS: RequestBudget = RequestBudget { burst: 20, interval:
 /// Unknown tokens from all addresses.
 const UNKNOWN_TOKENS: RequestBudget = RequestBudget { burst: 50, interval: Duration::from_millis(100) };
 /// Tokens that were accepted a while ago.
-const RENEWALS: RequestBudget = RequestBudget { burst: 100, interval: Duration::from_millis(20) };
+const TOKEN_RENEWAL_BUDGET: RequestBudget = RequestBudget { burst: 100, interval: Duration::from_millis(20) };
 /// Maximum number of concurrent TokenReviews.
 const MAX_CONCURRENT_TOKEN_REVIEWS: usize = 4;
 
@@ -39,7 +39,7 @@ struct KnownToken {
     until: Time,
 }
 
-/// What is known of a token; locked by whoever asks about it.
+/// Cached review of a token; locked while the API server is asked about it.
 type KnownTokenSlot = Arc<tokio::sync::Mutex<Option<KnownToken>>>;
 
 /// Answers who a token belongs to, from a short-lived cache or by asking the API server.
@@ -71,7 +71,7 @@ impl TokenAuthenticator {
             known: Mutex::new(LruCache::new(REVIEW_CACHE_SIZE)),
             unknown_from: ClientBudgets::new(UNKNOWN_FROM_ADDRESS),
             unknown: SharedBudget::new(UNKNOWN_TOKENS),
-            renewals: SharedBudget::new(RENEWALS),
+            renewals: SharedBudget::new(TOKEN_RENEWAL_BUDGET),
             metrics,
         }
     }

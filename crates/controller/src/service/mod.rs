@@ -28,7 +28,7 @@ use shared_parts::SharedParts;
 pub struct ControllerService {
     /// The client.
     pub client: kube::Client,
-    /// Looks after the client's connections; `None` if they need nobody.
+    /// Monitor of the client's connections; `None` if they need none.
     pub monitor: Option<ConnectionMonitor>,
     /// Source of the policies.
     pub source: PolicySource,

@@ -26,7 +26,7 @@ pub(super) struct ServiceChannels {
     pub(super) kind_events: Queue<(KindId, KindEvent)>,
     /// From the policy watch to the event loop.
     pub(super) plans: Queue<Arc<WatchPlan>>,
-    /// From the event loop to the policy watch: kinds that are to be listed anew.
+    /// From the event loop to the policy watch: kinds to list again.
     pub(super) relists: Queue<KindId>,
     /// From the event loop to the parent writer.
     pub(super) writes: Queue<ParentWrite>,
@@ -38,7 +38,7 @@ pub(super) struct ServiceChannels {
     pub(super) queries: (Sender<LoopQuery>, Receiver<LoopQuery>),
     /// From the event loop to the event recorder.
     pub(super) notices: (NoticeSender, Receiver<EventNotice>),
-    /// From the event loop to whoever shows numbers.
+    /// From the event loop to the metrics and the policies' status.
     pub(super) snapshot: Latest<Arc<StatsSnapshot>>,
     /// From the policy watch to `/readyz`.
     pub(super) policies_read: Latest<bool>,

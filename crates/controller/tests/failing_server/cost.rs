@@ -41,7 +41,7 @@ impl Write for LogWriter {
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
         let text: serde_json::Value = serde_json::from_slice(line).unwrap_or_default();
         let message = text["message"].as_str().unwrap_or("?").to_owned();
-        if message != "wrote" {
+        if message != "status written" {
             self.0.bytes.fetch_add(line.len(), Ordering::Relaxed);
         }
         *self.0.lines.lock().unwrap().entry(message).or_default() += 1;

@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    const BY: &str = "job-controller";
+    const JOB_CONTROLLER: &str = "job-controller";
 
     fn event(uid: &str, by: &str, reason: &str) -> Value {
         let about = json!({ "kind": "Job", "apiVersion": "batch/v1", "namespace": "shop", "name": "migrate", "uid": uid,
@@ -136,20 +136,29 @@ mod tests {
     fn only_the_job_controller_tells_how_a_job_ended_and_only_of_that_one() {
         let told = |events: &[Value]| heard(&[events.to_vec()]).end_of("a");
         assert_eq!(
-            told(&[event("a", BY, "SuccessfulCreate"), event("a", BY, "Completed")]),
+            told(&[event("a", JOB_CONTROLLER, "SuccessfulCreate"), event("a", JOB_CONTROLLER, "Completed")]),
             RunEnd::Complete
         );
-        assert_eq!(told(&[event("a", BY, "DeadlineExceeded")]), RunEnd::Failed("DeadlineExceeded".into()));
-        assert_eq!(told(&[event("b", BY, "Completed"), event("a", "somebody", "Completed")]), RunEnd::Open);
-        assert_eq!(told(&[event("a", BY, "Completed"), event("a", BY, "DeadlineExceeded")]), RunEnd::Open);
+        assert_eq!(
+            told(&[event("a", JOB_CONTROLLER, "DeadlineExceeded")]),
+            RunEnd::Failed("DeadlineExceeded".into())
+        );
+        assert_eq!(
+            told(&[event("b", JOB_CONTROLLER, "Completed"), event("a", "somebody", "Completed")]),
+            RunEnd::Open
+        );
+        assert_eq!(
+            told(&[event("a", JOB_CONTROLLER, "Completed"), event("a", JOB_CONTROLLER, "DeadlineExceeded")]),
+            RunEnd::Open
+        );
         assert_eq!(told(&[]), RunEnd::Open);
     }
 
     #[test]
     fn what_was_heard_on_several_pages_is_one_trace_from_the_earliest_on() {
         let pages = [
-            vec![event("a", BY, "BackoffLimitExceeded")],
-            vec![event("a", BY, "SuccessfulCreate"), event("b", "kubelet", "Suspended")],
+            vec![event("a", JOB_CONTROLLER, "BackoffLimitExceeded")],
+            vec![event("a", JOB_CONTROLLER, "SuccessfulCreate"), event("b", "kubelet", "Suspended")],
         ];
         let traces = heard(&pages).into_run_traces();
         assert_eq!(traces.len(), 2);
@@ -164,20 +173,20 @@ mod tests {
 
     #[test]
     fn what_is_about_no_job_or_cannot_be_understood_is_no_trace() {
-        let mut pod = event("a", BY, "Completed");
+        let mut pod = event("a", JOB_CONTROLLER, "Completed");
         pod["involvedObject"]["kind"] = json!("Pod");
-        let mut other = event("a", BY, "Completed");
+        let mut other = event("a", JOB_CONTROLLER, "Completed");
         other["involvedObject"]["apiVersion"] = json!("batch.example.com/v1");
-        let mut nameless = event("a", BY, "Completed");
+        let mut nameless = event("a", JOB_CONTROLLER, "Completed");
         nameless["involvedObject"]["name"] = json!(12);
-        let long = event(&"a".repeat(1_000), BY, "Completed");
+        let long = event(&"a".repeat(1_000), JOB_CONTROLLER, "Completed");
         let garbage = vec![pod, other, nameless, long, json!(null), json!("text"), json!({})];
         assert_eq!(heard(&[garbage]).into_run_traces(), []);
         let mut none = JobEvents::new(KindId(4));
         none.read_page(&json!(null), |_| true);
-        none.read_page(&json!({ "items": [event("a", BY, "Completed")] }), |_| false);
+        none.read_page(&json!({ "items": [event("a", JOB_CONTROLLER, "Completed")] }), |_| false);
         assert_eq!(none.into_run_traces(), []);
-        let mut versionless = event("a", BY, "Completed");
+        let mut versionless = event("a", JOB_CONTROLLER, "Completed");
         versionless["involvedObject"]["resourceVersion"] = json!("x");
         assert_eq!(heard(&[vec![versionless]]).into_run_traces()[0].version, 0);
     }

@@ -100,7 +100,7 @@ pub struct RecordStore {
     deselected: BTreeMap<String, u32>,
     /// Content last written to records, and the number of times in a row.
     last_written: BTreeMap<String, (Value, u32)>,
-    /// Contents last sent to records, of which some may arrive late: what has one of them is no word of anybody else.
+    /// Contents last sent to records, of which some may arrive late: a record with one of them was not changed by another writer.
     last_sent: BTreeMap<String, Vec<Value>>,
 }
 
@@ -244,7 +244,7 @@ impl RecordStore {
                     { "op": "test", "path": "/metadata/resourceVersion", "value": held.version },
                     { "op": "add", "path": "/spec", "value": spec },
                 ]);
-                let before = self.last_written.remove(name).filter(|(said, _)| *said == spec);
+                let before = self.last_written.remove(name).filter(|(written, _)| *written == spec);
                 let again = before.map_or(0, |(_, again)| again + 1);
                 self.note_sent(name, &spec);
                 self.last_written.insert(name.to_owned(), (spec, again));

@@ -12,10 +12,10 @@ fn trouble(cause: ApiFailureCause) -> KindEvent {
 }
 
 /// What was heard, each at its second.
-fn heard(news: &[(i64, KindEvent)]) -> WatchHealth {
+fn health_after(events: &[(i64, KindEvent)]) -> WatchHealth {
     let mut health = WatchHealth::default();
-    for (second, news) in news {
-        health.observe_event(K, news, at(*second));
+    for (second, event) in events {
+        health.observe_event(K, event, at(*second));
     }
     health
 }
@@ -26,14 +26,14 @@ fn blind(state: KindState, needs_list: bool) -> BlindKind {
 
 /// A kind that was listed at 0 and became blind two minutes later.
 fn stale() -> WatchHealth {
-    let mut health = heard(&[(0, KindEvent::Starting), (0, KindEvent::Synced)]);
+    let mut health = health_after(&[(0, KindEvent::Starting), (0, KindEvent::Synced)]);
     assert_eq!(health.take_overdue(at(120)), Some(blind(KindState::Stale, true)));
     health
 }
 
 #[test]
 fn nothing_flips_before_two_minutes_of_blindness() {
-    let mut health = heard(&[
+    let mut health = health_after(&[
         (0, KindEvent::Starting),
         (1, KindEvent::Synced),
         (10, trouble(ApiFailureCause::Connection)),
@@ -45,7 +45,7 @@ fn nothing_flips_before_two_minutes_of_blindness() {
 
 #[test]
 fn a_silent_watch_is_blind_too() {
-    let mut health = heard(&[(0, KindEvent::Synced), (70, KindEvent::Alive)]);
+    let mut health = health_after(&[(0, KindEvent::Synced), (70, KindEvent::Alive)]);
     assert_eq!(health.take_overdue(at(189)), None);
     assert_eq!(health.take_overdue(at(190)), Some(blind(KindState::Stale, true)));
 }
@@ -53,10 +53,10 @@ fn a_silent_watch_is_blind_too() {
 #[test]
 fn a_kind_that_was_blind_is_not_seen_again_because_the_server_answers() {
     let mut health = stale();
-    for news in
+    for event in
         [KindEvent::Alive, KindEvent::Listing, KindEvent::Alive, KindEvent::Starting, KindEvent::Alive]
     {
-        assert_eq!(health.observe_event(K, &news, at(200)), Some(KindState::Stale), "{news:?}");
+        assert_eq!(health.observe_event(K, &event, at(200)), Some(KindState::Stale), "{event:?}");
     }
     assert_eq!(health.next_deadline(), None, "it cannot become blinder");
     assert_eq!(health.observe_event(K, &KindEvent::Synced, at(201)), Some(SEEN));
@@ -65,7 +65,7 @@ fn a_kind_that_was_blind_is_not_seen_again_because_the_server_answers() {
 
 #[test]
 fn rights_that_were_taken_and_given_back_are_believed_once_everything_was_listed() {
-    let mut health = heard(&[(0, KindEvent::Synced), (60, trouble(ApiFailureCause::Forbidden))]);
+    let mut health = health_after(&[(0, KindEvent::Synced), (60, trouble(ApiFailureCause::Forbidden))]);
     assert_eq!(health.take_overdue(at(120)), Some(blind(KindState::Forbidden, true)));
     assert_eq!(health.observe_event(K, &KindEvent::Alive, at(200)), Some(KindState::Forbidden));
     assert_eq!(health.observe_event(K, &KindEvent::Listing, at(200)), Some(KindState::Forbidden));
@@ -74,7 +74,7 @@ fn rights_that_were_taken_and_given_back_are_believed_once_everything_was_listed
 
 #[test]
 fn a_kind_that_is_refused_at_the_start_is_forbidden_after_a_moment() {
-    let mut health = heard(&[(0, KindEvent::Starting), (0, trouble(ApiFailureCause::Forbidden))]);
+    let mut health = health_after(&[(0, KindEvent::Starting), (0, trouble(ApiFailureCause::Forbidden))]);
     assert_eq!(health.kind_status(K).0, KindState::Listing);
     assert_eq!(health.take_overdue(at(3)), Some(blind(KindState::Forbidden, false)));
     assert_eq!(health.observe_event(K, &KindEvent::Synced, at(9)), Some(SEEN));
@@ -82,7 +82,7 @@ fn a_kind_that_is_refused_at_the_start_is_forbidden_after_a_moment() {
 
 #[test]
 fn a_refusal_at_the_start_that_gives_way_to_another_trouble_does_not_flip_after_a_moment() {
-    let mut health = heard(&[
+    let mut health = health_after(&[
         (0, KindEvent::Starting),
         (0, trouble(ApiFailureCause::Forbidden)),
         (1, trouble(ApiFailureCause::Connection)),
@@ -93,30 +93,30 @@ fn a_refusal_at_the_start_that_gives_way_to_another_trouble_does_not_flip_after_
 
 #[test]
 fn a_kind_that_cannot_be_listed_at_the_start_is_stale_after_two_minutes() {
-    let news = [
+    let events = [
         (0, KindEvent::Starting),
         (5, trouble(ApiFailureCause::Connection)),
         (100, KindEvent::Listing),
         (101, KindEvent::Alive),
     ];
-    let mut health = heard(&news);
+    let mut health = health_after(&events);
     assert_eq!(health.take_overdue(at(124)), None);
     assert_eq!(health.take_overdue(at(125)), Some(blind(KindState::Stale, false)));
 }
 
 #[test]
 fn a_long_first_list_without_trouble_has_no_deadline() {
-    let health = heard(&[(0, KindEvent::Starting), (0, KindEvent::Listing), (1, KindEvent::Alive)]);
+    let health = health_after(&[(0, KindEvent::Starting), (0, KindEvent::Listing), (1, KindEvent::Alive)]);
     assert_eq!(health.next_deadline(), None);
 }
 
 #[test]
 fn a_relist_that_breaks_off_again_and_again_is_blindness_however_alive_the_server_is() {
     let mut health =
-        heard(&[(0, KindEvent::Synced), (30, KindEvent::Alive), (31, trouble(ApiFailureCause::Gone))]);
+        health_after(&[(0, KindEvent::Synced), (30, KindEvent::Alive), (31, trouble(ApiFailureCause::Gone))]);
     for second in (32..150).step_by(4) {
-        for news in [KindEvent::Listing, KindEvent::Alive, trouble(ApiFailureCause::Connection)] {
-            assert_eq!(health.observe_event(K, &news, at(second)), Some(SEEN), "{second}");
+        for event in [KindEvent::Listing, KindEvent::Alive, trouble(ApiFailureCause::Connection)] {
+            assert_eq!(health.observe_event(K, &event, at(second)), Some(SEEN), "{second}");
         }
     }
     assert_eq!(health.take_overdue(at(149)), None);
@@ -125,7 +125,8 @@ fn a_relist_that_breaks_off_again_and_again_is_blindness_however_alive_the_serve
 
 #[test]
 fn a_kind_that_comes_back_is_not_seen_before_its_list_is_through() {
-    let mut health = heard(&[(0, KindEvent::Starting), (0, KindEvent::Synced), (50, KindEvent::Absent)]);
+    let mut health =
+        health_after(&[(0, KindEvent::Starting), (0, KindEvent::Synced), (50, KindEvent::Absent)]);
     assert_eq!(health.observe_event(K, &KindEvent::Alive, at(51)), Some(KindState::Absent));
     assert_eq!(
         health.observe_event(K, &KindEvent::Synced, at(51)),
@@ -139,7 +140,7 @@ fn a_kind_that_comes_back_is_not_seen_before_its_list_is_through() {
 
 #[test]
 fn absence_that_cannot_be_asked_for_any_more_is_blindness() {
-    let mut health = heard(&[(0, KindEvent::Absent), (10, trouble(ApiFailureCause::Connection))]);
+    let mut health = health_after(&[(0, KindEvent::Absent), (10, trouble(ApiFailureCause::Connection))]);
     assert_eq!(health.take_overdue(at(129)), None);
     assert_eq!(health.take_overdue(at(130)), Some(blind(KindState::Stale, false)));
     assert_eq!(health.observe_event(K, &KindEvent::Absent, at(140)), Some(KindState::Absent));
@@ -148,9 +149,9 @@ fn absence_that_cannot_be_asked_for_any_more_is_blindness() {
 
 #[test]
 fn to_be_followed_anew_forgives_no_trouble() {
-    let news =
+    let events =
         [(0, KindEvent::Synced), (10, trouble(ApiFailureCause::Connection)), (100, KindEvent::Starting)];
-    let mut health = heard(&news);
+    let mut health = health_after(&events);
     assert_eq!(health.kind_status(K).0, KindState::Listing);
     assert_eq!(health.take_overdue(at(120)), Some(blind(KindState::Stale, false)));
 }
@@ -168,28 +169,28 @@ fn every_transition_is_the_one_that_is_drawn() {
         trouble(ApiFailureCause::Forbidden),
     ];
     let time = at(0);
-    let proven = SightStage::Watched { proven: time };
+    let proven = WatchStage::Watched { proven: time };
     let drawn = [
-        (SightStage::default(), "U U U W A U U"),
+        (WatchStage::default(), "U U U W A U U"),
         (proven, "U R W W A W W"),
-        (SightStage::Relisting { proven: time }, "U R R W A R R"),
-        (SightStage::Absent { troubled: None }, "U U A A A A A"),
-        (SightStage::Blind(Blindness::Stale), "S S S W A S S"),
-        (SightStage::Blind(Blindness::Forbidden), "F F F W A F F"),
+        (WatchStage::Relisting { proven: time }, "U R R W A R R"),
+        (WatchStage::Absent { troubled: None }, "U U A A A A A"),
+        (WatchStage::Blind(Blindness::Stale), "S S S W A S S"),
+        (WatchStage::Blind(Blindness::Forbidden), "F F F W A F F"),
     ];
     let letter = |stage| match stage {
-        SightStage::Unlisted { .. } => "U",
-        SightStage::Watched { .. } => "W",
-        SightStage::Relisting { .. } => "R",
-        SightStage::Absent { .. } => "A",
-        SightStage::Blind(Blindness::Stale) => "S",
-        SightStage::Blind(Blindness::Forbidden) => "F",
+        WatchStage::Unlisted { .. } => "U",
+        WatchStage::Watched { .. } => "W",
+        WatchStage::Relisting { .. } => "R",
+        WatchStage::Absent { .. } => "A",
+        WatchStage::Blind(Blindness::Stale) => "S",
+        WatchStage::Blind(Blindness::Forbidden) => "F",
     };
     for (stage, row) in drawn {
-        let became = columns.iter().map(|news| {
+        let became = columns.iter().map(|event| {
             let mut health = WatchHealth::default();
             health.kinds.insert(K, KindSight { stage, trouble: None });
-            health.observe_event(K, news, at(1));
+            health.observe_event(K, event, at(1));
             letter(health.kinds[&K].stage)
         });
         assert_eq!(became.collect::<Vec<_>>().join(" "), row, "from {stage:?} by {columns:?}");
@@ -198,6 +199,6 @@ fn every_transition_is_the_one_that_is_drawn() {
 
 #[test]
 fn a_kind_that_is_not_followed_any_more_has_no_deadline() {
-    let health = heard(&[(0, KindEvent::Synced), (1, KindEvent::Stopped)]);
+    let health = health_after(&[(0, KindEvent::Synced), (1, KindEvent::Stopped)]);
     assert_eq!((health.kind_status(K).0, health.next_deadline()), (KindState::Listing, None));
 }

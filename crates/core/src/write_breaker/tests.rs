@@ -128,22 +128,22 @@ fn fill_window(breaker: &mut KindBreaker, effect: WriteEffect, now: Time) -> usi
 
 #[test]
 fn few_writes_are_under_way_at_first_and_after_failures_and_one_more_for_each_that_lands() {
-    use WriteEffect::{Failed, Kept, Refused, Untold};
+    use WriteEffect::{Failed, Refused, Shown, Unacknowledged};
     let mut breaker = KindBreaker::default();
     for (effect, at, begun) in [
-        (Kept, 0, 4),
-        (Kept, 0, 8),
+        (Shown, 0, 4),
+        (Shown, 0, 8),
         (Refused, 0, 16),
         // What is refused takes the room away, and so does what fails.
-        (Kept, 900, 1),
+        (Shown, 900, 1),
         (Failed(Duration::ZERO), 900, 17),
-        (Kept, 1_800, 1),
+        (Shown, 1_800, 1),
         // No more than at first follow for a while.
-        (Kept, 30_800, 4),
-        (Kept, 30_900, 4),
+        (Shown, 30_800, 4),
+        (Shown, 30_900, 4),
         // What landed though the server did not say so is neither a failure nor a success.
-        (Untold, 30_900, 8),
-        (Kept, 30_900, 8),
+        (Unacknowledged, 30_900, 8),
+        (Shown, 30_900, 8),
     ] {
         assert_eq!(fill_window(&mut breaker, effect, Time(at)), begun, "{effect:?} at {at}");
     }

@@ -28,8 +28,8 @@ pub fn check_written_spec(spec: &Value) -> Vec<PolicyProblem> {
 }
 
 fn spec_schema() -> &'static FieldSchema {
-    static SCHEMA: OnceLock<FieldSchema> = OnceLock::new();
-    SCHEMA.get_or_init(|| {
+    static POLICY_SCHEMA: OnceLock<FieldSchema> = OnceLock::new();
+    POLICY_SCHEMA.get_or_init(|| {
         let schema = crate::crd::policy_spec_schema().and_then(|schema| FieldSchema::compile(&schema));
         schema.expect("invariant: the CRD is part of this program, and a test compiles it")
     })

@@ -56,7 +56,7 @@ pub enum BindingOwnership {
         /// Its uid: no other one is deleted in its stead.
         uid: String,
     },
-    /// Somebody else made or changed it. It is left alone.
+    /// Another manager made or changed it. It is left alone.
     Foreign,
 }
 

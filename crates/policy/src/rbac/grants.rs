@@ -1,6 +1,6 @@
 //! Which of the ClusterRoles that the administrator lists Rollcall binds to itself, and which not any more.
 //!
-//! The API server is what keeps it within the list: it lets nobody bind a role without the right to `bind` that very role,
+//! The API server is what keeps it within the list: it lets no client bind a role without the right to `bind` that very role,
 //! or all that the role grants. What is decided here is only which of them are needed.
 
 use std::collections::{BTreeMap, BTreeSet};

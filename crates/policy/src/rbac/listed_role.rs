@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::access::AccessNeed;
 
-const ANY: &str = "*";
+const RBAC_WILDCARD: &str = "*";
 
 /// How much a role grants; less is narrower. Rights with wildcards weigh more than any number of others, and rights on all
 /// objects more than any number of those on named ones.
@@ -96,7 +96,8 @@ impl ListedRule {
                 .iter()
                 .flat_map(|group| self.resources.iter().map(move |resource| (group, resource)))
             {
-                let open = [verb == ANY, group == ANY, resource.starts_with(ANY)];
+                let open =
+                    [verb == RBAC_WILDCARD, group == RBAC_WILDCARD, resource.starts_with(RBAC_WILDCARD)];
                 match open.iter().filter(|open| **open).count() {
                     0 if self.names.is_empty() => breadth.rights = breadth.rights.saturating_add(1),
                     0 => breadth.named = breadth.named.saturating_add(count(self.names.len())),
@@ -112,7 +113,7 @@ impl ListedRule {
 }
 
 fn contains(allowed: &[String], asked: &str) -> bool {
-    allowed.iter().any(|allowed| allowed == ANY || allowed == asked)
+    allowed.iter().any(|allowed| allowed == RBAC_WILDCARD || allowed == asked)
 }
 
 fn count(items: usize) -> u64 {

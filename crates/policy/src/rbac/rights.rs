@@ -112,7 +112,7 @@ pub fn inventory_rights() -> Vec<RbacRule> {
     vec![inventory(&["get", "patch"]).named(&inventory_name("rollcall")), inventory(&["create"])]
 }
 
-/// Rights by which Rollcall grants itself these ClusterRoles, and no others. That they are bound to itself and to nobody else,
+/// Rights by which Rollcall grants itself these ClusterRoles, and no others. That they are bound to itself alone,
 /// and under that name, is its own doing: the right to create a binding cannot be restricted to a name or to a subject.
 pub fn grant_rights(roles: &[String], subject: &RoleSubject) -> Vec<RbacRule> {
     let on = |resource, verbs, names: Vec<String>, purpose| RbacRule {

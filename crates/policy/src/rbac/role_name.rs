@@ -2,14 +2,14 @@
 
 /// Longest name of an object.
 const MAX_NAME_LENGTH: usize = 253;
-const PREFIX: &str = "rollcall-policy-";
+const ROLE_NAME_PREFIX: &str = "rollcall-policy-";
 /// A dash and the hash in hexadecimal digits.
 const HASH_LENGTH: usize = 17;
 
 /// Name of the roles that hold the rights of this policy. Other policies have other names; a name that would be too
 /// long is cut and ends in a hash of the whole.
 pub fn policy_role_name(policy: &str) -> String {
-    let name = format!("{PREFIX}{policy}");
+    let name = format!("{ROLE_NAME_PREFIX}{policy}");
     if name.len() <= MAX_NAME_LENGTH {
         return name;
     }

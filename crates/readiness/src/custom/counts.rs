@@ -10,7 +10,7 @@ pub(super) fn counts_signal(facts: &Facts) -> Option<StatusSignal<'_>> {
     let signal = |field, have: i64, of, want: i64| {
         let (sense, force) = weigh_counts(have, want);
         let source = SignalSource::Counts(field, have, of, want);
-        StatusSignal { sense, force, basis: SignalBasis::Said, source }
+        StatusSignal { sense, force, basis: SignalBasis::Stated, source }
     };
     let (field, have) = match (status.ready, status.available) {
         (Some(ready), _) => ("status.readyReplicas", ready),
@@ -28,7 +28,7 @@ pub(super) fn counts_signal(facts: &Facts) -> Option<StatusSignal<'_>> {
     if let (Some(all), None) = (left_over, behind) {
         let source = SignalSource::Counts(of, want, "status.replicas", all);
         let (sense, force) = (WordSense::Busy, SignalForce::Core);
-        return Some(StatusSignal { sense, force, basis: SignalBasis::Said, source });
+        return Some(StatusSignal { sense, force, basis: SignalBasis::Stated, source });
     }
     Some(
         behind.map_or(signal(field, have, of, want), |updated| {
@@ -58,6 +58,6 @@ fn named_counts_signal(facts: &Facts) -> Option<StatusSignal<'_>> {
         let want = facts.spec.counts.iter().chain(status).find(|count| wanted(&count.name))?;
         let (sense, force) = weigh_counts(have.value, want.value);
         let source = SignalSource::Counts(&have.name, have.value, &want.name, want.value);
-        Some(StatusSignal { sense, force, basis: SignalBasis::Said, source })
+        Some(StatusSignal { sense, force, basis: SignalBasis::Stated, source })
     })
 }

@@ -100,7 +100,7 @@ fn pausing_words(name: &str) -> Option<&'static [&'static str]> {
         | "suspend"
         | "suspended"
         | "hibernation" => Some(&["true", "on", "yes", "enabled", "1"]),
-        // Not `reconcile: disabled`, which tells whoever applies an object to leave it alone.
+        // Not `reconcile: disabled`, which tells the applier of an object to leave it alone.
         "reconciliation" | "reconciliationLoop" => Some(&["false", "off", "no", "disabled"]),
         _ => None,
     }

@@ -72,7 +72,7 @@ fn drop_inferred_signals(signals: &mut Vec<StatusSignal<'_>>) {
     signals.retain(|s| match s.basis {
         SignalBasis::Name => !busy && !paused,
         SignalBasis::Message => !paused,
-        SignalBasis::Said => true,
+        SignalBasis::Stated => true,
     });
     // Conditions that record history: a step that ended before the object became ready, and the phase agrees.
     let ready = signals.iter().find_map(|s| match s.source {

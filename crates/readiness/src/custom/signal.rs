@@ -39,7 +39,7 @@ pub(super) enum SignalSource<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SignalBasis {
     /// A state word or a reason states it.
-    Said,
+    Stated,
     /// The message for people suggests it.
     Message,
     /// The name of a condition that is not true suggests it.
@@ -77,9 +77,8 @@ fn named_condition_signal<'a>(
     let (sense, force, evidence) = match c.location {
         ConditionLocation::Field(ref below) => read_boolean_field(c, name, role, below.is_some(), facts)?,
         _ if role.is_positive() => read_positive_condition(c, name, role)?,
-        _ => {
-            read_abnormal_condition(c, name, role).map(|(sense, force)| (sense, force, SignalBasis::Said))?
-        }
+        _ => read_abnormal_condition(c, name, role)
+            .map(|(sense, force)| (sense, force, SignalBasis::Stated))?,
     };
     let mut signal = StatusSignal { sense, force, basis: evidence, source: SignalSource::Condition(c) };
     if kind == RuleKind::Run && signal.sense == WordSense::Good && !says_ended(name) {
@@ -112,7 +111,7 @@ fn unnamed_condition_signal(c: &ConditionFacts) -> Option<StatusSignal<'_>> {
         !matches!(first_word(reason), "no" | "none")
             && sense_of_words(&c.reason, reason) == Some(WordSense::Bad)
     });
-    let (sense, force, evidence) = (WordSense::Bad, SignalForce::Part, SignalBasis::Said);
+    let (sense, force, evidence) = (WordSense::Bad, SignalForce::Part, SignalBasis::Stated);
     complains.then_some(StatusSignal { sense, force, basis: evidence, source: SignalSource::Condition(c) })
 }
 
@@ -142,9 +141,9 @@ fn read_positive_condition(
         }
         // It is over, and it went wrong: `Complete=True, JobFailed`.
         TruthValue::True if says_failed(&c.reason) && sense_of_text(&c.reason) == Some(WordSense::Bad) => {
-            Some((WordSense::Bad, force.max(SignalForce::Part), SignalBasis::Said))
+            Some((WordSense::Bad, force.max(SignalForce::Part), SignalBasis::Stated))
         }
-        TruthValue::True => Some((WordSense::Good, force, SignalBasis::Said)),
+        TruthValue::True => Some((WordSense::Good, force, SignalBasis::Stated)),
         TruthValue::False => {
             let (sense, evidence) = refusal_sense(&c.name, name, &c.reason, &c.message);
             // Some conditions are false in a healthy object that has nothing to do.
@@ -155,7 +154,7 @@ fn read_positive_condition(
         TruthValue::Unknown => {
             // For a part of the object it only means that the part is no longer reported on.
             let paused = sense_of_text(&c.reason) == Some(WordSense::Paused) && force >= SignalForce::Core;
-            Some((if paused { WordSense::Paused } else { WordSense::Busy }, force, SignalBasis::Said))
+            Some((if paused { WordSense::Paused } else { WordSense::Busy }, force, SignalBasis::Stated))
         }
         TruthValue::Absent => None,
     }
@@ -164,10 +163,12 @@ fn read_positive_condition(
 /// Returns why a condition that should be true is not: by its reason, else by its message, else by its name.
 fn refusal_sense(name: &str, words: &[&str], reason: &str, message: &str) -> (WordSense, SignalBasis) {
     match sense_of_text(reason).filter(|_| !echoes_name(name, reason)) {
-        Some(sense) if sense != WordSense::Good && sense != WordSense::Unknown => (sense, SignalBasis::Said),
+        Some(sense) if sense != WordSense::Good && sense != WordSense::Unknown => {
+            (sense, SignalBasis::Stated)
+        }
         // Another object holds it: `DomainAlreadyClaimed`, `AlreadyInUse`.
         _ if self::with_words(reason, |reason| reason.contains(&"already")) => {
-            (WordSense::Bad, SignalBasis::Said)
+            (WordSense::Bad, SignalBasis::Stated)
         }
         _ => match message_sense(message) {
             Some(sense) => (sense, SignalBasis::Message),
@@ -242,7 +243,7 @@ fn read_boolean_field(
         _ => !below,
     };
     let plain = if summary { SignalForce::Core } else { SignalForce::Hint };
-    let said = |sense, force| Some((sense, force, SignalBasis::Said));
+    let said = |sense, force| Some((sense, force, SignalBasis::Stated));
     match (role, c.status) {
         (ConditionRole::Verdict, TruthValue::True) => said(WordSense::Good, plain),
         (ConditionRole::Core, TruthValue::True) => said(WordSense::Good, plain.min(SignalForce::Part)),

@@ -71,7 +71,7 @@ fn error_field_signal(word: &StateField, top: bool, last: bool) -> Option<Status
         matches!(&*word.value.to_ascii_lowercase(), "none" | "null" | "nil" | "n/a" | "-" | "0" | "false");
     let quiet = none || matches!(sense_of_text(&word.value), Some(WordSense::Good));
     let force = if !top || last { SignalForce::Hint } else { SignalForce::Core };
-    let (sense, evidence, source) = (WordSense::Bad, SignalBasis::Said, SignalSource::StateField(word));
+    let (sense, evidence, source) = (WordSense::Bad, SignalBasis::Stated, SignalSource::StateField(word));
     (!quiet).then_some(StatusSignal { sense, force, basis: evidence, source })
 }
 
@@ -84,7 +84,12 @@ fn state_text_signal<'a>(
     kind: RuleKind,
 ) -> Option<StatusSignal<'a>> {
     let signal = |sense, force| {
-        Some(StatusSignal { sense, force, basis: SignalBasis::Said, source: SignalSource::StateField(word) })
+        Some(StatusSignal {
+            sense,
+            force,
+            basis: SignalBasis::Stated,
+            source: SignalSource::StateField(word),
+        })
     };
     with_words(&word.value, |said| match sense_of_words(&word.value, said)? {
         WordSense::Good if kind == RuleKind::Run && !says_ended(said) && !is_conclusion_field(field) => {
@@ -132,7 +137,12 @@ fn named_field_signal<'a>(
 ) -> Option<StatusSignal<'a>> {
     let force = if top && role == ConditionRole::Verdict { SignalForce::Core } else { SignalForce::Hint };
     let signal = |sense| {
-        Some(StatusSignal { sense, force, basis: SignalBasis::Said, source: SignalSource::StateField(word) })
+        Some(StatusSignal {
+            sense,
+            force,
+            basis: SignalBasis::Stated,
+            source: SignalSource::StateField(word),
+        })
     };
     let numbers = word.value.split_once('/').map(|(n, m)| (n.trim().parse::<u32>(), m.trim().parse::<u32>()));
     match (TruthValue::from_text(&word.value), numbers) {

@@ -2,7 +2,7 @@
 //! its spec and status has changed for the limit.
 //!
 //! The measure is the API server's own: it records when each manager last changed its fields, so that a restart of Rollcall
-//! begins no limit anew, and a rollout that moves, however slowly, is never stuck.
+//! restarts no limit, and a rollout that moves, however slowly, is never stuck.
 
 use crate::facts::Facts;
 use crate::kind::RuleKind;

@@ -298,7 +298,7 @@ impl CheckFinding {
 }
 
 impl CheckFinding {
-    /// Names, fields and messages have text of the file in them, which may be anybody's.
+    /// Names, fields and messages have text of the file in them, whose author is not known.
     fn to_line(&self) -> String {
         format!("{}\n", sanitize_text(&self.to_string()))
     }

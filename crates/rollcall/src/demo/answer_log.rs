@@ -32,7 +32,7 @@ pub(super) type AnswerLog = watch::Receiver<Vec<DemoAnswer>>;
 impl DemoAnswer {
     /// Watches the parent for as long as the log is held.
     pub(super) fn watch_answers(client: kube::Client) -> AnswerLog {
-        let (log, heard) = watch::channel(Vec::new());
+        let (log, answers) = watch::channel(Vec::new());
         tokio::spawn(async move {
             loop {
                 tokio::select! {
@@ -41,7 +41,7 @@ impl DemoAnswer {
                 }
             }
         });
-        heard
+        answers
     }
 
     /// Reads the conditions of this object.
@@ -73,13 +73,13 @@ async fn follow_shop(client: &kube::Client, log: &watch::Sender<Vec<DemoAnswer>>
         if let WatchEvent::Added(shop) | WatchEvent::Modified(shop) = event
             && let Ok(object) = serde_json::to_value(&shop)
         {
-            let said = DemoAnswer::from_object(&object);
+            let answer = DemoAnswer::from_object(&object);
             log.send_if_modified(|log| {
-                let news = log.last() != Some(&said);
-                if news {
-                    log.push(said);
+                let is_new = log.last() != Some(&answer);
+                if is_new {
+                    log.push(answer);
                 }
-                news
+                is_new
             });
         }
     }
@@ -99,12 +99,12 @@ mod tests {
 
     #[test]
     fn conditions_beside_ready_are_named_while_they_are_true() {
-        let said = DemoAnswer::from_object(&json!({ "status": { "conditions": [
+        let answer = DemoAnswer::from_object(&json!({ "status": { "conditions": [
             { "type": "Ready", "status": "False", "reason": "ChildrenStuck", "message": "1 of 2 not ready" },
             { "type": "Stalled", "status": "True" },
             { "type": "Reconciling", "status": "False" },
         ] } }));
-        assert_eq!((said.status.as_str(), said.reason.as_str()), ("False", "ChildrenStuck"));
-        assert_eq!(said.other_conditions, ["Stalled"]);
+        assert_eq!((answer.status.as_str(), answer.reason.as_str()), ("False", "ChildrenStuck"));
+        assert_eq!(answer.other_conditions, ["Stalled"]);
     }
 }

@@ -87,7 +87,7 @@ pub(crate) async fn play_demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
     let (trees_in, trees) = watch::channel(Arc::default());
     let stop = CancellationToken::new();
     let mut service = start_service(&cluster, listener, trees_in, stop.clone())?;
-    let said = DemoAnswer::watch_answers(cluster.new_client()?);
+    let answers = DemoAnswer::watch_answers(cluster.new_client()?);
     let listening = if args.step { format!("{listening} · Enter: continue") } else { listening };
     let before = StoryCaption { listening, kubectl: cluster.kubectl_command(), ..StoryCaption::default() };
     let caption = watch::Sender::new(before.clone());
@@ -97,7 +97,7 @@ pub(crate) async fn play_demo(args: DemoArgs) -> anyhow::Result<ExitCode> {
         print_stderr(&format!("{}\ncluster: {} get shops,databases", before.listening, before.kubectl));
         StoryOutput::Lines(look)
     };
-    let mut stage = StoryStage::new(cluster.clone(), meter, said, trees.clone(), pace, show, before);
+    let mut stage = StoryStage::new(cluster.clone(), meter, answers, trees.clone(), pace, show, before);
     if args.step {
         stage.wait_for_keys(read_enter_keys());
     }
@@ -184,7 +184,7 @@ fn start_service(
 ) -> anyhow::Result<ServiceTask> {
     let args = RunArgs {
         listen: listener.local_addr()?,
-        // Nobody but this machine.
+        // For this machine alone.
         listener: ListenerArgs {
             probe_listen: None,
             max_connections: 1_024,

@@ -28,8 +28,8 @@ struct TerminalScreen;
 impl TerminalScreen {
     fn enter_screen() -> io::Result<TerminalScreen> {
         // A panic message belongs on the main screen.
-        static HOOK: Once = Once::new();
-        HOOK.call_once(|| {
+        static PANIC_HOOK: Once = Once::new();
+        PANIC_HOOK.call_once(|| {
             let before = std::panic::take_hook();
             std::panic::set_hook(Box::new(move |panic| {
                 write_screen(LEAVE_SCREEN).ok();
@@ -127,10 +127,11 @@ fn render_picture(
     lines.truncate(height.saturating_sub(1));
     // Newest history first, as older entries may not fit.
     let room = height.saturating_sub(lines.len() + 1);
-    let past = caption.past_answers.iter().rev().take(room).map(|said| {
-        StyledLine::new(TextStyle::Dim, "before")
-            .pad_to(12)
-            .append_text(TextStyle::Dim, format!("Ready={} {}: {}", said.status, said.reason, said.message))
+    let past = caption.past_answers.iter().rev().take(room).map(|answer| {
+        StyledLine::new(TextStyle::Dim, "before").pad_to(12).append_text(
+            TextStyle::Dim,
+            format!("Ready={} {}: {}", answer.status, answer.reason, answer.message),
+        )
     });
     lines.extend(past);
     lines.resize(height.saturating_sub(1), StyledLine::default());
@@ -173,7 +174,7 @@ mod tests {
     use crate::demo::answer_log::DemoAnswer;
 
     fn caption() -> StoryCaption {
-        let said = DemoAnswer {
+        let answer = DemoAnswer {
             status: "False".to_owned(),
             reason: "ChildrenFailed".to_owned(),
             message: "word ".repeat(200),
@@ -184,8 +185,8 @@ mod tests {
             scenes: 9,
             title: "A grandchild fails and recovers",
             what: "Pod books-db-0 crash-loops.",
-            past_answers: vec![said.clone(); 40],
-            answer: said,
+            past_answers: vec![answer.clone(); 40],
+            answer,
             listening: "page: http://127.0.0.1:8080".to_owned(),
             kubectl: "kubectl -s 127.0.0.1:40351".to_owned(),
             since: 1,

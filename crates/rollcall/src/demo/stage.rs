@@ -66,11 +66,11 @@ impl ParentExpectation {
         ParentExpectation { tree, ..self }
     }
 
-    fn is_met_by(self, said: &DemoAnswer) -> bool {
-        let stalled = said.other_conditions.iter().any(|kind| kind == "Stalled");
-        said.status == self.status
-            && said.reason == self.reason
-            && said.message.contains(self.text)
+    fn is_met_by(self, answer: &DemoAnswer) -> bool {
+        let stalled = answer.other_conditions.iter().any(|kind| kind == "Stalled");
+        answer.status == self.status
+            && answer.reason == self.reason
+            && answer.message.contains(self.text)
             && stalled == self.stalled
     }
 }
@@ -105,7 +105,7 @@ impl StoryStage {
     pub(super) fn new(
         cluster: Arc<DemoCluster>,
         meter: MetricsReader,
-        said: AnswerLog,
+        answers: AnswerLog,
         trees: watch::Receiver<Arc<Vec<TreeNode>>>,
         pace: StoryPace,
         show: StoryOutput,
@@ -115,7 +115,7 @@ impl StoryStage {
             cluster,
             meter,
             pace,
-            answers: said,
+            answers,
             trees,
             show,
             caption,
@@ -177,14 +177,14 @@ impl StoryStage {
     pub(super) async fn await_answer(&mut self, expect: ParentExpectation) -> anyhow::Result<()> {
         let mark = self.answered_up_to;
         let next = |log: &Vec<DemoAnswer>| -> Option<Result<usize, UnmetExpectation>> {
-            for (at, said) in log.iter().enumerate().skip(mark) {
-                if expect.is_met_by(said) {
+            for (at, answer) in log.iter().enumerate().skip(mark) {
+                if expect.is_met_by(answer) {
                     return Some(Ok(at));
                 }
-                if said.status == "True" {
+                if answer.status == "True" {
                     return Some(Err(UnmetExpectation(format!(
                         "the parent said Ready=True ({}) where it should only have said {expect}",
-                        said.message
+                        answer.message
                     ))));
                 }
             }
@@ -205,8 +205,8 @@ impl StoryStage {
     /// Checks that the parent's last answer still holds, although the tree has changed.
     pub(super) async fn expect_unchanged(&mut self, expect: ParentExpectation) -> anyhow::Result<()> {
         self.await_tree(expect.tree).await?;
-        let said = self.answers.borrow().last().cloned().unwrap_or_default();
-        if !expect.is_met_by(&said) {
+        let answer = self.answers.borrow().last().cloned().unwrap_or_default();
+        if !expect.is_met_by(&answer) {
             return Err(self.unmet_error(&expect).into());
         }
         self.answered_up_to = self.answers.borrow().len();
@@ -246,8 +246,8 @@ impl StoryStage {
     }
 
     fn unmet_error(&self, expect: &impl fmt::Display) -> UnmetExpectation {
-        let said = self.answers.borrow().last().cloned().unwrap_or_default();
-        let DemoAnswer { status, reason, message, other_conditions: beside, .. } = said;
+        let answer = self.answers.borrow().last().cloned().unwrap_or_default();
+        let DemoAnswer { status, reason, message, other_conditions: beside, .. } = answer;
         let (title, within) = (self.caption.title, EXPECTATION_TIMEOUT.as_secs());
         UnmetExpectation(format!(
             "{title}: expected {expect} within {within} s, but the parent says Ready={status} {reason} {message:?} {}",
@@ -257,8 +257,8 @@ impl StoryStage {
 
     /// Shows the parent's last expected answer and the current tree.
     pub(super) async fn show_answer(&mut self, expect: ParentExpectation) -> anyhow::Result<()> {
-        let said = self.answered_up_to.checked_sub(1).and_then(|at| self.answers.borrow().get(at).cloned());
-        let said = said.unwrap_or_default();
+        let answer = self.answered_up_to.checked_sub(1).and_then(|at| self.answers.borrow().get(at).cloned());
+        let answer = answer.unwrap_or_default();
         // The view should show the tree that belongs to the answer, which is collected a moment after the write. If the
         // parent has changed again by then, the newer tree is shown.
         let (log, mark) = (self.answers.clone(), self.answered_up_to);
@@ -270,15 +270,16 @@ impl StoryStage {
         // The state read by a GET must also have been delivered by the watch, by now or later.
         let live = self.cluster.get_object(SHOP).await?;
         let read = DemoAnswer::from_object(&live);
-        let heard = |log: &Vec<DemoAnswer>| log.iter().skip(mark.saturating_sub(1)).any(|said| *said == read);
-        if !matches!(tokio::time::timeout(EXPECTATION_TIMEOUT, self.answers.wait_for(heard)).await, Ok(Ok(_)))
+        let shows =
+            |log: &Vec<DemoAnswer>| log.iter().skip(mark.saturating_sub(1)).any(|answer| *answer == read);
+        if !matches!(tokio::time::timeout(EXPECTATION_TIMEOUT, self.answers.wait_for(shows)).await, Ok(Ok(_)))
         {
             return Err(
                 UnmetExpectation(format!("GET returned {read:?}, but no watch ever delivered it")).into()
             );
         }
         self.caption.others = peers::judge_without_rollcall(&live, self.cluster.now_millis());
-        let before = std::mem::replace(&mut self.caption.answer, said);
+        let before = std::mem::replace(&mut self.caption.answer, answer);
         if !before.status.is_empty() && before != self.caption.answer {
             self.caption.past_answers.push(before);
         }

@@ -10,7 +10,7 @@ use super::fixtures::{
 };
 use super::stage::{ExpectedRow, StoryStage, expect_condition};
 
-const SECOND: Duration = Duration::from_secs(1);
+const SHORT_PAUSE: Duration = Duration::from_secs(1);
 /// Number of flaps of the flapping pod, and the time between them.
 const FLAP_COUNT: usize = 40;
 const FLAP_INTERVAL: Duration = Duration::from_millis(50);
@@ -67,13 +67,17 @@ async fn a_parent_appears(s: &mut StoryStage) -> anyhow::Result<()> {
 }
 
 async fn its_children_are_adopted_late(s: &mut StoryStage) -> anyhow::Result<()> {
-    const STARTING: &[ExpectedRow] = &[
+    const ROWS_STARTING: &[ExpectedRow] = &[
         (DATABASE, "Progressing", "ChildrenProgressing"),
         (POD, "Progressing", "ContainerCreating"),
         MEDIA_BOUND,
     ];
-    const ADOPTED: &[ExpectedRow] =
-        &[STARTING[0], STARTING[1], STARTING[2], (WEB, "Progressing", "0 of 3 replicas ready")];
+    const ROWS_ADOPTED: &[ExpectedRow] = &[
+        ROWS_STARTING[0],
+        ROWS_STARTING[1],
+        ROWS_STARTING[2],
+        (WEB, "Progressing", "0 of 3 replicas ready"),
+    ];
     s.describe_event(
         "The operator creates a Database, a volume claim, and a Deployment without an owner.",
         "A Deployment without an ownerReference is not a child yet.",
@@ -85,7 +89,9 @@ async fn its_children_are_adopted_late(s: &mut StoryStage) -> anyhow::Result<()>
     s.cluster.add_finalizer(MEDIA, "backup", BACKUP_FINALIZER)?;
     s.cluster.create_object(WEB.to_manifest(&json!({ "replicas": 3 }), &web_status(1, 0)))?;
     s.expect_unchanged(
-        expect_condition("False", "ChildrenMissing").with_message("Deployment missing").with_tree(STARTING),
+        expect_condition("False", "ChildrenMissing")
+            .with_message("Deployment missing")
+            .with_tree(ROWS_STARTING),
     )
     .await?;
     s.describe_event(
@@ -97,7 +103,7 @@ async fn its_children_are_adopted_late(s: &mut StoryStage) -> anyhow::Result<()>
     s.expect_answer(
         expect_condition("False", "ChildrenProgressing")
             .with_message("Deployment books-web progressing")
-            .with_tree(ADOPTED),
+            .with_tree(ROWS_ADOPTED),
     )
     .await
 }
@@ -109,13 +115,13 @@ async fn one_is_slow(s: &mut StoryStage) -> anyhow::Result<()> {
     );
     s.cluster.patch_status(POD, &pod_status("Running", None))?;
     for up in 1..=2 {
-        s.pause_story(SECOND).await;
+        s.pause_story(SHORT_PAUSE).await;
         s.cluster.patch_status(WEB, &web_status(1, up))?;
     }
     let progressing = expect_condition("False", "ChildrenProgressing").with_message("Deployment books-web");
     s.expect_unchanged(progressing.with_tree(&[DATABASE_UP, POD_UP, WEB_LACKS_ONE, MEDIA_BOUND])).await?;
     s.describe_event("The last pod is up.", "True is written with the last ready child, not earlier.");
-    s.pause_story(SECOND).await;
+    s.pause_story(SHORT_PAUSE).await;
     s.cluster.patch_status(WEB, &web_status(1, 3))?;
     s.expect_answer(
         expect_condition("True", "AllChildrenReady").with_message("3 of 3 ready").with_tree(ALL_UP),
@@ -156,12 +162,12 @@ async fn one_flaps(s: &mut StoryStage) -> anyhow::Result<()> {
 }
 
 async fn a_grandchild_fails_and_recovers(s: &mut StoryStage) -> anyhow::Result<()> {
-    const CRASHING: &[ExpectedRow] =
+    const ROWS_CRASHING: &[ExpectedRow] =
         &[(DATABASE, "Failed", "ChildrenFailed"), (POD, "Failed", "CrashLoopBackOff"), WEB_UP, MEDIA_BOUND];
     s.describe_event("Pod books-db-0, two levels down, crash-loops.", "The Shop alone does not show it.");
     s.cluster.patch_status(POD, &pod_status("Running", Some("CrashLoopBackOff")))?;
     let words = "Pod books-db-0 failed (waiting: CrashLoopBackOff)";
-    s.expect_answer(expect_condition("False", "ChildrenFailed").with_message(words).with_tree(CRASHING))
+    s.expect_answer(expect_condition("False", "ChildrenFailed").with_message(words).with_tree(ROWS_CRASHING))
         .await?;
     s.describe_event("It recovers.", "It was never Stalled: a crash loop may recover, as here.");
     s.cluster.patch_status(POD, &pod_status("Running", None))?;
@@ -181,7 +187,7 @@ async fn the_spec_changes(s: &mut StoryStage) -> anyhow::Result<()> {
 }
 
 async fn a_job_lives_one_second(s: &mut StoryStage) -> anyhow::Result<()> {
-    const ROLLING: &[ExpectedRow] = &[
+    const ROWS_ROLLING_OUT: &[ExpectedRow] = &[
         (DATABASE, "Progressing", "ChildrenProgressing"),
         POD_UP,
         (JOB, "Progressing", "0 of 1 completions"),
@@ -197,19 +203,19 @@ async fn a_job_lives_one_second(s: &mut StoryStage) -> anyhow::Result<()> {
         WEB,
         &json!({ "spec": { "template": { "metadata": { "labels": versioned_spec("v2") } } } }),
     )?;
-    s.await_tree(ROLLING).await?;
+    s.await_tree(ROWS_ROLLING_OUT).await?;
     mark_handled(s, "v2")?;
     s.expect_answer(
         expect_condition("False", "ChildrenProgressing")
             .with_message("Job books-db-migrate progressing")
-            .with_tree(ROLLING),
+            .with_tree(ROWS_ROLLING_OUT),
     )
     .await?;
     s.describe_event(
         "A second later the Job is done, and deleted by its TTL. Then v2 is up.",
         "The Job no longer exists, but its completion was observed.",
     );
-    s.pause_story(SECOND).await;
+    s.pause_story(SHORT_PAUSE).await;
     s.cluster.patch_status(JOB, &job_status(true))?;
     s.cluster.delete_object(JOB)?;
     s.cluster.patch_status(WEB, &web_status(2, 3))?;
@@ -221,15 +227,16 @@ async fn a_job_lives_one_second(s: &mut StoryStage) -> anyhow::Result<()> {
 }
 
 async fn a_child_hangs_in_deletion(s: &mut StoryStage) -> anyhow::Result<()> {
-    const HELD: &[ExpectedRow] = &[DATABASE_UP, POD_UP, WEB_UP, (MEDIA, "Terminating", BACKUP_FINALIZER)];
-    const STUCK: &[ExpectedRow] = &[DATABASE_UP, POD_UP, WEB_UP, (MEDIA, "Stuck", BACKUP_FINALIZER)];
+    const ROWS_HELD: &[ExpectedRow] =
+        &[DATABASE_UP, POD_UP, WEB_UP, (MEDIA, "Terminating", BACKUP_FINALIZER)];
+    const ROWS_STUCK: &[ExpectedRow] = &[DATABASE_UP, POD_UP, WEB_UP, (MEDIA, "Stuck", BACKUP_FINALIZER)];
     s.describe_event(
         "The operator deletes the volume claim. Another controller's finalizer blocks that.",
         "Nothing else reports which finalizer it is, and since when.",
     );
     s.cluster.delete_object(MEDIA)?;
     s.expect_answer(
-        expect_condition("False", "ChildrenTerminating").with_message(BACKUP_FINALIZER).with_tree(HELD),
+        expect_condition("False", "ChildrenTerminating").with_message(BACKUP_FINALIZER).with_tree(ROWS_HELD),
     )
     .await?;
     s.describe_event(
@@ -238,7 +245,7 @@ async fn a_child_hangs_in_deletion(s: &mut StoryStage) -> anyhow::Result<()> {
     );
     let words = "media stuck (finalizer example.org/backup (set by backup), terminating since";
     s.expect_answer(
-        expect_condition("False", "ChildrenStuck").with_message(words).with_stalled().with_tree(STUCK),
+        expect_condition("False", "ChildrenStuck").with_message(words).with_stalled().with_tree(ROWS_STUCK),
     )
     .await?;
     s.describe_event(

@@ -53,19 +53,19 @@ pub(super) fn caption_lines(caption: &StoryCaption, width: usize) -> Vec<StyledL
 }
 
 fn answer_lines(caption: &StoryCaption, width: usize) -> Vec<StyledLine> {
-    let said = &caption.answer;
-    if said.status.is_empty() {
+    let answer = &caption.answer;
+    if answer.status.is_empty() {
         return Vec::new();
     }
     let mut head = StyledLine::new(TextStyle::Dim, "rollcall")
         .pad_to(LABEL_WIDTH)
-        .append_text(TextStyle::of_verdict(&said.status), format!("Ready={}", said.status))
-        .append_text(TextStyle::Plain, format!(" {}", said.reason));
-    for beside in &said.other_conditions {
+        .append_text(TextStyle::of_verdict(&answer.status), format!("Ready={}", answer.status))
+        .append_text(TextStyle::Plain, format!(" {}", answer.reason));
+    for beside in &answer.other_conditions {
         head = head.append_text(TextStyle::Plain, format!(" {beside}=True"));
     }
     let mut out = vec![head];
-    out.extend(labelled_lines("", TextStyle::Plain, &said.message, width, 3));
+    out.extend(labelled_lines("", TextStyle::Plain, &answer.message, width, 3));
     out
 }
 
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_beat_says_what_happens_what_others_say_and_what_the_parent_says() {
-        let said = DemoAnswer {
+        let answer = DemoAnswer {
             status: "False".to_owned(),
             reason: "ChildrenStuck".to_owned(),
             message: "1 of 3 not ready: PersistentVolumeClaim media stuck (finalizer example.org/backup)"
@@ -136,7 +136,7 @@ mod tests {
             what: "The finalizer stays.",
             moral: "It would hang forever.",
             others: "Argo CD: no health, so Healthy · kstatus: Current".to_owned(),
-            answer: said,
+            answer,
             ..StoryCaption::default()
         };
         assert_eq!(

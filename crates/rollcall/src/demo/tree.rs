@@ -8,7 +8,7 @@ use crate::tree_table::format_age;
 /// Column of the verdict, and widths of reasons and ages, on an 80-column line.
 const VERDICT_COLUMN: usize = 32;
 const REASON_COLUMN: usize = VERDICT_COLUMN + 12;
-const AGE: usize = 4;
+const AGE_COLUMN: usize = 4;
 
 /// Returns the lines of all trees at `now` (milliseconds since the Unix epoch), in this width.
 pub(super) fn tree_lines(trees: &[TreeNode], now: i64, width: usize) -> Vec<StyledLine> {
@@ -35,15 +35,15 @@ fn node_line(node: &TreeNode, before: &str, now: i64, width: usize) -> StyledLin
         VERDICT_COLUMN - 1 - before.chars().count(),
     );
     let why = verdict_reason(node);
-    let room = width.saturating_sub(REASON_COLUMN + AGE + 1);
+    let room = width.saturating_sub(REASON_COLUMN + AGE_COLUMN + 1);
     StyledLine::new(TextStyle::Dim, before)
         .append_text(TextStyle::Plain, name)
         .pad_to(VERDICT_COLUMN)
         .append_text(TextStyle::of_verdict(node.verdict), node.verdict)
         .pad_to(REASON_COLUMN)
         .append_text(TextStyle::Plain, truncate_text(why, room))
-        .pad_to(width.saturating_sub(AGE))
-        .append_text(TextStyle::Dim, format!("{:>AGE$}", format_age(now - node.since)))
+        .pad_to(width.saturating_sub(AGE_COLUMN))
+        .append_text(TextStyle::Dim, format!("{:>AGE_COLUMN$}", format_age(now - node.since)))
 }
 
 /// Returns the text drawn beside a verdict.

@@ -95,7 +95,7 @@ async fn watch_tree(
 ) -> anyhow::Result<ExitCode> {
     let live = TerminalCapabilities::detect_stdout(false).live && args.output == OutputFormat::Table;
     let mut following = ClusterFollower::new(cluster).await;
-    let (mut told, mut code, mut lost) = (None, 2, String::new());
+    let (mut printed, mut code, mut lost) = (None, 2, String::new());
     let mut resized = signal(SignalKind::window_change())?;
     // One stream for all of the time: what arrives while the tree is drawn is not lost.
     let mut interrupted = signal(SignalKind::interrupt())?;
@@ -103,7 +103,7 @@ async fn watch_tree(
         tokio::select! { biased;
             _ = interrupted.recv() => return Ok(ExitCode::from(code)),
             // Before the first drawing there is nothing to redraw.
-            _ = resized.recv(), if told.is_some() => {}
+            _ = resized.recv(), if printed.is_some() => {}
             () = following.wait_for_change(cluster) => {}
         }
         cluster.report_unread();
@@ -127,10 +127,10 @@ async fn watch_tree(
             });
         }
         lost.clone_from(&trouble);
-        if live || told.as_ref() != Some(&undated) {
+        if live || printed.as_ref() != Some(&undated) {
             let before = if live {
                 CLEAR_SCREEN
-            } else if told.is_some() && args.output == OutputFormat::Table {
+            } else if printed.is_some() && args.output == OutputFormat::Table {
                 "\n"
             } else {
                 ""
@@ -145,7 +145,7 @@ async fn watch_tree(
                 return Ok(ExitCode::from(code));
             }
         }
-        told = Some(undated);
+        printed = Some(undated);
         tokio::select! { biased;
             _ = interrupted.recv() => return Ok(ExitCode::from(code)),
             () = tokio::time::sleep(began.elapsed() * (DRAW_TIME_SHARE - 1)) => {}

@@ -60,7 +60,7 @@ async fn a_parent_in_deletion_is_explained_with_its_holder_and_the_command_that_
         "holder    ownerless: there is no Lease and no running pod with the name shop-operator",
         "field manager shop-operator last wrote this object at",
         "kubectl -n default patch shop.example.com books --type=json",
-        "start its operator again, or release it yourself",
+        "start its operator again, or remove the finalizer yourself",
         "becomes Stuck: finalizer shop.example.com/guard",
     ] {
         assert!(out.contains(part), "{part}:\n{out}{err}");

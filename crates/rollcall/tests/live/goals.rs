@@ -36,7 +36,7 @@ async fn a_deletion_is_waited_for_and_what_holds_it_is_named_meanwhile() {
     let args = ["wait", "shop/books", "--for=delete", "--timeout", "2m"];
     let mut terminal = Terminal::start(&cluster.rollcall(&args), 200, &[]);
     terminal
-        .until("that it stands", |rows| shows(rows, "Shop books exists, and nobody has deleted it"))
+        .until("that it stands", |rows| shows(rows, "Shop books exists, and its deletion was not requested"))
         .await;
     assert!(!delete_shop(&cluster), "its finalizers hold it");
     terminal
@@ -60,13 +60,13 @@ async fn what_is_gone_is_deleted_and_another_of_that_name_does_not_count() {
     assert_eq!((code, &*out), (Some(0), "Shop books: deleted\n"), "{err}");
     held_shop(&cluster, &[]);
     let mut terminal = Terminal::start(&cluster.rollcall(&args), 100, &[]);
-    terminal.until("that it stands", |rows| shows(rows, "exists, and nobody")).await;
+    terminal.until("that it stands", |rows| shows(rows, "its deletion was not requested yet")).await;
     assert!(delete_shop(&cluster), "nothing holds it");
     held_shop(&cluster, &[]);
     assert_eq!(terminal.end().await.code(), Some(0));
     let (code, out, err) = cluster.run(&["wait", "shop/books", "--for=delete", "--timeout", "500ms"]).await;
     assert_eq!(code, Some(124), "{err}");
-    assert_eq!(out, "Shop books exists, and nobody has deleted it yet: waited too long\n");
+    assert_eq!(out, "Shop books exists, and its deletion was not requested yet: waited too long\n");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -33,10 +33,10 @@ pub(super) fn int32_at(object: &Value, path: &[&str]) -> Option<i32> {
 
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
 fn to_go_int64(number: &Number) -> i64 {
-    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    const INT64_LIMIT: f64 = 9_223_372_036_854_775_808.0;
     match (number.as_i64(), number.as_f64()) {
         (Some(whole), _) => whole,
-        (None, Some(float)) if (-LIMIT..LIMIT).contains(&float) => float as i64,
+        (None, Some(float)) if (-INT64_LIMIT..INT64_LIMIT).contains(&float) => float as i64,
         _ => i64::MIN,
     }
 }

@@ -30,8 +30,9 @@ pub(crate) fn judge_built_in(object: &Value) -> PeerVerdict {
 
 /// Returns `true` for a valid deletion timestamp. One that does not parse, or is Go's zero time, does not count.
 fn is_deleting(object: &Value) -> bool {
-    const ZERO: Time = Time(-62_135_596_800_000);
-    Time::from_rfc3339(text_at(object, &["metadata", "deletionTimestamp"])).is_some_and(|at| at != ZERO)
+    const GO_ZERO_TIME: Time = Time(-62_135_596_800_000);
+    Time::from_rfc3339(text_at(object, &["metadata", "deletionTimestamp"]))
+        .is_some_and(|at| at != GO_ZERO_TIME)
 }
 
 /// Returns `true` if Argo CD itself holds the object by a finalizer: it then assesses the hook's outcome, not its

@@ -57,8 +57,8 @@ impl TypeMismatch {
 
 /// Checks `object` against the struct of this name in `types.txt`.
 pub(super) fn check_type(object: &Value, name: &str) -> Result<(), TypeMismatch> {
-    static TYPES: OnceLock<GoTypeTable> = OnceLock::new();
-    let types = TYPES.get_or_init(|| GoTypeTable::parse_table(include_str!("types.txt")));
+    static GO_TYPES: OnceLock<GoTypeTable> = OnceLock::new();
+    let types = GO_TYPES.get_or_init(|| GoTypeTable::parse_table(include_str!("types.txt")));
     match types.index.get(name) {
         Some(index) => types.check_value(object, &FieldShape::Struct(*index)),
         None => Ok(()),

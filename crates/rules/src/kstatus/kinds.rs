@@ -64,11 +64,11 @@ fn is_schedule_overdue(object: &Value, now: Time) -> bool {
 
 /// Returns the crash-looping main containers. An error where kstatus would panic on a type.
 fn crash_looping_containers(object: &Value) -> Result<Vec<&str>, WrongType> {
-    const PATH: [&str; 2] = ["status", "containerStatuses"];
-    let statuses = match json::field_at(object, &PATH)? {
+    const CONTAINER_STATUSES_PATH: [&str; 2] = ["status", "containerStatuses"];
+    let statuses = match json::field_at(object, &CONTAINER_STATUSES_PATH)? {
         None => return Ok(Vec::new()),
         Some(Value::Array(statuses)) => statuses,
-        Some(_) => return Err(WrongType::at_path(&PATH, "a list")),
+        Some(_) => return Err(WrongType::at_path(&CONTAINER_STATUSES_PATH, "a list")),
     };
     let mut names = Vec::new();
     for status in statuses {

@@ -10,7 +10,7 @@ pub(super) const MAX_DATE_FORMAT_BYTES: usize = 1024;
 /// Longest text of a number in a date's table, in bytes.
 const MAX_NUMBER_BYTES: usize = 64;
 
-const MONTHS: [&str; 12] = [
+const MONTH_NAMES: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -24,7 +24,7 @@ const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const DAY_NAMES: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /// Converts whole seconds, or a part of a date, to Lua's number.
 #[expect(clippy::cast_precision_loss, reason = "rounded above 2^53 only, far outside any date")]
@@ -62,8 +62,8 @@ pub(super) fn os_time(now: Time, fields: Option<&Table>) -> mlua::Result<f64> {
 
 /// Formats the component that a code names.
 fn format_part(date: &CivilDate, code: char) -> Option<String> {
-    let month = *MONTHS.get(usize::try_from(date.month - 1).ok()?)?;
-    let day = *DAYS.get(usize::try_from(date.day_of_week()).ok()?)?;
+    let month = *MONTH_NAMES.get(usize::try_from(date.month - 1).ok()?)?;
+    let day = *DAY_NAMES.get(usize::try_from(date.day_of_week()).ok()?)?;
     let hour12 = if date.hour() % 12 == 0 { 12 } else { date.hour() % 12 };
     let noon = if date.hour() < 12 { "AM" } else { "PM" };
     Some(match code {

@@ -46,8 +46,8 @@ struct LibraryLayer {
 struct WildScripts {
     /// A refused pattern matches nothing; its entry holds the error.
     entries: Vec<(Option<GlobPattern>, LibraryScript)>,
-    /// Index of the entry that matches a kind, so that the patterns are tried once per kind and not per object. Whoever
-    /// asks for a kind for the first time writes it; it never changes.
+    /// Index of the entry that matches a kind, so that the patterns are tried once per kind and not per object. The
+    /// first look-up of a kind writes it; it never changes.
     remembered: Mutex<BTreeMap<String, Option<usize>>>,
 }
 

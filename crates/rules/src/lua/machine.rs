@@ -290,14 +290,14 @@ fn find_plain((text, part, init): &(LuaString, LuaString, Option<i64>)) -> (Opti
 /// Formats a number as gopher-lua does: integers in full, fractions as Go's `%v`.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
 fn format_number(number: f64) -> String {
-    const INTEGERS: std::ops::Range<f64> = -9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0;
+    const INT64_RANGE: std::ops::Range<f64> = -9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0;
     if number.is_nan() {
         return "NaN".to_owned();
     }
     if number.is_infinite() {
         return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
     }
-    if number.fract() == 0.0 && INTEGERS.contains(&number) {
+    if number.fract() == 0.0 && INT64_RANGE.contains(&number) {
         return (number as i64).to_string();
     }
     let scientific = format!("{number:e}");

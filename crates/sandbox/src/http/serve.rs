@@ -68,7 +68,7 @@ pub(super) async fn answer_request(
     if address.verb == RequestVerb::Watch {
         return Ok(open_watch_stream(&shared, &request, address));
     }
-    // The log is written under the store's lock: whoever has seen what a request wrote finds the request in the log.
+    // The log is written under the store's lock: a reader that has seen what a request wrote finds the request in the log.
     let mut store = shared.lock_store();
     let response = store.handle_request((shared.clock)(), &request);
     let status = match act {

@@ -139,7 +139,7 @@ impl ClusterObjects {
             return Ok(DeletionOutcome { deleted: true, object: object.clone() });
         }
         Ok(match delete::plan_deletion(kind, object, options, now) {
-            DeletionStep::Keep => DeletionOutcome { deleted: false, object: object.clone() },
+            DeletionStep::Unchanged => DeletionOutcome { deleted: false, object: object.clone() },
             DeletionStep::Mark(marked) => {
                 DeletionOutcome { deleted: false, object: self.commit_client_write(now, kind, marked) }
             }

@@ -11,7 +11,7 @@ use super::meta::{self, meta_mut};
 /// Effect of a deletion on an object.
 pub(super) enum DeletionStep {
     /// The object stays as it is: it was already marked as being deleted.
-    Keep,
+    Unchanged,
     /// A finalizer, a grace period or a controller holds the object, which is marked as being deleted.
     Mark(Value),
     /// Nothing holds the object, which is removed.
@@ -45,7 +45,7 @@ pub(super) fn plan_deletion(
     } else {
         mark_deleting(&mut marked, now, grace);
     }
-    if marked == *object { DeletionStep::Keep } else { DeletionStep::Mark(marked) }
+    if marked == *object { DeletionStep::Unchanged } else { DeletionStep::Mark(marked) }
 }
 
 /// Sets the finalizer that tells the garbage collector how to treat the dependents.

@@ -59,13 +59,13 @@ fn refuse_causes(kind: &SandboxKind, object: &Value, causes: Vec<StatusCause>) -
 }
 
 fn check_name(kind: &SandboxKind, object: &Value, causes: &mut Vec<StatusCause>) {
-    const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+    const SUBDOMAIN_MESSAGE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
     let name = meta::name(object);
     let loose = ["rbac.authorization.k8s.io", "apiregistration.k8s.io"].contains(&kind.group.as_str());
     let legal =
         if loose { !name.contains(['/', '%']) && name != "." && name != ".." } else { is_subdomain(name) };
     if !legal {
-        causes.push(StatusCause::invalid("metadata.name", &json!(name), SUBDOMAIN));
+        causes.push(StatusCause::invalid("metadata.name", &json!(name), SUBDOMAIN_MESSAGE));
     }
 }
 

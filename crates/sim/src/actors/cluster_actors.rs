@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::manifests;
 use super::operator_visit::OperatorVisit;
-use crate::scenario::{CUSTOM_GROUP, Dice, NAMESPACES, Scenario, small_number};
+use crate::scenario::{CUSTOM_GROUP, Dice, SIM_NAMESPACES, Scenario, small_number};
 use crate::timeline::SimEvent;
-use crate::world::{STRANGERS, SimObjectRef, SimWorld, conditions_of};
+use crate::world::{FOREIGN_CONDITION_TYPES, SimObjectRef, SimWorld, conditions_of};
 
 /// Number of objects from which no more are created.
 const MAX_OBJECTS: usize = 60;
@@ -34,7 +34,7 @@ impl ClusterActors {
 
     /// Installs the kinds and creates the first few objects.
     pub(crate) fn install_cluster(&mut self, world: &mut SimWorld) {
-        for namespace in NAMESPACES {
+        for namespace in SIM_NAMESPACES {
             let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}});
             world.install_object("create namespace", object);
         }
@@ -96,7 +96,7 @@ impl ClusterActors {
     }
 
     fn some_namespace(&mut self) -> String {
-        NAMESPACES[self.dice.below(NAMESPACES.len())].to_owned()
+        SIM_NAMESPACES[self.dice.below(SIM_NAMESPACES.len())].to_owned()
     }
 
     /// Creates a parent without an owner.
@@ -264,7 +264,8 @@ impl ClusterActors {
     fn write_foreign_condition(&mut self, world: &mut SimWorld) {
         let Some((kind, object)) = self.some_parent(world) else { return };
         let claims = self.dice.chance(4);
-        let name = if claims { "Ready" } else { *self.dice.pick(&STRANGERS).unwrap_or(&"Degraded") };
+        let name =
+            if claims { "Ready" } else { *self.dice.pick(&FOREIGN_CONDITION_TYPES).unwrap_or(&"Degraded") };
         let status = *self.dice.pick(&["True", "False"]).unwrap_or(&"True");
         if claims && conditions_of(&object["status"]).iter().any(|c| c["type"] == "Ready") {
             return;

@@ -30,7 +30,7 @@ fn is_from_children(reason: ParentReason) -> bool {
     )
 }
 
-/// Returns `true` if a descendant is a parent whose policy still waits for a list, or for what nobody wrote down: until then
+/// Returns `true` if a descendant is a parent whose policy still waits for a list, or for what no record holds: until then
 /// the earlier answer stays.
 pub(crate) fn awaits_child_list(
     at: &JudgedMoment<'_>,
@@ -47,7 +47,7 @@ pub(crate) fn awaits_child_list(
             let mut over = below.iter().filter(|p| p.parent == child.kind);
             over.any(|p| {
                 !at.core.engine.is_open(p.id)
-                    || at.heard.awaits_list(p)
+                    || at.plan_watch.awaits_list(p)
                     || settles_unwritten(at, p, child)
                     || awaits_child_list(at, p, child, models)
             })
@@ -55,7 +55,7 @@ pub(crate) fn awaits_child_list(
 }
 
 /// Returns `true` if a child that is a parent waits for time alone to pass since everything was listed, and nothing is written
-/// for it that says what it was before: until it is evaluated, nobody turns because of it.
+/// for it that says what it was before: until it is evaluated, no parent turns because of it.
 fn settles_unwritten(at: &JudgedMoment<'_>, policy: &PolicyDef, child: &ModelObject) -> bool {
     use ParentReason::{ChildrenPending, ChildrenSettling};
     let Some(id) = at.core.reflector.find_object(&child.uid) else { return false };
@@ -81,8 +81,8 @@ pub(crate) fn agrees_with(
     match said {
         None => false,
         Some(ParentReason::DeadlineExceeded) => {
-            // Until the operator is known to be done, nobody knows that its children are all that it wants.
-            let settles = parent.mark == ModelMark::Silent && at.heard.is_settling(policy, at.now);
+            // Until the operator is known to be done, it is not known that its children are all that it wants.
+            let settles = parent.mark == ModelMark::Silent && at.plan_watch.is_settling(policy, at.now);
             parent.deleted.is_none()
                 && (settles || !suspended)
                 && (sum.reason.is_some() || parent.mark != ModelMark::Handled)
@@ -121,7 +121,7 @@ pub(crate) fn check_turned_true(
         at.fail_invariant("no false ready", format_args!("{name}: a child has just appeared"));
     }
     // In the calm phase not every turn is checked.
-    if !at.calm && phase.well_since.is_none_or(|since| since + hold > at.now) {
+    if !at.faults_stopped && phase.well_since.is_none_or(|since| since + hold > at.now) {
         at.fail_invariant("no false ready", format_args!("{name}: not well for as long as the policy asks"));
     }
 }

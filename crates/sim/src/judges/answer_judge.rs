@@ -27,7 +27,7 @@ impl AnswerJudge {
     pub(crate) fn check_answers(&mut self, at: &JudgedMoment<'_>, checked: &mut CheckedParents) {
         self.turns += 1;
         let now_and_then = self.turns.is_multiple_of(4);
-        if at.calm && !now_and_then && !has_turned(checked, at) {
+        if at.faults_stopped && !now_and_then && !has_turned(checked, at) {
             return;
         }
         if now_and_then {
@@ -42,7 +42,7 @@ impl AnswerJudge {
         let models = at.shown.all_observed();
         for policy in at.policies {
             let awaits_list =
-                !at.core.engine.is_open(policy.id) || at.heard.unlisted.contains(&policy.parent);
+                !at.core.engine.is_open(policy.id) || at.plan_watch.unlisted.contains(&policy.parent);
             for parent in models.iter().filter(|t| t.kind == policy.parent) {
                 if awaits_list {
                     checked.note_taken_over(at, policy, parent);
@@ -112,8 +112,8 @@ fn check_answer(
         .find(policy, parent)
         .map_or((at.now, at.now), |p| (p.unready_at_earliest, p.unready_at_latest));
     let due = |since: i64| policy.deadline.map(|limit| since + saturating_millis(limit));
-    // Of a kind that is to be listed anew, nobody knows what the loop may still rest on.
-    let is_known = !at.heard.awaits_list(policy) && is_known;
+    // Of a kind that is to be listed again, it is not known what the loop may still rest on.
+    let is_known = !at.plan_watch.awaits_list(policy) && is_known;
     if is_known && said == Some(ParentReason::DeadlineExceeded) && due(unready).is_none_or(|due| at.now < due)
     {
         let name = at.describe_object(parent);
@@ -141,7 +141,7 @@ fn check_answer(
         let what = format!("{:?}: {name} is {said:?}, to be {:?}", policy.id, sum.reason);
         at.fail_invariant("answers follow what was shown", what);
     }
-    if turned && !is_ready_as_judged && !at.heard.awaits_list(policy) {
+    if turned && !is_ready_as_judged && !at.plan_watch.awaits_list(policy) {
         let name = at.describe_object(parent);
         at.fail_invariant("no false ready", format_args!("{name}: a child awaits its rule"));
     }

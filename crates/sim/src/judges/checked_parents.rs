@@ -63,7 +63,7 @@ impl CheckedParents {
     }
 
     /// Returns `true` if the operator of a parent has said that it handled the generation for as long as an answer may lag.
-    pub(crate) fn has_said_handled(&self, uid: &str, now: i64) -> bool {
+    pub(crate) fn has_reported_handled(&self, uid: &str, now: i64) -> bool {
         let mut phases = self.phases.iter().filter(|((_, of), _)| of == uid);
         phases.any(|(_, phase)| phase.said_handled_since.is_some_and(|at| at + MAX_ANSWER_LAG_MS <= now))
     }
@@ -72,7 +72,7 @@ impl CheckedParents {
     pub(crate) fn note_changes(&mut self, at: &JudgedMoment<'_>, steps: &[ShownChange]) {
         for (old, new) in steps {
             let Some(model) = new.as_ref().or(old.as_ref()) else { continue };
-            let seen = |p: &&PolicyDef| p.parent == model.kind && !at.heard.unseen.contains_key(&p.id);
+            let seen = |p: &&PolicyDef| p.parent == model.kind && !at.plan_watch.unseen.contains_key(&p.id);
             for policy in at.policies.iter().filter(seen) {
                 self.note_parent(at, policy, model, new.as_deref());
             }
@@ -168,7 +168,7 @@ impl CheckedParents {
     }
 
     /// Begins to check the parents of a kind that was listed just now: under these policies for the first time, each with
-    /// the time of its plan, and under the others anew, because the loop may have known what its parents were meanwhile.
+    /// the time of its plan, and under the others again, because the loop may have known what its parents were meanwhile.
     pub(crate) fn note_listed_parents(
         &mut self,
         at: &JudgedMoment<'_>,

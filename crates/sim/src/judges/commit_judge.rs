@@ -60,8 +60,8 @@ impl CommitJudge {
         self.yielded_before.append(&mut self.yielded);
     }
 
-    /// Returns `true` if a former process wrote a fallback type on the parent because another client had the type. Who finds
-    /// the fallback alone does not know that, and leaves the type to whoever keeps taking it.
+    /// Returns `true` if a former process wrote a fallback type on the parent because another client had the type. A process
+    /// that finds the fallback alone does not know that, and leaves the type to the client that keeps taking it.
     pub(crate) fn has_yielded_before(&self, uid: &str) -> bool {
         self.yielded_before.contains(uid)
     }
@@ -109,7 +109,7 @@ impl CommitJudge {
         if let Some(taken) = new.ours.keys().find(|kind| old.foreign.contains(*kind)) {
             return at.fail_invariant(
                 "only our own entries",
-                format_args!("{name}: took {taken} from somebody else"),
+                format_args!("{name}: took {taken} from another manager"),
             );
         }
         if let Some(twice) = new.doubled.difference(&old.doubled).next() {
@@ -120,14 +120,14 @@ impl CommitJudge {
         // A predecessor that sent the write may have given the same ids to other policies.
         let is_of = |p: &&PolicyDef| write.policies.contains(&p.id) && p.parent == kind;
         for policy in at.policies.iter().filter(is_of) {
-            self.check_first_word(at, policy, &name, &new);
+            self.check_first_answer(at, policy, &name, &new);
             policy_checks::check_turn(at, policy, &name, (&old, &new), flight.was_shown_handled);
             let stands_in = policy.fallback.is_some_and(|fallback| new.ours.contains_key(fallback));
             if stands_in && new.foreign.contains(policy.condition) {
                 self.yielded.insert(new.uid.clone());
             }
         }
-        self.note_said(at, &new);
+        self.note_announced(at, &new);
         let decided_by = if is_own { &*write.policies } else { &[] };
         checked.note_committed((&old, &new), decided_by);
     }
@@ -162,7 +162,7 @@ impl CommitJudge {
     }
 
     /// Notes for which generation the parent carries entries: a policy that was replaced meanwhile may have written them.
-    fn note_said(&mut self, at: &JudgedMoment<'_>, new: &ModelObject) {
+    fn note_announced(&mut self, at: &JudgedMoment<'_>, new: &ModelObject) {
         for policy in at.scenario.first_policies.iter().filter(|policy| policy.parent == new.kind) {
             if entry_of(policy, new).is_some_and(|said| said.observed == new.generation) {
                 self.announced.insert((policy.number, new.uid.clone(), new.generation));
@@ -170,7 +170,13 @@ impl CommitJudge {
         }
     }
 
-    fn check_first_word(&mut self, at: &JudgedMoment<'_>, policy: &PolicyDef, name: &str, new: &ModelObject) {
+    fn check_first_answer(
+        &mut self,
+        at: &JudgedMoment<'_>,
+        policy: &PolicyDef,
+        name: &str,
+        new: &ModelObject,
+    ) {
         let Some(said) = entry_of(policy, new) else { return };
         let key = (policy.number, new.uid.clone(), new.generation);
         let first = said.observed == new.generation && self.announced.insert(key);

@@ -1,4 +1,4 @@
-//! Everything that the judges look at after a step. Nothing of it changes while they judge.
+//! State that the judges read after a step. Nothing of it changes while they judge.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -19,7 +19,7 @@ use crate::world::{ModelObject, SimWorld};
 pub(crate) struct JudgedMoment<'a> {
     pub(crate) now: i64,
     /// Faults have stopped.
-    pub(crate) calm: bool,
+    pub(crate) faults_stopped: bool,
     pub(crate) scenario: &'a Scenario,
     pub(crate) world: &'a SimWorld,
     pub(crate) core: &'a Core,
@@ -29,8 +29,8 @@ pub(crate) struct JudgedMoment<'a> {
     pub(crate) wires: &'a [KindWire],
     /// The service's watch of policies, with the plans that are on their way to the loop.
     pub(crate) policy_watch: &'a PolicyWatch,
-    /// What the loop has heard of plans and kinds.
-    pub(crate) heard: &'a PlanWatch,
+    /// Plans and kinds as the loop has observed them.
+    pub(crate) plan_watch: &'a PlanWatch,
 }
 
 impl<'a> JudgedMoment<'a> {
@@ -38,11 +38,11 @@ impl<'a> JudgedMoment<'a> {
         stage: &'a SimStage,
         wires: &'a KindWires,
         policy_watch: &'a PolicyWatch,
-        heard: &'a PlanWatch,
+        plan_watch: &'a PlanWatch,
     ) -> JudgedMoment<'a> {
         JudgedMoment {
             now: stage.world.now(),
-            calm: stage.world.faults.is_calm,
+            faults_stopped: stage.world.faults.have_stopped,
             scenario: &stage.world.scenario,
             world: &stage.world,
             core: &stage.service.core,
@@ -50,7 +50,7 @@ impl<'a> JudgedMoment<'a> {
             shown: &stage.feed.shown,
             wires: wires.all(),
             policy_watch,
-            heard,
+            plan_watch,
         }
     }
 
@@ -112,7 +112,7 @@ impl<'a> JudgedMoment<'a> {
                 let awaited =
                     |id| reflector.read_row(id, |row| row.awaited_in_group(policy.id, at)).flatten();
                 if let Some(since) = reflector.find_object(&model.uid).and_then(awaited) {
-                    let end = since + RuleWork::STANDING_LIMIT;
+                    let end = since + RuleWork::INTERIM_LIMIT;
                     *unjudged.entry(model.uid.clone()).or_default() |= end.0 <= self.now;
                 }
             }

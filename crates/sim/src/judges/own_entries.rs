@@ -15,7 +15,7 @@ pub(crate) fn condition_of(policy: &PolicyDef, parent: &ModelObject) -> Option<&
     types.into_iter().flatten().find(|kind| !parent.foreign.contains(*kind))
 }
 
-/// Returns the fallback type if it stands on the parent although nobody else has the policy's own: that one was given up,
+/// Returns the fallback type if it stands on the parent although no other manager has the policy's own: that one was given up,
 /// because it kept being overwritten.
 pub(crate) fn given_up_for(policy: &PolicyDef, parent: &ModelObject) -> Option<&'static str> {
     let vacant = !parent.foreign.contains(policy.condition) && !parent.ours.contains_key(policy.condition);

@@ -16,7 +16,7 @@ pub(crate) struct PlanWatch {
     pub(crate) open_kinds: BTreeSet<KindId>,
     /// Kinds that were started in this life of the process.
     started_kinds: BTreeSet<usize>,
-    /// Kinds that were started anew and are not listed yet, as the loop knows.
+    /// Kinds that were started again and are not listed yet, as the loop knows.
     pub(crate) unlisted: BTreeSet<usize>,
     /// Policies whose parents were not listed for them yet, with the time of their plan.
     pub(crate) unseen: BTreeMap<PolicyId, i64>,
@@ -38,8 +38,8 @@ impl PlanWatch {
     }
 
     /// Hears of a kind; returns `true` if it was listed or is not followed any more.
-    pub(crate) fn observe_news(&mut self, now: i64, kind: usize, news: &KindEvent) -> bool {
-        match news {
+    pub(crate) fn observe_kind_event(&mut self, now: i64, kind: usize, event: &KindEvent) -> bool {
+        match event {
             KindEvent::RuleChanged(names) => {
                 for name in names {
                     self.swapped_at.entry((kind, name.clone())).or_insert(now);
@@ -47,7 +47,7 @@ impl PlanWatch {
                 false
             }
             KindEvent::Starting => {
-                // What was listed in part before it was started anew is not told as what is there.
+                // What was listed in part before it was started again does not count as present.
                 if !self.started_kinds.insert(kind) || self.open_kinds.contains(&kind_id(kind)) {
                     self.unlisted.insert(kind);
                 }
@@ -89,14 +89,14 @@ impl PlanWatch {
         policy.involved_kinds().iter().any(|kind| self.unlisted.contains(kind))
     }
 
-    /// Returns `true` if the lists that the policy rests on were completed so lately that nobody knows whether a silent operator
-    /// is done.
+    /// Returns `true` if the lists that the policy rests on were completed so lately that it is not known whether a silent
+    /// operator is done.
     pub(crate) fn is_settling(&self, policy: &PolicyDef, now: i64) -> bool {
         let listed = policy.involved_kinds().into_iter().filter_map(|kind| self.listed_at.get(&kind)).max();
         listed.is_some_and(|at| now < at + saturating_millis(policy.settle))
     }
 
-    /// Returns `true` if a rule of this policy changed so long ago that answers of the old one are withdrawn.
+    /// Returns `true` if a rule of this policy changed long enough ago that answers of the old one are withdrawn.
     pub(crate) fn is_withdrawn(&self, policy: &PolicyDef, kind: usize, now: i64) -> bool {
         let since = self.swapped_at.get(&(kind, policy.name()));
         let stays = |kinds: &BTreeSet<usize>| policy.involved_kinds().iter().any(|of| kinds.contains(of));

@@ -62,7 +62,7 @@ pub(crate) fn check_turn(
 pub(crate) fn check_swaps(at: &JudgedMoment<'_>) {
     let late = |since: &i64| since + saturating_millis(BLIND_LIMIT) + MAX_ANSWER_LAG_MS < at.now;
     let mut found = None;
-    for ((kind, name), _) in at.heard.swapped_at.iter().filter(|(_, since)| late(since)) {
+    for ((kind, name), _) in at.plan_watch.swapped_at.iter().filter(|(_, since)| late(since)) {
         let policies = at.policies.iter().filter(|policy| {
             let rests =
                 policy.groups.iter().any(|group| group.kind == *kind && group.critical && group.min > 0);
@@ -101,7 +101,7 @@ pub(crate) fn types_left_behind(at: &JudgedMoment<'_>, kind: usize) -> Vec<&'sta
     first.into_iter().filter(|of| !in_force.contains(of)).collect()
 }
 
-/// Returns the condition types under which nobody judges any more: they are left behind, or what stands under them was said
+/// Returns the condition types under which no policy judges any more: they are left behind, or what stands under them was said
 /// before their policy was refused.
 pub(crate) fn types_not_judged(at: &JudgedMoment<'_>, kind: usize) -> Vec<&'static str> {
     let judged = types_of(at.policies.iter().filter(|policy| !policy.groups.is_empty()), kind);
@@ -141,12 +141,13 @@ pub(crate) fn check_policies_in_force(at: &JudgedMoment<'_>) {
 /// known them, and a policy that was never accepted says nothing True.
 pub(crate) fn check_entries_without_policy(at: &JudgedMoment<'_>, parent: &ModelObject) {
     let mut wrong = Vec::new();
-    // What a policy that is refused may have said before stays, whoever it was that said it.
+    // What a policy that is refused may have said before stays, whichever process wrote it.
     let left = types_left_behind(at, parent.kind);
     for first in at.scenario.first_policies.iter().filter(|policy| policy.parent == parent.kind) {
         let in_force = at.policies.iter().find(|policy| policy.number == first.number);
         let absent = at.world.policy_server.absent_at.get(&first.number).copied();
-        let was_told = absent.zip(at.heard.planned_since).is_some_and(|(since, planned)| since > planned);
+        let was_told =
+            absent.zip(at.plan_watch.planned_since).is_some_and(|(since, planned)| since > planned);
         // A parent that has said its end is left alone.
         let types = [Some(first.condition), first.fallback].into_iter().flatten();
         let is_left = types.filter(|of| left.contains(of)).any(|of| parent.ours.contains_key(of));

@@ -41,7 +41,7 @@ fn misquoted(
 ) -> Option<String> {
     let mut policies = at.policies.iter().filter(|p| p.parent == child.kind).peekable();
     policies.peek()?;
-    // Of a policy that has no entry on it nobody can read what it says.
+    // What a policy says that has no entry on it cannot be read.
     let own: Vec<&ModelCondition> = policies.map(|policy| entry_of(policy, child)).collect::<Option<_>>()?;
     let near = child.namespace == parent.namespace || child.namespace.is_empty();
     let name = if near { child.name.clone() } else { format!("{}/{}", child.namespace, child.name) };

@@ -15,7 +15,7 @@ use super::quote_checks::check_quotes;
 use crate::scenario::PolicyDef;
 use crate::world::{ModelMark, ModelObject};
 
-/// Number of times that somebody has to overwrite our conditions on a parent before a policy gives up its type.
+/// Number of overwrites of our conditions on a parent by other managers before a policy gives up its type.
 const OVERWRITES_BEFORE_FALLBACK: u32 = 3;
 
 /// Expected answer of a parent under one policy.
@@ -33,7 +33,7 @@ struct StoreOracle<'a> {
 impl StoreOracle<'_> {
     fn expected_answer(&self, policy: &PolicyDef, parent: &ModelObject) -> ExpectedAnswer {
         let sum = self.judge.sum_children(policy, parent, &|model| self.expected_weight(model));
-        // Where somebody else has the condition, nothing records since when, and no limit applies.
+        // Where another manager has the condition, nothing records since when, and no limit applies.
         let recorded = condition_of(policy, parent).is_some();
         let (reason, stalled) = match (parent.deleted, parent.mark) {
             (Some(_), _) => (ParentReason::Terminating, false),

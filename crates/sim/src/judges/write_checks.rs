@@ -61,13 +61,13 @@ fn check_entry(
             ParentReason::DeadlineExceeded,
         ];
         let withdrawn = taken_back.iter().any(|reason| entry.reason == reason.as_str())
-            && policy.involved_kinds().iter().any(|kind| at.heard.is_withdrawn(policy, *kind, at.now));
+            && policy.involved_kinds().iter().any(|kind| at.plan_watch.is_withdrawn(policy, *kind, at.now));
         let refused = entry.reason == ParentReason::PolicyRefused.as_str();
         if !seen && !deleting && !withdrawn && !refused && (!blind || entry.is_true()) {
             let kind = at.scenario.kind_name(kind).to_owned();
             at.fail_invariant("nothing is said before everything was seen", format_args!("{what}: {kind}"));
         }
-        let deaf = at.now - at.wires[kind].last_heard > saturating_millis(BLIND_LIMIT) + MAX_ANSWER_LAG_MS;
+        let deaf = at.now - at.wires[kind].last_answer > saturating_millis(BLIND_LIMIT) + MAX_ANSWER_LAG_MS;
         if entry.is_true() && (deaf || at.wires[kind].unproven) {
             let kind = at.scenario.kind_name(kind).to_owned();
             at.fail_invariant("blindness is not readiness", format_args!("{what}: {kind}"));
@@ -84,7 +84,7 @@ fn check_entry(
 /// Returns `true` if the loop knows that everything of a kind was listed since it was followed.
 fn was_listed(at: &JudgedMoment<'_>, kind: usize) -> bool {
     if at.policy_watch.is_changing {
-        return at.heard.open_kinds.contains(&kind_id(kind)) && !at.heard.unlisted.contains(&kind);
+        return at.plan_watch.open_kinds.contains(&kind_id(kind)) && !at.plan_watch.unlisted.contains(&kind);
     }
     at.wires[kind].synced
 }

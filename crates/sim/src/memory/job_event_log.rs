@@ -45,14 +45,15 @@ impl JobEventLog {
 
     /// Returns the Events that can be read by now.
     pub(super) fn readable_events(&self, now: i64) -> JobEvents {
-        let readable = self.events.iter().filter(|told| told.readable_at <= now);
-        let mut heard = JobEvents::new(JOB_KIND);
-        heard.read_page(&json!({ "items": readable.map(|told| &told.event).collect::<Vec<_>>() }), |_| true);
-        heard
+        let readable = self.events.iter().filter(|event| event.readable_at <= now);
+        let mut events = JobEvents::new(JOB_KIND);
+        events
+            .read_page(&json!({ "items": readable.map(|event| &event.event).collect::<Vec<_>>() }), |_| true);
+        events
     }
 
     /// Returns `true` if the Event of the Job's creation still exists.
     pub(super) fn has_creation_event(&self, uid: &str) -> bool {
-        self.events.iter().any(|told| told.uid == uid && told.event["reason"] == "SuccessfulCreate")
+        self.events.iter().any(|event| event.uid == uid && event.event["reason"] == "SuccessfulCreate")
     }
 }

@@ -145,8 +145,8 @@ fn check_counts(world: &JobCluster, service: &ServiceProcess, parent: &str, outc
 /// Checks the quiet end state: every recorded outcome is remembered, and every remembered one is recorded.
 pub(super) fn check_memory_at_end(world: &JobCluster, service: &ServiceProcess) -> MemoryCounts {
     holds!(world, service.is_at_rest() && service.is_listed(PARENT_KIND), "it does not come to rest");
-    let (restarts, outages, told) = (world.restarts, world.outages, world.superseded);
-    let mut tally = MemoryCounts { restarts, outages, superseded: told, ..MemoryCounts::default() };
+    let (restarts, outages, superseded) = (world.restarts, world.outages, world.superseded);
+    let mut tally = MemoryCounts { restarts, outages, superseded, ..MemoryCounts::default() };
     let mut recorded = BTreeMap::new();
     for (name, record) in &world.records {
         for outcome in record["spec"]["outcomes"].as_array().into_iter().flatten() {

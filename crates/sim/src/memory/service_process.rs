@@ -34,7 +34,7 @@ pub(super) struct ServiceProcess {
     records_read: bool,
     in_flight: Vec<(String, RecordOperation)>,
     /// Records about which something was done whose answer was lost: the watch will tell of it.
-    unheard: Vec<String>,
+    unread_records: Vec<String>,
     /// Number of times that Events must still be listed for unobserved runs.
     event_lists_left: u32,
 }
@@ -114,7 +114,7 @@ impl ServiceProcess {
             watch_positions: BTreeMap::from([(JOB_KIND.0, None), (PARENT_KIND.0, None)]),
             records_read: false,
             in_flight: Vec::new(),
-            unheard: Vec::new(),
+            unread_records: Vec::new(),
             event_lists_left: 0,
         }
     }
@@ -190,7 +190,7 @@ impl ServiceProcess {
             self.list_events(world);
             return self.mark_synced(world, RECORD_KIND);
         }
-        self.hear_of_records(world);
+        self.observe_unread_records(world);
         self.in_flight.extend(self.keeper.take_operations(&self.core.reflector));
         let at = world.below(self.in_flight.len());
         if self.in_flight.is_empty() || world.chance(30) {
@@ -206,14 +206,14 @@ impl ServiceProcess {
         if fate > 94 {
             // The operation was applied, but its answer was lost.
             done = RecordOperationResult::Failed;
-            self.unheard.push(name.clone());
+            self.unread_records.push(name.clone());
         }
         self.keeper.settle_operation(&self.core.reflector, &name, &done);
     }
 
     /// The watch of records tells what became of errands whose answers were lost.
-    fn hear_of_records(&mut self, world: &JobCluster) {
-        for name in std::mem::take(&mut self.unheard) {
+    fn observe_unread_records(&mut self, world: &JobCluster) {
+        for name in std::mem::take(&mut self.unread_records) {
             match world.records.get(&name) {
                 Some(record) => self.observe_record(record),
                 None => self.observe_record_deleted(&name),
@@ -264,7 +264,7 @@ impl ServiceProcess {
         let there = |uid: &str| world.jobs.iter().any(|job| job.uid == *uid && !job.gone);
         let gone: Vec<_> = reflector
             .outcomes()
-            .unheard_traces("shop", &traces)
+            .unobserved_traces("shop", &traces)
             .into_iter()
             .filter(|trace| !there(&trace.uid))
             .collect();
@@ -273,12 +273,12 @@ impl ServiceProcess {
         }
         world.superseded += reflector.outcomes().supersede_runs("shop", gone) as u64;
         if world.sabotage == Some(Sabotage::HearsayBelieved) {
-            self.believe_hearsay(world, &traces);
+            self.apply_traces_as_edits(world, &traces);
         }
     }
 
     /// Sabotage: applies outcomes from Events as if a person had set them in the record.
-    fn believe_hearsay(&self, world: &JobCluster, traces: &[RunTrace]) {
+    fn apply_traces_as_edits(&self, world: &JobCluster, traces: &[RunTrace]) {
         let reflector = &self.core.reflector;
         for memories in
             world.parents.iter().filter_map(|parent| reflector.outcomes().parent_outcomes(&parent.uid))
@@ -314,7 +314,7 @@ impl ServiceProcess {
             }
         }
         self.seek_evidence(world);
-        self.hear_of_records(world);
+        self.observe_unread_records(world);
         self.in_flight.extend(self.keeper.take_operations(&self.core.reflector));
         if let Some((name, errand)) = self.in_flight.pop() {
             let done = apply_record_operation(world, &name, &errand);

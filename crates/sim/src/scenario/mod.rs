@@ -29,7 +29,7 @@ pub use sabotage::{Sabotage, SabotagedPart};
 /// Label that selects children without an owner.
 pub(crate) const PARENT_LABEL: &str = "part-of";
 /// Namespaces of all simulated objects.
-pub(crate) const NAMESPACES: [&str; 2] = ["red", "blue"];
+pub(crate) const SIM_NAMESPACES: [&str; 2] = ["red", "blue"];
 /// Stream of the namespaces whose children count for cluster-scoped parents.
 const NAMESPACE_DICE: u64 = 8;
 
@@ -100,7 +100,7 @@ impl Scenario {
             condition,
             fallback: (condition == "Ready" && dice.chance(30)).then_some("RollcallReady"),
             groups,
-            child_namespaces: &NAMESPACES,
+            child_namespaces: &SIM_NAMESPACES,
             debounce: DebounceConfig { quiet: Duration::from_millis(100), cap: Duration::from_secs(1) },
             settle: Duration::from_millis(dice.between(500, 5_000).unsigned_abs()),
             hold: if dice.chance(25) { seconds(dice.between(1, 4)) } else { Duration::ZERO },
@@ -175,5 +175,5 @@ impl Scenario {
 
 /// Draws namespaces whose children count for a cluster-scoped parent: mostly all of them.
 pub(crate) fn draw_child_namespaces(dice: &mut Dice) -> &'static [&'static str] {
-    if dice.chance(80) { &NAMESPACES } else { &NAMESPACES[..1] }
+    if dice.chance(80) { &SIM_NAMESPACES } else { &SIM_NAMESPACES[..1] }
 }

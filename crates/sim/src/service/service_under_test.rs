@@ -32,7 +32,7 @@ pub(crate) struct ServiceUnderTest {
     pub(crate) policies: Vec<PolicyDef>,
     health: WatchHealth,
     swaps: RuleSwaps,
-    news: VecDeque<(KindId, KindEvent)>,
+    kind_events: VecDeque<(KindId, KindEvent)>,
     write_outcomes: VecDeque<(ObjectId, WriteTicket, DeliveryOutcome)>,
     /// Time of the next turn that is scheduled.
     turn_at: Option<i64>,
@@ -85,7 +85,7 @@ impl ServiceUnderTest {
             policies: Vec::new(),
             health: WatchHealth::default(),
             swaps: RuleSwaps::default(),
-            news: VecDeque::new(),
+            kind_events: VecDeque::new(),
             write_outcomes: VecDeque::new(),
             turn_at: None,
         }
@@ -142,7 +142,7 @@ impl ServiceUnderTest {
     /// Schedules a turn of the loop after a random delay.
     pub(crate) fn wake_loop(&mut self, world: &mut SimWorld) {
         let late = match world.faults.below(20) {
-            0 if !world.faults.is_calm => world.faults.between(20, 150),
+            0 if !world.faults.have_stopped => world.faults.between(20, 150),
             1..5 => world.faults.between(1, 8),
             _ => 0,
         };
@@ -182,13 +182,13 @@ impl ServiceUnderTest {
     }
 
     /// Tells the loop of a kind, at its next turn.
-    pub(crate) fn queue_news(&mut self, kind: usize, news: KindEvent) {
-        self.news.push_back((kind_id(kind), news));
+    pub(crate) fn queue_kind_event(&mut self, kind: usize, event: KindEvent) {
+        self.kind_events.push_back((kind_id(kind), event));
     }
 
     /// Tells the loop of a kind, and wakes it.
-    pub(crate) fn push_news(&mut self, world: &mut SimWorld, kind: usize, news: KindEvent) {
-        self.queue_news(kind, news);
+    pub(crate) fn push_kind_event(&mut self, world: &mut SimWorld, kind: usize, event: KindEvent) {
+        self.queue_kind_event(kind, event);
         self.wake_loop(world);
     }
 
@@ -241,8 +241,8 @@ impl ServiceUnderTest {
         true
     }
 
-    pub(crate) fn take_news(&mut self) -> Option<(KindId, KindEvent)> {
-        self.news.pop_front()
+    pub(crate) fn take_kind_event(&mut self) -> Option<(KindId, KindEvent)> {
+        self.kind_events.pop_front()
     }
 
     /// Observes some changed objects; returns `false` if there are none.
@@ -262,8 +262,8 @@ impl ServiceUnderTest {
     }
 
     /// Hears of the rules of a kind.
-    pub(crate) fn observe_swap(&mut self, now: Time, kind: KindId, news: &KindEvent) {
-        self.swaps.observe_event(kind, news, now);
+    pub(crate) fn observe_swap(&mut self, now: Time, kind: KindId, event: &KindEvent) {
+        self.swaps.observe_event(kind, event, now);
     }
 
     /// Hears of the state of a kind; returns it if the news says anything of it.
@@ -271,10 +271,10 @@ impl ServiceUnderTest {
         &mut self,
         world: &SimWorld,
         kind: KindId,
-        news: &KindEvent,
+        event: &KindEvent,
     ) -> Option<KindState> {
         let now = world.timeline.current_time();
-        let state = self.health.observe_event(kind, news, now)?;
+        let state = self.health.observe_event(kind, event, now)?;
         if self.core.engine.kind_state(kind) != state {
             world.timeline.log_kind_event(usize::from(kind.0), format_args!("{state:?}"));
         }

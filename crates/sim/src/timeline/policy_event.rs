@@ -16,7 +16,7 @@ pub(crate) enum PolicyEvent {
     /// The server answers whether a policy that is said to be gone is there.
     Confirm(Box<StoredPolicy>),
     /// The status of a policy is written, which keeps the spec that was accepted.
-    Keep(Box<StoredPolicy>),
+    WriteStatus(Box<StoredPolicy>),
     /// Policies have been refused for long.
     Redecide,
     /// A kind is followed under the plan that holds.

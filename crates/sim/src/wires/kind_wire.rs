@@ -39,7 +39,7 @@ pub(crate) struct KindWire {
     /// Everything was listed once in this life of the process.
     pub(crate) synced: bool,
     /// Time of the server's last answer, or of the start of the process.
-    pub(crate) last_heard: i64,
+    pub(crate) last_answer: i64,
     /// Nothing was heard for longer than blindness takes, and no list was completed since.
     pub(crate) unproven: bool,
     pub(crate) repeatable_line: Option<Box<[u8]>>,
@@ -48,7 +48,7 @@ pub(crate) struct KindWire {
 impl KindWire {
     pub(crate) fn reset_for_restart(&mut self, now: i64) {
         let (down_until, forbidden_until, lag) = (self.down_until, self.forbidden_until, self.lag);
-        *self = KindWire { down_until, forbidden_until, lag, last_heard: now, ..KindWire::default() };
+        *self = KindWire { down_until, forbidden_until, lag, last_answer: now, ..KindWire::default() };
     }
 
     /// Ends list and watch: what comes next is a list.
@@ -62,10 +62,10 @@ impl KindWire {
     }
 
     /// Notes an answer of the server, which ends a list or does not.
-    pub(super) fn note_heard(&mut self, now: i64, ends_list: bool) {
-        let deaf = now - self.last_heard > saturating_millis(BLIND_LIMIT) + MAX_ANSWER_LAG_MS;
+    pub(super) fn note_answer(&mut self, now: i64, ends_list: bool) {
+        let deaf = now - self.last_answer > saturating_millis(BLIND_LIMIT) + MAX_ANSWER_LAG_MS;
         self.unproven = !ends_list && (self.unproven || deaf);
-        self.last_heard = now;
+        self.last_answer = now;
     }
 
     /// Returns the reason why nothing can be read now, if there is one.

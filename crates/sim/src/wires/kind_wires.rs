@@ -67,16 +67,16 @@ impl KindWires {
         stage.world.timeline.remove_events(|event| event.is_of_wire(kind));
     }
 
-    fn push_news(&mut self, stage: &mut SimStage, kind: usize, news: KindEvent) {
-        if matches!(news, KindEvent::Alive | KindEvent::Synced) {
-            self.wires[kind].note_heard(stage.world.now(), news == KindEvent::Synced);
+    fn push_kind_event(&mut self, stage: &mut SimStage, kind: usize, event: KindEvent) {
+        if matches!(event, KindEvent::Alive | KindEvent::Synced) {
+            self.wires[kind].note_answer(stage.world.now(), event == KindEvent::Synced);
         }
-        stage.service.push_news(&mut stage.world, kind, news);
+        stage.service.push_kind_event(&mut stage.world, kind, event);
     }
 
     fn report_trouble(&mut self, stage: &mut SimStage, kind: usize, cause: ApiFailureCause) {
         stage.world.timeline.log_kind_event(kind, format_args!("{}", cause.metric_label()));
-        self.push_news(stage, kind, KindEvent::Failure(cause, cause.metric_label().to_owned()));
+        self.push_kind_event(stage, kind, KindEvent::Failure(cause, cause.metric_label().to_owned()));
     }
 
     /// The loop asks for a list of a kind that was blind: its watch, whether it stands or not, is given up.
@@ -123,11 +123,11 @@ impl KindWires {
             .timeline
             .log_kind_event(kind, format_args!("list of {} at {}", list.items.len(), list.revision()));
         self.wires[kind].state = WireState::Listing(ListInProgress::begin(stage, kind, list));
-        self.push_news(stage, kind, KindEvent::Listing);
-        self.push_news(stage, kind, KindEvent::Alive);
+        self.push_kind_event(stage, kind, KindEvent::Listing);
+        self.push_kind_event(stage, kind, KindEvent::Alive);
         if self.sabotage == Some(Sabotage::SyncedEarly) {
             self.wires[kind].synced = false;
-            stage.service.queue_news(kind, KindEvent::Synced);
+            stage.service.queue_kind_event(kind, KindEvent::Synced);
         }
         let after = stage.world.faults.between(0, 30);
         stage.world.timeline.schedule_event(after, SimEvent::Page(kind));
@@ -161,7 +161,7 @@ impl KindWires {
         let revision = list.finish(stage, kind, self.sabotage != Some(Sabotage::NoSweep));
         (wire.resume_revision, wire.synced) = (Some(revision), true);
         stage.world.timeline.log_kind_event(kind, format_args!("listed"));
-        self.push_news(stage, kind, KindEvent::Synced);
+        self.push_kind_event(stage, kind, KindEvent::Synced);
         self.open_kind(stage, kind);
     }
 
@@ -176,9 +176,9 @@ impl KindWires {
             Ok(cursor) => {
                 let wake = cursor.wake_at();
                 self.wires[kind].state = WireState::Watching(Box::new(cursor));
-                self.push_news(stage, kind, KindEvent::Alive);
+                self.push_kind_event(stage, kind, KindEvent::Alive);
                 if self.sabotage == Some(Sabotage::BlindnessForgiven) {
-                    stage.service.queue_news(kind, KindEvent::Synced);
+                    stage.service.queue_kind_event(kind, KindEvent::Synced);
                 }
                 let now = stage.world.now();
                 self.schedule_delivery(stage, kind, wake.unwrap_or(now));

@@ -45,7 +45,7 @@ impl ListInProgress {
         let (work, now) = (stage.feed.reflector.rule_work(), stage.world.now());
         let (mark, until) = *self
             .ending
-            .get_or_insert_with(|| (work.mark(), now + saturating_millis(RuleWork::STANDING_LIMIT)));
+            .get_or_insert_with(|| (work.mark(), now + saturating_millis(RuleWork::INTERIM_LIMIT)));
         now < until && !work.is_done_before(kind_id(kind), mark)
     }
 

@@ -112,8 +112,8 @@ impl LiveReadWire {
         read: &LiveRead,
         objects: Vec<Box<RawValue>>,
     ) -> Vec<Box<RawValue>> {
-        let is_calm = stage.world.faults.is_calm;
-        if is_calm || !matches!(read, LiveRead::One { .. }) || !self.denial_dice.chance(2) {
+        let have_stopped = stage.world.faults.have_stopped;
+        if have_stopped || !matches!(read, LiveRead::One { .. }) || !self.denial_dice.chance(2) {
             return objects;
         }
         let kind = usize::from(read.kind().0);

@@ -87,7 +87,7 @@ impl PolicyWatch {
             PolicyEvent::Page => self.deliver_policy_page(stage, wires),
             PolicyEvent::Deliver => self.deliver_policy_changes(stage, wires),
             PolicyEvent::Confirm(asked) => self.confirm_departure(stage, wires, &asked),
-            PolicyEvent::Keep(accepted) => self.keep_accepted(stage, *accepted),
+            PolicyEvent::WriteStatus(accepted) => self.keep_accepted(stage, *accepted),
             PolicyEvent::Redecide => self.replan(stage, wires),
             PolicyEvent::Follow(kind) => self.follow_planned_kind(stage, wires, kind),
         }
@@ -107,7 +107,7 @@ impl PolicyWatch {
 
     fn wake_policy_watch(&mut self, stage: &mut SimStage) {
         let lag = match self.dice.below(10) {
-            0 if !stage.world.faults.is_calm => self.dice.between(2_000, 15_000),
+            0 if !stage.world.faults.have_stopped => self.dice.between(2_000, 15_000),
             _ => self.dice.between(1, 200),
         };
         stage.world.timeline.schedule_policy_event(lag, PolicyEvent::Deliver);
@@ -133,7 +133,7 @@ impl PolicyWatch {
     }
 
     fn deliver_policy_page(&mut self, stage: &mut SimStage, wires: &mut KindWires) {
-        let is_broken = !stage.world.faults.is_calm && self.dice.chance(6);
+        let is_broken = !stage.world.faults.have_stopped && self.dice.chance(6);
         let PolicyWire::Listing(left, position) = &mut self.wire else { return };
         if is_broken {
             return self.break_policy_wire(stage);
@@ -144,7 +144,7 @@ impl PolicyWatch {
                 self.follower.finish_half_list();
                 self.replan(stage, wires);
             }
-            let is_slow = !stage.world.faults.is_calm && self.dice.chance(10);
+            let is_slow = !stage.world.faults.have_stopped && self.dice.chance(10);
             let after = self.dice.between(0, if is_slow { 5_000 } else { 40 });
             return stage.world.timeline.schedule_policy_event(after, PolicyEvent::Page);
         }
@@ -176,7 +176,7 @@ impl PolicyWatch {
         if is_due {
             self.replan(stage, wires);
         }
-        if !stage.world.faults.is_calm && self.dice.chance(8) {
+        if !stage.world.faults.have_stopped && self.dice.chance(8) {
             self.break_policy_wire(stage);
         }
     }
@@ -197,7 +197,7 @@ impl PolicyWatch {
     }
 
     fn confirm_departure(&mut self, stage: &mut SimStage, wires: &mut KindWires, asked: &StoredPolicy) {
-        if !stage.world.faults.is_calm && self.dice.chance(15) {
+        if !stage.world.faults.have_stopped && self.dice.chance(15) {
             let again = PolicyEvent::Confirm(Box::new(asked.clone()));
             return stage.world.timeline.schedule_policy_event(5_000, again);
         }
@@ -221,7 +221,7 @@ impl PolicyWatch {
         let Some((before, accepted)) = decided else { return };
         for policy in accepted {
             let late = self.dice.between(5, 1_000);
-            stage.world.timeline.schedule_policy_event(late, PolicyEvent::Keep(Box::new(policy)));
+            stage.world.timeline.schedule_policy_event(late, PolicyEvent::WriteStatus(Box::new(policy)));
         }
         if self.follower.has_refused() {
             stage
@@ -244,10 +244,10 @@ impl PolicyWatch {
             }
             let changed = plan.changed_rules(&before, kind);
             if !changed.is_empty() {
-                stage.service.push_news(&mut stage.world, kind, KindEvent::RuleChanged(changed));
+                stage.service.push_kind_event(&mut stage.world, kind, KindEvent::RuleChanged(changed));
             }
             wires.stop_kind(stage, kind);
-            stage.service.push_news(&mut stage.world, kind, KindEvent::Starting);
+            stage.service.push_kind_event(&mut stage.world, kind, KindEvent::Starting);
             let after = self.dice.between(1, 60);
             stage.world.timeline.schedule_policy_event(after, PolicyEvent::Follow(kind));
         }
@@ -266,5 +266,5 @@ fn forget_kind(stage: &mut SimStage, wires: &mut KindWires, kind: usize) {
     stage.world.timeline.log_kind_event(kind, "is not followed any more");
     wires.stop_kind(stage, kind);
     stage.feed.forget_kind(kind);
-    stage.service.push_news(&mut stage.world, kind, KindEvent::Stopped);
+    stage.service.push_kind_event(&mut stage.world, kind, KindEvent::Stopped);
 }

@@ -8,12 +8,12 @@ use crate::timeline::SimEvent;
 use crate::world::SimWorld;
 
 /// Number of threads.
-const THREADS: usize = 2;
+const RULE_THREADS: usize = 2;
 
 /// The threads, and the object that each evaluates.
 #[derive(Default)]
 pub(crate) struct RuleWire {
-    threads: [Option<Judgement>; THREADS],
+    threads: [Option<Judgement>; RULE_THREADS],
 }
 
 /// How long an evaluation takes, with the wait for a processor.

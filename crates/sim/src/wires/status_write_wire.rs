@@ -91,7 +91,7 @@ pub(crate) fn deliver_write(
     world: &mut SimWorld,
     write: &ParentWrite,
 ) -> (Option<ServerAnswer>, Option<CommittedWrite>) {
-    let fault = if world.faults.is_calm { 100 } else { world.faults.below(100) };
+    let fault = if world.faults.have_stopped { 100 } else { world.faults.below(100) };
     let refused = |status, retry_after| (Some((status, retry_after, Vec::new())), None);
     match fault {
         0..3 => refused(500, Duration::ZERO),
@@ -155,7 +155,7 @@ pub(crate) fn receive_answer(stage: &mut SimStage, wires: &KindWires, mut landed
     }
 }
 
-/// After a failed guard, or where nobody knows what became of a write, the parent is read live, if that works.
+/// Reads the parent live after a failed precondition or a write whose outcome is unknown, if the read works.
 fn reread_parent(stage: &mut SimStage, wires: &KindWires, mut landed: LandedWrite, outcome: DeliveryOutcome) {
     let SimStage { world, feed, .. } = stage;
     landed.outcome = outcome;

@@ -32,7 +32,7 @@ pub(crate) struct CommittedWrite {
     pub(crate) revision: u64,
 }
 
-/// When a parent was read anew, and what was held of it then.
+/// Start of a re-read of a parent, with the state that was held then.
 #[derive(Debug, Default)]
 pub(crate) struct RereadStart {
     pub(crate) start: ReadStart,
@@ -49,6 +49,6 @@ pub(crate) struct LandedWrite {
     pub(crate) answer: Option<ServerAnswer>,
     pub(crate) outcome: DeliveryOutcome,
     pub(crate) live: Option<Vec<u8>>,
-    /// When the parent was read anew, for the product and for the second cache, and as what they held it then.
+    /// Start of the re-read of the parent, for the product and for the second cache.
     pub(crate) reread: RereadStart,
 }

@@ -7,17 +7,17 @@ use crate::scenario::Dice;
 pub(crate) struct FaultDice {
     dice: Dice,
     /// Faults have stopped.
-    pub(crate) is_calm: bool,
+    pub(crate) have_stopped: bool,
 }
 
 impl FaultDice {
     pub(crate) fn new(seed: u64) -> FaultDice {
-        FaultDice { dice: Dice::new(seed, 2), is_calm: false }
+        FaultDice { dice: Dice::new(seed, 2), have_stopped: false }
     }
 
     /// Returns `true` if a fault with this probability, in per cent, happens now.
     pub(crate) fn strikes(&mut self, percent: usize) -> bool {
-        !self.is_calm && self.dice.chance(percent)
+        !self.have_stopped && self.dice.chance(percent)
     }
 
     /// Returns `true` with a probability of `percent`, in calm times too.

@@ -9,8 +9,8 @@ mod sim_world;
 
 pub(crate) use fault_dice::FaultDice;
 pub(crate) use object_model::{
-    KOPF_ANNOTATION, ModelCondition, ModelMark, ModelObject, ModelState, STRANGERS, conditions_of,
-    has_true_condition,
+    FOREIGN_CONDITION_TYPES, KOPF_ANNOTATION, ModelCondition, ModelMark, ModelObject, ModelState,
+    conditions_of, has_true_condition,
 };
 pub(crate) use policy_server::{PolicyChange, StoredPolicy};
 pub(crate) use sim_object_ref::SimObjectRef;

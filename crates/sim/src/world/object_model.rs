@@ -119,7 +119,7 @@ impl ModelObject {
         let reason = ParentReason::parse_reason(&text_of(&condition["reason"]));
         // No policy writes what strangers say, and theirs are ordinary words: those are ours only with ours behind them.
         let ordinary = matches!(reason, Some(ParentReason::DeadlineExceeded | ParentReason::Terminating));
-        let theirs = STRANGERS.contains(&&*kind) || (ordinary && condition["message"] == "");
+        let theirs = FOREIGN_CONDITION_TYPES.contains(&&*kind) || (ordinary && condition["message"] == "");
         match reason.filter(|_| !theirs && is_ours(object, &kind)) {
             Some(reason) => {
                 if self.ours.contains_key(&kind) {
@@ -140,7 +140,7 @@ impl ModelObject {
 }
 
 /// What other writers call their conditions.
-pub(crate) const STRANGERS: [&str; 2] = ["Degraded", "Reachable"];
+pub(crate) const FOREIGN_CONDITION_TYPES: [&str; 2] = ["Degraded", "Reachable"];
 
 /// Returns `true` if the condition is ours. In a list-map the server records the owner of each entry; in an atomic list
 /// the last writer owns all of it.

@@ -22,7 +22,7 @@ pub(crate) struct SimWorld {
     pub(crate) faults: FaultDice,
     pub(crate) store: SandboxStore,
     pub(crate) policy_server: PolicyServer,
-    /// Number of times that somebody overwrote our conditions on a parent, by UID.
+    /// Number of times that another manager overwrote our conditions on a parent, by UID.
     overwritten: BTreeMap<String, u32>,
 }
 
@@ -149,12 +149,12 @@ impl SimWorld {
         }
     }
 
-    /// Counts that somebody has overwritten our conditions on a parent.
+    /// Counts an overwrite of our conditions on a parent by another manager.
     pub(crate) fn count_overwrite(&mut self, uid: &str) {
         *self.overwritten.entry(uid.to_owned()).or_insert(0) += 1;
     }
 
-    /// Returns the number of times that somebody overwrote our conditions on a parent.
+    /// Returns the number of times that another manager overwrote our conditions on a parent.
     pub(crate) fn overwrites_of(&self, uid: &str) -> u32 {
         self.overwritten.get(uid).copied().unwrap_or(0)
     }

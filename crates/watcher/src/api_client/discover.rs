@@ -69,7 +69,7 @@ pub async fn discover(
     kind: &str,
 ) -> Result<Discovered, LiveReadError> {
     if let Some(asked) = version
-        && let InVersion::Found(found) = find_served_kind(client, group, asked, kind).await?
+        && let InVersion::Served(found) = find_served_kind(client, group, asked, kind).await?
     {
         return Ok(Discovered::Served(found));
     }
@@ -83,8 +83,8 @@ pub async fn discover(
     let mut doubt = None;
     for other in versions.iter().filter(|other| Some(other.as_str()) != version) {
         match find_served_kind(client, group, other, kind).await? {
-            InVersion::Found(found) if version.is_none() => return Ok(Discovered::Served(found)),
-            InVersion::Found(found) => {
+            InVersion::Served(found) if version.is_none() => return Ok(Discovered::Served(found)),
+            InVersion::Served(found) => {
                 doubt =
                     Some(format!("it is served as {}, not in the version asked for", found.api_version()));
             }
@@ -116,7 +116,7 @@ pub async fn resolve_kind(
         None => list_group_versions(client, group).await?,
     };
     for version in versions {
-        if let InVersion::Found(found) = find_served_kind(client, group, &version, kind).await? {
+        if let InVersion::Served(found) = find_served_kind(client, group, &version, kind).await? {
             return Ok(Some(found));
         }
     }
@@ -147,7 +147,7 @@ async fn list_group_versions(client: &kube::Client, group: &str) -> Result<Vec<S
 
 /// What one version of a group says of a kind.
 enum InVersion {
-    Found(ApiKind),
+    Served(ApiKind),
     /// It lists its resources, and has no such kind.
     Lacking,
     /// There is no such version, or its resources are not listed for a moment.
@@ -173,7 +173,7 @@ async fn find_served_kind(
         return Ok(InVersion::Lacking);
     };
     let status = format!("{}/status", resource.name);
-    Ok(InVersion::Found(ApiKind {
+    Ok(InVersion::Served(ApiKind {
         group: group.into(),
         version: version.into(),
         kind: kind.into(),

@@ -3,11 +3,11 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 /// Everything but the unreserved characters of RFC 3986.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const RESERVED_CHARACTERS: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// Percent-encodes a value in a query, or a segment of a path.
 pub fn percent_encode(value: &str) -> String {
-    utf8_percent_encode(value, RESERVED).to_string()
+    utf8_percent_encode(value, RESERVED_CHARACTERS).to_string()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ impl ReadBudget {
     /// Most bytes: a thousand fields of a parent of 32 kB, twenty of the largest that a server stores.
     pub const MAX_BYTES: usize = 32 << 20;
 
-    /// Spends so many bytes; `false` if they are not there.
+    /// Spends this number of bytes. Returns `false` if they are not left.
     pub(crate) fn spend(&self, bytes: usize) -> bool {
         let left = self.0.get().checked_sub(bytes);
         self.0.set(left.unwrap_or(0));

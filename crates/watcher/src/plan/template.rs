@@ -32,7 +32,7 @@ pub enum ParentTemplateError {
     TooLarge,
 }
 
-/// What is said of a parent on which the budget was spent.
+/// Message about a parent on which the budget was spent.
 pub(super) const TOO_LARGE: &str = "the parent is too large for so many templates and references";
 
 impl fmt::Display for ParentTemplateError {

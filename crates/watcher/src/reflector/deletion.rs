@@ -39,8 +39,8 @@ pub(super) fn delete_object(parts: &ReflectorParts, uid: &str, version: u64) {
     }
 }
 
-/// Ends a list: what it did not have is gone. How many objects that were; `None` where the list is void, because it was
-/// begun under another plan or begun anew.
+/// Ends a list and removes what it did not have. Returns the number of removed objects; `None` where the list is void, because
+/// it was begun under another plan or begun again.
 pub(super) fn finish_list(parts: &ReflectorParts, pass: &ListPass) -> Option<usize> {
     if !parts.store.plans.is_current(pass) {
         return None;

@@ -1,8 +1,8 @@
-//! Whose word `status.observedGeneration` is, and what its absence means.
+//! Use of `status.observedGeneration` by operators, and the meaning of its absence.
 //!
-//! The field is read by everybody who follows kstatus, so Rollcall writes it where nobody else does. It is also the word by
-//! which an operator says what it has handled, and the server hides such a word where the value stands there already: an
-//! equal write changes nothing and gives nobody the field. So Rollcall writes it only where it can hide nothing that it
+//! All readers of kstatus read the field, so Rollcall writes it where no other manager does. It is also the field by which an
+//! operator says what it has handled, and the server hides such a write where the value stands there already: an equal
+//! write changes nothing and gives no manager the field. So Rollcall writes it only where it can hide nothing that it
 //! needs to know, and where it may have hidden something, it does not take silence for an answer.
 
 use aggregator::HandledEvidence;
@@ -22,11 +22,11 @@ pub(super) enum GenerationPractice {
     Keeps,
     /// It writes a status, and may keep the field in it.
     MayKeep,
-    /// Nobody but Rollcall has written a status.
+    /// Only Rollcall has written a status.
     Unseen,
 }
 
-/// What one parent tells of its operator's use of `status.observedGeneration`.
+/// Observation on one parent of its operator's use of `status.observedGeneration`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SeenPractice {
     /// The operator keeps it here.

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::assess::{RuleAssessment, rule_text};
 use super::deletion::remove_deleted_row;
+use super::interim::{first_interim, give_up_rule};
 use super::judgement_queue::Judgement;
 use super::links::{lent_selectors, release_links, resolve_links};
 use super::memory;
@@ -18,13 +19,12 @@ use super::row_store::ApplyOutcome;
 use super::rule_breaker::RuleBreaker;
 use super::rules_of_parent::RulesOfParent;
 use super::slots::RowSlot;
-use super::standing::{first_standing, give_up_rule};
 use super::uid_key::UidKey;
 use super::unready_since::set_since_from_facts;
 use crate::plan::{AssessmentRule, Interest};
 use crate::wire::{ChildObject, WireMeta};
 
-/// Takes in an object of a list that is the newest of its kind.
+/// Ingests an object of the newest list of its kind.
 ///
 /// A list is never older than what was known when it began, because it is read without a resourceVersion. An object in an
 /// older version than that is of another history: etcd was restored from a backup, and counts from there. What was known
@@ -64,13 +64,13 @@ pub(super) fn ingest_object(
             // It was read for an older plan, which did not need all of it.
             return ApplyOutcome::Refused;
         }
-        if let Some(applied) = take_in_by(parts, &plan, child, object) {
+        if let Some(applied) = ingest_by_plan(parts, &plan, child, object) {
             return applied;
         }
     }
 }
 
-/// An object that counts for nobody by this plan; `held` is its row, if it counted before.
+/// Refuses an object that counts for no parent by this plan; `held` is its row, if it counted before.
 fn turn_away(
     parts: &ReflectorParts,
     plan: &PlannedInterest,
@@ -93,8 +93,8 @@ fn turn_away(
     plan.holds().then_some(ApplyOutcome::Unwanted)
 }
 
-/// The same by this plan; `None` where it does not hold any more.
-fn take_in_by(
+/// Ingests an object by this plan. `None` if the plan no longer holds.
+fn ingest_by_plan(
     parts: &ReflectorParts,
     plan: &Arc<PlannedInterest>,
     child: &ChildObject,
@@ -172,7 +172,7 @@ fn assess_by_rules(
             RuleAssessment::Known(assessment) => assessment,
             RuleAssessment::Awaited => {
                 awaited.push(at);
-                first_standing(parts.assessor.now())
+                first_interim(parts.assessor.now())
             }
         }
     };

@@ -1,6 +1,6 @@
 //! Objects that await a custom rule, each once: the newest version takes the place of the one that waited.
 //!
-//! The queue has no threads and no clock: whoever has threads takes from it, and the simulator does so when it likes.
+//! The queue has no threads and no clock: the owner of threads takes from it, and the simulator does so when it likes.
 //! Rules take turns, each has one object evaluated at a time, and none holds more than is still free: a rule that is slow
 //! costs the others neither time nor room.
 
@@ -18,15 +18,15 @@ use super::uid_key::UidKey;
 /// Memory for the texts of all objects that wait.
 const MAX_WAITING_BYTES: usize = 32 << 20;
 
-/// What is counted for an object beside its text.
+/// Bytes counted for an object beside its text.
 const JUDGEMENT_BYTES: usize = 256;
 
-/// Room that an object of ordinary size takes, for which whoever brings objects may wait.
+/// Room that an object of ordinary size takes, for which a task that ingests objects may wait. 64 KiB.
 const ORDINARY_BYTES: usize = 64 << 10;
 
-/// Age of the longest waiting object from which on nobody waits for room any more: its rule is slow, and what is not its own
-/// must not be.
-const ROOM_PATIENCE: Duration = Duration::from_secs(5);
+/// Age of the longest waiting object from which on no task waits for room any more: its rule is slow, and must not slow others
+/// down. 5 s.
+const ROOM_WAIT_LIMIT: Duration = Duration::from_secs(5);
 
 /// One object that awaits a rule.
 #[derive(Debug)]
@@ -108,12 +108,12 @@ impl RuleBacklog {
 }
 
 impl JudgementQueue {
-    /// Has rules evaluated by whoever takes from the queue, from now on.
+    /// Has rules evaluated by the threads that take from the queue, from now on.
     pub(super) fn set_waker(&self, wake: Box<dyn Fn() + Send + Sync>) {
         _ = self.wake.set(wake);
     }
 
-    /// Returns `true` if rules are evaluated by whoever takes from the queue, and not on ingest.
+    /// Returns `true` if rules are evaluated by the threads that take from the queue, and not on ingest.
     pub(super) fn is_used(&self) -> bool {
         self.wake.get().is_some()
     }
@@ -214,7 +214,7 @@ impl JudgementQueue {
         let free = MAX_WAITING_BYTES.saturating_sub(state.bytes);
         state.rules.iter().filter(|((of, _), _)| *of == kind).all(|(_, rule)| {
             rule.bytes + ORDINARY_BYTES <= free
-                || rule.oldest().is_none_or(|oldest| now - oldest.since >= ROOM_PATIENCE)
+                || rule.oldest().is_none_or(|oldest| now - oldest.since >= ROOM_WAIT_LIMIT)
         })
     }
 
@@ -233,7 +233,7 @@ impl JudgementQueue {
         })
     }
 
-    /// Number of objects that have waited for a rule for at least so long.
+    /// Number of objects that have waited for a rule for at least `age`.
     pub(super) fn count_overdue(&self, rule: RuleId, age: Duration, now: Time) -> u64 {
         let state = self.lock();
         let Some(rule) = state.rules.get(&rule) else { return 0 };

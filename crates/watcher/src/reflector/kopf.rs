@@ -70,7 +70,7 @@ struct KopfStorage<'o> {
 
 impl KopfStorage<'_> {
     /// Returns `true` if a record beside the mark of what was handled says something about that.
-    fn is_telling(&self, object: &RawValue, name: &str, note: Option<&HandlerProgress>) -> bool {
+    fn is_about_change(&self, object: &RawValue, name: &str, note: Option<&HandlerProgress>) -> bool {
         let kept = self.outcome.as_ref().filter(|kept| kept.is_about(object));
         let is_tried_again = kept.is_some_and(|kept| kept.failed.contains_key(name));
         note.is_some_and(|note| note.purpose == HandlerPurpose::Change && (note.failed || is_tried_again))
@@ -96,7 +96,7 @@ pub(super) fn read_kopf_state(object: &RawValue) -> KopfState {
             match note {
                 // Records of a configuration that was handled: what they say of a failure stands, and so does one of a
                 // handler that failed and is tried again.
-                note if is_left_over && !of.is_telling(object, name, note.as_ref()) => {}
+                note if is_left_over && !of.is_about_change(object, name, note.as_ref()) => {}
                 // The records may be stored in another place than the mark.
                 Some(note) if note.purpose == HandlerPurpose::Resume && some_handled => {}
                 Some(note) => _ = notes.insert(name.clone(), note.clone()),

@@ -30,7 +30,7 @@ impl MemoryAccount {
         }
     }
 
-    /// Approximate memory held by the rows of so many objects, in bytes.
+    /// Approximate memory held by the rows of this number of objects, in bytes.
     pub(super) fn held_bytes(&self, objects: usize) -> usize {
         let rows = usize::try_from(self.0.load(Ordering::Relaxed)).unwrap_or(0);
         rows + objects * SLOT_BYTES

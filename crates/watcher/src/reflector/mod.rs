@@ -13,6 +13,7 @@ mod finalizers;
 mod generation_marks;
 mod generation_practice;
 mod ingest;
+mod interim;
 mod judgement_queue;
 mod kopf;
 mod last_written;
@@ -34,7 +35,6 @@ mod rule_work;
 mod rules_of_parent;
 mod selector_interner;
 mod slots;
-mod standing;
 mod status_owner;
 mod tombstones;
 mod uid_key;
@@ -101,7 +101,7 @@ impl Reflector {
         ingest::ingest_object(&self.0, kind, child, object)
     }
 
-    /// Takes in an object of a list: it is there. A page of a list of an older plan, or that was begun anew, is refused.
+    /// Ingests an object of a list. A page of a list of an older plan, or of one that was begun again, is refused.
     pub fn apply_listed(
         &self,
         pass: &ListPass,
@@ -128,8 +128,8 @@ impl Reflector {
         self.0.store.tombstones.exhume(uid, version, start);
         let held = self.find_object(&child.meta.uid).and_then(|id| self.read_row(id, |row| row.version));
         let applied = ingest::ingest_object(&self.0, kind, child, object);
-        let news = matches!(applied, ApplyOutcome::Moved(_)) && held.unwrap_or(0) < version;
-        (applied, news.then(|| self.0.awaited.expect_version(uid, version)))
+        let is_newer = matches!(applied, ApplyOutcome::Moved(_)) && held.unwrap_or(0) < version;
+        (applied, is_newer.then(|| self.0.awaited.expect_version(uid, version)))
     }
 
     /// A live read found that an object is gone that was held at `version` when it was sent; the watch is awaited to say so.

@@ -190,7 +190,7 @@ fn build_answer(
     });
     let stalled_unrecorded =
         condition.is_none_or(|condition| *condition != "Ready") || row.status.is_foreign("Stalled");
-    let told = ours.and_then(|o| {
+    let written = ours.and_then(|o| {
         let since = o.last_transition().unwrap_or_default();
         let stalled =
             !stalled_unrecorded && row.status.our_entry("Stalled").is_some_and(OwnedCondition::is_true);
@@ -204,7 +204,7 @@ fn build_answer(
     let unrendered = render_target(meta, object, rule, selectors, &mut rendered).err();
     let view = AnswerView {
         policy: rule.policy,
-        written: told,
+        written,
         is_about_generation,
         owned_by_other: condition.is_none(),
         template_failed: unrendered.is_some(),

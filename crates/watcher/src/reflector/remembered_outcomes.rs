@@ -1,4 +1,4 @@
-//! The outcomes that are remembered, for whoever records them.
+//! The outcomes that are remembered, for the store of records.
 
 use aggregator::KindId;
 
@@ -88,8 +88,8 @@ impl<'r> RememberedOutcomes<'r> {
     }
 
     /// Traces in a namespace that were not observed and are later than the remembered runs.
-    pub fn unheard_traces(self, namespace: &str, traces: &[RunTrace]) -> Vec<RunTrace> {
-        memory::unheard_traces(&self.0.memory, &self.0.store.rows, namespace, traces)
+    pub fn unobserved_traces(self, namespace: &str, traces: &[RunTrace]) -> Vec<RunTrace> {
+        memory::unobserved_traces(&self.0.memory, &self.0.store.rows, namespace, traces)
     }
 
     /// Marks outcomes as unseen where one of these traces is a newer run. Returns how many were marked.

@@ -6,6 +6,7 @@ use aggregator::{ChildLink, ObjectId};
 use readiness::{Assessment, Level, Reason, Verdict};
 
 use super::finalizers::finalizer_fingerprint;
+use super::interim::inherit_interim;
 use super::links::{LinkTables, mark_children_out_of_reach, release_row};
 use super::namespaces::NamespaceTable;
 use super::parent::ParentRow;
@@ -14,7 +15,6 @@ use super::refinement::{apply_refinement, inherit_from};
 use super::row::{ObjectRow, RefinedCause, RowExtras, RowLinks};
 use super::rows::Rows;
 use super::selector_interner::Selectors;
-use super::standing::inherit_standing;
 use super::tombstones::Tombstones;
 use super::uid_key::UidKey;
 use super::unready_since::mark_first_seen;
@@ -115,7 +115,7 @@ impl RowStore {
             match &slot.row {
                 Some(old) => {
                     let is_of_plan = plan.is_some_and(|plan| plan.has_put(&old.namespace, old.epoch));
-                    inherit_standing(&mut new, old, is_of_plan);
+                    inherit_interim(&mut new, old, is_of_plan);
                     inherit_from(&mut new, old);
                 }
                 None => mark_first_seen(&mut new),

@@ -119,7 +119,7 @@ impl Rows {
         }
     }
 
-    /// Wakes whoever takes from the dirty set.
+    /// Wakes the reader of the dirty set.
     pub(super) fn wake(&self) {
         (self.wake)();
     }

@@ -1,14 +1,14 @@
-//! The work of custom rules, for whoever has threads for it.
+//! The work of custom rules, for the threads that do it.
 
 use std::time::Duration;
 
 use aggregator::KindId;
 use readiness::Assessment;
 
+use super::interim::{INTERIM_LIMIT, settle_rule};
 use super::judgement_queue::Judgement;
 use super::parts::ReflectorParts;
 use super::rule_breaker::RuleSuspension;
-use super::standing::{STANDING_LIMIT, settle_rule};
 use super::uid_key::UidKey;
 use crate::plan::UserRule;
 
@@ -26,9 +26,9 @@ impl<'r> RuleWork<'r> {
     }
 
     /// Longest time for which a verdict stands for a newer version of an object than it was given on.
-    pub const STANDING_LIMIT: Duration = STANDING_LIMIT;
+    pub const INTERIM_LIMIT: Duration = INTERIM_LIMIT;
 
-    /// Has rules evaluated beside the ingest of objects from now on: by whoever takes from the queue. `wake` is called when
+    /// Has rules evaluated beside the ingest of objects from now on, by the threads that take from the queue. `wake` is called when
     /// something waits.
     pub fn set_waker(self, wake: impl Fn() + Send + Sync + 'static) {
         self.0.judgements.set_waker(Box::new(wake));
@@ -100,7 +100,7 @@ impl<'r> RuleWork<'r> {
         let Some(plan) = plans.planned(kind) else { return suspended };
         for (rule_index, rule) in (0..).zip(&plan.interest.assessment_rules) {
             let Some(rule) = &rule.rule else { continue };
-            let late = self.0.judgements.count_overdue((kind, rule_index), STANDING_LIMIT, now);
+            let late = self.0.judgements.count_overdue((kind, rule_index), INTERIM_LIMIT, now);
             if late == 0 {
                 continue;
             }

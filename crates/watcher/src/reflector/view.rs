@@ -4,11 +4,11 @@ use aggregator::{ChildLink, LinkTarget, ObjectId, ObjectView};
 use readiness::Time;
 use readiness::rollup::ChildWeight;
 
+use super::interim::weigh_by_rule;
 use super::links::{OwnerReach, owner_reach};
 use super::memory::is_outdated_link;
 use super::rows::Rows;
 use super::selector_interner::name_hash;
-use super::standing::weigh_by_rule;
 
 /// Passes the view of an object at `now` to `show`; `None` if the object is gone.
 pub(super) fn with_view<R>(

@@ -1,6 +1,6 @@
-//! Which entries can be ours: those of a type that a policy writes, in words that nobody else has.
+//! Recognition of our own entries: those of a type that a policy writes, with a message that no other manager writes.
 //!
-//! In a list-map the server knows who wrote an entry. An atomic list has one owner, whoever wrote it last: an operator
+//! In a list-map the server knows who wrote an entry. An atomic list has one owner, the manager that wrote it last: an operator
 //! that puts the list back as it read it owns what we said in it, and we own what it said as soon as we add a word. What
 //! is ours there can be told by the entry alone, and has to be: a restart knows nothing else.
 
@@ -8,15 +8,15 @@ use readiness::rollup::ParentReason;
 
 use super::entry::ConditionEntry;
 
-/// Opens what is said of a parent that is being deleted.
+/// Opening of the message of a parent that is being deleted.
 pub const BEING_DELETED: &str = "being deleted";
-/// Opens what is said of a parent that its operator has still to handle. A schema's default has the same reason.
+/// Opening of the message of a parent that its operator has still to handle. A schema's default has the same reason.
 pub const AWAITS_OPERATOR: &str = "waiting for the operator to handle";
-/// Opens what is said of a parent that its operator leaves alone.
+/// Opening of the message of a parent that its operator leaves alone.
 pub const NOT_HANDLED: &str = "the operator has not handled";
-/// Opens what is said of a parent that its operator failed to handle.
+/// Opening of the message of a parent that its operator failed to handle.
 pub const FAILED_TO_HANDLE: &str = "the operator failed to handle";
-/// Opens what is said of a parent whose time is up, where nothing else there is counted.
+/// Opening of the message of a parent whose time is up, where nothing else there is counted.
 pub const NOT_IN_TIME: &str = "not in time: ";
 
 /// Written beside `Ready`, for readers that know kstatus.

@@ -64,7 +64,7 @@ pub fn guarded_patch(guarded: &PatchGuard<'_>, wanted: &WantedConditions) -> Opt
 /// Serialises a patch. The server compares the value of a `test` with its own JSON byte by byte, and escapes `<`, `>`,
 /// `&`, U+2028 and U+2029 in it: a precondition with the plain characters never holds. Measured on 1.36.3.
 pub fn patch_body(patch: &Value) -> Vec<u8> {
-    const ESCAPED: [(char, &str); 5] = [
+    const ESCAPE_SEQUENCES: [(char, &str); 5] = [
         ('<', "\\u003c"),
         ('>', "\\u003e"),
         ('&', "\\u0026"),
@@ -73,7 +73,7 @@ pub fn patch_body(patch: &Value) -> Vec<u8> {
     ];
     // None of these characters can occur outside strings.
     let text = patch.to_string();
-    ESCAPED.iter().fold(text, |text, (plain, escaped)| text.replace(*plain, escaped)).into_bytes()
+    ESCAPE_SEQUENCES.iter().fold(text, |text, (plain, escaped)| text.replace(*plain, escaped)).into_bytes()
 }
 
 fn test_op(path: &str, value: &Value) -> Value {
@@ -122,7 +122,7 @@ fn others_remain_op(status: &ParentStatus) -> Value {
     json!({"op": "move", "from": path, "path": path})
 }
 
-/// Each patch undoes what it is guarded by: sent twice, because nobody knows what became of it the first time, it holds
+/// Each patch undoes what it is guarded by: sent twice, because the outcome of the first request is unknown, it holds
 /// once. An entry that is only added would leave its guards standing; it takes the place of the first of ours, which
 /// moves on.
 fn entry_change_ops(guarded: &PatchGuard<'_>, wanted: &WantedConditions) -> Option<Vec<Value>> {

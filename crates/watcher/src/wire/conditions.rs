@@ -58,7 +58,7 @@ pub(super) fn read_conditions(value: &mut JsonCursor<'_>, below: Option<&str>, s
             status.conditions.reserve(8);
             value.each_element(|element| {
                 let condition = read_condition(element);
-                // Whoever names a condition and says nothing that can be read of it has not said that it holds.
+                // An entry that names a condition without a readable status does not say that it holds.
                 let status_value = match condition.status {
                     TruthValue::Absent => TruthValue::Unknown,
                     said => said,

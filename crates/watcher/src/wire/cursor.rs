@@ -242,9 +242,9 @@ fn end_of_string(bytes: &[u8], mut at: usize) -> (usize, bool) {
 
 /// Returns the highest bit of each byte of `word` that equals `byte`; above the first match, also of some others.
 const fn matching_bytes(word: u64, byte: u8) -> u64 {
-    const ONES: u64 = u64::MAX / 255;
-    let zero_where_equal = word ^ (ONES * byte as u64);
-    zero_where_equal.wrapping_sub(ONES) & !zero_where_equal & (ONES << 7)
+    const LOW_BITS: u64 = u64::MAX / 255;
+    let zero_where_equal = word ^ (LOW_BITS * byte as u64);
+    zero_where_equal.wrapping_sub(LOW_BITS) & !zero_where_equal & (LOW_BITS << 7)
 }
 
 /// Unescapes a string; half a surrogate pair becomes the replacement character.

@@ -37,7 +37,7 @@ fn remembering() -> World {
 
 /// Applies traces like the service does, for objects that no longer exist.
 fn tell(world: &World, traces: &[RunTrace]) -> usize {
-    let gone = world.reflector.outcomes().unheard_traces("shop", traces);
+    let gone = world.reflector.outcomes().unobserved_traces("shop", traces);
     world.reflector.outcomes().supersede_runs("shop", gone)
 }
 
@@ -220,7 +220,7 @@ fn what_is_there_is_for_its_watch_to_tell() {
     let next = remembering().restarted();
     next.list(&[job(2, "migrate", 9, "")]);
     assert_eq!(
-        next.reflector.outcomes().unheard_traces("shop", &[trace(2, "migrate", 9, RunEnd::Complete)]),
+        next.reflector.outcomes().unobserved_traces("shop", &[trace(2, "migrate", 9, RunEnd::Complete)]),
         []
     );
     assert_eq!(next.counts(2), Some((Level::Progressing, ChildSource::Owner)));

@@ -344,5 +344,5 @@ fn whoever_evaluates_is_woken() {
     judge_by(&reflector, &by_phase());
     show(&reflector, &saying(1, 1, "Healthy"));
     assert_eq!(woken.load(Ordering::Relaxed), 1);
-    assert!(RuleWork::STANDING_LIMIT < Duration::from_mins(2), "sooner than a kind is blind");
+    assert!(RuleWork::INTERIM_LIMIT < Duration::from_mins(2), "sooner than a kind is blind");
 }

@@ -92,7 +92,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 - apiGroups: [events.k8s.io]
   resources: [events]
   verbs: [create, patch]
-# How a Job ended that nobody saw end, and what the page shows around an object to those who may read them.
+# Outcome of a Job whose end was not observed, and what the page shows around an object to those who may read them.
 - apiGroups: [""]
   resources: [events]
   verbs: [list]

@@ -54,7 +54,7 @@ pub(super) struct SettledRound {
 /// Listed roles and their bindings, as the cluster has them.
 #[derive(Default)]
 struct FoundGrants {
-    /// Roles that exist and whose binding's name nobody else took.
+    /// Roles that exist and whose binding's name no other manager took.
     roles: Vec<ListedRole>,
     /// Uids of the own bindings, by role.
     bound: BTreeMap<String, String>,
@@ -126,7 +126,7 @@ impl GrantRound {
     }
 
     /// Binds first: what is to be taken away is taken away when all else is granted. A role that may not be bound is left
-    /// out, and the others are decided anew. `None` where it did not get to the end.
+    /// out, and the others are decided again. `None` where it did not get to the end.
     async fn carry_out(
         &self,
         account: &RoleSubject,
@@ -159,7 +159,7 @@ impl GrantRound {
             self.pause().await;
             match delete_binding(&self.client, account, role, uid, self.time_to_write()?).await {
                 Ok(()) => settled.events.push(GrantEvent::Unbound { role: role.clone() }),
-                // Somebody was faster.
+                // Another writer was faster.
                 Err(failure) if failure.status == Some(404) => {}
                 Err(failure) => return settled.give_up(role, "delete its binding", failure),
             }

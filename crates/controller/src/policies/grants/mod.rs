@@ -76,7 +76,7 @@ pub(super) struct RightsGranter {
 
 /// What came of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum GrantNews {
+pub(super) enum GrantResult {
     /// What the status of policies says of grants may have changed.
     Explained,
     /// The service has other rights now.
@@ -140,7 +140,7 @@ impl RightsGranter {
     }
 
     /// Waits for the end of a round. Never completes while there is nothing to be done, or another replica leads.
-    pub(super) async fn next_result(&mut self) -> GrantNews {
+    pub(super) async fn next_result(&mut self) -> GrantResult {
         loop {
             if let Some((_, round)) = &mut self.under_way {
                 let settled = round.await;
@@ -151,7 +151,7 @@ impl RightsGranter {
             }
             tokio::time::sleep_until(self.not_before).await;
             if !self.leadership.may_write() {
-                // Whoever leads next begins with what the cluster has then.
+                // The next leader begins with what the cluster has then.
                 tokio::time::sleep(STANDBY_INTERVAL).await;
                 continue;
             }
@@ -169,7 +169,7 @@ impl RightsGranter {
         }
     }
 
-    fn settle(&mut self, round: SettledRound) -> GrantNews {
+    fn settle(&mut self, round: SettledRound) -> GrantResult {
         let demand = self.under_way.take().map(|(demand, _)| demand);
         let moved = round.events.iter().any(|event| !matches!(event, GrantEvent::Failed { .. }));
         let retry_after = round.events.iter().filter_map(|event| match event {
@@ -198,7 +198,7 @@ impl RightsGranter {
         }
         self.findings.obstacles = round.obstacles;
         self.findings.ungranted = round.ungranted.or(self.findings.ungranted.take());
-        if moved { GrantNews::RightsMoved } else { GrantNews::Explained }
+        if moved { GrantResult::RightsMoved } else { GrantResult::Explained }
     }
 
     /// Tells of it: a log line, an Event about each policy that it is for, and a metric.

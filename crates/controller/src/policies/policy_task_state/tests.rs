@@ -230,14 +230,14 @@ async fn types_are_released_that_a_predecessor_wrote_and_nobody_writes_now() {
 }
 
 /// What was kept of policies with these uids and names, each over a kind of its name.
-fn kept(items: &[(&str, &str, &str)]) -> InventoryNews {
+fn kept(items: &[(&str, &str, &str)]) -> InventoryResult {
     let item = |(uid, name, of): &(&str, &str, &str)| {
         let on_kind = json!({ "group": "example.com", "kind": name, "types": [of] });
         ((*uid).to_owned(), json!({ "policy": name, "written": [on_kind] }).to_string())
     };
     let (read, unreadable) = ConditionInventory::read(&items.iter().map(item).collect());
     assert!(unreadable.is_empty(), "{unreadable:?}");
-    InventoryNews::Read(read)
+    InventoryResult::Read(read)
 }
 
 fn uids(state: &PolicyTaskState) -> Vec<String> {
@@ -256,7 +256,7 @@ fn what_a_policy_left_that_went_while_nothing_ran_is_released_when_the_server_co
         asked.map(|(uid, name)| format!("{uid} {name}"))
     };
     assert_eq!(unconfirmed(&state), Some("uid-b b".to_owned()));
-    let asked = |gone| InventoryNews::Asked { uid: "uid-b".to_owned(), gone };
+    let asked = |gone| InventoryResult::Asked { uid: "uid-b".to_owned(), gone };
     let mut elsewhere = PolicyTaskState { inventory: state.inventory.clone(), ..PolicyTaskState::default() };
     list(&mut elsewhere, &["a"]);
     assert!(!elsewhere.apply_inventory(asked(false)), "it is another release's");
@@ -274,7 +274,7 @@ fn entries_of_a_policy_that_was_created_again_while_nothing_ran_are_taken_over()
     list(&mut state, &["a"]);
     decided(&mut state);
     state.apply_inventory(kept(&[("uid-before", "a", "Ready")]));
-    assert!(!state.apply_inventory(InventoryNews::Asked { uid: "uid-before".to_owned(), gone: true }));
+    assert!(!state.apply_inventory(InventoryResult::Asked { uid: "uid-before".to_owned(), gone: true }));
     assert_eq!((decided(&mut state).1, uids(&state)), (Vec::new(), vec!["uid-a".to_owned()]));
 }
 

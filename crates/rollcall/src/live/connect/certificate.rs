@@ -4,9 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use readiness::Time;
 
-const SEQUENCE: u8 = 0x30;
+const DER_SEQUENCE_TAG: u8 = 0x30;
 /// `version`, present unless it is the first.
-const VERSION: u8 = 0xa0;
+const DER_VERSION_TAG: u8 = 0xa0;
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
@@ -23,7 +23,7 @@ pub(super) fn certificate_expiry(pem: &[u8]) -> Option<Time> {
 fn not_after(der: &[u8]) -> Option<Time> {
     let (_, certificate, _) = der_element(der)?;
     let (_, mut rest, _) = der_element(certificate)?;
-    if *rest.first()? == VERSION {
+    if *rest.first()? == DER_VERSION_TAG {
         rest = der_element(rest)?.2;
     }
     // Serial number, algorithm, issuer.
@@ -31,7 +31,7 @@ fn not_after(der: &[u8]) -> Option<Time> {
         rest = der_element(rest)?.2;
     }
     let (tag, validity, _) = der_element(rest)?;
-    let (_, _, after) = der_element(validity).filter(|_| tag == SEQUENCE)?;
+    let (_, _, after) = der_element(validity).filter(|_| tag == DER_SEQUENCE_TAG)?;
     let (tag, text, _) = der_element(after)?;
     let digits = std::str::from_utf8(text).ok()?.strip_suffix('Z')?;
     let (year, digits) = match tag {

@@ -101,7 +101,7 @@ impl KubeconfigIdentity {
 
     /// Returns the advice for a 401.
     fn refused_advice(&self) -> String {
-        let anew = match &self.credentials {
+        let advice = match &self.credentials {
             CredentialKind::Certificate => "ask for a new client certificate".to_owned(),
             CredentialKind::Plugin(command, _) => format!("log in again with {command}, which provided them"),
             CredentialKind::Nothing => {
@@ -110,8 +110,8 @@ impl KubeconfigIdentity {
             CredentialKind::Token | CredentialKind::Other => "log in again".to_owned(),
         };
         match self.expiry_text() {
-            Some(expired) => format!("{expired}; {anew}, or {OTHER_CREDENTIALS_HINT}"),
-            None => format!("they are wrong or have expired; {anew}, or {OTHER_CREDENTIALS_HINT}"),
+            Some(expired) => format!("{expired}; {advice}, or {OTHER_CREDENTIALS_HINT}"),
+            None => format!("they are wrong or have expired; {advice}, or {OTHER_CREDENTIALS_HINT}"),
         }
     }
 
@@ -137,11 +137,11 @@ impl KubeconfigIdentity {
                 )
             }
             AuthError::AuthExecRun { out, .. } => {
-                let said = String::from_utf8_lossy(&out.stderr);
-                let said = said.lines().rev().find(|line| !line.trim().is_empty());
-                let said = said.map_or(String::new(), |said| format!(" ({})", said.trim()));
+                let stderr = String::from_utf8_lossy(&out.stderr);
+                let stderr = stderr.lines().rev().find(|line| !line.trim().is_empty());
+                let stderr = stderr.map_or(String::new(), |stderr| format!(" ({})", stderr.trim()));
                 anyhow!(
-                    "the kubeconfig gets its credentials from {command}, which failed with {}{said}; log in again with it, or {OTHER_CREDENTIALS_HINT}",
+                    "the kubeconfig gets its credentials from {command}, which failed with {}{stderr}; log in again with it, or {OTHER_CREDENTIALS_HINT}",
                     out.status
                 )
             }

@@ -164,7 +164,7 @@ impl FinalizerTally {
     }
 }
 
-/// Signs of life of whoever set the finalizer: of any of them, if there are several.
+/// Signs of life of the manager that set the finalizer: of any of them, if there are several.
 fn find_holder(
     signs: &LifeSigns,
     finalizer: &str,

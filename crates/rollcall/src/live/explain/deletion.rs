@@ -54,7 +54,7 @@ fn describe_release(holders: &[LikelyHolder]) -> String {
     };
     match holders.iter().find(gone) {
         Some(holder) => format!(
-            "nobody seems to be left who removes finalizer {}: start its operator again, or release it yourself",
+            "no running component seems to remove finalizer {}: start its operator again, or remove the finalizer yourself",
             holder.finalizer
         ),
         None => "the controllers of its finalizers must remove them".to_owned(),
@@ -68,11 +68,11 @@ fn describe_children(node: &TreeNode) -> Vec<String> {
         let state = if leaving(child) { child.detail.as_str() } else { "not deleted yet" };
         format!("{} {}: {state}", child.kind, child.name)
     };
-    let mut told: Vec<String> = node.children.iter().take(MAX_LISTED).map(describe).collect();
+    let mut lines: Vec<String> = node.children.iter().take(MAX_LISTED).map(describe).collect();
     if node.children.len() > MAX_LISTED {
-        told.push(format!("and {} more children", node.children.len() - MAX_LISTED));
+        lines.push(format!("and {} more children", node.children.len() - MAX_LISTED));
     }
-    told
+    lines
 }
 
 /// What a namespace that is being deleted says of what remains in it; nothing for any other.
@@ -83,14 +83,14 @@ fn remaining_in_namespace(namespace: &Value) -> Vec<String> {
     let conditions = namespace["status"]["conditions"].as_array().into_iter().flatten();
     let remaining = conditions.filter(|condition| condition["status"] == "True");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let mut told: Vec<String> = remaining
+    let mut lines: Vec<String> = remaining
         .take(MAX_LISTED)
         .map(|condition| format!("{}: {}", text(&condition["type"]), text(&condition["message"])))
         .collect();
-    if told.is_empty() {
-        told.push("it is being deleted, and does not say yet what remains in it".to_owned());
+    if lines.is_empty() {
+        lines.push("it is being deleted, and does not say yet what remains in it".to_owned());
     }
-    told
+    lines
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ pub(crate) async fn explain_targets(cluster: &ClusterArgs, args: &ExplainArgs) -
     let now = current_time();
     let survey = ClusterSurvey::read(&mut cluster, now).await;
     let leads = find_target_nodes(&survey.trees, &targets);
-    let mut told = Vec::new();
+    let mut explained = Vec::new();
     let inquiry = ExplainContext {
         cluster: &cluster,
         survey: &survey,
@@ -72,14 +72,14 @@ pub(crate) async fn explain_targets(cluster: &ClusterArgs, args: &ExplainArgs) -
         now,
     };
     for lead in &leads {
-        told.push(inquiry.explain_node(lead, args.limit).await);
+        explained.push(inquiry.explain_node(lead, args.limit).await);
     }
     cluster.report_unread();
     let text = match args.output {
-        OutputFormat::Json => crate::text::json_text(&told)?,
-        OutputFormat::Yaml => policy::to_yaml(&told)?,
+        OutputFormat::Json => crate::text::json_text(&explained)?,
+        OutputFormat::Yaml => policy::to_yaml(&explained)?,
         OutputFormat::Table => render::render_explanations(
-            &told,
+            &explained,
             now,
             TerminalCapabilities::detect_stdout(true).colour,
             TerminalCapabilities::stdout_width(),
@@ -111,9 +111,9 @@ impl ExplainContext<'_> {
         let node = lead.node;
         let mut ask = InspectClient::new(self.cluster.client.clone());
         let all = find_root_causes(lead);
-        let mut told = Vec::new();
+        let mut explained = Vec::new();
         for cause in all.iter().take(limit) {
-            told.push(self.explain_cause(&mut ask, lead, cause).await);
+            explained.push(self.explain_cause(&mut ask, lead, cause).await);
         }
         ObjectExplanation {
             object: explained_name(node),
@@ -123,7 +123,7 @@ impl ExplainContext<'_> {
             policy: node.policy.clone(),
             written: self.describe_written(node),
             since: self.since_text(node),
-            causes: told,
+            causes: explained,
             more: all.len().saturating_sub(limit),
             not_read: ask.refused.into_iter().collect(),
         }

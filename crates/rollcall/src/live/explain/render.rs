@@ -20,7 +20,7 @@ const MAX_TEXT_LINES: usize = 8;
 
 /// Renders all explanations in this width.
 pub(super) fn render_explanations(
-    told: &[ObjectExplanation],
+    explained: &[ObjectExplanation],
     now: Time,
     colour: bool,
     width: Option<usize>,
@@ -30,7 +30,7 @@ pub(super) fn render_explanations(
         width: width.unwrap_or(UNLIMITED_WIDTH).max(MIN_PAGE_WIDTH),
         lines: Vec::new(),
     };
-    for explanation in told {
+    for explanation in explained {
         page.add_explanation(explanation);
     }
     let room = width.unwrap_or(UNLIMITED_WIDTH);
@@ -49,43 +49,43 @@ struct ExplanationPage {
 }
 
 impl ExplanationPage {
-    fn add_explanation(&mut self, told: &ObjectExplanation) {
+    fn add_explanation(&mut self, explained: &ObjectExplanation) {
         if !self.lines.is_empty() {
             self.lines.push((StyledLine::default(), false));
         }
-        let object = &told.object;
+        let object = &explained.object;
         let title = object_title(&object.kind, &object.namespace, &object.name);
         let head = StyledLine::new(TextStyle::Bold, title).append_text(TextStyle::Plain, "  ");
         self.lines.push((
-            head.append_text(TextStyle::of_verdict(told.verdict), told.verdict)
-                .append_text(TextStyle::Plain, format!("  {}", told.reason.as_str())),
+            head.append_text(TextStyle::of_verdict(explained.verdict), explained.verdict)
+                .append_text(TextStyle::Plain, format!("  {}", explained.reason.as_str())),
             false,
         ));
-        self.add_wrapped("", &told.message);
-        if !told.policy.is_empty() {
-            self.add_wrapped("policy", &told.policy);
+        self.add_wrapped("", &explained.message);
+        if !explained.policy.is_empty() {
+            self.add_wrapped("policy", &explained.policy);
         }
-        if let Some(written) = &told.written {
+        if let Some(written) = &explained.written {
             self.add_wrapped("written", written);
         }
-        self.add_since(told.since.as_deref());
-        match told.causes.len() {
+        self.add_since(explained.since.as_deref());
+        match explained.causes.len() {
             0 => self.add_wrapped("", "no unready cause found"),
             _ => self.lines.push((StyledLine::default(), false)),
         }
-        for (at, cause) in told.causes.iter().enumerate() {
+        for (at, cause) in explained.causes.iter().enumerate() {
             self.add_cause(at + 1, cause);
         }
-        if told.more > 0 {
+        if explained.more > 0 {
             self.lines.push((
                 StyledLine::new(
                     TextStyle::Plain,
-                    format!("and {} more causes: raise --limit to show them", told.more),
+                    format!("and {} more causes: raise --limit to show them", explained.more),
                 ),
                 false,
             ));
         }
-        for what in &told.not_read {
+        for what in &explained.not_read {
             self.add_wrapped("not read", what);
         }
     }
@@ -210,7 +210,7 @@ mod tests {
         ExplainedObjectName { group, kind, namespace, name }
     }
 
-    fn told() -> ObjectExplanation {
+    fn explained() -> ObjectExplanation {
         let holder = LikelyHolder {
             finalizer: "argocd.argoproj.io/hook-finalizer".to_owned(),
             since: "2026-01-01T00:00:00Z".to_owned(),
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn the_story_is_told_in_order_and_commands_are_whole() {
-        let drawn = render_explanations(&[told()], NOW, false, None);
+        let drawn = render_explanations(&[explained()], NOW, false, None);
         let order =
             ["Shop shop/books", "1. Job shop/seed", "path", "rule", "branch", "since", "held by", "changes"];
         let places: Vec<_> = order.iter().map(|word| drawn.find(word)).collect();
@@ -262,8 +262,8 @@ mod tests {
                 && drawn.contains("holder    ownerless: there is no Lease and no running pod")
         );
         assert!(!drawn.contains('\u{1b}') && drawn.contains("\\u{1b}[31mx"), "{drawn}");
-        let narrow = render_explanations(&[told()], NOW, false, Some(40));
-        assert!(narrow.contains(&told().causes[0].holders[0].release), "{narrow}");
+        let narrow = render_explanations(&[explained()], NOW, false, Some(40));
+        assert!(narrow.contains(&explained().causes[0].holders[0].release), "{narrow}");
         let wide = |line: &&str| line.chars().count() > 40 && !line.contains("kubectl");
         assert_eq!(narrow.lines().find(wide), None, "{narrow}");
     }

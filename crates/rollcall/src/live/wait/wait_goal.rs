@@ -104,7 +104,7 @@ impl ObjectGoal {
 fn describe_deletion(object: &ParentObject, signs: Option<&LifeSigns>, now: Time) -> String {
     let child = &object.child;
     if child.meta.deleted.is_none() {
-        return "exists, and nobody has deleted it yet".to_owned();
+        return "exists, and its deletion was not requested yet".to_owned();
     }
     let group = child.meta.api_version.split_once('/').map_or("", |(group, _)| group);
     let rule = RuleKind::from_group_kind(group, &child.meta.kind);
@@ -123,10 +123,10 @@ fn describe_ownerless(object: &ParentObject, signs: &LifeSigns, now: Time) -> St
     let holders = finalizer_holders(&value, &object);
     let found = holders.iter().map(|holder| (holder, signs.find_signs(&holder.names(), now)));
     let lost = found.filter(|(_, signs)| signs.state == HolderState::Ownerless);
-    let told: Vec<String> = lost
+    let texts: Vec<String> = lost
         .map(|(holder, signs)| format!("; {} is ownerless: {}", holder.finalizer, signs.evidence))
         .collect();
-    told.concat()
+    texts.concat()
 }
 
 /// As `kubectl wait`: names and statuses in any case, the generation of the condition before that of the status.
@@ -203,9 +203,9 @@ mod tests {
         assert_eq!(lack(now("False"), "True").unwrap(), "condition Ready is False, not True");
         let old = json!([{ "type": "Ready", "status": "True" }]);
         assert_eq!(lack(old, "True").unwrap(), "condition Ready is about generation 1, the object is at 2");
-        let told = json!([{ "type": "Ready", "status": "False", "observedGeneration": 2,
+        let conditions = json!([{ "type": "Ready", "status": "False", "observedGeneration": 2,
             "reason": "ChildrenFailed", "message": "1 of 1 not ready" }]);
-        assert!(lack(told, "True").unwrap().ends_with("(ChildrenFailed: 1 of 1 not ready)"));
+        assert!(lack(conditions, "True").unwrap().ends_with("(ChildrenFailed: 1 of 1 not ready)"));
         assert_eq!(lack(json!([]), "True").unwrap(), "has no condition Ready yet");
     }
 }

@@ -1,4 +1,4 @@
-//! Hostile libraries: the keys of a ConfigMap that anybody may have written.
+//! Hostile libraries: the keys of a ConfigMap that anyone may have written.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The connections to the API server: pooled, looked after, and given up together when they are dead.
 //!
-//! A connection can die without a word: a NAT entry is forgotten, a load balancer or a node is gone, and nobody sends a FIN.
-//! The kernel's keep-alive finds that where packets are lost. Where somebody still acknowledges them, only a request shows
+//! A connection can die without a word: a NAT entry is forgotten, a load balancer or a node is gone, and no FIN is sent.
+//! The kernel's keep-alive finds that where packets are lost. Where a middlebox still acknowledges them, only a request shows
 //! it that is not answered, and over HTTP/1.1 each watch holds a connection of its own on which nothing may be asked. So
 //! each pool keeps one more connection, as old as the pool, for [liveness reads](ConnectionMonitor).
 

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::transport::{LivenessRead, PoolSlot};
 
-/// What is read: it costs the server nothing, and needs no right that not everybody has. Any answer will do.
+/// Path of the liveness reads. It costs the server nothing, and every client may read it. Any answer will do.
 const LIVENESS_PATH: &str = "/version";
 /// Interval of the liveness reads. 10 s.
 const LIVENESS_INTERVAL: Duration = Duration::from_secs(10);
@@ -59,7 +59,7 @@ impl ConnectionMonitor {
     }
 
     pub(super) async fn check_connections(&self) -> ConnectionCheck {
-        let doubted_at = Instant::now();
+        let unanswered_since = Instant::now();
         if self.is_answered(LivenessRead(self.slot.current_pool())).await {
             return ConnectionCheck::Answered;
         }
@@ -67,7 +67,7 @@ impl ConnectionMonitor {
         if !self.is_answered(LivenessRead(fresh.clone())).await {
             return ConnectionCheck::Unreachable;
         }
-        self.slot.replace_pool(fresh, doubted_at);
+        self.slot.replace_pool(fresh, unanswered_since);
         ConnectionCheck::Replaced
     }
 

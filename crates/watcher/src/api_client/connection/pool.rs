@@ -46,18 +46,23 @@ pub(super) struct ConnectionPool {
     /// this one alive, while one of the others may have been opened since.
     pub(super) probes: Box<dyn SendRequest>,
     discarded: CancellationToken,
-    /// When the liveness read was sent that was not answered.
-    doubted_at: OnceLock<Instant>,
+    /// Time at which the liveness read was sent that was not answered.
+    unanswered_since: OnceLock<Instant>,
 }
 
 impl ConnectionPool {
     pub(super) fn new(requests: Box<dyn SendRequest>, probes: Box<dyn SendRequest>) -> Self {
-        ConnectionPool { requests, probes, discarded: CancellationToken::new(), doubted_at: OnceLock::new() }
+        ConnectionPool {
+            requests,
+            probes,
+            discarded: CancellationToken::new(),
+            unanswered_since: OnceLock::new(),
+        }
     }
 
-    /// Gives up every connection over which nothing has come since `doubted_at`.
-    pub(super) fn discard(&self, doubted_at: Instant) {
-        _ = self.doubted_at.set(doubted_at);
+    /// Gives up every connection over which nothing has come since `unanswered_since`.
+    pub(super) fn discard(&self, unanswered_since: Instant) {
+        _ = self.unanswered_since.set(unanswered_since);
         self.discarded.cancel();
     }
 
@@ -66,8 +71,8 @@ impl ConnectionPool {
         self.discarded.cancelled().await;
     }
 
-    fn is_proven_by(&self, heard_at: Instant) -> bool {
-        self.doubted_at.get().is_some_and(|doubted_at| heard_at >= *doubted_at)
+    fn is_live_by(&self, last_data_at: Instant) -> bool {
+        self.unanswered_since.get().is_some_and(|unanswered_since| last_data_at >= *unanswered_since)
     }
 }
 
@@ -76,13 +81,13 @@ pub(super) struct PooledBody {
     inner: WireBody,
     pool: Arc<ConnectionPool>,
     discarded: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
-    heard_at: Instant,
+    last_data_at: Instant,
 }
 
 impl PooledBody {
     pub(super) fn new(inner: WireBody, pool: Arc<ConnectionPool>) -> Self {
         let discarded = Some(Box::pin(pool.discarded.clone().cancelled_owned()));
-        PooledBody { inner, pool, discarded, heard_at: Instant::now() }
+        PooledBody { inner, pool, discarded, last_data_at: Instant::now() }
     }
 
     /// Whether the pool was given up, and this connection with it.
@@ -92,7 +97,7 @@ impl PooledBody {
             return false;
         }
         self.discarded = None;
-        !self.pool.is_proven_by(self.heard_at)
+        !self.pool.is_live_by(self.last_data_at)
     }
 }
 
@@ -108,7 +113,7 @@ impl http_body::Body for PooledBody {
             Poll::Pending if self.is_cut(cx) => Poll::Ready(Some(Err(Box::new(PoolDiscarded)))),
             Poll::Pending => Poll::Pending,
             Poll::Ready(frame) => {
-                self.heard_at = Instant::now();
+                self.last_data_at = Instant::now();
                 Poll::Ready(frame)
             }
         }

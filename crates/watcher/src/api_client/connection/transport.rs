@@ -45,11 +45,11 @@ impl PoolSlot {
         Arc::new((self.open)())
     }
 
-    /// Puts a pool into use, and gives up the one before, which has not answered since `doubted_at`.
-    pub(super) fn replace_pool(&self, pool: Arc<ConnectionPool>, doubted_at: Instant) {
+    /// Puts a pool into use, and gives up the one before, which has not answered since `unanswered_since`.
+    pub(super) fn replace_pool(&self, pool: Arc<ConnectionPool>, unanswered_since: Instant) {
         let before =
             std::mem::replace(&mut *self.current.lock().unwrap_or_else(PoisonError::into_inner), pool);
-        before.discard(doubted_at);
+        before.discard(unanswered_since);
     }
 
     /// Waits until a request has reason to doubt its connection.

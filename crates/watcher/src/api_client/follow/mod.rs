@@ -43,9 +43,9 @@ pub struct FollowOptions {
     pub grace: Duration,
     /// Longest time for a response, or for the next part of a list.
     pub read: Duration,
-    /// A watch shorter than this has failed, whatever came over it; one that stands for so long is a sign of life.
+    /// A watch shorter than this has failed, whatever came over it; one that stands for this time is a sign of life.
     pub brief: Duration,
-    /// After so long without a sign of life no watch is resumed, and the kind is listed anew: a watch that goes on from
+    /// Time without a sign of life after which no watch is resumed, and the kind is listed again: a watch that goes on from
     /// its old place does not say when it has brought all that happened meanwhile.
     pub blind: Duration,
     /// Backoff after failures.
@@ -229,8 +229,8 @@ impl<K: WireObject> FollowState<K> {
         self.stable_watches_seen = stood;
         let hopeless = matches!(code, 400 | 404 | 410);
         // The server is still starting: it will know later whether the resourceVersion has expired.
-        let patience = code == 429;
-        if hopeless || (self.refusals >= 3 && !patience) {
+        let server_is_starting = code == 429;
+        if hopeless || (self.refusals >= 3 && !server_is_starting) {
             self.start_relist();
         }
     }

@@ -102,7 +102,7 @@ impl GuardedBody {
         }
     }
 
-    /// Nothing ended it for so long: a watch stands, or it is given up like all else.
+    /// Handles a timeout: a watch that stands goes on, and everything else is given up.
     #[expect(clippy::option_option, reason = "whether there is an answer, and an answer that may be the end")]
     fn timed_out(&mut self) -> Option<Option<Result<Frame<Bytes>, BoxError>>> {
         match self.span {

@@ -11,5 +11,5 @@ pub(crate) struct ResponseStalled(pub(crate) Duration);
 
 /// A watch was asked for that must not be opened: nothing was seen for too long, and only a list tells what there is.
 #[derive(Debug, thiserror::Error)]
-#[error("not seen for too long: to be listed anew")]
+#[error("no sign of life for too long; listing again")]
 pub(crate) struct BlindWatch;

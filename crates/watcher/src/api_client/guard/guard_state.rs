@@ -23,7 +23,7 @@ pub(crate) struct GuardLimits {
     pub(crate) read: Duration,
     /// Shortest successful watch.
     pub(crate) brief: Duration,
-    /// After so long without a sign of life no watch is resumed.
+    /// Time without a sign of life after which no watch is resumed.
     pub(crate) blind: Duration,
     /// Seed of watch lengths.
     pub(crate) seed: Seed,

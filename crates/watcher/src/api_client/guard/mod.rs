@@ -43,11 +43,11 @@ impl RequestGuard {
         limits: GuardLimits,
         pace: RequestPacer,
     ) -> (kube::Client, Arc<GuardState>, mpsc::Receiver<GuardSignal>) {
-        let (signals, heard) = mpsc::channel(16);
+        let (signals, receiver) = mpsc::channel(16);
         let shared =
             Arc::new(GuardState { limits, pace: Mutex::new(pace), place: Mutex::default(), signals });
         let guard = RequestGuard { client: inner.clone(), shared: shared.clone() };
-        (kube::Client::new(guard, inner.default_namespace()), shared, heard)
+        (kube::Client::new(guard, inner.default_namespace()), shared, receiver)
     }
 
     async fn send_guarded(self, request: Request<Body>) -> Result<Response<GuardedBody>, BoxError> {

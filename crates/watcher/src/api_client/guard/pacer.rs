@@ -109,8 +109,8 @@ impl RequestPacer {
         self.unproven = true;
     }
 
-    /// Was there no sign of life for this long? A watch that goes on from the old place would bring a backlog, and nobody
-    /// could tell when it has brought all of it.
+    /// Returns `true` if there was no sign of life for this long. A watch that goes on from the old resourceVersion would
+    /// deliver a backlog without saying when it is complete.
     pub(crate) fn is_blind(&self, now: Instant, limit: Duration) -> bool {
         self.unproven || self.proven.is_some_and(|at| now.duration_since(at) > limit)
     }

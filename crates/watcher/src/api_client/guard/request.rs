@@ -62,12 +62,12 @@ impl WatchPosition {
 mod tests {
     use super::*;
 
-    const LENGTHS: Range<Duration> = Duration::from_secs(60)..Duration::from_secs(90);
+    const WATCH_TIMEOUTS: Range<Duration> = Duration::from_secs(60)..Duration::from_secs(90);
 
     fn watch(place: &mut WatchPosition, version: &str) -> (String, u64) {
         let uri =
             format!("/api/v1/pods?watch=true&timeoutSeconds=290&resourceVersion={version}").parse().unwrap();
-        let (uri, length) = place.rewrite_watch(&uri, &LENGTHS, Seed(5)).unwrap();
+        let (uri, length) = place.rewrite_watch(&uri, &WATCH_TIMEOUTS, Seed(5)).unwrap();
         (uri.to_string(), length.as_secs())
     }
 

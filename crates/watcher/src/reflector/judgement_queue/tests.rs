@@ -65,7 +65,7 @@ fn one_rule_holds_half_of_the_room_at_most_and_leaves_the_rest_to_others() {
     let held = (0..40).take_while(|n| queue.push(judgement(&plan, &n.to_string(), 1, &text))).count();
     assert_eq!((held, queue.size()), (16, (16, 16 << 20)));
     assert!(!queue.has_room(KIND, NOW));
-    assert!(queue.has_room(KIND, NOW + ROOM_PATIENCE), "nobody waits for a slow rule for long");
+    assert!(queue.has_room(KIND, NOW + ROOM_WAIT_LIMIT), "nobody waits for a slow rule for long");
     let mut other = judgement(&plan, "other", 1, &text);
     other.rule_index = 1;
     assert!(queue.push(other), "another rule has room");

@@ -37,18 +37,18 @@ impl SeenFailure {
             None => {}
         }
         let seen = before.filter(|seen| seen.generation == generation).cloned();
-        seen.or_else(|| SeenFailure::told(generation, status))
+        seen.or_else(|| SeenFailure::from_entry(generation, status))
     }
 
     /// What an earlier process saw, and told the parent.
-    fn told(generation: i64, status: &ParentStatus) -> Option<SeenFailure> {
+    fn from_entry(generation: i64, status: &ParentStatus) -> Option<SeenFailure> {
         let of_this = |entry: &&crate::status::OwnedCondition| {
             entry.parent_reason() == Some(ParentReason::OperatorFailed)
                 && entry.observed_generation() == Some(generation)
         };
-        let told = status.ours.iter().find(of_this)?;
-        // Behind them may stand what is said beside it.
-        let handlers = told.message().split_once(": ").and_then(|(_, rest)| rest.split("; ").next());
+        let entry = status.ours.iter().find(of_this)?;
+        // A text beside the outcome may follow them.
+        let handlers = entry.message().split_once(": ").and_then(|(_, rest)| rest.split("; ").next());
         let handlers = handlers.map(Into::into);
         Some(SeenFailure { generation, handlers })
     }

@@ -64,21 +64,21 @@ pub(super) fn record_end(
 ) -> bool {
     let uid = UidKey::from_text(uid);
     let mut state = memory.lock();
-    let mut news = false;
+    let mut changed = false;
     state.for_each_outcome(uid, |outcome| {
         let open = whether(outcome) && *end != RunEnd::Open;
         if open {
             outcome.end = end.clone();
             outcome.known_from_events = false;
         }
-        news |= open;
+        changed |= open;
         open
     });
-    if news {
+    if changed {
         let touched = state.reenter_run(uid);
         project_row(store, &state, uid);
         project_rows(store, &state, touched);
         memory.wake_if_needed(&state);
     }
-    news
+    changed
 }

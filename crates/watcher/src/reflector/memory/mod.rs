@@ -34,7 +34,7 @@ pub(super) use remembered_row::is_outdated_link;
 pub use run_order::ParentOutcomes;
 pub use run_trace::RunTrace;
 pub use trace::NamespaceRuns;
-pub(super) use trace::{runs_in_namespace, supersede_runs, unheard_traces};
+pub(super) use trace::{runs_in_namespace, supersede_runs, unobserved_traces};
 
 /// The memory of outcomes, under one lock, which is taken before everything else that the reflector locks.
 #[derive(Default)]

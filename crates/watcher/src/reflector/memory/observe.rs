@@ -70,7 +70,7 @@ pub(in crate::reflector) fn observe_run(
     let parents = remembering_parents(interest, meta);
     let mut state = memory.lock();
     if !plan.holds() {
-        // Whoever supersedes it waits here to look at all that is remembered of the kind.
+        // A superseding plan waits here to read all that is remembered of the kind.
         return;
     }
     let uids: Vec<_> = parents.iter().map(|whose| UidKey::from_text(&whose.uid)).collect();

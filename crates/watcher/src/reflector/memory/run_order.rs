@@ -50,7 +50,7 @@ impl ParentOutcomes {
         self.outcomes.iter().filter(|other| other.is_run_of(run))
     }
 
-    /// Puts a run in its place among those of its slot, or anew if it is there already.
+    /// Puts a run in its place among those of its slot, and moves it if it is there already.
     pub(super) fn insert_run(&mut self, new: RememberedOutcome) {
         self.outcomes.retain(|run| run.uid != new.uid);
         let older = |run: &RememberedOutcome| run.is_run_of(&new) && new.is_newer(run);
@@ -65,8 +65,8 @@ impl ParentOutcomes {
     }
 
     /// Returns `true` if this run, of which Events tell, would leave at once: as many later ones are kept.
-    pub(super) fn has_no_room_for(&self, heard: &RememberedOutcome) -> bool {
-        let later = self.runs_of_slot(heard).filter(|run| run.known_from_events && !heard.is_newer(run));
+    pub(super) fn has_no_room_for(&self, outcome: &RememberedOutcome) -> bool {
+        let later = self.runs_of_slot(outcome).filter(|run| run.known_from_events && !outcome.is_newer(run));
         later.count() >= MAX_HEARD_RUNS
     }
 
@@ -74,15 +74,15 @@ impl ParentOutcomes {
     pub(super) fn drop_superseded(&mut self) -> DepartedRuns {
         let mut departed = DepartedRuns::default();
         let mut at = self.outcomes.len();
-        let (mut heard, mut observed) = (0, false);
+        let (mut outcome, mut observed) = (0, false);
         while at > 0 {
             at -= 1;
             if self.is_last_of_slot(at, &self.outcomes[at]) {
-                (heard, observed) = (0, false);
+                (outcome, observed) = (0, false);
             }
             let by_hearsay = self.outcomes[at].known_from_events;
-            heard += usize::from(by_hearsay);
-            if observed || (by_hearsay && heard > MAX_HEARD_RUNS) {
+            outcome += usize::from(by_hearsay);
+            if observed || (by_hearsay && outcome > MAX_HEARD_RUNS) {
                 departed.superseded.push(self.outcomes.remove(at));
             } else {
                 observed = !by_hearsay;

@@ -105,7 +105,7 @@ pub(in crate::reflector) fn runs_in_namespace(memory: &OutcomeMemory, namespace:
 
 /// Returns the traces in a namespace that were not observed and are later than the remembered runs. The caller has
 /// to make sure that their objects are gone.
-pub(in crate::reflector) fn unheard_traces(
+pub(in crate::reflector) fn unobserved_traces(
     memory: &OutcomeMemory,
     rows: &Rows,
     namespace: &str,
@@ -113,9 +113,9 @@ pub(in crate::reflector) fn unheard_traces(
 ) -> Vec<RunTrace> {
     let state = memory.lock();
     let runs = namespace_runs(&state, namespace);
-    let news =
+    let unobserved =
         |trace: &&RunTrace| !find_claims(&state, &runs, trace).is_empty() && !rows.is_there(&trace.uid);
-    traces.iter().filter(|trace| *trace.namespace == *namespace).filter(news).cloned().collect()
+    traces.iter().filter(|trace| *trace.namespace == *namespace).filter(unobserved).cloned().collect()
 }
 
 /// Marks outcomes as unseen when Events show a newer run under the same name whose object is gone. Returns how many

@@ -1,4 +1,4 @@
-//! What is said of the deletion of a parent.
+//! Messages about the deletion of a parent.
 
 use readiness::rollup::ParentReason;
 use readiness::{FinalizerHold, Time};
@@ -37,7 +37,7 @@ pub(super) fn explains_deletion<'c>(
 ) -> bool {
     conditions.filter_map(|condition| status.our_entry(condition)).all(|ours| {
         let reason = ours.parent_reason();
-        let told = matches!(reason, Some(ParentReason::Terminating | ParentReason::DeletionStuck));
-        !told || ours.message().starts_with(deletion)
+        let is_deletion = matches!(reason, Some(ParentReason::Terminating | ParentReason::DeletionStuck));
+        !is_deletion || ours.message().starts_with(deletion)
     })
 }

@@ -129,7 +129,7 @@ pub(super) fn render_target(
     Ok(())
 }
 
-/// Renders the name of a namespace to search. Whoever writes a parent must not choose it, unless the policy says among which.
+/// Renders the name of a namespace to search. An author of parents must not choose it, unless the policy says among which.
 fn render_namespace(
     meta: &WireMeta,
     (object, budget): (&RawValue, &ReadBudget),

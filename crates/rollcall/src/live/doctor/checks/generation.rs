@@ -42,7 +42,7 @@ fn check_object(world: &DoctorInventory, seen: &CheckedObject) -> Option<DoctorF
 
 #[cfg(test)]
 mod tests {
-    use super::super::support::{object, told, world};
+    use super::super::support::{describe_findings, object, world};
     use super::*;
     use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ mod tests {
             (json!(null), long_ago, vec![]),
         ] {
             assert_eq!(
-                told(&run_check(&world(&[database(&observed, changed)]))),
+                describe_findings(&run_check(&world(&[database(&observed, changed)]))),
                 expected,
                 "{observed} {changed}"
             );

@@ -58,7 +58,7 @@ fn check_object(world: &DoctorInventory, seen: &CheckedObject) -> Option<DoctorF
 
 #[cfg(test)]
 mod tests {
-    use super::super::support::{object, told, world};
+    use super::super::support::{describe_findings, object, world};
     use super::*;
     use serde_json::{Value, json};
 
@@ -81,7 +81,7 @@ mod tests {
             (long_ago, false, true, vec!["warning Job shop/seed"]),
         ] {
             let found = run_check(&world(&[job(since, hook, ended)]));
-            assert_eq!(told(&found), expected, "{since} {hook} {ended}");
+            assert_eq!(describe_findings(&found), expected, "{since} {hook} {ended}");
             assert!(found.iter().all(|finding| finding.evidence.contains("likely Argo CD")));
         }
     }

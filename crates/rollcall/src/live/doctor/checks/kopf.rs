@@ -24,9 +24,9 @@ const LAST_HANDLED_SUFFIX: &str = "/last-handled-configuration";
 
 pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
     let returned = world.objects.iter().flat_map(returned_finalizers);
-    let told =
+    let findings =
         returned.chain(world.objects.iter().filter_map(shared_finalizer)).chain(outdated_findings(world));
-    told.chain(logging_findings(world)).chain(default_finalizer_groups(world)).collect()
+    findings.chain(logging_findings(world)).chain(default_finalizer_groups(world)).collect()
 }
 
 /// Returns findings from logged Events. An old Kopf posts them unless disabled, a new one only if enabled: no more than
@@ -35,7 +35,7 @@ fn logging_findings(world: &DoctorInventory) -> Vec<DoctorFinding> {
     let known = |kind: &(String, String)| {
         world.objects.iter().any(|seen| seen.kopf_progress.is_some() && seen.is_kind(&kind.0, &kind.1))
     };
-    let told = world.logged.iter().filter(|(kind, _)| !known(kind)).map(|((group, kind), object)| {
+    let findings = world.logged.iter().filter(|(kind, _)| !known(kind)).map(|((group, kind), object)| {
         let dot = if group.is_empty() { "" } else { "." };
         DoctorFinding::new(DoctorSeverity::Info, CHECK_NAME, format!("{kind}{dot}{group}"))
             .with_evidence(format!(
@@ -46,7 +46,7 @@ fn logging_findings(world: &DoctorInventory) -> Vec<DoctorFinding> {
                 "check the Kopf version in its image; before 1.44 it replaces the whole list of finalizers",
             )
     });
-    told.collect()
+    findings.collect()
 }
 
 /// Returns one finding per kind for operators of version 1.43 or earlier.
@@ -55,7 +55,7 @@ fn outdated_findings(world: &DoctorInventory) -> Vec<DoctorFinding> {
     for seen in world.objects.iter().filter(|seen| seen.kopf_progress.is_some()) {
         kinds.entry((&seen.group, &seen.kind)).or_default().push(seen);
     }
-    let told = kinds.into_iter().map(|((group, kind), all)| {
+    let findings = kinds.into_iter().map(|((group, kind), all)| {
         let others = all.iter().any(|seen| seen.meta.finalizers.iter().any(|name| **name != *KOPF_FINALIZER));
         let severity = if others { DoctorSeverity::Error } else { DoctorSeverity::Warning };
         let beside = if others { ", and others have finalizers on the same objects" } else { "" };
@@ -66,7 +66,7 @@ fn outdated_findings(world: &DoctorInventory) -> Vec<DoctorFinding> {
             .with_evidence(format!("status.kopf.progress in {} of them, as in {}: only Kopf before 1.44 writes it{last}, and such an operator replaces the whole list of finalizers{beside}", all.len(), all[0].display_title()))
             .with_fix("update its operator to Kopf 1.44 or newer; an updated operator leaves the old entry in place")
     });
-    told.collect()
+    findings.collect()
 }
 
 /// Returns finalizers of known other owners that were set by Kopf: an old version wrote them back with its list.
@@ -75,13 +75,13 @@ fn returned_finalizers(seen: &CheckedObject) -> Vec<DoctorFinding> {
         manager == KOPF_MANAGER
             && readiness::likely_holder(name).is_some_and(|holder| holder.who != KOPF_OPERATOR)
     };
-    let told = seen.finalizer_managers.iter().filter(foreign).map(|(name, _)| {
+    let findings = seen.finalizer_managers.iter().filter(foreign).map(|(name, _)| {
         let who = readiness::likely_holder(name).map_or("another", |holder| holder.who);
         DoctorFinding::new(DoctorSeverity::Error, CHECK_NAME, seen.display_title())
             .with_evidence(format!("finalizer {name} of {who} was set by field manager {KOPF_MANAGER}: {who} had removed it, and the write of an old list restored it; only Kopf before 1.44 writes lists"))
             .with_fix("update its operator to Kopf 1.44 or newer; rollcall explain prints the command that removes the finalizer")
     });
-    told.collect()
+    findings.collect()
 }
 
 /// Returns a finding if two operators share an object: each has an annotation of its own, and both take the finalizer
@@ -116,7 +116,7 @@ fn default_finalizer_groups(world: &DoctorInventory) -> Option<DoctorFinding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::support::{object, told, world};
+    use super::super::support::{describe_findings, object, world};
     use super::*;
     use serde_json::{Value, json};
 
@@ -124,10 +124,10 @@ mod tests {
     fn an_operator_before_1_44_is_known_by_its_progress_in_the_status() {
         let progress = json!({ "kopf": { "progress": { "create_fn": { "retries": 1 } } } });
         let alone = object("Database", "db", &json!({ "finalizers": [KOPF_FINALIZER] }), &progress);
-        assert_eq!(told(&run_check(&world(&[alone]))), ["warning Database.example.com"]);
+        assert_eq!(describe_findings(&run_check(&world(&[alone]))), ["warning Database.example.com"]);
         let beside =
             object("Database", "db", &json!({ "finalizers": [KOPF_FINALIZER, "a.io/x"] }), &progress);
-        assert_eq!(told(&run_check(&world(&[beside]))), ["error Database.example.com"]);
+        assert_eq!(describe_findings(&run_check(&world(&[beside]))), ["error Database.example.com"]);
         let done = object("Database", "db", &json!({}), &json!({ "kopf": { "progress": null } }));
         assert!(run_check(&world(&[done])).is_empty());
     }
@@ -146,7 +146,7 @@ mod tests {
             run_check(&world(&[object("Database", "db", &metadata, &json!({}))]))
         };
         let found = held("argocd.argoproj.io/hook-finalizer");
-        assert_eq!(told(&found), ["error Database shop/db"]);
+        assert_eq!(describe_findings(&found), ["error Database shop/db"]);
         assert!(found[0].evidence.contains("Argo CD had removed it"), "{found:?}");
         // Its own finalizers, by default or by settings.
         for own in [KOPF_FINALIZER, "team.example.com/guard"] {
@@ -163,7 +163,7 @@ mod tests {
         {
             let mut world = world(&[object("Database", "db", &json!({}), &status)]);
             world.logged.insert(kind.clone(), "Database shop/db".to_owned());
-            assert_eq!(told(&run_check(&world)), [expected]);
+            assert_eq!(describe_findings(&run_check(&world)), [expected]);
         }
     }
 
@@ -172,9 +172,12 @@ mod tests {
         let marks = json!({ "finalizers": [KOPF_FINALIZER], "annotations": {
             "kopf.zalando.org/last-handled-configuration": "{}", "b.io/last-handled-configuration": "{}" } });
         let both = object("Database", "db", &marks, &json!({}));
-        assert_eq!(told(&run_check(&world(&[both]))), ["warning Database shop/db"]);
+        assert_eq!(describe_findings(&run_check(&world(&[both]))), ["warning Database shop/db"]);
         let job = object("Job", "seed", &json!({ "finalizers": [KOPF_FINALIZER] }), &json!({}));
         let db = object("Database", "db", &json!({ "finalizers": [KOPF_FINALIZER] }), &json!({}));
-        assert_eq!(told(&run_check(&world(&[job, db]))), [format!("info finalizer {KOPF_FINALIZER}")]);
+        assert_eq!(
+            describe_findings(&run_check(&world(&[job, db]))),
+            [format!("info finalizer {KOPF_FINALIZER}")]
+        );
     }
 }

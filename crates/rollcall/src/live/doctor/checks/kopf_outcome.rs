@@ -22,7 +22,7 @@ pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
         kinds.entry((&seen.group, &seen.kind)).or_default().push(seen);
     }
     kinds.retain(|_, marked| !marked.iter().any(|seen| has_annotation(seen, LAST_OUTCOME_SUFFIX)));
-    let told = kinds.into_iter().map(|((group, kind), marked)| {
+    let findings = kinds.into_iter().map(|((group, kind), marked)| {
         let dot = if group.is_empty() { "" } else { "." };
         DoctorFinding::new(DoctorSeverity::Info, CHECK_NAME, format!("{kind}{dot}{group}"))
             .with_evidence(format!(
@@ -35,7 +35,7 @@ pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
                  `evidence: kopf` takes no mark for proof of a new spec before a child has changed",
             )
     });
-    told.collect()
+    findings.collect()
 }
 
 fn has_annotation(seen: &CheckedObject, suffix: &str) -> bool {
@@ -44,7 +44,7 @@ fn has_annotation(seen: &CheckedObject, suffix: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::support::{object, told, world};
+    use super::super::support::{describe_findings, object, world};
     use super::*;
     use serde_json::json;
 
@@ -54,7 +54,7 @@ mod tests {
         let kept = json!({ "annotations": { "ops.io/last-handled-configuration": "{}", "ops.io/last-outcome": "{}" } });
         let of = |kind: &str, name: &str, metadata| object(kind, name, metadata, &json!({}));
         let found = run_check(&world(&[of("Database", "a", &mark), of("Database", "b", &mark)]));
-        assert_eq!(told(&found), ["info Database.example.com"]);
+        assert_eq!(describe_findings(&found), ["info Database.example.com"]);
         assert!(found[0].evidence.contains("invisible"), "{found:?}");
         assert_eq!(run_check(&world(&[of("Database", "a", &mark), of("Database", "b", &kept)])), []);
         assert_eq!(run_check(&world(&[of("Database", "a", &json!({})), of("Job", "b", &mark)])), []);

@@ -73,7 +73,7 @@ fn label_finding(seen: &CheckedObject, parent: &CheckedObject, key: &str, value:
 
 #[cfg(test)]
 mod tests {
-    use super::super::support::{object, told, world};
+    use super::super::support::{describe_findings, object, world};
     use super::*;
     use serde_json::{Value, json};
 
@@ -88,7 +88,10 @@ mod tests {
     }
 
     fn found(job: Value) -> Vec<String> {
-        told(&run_check(&world(&[labelled("Database", "db", "argocd-controller", &json!({})), job])))
+        describe_findings(&run_check(&world(&[
+            labelled("Database", "db", "argocd-controller", &json!({})),
+            job,
+        ])))
     }
 
     #[test]
@@ -109,7 +112,7 @@ mod tests {
         let from = || labelled("Database", "db", "argocd-controller", &json!({}));
         let mut world = world(&[from(), labelled("Secret", "copy", "kopf", &json!({}))]);
         world.policies.clear();
-        assert_eq!(told(&run_check(&world)), ["warning Secret shop/copy"]);
+        assert_eq!(describe_findings(&run_check(&world)), ["warning Secret shop/copy"]);
         world.crds.clear();
         assert!(run_check(&world).is_empty(), "nothing of Kubernetes' own copies labels");
     }

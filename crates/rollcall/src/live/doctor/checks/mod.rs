@@ -132,7 +132,7 @@ mod support {
     }
 
     /// Returns severity and object of each finding.
-    pub(super) fn told(found: &[DoctorFinding]) -> Vec<String> {
+    pub(super) fn describe_findings(found: &[DoctorFinding]) -> Vec<String> {
         found.iter().map(|finding| format!("{} {}", finding.severity.word(), finding.object)).collect()
     }
 
@@ -152,6 +152,10 @@ mod support {
         let found = generation::run_check(&world(&objects)).len();
         let shown = run_all_checks(&world(&objects));
         assert_eq!(found, 60);
-        assert!(told(&shown).contains(&"info and 10 more".to_owned()), "{:?}", told(&shown));
+        assert!(
+            describe_findings(&shown).contains(&"info and 10 more".to_owned()),
+            "{:?}",
+            describe_findings(&shown)
+        );
     }
 }

@@ -40,7 +40,7 @@ fn orphan_finding(severity: DoctorSeverity, seen: &CheckedObject) -> DoctorFindi
 
 #[cfg(test)]
 mod tests {
-    use super::super::support::{object, policy, told, world};
+    use super::super::support::{describe_findings, object, policy, world};
     use super::*;
     use serde_json::json;
 
@@ -52,10 +52,10 @@ mod tests {
         let mut world = world(&[db]);
         assert!(run_check(&world).is_empty(), "a policy keeps it");
         world.policies = vec![policy("Database", &json!({ "mode": "shadow" }))];
-        assert_eq!(told(&run_check(&world)), ["warning Database shop/db"]);
+        assert_eq!(describe_findings(&run_check(&world)), ["warning Database shop/db"]);
         world.policies.clear();
         let found = run_check(&world);
-        assert_eq!(told(&found), ["warning Database shop/db"]);
+        assert_eq!(describe_findings(&found), ["warning Database shop/db"]);
         let patch = found[0].patch.as_deref().unwrap();
         assert!(
             patch.contains("--subresource=status")
@@ -63,6 +63,6 @@ mod tests {
             "{patch}"
         );
         world.invalid_policies.push(("databases".to_owned(), "odd".to_owned()));
-        assert_eq!(told(&run_check(&world)), ["info Database shop/db"]);
+        assert_eq!(describe_findings(&run_check(&world)), ["info Database shop/db"]);
     }
 }

@@ -13,14 +13,14 @@ pub(super) fn run_check(world: &DoctorInventory) -> Vec<DoctorFinding> {
             .with_evidence(format!("it is not valid: {why}"))
             .with_fix("rollcall check -f POLICY names the line")
     });
-    let told = world.service_conditions.iter().map(|(name, words)| {
+    let findings = world.service_conditions.iter().map(|(name, words)| {
         policy_finding(DoctorSeverity::Error, name)
             .with_evidence(format!("the service reports {words}"))
             .with_fix("kubectl describe readinesspolicy shows since when")
     });
     let idle = world.policies.iter().filter_map(|(name, policy)| without_parents(world, name, policy));
     let lost = world.policies.iter().flat_map(|(name, policy)| missing_child_kinds(world, name, policy));
-    broken.chain(told).chain(idle).chain(lost).collect()
+    broken.chain(findings).chain(idle).chain(lost).collect()
 }
 
 fn policy_finding(severity: DoctorSeverity, name: &str) -> DoctorFinding {
@@ -61,7 +61,7 @@ fn missing_child_kinds(world: &DoctorInventory, name: &str, policy: &CompiledPol
         world.unserved_kinds.contains(&(kind.group.clone(), kind.kind.clone()))
     };
     let kinds = policy.groups.iter().map(|group| &group.kind).filter(gone);
-    let told = kinds.map(|kind| {
+    let findings = kinds.map(|kind| {
         policy_finding(DoctorSeverity::Warning, name)
             .with_evidence(format!(
                 "the cluster serves no {} of group {:?}: it counts as zero children",
@@ -69,24 +69,24 @@ fn missing_child_kinds(world: &DoctorInventory, name: &str, policy: &CompiledPol
             ))
             .with_fix("install its CRD, or remove the kind from spec.children")
     });
-    told.collect()
+    findings.collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::support::{object, policy, told, world};
+    use super::super::support::{describe_findings, object, policy, world};
     use super::*;
     use serde_json::json;
 
     #[test]
     fn a_policy_without_parents_is_found() {
-        assert_eq!(told(&run_check(&world(&[]))), ["warning ReadinessPolicy databases"]);
+        assert_eq!(describe_findings(&run_check(&world(&[]))), ["warning ReadinessPolicy databases"]);
         let mut narrow = world(&[object("Database", "db", &json!({}), &json!({}))]);
         assert!(run_check(&narrow).is_empty());
         let selector = json!({ "parent": { "group": "example.com", "kind": "Database",
             "selector": { "matchLabels": { "tier": "gold" } } } });
         narrow.policies = vec![policy("Database", &selector)];
-        assert_eq!(told(&run_check(&narrow)), ["warning ReadinessPolicy databases"]);
+        assert_eq!(describe_findings(&run_check(&narrow)), ["warning ReadinessPolicy databases"]);
         // A single namespace is not enough to tell.
         narrow.fully_listed.clear();
         assert!(run_check(&narrow).is_empty());
@@ -101,6 +101,6 @@ mod tests {
             .service_conditions
             .push(("twin".to_owned(), "Accepted=False, Conflict: another has it".to_owned()));
         let expected = ["odd", "twin", "databases"].map(|name| format!("error ReadinessPolicy {name}"));
-        assert_eq!(told(&run_check(&world)), expected);
+        assert_eq!(describe_findings(&run_check(&world)), expected);
     }
 }

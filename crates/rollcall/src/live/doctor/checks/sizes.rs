@@ -67,7 +67,7 @@ fn format_kib(bytes: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::support::{object, told, world};
+    use super::super::support::{describe_findings, object, world};
     use super::*;
     use serde_json::json;
 
@@ -81,7 +81,7 @@ mod tests {
         ] {
             let metadata = json!({ "annotations": { key: "x".repeat(size), "small": "y" } });
             let found = run_check(&world(&[object("Database", "db", &metadata, &json!({}))]));
-            assert_eq!(told(&found), expected, "{size}");
+            assert_eq!(describe_findings(&found), expected, "{size}");
             assert!(found.iter().all(|finding| finding.fix.contains("StatusDiffBaseStorage")));
         }
     }
@@ -90,7 +90,7 @@ mod tests {
     fn an_object_near_what_etcd_takes_is_found() {
         let status = json!({ "history": "x".repeat(1_450_000) });
         assert_eq!(
-            told(&run_check(&world(&[object("Database", "db", &json!({}), &status)]))),
+            describe_findings(&run_check(&world(&[object("Database", "db", &json!({}), &status)]))),
             ["error Database shop/db"]
         );
         let status = json!({ "history": "x".repeat(1_000_000) });

@@ -68,7 +68,7 @@ fn rewritten_list(seen: &CheckedObject) -> Option<DoctorFinding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::support::{object, policy, told, world};
+    use super::super::support::{describe_findings, object, policy, world};
     use super::*;
     use serde_json::{Value, json};
 
@@ -83,7 +83,7 @@ mod tests {
     fn found(rest: &Value, database: Value) -> Vec<String> {
         let mut world = world(&[database]);
         world.policies = vec![policy("Database", rest)];
-        told(&run_check(&world))
+        describe_findings(&run_check(&world))
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! Keeps the inventory of conditions in a ConfigMap of Rollcall's own namespace, and asks the server for the policies in it
-//! that nobody listed.
+//! that no list has shown.
 //!
 //! Only the leader reads and writes it, beside everything else: without it all goes on, and what it is for is said to be
 //! missing. Each write has the version that was read as its precondition.
@@ -35,7 +35,7 @@ pub(crate) struct InventorySettings {
 }
 
 /// Reads and writes the inventory, one request at a time.
-pub(super) struct InventoryKeeper {
+pub(super) struct InventoryClient {
     client: kube::Client,
     map: InventoryMap,
     published: watch::Sender<Option<String>>,
@@ -66,7 +66,7 @@ enum EndedRequest {
 
 /// What came of a request.
 #[derive(Debug)]
-pub(super) enum InventoryNews {
+pub(super) enum InventoryResult {
     /// The inventory was read.
     Read(ConditionInventory),
     /// The server was asked for the policy of this uid.
@@ -75,9 +75,9 @@ pub(super) enum InventoryNews {
     Nothing,
 }
 
-impl InventoryKeeper {
+impl InventoryClient {
     pub(super) fn new(context: &KindContext, settings: &InventorySettings, leadership: Leadership) -> Self {
-        InventoryKeeper {
+        InventoryClient {
             client: context.client.clone(),
             map: InventoryMap::new(&context.client, &context.records.namespace, &settings.name),
             published: settings.trouble.clone(),
@@ -116,16 +116,16 @@ impl InventoryKeeper {
     }
 
     /// Waits for the end of a request, or until another one may be due.
-    pub(super) async fn next_news(&mut self) -> InventoryNews {
+    pub(super) async fn next_result(&mut self) -> InventoryResult {
         tokio::select! {
             ended = next_ended(&mut self.under_way) => {
                 self.under_way = None;
                 self.settle(ended)
             }
-            _ = self.leadership.wait_for_change() => InventoryNews::Nothing,
+            _ = self.leadership.wait_for_change() => InventoryResult::Nothing,
             () = sleep_until(self.retry_at.unwrap_or_else(Instant::now)), if self.retry_at.is_some() => {
                 self.retry_at = None;
-                InventoryNews::Nothing
+                InventoryResult::Nothing
             }
         }
     }
@@ -140,22 +140,22 @@ impl InventoryKeeper {
         .boxed()
     }
 
-    fn settle(&mut self, ended: EndedRequest) -> InventoryNews {
+    fn settle(&mut self, ended: EndedRequest) -> InventoryResult {
         match ended {
             EndedRequest::Read(Ok(map)) => {
                 self.succeed();
-                InventoryNews::Read(self.note_stored(map))
+                InventoryResult::Read(self.note_stored(map))
             }
             EndedRequest::Written(Ok(map)) => {
                 self.succeed();
                 self.note_stored(Some(map));
-                InventoryNews::Nothing
+                InventoryResult::Nothing
             }
             EndedRequest::Read(Err(failure)) => self.fail("get", &failure),
             EndedRequest::Written(Err(failure)) => self.fail("write", &failure),
             EndedRequest::Asked { uid, gone: Ok(gone), .. } => {
                 self.succeed();
-                InventoryNews::Asked { uid, gone }
+                InventoryResult::Asked { uid, gone }
             }
             EndedRequest::Asked { policy, gone: Err(error), .. } => {
                 self.failures.report("confirm deletion", policy.clone(), move |failures| {
@@ -165,7 +165,7 @@ impl InventoryKeeper {
                     );
                 });
                 self.back_off();
-                InventoryNews::Nothing
+                InventoryResult::Nothing
             }
         }
     }
@@ -195,20 +195,20 @@ impl InventoryKeeper {
         self.retry_at = Some(Instant::now() + INVENTORY_BACKOFF.delay_after(self.failed, self.seed, 0));
     }
 
-    fn fail(&mut self, verb: &'static str, failure: &InventoryFailure) -> InventoryNews {
-        // Whoever else changed it, or whatever came of the write: it is read before the next one.
+    fn fail(&mut self, verb: &'static str, failure: &InventoryFailure) -> InventoryResult {
+        // Another writer may have changed it, and the write may have landed: it is read before the next one.
         self.stored = None;
         self.back_off();
         if failure.is_conflict() {
             debug!(config_map = %self.map, "the ConfigMap has changed; re-reading it");
-            return InventoryNews::Nothing;
+            return InventoryResult::Nothing;
         }
         let why = self.map.explain(verb, failure);
         self.trouble = Some(why.clone());
         self.failures.report("keep inventory", failure.cause(), move |failures| {
             warn!(why, failures, "cannot keep the list of what policies wrote; everything else goes on");
         });
-        InventoryNews::Nothing
+        InventoryResult::Nothing
     }
 
     /// Tells `/readyz` what is wrong. Policies for which there is no room are as if nothing could be kept of them.

@@ -1,7 +1,7 @@
-//! What stands for an object while its newest version awaits a custom rule.
+//! Interim assessment of an object whose newest version awaits a custom rule.
 //!
-//! The verdict on the version before stands, for a while. A parent that is ready stays so with it; none becomes so, because
-//! its weight says that it is unjudged. After the while the object is Unknown.
+//! The verdict on the previous version stays in force for at most [`INTERIM_LIMIT`]. A parent that is ready stays ready with
+//! it; no parent becomes ready, because the weight of the object says that it is unjudged. After the limit the object is Unknown.
 
 use std::time::Duration;
 
@@ -12,51 +12,52 @@ use super::refinement::{plain_assessments, replace_assessment};
 use super::row::{AwaitedRule, ObjectRow};
 
 /// Longest time for which a verdict stands for a newer version than it was given on.
-pub(super) const STANDING_LIMIT: Duration = Duration::from_secs(30);
+pub(super) const INTERIM_LIMIT: Duration = Duration::from_secs(30);
 
 /// The verdict on an object that its rule has not come to in time.
 pub(super) const fn overdue_verdict() -> Verdict {
     Verdict::new(Level::Unknown, Reason::RuleOverdue)
 }
 
-/// What this assessment says by then, for as long as it may stand for a version that waits since then. A turn that it foresaw
-/// for later was one of the version before: an assessment has room for one turn, and what stands has to end.
-fn limit_standing(assessment: &Assessment, since: Time) -> Assessment {
+/// The verdict of this assessment at `since`, until [`INTERIM_LIMIT`] after it, for a version that waits since then. A turn that
+/// the assessment foresaw for later belongs to the previous version: an assessment has room for one turn, which ends the
+/// interim.
+fn limit_interim(assessment: &Assessment, since: Time) -> Assessment {
     let is_limit = assessment.then.as_deref().is_some_and(|then| then.1.reason == Reason::RuleOverdue);
     let verdict = if is_limit { &assessment.verdict } else { assessment.verdict_at(since) };
-    let end = (since + STANDING_LIMIT, overdue_verdict());
+    let end = (since + INTERIM_LIMIT, overdue_verdict());
     Assessment { verdict: verdict.clone(), then: Some(Box::new(end)) }
 }
 
-/// What stands for an object of which nothing was known before.
-pub(super) fn first_standing(now: Time) -> Assessment {
-    limit_standing(&Verdict::new(Level::Unknown, Reason::RuleAwaited).into(), now)
+/// Interim assessment of an object that was not known before.
+pub(super) fn first_interim(now: Time) -> Assessment {
+    limit_interim(&Verdict::new(Level::Unknown, Reason::RuleAwaited).into(), now)
 }
 
-/// Lets what is known of an object stand for the rules that its new row awaits. `is_of_plan`: the old row was put by the plan
-/// of the new one, so that its verdict on the same version is the rule's own.
-pub(super) fn inherit_standing(row: &mut ObjectRow, old: &ObjectRow, is_of_plan: bool) {
+/// Copies the assessments of the old row, as interim ones, for the rules that the new row awaits. `is_of_plan`: the old row
+/// was put by the plan of the new one, so that its verdict on the same version is the rule's own.
+pub(super) fn inherit_interim(row: &mut ObjectRow, old: &ObjectRow, is_of_plan: bool) {
     let awaited = row.extras.as_ref().map(|aside| aside.awaited.clone()).unwrap_or_default();
     if awaited.is_empty() || old.is_remembered() || old.kind != row.kind {
         return;
     }
     let known = plain_assessments(old);
     for AwaitedRule { rule_index, since } in awaited {
-        let Some(standing) = known.get(usize::from(rule_index)) else { continue };
+        let Some(held) = known.get(usize::from(rule_index)) else { continue };
         let waits = old.awaited_since(rule_index);
         if is_of_plan && waits.is_none() && old.version == row.version {
-            replace_assessment(row, usize::from(rule_index), standing.clone());
+            replace_assessment(row, usize::from(rule_index), held.clone());
             row.end_awaiting(rule_index);
             continue;
         }
         let since = waits.unwrap_or(since);
-        replace_assessment(row, usize::from(rule_index), limit_standing(standing, since));
+        replace_assessment(row, usize::from(rule_index), limit_interim(held, since));
         row.await_rule_since(rule_index, since);
     }
 }
 
-/// Takes in what a rule says of a version of an object, which was taken from the queue then. Returns `true` if that changed
-/// anything.
+/// Stores the assessment by a rule of a version of an object that was taken from the queue at `taken_at`. Returns `true` if
+/// that changed anything.
 pub(super) fn settle_rule(
     row: &mut ObjectRow,
     (rule_index, version): (u16, u64),
@@ -73,13 +74,13 @@ pub(super) fn settle_rule(
         row.end_awaiting(rule_index);
     } else {
         // A newer version waits, of which nothing was seen before this one was taken.
-        replace_assessment(row, usize::from(rule_index), limit_standing(&own, taken_at));
+        replace_assessment(row, usize::from(rule_index), limit_interim(&own, taken_at));
         row.await_rule_since(rule_index, taken_at);
     }
     before != (row.assessment.clone(), row.extras.clone())
 }
 
-/// There is no room to wait for the rule.
+/// Marks an object overdue for which the queue of the rule has no room. Returns `true` if that changed anything.
 pub(super) fn give_up_rule(row: &mut ObjectRow, (rule_index, version): (u16, u64)) -> bool {
     let gives_up = row.version == version && row.awaited_since(rule_index).is_some();
     if gives_up {
@@ -124,13 +125,13 @@ mod tests {
         for (turn, stands) in [(50_000, &after), (100_000, &after), (110_000, &before), (500_000, &before)] {
             let known =
                 Assessment { verdict: before.clone(), then: Some(Box::new((Time(turn), after.clone()))) };
-            let mut standing = limit_standing(&known, since);
+            let mut interim = limit_interim(&known, since);
             // It waits on, for a newer version.
             for _ in 0..2 {
-                assert_eq!(standing.verdict_at(since), stands, "{turn}");
-                assert_eq!(standing.verdict_at(Time(129_999)), stands, "{turn}");
-                assert_eq!(*standing.verdict_at(end), overdue_verdict(), "{turn}");
-                standing = limit_standing(&standing, since);
+                assert_eq!(interim.verdict_at(since), stands, "{turn}");
+                assert_eq!(interim.verdict_at(Time(129_999)), stands, "{turn}");
+                assert_eq!(*interim.verdict_at(end), overdue_verdict(), "{turn}");
+                interim = limit_interim(&interim, since);
             }
         }
     }

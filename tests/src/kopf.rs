@@ -9,17 +9,17 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use crate::places;
-use crate::process::Process;
-use crate::scene::{Scene, TEST_TIMEOUT};
+use crate::process::LoggedProcess;
+use crate::scene::{TEST_TIMEOUT, TestTenant};
 
 /// A running `kopf run`; killed when dropped.
-pub struct Operator {
-    process: Process,
+pub struct KopfOperator {
+    process: LoggedProcess,
 }
 
 /// Version of Kopf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kopf {
+pub enum KopfVersion {
     /// The current version.
     Current,
     /// The last version that writes `metadata.finalizers` as a whole list.
@@ -27,7 +27,7 @@ pub enum Kopf {
 }
 
 /// `deploy/examples/kopf`, in a scene's own API group.
-pub struct Example {
+pub struct KopfExample {
     /// Path of the operator's script.
     pub script: PathBuf,
     /// Kubeconfig of the operator.
@@ -36,19 +36,19 @@ pub struct Example {
     pub argocd: PathBuf,
 }
 
-impl Scene {
+impl TestTenant {
     /// Starts an operator. `env` is added to the environment of its identity.
     pub fn operator(
         &self,
         name: &str,
-        kopf: Kopf,
+        kopf: KopfVersion,
         script: &Path,
         kubeconfig: &Path,
         env: &[(&str, &str)],
-    ) -> Result<Operator> {
+    ) -> Result<KopfOperator> {
         let program = places::program(match kopf {
-            Kopf::Current => "kopf",
-            Kopf::Before144 => "kopf-before-1.44",
+            KopfVersion::Current => "kopf",
+            KopfVersion::Before144 => "kopf-before-1.44",
         })?;
         let args =
             ["run", "--namespace", &self.name, "--standalone", &script.to_string_lossy()].map(str::to_owned);
@@ -60,13 +60,19 @@ impl Scene {
         ];
         all.extend(env.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())));
         let log = self.folder.join(format!("{name}.log"));
-        let process = Process::start(name, &program, &args, &all, &log)?;
+        let process = LoggedProcess::start(name, &program, &args, &all, &log)?;
         self.logs.lock().map_err(|_| anyhow!("poisoned"))?.push(log);
-        Ok(Operator { process })
+        Ok(KopfOperator { process })
     }
 
     /// Starts a script of the test as the administrator. `GROUP` in it is replaced by the scene's API group.
-    pub fn script(&self, name: &str, kopf: Kopf, text: &str, env: &[(&str, &str)]) -> Result<Operator> {
+    pub fn script(
+        &self,
+        name: &str,
+        kopf: KopfVersion,
+        text: &str,
+        env: &[(&str, &str)],
+    ) -> Result<KopfOperator> {
         let file = self.folder.join(format!("{name}.py"));
         fs::write(&file, text.replace("GROUP", &self.group))?;
         self.operator(name, kopf, &file, &self.plane.kubeconfig(), env)
@@ -74,7 +80,7 @@ impl Scene {
 
     /// Installs the example: all objects of its kustomization except its Deployment, which runs here as a process. Only
     /// names of cluster-scoped objects are changed, to names of the scene's own.
-    pub async fn kopf_example(&self) -> Result<Example> {
+    pub async fn kopf_example(&self) -> Result<KopfExample> {
         let source = places::repository().join("deploy/examples/kopf");
         let built = self.plane.kubectl(&["kustomize", &source.to_string_lossy()])?;
         let objects: Vec<Value> = serde_saphyr::from_multiple(&self.own(&built)).context("no YAML")?;
@@ -99,7 +105,7 @@ impl Scene {
         self.plane.kubeconfig_for(&kubeconfig, self.plane.url(), &token, &self.name)?;
         let argocd = self.folder.join("argocd-cm.yaml");
         fs::write(&argocd, self.own(&fs::read_to_string(source.join("argocd-cm.yaml"))?))?;
-        Ok(Example { script, kubeconfig, argocd })
+        Ok(KopfExample { script, kubeconfig, argocd })
     }
 
     fn would_be_taken(&self, object: &Value) -> Result<()> {
@@ -116,7 +122,7 @@ impl Scene {
     }
 }
 
-impl Operator {
+impl KopfOperator {
     /// Waits until the operator has logged `words` this many times.
     pub async fn until_logged(&self, words: &str, times: usize) -> Result<()> {
         let logged = async {

@@ -9,8 +9,8 @@ use tokio::time::{sleep, timeout};
 
 use crate::control_plane::free_ports;
 use crate::places;
-use crate::process::Process;
-use crate::scene::{Scene, TEST_TIMEOUT};
+use crate::process::LoggedProcess;
+use crate::scene::{TEST_TIMEOUT, TestTenant};
 
 /// The existing bucket.
 pub const BUCKET: &str = "rollcall";
@@ -19,14 +19,14 @@ const SECRET: &str = "rollcall-secret";
 
 /// The server; killed when dropped.
 pub struct ObjectStore {
-    process: Process,
+    process: LoggedProcess,
     address: String,
     folder: PathBuf,
 }
 
 impl ObjectStore {
     /// Starts the server with an empty bucket.
-    pub async fn start(scene: &Scene) -> Result<Self> {
+    pub async fn start(scene: &TestTenant) -> Result<Self> {
         let address = format!("127.0.0.1:{}", free_ports(1)?[0]);
         let (folder, aside) = (scene.folder.join("s3"), scene.folder.join("aside"));
         fs::create_dir_all(folder.join(BUCKET))?;
@@ -38,7 +38,7 @@ impl ObjectStore {
         let env = [("ROOT_ACCESS_KEY", KEY), ("ROOT_SECRET_KEY", SECRET)];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
         let log = scene.folder.join("s3.log");
-        let process = Process::start("versitygw", &places::program("versitygw")?, &args, &env, &log)?;
+        let process = LoggedProcess::start("versitygw", &places::program("versitygw")?, &args, &env, &log)?;
         let store = Self { process, address, folder: folder.join(BUCKET) };
         store.until_it_answers().await?;
         Ok(store)

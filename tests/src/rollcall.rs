@@ -11,21 +11,21 @@ use tokio::time::{sleep, timeout};
 
 use crate::control_plane::free_ports;
 use crate::http_get::{HttpAnswer, get};
-use crate::kind::Address;
+use crate::kind::ObjectAddress;
 use crate::places;
-use crate::process::Process;
-use crate::scene::{SCENE, Scene, TEST_TIMEOUT};
+use crate::process::LoggedProcess;
+use crate::scene::{SCENE, TEST_TIMEOUT, TestTenant};
 
 /// Name of every scene's service account.
 const ACCOUNT: &str = "rollcall";
 
 /// A running `rollcall run`; killed when dropped.
-pub struct Rollcall {
-    process: Process,
+pub struct RollcallProcess {
+    process: LoggedProcess,
     address: String,
 }
 
-impl Scene {
+impl TestTenant {
     /// Creates a policy for `parent`, a kind of this scene; `spec` has the other fields. The object's name contains the
     /// scene's, because policies are cluster-scoped.
     pub async fn policy(&self, name: &str, parent: &str, spec: Value) -> Result<Value> {
@@ -157,7 +157,7 @@ impl Scene {
     }
 
     /// Grants the rights, starts Rollcall for this scene's policies, and waits until it is ready.
-    pub async fn rollcall(&self, options: &[&str]) -> Result<Rollcall> {
+    pub async fn rollcall(&self, options: &[&str]) -> Result<RollcallProcess> {
         install_crds(self).await?;
         self.grant().await?;
         let running = self.rollcall_at(self.plane.url(), options).await?;
@@ -166,17 +166,17 @@ impl Scene {
     }
 
     /// Starts Rollcall with its current rights, for any server address, and does not wait.
-    pub async fn rollcall_at(&self, url: &str, options: &[&str]) -> Result<Rollcall> {
+    pub async fn rollcall_at(&self, url: &str, options: &[&str]) -> Result<RollcallProcess> {
         self.rollcall_in(url, options, &[]).await
     }
 
-    /// Like [`Scene::rollcall_at`], with these environment variables.
+    /// Like [`TestTenant::rollcall_at`], with these environment variables.
     pub async fn rollcall_in(
         &self,
         url: &str,
         options: &[&str],
         variables: &[(&str, &str)],
-    ) -> Result<Rollcall> {
+    ) -> Result<RollcallProcess> {
         let kubeconfig = self.kubeconfig(url).await?;
         let given = options.iter().find_map(|option| option.strip_prefix("--listen="));
         let listen = given.map_or(format!("127.0.0.1:{}", free_ports(1)?[0]), str::to_owned);
@@ -198,17 +198,17 @@ impl Scene {
         let own = [("RUST_BACKTRACE", "1")];
         let variables = own.iter().chain(variables);
         let env: Vec<_> = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let process = Process::start("rollcall", &places::rollcall()?, &args, &env, &log)?;
+        let process = LoggedProcess::start("rollcall", &places::rollcall()?, &args, &env, &log)?;
         if let Ok(mut logs) = self.logs.lock()
             && !logs.contains(&log)
         {
             logs.push(log);
         }
-        Ok(Rollcall { process, address })
+        Ok(RollcallProcess { process, address })
     }
 }
 
-impl Rollcall {
+impl RollcallProcess {
     /// Waits until `/readyz` answers 200.
     pub async fn until_ready(&self) -> Result<()> {
         let answered = async {
@@ -325,7 +325,7 @@ impl Rollcall {
     }
 }
 
-impl Drop for Rollcall {
+impl Drop for RollcallProcess {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("{}", self.process.tail(60));
@@ -342,12 +342,12 @@ pub fn rollcall(args: &[&str]) -> Result<String> {
 }
 
 /// Installs the output of `rollcall crd`, once for all scenes of a control plane, and waits until the kinds are served.
-async fn install_crds(scene: &Scene) -> Result<()> {
+async fn install_crds(scene: &TestTenant) -> Result<()> {
     scene.plane.crds.get_or_try_init(|| install(scene)).await?;
     Ok(())
 }
 
-async fn install(scene: &Scene) -> Result<()> {
+async fn install(scene: &TestTenant) -> Result<()> {
     let file = scene.folder.join("crds.yaml");
     fs::write(&file, rollcall(&["crd"])?)?;
     let file = file.to_string_lossy();
@@ -363,6 +363,6 @@ async fn install(scene: &Scene) -> Result<()> {
 }
 
 /// Returns the address of a policy.
-pub fn policy_address(scene: &Scene, name: &str) -> Result<Address> {
+pub fn policy_address(scene: &TestTenant, name: &str) -> Result<ObjectAddress> {
     scene.address(&format!("ReadinessPolicy/{}", scene.policy_name(name)))
 }

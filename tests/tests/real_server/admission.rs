@@ -5,7 +5,7 @@ use std::process::Command;
 
 use acceptance::places;
 use acceptance::rollcall::rollcall;
-use acceptance::scene::Scene;
+use acceptance::scene::TestTenant;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 
@@ -188,7 +188,7 @@ fn with(mut spec: Value, path: &str, fields: Value) -> Value {
 }
 
 /// What `rollcall check` finds wrong with these policies, by name.
-fn checked(scene: &Scene, policies: &[Value]) -> Result<Vec<Value>> {
+fn checked(scene: &TestTenant, policies: &[Value]) -> Result<Vec<Value>> {
     let file = scene.policies_file(policies)?;
     let output = Command::new(places::rollcall()?).args(["check", "-o", "json", "-f"]).arg(&file).output()?;
     let findings: Vec<Value> = serde_json::from_slice(&output.stdout)
@@ -200,9 +200,9 @@ fn checked(scene: &Scene, policies: &[Value]) -> Result<Vec<Value>> {
 
 #[tokio::test]
 async fn check_says_of_every_policy_what_the_server_says() -> Result<()> {
-    let scene = Scene::set("admission").await?;
+    let scene = TestTenant::set("admission").await?;
     // Installs the CRDs.
-    scene.crd(&acceptance::crd::Crd::new("Database")).await?;
+    scene.crd(&acceptance::crd::CrdBuilder::new("Database")).await?;
     scene.policy("first", "Database", json!({})).await?;
     let policies: Vec<Value> = cases()
         .into_iter()

@@ -1,12 +1,12 @@
 //! What is wrong with a policy, a parent or a clock is named, and nobody else hears of it.
 
-use acceptance::caller::Caller;
-use acceptance::crd::Crd;
-use acceptance::gate::Gate;
+use acceptance::caller::ApiCaller;
+use acceptance::crd::CrdBuilder;
+use acceptance::gate::ApiGate;
 use acceptance::objects::{condition, deployment, owned_by};
-use acceptance::recorder::Recorder;
+use acceptance::recorder::StateRecorder;
 use acceptance::rollcall::policy_address;
-use acceptance::scene::Scene;
+use acceptance::scene::TestTenant;
 use acceptance::wish::{because, mentions, says};
 use anyhow::{Context, Result, ensure};
 use futures::{StreamExt, TryStreamExt, stream};
@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 /// Debian's libfaketime, found by the dynamic linker in its usual place.
 const FAKETIME: &str = "/usr/$LIB/faketime/libfaketimeMT.so.1";
 
-async fn over(word: &str, group: Value) -> Result<Scene> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database").shapeless()).await?;
+async fn over(word: &str, group: Value) -> Result<TestTenant> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Database").shapeless()).await?;
     let mut child = scene.child("Deployment");
     for (key, value) in group.as_object().into_iter().flatten() {
         child[key] = value.clone();
@@ -105,13 +105,13 @@ async fn a_path_that_leads_to_a_text_is_said_of_that_parent_alone() -> Result<()
 /// Nobody has handled these, and their children are ready: what is left of Kopf on them is all that tells so.
 #[tokio::test]
 async fn a_note_of_kopf_that_cannot_be_read_is_named_and_is_no_reason_to_be_ready() -> Result<()> {
-    let scene = Scene::set("kopf-odd").await?;
-    scene.crd(&Crd::new("Database").shapeless()).await?;
+    let scene = TestTenant::set("kopf-odd").await?;
+    scene.crd(&CrdBuilder::new("Database").shapeless()).await?;
     // Nothing is learned from neighbours here: each says for itself what it says.
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms", "evidence": "own" });
     scene.policy("db", "Database", spec).await?;
     let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     let long = json!({ "started": "2026-01-01T00:00:00", "retries": 1, "message": "x".repeat(200_000) });
     let cases = [
         ("mark", "last-handled-configuration", "not json".to_owned(), "cannot be read"),
@@ -151,8 +151,8 @@ async fn a_note_of_kopf_that_cannot_be_read_is_named_and_is_no_reason_to_be_read
 async fn with_a_clock_that_is_off(word: &str, off: &str, ahead: fn(f64) -> bool) -> Result<()> {
     let scene = over(word, json!({})).await?;
     scene.grant().await?;
-    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
-    let gate = Gate::open(&own).await?;
+    let own = ApiCaller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
+    let gate = ApiGate::open(&own).await?;
     let variables = [("LD_PRELOAD", FAKETIME), ("FAKETIME", off), ("FAKETIME_DONT_FAKE_MONOTONIC", "1")];
     let rollcall = scene.rollcall_in(&gate.url, &[], &variables).await?;
     rollcall.until_ready().await?;
@@ -192,10 +192,10 @@ async fn a_clock_that_is_an_hour_behind_dates_nothing_before_it_was() -> Result<
 async fn fifty_thousand_children_of_one_parent_are_one_answer() -> Result<()> {
     let full = std::env::var("ROLLCALL_FULL").is_ok_and(|full| full == "1");
     let count = if full { 50_000 } else { 3_000 };
-    let scene = Scene::set("crowd").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("crowd").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     // Without a subresource an object brings its status along.
-    scene.crd(&Crd::new("Shard").shapeless().without_status_subresource()).await?;
+    scene.crd(&CrdBuilder::new("Shard").shapeless().without_status_subresource()).await?;
     let mut child = scene.child("Shard");
     child["expect"] = json!({ "min": count });
     scene.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;

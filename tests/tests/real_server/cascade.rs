@@ -1,13 +1,13 @@
 //! Parents that are themselves children.
 
 use acceptance::caller::version_of;
-use acceptance::crd::Crd;
-use acceptance::kind::Address;
-use acceptance::kopf::Kopf;
+use acceptance::crd::CrdBuilder;
+use acceptance::kind::ObjectAddress;
+use acceptance::kopf::KopfVersion;
 use acceptance::objects::{condition, deployment, owned_by, owner_reference, playing, stateful_set, uid};
-use acceptance::recorder::{Recorder, Recording};
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, current, mentions, says};
+use acceptance::recorder::{StateRecorder, StateRecording};
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, because, current, mentions, says};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
@@ -15,14 +15,14 @@ use super::kopf::handled;
 
 #[tokio::test]
 async fn a_leaf_two_levels_down_reaches_the_top() -> Result<()> {
-    let scene = Scene::set("cascade").await?;
-    scene.crd(&Crd::new("Platform")).await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("cascade").await?;
+    scene.crd(&CrdBuilder::new("Platform")).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let (leaves, databases) = (json!([scene.child("StatefulSet")]), json!([scene.child("Database")]));
     scene.policy("low", "Database", json!({ "children": leaves, "settle": "200ms" })).await?;
     scene.policy("high", "Platform", json!({ "children": databases, "settle": "200ms" })).await?;
     let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Platform", "Database", "StatefulSet"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Platform", "Database", "StatefulSet"]).await?;
 
     let platform = scene.create(scene.custom("Platform", "all")).await?;
     for name in ["main", "spare"] {
@@ -51,9 +51,9 @@ async fn a_leaf_two_levels_down_reaches_the_top() -> Result<()> {
 
 #[tokio::test]
 async fn owners_in_a_circle_hold_each_other_back_and_nobody_else() -> Result<()> {
-    let scene = Scene::set("circle").await?;
-    scene.crd(&Crd::new("Chicken")).await?;
-    scene.crd(&Crd::new("Egg")).await?;
+    let scene = TestTenant::set("circle").await?;
+    scene.crd(&CrdBuilder::new("Chicken")).await?;
+    scene.crd(&CrdBuilder::new("Egg")).await?;
     let (eggs, chickens) = (json!([scene.child("Egg")]), json!([scene.child("Chicken")]));
     scene.policy("chickens", "Chicken", json!({ "children": eggs, "settle": "100ms" })).await?;
     scene.policy("eggs", "Egg", json!({ "children": chickens, "settle": "100ms" })).await?;
@@ -83,9 +83,9 @@ async fn owners_in_a_circle_hold_each_other_back_and_nobody_else() -> Result<()>
 #[tokio::test]
 async fn a_cluster_scoped_parent_counts_children_of_named_namespaces_and_a_namespaced_owner_none_elsewhere()
 -> Result<()> {
-    let scene = Scene::set("scopes").await?;
-    scene.crd(&Crd::new("ClusterStack")).await?;
-    scene.crd(&Crd::new("Stack")).await?;
+    let scene = TestTenant::set("scopes").await?;
+    scene.crd(&CrdBuilder::new("ClusterStack")).await?;
+    scene.crd(&CrdBuilder::new("Stack")).await?;
     let children = json!([scene.child("StatefulSet")]);
     let mut named = scene.child("StatefulSet");
     named["find"] = json!({ "allowedNamespaces": [scene.name] });
@@ -97,7 +97,7 @@ async fn a_cluster_scoped_parent_counts_children_of_named_namespaces_and_a_names
     scene.until("ClusterStack/wide", says("Ready", "True")).await?;
 
     // A child elsewhere that names this owner would be collected as an orphan; before that, it does not count.
-    let elsewhere = Scene::set("elsewhere").await?;
+    let elsewhere = TestTenant::set("elsewhere").await?;
     let narrow = scene.create(scene.custom("Stack", "narrow")).await?;
     elsewhere.create(owned_by(&narrow, stateful_set("stray", 1))).await?;
     scene.until("Stack/narrow", because("Ready", "ChildrenMissing")).await?;
@@ -117,8 +117,8 @@ fn reference(api_version: &str, kind: &str, name: &str) -> Value {
 /// Since the middle has this spec, the top was True no more before the middle was handled and all of it was well. What the middle
 /// says of itself may be written a moment later: the two are written at once.
 fn waits_for_the_middle(
-    recording: &Recording,
-    top: &Address,
+    recording: &StateRecording,
+    top: &ObjectAddress,
     changed: &Value,
     expected: &[(&str, usize)],
 ) -> Result<()> {
@@ -144,8 +144,8 @@ fn waits_for_the_middle(
 
 #[tokio::test]
 async fn three_levels_of_composite_kopf_and_plain_objects_say_the_same() -> Result<()> {
-    let scene = Scene::set("levels").await?;
-    scene.crd(&Crd::new("Composite").shapeless()).await?;
+    let scene = TestTenant::set("levels").await?;
+    scene.crd(&CrdBuilder::new("Composite").shapeless()).await?;
     // As Crossplane has it: a composite names what it is made of, and owns none of it.
     let referred = |kind: &str| {
         let mut child = scene.child(kind);
@@ -157,9 +157,9 @@ async fn three_levels_of_composite_kopf_and_plain_objects_say_the_same() -> Resu
     let example = scene.kopf_example().await?;
     let _rollcall = scene.rollcall(&[]).await?;
     let kinds = ["Composite", "Shop", "Store", "Deployment", "StatefulSet", "Job"];
-    let recorder = Recorder::start(&scene, &kinds).await?;
+    let recorder = StateRecorder::start(&scene, &kinds).await?;
     let mut operator =
-        scene.operator("operator", Kopf::Current, &example.script, &example.kubeconfig, &[])?;
+        scene.operator("operator", KopfVersion::Current, &example.script, &example.kubeconfig, &[])?;
 
     let own = format!("{}/v1", scene.group);
     let mut top = scene.custom("Composite", "top");
@@ -183,12 +183,12 @@ async fn three_levels_of_composite_kopf_and_plain_objects_say_the_same() -> Resu
     // A new spec in the middle is not handled yet: the top does not go by children of the old one, which are all well.
     operator.stop().await?;
     let changed = scene.change("Shop/books", json!({ "spec": { "replicas": 2 } })).await?;
-    let not_handled = Wish::new("not True any more", |top| {
+    let not_handled = StateExpectation::new("not True any more", |top| {
         condition(top, "Ready").is_some_and(|entry| entry["status"] != "True")
     });
     scene.until("Composite/top", not_handled.and(mentions("Ready", "Shop books"))).await?;
     operator.again()?;
-    let grown = Wish::new("grown", |store| store["status"]["readyReplicas"] == 2);
+    let grown = StateExpectation::new("grown", |store| store["status"]["readyReplicas"] == 2);
     scene.until("StatefulSet/books-store", grown).await?;
     scene.until("Shop/books", says("Ready", "True").and(current("Ready"))).await?;
     scene.until("Composite/top", says("Ready", "True")).await?;
@@ -204,8 +204,8 @@ async fn three_levels_of_composite_kopf_and_plain_objects_say_the_same() -> Resu
 
 #[tokio::test]
 async fn composites_that_refer_to_each_other_say_that_it_is_a_cycle() -> Result<()> {
-    let scene = Scene::set("loop").await?;
-    scene.crd(&Crd::new("Composite").shapeless()).await?;
+    let scene = TestTenant::set("loop").await?;
+    scene.crd(&CrdBuilder::new("Composite").shapeless()).await?;
     let mut child = scene.child("Composite");
     child["find"] = json!({ "refs": "spec.resourceRefs[*]" });
     scene.policy("loop", "Composite", json!({ "children": [child], "settle": "100ms" })).await?;

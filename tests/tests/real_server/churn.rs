@@ -1,18 +1,18 @@
 //! Steady under churn: scaling and lost pods of what was rolled out whole, by the controllers of Kubernetes themselves.
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::objects::{deployment, owned_by, playing, stateful_set};
-use acceptance::recorder::Recorder;
-use acceptance::rollcall::Rollcall;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, mentions, says};
+use acceptance::recorder::StateRecorder;
+use acceptance::rollcall::RollcallProcess;
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, because, mentions, says};
 use anyhow::Result;
 use serde_json::{Value, json};
 
 /// A ready `Database` over a Deployment of three pods and a StatefulSet of three.
-async fn ready_scene(word: &str, policy: Value) -> Result<(Scene, Rollcall)> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
+async fn ready_scene(word: &str, policy: Value) -> Result<(TestTenant, RollcallProcess)> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let mut policy = policy;
     policy["children"] = json!([scene.child("Deployment"), scene.child("StatefulSet")]);
     policy["settle"] = json!("200ms");
@@ -26,8 +26,8 @@ async fn ready_scene(word: &str, policy: Value) -> Result<(Scene, Rollcall)> {
 }
 
 /// Every replica of the workload is there and available, and its controller has seen its spec.
-fn whole(replicas: i64) -> Wish {
-    Wish::new("every replica is available", move |workload| {
+fn whole(replicas: i64) -> StateExpectation {
+    StateExpectation::new("every replica is available", move |workload| {
         let status = &workload["status"];
         status["availableReplicas"] == replicas
             && status["replicas"] == replicas
@@ -36,20 +36,20 @@ fn whole(replicas: i64) -> Wish {
 }
 
 /// So many replicas are there, of which so many are available.
-fn available(available: i64, replicas: i64) -> Wish {
-    Wish::new("so many replicas are available", move |workload| {
+fn available(available: i64, replicas: i64) -> StateExpectation {
+    StateExpectation::new("so many replicas are available", move |workload| {
         let status = &workload["status"];
         (&status["availableReplicas"], &status["replicas"]) == (&json!(available), &json!(replicas))
     })
 }
 
-async fn scale(scene: &Scene, place: &str, replicas: i64) -> Result<()> {
+async fn scale(scene: &TestTenant, place: &str, replicas: i64) -> Result<()> {
     scene.change(place, json!({ "spec": { "replicas": replicas } })).await?;
     Ok(())
 }
 
 /// Lets one pod of the workload become unready, and waits until its controller has seen that.
-async fn lose_a_pod(scene: &Scene, app: &str, workload: &str, of: i64) -> Result<()> {
+async fn lose_a_pod(scene: &TestTenant, app: &str, workload: &str, of: i64) -> Result<()> {
     scene.play_one(app, "crash").await?;
     scene.until(workload, available(of - 1, of)).await?;
     Ok(())
@@ -58,7 +58,7 @@ async fn lose_a_pod(scene: &Scene, app: &str, workload: &str, of: i64) -> Result
 #[tokio::test]
 async fn what_is_rolled_out_scales_and_loses_a_pod_without_a_word() -> Result<()> {
     let (scene, rollcall) = ready_scene("churn", json!({})).await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment", "StatefulSet"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database", "Deployment", "StatefulSet"]).await?;
     // One by one, as an autoscaler does; 3 to 4 leaves a Deployment of 25 % maxUnavailable no pod to spare.
     for replicas in [4, 5, 6, 5] {
         scale(&scene, "Deployment/web", replicas).await?;

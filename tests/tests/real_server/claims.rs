@@ -1,10 +1,10 @@
 //! Volume claims of a real StatefulSet, bound by the real controllers: they have no ownerReference, and count all the same.
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::objects::{owned_by, stateful_set};
-use acceptance::recorder::Recorder;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, mentions, says, there};
+use acceptance::recorder::StateRecorder;
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, mentions, says, there};
 use anyhow::Result;
 use serde_json::{Value, json};
 
@@ -22,7 +22,7 @@ fn claiming(name: &str) -> Value {
 }
 
 /// A volume for this claim alone.
-async fn volume(scene: &Scene, claim: &str) -> Result<()> {
+async fn volume(scene: &TestTenant, claim: &str) -> Result<()> {
     scene.until(&format!("PersistentVolumeClaim/{claim}"), there()).await?;
     let volume = json!({
         "apiVersion": "v1", "kind": "PersistentVolume", "metadata": { "name": format!("{}-{claim}", scene.name) },
@@ -32,19 +32,20 @@ async fn volume(scene: &Scene, claim: &str) -> Result<()> {
         },
     });
     scene.create(volume).await?;
-    let bound = Wish::new("bound", |claim| claim["status"]["phase"] == "Bound");
+    let bound = StateExpectation::new("bound", |claim| claim["status"]["phase"] == "Bound");
     scene.until(&format!("PersistentVolumeClaim/{claim}"), bound).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn volume_claims_of_a_stateful_set_count_for_its_parent() -> Result<()> {
-    let scene = Scene::set("claims").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("claims").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let children = json!([scene.child("StatefulSet"), scene.child("PersistentVolumeClaim")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
     let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database", "StatefulSet", "PersistentVolumeClaim"]).await?;
+    let recorder =
+        StateRecorder::start(&scene, &["Database", "StatefulSet", "PersistentVolumeClaim"]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     // Nobody's: one claims `web-web-db-0`, the other `web-my-db-0`, and nobody makes volumes for them.
     scene.create(claiming("web-db")).await?;

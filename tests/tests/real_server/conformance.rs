@@ -1,9 +1,9 @@
 //! The sandbox tells the truth about a real server: both are asked the same and have to answer the same.
 
 use acceptance::control_plane::{self, ControlPlane};
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::places;
-use acceptance::scene::Scene;
+use acceptance::scene::TestTenant;
 use acceptance::wish::has;
 use anyhow::{Context, Result};
 use sandbox::conformance::{CaseOutcome, ServerEndpoint, all_cases, find_differences, run_cases};
@@ -99,9 +99,9 @@ async fn kubectl_works_with_the_sandbox() -> Result<()> {
 /// never holds.
 #[tokio::test]
 async fn a_neighbour_may_use_characters_that_json_may_escape() -> Result<()> {
-    let scene = Scene::set("escaped").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Shard")).await?;
+    let scene = TestTenant::set("escaped").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
+    scene.crd(&CrdBuilder::new("Shard")).await?;
     scene.create(scene.custom("Database", "db")).await?;
     let odd = json!({ "type": "Odd", "status": "True", "message": "1 < 2 & \"3\" > 2, é \u{2028} /" });
     scene.change_status("Database/db", json!({ "conditions": [odd] })).await?;

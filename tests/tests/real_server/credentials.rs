@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use acceptance::scene::Scene;
+use acceptance::scene::TestTenant;
 use anyhow::Result;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -26,7 +26,7 @@ async fn refused(kubeconfig: &Path) -> Result<String> {
 
 #[tokio::test]
 async fn an_expired_client_certificate_is_named_with_the_moment() -> Result<()> {
-    let scene = Scene::set("certificates").await?;
+    let scene = TestTenant::set("certificates").await?;
     let file = scene.folder.join("kubeconfig");
     scene.plane.kubeconfig_by_certificate(&file, "late", "20260102030405Z")?;
     let said = refused(&file).await?;
@@ -48,7 +48,7 @@ async fn an_expired_client_certificate_is_named_with_the_moment() -> Result<()> 
 
 #[tokio::test]
 async fn a_token_that_has_expired_or_is_nobodys_is_named_as_such() -> Result<()> {
-    let scene = Scene::set("tokens").await?;
+    let scene = TestTenant::set("tokens").await?;
     let file = scene.folder.join("kubeconfig");
     let part = |value: serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
     let claims = json!({ "iss": "https://kubernetes.default.svc", "exp": 1_767_225_600,

@@ -2,16 +2,16 @@
 
 use std::process::Command;
 
-use acceptance::caller::Caller;
+use acceptance::caller::ApiCaller;
 use acceptance::control_plane::free_ports;
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::http_get::get;
-use acceptance::kind::Address;
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{deployment, owned_by};
 use acceptance::places;
-use acceptance::process::Process;
+use acceptance::process::LoggedProcess;
 use acceptance::rollcall::rollcall;
-use acceptance::scene::{SCENE, Scene};
+use acceptance::scene::{SCENE, TestTenant};
 use acceptance::wish::{says, there};
 use anyhow::{Context, Result};
 use serde_json::json;
@@ -19,7 +19,7 @@ use serde_json::json;
 const HOME: &str = "rollcall-system";
 
 /// The base as it is, applied; nothing of it is changed for the test.
-fn install(scene: &Scene) -> Result<()> {
+fn install(scene: &TestTenant) -> Result<()> {
     let base = places::repository().join("deploy/kustomize");
     scene.plane.kubectl(&["apply", "--server-side", "--force-conflicts", "-k", &base.to_string_lossy()])?;
     Ok(())
@@ -27,13 +27,14 @@ fn install(scene: &Scene) -> Result<()> {
 
 #[tokio::test]
 async fn the_base_installs_and_its_service_account_is_enough() -> Result<()> {
-    let scene = Scene::set("deploy").await?;
+    let scene = TestTenant::set("deploy").await?;
     install(&scene)?;
     // The namespace demands the restricted profile, and the pod is admitted.
-    let place = Address { kind: scene.kind("Deployment"), namespace: HOME.into(), name: "rollcall".into() };
+    let place =
+        ObjectAddress { kind: scene.kind("Deployment"), namespace: HOME.into(), name: "rollcall".into() };
     scene.until_at(&place, &says("Available", "True")).await?;
 
-    scene.crd(&Crd::new("Database")).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
     let policy = scene.policy("db", "Database", spec).await?;
     let file = scene.policies_file(&[policy])?;
@@ -54,7 +55,7 @@ async fn the_base_installs_and_its_service_account_is_enough() -> Result<()> {
         format!("--policy-selector={SCENE}={}", scene.name),
     ]);
     let log = scene.folder.join("deployed.log");
-    let mut process = Process::start("rollcall", &places::rollcall()?, &args, &[], &log)?;
+    let mut process = LoggedProcess::start("rollcall", &places::rollcall()?, &args, &[], &log)?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     let ready = scene.until("Database/db", says("Ready", "True")).await;
@@ -67,13 +68,13 @@ async fn the_base_installs_and_its_service_account_is_enough() -> Result<()> {
     process.terminate()?;
     assert!(process.end(std::time::Duration::from_secs(20)).await?.success());
 
-    let own = Caller::from_kubeconfig(&kubeconfig).await?;
+    let own = ApiCaller::from_kubeconfig(&kubeconfig).await?;
     assert!(own.list(&scene.kind("Secret"), "", "").await.is_err(), "it may read secrets");
     Ok(())
 }
 
 /// The arguments that the deployed container gets.
-async fn arguments(scene: &Scene, place: &Address) -> Result<Vec<String>> {
+async fn arguments(scene: &TestTenant, place: &ObjectAddress) -> Result<Vec<String>> {
     let deployed = scene.until_at(place, &there()).await?;
     let container = &deployed["spec"]["template"]["spec"]["containers"][0];
     let args = container["args"].as_array().context("a container without arguments")?;
@@ -82,7 +83,7 @@ async fn arguments(scene: &Scene, place: &Address) -> Result<Vec<String>> {
 
 #[tokio::test]
 async fn every_example_is_a_valid_policy() -> Result<()> {
-    let scene = Scene::set("examples").await?;
+    let scene = TestTenant::set("examples").await?;
     install(&scene)?;
     let examples = places::repository().join("deploy/examples");
     let mut seen = 0;

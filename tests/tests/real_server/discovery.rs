@@ -1,16 +1,16 @@
 //! How children are found, and how many are expected: references, copied labels, numbers that the parent gives.
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::objects::{deployment, owned_by};
-use acceptance::scene::Scene;
+use acceptance::scene::TestTenant;
 use acceptance::wish::{because, mentions, says};
 use anyhow::Result;
 use serde_json::{Value, json};
 
 /// A scene with `Database` over this one group of children, and Rollcall.
-async fn over(word: &str, child: Value) -> Result<(Scene, acceptance::rollcall::Rollcall)> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database").shapeless()).await?;
+async fn over(word: &str, child: Value) -> Result<(TestTenant, acceptance::rollcall::RollcallProcess)> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Database").shapeless()).await?;
     let mut group = scene.child("Deployment");
     for (key, value) in child.as_object().into_iter().flatten() {
         group[key] = value.clone();

@@ -4,12 +4,12 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acceptance::control_plane::{ControlPlane, Parts};
-use acceptance::crd::Crd;
-use acceptance::kopf::Kopf;
+use acceptance::control_plane::{ClusterParts, ControlPlane};
+use acceptance::crd::CrdBuilder;
+use acceptance::kopf::KopfVersion;
 use acceptance::objects::{deployment, job, owned_by};
-use acceptance::scene::{Scene, TEST_TIMEOUT};
-use acceptance::wish::{Wish, says};
+use acceptance::scene::{TEST_TIMEOUT, TestTenant};
+use acceptance::wish::{StateExpectation, says};
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::{Value, json};
@@ -20,7 +20,11 @@ use super::live::run;
 /// A finding that has to be there: check, severity, part of its object, part of its evidence.
 pub(super) type Expected<'e> = (&'e str, &'e str, &'e str, &'e str);
 
-pub(super) async fn findings(scene: &Scene, policies: &[Value], more: &[&str]) -> Result<(i32, Vec<Value>)> {
+pub(super) async fn findings(
+    scene: &TestTenant,
+    policies: &[Value],
+    more: &[&str],
+) -> Result<(i32, Vec<Value>)> {
     let file = scene.policies_file(policies)?.display().to_string();
     let args = [&["doctor", "-o", "json", "-f", &file], more].concat();
     let (code, out, err) = run(scene, &args).await?;
@@ -44,14 +48,14 @@ pub(super) fn find<'f>(
 }
 
 /// Kinds in shapes that hurt, each with a policy that would write.
-async fn shapes(scene: &Scene) -> Result<Vec<Value>> {
+async fn shapes(scene: &TestTenant) -> Result<Vec<Value>> {
     let shapes = [
-        Crd::new("Listed"),
-        Crd::new("Atomic").atomic(),
-        Crd::new("Pruned").pruning(),
-        Crd::new("Flat").without_status_subresource(),
-        Crd::new("Shapeless").shapeless(),
-        Crd::new("ClusterWide"),
+        CrdBuilder::new("Listed"),
+        CrdBuilder::new("Atomic").atomic(),
+        CrdBuilder::new("Pruned").pruning(),
+        CrdBuilder::new("Flat").without_status_subresource(),
+        CrdBuilder::new("Shapeless").shapeless(),
+        CrdBuilder::new("ClusterWide"),
     ];
     for crd in &shapes {
         scene.crd(crd).await?;
@@ -62,7 +66,7 @@ async fn shapes(scene: &Scene) -> Result<Vec<Value>> {
 }
 
 /// Objects that are too large, stale, overwritten, left behind, or hang.
-async fn troubles(scene: &Scene) -> Result<()> {
+async fn troubles(scene: &TestTenant) -> Result<()> {
     let mut large = scene.custom("Listed", "large");
     large["metadata"]["annotations"] =
         json!({ "kopf.zalando.org/last-handled-configuration": "x".repeat(240_000) });
@@ -89,7 +93,7 @@ async fn troubles(scene: &Scene) -> Result<()> {
 
 #[tokio::test]
 async fn what_would_hurt_is_found_with_evidence() -> Result<()> {
-    let scene = Scene::set("doctor").await?;
+    let scene = TestTenant::set("doctor").await?;
     let policies = shapes(&scene).await?;
     troubles(&scene).await?;
     let (code, found) = findings(&scene, &policies, &[]).await?;
@@ -120,10 +124,10 @@ async fn what_would_hurt_is_found_with_evidence() -> Result<()> {
 /// On a cluster without a garbage collector: with one, what is told here would already be gone.
 #[tokio::test]
 async fn what_a_garbage_collector_or_argo_cd_would_delete_is_foretold() -> Result<()> {
-    let plane = Arc::new(ControlPlane::start(Parts::Storage).await?);
+    let plane = Arc::new(ControlPlane::start(ClusterParts::Storage).await?);
     let (scene, other) =
-        (Scene::set_on(plane.clone(), "owners").await?, Scene::set_on(plane, "elsewhere").await?);
-    scene.crd(&Crd::new("Database")).await?;
+        (TestTenant::set_on(plane.clone(), "owners").await?, TestTenant::set_on(plane, "elsewhere").await?);
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let here = || async { scene.create(labelled(scene.custom("Database", "here"))).await };
     let db = here().await?;
     let mut far = scene.custom("Database", "far");
@@ -172,9 +176,9 @@ fn labelled(mut object: Value) -> Value {
 
 #[tokio::test]
 async fn an_entry_that_nobody_keeps_is_found_and_the_printed_patch_takes_it_off() -> Result<()> {
-    let scene = Scene::set("doctor-orphan").await?;
-    scene.crd(&Crd::new("Listed")).await?;
-    scene.crd(&Crd::new("Other")).await?;
+    let scene = TestTenant::set("doctor-orphan").await?;
+    scene.crd(&CrdBuilder::new("Listed")).await?;
+    scene.crd(&CrdBuilder::new("Other")).await?;
     scene.create(scene.custom("Listed", "left")).await?;
     let entry = json!({ "type": "Ready", "status": "True", "reason": "AllChildrenReady", "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z", "observedGeneration": 1 });
@@ -186,7 +190,7 @@ async fn an_entry_that_nobody_keeps_is_found_and_the_printed_patch_takes_it_off(
     let (_, found) = findings(&scene, &other, &[]).await?;
     let patch = find(&found, &orphan).with_context(|| format!("{found:#?}"))?["patch"].clone();
     shell(&scene, patch.as_str().context("no patch")?)?;
-    let clean = Wish::new("without the list", |left| left["status"] == json!({}));
+    let clean = StateExpectation::new("without the list", |left| left["status"] == json!({}));
     scene.until("Listed/left", clean).await?;
     let (_, found) = findings(&scene, &other, &[]).await?;
     assert_eq!(find(&found, &orphan), None);
@@ -198,8 +202,8 @@ async fn an_entry_that_nobody_keeps_is_found_and_the_printed_patch_takes_it_off(
 
 #[tokio::test]
 async fn rights_that_the_service_lacks_are_found_and_are_gone_once_granted() -> Result<()> {
-    let scene = Scene::set("doctor-rights").await?;
-    scene.crd(&Crd::new("Listed")).await?;
+    let scene = TestTenant::set("doctor-rights").await?;
+    scene.crd(&CrdBuilder::new("Listed")).await?;
     let policy =
         scene.policy_manifest("listed", "Listed", json!({ "children": [scene.child("Deployment")] }));
     let account = format!("{}/rollcall", scene.name);
@@ -230,11 +234,15 @@ def delete(**_):
 
 #[tokio::test]
 async fn an_operator_in_kopf_before_1_44_is_told_from_a_current_one_by_what_it_leaves() -> Result<()> {
-    let scene = Scene::set("doctor-kopf").await?;
+    let scene = TestTenant::set("doctor-kopf").await?;
     let mut operators = Vec::new();
     // The third is as old as the first, and what it keeps in the status the server drops.
-    for (kind, kopf) in [("Aged", Kopf::Before144), ("Fresh", Kopf::Current), ("Pruned", Kopf::Before144)] {
-        let crd = Crd::new(kind);
+    for (kind, kopf) in [
+        ("Aged", KopfVersion::Before144),
+        ("Fresh", KopfVersion::Current),
+        ("Pruned", KopfVersion::Before144),
+    ] {
+        let crd = CrdBuilder::new(kind);
         scene.crd(&if kind == "Pruned" { crd.pruning() } else { crd.shapeless() }).await?;
         let script = OPERATOR.replace("KIND", &kind.to_lowercase());
         let operator = scene.script(kind, kopf, &script, &[])?;
@@ -242,7 +250,7 @@ async fn an_operator_in_kopf_before_1_44_is_told_from_a_current_one_by_what_it_l
         operators.push(operator);
     }
     let handled = || {
-        Wish::new("handled", |object| {
+        StateExpectation::new("handled", |object| {
             let annotations = &object["metadata"]["annotations"];
             annotations["kopf.zalando.org/last-handled-configuration"].is_string()
         })
@@ -266,7 +274,7 @@ async fn an_operator_in_kopf_before_1_44_is_told_from_a_current_one_by_what_it_l
 }
 
 /// Waits until its operator has posted a line of its log.
-async fn posted(scene: &Scene, kind: &str) -> Result<()> {
+async fn posted(scene: &TestTenant, kind: &str) -> Result<()> {
     let query = format!("fieldSelector=reason%3DLogging%2CinvolvedObject.kind%3D{kind}&limit=1");
     let there = async {
         while scene.admin.list(&scene.kind("Event"), &scene.name, &query).await?.0.is_empty() {
@@ -294,11 +302,11 @@ def release(**_):
 
 #[tokio::test]
 async fn a_finalizer_that_an_old_list_of_kopf_brought_back_carries_its_name() -> Result<()> {
-    let scene = Scene::set("doctor-back").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("doctor-back").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let gate = scene.folder.join("gate");
     let env = [("GATE", &*gate.to_string_lossy())];
-    let operator = scene.script("old", Kopf::Before144, SLOW, &env)?;
+    let operator = scene.script("old", KopfVersion::Before144, SLOW, &env)?;
     let mut db = scene.custom("Database", "db");
     db["metadata"]["finalizers"] = json!(["argocd.argoproj.io/hook-finalizer"]);
     scene.create(db).await?;
@@ -307,7 +315,7 @@ async fn a_finalizer_that_an_old_list_of_kopf_brought_back_carries_its_name() ->
     let none = json!({ "metadata": { "finalizers": null } });
     scene.admin.merge(&scene.address("Database/db")?, "?fieldManager=argocd-controller", &none).await?;
     std::fs::write(&gate, "")?;
-    let back = Wish::new("held again", |db| {
+    let back = StateExpectation::new("held again", |db| {
         let held = db["metadata"]["finalizers"].to_string();
         held.contains("argocd") && held.contains("kopf")
     });

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acceptance::control_plane::{ControlPlane, Parts};
-use acceptance::crd::Crd;
-use acceptance::kind::Address;
+use acceptance::control_plane::{ClusterParts, ControlPlane};
+use acceptance::crd::CrdBuilder;
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{config_map, deployment, owner_reference};
-use acceptance::scene::{Scene, TEST_TIMEOUT};
+use acceptance::scene::{TEST_TIMEOUT, TestTenant};
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::{Value, json};
@@ -24,14 +24,14 @@ fn labelled(mut object: Value) -> Value {
 }
 
 /// Created under the name of a field manager.
-async fn create_as(scene: &Scene, manager: &str, mut object: Value) -> Result<Value> {
+async fn create_as(scene: &TestTenant, manager: &str, mut object: Value) -> Result<Value> {
     object["metadata"]["namespace"] = json!(scene.name);
-    let path = format!("{}?fieldManager={manager}", Address::of(&object)?.kind.path(&scene.name));
+    let path = format!("{}?fieldManager={manager}", ObjectAddress::of(&object)?.kind.path(&scene.name));
     scene.admin.send(Method::POST, &path, "application/json", serde_json::to_vec(&object)?).await
 }
 
 /// A parent, and what its operator gave its label to. What is well is named so.
-async fn copies(scene: &Scene) -> Result<()> {
+async fn copies(scene: &TestTenant) -> Result<()> {
     let parent = create_as(scene, "argocd-controller", labelled(scene.custom("Listed", "from"))).await?;
     let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "copied" },
         "stringData": { "password": "a word that nobody is told" } });
@@ -49,9 +49,9 @@ async fn copies(scene: &Scene) -> Result<()> {
 
 #[tokio::test]
 async fn of_secrets_config_maps_and_services_the_metadata_is_looked_at() -> Result<()> {
-    let scene = Scene::set("doctor-heads").await?;
-    scene.crd(&Crd::new("Listed")).await?;
-    scene.crd(&Crd::new("Other")).await?;
+    let scene = TestTenant::set("doctor-heads").await?;
+    scene.crd(&CrdBuilder::new("Listed")).await?;
+    scene.crd(&CrdBuilder::new("Other")).await?;
     copies(&scene).await?;
     let mut large = config_map("large");
     large["metadata"]["annotations"] = json!({ "notes": "x".repeat(200 * 1024) });
@@ -75,7 +75,7 @@ async fn of_secrets_config_maps_and_services_the_metadata_is_looked_at() -> Resu
 }
 
 /// Its generation was handled once, and then, long ago by all that managedFields say, no more.
-async fn stale(scene: &Scene) -> Result<()> {
+async fn stale(scene: &TestTenant) -> Result<()> {
     scene.create(scene.custom("Listed", "stale")).await?;
     scene.change_status("Listed/stale", json!({ "observedGeneration": 1 })).await?;
     let changed = scene.change("Listed/stale", json!({ "spec": { "size": 2 } })).await?;
@@ -94,7 +94,7 @@ async fn stale(scene: &Scene) -> Result<()> {
 }
 
 /// The same owner twice: the server itself drops only what is the same in every field.
-async fn twice(scene: &Scene) -> Result<()> {
+async fn twice(scene: &TestTenant) -> Result<()> {
     let parent = scene.create(scene.custom("Listed", "parent")).await?;
     let (once, mut again) = (owner_reference(&parent), owner_reference(&parent));
     again["blockOwnerDeletion"] = json!(true);
@@ -107,7 +107,7 @@ async fn twice(scene: &Scene) -> Result<()> {
 }
 
 /// Two operators by their marks, one finalizer; and the same on a kind of another group.
-async fn shared(scene: &Scene) -> Result<()> {
+async fn shared(scene: &TestTenant) -> Result<()> {
     let finalizers = json!(["kopf.zalando.org/KopfFinalizerMarker"]);
     let mut both = scene.custom("Listed", "both");
     both["metadata"]["finalizers"] = finalizers.clone();
@@ -123,7 +123,7 @@ async fn shared(scene: &Scene) -> Result<()> {
 }
 
 /// Our entry, and then the list with it and one more, written as one piece by somebody else.
-async fn rewritten(scene: &Scene) -> Result<()> {
+async fn rewritten(scene: &TestTenant) -> Result<()> {
     let entry = |kind: &str, reason: &str| {
         json!({ "type": kind, "status": "True", "reason": reason, "message": "", "observedGeneration": 1,
             "lastTransitionTime": "2026-01-01T00:00:00Z" })
@@ -141,9 +141,9 @@ async fn rewritten(scene: &Scene) -> Result<()> {
 
 #[tokio::test]
 async fn what_operators_leave_in_an_object_is_found() -> Result<()> {
-    let scene = Scene::set("doctor-objects").await?;
-    scene.crd(&Crd::new("Listed")).await?;
-    scene.crd(&Crd::new("Atomic").atomic()).await?;
+    let scene = TestTenant::set("doctor-objects").await?;
+    scene.crd(&CrdBuilder::new("Listed")).await?;
+    scene.crd(&CrdBuilder::new("Atomic").atomic()).await?;
     stale(&scene).await?;
     twice(&scene).await?;
     shared(&scene).await?;
@@ -172,7 +172,7 @@ async fn what_operators_leave_in_an_object_is_found() -> Result<()> {
 }
 
 /// The version of every object in the cluster, but for what its server renews by itself.
-fn versions(scene: &Scene) -> Result<BTreeMap<String, String>> {
+fn versions(scene: &TestTenant) -> Result<BTreeMap<String, String>> {
     let kinds = scene.plane.kubectl(&["api-resources", "--verbs=list", "-o", "name"])?;
     let kinds: Vec<_> =
         kinds.lines().filter(|kind| !kind.starts_with("events") && !kind.starts_with("leases")).collect();
@@ -182,7 +182,7 @@ fn versions(scene: &Scene) -> Result<BTreeMap<String, String>> {
 }
 
 /// The same once the server has done what it does after its start and after a new CRD.
-async fn at_rest(scene: &Scene) -> Result<BTreeMap<String, String>> {
+async fn at_rest(scene: &TestTenant) -> Result<BTreeMap<String, String>> {
     let rest = async {
         let mut last = versions(scene)?;
         loop {
@@ -200,10 +200,11 @@ async fn at_rest(scene: &Scene) -> Result<BTreeMap<String, String>> {
 /// On a cluster where nobody else is: what changes there, it changed.
 #[tokio::test]
 async fn what_fix_prints_changes_nothing_before_somebody_runs_it() -> Result<()> {
-    let scene = Scene::set_on(Arc::new(ControlPlane::start(Parts::Storage).await?), "doctor-fix").await?;
-    scene.crd(&Crd::new("Listed")).await?;
-    scene.crd(&Crd::new("Flat").without_status_subresource()).await?;
-    scene.crd(&Crd::new("Atomic").atomic()).await?;
+    let scene =
+        TestTenant::set_on(Arc::new(ControlPlane::start(ClusterParts::Storage).await?), "doctor-fix").await?;
+    scene.crd(&CrdBuilder::new("Listed")).await?;
+    scene.crd(&CrdBuilder::new("Flat").without_status_subresource()).await?;
+    scene.crd(&CrdBuilder::new("Atomic").atomic()).await?;
     copies(&scene).await?;
     let kinds = ["Listed", "Flat", "Atomic"];
     let policies = kinds.map(|kind| scene.policy_manifest(&kind.to_lowercase(), kind, json!({})));

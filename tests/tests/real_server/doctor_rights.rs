@@ -2,16 +2,16 @@
 
 use std::process::Command;
 
-use acceptance::crd::Crd;
-use acceptance::scene::Scene;
+use acceptance::crd::CrdBuilder;
+use acceptance::scene::TestTenant;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 #[tokio::test]
 async fn what_a_doctor_may_not_read_is_named_and_the_rest_is_told() -> Result<()> {
-    let scene = Scene::set("doctor-partly").await?;
-    scene.crd(&Crd::new("Listed")).await?;
-    scene.crd(&Crd::new("Other")).await?;
+    let scene = TestTenant::set("doctor-partly").await?;
+    scene.crd(&CrdBuilder::new("Listed")).await?;
+    scene.crd(&CrdBuilder::new("Other")).await?;
     let mut large = scene.custom("Listed", "large");
     large["metadata"]["annotations"] =
         json!({ "kopf.zalando.org/last-handled-configuration": "x".repeat(240_000) });

@@ -1,9 +1,9 @@
 //! Kubernetes Events on parents.
 
-use acceptance::crd::Crd;
-use acceptance::kind::Kind;
+use acceptance::crd::CrdBuilder;
+use acceptance::kind::ManifestKind;
 use acceptance::objects::{owned_by, uid};
-use acceptance::scene::{Scene, TEST_TIMEOUT};
+use acceptance::scene::{TEST_TIMEOUT, TestTenant};
 use acceptance::wish::says;
 use anyhow::{Result, anyhow};
 use futures::{StreamExt, TryStreamExt};
@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 /// A parent of this kind, with a child that says by its own condition how it stands.
-async fn parent(scene: &Scene, kind: &str, mode: &str) -> Result<Value> {
-    scene.crd(&Crd::new(kind)).await?;
-    scene.crd(&Crd::new("Part")).await?;
+async fn parent(scene: &TestTenant, kind: &str, mode: &str) -> Result<Value> {
+    scene.crd(&CrdBuilder::new(kind)).await?;
+    scene.crd(&CrdBuilder::new("Part")).await?;
     let mut parts = scene.child("Part");
     parts["find"] = json!({ "allowedNamespaces": [scene.name] });
     let spec = json!({ "children": [parts], "settle": "100ms", "mode": mode });
@@ -25,15 +25,15 @@ async fn parent(scene: &Scene, kind: &str, mode: &str) -> Result<Value> {
 }
 
 /// The child says `Ready=<status>` from now on.
-async fn say(scene: &Scene, status: &str) -> Result<()> {
+async fn say(scene: &TestTenant, status: &str) -> Result<()> {
     let said = json!({ "conditions": [{ "type": "Ready", "status": status, "reason": "Told", "message": "told so" }] });
     scene.change_status("Part/one", said).await?;
     Ok(())
 }
 
 /// All Events about an object.
-async fn about(scene: &Scene, namespace: &str, object: &Value) -> Result<Vec<Value>> {
-    let kind = Kind::new("events.k8s.io/v1", "Event");
+async fn about(scene: &TestTenant, namespace: &str, object: &Value) -> Result<Vec<Value>> {
+    let kind = ManifestKind::new("events.k8s.io/v1", "Event");
     let (mut events, _) = scene.admin.list(&kind, namespace, "").await?;
     events.retain(|event| event["regarding"]["uid"] == *uid(object));
     Ok(events)
@@ -41,7 +41,7 @@ async fn about(scene: &Scene, namespace: &str, object: &Value) -> Result<Vec<Val
 
 /// Waits for an Event of this reason of which `enough` holds.
 async fn event(
-    scene: &Scene,
+    scene: &TestTenant,
     namespace: &str,
     object: &Value,
     reason: &str,
@@ -63,7 +63,7 @@ async fn event(
 
 #[tokio::test]
 async fn a_turn_of_a_parent_is_an_event_and_the_same_again_is_a_series() -> Result<()> {
-    let scene = Scene::set("events").await?;
+    let scene = TestTenant::set("events").await?;
     let site = parent(&scene, "Site", "write").await?;
     let running = scene.rollcall(&[]).await?;
     let place = format!("Site/{}", scene.name);
@@ -110,7 +110,7 @@ async fn a_turn_of_a_parent_is_an_event_and_the_same_again_is_a_series() -> Resu
 const CROWD: u32 = 1_200;
 
 /// Waits until every Site of the scene says this.
-async fn all_say(scene: &Scene, reason: &str) -> Result<()> {
+async fn all_say(scene: &TestTenant, reason: &str) -> Result<()> {
     let kind = scene.kind("Site");
     let told = async {
         loop {
@@ -128,9 +128,9 @@ async fn all_say(scene: &Scene, reason: &str) -> Result<()> {
 #[tokio::test]
 async fn of_more_events_than_may_be_sent_some_are_left_out_and_counted_and_nothing_waits_for_them()
 -> Result<()> {
-    let scene = Scene::set("manyevents").await?;
-    scene.crd(&Crd::new("Site")).await?;
-    scene.crd(&Crd::new("Part")).await?;
+    let scene = TestTenant::set("manyevents").await?;
+    scene.crd(&CrdBuilder::new("Site")).await?;
+    scene.crd(&CrdBuilder::new("Part")).await?;
     // One part of all of them: when it turns, all turn at the same moment.
     let mut child = scene.child("Part");
     child["find"] = json!({ "labels": { "of": "all" } });
@@ -158,7 +158,7 @@ async fn of_more_events_than_may_be_sent_some_are_left_out_and_counted_and_nothi
 #[tokio::test]
 async fn a_stuck_or_failed_child_is_a_warning_and_a_cluster_scoped_parent_has_its_events_in_default()
 -> Result<()> {
-    let scene = Scene::set("clusterevents").await?;
+    let scene = TestTenant::set("clusterevents").await?;
     let site = parent(&scene, "ClusterSite", "write").await?;
     let _running = scene.rollcall(&[]).await?;
     let place = format!("ClusterSite/{}", scene.name);
@@ -174,7 +174,7 @@ async fn a_stuck_or_failed_child_is_a_warning_and_a_cluster_scoped_parent_has_it
 
 #[tokio::test]
 async fn without_the_right_it_is_said_once_and_all_else_goes_on() -> Result<()> {
-    let scene = Scene::set("noevents").await?;
+    let scene = TestTenant::set("noevents").await?;
     let site = parent(&scene, "Site", "write").await?;
     scene.grant().await?;
     super::permissions::revoke(&scene, "events").await?;
@@ -195,7 +195,7 @@ async fn in_shadow_and_where_nobody_wants_them_there_are_none() -> Result<()> {
     for (word, mode, option) in
         [("shadowevents", "shadow", "--events=true"), ("unwanted", "write", "--events=false")]
     {
-        let scene = Scene::set(word).await?;
+        let scene = TestTenant::set(word).await?;
         let site = parent(&scene, "Site", mode).await?;
         let running = scene.rollcall(&[option]).await?;
         let policy = format!("policy=\"{}\"", scene.policy_name("site"));

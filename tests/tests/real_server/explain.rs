@@ -3,11 +3,11 @@
 use std::process::Command;
 use std::time::Duration;
 
-use acceptance::crd::Crd;
-use acceptance::kind::Address;
+use acceptance::crd::CrdBuilder;
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{deployment, job, owned_by, playing, stateful_set};
-use acceptance::scene::{Scene, TEST_TIMEOUT};
-use acceptance::wish::{Wish, gone, says};
+use acceptance::scene::{TEST_TIMEOUT, TestTenant};
+use acceptance::wish::{StateExpectation, gone, says};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -15,13 +15,13 @@ use tokio::time::timeout;
 use super::live::run;
 
 /// A Database of this scene.
-async fn database(scene: &Scene) -> Result<Value> {
-    scene.crd(&Crd::new("Database")).await?;
+async fn database(scene: &TestTenant) -> Result<Value> {
+    scene.crd(&CrdBuilder::new("Database")).await?;
     scene.create(scene.custom("Database", "db")).await
 }
 
 /// What `explain` says of it, and its exit code.
-async fn explained(scene: &Scene) -> Result<(i32, Value)> {
+async fn explained(scene: &TestTenant) -> Result<(i32, Value)> {
     let object = format!("database.{}/db", scene.group);
     let (code, out, err) = run(scene, &["explain", &object, "-o", "json"]).await?;
     let told: Value = serde_json::from_str(&out).with_context(|| format!("{out}{err}"))?;
@@ -30,7 +30,7 @@ async fn explained(scene: &Scene) -> Result<(i32, Value)> {
 
 #[tokio::test]
 async fn a_pod_that_no_node_takes_is_explained_in_the_schedulers_own_words() -> Result<()> {
-    let scene = Scene::set("explain-node").await?;
+    let scene = TestTenant::set("explain-node").await?;
     let db = database(&scene).await?;
     let mut web = deployment("web", 1);
     web["spec"]["template"]["spec"]["nodeSelector"] = json!({ "disk": "none-such" });
@@ -67,13 +67,13 @@ async fn a_pod_that_no_node_takes_is_explained_in_the_schedulers_own_words() -> 
 
 #[tokio::test]
 async fn a_quota_that_is_used_up_is_named() -> Result<()> {
-    let scene = Scene::set("explain-quota").await?;
+    let scene = TestTenant::set("explain-quota").await?;
     let db = database(&scene).await?;
     let quota = json!({ "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "small", "namespace": scene.name },
         "spec": { "hard": { "pods": "0" } } });
     let quota = scene.admin.create(&quota).await?;
-    let counted = Wish::new("counted", |quota| quota["status"]["hard"]["pods"] == "0");
-    scene.until_at(&Address::of(&quota)?, &counted).await?;
+    let counted = StateExpectation::new("counted", |quota| quota["status"]["hard"]["pods"] == "0");
+    scene.until_at(&ObjectAddress::of(&quota)?, &counted).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     scene.until("Deployment/web", says("ReplicaFailure", "True")).await?;
     let (_, told) = explained(&scene).await?;
@@ -86,13 +86,13 @@ async fn a_quota_that_is_used_up_is_named() -> Result<()> {
 
 #[tokio::test]
 async fn so_is_one_of_which_only_events_tell_though_one_pod_is_there() -> Result<()> {
-    let scene = Scene::set("explain-events").await?;
+    let scene = TestTenant::set("explain-events").await?;
     let db = database(&scene).await?;
     let quota = json!({ "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "small", "namespace": scene.name },
         "spec": { "hard": { "pods": "1" } } });
     let quota = scene.admin.create(&quota).await?;
-    let counted = Wish::new("counted", |quota| quota["status"]["hard"]["pods"] == "1");
-    scene.until_at(&Address::of(&quota)?, &counted).await?;
+    let counted = StateExpectation::new("counted", |quota| quota["status"]["hard"]["pods"] == "1");
+    scene.until_at(&ObjectAddress::of(&quota)?, &counted).await?;
     scene.create(owned_by(&db, stateful_set("store", 3))).await?;
     // What it says in the second of the creation counts for nothing; it says so again.
     let told = async {
@@ -115,14 +115,15 @@ async fn so_is_one_of_which_only_events_tell_though_one_pod_is_there() -> Result
 
 #[tokio::test]
 async fn whoever_holds_a_child_is_named_with_a_command_that_lets_go() -> Result<()> {
-    let scene = Scene::set("explain-held").await?;
+    let scene = TestTenant::set("explain-held").await?;
     let db = database(&scene).await?;
     let mut seed = job("seed");
     seed["metadata"]["finalizers"] = json!(["argocd.argoproj.io/hook-finalizer"]);
     scene.create(owned_by(&db, seed)).await?;
     scene.until("Job/seed", says("Complete", "True")).await?;
     scene.delete("Job/seed").await?;
-    let leaving = Wish::new("to be deleted", |job| job["metadata"]["deletionTimestamp"].is_string());
+    let leaving =
+        StateExpectation::new("to be deleted", |job| job["metadata"]["deletionTimestamp"].is_string());
     scene.until("Job/seed", leaving).await?;
 
     let (code, told) = explained(&scene).await?;
@@ -138,7 +139,7 @@ async fn whoever_holds_a_child_is_named_with_a_command_that_lets_go() -> Result<
 
 #[tokio::test]
 async fn what_is_not_there_or_not_known_is_said() -> Result<()> {
-    let scene = Scene::set("explain-none").await?;
+    let scene = TestTenant::set("explain-none").await?;
     database(&scene).await?;
     let object = format!("database.{}/other", scene.group);
     let (code, _, err) = run(&scene, &["explain", &object]).await?;
@@ -147,7 +148,7 @@ async fn what_is_not_there_or_not_known_is_said() -> Result<()> {
 }
 
 /// Runs a printed command as its reader would, against this control plane.
-pub(crate) fn shell(scene: &Scene, command: &str) -> Result<()> {
+pub(crate) fn shell(scene: &TestTenant, command: &str) -> Result<()> {
     let kubectl = acceptance::places::program("kubectl")?;
     let folder = kubectl.parent().context("kubectl is nowhere")?.to_path_buf();
     let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default());
@@ -163,7 +164,7 @@ pub(crate) fn shell(scene: &Scene, command: &str) -> Result<()> {
 }
 
 /// What `explain` prints for people.
-async fn page(scene: &Scene, object: &str, more: &[&str]) -> Result<String> {
+async fn page(scene: &TestTenant, object: &str, more: &[&str]) -> Result<String> {
     let object = format!("{object}.{}/db", scene.group);
     let (_, out, err) = run(scene, &[&["explain", &object], more].concat()).await?;
     eprintln!("{out}{err}");
@@ -171,7 +172,7 @@ async fn page(scene: &Scene, object: &str, more: &[&str]) -> Result<String> {
 }
 
 /// The one pod of an app, as `Pod/NAME`.
-async fn pod_of(scene: &Scene, app: &str) -> Result<String> {
+async fn pod_of(scene: &TestTenant, app: &str) -> Result<String> {
     scene.until_pods(app, 1).await?;
     let (pods, _) =
         scene.admin.list(&scene.kind("Pod"), &scene.name, &format!("labelSelector=app={app}")).await?;
@@ -186,13 +187,16 @@ fn tells(page: &str, parts: &[&str]) {
 
 #[tokio::test]
 async fn a_crash_loop_and_an_image_that_cannot_be_pulled_are_explained_by_their_containers() -> Result<()> {
-    let scene = Scene::set("explain-pods").await?;
+    let scene = TestTenant::set("explain-pods").await?;
     let db = database(&scene).await?;
     scene.create(owned_by(&db, playing("crash", deployment("web", 1)))).await?;
     scene.create(owned_by(&db, playing("hold", deployment("shop", 1)))).await?;
     let web = pod_of(&scene, "web").await?;
     scene
-        .until(&web, Wish::new("crash-looping", |pod| pod["status"].to_string().contains("CrashLoop")))
+        .until(
+            &web,
+            StateExpectation::new("crash-looping", |pod| pod["status"].to_string().contains("CrashLoop")),
+        )
         .await?;
     let shop = pod_of(&scene, "shop").await?;
     scene.until(&shop, says("PodScheduled", "True")).await?;
@@ -218,7 +222,7 @@ async fn a_crash_loop_and_an_image_that_cannot_be_pulled_are_explained_by_their_
 
 #[tokio::test]
 async fn a_claim_that_waits_is_explained_by_itself_and_by_the_pod_that_wants_it() -> Result<()> {
-    let scene = Scene::set("explain-claim").await?;
+    let scene = TestTenant::set("explain-claim").await?;
     let db = database(&scene).await?;
     let claim = json!({ "apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": { "name": "data" },
         "spec": { "accessModes": ["ReadWriteOnce"], "storageClassName": "fast", "resources": { "requests": { "storage": "1Gi" } } } });
@@ -242,8 +246,8 @@ async fn a_claim_that_waits_is_explained_by_itself_and_by_the_pod_that_wants_it(
 
 #[tokio::test]
 async fn a_child_that_says_nothing_and_a_condition_that_belongs_to_another_are_explained() -> Result<()> {
-    let scene = Scene::set("explain-silent").await?;
-    scene.crd(&Crd::new("Part")).await?;
+    let scene = TestTenant::set("explain-silent").await?;
+    scene.crd(&CrdBuilder::new("Part")).await?;
     let db = database(&scene).await?;
     scene.create(owned_by(&db, scene.custom("Part", "part"))).await?;
     let policy = scene.policy_manifest("db", "Database", json!({ "children": [scene.child("Part")] }));

@@ -1,15 +1,15 @@
 //! Objects that nobody should make, and that somebody will.
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::objects::{condition, deployment, owned_by};
-use acceptance::scene::Scene;
+use acceptance::scene::TestTenant;
 use acceptance::wish::{because, mentions, says};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
-async fn scene_over(word: &str, child: &str) -> Result<Scene> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database").shapeless()).await?;
+async fn scene_over(word: &str, child: &str) -> Result<TestTenant> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Database").shapeless()).await?;
     let spec = json!({ "children": [scene.child(child)], "settle": "100ms" });
     scene.policy("db", "Database", spec).await?;
     Ok(scene)
@@ -18,7 +18,7 @@ async fn scene_over(word: &str, child: &str) -> Result<Scene> {
 #[tokio::test]
 async fn a_child_as_large_as_the_server_takes_is_judged() -> Result<()> {
     let scene = scene_over("large", "Shard").await?;
-    scene.crd(&Crd::new("Shard").shapeless()).await?;
+    scene.crd(&CrdBuilder::new("Shard").shapeless()).await?;
     let mut running = scene.rollcall(&[]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     let mut shard = scene.custom("Shard", "large");
@@ -34,7 +34,7 @@ async fn a_child_as_large_as_the_server_takes_is_judged() -> Result<()> {
 #[tokio::test]
 async fn ten_thousand_conditions_are_no_reason_to_stop() -> Result<()> {
     let scene = scene_over("many", "Shard").await?;
-    scene.crd(&Crd::new("Shard").shapeless()).await?;
+    scene.crd(&CrdBuilder::new("Shard").shapeless()).await?;
     let mut running = scene.rollcall(&[]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, scene.custom("Shard", "many"))).await?;
@@ -64,7 +64,7 @@ async fn ten_thousand_conditions_are_no_reason_to_stop() -> Result<()> {
 #[tokio::test]
 async fn an_object_of_two_hundred_levels_does_not_stop_its_kind() -> Result<()> {
     let scene = scene_over("deep", "Shard").await?;
-    scene.crd(&Crd::new("Shard").shapeless()).await?;
+    scene.crd(&CrdBuilder::new("Shard").shapeless()).await?;
     let mut running = scene.rollcall(&[]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, scene.custom("Shard", "flat"))).await?;
@@ -102,7 +102,7 @@ async fn an_object_of_two_hundred_levels_does_not_stop_its_kind() -> Result<()> 
 #[tokio::test]
 async fn a_child_without_any_signal_is_unknown_and_named() -> Result<()> {
     let scene = scene_over("mute", "Shard").await?;
-    scene.crd(&Crd::new("Shard").shapeless()).await?;
+    scene.crd(&CrdBuilder::new("Shard").shapeless()).await?;
     let _running = scene.rollcall(&[]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, scene.custom("Shard", "mute"))).await?;
@@ -113,8 +113,8 @@ async fn a_child_without_any_signal_is_unknown_and_named() -> Result<()> {
 
 #[tokio::test]
 async fn a_child_that_hangs_in_deletion_names_who_holds_it() -> Result<()> {
-    let scene = Scene::set("hangs").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("hangs").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let limits = json!({ "terminating": "1s" });
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms", "limits": limits });
     scene.policy("db", "Database", spec).await?;

@@ -3,18 +3,18 @@
 use std::process::Command;
 
 use acceptance::control_plane::free_ports;
-use acceptance::crd::Crd;
-use acceptance::guide::Sentences;
+use acceptance::crd::CrdBuilder;
+use acceptance::guide::InlineCommands;
 use acceptance::places;
-use acceptance::rollcall::Rollcall;
-use acceptance::scene::Scene;
+use acceptance::rollcall::RollcallProcess;
+use acceptance::scene::TestTenant;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 use super::chart::{EVERYTHING, of, one, rendered, values, words};
 
 /// A service account of the scene's namespace; `reads` grants it what the base's ClusterRole for readers of metrics has.
-async fn reader(scene: &Scene, name: &str, reads: bool) -> Result<()> {
+async fn reader(scene: &TestTenant, name: &str, reads: bool) -> Result<()> {
     let account = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name } });
     scene.create(account).await?;
     if !reads {
@@ -37,14 +37,14 @@ async fn reader(scene: &Scene, name: &str, reads: bool) -> Result<()> {
         ("--clusterrole rollcall-metrics-reader", &*granted),
         ("NAMESPACE:NAME", &*account),
     ];
-    Sentences::of("deploy/README.md")?.type_in(scene, command, &values)?;
+    InlineCommands::of("deploy/README.md")?.type_in(scene, command, &values)?;
     Ok(())
 }
 
 /// The service with a policy, for everybody, with these options.
-async fn serving(word: &str, options: &[&str]) -> Result<(Scene, Rollcall)> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
+async fn serving(word: &str, options: &[&str]) -> Result<(TestTenant, RollcallProcess)> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     scene.policy("db", "Database", json!({ "children": [scene.child("Deployment")] })).await?;
     let listen = format!("--listen=0.0.0.0:{}", free_ports(1)?[0]);
     let running = scene.rollcall(&[&[&*listen], options].concat()).await?;
@@ -74,7 +74,7 @@ async fn with_an_audience_only_tokens_made_for_it_are_taken() -> Result<()> {
     reader(&scene, "prometheus", true).await?;
     let command = "kubectl create token NAME --audience rollcall";
     let name = format!("prometheus -n {}", scene.name);
-    let made = Sentences::of("deploy/README.md")?.type_in(&scene, command, &[("NAME", &name)])?;
+    let made = InlineCommands::of("deploy/README.md")?.type_in(&scene, command, &[("NAME", &name)])?;
     assert_eq!(running.http_as("/metrics", made.trim()).await?.code, 200);
     let servers = scene.plane.token_of(&scene.name, "prometheus").await?;
     assert_eq!(running.http_as("/metrics", &servers).await?.code, 401);

@@ -1,20 +1,20 @@
 //! The dangerous moment: the parent's spec is new, its children still look ready for the old one.
 
 use acceptance::caller::code_of;
-use acceptance::crd::Crd;
-use acceptance::kind::Address;
+use acceptance::crd::CrdBuilder;
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{condition, deployment, owned_by, playing};
-use acceptance::recorder::Recorder;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, current, mentions, says};
+use acceptance::recorder::StateRecorder;
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, because, current, mentions, says};
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::{Value, json};
 
 /// A scene with a policy over Deployments, `more` added to its spec.
-async fn scene_with(word: &str, more: Value) -> Result<Scene> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
+async fn scene_with(word: &str, more: Value) -> Result<TestTenant> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let mut spec = json!({ "children": [scene.child("Deployment")] });
     for (key, value) in more.as_object().into_iter().flatten() {
         spec[key] = value.clone();
@@ -27,7 +27,7 @@ async fn scene_with(word: &str, more: Value) -> Result<Scene> {
 async fn after_a_spec_change_it_is_unknown_until_the_operator_has_acted() -> Result<()> {
     let scene = scene_with("acted", json!({ "settle": "200ms" })).await?;
     let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database", "Deployment"]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     scene.change_status("Database/db", json!({ "observedGeneration": 1 })).await?;
@@ -60,7 +60,7 @@ async fn an_operator_that_stays_silent_never_becomes_ready() -> Result<()> {
     let more = json!({ "settle": "100ms", "limits": { "pending": "2s" } });
     let scene = scene_with("silent", more).await?;
     let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database", "Deployment"]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     scene.change_status("Database/db", json!({ "observedGeneration": 1 })).await?;
@@ -81,7 +81,7 @@ async fn an_operator_that_stays_silent_never_becomes_ready() -> Result<()> {
 async fn where_an_operator_leaves_no_mark_quiet_decides() -> Result<()> {
     let scene = scene_with("quiet", json!({ "settle": "1s" })).await?;
     let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database", "Deployment"]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     scene.until("Database/db", says("Ready", "True")).await?;
@@ -126,7 +126,7 @@ async fn a_parent_that_is_not_ready_in_time_is_stalled_until_it_is() -> Result<(
 async fn a_parent_that_was_ready_for_longer_than_its_deadline_has_all_of_it_again() -> Result<()> {
     let scene = scene_with("blip", json!({ "settle": "100ms", "limits": { "deadline": "10s" } })).await?;
     let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     scene.until("Database/db", says("Ready", "True")).await?;
@@ -172,7 +172,7 @@ enum StatusWrite {
 }
 
 /// The operator says that it has handled this generation.
-async fn observe(scene: &Scene, by: StatusWrite, generation: i64) -> Result<()> {
+async fn observe(scene: &TestTenant, by: StatusWrite, generation: i64) -> Result<()> {
     match by {
         StatusWrite::Merge => {
             scene.change_status("Database/db", json!({ "observedGeneration": generation })).await?;
@@ -197,12 +197,14 @@ async fn observe(scene: &Scene, by: StatusWrite, generation: i64) -> Result<()> 
     Ok(())
 }
 
-fn observed(generation: i64) -> Wish {
-    Wish::new("status.observedGeneration", move |db| db["status"]["observedGeneration"] == generation)
+fn observed(generation: i64) -> StateExpectation {
+    StateExpectation::new("status.observedGeneration", move |db| {
+        db["status"]["observedGeneration"] == generation
+    })
 }
 
 /// Ten times the settling span, made of real events that are no new spec of a child.
-async fn nothing_is_done(scene: &Scene) -> Result<()> {
+async fn nothing_is_done(scene: &TestTenant) -> Result<()> {
     for round in 0..30 {
         let label = json!({ "metadata": { "labels": { "round": format!("{round}") } } });
         scene.change("Deployment/web", label).await?;
@@ -214,12 +216,12 @@ async fn nothing_is_done(scene: &Scene) -> Result<()> {
 /// The server drops a write of what stands there already, and with it the trace of its writer: an operator that handled the
 /// first generation later than we supplied the field for those who read by kstatus looks like one that never writes it.
 async fn an_operator_behind_our_own_word_is_awaited(by: StatusWrite) -> Result<()> {
-    let scene = Scene::set("behind").await?;
-    scene.crd_with_defaults(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("behind").await?;
+    scene.crd_with_defaults(&CrdBuilder::new("Database")).await?;
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "300ms" });
     scene.policy("db", "Database", spec).await?;
     let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database", "Deployment"]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     scene.until("Database/db", says("Ready", "True").and(observed(1))).await?;
@@ -283,8 +285,8 @@ async fn an_operator_that_applies_its_status_is_awaited_behind_our_own_word() ->
 /// An operator that writes a status may keep the field in it: it is left to it, unless the policy says otherwise.
 #[tokio::test]
 async fn the_field_is_left_to_whoever_writes_the_status_unless_a_policy_says_otherwise() -> Result<()> {
-    let scene = Scene::set("writers").await?;
-    scene.crd_with_defaults(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("writers").await?;
+    scene.crd_with_defaults(&CrdBuilder::new("Database")).await?;
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "300ms" });
     let policy = scene.policy("db", "Database", spec).await?;
     let _rollcall = scene.rollcall(&[]).await?;
@@ -304,7 +306,7 @@ async fn the_field_is_left_to_whoever_writes_the_status_unless_a_policy_says_oth
     scene.create(owned_by(&other, deployment("shop", 1))).await?;
     scene.until("Database/other", says("Ready", "True").and(observed(0))).await?;
 
-    let address = Address::of(&policy)?;
+    let address = ObjectAddress::of(&policy)?;
     scene.admin.merge(&address, "", &json!({ "spec": { "observedGeneration": "write" } })).await?;
     scene.until("Database/db", says("Ready", "True").and(current("Ready")).and(observed(2))).await?;
     scene.until("Database/other", says("Ready", "True").and(observed(1))).await?;

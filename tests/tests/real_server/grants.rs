@@ -1,21 +1,21 @@
 //! Rights that the service grants itself, within the roles that the administrator lists.
 
-use acceptance::caller::{Caller, code_of, version_of};
-use acceptance::crd::Crd;
-use acceptance::kind::Address;
+use acceptance::caller::{ApiCaller, code_of, version_of};
+use acceptance::crd::CrdBuilder;
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{deployment, owned_by};
 use acceptance::rollcall::{policy_address, rollcall};
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, gone, has, mentions, says, there};
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, because, gone, has, mentions, says, there};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 /// A policy over Deployments for each of these kinds of parents, of which the first has a ClusterRole that is approved and
 /// bound to nobody; and the name of that role.
-async fn approved(word: &str, parents: &[&str]) -> Result<(Scene, String)> {
-    let scene = Scene::set(word).await?;
+async fn approved(word: &str, parents: &[&str]) -> Result<(TestTenant, String)> {
+    let scene = TestTenant::set(word).await?;
     for parent in parents {
-        scene.crd(&Crd::new(parent)).await?;
+        scene.crd(&CrdBuilder::new(parent)).await?;
         let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
         scene.policy(&parent.to_lowercase(), parent, spec).await?;
     }
@@ -32,16 +32,16 @@ async fn approved(word: &str, parents: &[&str]) -> Result<(Scene, String)> {
 }
 
 /// The binding that the service makes of a role.
-fn binding(scene: &Scene, role: &str) -> Address {
+fn binding(scene: &TestTenant, role: &str) -> ObjectAddress {
     cluster_scoped(scene, "ClusterRoleBinding", &format!("rollcall:{}:rollcall:{role}", scene.name))
 }
 
-fn cluster_scoped(scene: &Scene, kind: &str, name: &str) -> Address {
-    Address { kind: scene.kind(kind), namespace: String::new(), name: name.to_owned() }
+fn cluster_scoped(scene: &TestTenant, kind: &str, name: &str) -> ObjectAddress {
+    ObjectAddress { kind: scene.kind(kind), namespace: String::new(), name: name.to_owned() }
 }
 
 /// All that the service of this scene has made.
-async fn bindings(scene: &Scene) -> Result<Vec<String>> {
+async fn bindings(scene: &TestTenant) -> Result<Vec<String>> {
     let made = "labelSelector=app.kubernetes.io/managed-by=rollcall";
     let (found, _) = scene.admin.list(&scene.kind("ClusterRoleBinding"), "", made).await?;
     let names = found.iter().filter_map(|found| found["metadata"]["name"].as_str());
@@ -49,7 +49,7 @@ async fn bindings(scene: &Scene) -> Result<Vec<String>> {
     Ok(names.filter(|name| name.starts_with(&prefix)).map(str::to_owned).collect())
 }
 
-async fn ready_site(scene: &Scene) -> Result<()> {
+async fn ready_site(scene: &TestTenant) -> Result<()> {
     let site = scene.create(scene.custom("Site", "one")).await?;
     scene.create(owned_by(&site, deployment("web", 1))).await?;
     scene.until("Site/one", says("Ready", "True")).await?;
@@ -99,7 +99,8 @@ async fn a_role_that_it_may_not_bind_is_refused_by_the_server_and_the_policy_say
     lower[0]["verbs"] = json!(["get"]);
     scene.admin.merge(&own, "", &json!({ "rules": lower })).await?;
     let aggregated = cluster_scoped(&scene, "ClusterRole", &format!("{0}-{0}", scene.name));
-    let lowered = Wish::new("without bind", |role| !role["rules"].to_string().contains("\"bind\""));
+    let lowered =
+        StateExpectation::new("without bind", |role| !role["rules"].to_string().contains("\"bind\""));
     scene.until_at(&aggregated, &lowered).await?;
 
     let running = scene.rollcall_at(scene.plane.url(), &[&listed]).await?;
@@ -148,7 +149,7 @@ async fn whoever_writes_policies_gets_no_more_than_the_list_and_the_server_keeps
     assert_eq!(bindings(&scene).await?, [format!("rollcall:{}:rollcall:{role}", scene.name)]);
 
     // Whatever its code did: this is all that its token is good for.
-    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
+    let own = ApiCaller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
     let made = |name: &str, role: &str| {
         json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
@@ -164,7 +165,7 @@ async fn whoever_writes_policies_gets_no_more_than_the_list_and_the_server_keeps
     }
     let foreign = scene.admin.create(&made(&other, "view")).await?;
     let refused =
-        own.delete(&Address::of(&foreign)?).await.expect_err("it may not delete what is not its own");
+        own.delete(&ObjectAddress::of(&foreign)?).await.expect_err("it may not delete what is not its own");
     assert_eq!(code_of(&refused), Some(403), "{refused:#}");
     let wider = json!({ "rules": [{ "apiGroups": ["*"], "resources": ["*"], "verbs": ["*"] }] });
     let listed_role = cluster_scoped(&scene, "ClusterRole", &role);
@@ -185,8 +186,9 @@ async fn a_restart_and_a_handover_at_rest_leave_bindings_alone() -> Result<()> {
     ready_site(&scene).await?;
     second.until_ready().await?;
     let bound = scene.until_at(&binding(&scene, &role), &there()).await?;
-    let counts =
-        async |one: &acceptance::rollcall::Rollcall| one.metric("rollcall_role_bindings_total", &[]).await;
+    let counts = async |one: &acceptance::rollcall::RollcallProcess| {
+        one.metric("rollcall_role_bindings_total", &[]).await
+    };
     assert!(counts(&second).await? < 0.5, "the standby granted something");
 
     // A restarted process becomes the standby of the one that takes over.

@@ -3,21 +3,21 @@
 use std::fs;
 use std::sync::Arc;
 
-use acceptance::control_plane::{ControlPlane, Parts, free_ports};
-use acceptance::guide::{Guide, Sentences};
-use acceptance::kind::Address;
+use acceptance::control_plane::{ClusterParts, ControlPlane, free_ports};
+use acceptance::guide::{GuidedSteps, InlineCommands};
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{deployment, owned_by};
 use acceptance::peers;
 use acceptance::places;
-use acceptance::process::Process;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, says};
+use acceptance::process::LoggedProcess;
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, because, says};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 /// What Argo CD makes of an object, by the ConfigMap that is in the cluster now.
-async fn argo_cd(scene: &Scene, object: &Value) -> Result<String> {
-    let place = Address {
+async fn argo_cd(scene: &TestTenant, object: &Value) -> Result<String> {
+    let place = ObjectAddress {
         kind: scene.kind("ConfigMap"),
         namespace: "argocd".to_owned(),
         name: "argocd-cm".to_owned(),
@@ -29,12 +29,12 @@ async fn argo_cd(scene: &Scene, object: &Value) -> Result<String> {
 }
 
 /// The base of `deploy/`, and the service with the rights that it has there.
-pub(super) async fn installed(scene: &Scene) -> Result<Process> {
+pub(super) async fn installed(scene: &TestTenant) -> Result<LoggedProcess> {
     installed_at(scene, &format!("127.0.0.1:{}", free_ports(1)?[0])).await
 }
 
 /// The same, listening there.
-pub(super) async fn installed_at(scene: &Scene, listen: &str) -> Result<Process> {
+pub(super) async fn installed_at(scene: &TestTenant, listen: &str) -> Result<LoggedProcess> {
     let base = places::repository().join("deploy/kustomize");
     scene.plane.kubectl(&["apply", "--server-side", "-k", &base.to_string_lossy()])?;
     let crd = "CustomResourceDefinition/readinesspolicies.rollcall.dev";
@@ -48,13 +48,13 @@ pub(super) async fn installed_at(scene: &Scene, listen: &str) -> Result<Process>
         format!("--kubeconfig={}", kubeconfig.display()),
         format!("--listen={listen}"),
     ];
-    Process::start("rollcall", &places::rollcall()?, &args, &[], &scene.folder.join("rollcall.log"))
+    LoggedProcess::start("rollcall", &places::rollcall()?, &args, &[], &scene.folder.join("rollcall.log"))
 }
 
 #[tokio::test]
 async fn sync_waves_wait_for_children() -> Result<()> {
-    let plane = Arc::new(ControlPlane::start(Parts::Storage).await?);
-    let mut scene = Scene::set_on(plane, "waves").await?;
+    let plane = Arc::new(ControlPlane::start(ClusterParts::Storage).await?);
+    let mut scene = TestTenant::set_on(plane, "waves").await?;
     "example.com".clone_into(&mut scene.group);
     "default".clone_into(&mut scene.name);
     let service = installed(&scene).await?;
@@ -63,7 +63,7 @@ async fn sync_waves_wait_for_children() -> Result<()> {
     let literal = format!("--from-literal={kept}");
     scene.plane.kubectl(&["create", "configmap", "argocd-cm", "-n", "argocd", &literal])?;
 
-    let mut guide = Guide::open("deploy/guides/sync-waves.md")?;
+    let mut guide = GuidedSteps::open("deploy/guides/sync-waves.md")?;
     guide.follow(&scene, "database.yaml")?;
     let file = scene.folder.join("database.yaml");
     scene.plane.kubectl(&["apply", "-f", &file.to_string_lossy()])?;
@@ -86,18 +86,18 @@ async fn sync_waves_wait_for_children() -> Result<()> {
     let other = json!({ "apiVersion": "other.io/v1", "kind": "Shop", "metadata": { "name": "s" } });
     assert_eq!(argo_cd(&scene, &other).await?, "Healthy", "what was there before is still there");
     guide.follow(&scene, "kubectl wait")?;
-    let sentences = Sentences::of("deploy/guides/sync-waves.md")?;
+    let sentences = InlineCommands::of("deploy/guides/sync-waves.md")?;
     let command = "rollcall health-lua -f policy.yaml --format operator";
     assert!(sentences.type_in(&scene, command, &[])?.contains("resourceHealthChecks"));
     fs::write(scene.folder.join("live.json"), scene.get("Deployment/orders").await?.to_string())?;
     for profile in ["kstatus", "flux", "argocd"] {
-        let sentences = Sentences::of("deploy/guides/comparison.md")?;
+        let sentences = InlineCommands::of("deploy/guides/comparison.md")?;
         let own = [("kstatus|flux|argocd", profile), ("eval", "eval -f live.json")];
         let judged = sentences.type_in(&scene, "rollcall eval --profile kstatus|flux|argocd", &own)?;
         assert!(judged.contains("Deployment"), "{judged}");
     }
     guide.follow(&scene, "kubectl apply --server-side -f")?;
-    let nothing = Wish::new("without anything of ours", |db| {
+    let nothing = StateExpectation::new("without anything of ours", |db| {
         let status = &db["status"];
         status["observedGeneration"].is_null() && status["conditions"].as_array().is_none_or(Vec::is_empty)
     });

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use acceptance::crd::Crd;
-use acceptance::helm::Chart;
+use acceptance::crd::CrdBuilder;
+use acceptance::helm::HelmChart;
 use acceptance::objects::{condition, deployment, job, owned_by, playing};
 use acceptance::peers;
-use acceptance::recorder::Recorder;
-use acceptance::rollcall::{Rollcall, rollcall};
-use acceptance::scene::Scene;
+use acceptance::recorder::StateRecorder;
+use acceptance::rollcall::{RollcallProcess, rollcall};
+use acceptance::scene::TestTenant;
 use acceptance::wish::{because, current, has, says, there};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
@@ -16,14 +16,14 @@ use tokio::time::timeout;
 
 use super::readers::no_reader_is_early;
 
-async fn scene_with_defaults(word: &str) -> Result<(Scene, Chart)> {
-    let scene = Scene::set(word).await?;
-    scene.crd_with_defaults(&Crd::new("Database")).await?;
-    let chart = Chart::new(&scene, scene.custom("Database", ""))?;
+async fn scene_with_defaults(word: &str) -> Result<(TestTenant, HelmChart)> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd_with_defaults(&CrdBuilder::new("Database")).await?;
+    let chart = HelmChart::new(&scene, scene.custom("Database", ""))?;
     Ok((scene, chart))
 }
 
-async fn over(scene: &Scene, kind: &str) -> Result<(Value, Rollcall)> {
+async fn over(scene: &TestTenant, kind: &str) -> Result<(Value, RollcallProcess)> {
     let policy =
         scene.policy("db", "Database", json!({ "children": [scene.child(kind)], "settle": "1s" })).await?;
     Ok((policy, scene.rollcall(&[]).await?))
@@ -33,7 +33,7 @@ async fn over(scene: &Scene, kind: &str) -> Result<(Value, Rollcall)> {
 async fn helm_waits_for_all_of_it_at_install_and_at_upgrade() -> Result<()> {
     let (scene, chart) = scene_with_defaults("helm").await?;
     let (policy, running) = over(&scene, "Deployment").await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database", "Deployment"]).await?;
 
     let mut install = chart.begin("install", "db", &["--timeout", "100s"])?;
     let db = scene.until("Database/db", there()).await?;
@@ -76,7 +76,7 @@ fn assert_true_now(db: &Value) -> Result<()> {
 async fn helm_gives_up_at_once_on_what_is_stalled() -> Result<()> {
     let (scene, chart) = scene_with_defaults("stalled").await?;
     let (policy, _rollcall) = over(&scene, "Job").await?;
-    let recorder = Recorder::start(&scene, &["Database", "Job"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database", "Job"]).await?;
     let install = chart.begin("install", "db", &["--timeout", "100s"])?;
     let db = scene.until("Database/db", there()).await?;
     scene.create(owned_by(&db, playing("fail", job("migrate")))).await?;
@@ -91,7 +91,7 @@ async fn helm_gives_up_at_once_on_what_is_stalled() -> Result<()> {
 async fn an_upgrade_whose_child_fails_ends_at_once_too() -> Result<()> {
     let (scene, chart) = scene_with_defaults("downgrade").await?;
     let (policy, _rollcall) = over(&scene, "Job").await?;
-    let recorder = Recorder::start(&scene, &["Database", "Job"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database", "Job"]).await?;
     let install = chart.begin("install", "db", &["--timeout", "100s"])?;
     let db = scene.until("Database/db", there()).await?;
     scene.create(owned_by(&db, job("first"))).await?;
@@ -114,11 +114,11 @@ async fn an_upgrade_whose_child_fails_ends_at_once_too() -> Result<()> {
 /// about the old one: whether Helm sees these states or those a moment later is a matter of chance.
 #[tokio::test]
 async fn without_the_default_helm_may_take_for_done_what_is_not() -> Result<()> {
-    let scene = Scene::set("undefaulted").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let chart = Chart::new(&scene, scene.custom("Database", ""))?;
+    let scene = TestTenant::set("undefaulted").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
+    let chart = HelmChart::new(&scene, scene.custom("Database", ""))?;
     let (_, running) = over(&scene, "Deployment").await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     let install = chart.begin("install", "db", &["--timeout", "100s"])?;
     let db = scene.until("Database/db", there()).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;
@@ -155,12 +155,12 @@ async fn without_the_default_helm_may_take_for_done_what_is_not() -> Result<()> 
 /// it of an object that nobody has touched.
 #[tokio::test]
 async fn the_server_takes_the_defaults_for_every_shape_of_status() -> Result<()> {
-    let scene = Scene::set("shapely").await?;
+    let scene = TestTenant::set("shapely").await?;
     let shapes = [
-        Crd::new("Database"),
-        Crd::new("Atomic").atomic(),
-        Crd::new("Shapeless").shapeless(),
-        Crd::new("Older").without_generation_of_conditions(),
+        CrdBuilder::new("Database"),
+        CrdBuilder::new("Atomic").atomic(),
+        CrdBuilder::new("Shapeless").shapeless(),
+        CrdBuilder::new("Older").without_generation_of_conditions(),
     ];
     for (kind, crd) in ["Database", "Atomic", "Shapeless", "Older"].into_iter().zip(&shapes) {
         scene.crd_with_defaults(crd).await?;
@@ -184,14 +184,14 @@ async fn while_nobody_looks_after_it_the_default_alone_holds_helm_back() -> Resu
     assert_eq!(condition(&db, "Ready").map(|c| &c["reason"]), Some(&json!("ChildrenPending")));
 
     // What it is for: without the default the same release is done before anybody could have said a word.
-    let scene = Scene::set("bare").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let chart = Chart::new(&scene, scene.custom("Database", ""))?;
+    let scene = TestTenant::set("bare").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
+    let chart = HelmChart::new(&scene, scene.custom("Database", ""))?;
     chart.begin("install", "db", &["--timeout", "100s"])?.succeeds().await
 }
 
 /// A parent that has become ready under a policy that says this of `observedGeneration`.
-async fn ready_under(scene: &Scene, mode: &str) -> Result<(Value, Value, Rollcall)> {
+async fn ready_under(scene: &TestTenant, mode: &str) -> Result<(Value, Value, RollcallProcess)> {
     let children = json!([scene.child("Deployment")]);
     let spec = json!({ "children": children, "settle": "100ms", "observedGeneration": mode });
     let policy = scene.policy("db", "Database", spec).await?;
@@ -203,12 +203,12 @@ async fn ready_under(scene: &Scene, mode: &str) -> Result<(Value, Value, Rollcal
 
 #[tokio::test]
 async fn the_observed_generation_is_kept_where_a_policy_says_so_and_left_behind_by_none() -> Result<()> {
-    let scene = Scene::set("written").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("written").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let (policy, db, mut running) = ready_under(&scene, "write").await?;
     assert_eq!(db["status"]["observedGeneration"], 1, "kept without a default");
     // It moves with a verdict about the new generation, and not before.
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     scene.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
     scene.until("Database/db", says("Ready", "True").and(current("Ready"))).await?;
     let recording = recorder.stop().await?;
@@ -229,13 +229,13 @@ async fn the_observed_generation_is_kept_where_a_policy_says_so_and_left_behind_
 #[tokio::test]
 async fn the_observed_generation_is_left_alone_where_a_policy_says_so_or_its_operator_keeps_it() -> Result<()>
 {
-    let scene = Scene::set("never").await?;
-    scene.crd_with_defaults(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("never").await?;
+    scene.crd_with_defaults(&CrdBuilder::new("Database")).await?;
     let (_, db, _running) = ready_under(&scene, "never").await?;
     assert_eq!(db["status"]["observedGeneration"], 0, "as the default says");
 
-    let scene = Scene::set("theirs").await?;
-    scene.crd_with_defaults(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("theirs").await?;
+    scene.crd_with_defaults(&CrdBuilder::new("Database")).await?;
     let (_, db, _running) = ready_under(&scene, "auto").await?;
     assert_eq!(db["status"]["observedGeneration"], 1, "kept where the default supplies it");
     let theirs = scene.create(scene.custom("Database", "theirs")).await?;

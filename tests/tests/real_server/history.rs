@@ -3,15 +3,15 @@
 use std::process::Command;
 use std::time::Duration;
 
-use acceptance::azure::Azure;
-use acceptance::caller::Seen;
-use acceptance::crd::Crd;
+use acceptance::azure::AzureEmulator;
+use acceptance::caller::WatchedChange;
+use acceptance::crd::CrdBuilder;
 use acceptance::object_store::{BUCKET, ObjectStore, files};
 use acceptance::objects::{condition, owned_by};
 use acceptance::places;
-use acceptance::rollcall::Rollcall;
-use acceptance::scene::{Scene, TEST_TIMEOUT};
-use acceptance::wish::{Wish, because, current, says};
+use acceptance::rollcall::RollcallProcess;
+use acceptance::scene::{TEST_TIMEOUT, TestTenant};
+use acceptance::wish::{StateExpectation, because, current, says};
 use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -19,10 +19,10 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 /// A parent with one child that says by its own condition how it stands.
-async fn stage(word: &str) -> Result<Scene> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Site")).await?;
-    scene.crd(&Crd::new("Part")).await?;
+async fn stage(word: &str) -> Result<TestTenant> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Site")).await?;
+    scene.crd(&CrdBuilder::new("Part")).await?;
     let debounce = json!({ "quiet": "2ms", "cap": "10ms" });
     let spec = json!({ "children": [scene.child("Part")], "settle": "100ms", "debounce": debounce });
     scene.policy("site", "Site", spec).await?;
@@ -32,14 +32,14 @@ async fn stage(word: &str) -> Result<Scene> {
     Ok(scene)
 }
 
-async fn say(scene: &Scene, status: &str) -> Result<()> {
+async fn say(scene: &TestTenant, status: &str) -> Result<()> {
     let said = json!({ "conditions": [{ "type": "Ready", "status": status, "reason": "Told", "message": "told so" }] });
     scene.change_status("Part/one", said).await?;
     Ok(())
 }
 
 /// The parent falls over and gets up again, so often; each time it says so.
-async fn flip(scene: &Scene, rounds: usize) -> Result<()> {
+async fn flip(scene: &TestTenant, rounds: usize) -> Result<()> {
     for _ in 0..rounds {
         for status in ["False", "True"] {
             say(scene, status).await?;
@@ -50,13 +50,13 @@ async fn flip(scene: &Scene, rounds: usize) -> Result<()> {
 }
 
 /// What the parent says, heard over one watch for as long as the server keeps it.
-struct Sight<'a> {
-    scene: &'a Scene,
-    events: Option<BoxStream<'static, Result<Seen>>>,
+struct WatchedAnswers<'a> {
+    scene: &'a TestTenant,
+    events: Option<BoxStream<'static, Result<WatchedChange>>>,
 }
 
-impl Sight<'_> {
-    async fn until(&mut self, wish: &Wish) -> Result<()> {
+impl WatchedAnswers<'_> {
+    async fn until(&mut self, wish: &StateExpectation) -> Result<()> {
         let (one, query) = (self.scene.address("Site/one")?, "fieldSelector=metadata.name=one");
         loop {
             let Some(events) = &mut self.events else {
@@ -69,7 +69,7 @@ impl Sight<'_> {
                 continue;
             };
             match timeout(TEST_TIMEOUT, events.next()).await.with_context(|| wish.words.clone())? {
-                Some(Ok(Seen::There(site))) if wish.holds(Some(&site)) => return Ok(()),
+                Some(Ok(WatchedChange::There(site))) if wish.holds(Some(&site)) => return Ok(()),
                 Some(seen) => drop(seen?),
                 None => self.events = None,
             }
@@ -78,8 +78,8 @@ impl Sight<'_> {
 }
 
 /// As `flip`, as fast as it goes.
-async fn hurry(scene: &Scene, rounds: usize) -> Result<()> {
-    let mut sight = Sight { scene, events: None };
+async fn hurry(scene: &TestTenant, rounds: usize) -> Result<()> {
+    let mut sight = WatchedAnswers { scene, events: None };
     for _ in 0..rounds {
         for status in ["False", "True"] {
             say(scene, status).await?;
@@ -91,7 +91,7 @@ async fn hurry(scene: &Scene, rounds: usize) -> Result<()> {
 
 /// Exit code, standard output and standard error of `rollcall history`.
 fn history(
-    scene: &Scene,
+    scene: &TestTenant,
     options: &[&str],
     environment: &[(String, String)],
 ) -> Result<(Option<i32>, String, String)> {
@@ -105,7 +105,7 @@ fn history(
 }
 
 /// All transitions that are kept at `url`.
-fn kept(scene: &Scene, url: &str, environment: &[(String, String)]) -> Result<Vec<Value>> {
+fn kept(scene: &TestTenant, url: &str, environment: &[(String, String)]) -> Result<Vec<Value>> {
     let (code, lines, said) = history(scene, &["--from", url, "-o", "json"], environment)?;
     ensure!(code == Some(0) && said.is_empty(), "{code:?} {said}");
     Ok(serde_json::from_str(&lines)?)
@@ -126,7 +126,7 @@ fn reasons(lines: &[Value], reason: &str) -> usize {
 }
 
 /// A new generation, a second child that says nothing of itself, and the first fails: what the parent says then.
-async fn fails_with_another(scene: &Scene) -> Result<Value> {
+async fn fails_with_another(scene: &TestTenant) -> Result<Value> {
     let site = scene.change("Site/one", json!({ "spec": { "size": 2 } })).await?;
     scene.until("Site/one", says("Ready", "True").and(current("Ready"))).await?;
     scene.create(owned_by(&site, scene.custom("Part", "two"))).await?;
@@ -159,7 +159,7 @@ fn says_what_the_parent_said(lines: &[Value], parent: &Value) -> Result<()> {
     Ok(())
 }
 
-async fn end(running: &mut Rollcall) -> Result<()> {
+async fn end(running: &mut RollcallProcess) -> Result<()> {
     let status = running.terminate().await?;
     ensure!(status.success(), "{status}: {}", running.output());
     Ok(())
@@ -238,7 +238,7 @@ async fn a_store_that_is_killed_in_the_middle_loses_no_transition_and_has_none_t
 }
 
 /// In bytes, as the server hands it out.
-async fn size(scene: &Scene) -> Result<usize> {
+async fn size(scene: &TestTenant) -> Result<usize> {
     Ok(scene.get("Site/one").await?.to_string().len())
 }
 
@@ -308,7 +308,7 @@ async fn what_is_killed_loses_no_transition_older_than_a_few_seconds() -> Result
 #[tokio::test]
 async fn azures_own_emulator_keeps_it_and_gives_it_back() -> Result<()> {
     let scene = stage("historyazure").await?;
-    let azure = Azure::start(&scene, &super::grafana::installed("azure")?).await?;
+    let azure = AzureEmulator::start(&scene, &super::grafana::installed("azure")?).await?;
     let environment = azure.environment();
     let variables: Vec<_> = environment.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
     scene.grant().await?;

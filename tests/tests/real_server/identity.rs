@@ -1,26 +1,26 @@
 //! A name is not an identity: what was meant for the old object must not touch the new one.
 
-use acceptance::caller::Caller;
-use acceptance::crd::Crd;
-use acceptance::gate::{Gate, Rule};
+use acceptance::caller::ApiCaller;
+use acceptance::crd::CrdBuilder;
+use acceptance::gate::{ApiGate, GateRule};
 use acceptance::objects::{condition, deployment, owned_by, playing, uid};
-use acceptance::recorder::Recorder;
-use acceptance::rollcall::Rollcall;
-use acceptance::scene::Scene;
+use acceptance::recorder::StateRecorder;
+use acceptance::rollcall::RollcallProcess;
+use acceptance::scene::TestTenant;
 use acceptance::wish::{because, current, gone, says};
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::json;
 
 /// A scene with `Database` over Deployments, and Rollcall behind a gate that holds its writes up.
-async fn behind_a_gate(word: &str) -> Result<(Scene, Gate, Rollcall)> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
+async fn behind_a_gate(word: &str) -> Result<(TestTenant, ApiGate, RollcallProcess)> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let children = json!([scene.child("Deployment")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
     scene.grant().await?;
-    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
-    let gate = Gate::open(&own).await?;
+    let own = ApiCaller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
+    let gate = ApiGate::open(&own).await?;
     let rollcall = scene.rollcall_at(&gate.url, &[]).await?;
     rollcall.until_ready().await?;
     Ok((scene, gate, rollcall))
@@ -29,12 +29,12 @@ async fn behind_a_gate(word: &str) -> Result<(Scene, Gate, Rollcall)> {
 #[tokio::test]
 async fn a_write_in_flight_does_not_land_on_a_recreated_parent() -> Result<()> {
     let (scene, gate, _rollcall) = behind_a_gate("recreate").await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database", "Deployment"]).await?;
 
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
     scene.until("Database/db", says("Ready", "False")).await?;
-    gate.set(Rule::Hold(Method::PATCH, "/databases/db".to_owned()));
+    gate.set(GateRule::Hold(Method::PATCH, "/databases/db".to_owned()));
     scene.play("web", None).await?;
     gate.caught().await?;
     scene.delete("Database/db").await?;
@@ -42,7 +42,7 @@ async fn a_write_in_flight_does_not_land_on_a_recreated_parent() -> Result<()> {
     scene.until("Deployment/web", gone()).await?;
     let new = scene.create(scene.custom("Database", "db")).await?;
     assert_ne!(uid(&db), uid(&new));
-    gate.set(Rule::Pass);
+    gate.set(GateRule::Pass);
 
     scene.until("Database/db", because("Ready", "ChildrenMissing").and(current("Ready"))).await?;
     let recording = recorder.stop().await?;
@@ -58,16 +58,16 @@ async fn a_write_in_flight_does_not_land_on_a_recreated_parent() -> Result<()> {
 #[tokio::test]
 async fn a_write_in_flight_does_not_land_on_a_new_generation() -> Result<()> {
     let (scene, gate, _rollcall) = behind_a_gate("overtaken").await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database", "Deployment"]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
     scene.change_status("Database/db", json!({ "observedGeneration": 1 })).await?;
     scene.until("Database/db", says("Ready", "False")).await?;
-    gate.set(Rule::Hold(Method::PATCH, "/databases/db".to_owned()));
+    gate.set(GateRule::Hold(Method::PATCH, "/databases/db".to_owned()));
     scene.play("web", None).await?;
     gate.caught().await?;
     scene.change("Database/db", json!({ "spec": { "size": 2 } })).await?;
-    gate.set(Rule::Pass);
+    gate.set(GateRule::Pass);
 
     scene.until("Database/db", because("Ready", "ChildrenPending").and(current("Ready"))).await?;
     scene.change_status("Database/db", json!({ "observedGeneration": 2 })).await?;
@@ -81,14 +81,14 @@ async fn a_write_in_flight_does_not_land_on_a_new_generation() -> Result<()> {
 #[tokio::test]
 async fn a_write_whose_answer_is_lost_is_not_written_twice() -> Result<()> {
     let (scene, gate, _rollcall) = behind_a_gate("lost").await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
     scene.until("Database/db", says("Ready", "False")).await?;
-    gate.set(Rule::LoseAnswer(Method::PATCH, "/databases/db".to_owned()));
+    gate.set(GateRule::LoseAnswer(Method::PATCH, "/databases/db".to_owned()));
     scene.play("web", None).await?;
     gate.caught().await?;
-    gate.set(Rule::Pass);
+    gate.set(GateRule::Pass);
     scene.until("Database/db", says("Ready", "True")).await?;
     // A second life in which the same word would be written once more, if it were.
     scene.play("web", Some("crash")).await?;

@@ -1,12 +1,12 @@
 //! Policies that go while nothing runs, or whose entries are not all off their parents when the process dies.
 
-use acceptance::caller::Caller;
-use acceptance::crd::Crd;
-use acceptance::gate::{Gate, Rule};
+use acceptance::caller::ApiCaller;
+use acceptance::crd::CrdBuilder;
+use acceptance::gate::{ApiGate, GateRule};
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::rollcall::policy_address;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, gone, has, says};
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, gone, has, says};
 use anyhow::{Context, Result, bail, ensure};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 const INVENTORY: &str = "ConfigMap/rollcall-inventory";
 
 /// A policy over Databases that have Deployments, and its uid.
-async fn database_policy(scene: &Scene) -> Result<String> {
+async fn database_policy(scene: &TestTenant) -> Result<String> {
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
     let policy = scene.policy("db", "Database", spec).await?;
     Ok(policy["metadata"]["uid"].as_str().context("a policy without a uid")?.to_owned())
 }
 
-async fn delete_policy(scene: &Scene) -> Result<()> {
+async fn delete_policy(scene: &TestTenant) -> Result<()> {
     let policy = policy_address(scene, "db")?;
     scene.admin.delete(&policy).await?;
     scene.until_at(&policy, &gone()).await?;
@@ -29,9 +29,9 @@ async fn delete_policy(scene: &Scene) -> Result<()> {
 }
 
 /// The inventory knows of exactly these policies.
-fn keeps(uids: &[&str]) -> Wish {
+fn keeps(uids: &[&str]) -> StateExpectation {
     let uids: Vec<String> = uids.iter().map(|&uid| uid.to_owned()).collect();
-    Wish::new(&format!("keeps {uids:?}"), move |map: &Value| {
+    StateExpectation::new(&format!("keeps {uids:?}"), move |map: &Value| {
         let kept = map["data"].as_object().map(|data| data.keys().cloned().collect::<Vec<_>>());
         kept.unwrap_or_default() == uids
     })
@@ -40,8 +40,8 @@ fn keeps(uids: &[&str]) -> Wish {
 #[tokio::test]
 async fn a_policy_that_is_deleted_while_nothing_runs_takes_its_entries_along_at_the_next_start() -> Result<()>
 {
-    let scene = Scene::set("unseen").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("unseen").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let uid = database_policy(&scene).await?;
     let mut rollcall = scene.rollcall(&[]).await?;
     let names: Vec<String> = (0..5).map(|n| format!("Database/db-{n}")).collect();
@@ -72,12 +72,12 @@ async fn a_policy_that_is_deleted_while_nothing_runs_takes_its_entries_along_at_
 
 #[tokio::test]
 async fn a_kill_while_entries_are_removed_leaves_the_rest_to_the_next_start() -> Result<()> {
-    let scene = Scene::set("halfway").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("halfway").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let uid = database_policy(&scene).await?;
     scene.grant().await?;
-    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
-    let gate = Gate::open(&own).await?;
+    let own = ApiCaller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
+    let gate = ApiGate::open(&own).await?;
     let mut rollcall = scene.rollcall_at(&gate.url, &[]).await?;
     rollcall.until_ready().await?;
     let (early, late): (Vec<_>, Vec<_>) = (0..12)
@@ -89,7 +89,7 @@ async fn a_kill_while_entries_are_removed_leaves_the_rest_to_the_next_start() ->
     }
     scene.until(INVENTORY, keeps(&[&uid])).await?;
     let refused = StatusCode::SERVICE_UNAVAILABLE;
-    gate.set(Rule::Answer(Method::PATCH, "/databases/late-".to_owned(), refused));
+    gate.set(GateRule::Answer(Method::PATCH, "/databases/late-".to_owned(), refused));
     delete_policy(&scene).await?;
     for name in &early {
         scene.until(&format!("Database/{name}"), has("Ready", false)).await?;
@@ -100,7 +100,7 @@ async fn a_kill_while_entries_are_removed_leaves_the_rest_to_the_next_start() ->
         ensure!(condition(&standing, "Ready").is_some(), "{name} was released before the kill");
     }
     scene.until(INVENTORY, keeps(&[&uid])).await?;
-    gate.set(Rule::Pass);
+    gate.set(GateRule::Pass);
     rollcall.again().await?;
     for name in &late {
         scene.until(&format!("Database/{name}"), has("Ready", false)).await?;
@@ -112,8 +112,8 @@ async fn a_kill_while_entries_are_removed_leaves_the_rest_to_the_next_start() ->
 #[tokio::test]
 async fn a_policy_that_is_created_again_while_nothing_runs_takes_its_entries_over_without_a_write()
 -> Result<()> {
-    let scene = Scene::set("again").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("again").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let first = database_policy(&scene).await?;
     let mut rollcall = scene.rollcall(&[]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
@@ -133,8 +133,8 @@ async fn a_policy_that_is_created_again_while_nothing_runs_takes_its_entries_ove
 
 #[tokio::test]
 async fn without_the_right_to_keep_it_everything_else_works_and_it_is_said() -> Result<()> {
-    let scene = Scene::set("unkept").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("unkept").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     database_policy(&scene).await?;
     scene.grant().await?;
     let binding = format!("{}-rollcall-lease", scene.name);

@@ -1,13 +1,13 @@
 //! The shipped example, run by real Kopf: it creates and adopts children and says nothing of readiness.
 
-use acceptance::crd::Crd;
-use acceptance::kopf::{Example, Kopf, Operator};
+use acceptance::crd::CrdBuilder;
+use acceptance::kopf::{KopfExample, KopfOperator, KopfVersion};
 use acceptance::objects::{condition, config_map, deployment, owned_by, uid};
 use acceptance::peers;
-use acceptance::recorder::{Entry, Recorder, Recording, Said};
+use acceptance::recorder::{ConditionWrite, RecordedState, StateRecorder, StateRecording};
 use acceptance::rollcall::{policy_address, rollcall};
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, current, gone, mentions, says};
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, because, current, gone, mentions, says};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
@@ -15,26 +15,26 @@ const KINDS: [&str; 5] = ["Shop", "Store", "Deployment", "StatefulSet", "Job"];
 const CHILDREN: [(&str, usize); 3] = [("Deployment", 1), ("Job", 1), ("Store", 1)];
 
 /// A Shop whose pods do not run before they are told to: Kopf copies its labels, down to the pods.
-fn shop(scene: &Scene, name: &str, replicas: u32) -> Value {
+fn shop(scene: &TestTenant, name: &str, replicas: u32) -> Value {
     let mut shop = scene.custom("Shop", name);
     shop["metadata"]["labels"] = json!({ "play": "hold" });
     shop["spec"] = json!({ "replicas": replicas });
     shop
 }
 
-fn shop_operator(scene: &Scene, example: &Example) -> Result<Operator> {
+fn shop_operator(scene: &TestTenant, example: &KopfExample) -> Result<KopfOperator> {
     let env = [("SHOP_RETRY_SECONDS", "1")];
-    scene.operator("operator", Kopf::Current, &example.script, &example.kubeconfig, &env)
+    scene.operator("operator", KopfVersion::Current, &example.script, &example.kubeconfig, &env)
 }
 
-async fn let_all_run(scene: &Scene, shop: &str) -> Result<()> {
+async fn let_all_run(scene: &TestTenant, shop: &str) -> Result<()> {
     for app in ["web", "store", "setup"] {
         scene.play(&format!("{shop}-{app}"), None).await?;
     }
     Ok(())
 }
 
-fn well() -> Wish {
+fn well() -> StateExpectation {
     says("Ready", "True").and(because("Ready", "AllChildrenReady")).and(current("Ready"))
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn handled(state: &Value) -> bool {
 }
 
 /// Whenever a Shop turns True, its spec and that of its Store were handled; how often it turned.
-fn true_only_when_handled(recording: &Recording) -> Result<usize> {
+fn true_only_when_handled(recording: &StateRecording) -> Result<usize> {
     let (mut store, mut was_true, mut turns) = (Value::Null, false, 0);
     for state in recording.entries().iter().filter_map(|entry| entry.state.as_ref()) {
         if state["kind"] == "Store" {
@@ -73,9 +73,9 @@ fn true_only_when_handled(recording: &Recording) -> Result<usize> {
 }
 
 /// Argo CD's own code over every step of the Shops: Healthy never before all is handled and ready, and in the end.
-fn argocd_is_never_early(recording: &Recording, example: &Example) -> Result<()> {
-    let there = |entry: &&Entry| entry.state.as_ref().is_some_and(|state| state["kind"] == "Shop");
-    let steps: Vec<&Entry> = recording.entries().iter().filter(there).collect();
+fn argocd_is_never_early(recording: &StateRecording, example: &KopfExample) -> Result<()> {
+    let there = |entry: &&RecordedState| entry.state.as_ref().is_some_and(|state| state["kind"] == "Shop");
+    let steps: Vec<&RecordedState> = recording.entries().iter().filter(there).collect();
     let states: Vec<Value> = steps.iter().filter_map(|entry| entry.state.clone()).collect();
     let healths = peers::argocd(Some(&example.argocd), &states)?;
     ensure!(healths.len() == states.len() && states.len() > 10, "{} steps", states.len());
@@ -97,10 +97,10 @@ fn argocd_is_never_early(recording: &Recording, example: &Example) -> Result<()>
 
 #[tokio::test]
 async fn a_parent_of_kopf_is_never_ready_early_and_its_operator_never_notices() -> Result<()> {
-    let scene = Scene::set("kopf").await?;
+    let scene = TestTenant::set("kopf").await?;
     let example = scene.kopf_example().await?;
     let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &KINDS).await?;
+    let recorder = StateRecorder::start(&scene, &KINDS).await?;
     let first = scene.create(shop(&scene, "books", 2)).await?;
     assert_eq!(first["status"]["conditions"][0]["status"], "Unknown", "the schema's default: {first:#}");
     let mut operator = shop_operator(&scene, &example)?;
@@ -152,10 +152,10 @@ async fn a_parent_of_kopf_is_never_ready_early_and_its_operator_never_notices() 
 
 #[tokio::test]
 async fn with_its_operator_stopped_a_parent_stays_truthful() -> Result<()> {
-    let scene = Scene::set("stopped").await?;
+    let scene = TestTenant::set("stopped").await?;
     let example = scene.kopf_example().await?;
     let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &KINDS).await?;
+    let recorder = StateRecorder::start(&scene, &KINDS).await?;
     scene.create(shop(&scene, "books", 1)).await?;
     // Nobody handles it, and its policy says that whoever does leaves a mark.
     scene.until("Shop/books", says("Ready", "Unknown").and(because("Ready", "ChildrenPending"))).await?;
@@ -211,10 +211,10 @@ async fn with_its_operator_stopped_a_parent_stays_truthful() -> Result<()> {
 
 #[tokio::test]
 async fn a_handler_that_is_tried_again_says_why_on_its_parent() -> Result<()> {
-    let scene = Scene::set("retrying").await?;
+    let scene = TestTenant::set("retrying").await?;
     let example = scene.kopf_example().await?;
     let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &KINDS).await?;
+    let recorder = StateRecorder::start(&scene, &KINDS).await?;
     let operator = shop_operator(&scene, &example)?;
     let mut books = shop(&scene, "books", 1);
     books["spec"]["settings"] = json!("hours");
@@ -247,8 +247,9 @@ async fn a_handler_that_is_tried_again_says_why_on_its_parent() -> Result<()> {
     recording.no_false_ready(&parent, "Ready", &CHILDREN)?;
     // Before the operator had begun, nobody could know that it would.
     let said = recording.said(&parent, "Ready");
-    let begun = |said: &&Said| said.entry["message"].as_str().is_some_and(|words| words.contains(why));
-    let missing = |said: &&Said| said.entry["reason"] == "ChildrenMissing";
+    let begun =
+        |said: &&ConditionWrite| said.entry["message"].as_str().is_some_and(|words| words.contains(why));
+    let missing = |said: &&ConditionWrite| said.entry["reason"] == "ChildrenMissing";
     assert_eq!(said.iter().skip_while(|s| !begun(s)).filter(missing).count(), 0, "under way is not missing");
     Ok(())
 }
@@ -274,13 +275,13 @@ def set_up(spec, **_):
         raise kopf.TemporaryError("an odd size is not to be had today", delay=1)
 "#;
 
-async fn notes_are_read(word: &str, kopf: Kopf, notes: &str) -> Result<()> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database").shapeless()).await?;
+async fn notes_are_read(word: &str, kopf: KopfVersion, notes: &str) -> Result<()> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Database").shapeless()).await?;
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "2s" });
     scene.policy("db", "Database", spec).await?;
     let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database", "Deployment"]).await?;
     let operator = scene.script("held-up", kopf, HELD_UP, &[("NOTES", notes)])?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     let why = "handler set_up is retrying: an odd size is not to be had today";
@@ -299,19 +300,19 @@ async fn notes_are_read(word: &str, kopf: Kopf, notes: &str) -> Result<()> {
     scene.until("Database/db", well()).await?;
     let recording = recorder.stop().await?;
     let trues = recording.said(&scene.address("Database/db")?, "Ready");
-    let odd = |said: &&Said| said.entry["status"] == "True" && said.generation % 2 == 1;
+    let odd = |said: &&ConditionWrite| said.entry["status"] == "True" && said.generation % 2 == 1;
     assert_eq!(trues.iter().filter(odd).count(), 0, "the odd generations were never handled");
     operator.never_stumbled()
 }
 
 #[tokio::test]
 async fn notes_under_a_prefix_of_the_operators_own_are_read() -> Result<()> {
-    notes_are_read("prefix", Kopf::Current, "annotations").await
+    notes_are_read("prefix", KopfVersion::Current, "annotations").await
 }
 
 #[tokio::test]
 async fn notes_in_status_of_an_older_kopf_are_read() -> Result<()> {
-    notes_are_read("instatus", Kopf::Before144, "status").await
+    notes_are_read("instatus", KopfVersion::Before144, "status").await
 }
 
 #[tokio::test]

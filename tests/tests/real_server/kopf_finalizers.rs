@@ -1,14 +1,14 @@
 //! Controllers that take off and put back each other's finalizers.
 
 use acceptance::caller::code_of;
-use acceptance::crd::Crd;
-use acceptance::kind::Address;
-use acceptance::kopf::{Kopf, Operator};
+use acceptance::crd::CrdBuilder;
+use acceptance::kind::ObjectAddress;
+use acceptance::kopf::{KopfOperator, KopfVersion};
 use acceptance::objects::{deployment, owned_by};
-use acceptance::recorder::{Recorder, Recording};
-use acceptance::rollcall::Rollcall;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, gone, has, mentions, says};
+use acceptance::recorder::{StateRecorder, StateRecording};
+use acceptance::rollcall::RollcallProcess;
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, gone, has, mentions, says};
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::{Value, json};
@@ -40,15 +40,15 @@ fn finalizers(object: &Value) -> Vec<&str> {
     object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }
 
-fn has_finalizers(names: &'static [&'static str]) -> Wish {
-    Wish::new(&format!("held by {names:?}"), move |object| {
+fn has_finalizers(names: &'static [&'static str]) -> StateExpectation {
+    StateExpectation::new(&format!("held by {names:?}"), move |object| {
         let mut held = finalizers(object);
         held.sort_unstable();
         held == names
     })
 }
 
-async fn told(scene: &Scene, running: &Rollcall, place: &str, words: &str) -> Result<String> {
+async fn told(scene: &TestTenant, running: &RollcallProcess, place: &str, words: &str) -> Result<String> {
     let parent = scene.until(place, mentions("Ready", words)).await?;
     running.until_metric("rollcall_finalizer_flaps_total", &[], |times| times >= 2.0).await?;
     let address = scene.address(place)?;
@@ -78,20 +78,23 @@ const OLD: &str = "old.example.com/guard";
 const NEW: &str = "new.example.com/guard";
 
 /// Two operators over one kind, of which the second puts its finalizer on whatever `new` is said of; both at work.
-async fn two_operators(word: &str, first: Kopf) -> Result<(Scene, Rollcall, [Operator; 2])> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database").shapeless()).await?;
+async fn two_operators(
+    word: &str,
+    first: KopfVersion,
+) -> Result<(TestTenant, RollcallProcess, [KopfOperator; 2])> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Database").shapeless()).await?;
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
     scene.policy("db", "Database", spec).await?;
     let running = scene.rollcall(&[]).await?;
     let old = scene.script("old", first, OPERATOR, &[("NAME", "old"), ("SLOW", "1")])?;
-    let new = scene.script("new", Kopf::Current, OPERATOR, &[("NAME", "new"), ("SLOW", "0.2")])?;
+    let new = scene.script("new", KopfVersion::Current, OPERATOR, &[("NAME", "new"), ("SLOW", "0.2")])?;
     guarded(&scene, "warm").await?;
     scene.until("Database/warm", has_finalizers(&[NEW, OLD])).await?;
     Ok((scene, running, [old, new]))
 }
 
-async fn guarded(scene: &Scene, name: &str) -> Result<()> {
+async fn guarded(scene: &TestTenant, name: &str) -> Result<()> {
     let mut db = scene.custom("Database", name);
     db["metadata"]["labels"] = json!({ "old": "yes", "new": "yes" });
     scene.create(db).await?;
@@ -99,7 +102,7 @@ async fn guarded(scene: &Scene, name: &str) -> Result<()> {
 }
 
 /// What the finalizers of an object were, each run of equal ones once.
-fn history(recording: &Recording, name: &str) -> Vec<Vec<String>> {
+fn history(recording: &StateRecording, name: &str) -> Vec<Vec<String>> {
     let states = recording.entries().iter().filter_map(|entry| entry.state.as_ref());
     let of_it = states.filter(|state| state["metadata"]["name"] == *name);
     let mut all: Vec<Vec<String>> =
@@ -118,8 +121,8 @@ fn lost(history: &[Vec<String>], finalizer: &str) -> usize {
 /// nobody has given up.
 #[tokio::test]
 async fn an_operator_in_old_kopf_that_drops_the_finalizer_of_one_in_new_kopf_is_found_out() -> Result<()> {
-    let (scene, running, _operators) = two_operators("finalizers", Kopf::Before144).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let (scene, running, _operators) = two_operators("finalizers", KopfVersion::Before144).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     guarded(&scene, "db").await?;
     // While the new one is about to put it back, the old one has its next list to write, of what it sees now.
     scene.until("Database/db", has_finalizers(&[OLD])).await?;
@@ -141,8 +144,8 @@ async fn an_operator_in_old_kopf_that_drops_the_finalizer_of_one_in_new_kopf_is_
 /// The same where both are in the new Kopf, which writes its own alone.
 #[tokio::test]
 async fn of_two_operators_in_new_kopf_neither_drops_the_finalizer_of_the_other() -> Result<()> {
-    let (scene, running, _operators) = two_operators("sparing", Kopf::Current).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let (scene, running, _operators) = two_operators("sparing", KopfVersion::Current).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     guarded(&scene, "db").await?;
     for (old, held) in [(Some("yes"), &[NEW, OLD][..]), (None, &[NEW]), (Some("yes"), &[NEW, OLD])] {
         scene.change("Database/db", json!({ "metadata": { "labels": { "old": old } } })).await?;
@@ -163,13 +166,13 @@ async fn of_two_operators_in_new_kopf_neither_drops_the_finalizer_of_the_other()
 }
 
 /// A controller in Go's fashion: it updates the whole object to what it wants of it, with its own finalizer alone.
-async fn put_own(scene: &Scene, address: &Address) -> Result<()> {
+async fn put_own(scene: &TestTenant, address: &ObjectAddress) -> Result<()> {
     put_as(scene, address, "shop-controller", |_| json!(["shop-controller.example.com/lock"])).await
 }
 
 async fn put_as(
-    scene: &Scene,
-    address: &Address,
+    scene: &TestTenant,
+    address: &ObjectAddress,
     manager: &str,
     finalizers: impl Fn(&Value) -> Value,
 ) -> Result<()> {
@@ -187,15 +190,15 @@ async fn put_as(
 
 #[tokio::test]
 async fn a_controller_that_puts_the_whole_object_is_found_out_beside_kopf_and_named() -> Result<()> {
-    let scene = Scene::set("putback").await?;
-    scene.crd(&Crd::new("Database").shapeless()).await?;
-    scene.crd(&Crd::new("Platform")).await?;
+    let scene = TestTenant::set("putback").await?;
+    scene.crd(&CrdBuilder::new("Database").shapeless()).await?;
+    scene.crd(&CrdBuilder::new("Platform")).await?;
     let web = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
     let databases = json!({ "children": [scene.child("Database")], "settle": "100ms" });
     scene.policy("db", "Database", web).await?;
     scene.policy("all", "Platform", databases).await?;
     let running = scene.rollcall(&[]).await?;
-    let _kopf = scene.script("new", Kopf::Current, OPERATOR, &[("NAME", "new"), ("SLOW", "0")])?;
+    let _kopf = scene.script("new", KopfVersion::Current, OPERATOR, &[("NAME", "new"), ("SLOW", "0")])?;
     let platform = scene.create(scene.custom("Platform", "all")).await?;
     let mut db = owned_by(&platform, scene.custom("Database", "db"));
     db["metadata"]["labels"] = json!({ "new": "yes" });
@@ -216,8 +219,8 @@ async fn a_controller_that_puts_the_whole_object_is_found_out_beside_kopf_and_na
 
 #[tokio::test]
 async fn who_fights_over_a_finalizer_of_a_child_that_is_no_parent_is_named_too() -> Result<()> {
-    let scene = Scene::set("childlock").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("childlock").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
     scene.policy("db", "Database", spec).await?;
     let running = scene.rollcall(&[]).await?;

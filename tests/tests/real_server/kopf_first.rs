@@ -1,11 +1,11 @@
 //! The very first try of a handler, of which nothing is to be seen on its object.
 
-use acceptance::crd::Crd;
-use acceptance::kopf::Kopf;
+use acceptance::crd::CrdBuilder;
+use acceptance::kopf::KopfVersion;
 use acceptance::objects::{condition, deployment, owned_by};
-use acceptance::recorder::{Recorder, Recording};
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, says};
+use acceptance::recorder::{StateRecorder, StateRecording};
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, because, says};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
@@ -36,15 +36,15 @@ def look(**_):
     pass
 "#;
 
-async fn policy(scene: &Scene, kind: &str, evidence: &str) -> Result<()> {
-    scene.crd(&Crd::new(kind)).await?;
+async fn policy(scene: &TestTenant, kind: &str, evidence: &str) -> Result<()> {
+    scene.crd(&CrdBuilder::new(kind)).await?;
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "1s", "evidence": evidence });
     scene.policy(&kind.to_lowercase(), kind, spec).await?;
     Ok(())
 }
 
 /// A parent with a child that becomes ready at once.
-async fn parent(scene: &Scene, kind: &str, name: &str) -> Result<()> {
+async fn parent(scene: &TestTenant, kind: &str, name: &str) -> Result<()> {
     let parent = scene.create(scene.custom(kind, name)).await?;
     let child = format!("{}-{name}", kind.to_lowercase());
     scene.create(owned_by(&parent, deployment(&child, 1))).await?;
@@ -52,7 +52,7 @@ async fn parent(scene: &Scene, kind: &str, name: &str) -> Result<()> {
 }
 
 /// How often something was said of an object that Kopf had not handled: True, and that it is waited for.
-fn before_handled(recording: &Recording, kind: &str, name: &str) -> (usize, usize) {
+fn before_handled(recording: &StateRecording, kind: &str, name: &str) -> (usize, usize) {
     let (mut early, mut pending) = (0, 0);
     for state in recording.entries().iter().filter_map(|entry| entry.state.as_ref()) {
         if state["kind"] == kind && state["metadata"]["name"] == name && !handled(state) {
@@ -64,12 +64,12 @@ fn before_handled(recording: &Recording, kind: &str, name: &str) -> (usize, usiz
     (early, pending)
 }
 
-fn is_handled() -> Wish {
-    Wish::new("handled by Kopf", |state: &Value| handled(state))
+fn is_handled() -> StateExpectation {
+    StateExpectation::new("handled by Kopf", |state: &Value| handled(state))
 }
 
-async fn the_first_try_is_waited_for(word: &str, kopf: Kopf) -> Result<()> {
-    let scene = Scene::set(word).await?;
+async fn the_first_try_is_waited_for(word: &str, kopf: KopfVersion) -> Result<()> {
+    let scene = TestTenant::set(word).await?;
     for (kind, evidence) in [("Database", "auto"), ("Cache", "kopf"), ("Shelf", "own")] {
         policy(&scene, kind, evidence).await?;
     }
@@ -78,7 +78,7 @@ async fn the_first_try_is_waited_for(word: &str, kopf: Kopf) -> Result<()> {
     // What the operator leaves on one of them tells what it will leave on others.
     parent(&scene, "Database", "quick").await?;
     scene.until("Database/quick", says("Ready", "True").and(is_handled())).await?;
-    let recorder = Recorder::start(&scene, &["Database", "Cache", "Shelf"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database", "Cache", "Shelf"]).await?;
     for kind in ["Database", "Cache", "Shelf"] {
         parent(&scene, kind, "slow").await?;
     }
@@ -107,24 +107,24 @@ async fn the_first_try_is_waited_for(word: &str, kopf: Kopf) -> Result<()> {
 
 #[tokio::test]
 async fn a_handler_in_its_very_first_try_is_waited_for_however_ready_the_children_are() -> Result<()> {
-    the_first_try_is_waited_for("firsttry", Kopf::Current).await
+    the_first_try_is_waited_for("firsttry", KopfVersion::Current).await
 }
 
 #[tokio::test]
 async fn a_handler_of_an_older_kopf_in_its_very_first_try_is_waited_for_too() -> Result<()> {
-    the_first_try_is_waited_for("firstold", Kopf::Before144).await
+    the_first_try_is_waited_for("firstold", KopfVersion::Before144).await
 }
 
 #[tokio::test]
 async fn an_operator_that_leaves_no_marks_is_not_waited_for_though_its_finalizer_is_there() -> Result<()> {
-    let scene = Scene::set("unmarked").await?;
+    let scene = TestTenant::set("unmarked").await?;
     policy(&scene, "Database", "auto").await?;
     let _running = scene.rollcall(&[]).await?;
-    let _operator = scene.script("timer", Kopf::Current, TIMER, &[])?;
+    let _operator = scene.script("timer", KopfVersion::Current, TIMER, &[])?;
     for name in ["one", "two"] {
         parent(&scene, "Database", name).await?;
         let place = format!("Database/{name}");
-        let finalizer = Wish::new("held by Kopf", |state: &Value| {
+        let finalizer = StateExpectation::new("held by Kopf", |state: &Value| {
             state["metadata"]["finalizers"][0] == "kopf.zalando.org/KopfFinalizerMarker"
         });
         let ready = scene.until(&place, says("Ready", "True").and(finalizer)).await?;

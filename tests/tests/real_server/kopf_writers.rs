@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use acceptance::caller::code_of;
-use acceptance::crd::Crd;
-use acceptance::kopf::Kopf;
+use acceptance::crd::CrdBuilder;
+use acceptance::kopf::KopfVersion;
 use acceptance::objects::{condition, deployment, owned_by, playing};
-use acceptance::recorder::{Recorder, Recording};
-use acceptance::rollcall::{Rollcall, policy_address};
-use acceptance::scene::Scene;
+use acceptance::recorder::{StateRecorder, StateRecording};
+use acceptance::rollcall::{RollcallProcess, policy_address};
+use acceptance::scene::TestTenant;
 use acceptance::wish::{because, has, mentions, says};
 use anyhow::{Context, Result, ensure};
 use http::Method;
@@ -37,8 +37,8 @@ def create(patch, **_):
     ]
 "#;
 
-async fn set(word: &str, crd: Crd, condition_of: Value) -> Result<(Scene, Rollcall)> {
-    let scene = Scene::set(word).await?;
+async fn set(word: &str, crd: CrdBuilder, condition_of: Value) -> Result<(TestTenant, RollcallProcess)> {
+    let scene = TestTenant::set(word).await?;
     scene.crd(&crd).await?;
     let children = json!([scene.child("Deployment")]);
     let spec = json!({ "children": children, "settle": "100ms", "condition": condition_of });
@@ -49,7 +49,7 @@ async fn set(word: &str, crd: Crd, condition_of: Value) -> Result<(Scene, Rollca
 
 /// Once an entry of `kind` was written it is there at every step; when ours came to be there where it was not, by its own
 /// word, in seconds of the day.
-fn never_lost(recording: &Recording, kind: &str) -> Result<Vec<i64>> {
+fn never_lost(recording: &StateRecording, kind: &str) -> Result<Vec<i64>> {
     let (mut seen, mut ours, mut had_ours) = (false, vec![], false);
     for state in recording.entries().iter().filter_map(|entry| entry.state.as_ref()) {
         if state["kind"] != "Database" {
@@ -73,7 +73,7 @@ fn second_of_day(time: &Value) -> Result<i64> {
     clock.split(':').try_fold(0, |sum, part| Ok(sum * 60 + part.parse::<i64>()?))
 }
 
-async fn yields(scene: &Scene, running: &Rollcall, manager: &str) -> Result<()> {
+async fn yields(scene: &TestTenant, running: &RollcallProcess, manager: &str) -> Result<()> {
     running.until_metric("rollcall_parents_yielding", &[], |parents| parents > 0.0).await?;
     running.until_metric("rollcall_parent_yielding_info", &["name=\"db\""], |one| one > 0.0).await?;
     let policy = policy_address(scene, "db")?;
@@ -95,12 +95,12 @@ async fn yields(scene: &Scene, running: &Rollcall, manager: &str) -> Result<()> 
     Ok(())
 }
 
-async fn a_timer_is_yielded_to(word: &str, crd: Crd) -> Result<()> {
+async fn a_timer_is_yielded_to(word: &str, crd: CrdBuilder) -> Result<()> {
     let (scene, running) = set(word, crd, json!({ "type": "Ready" })).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     scene.create(scene.custom("Database", "db")).await?;
     scene.until("Database/db", has("Ready", true)).await?;
-    let operator = scene.script("timer", Kopf::Current, TIMER, &[])?;
+    let operator = scene.script("timer", KopfVersion::Current, TIMER, &[])?;
     yields(&scene, &running, "kopf").await?;
     // Up to where it writes once a minute takes too long for every day.
     let full = std::env::var("ROLLCALL_FULL").is_ok_and(|full| full == "1");
@@ -123,18 +123,18 @@ async fn a_timer_is_yielded_to(word: &str, crd: Crd) -> Result<()> {
 
 #[tokio::test]
 async fn a_timer_of_kopf_that_replaces_the_list_is_yielded_to_and_named() -> Result<()> {
-    a_timer_is_yielded_to("timer", Crd::new("Database")).await
+    a_timer_is_yielded_to("timer", CrdBuilder::new("Database")).await
 }
 
 #[tokio::test]
 async fn a_timer_of_kopf_that_replaces_an_atomic_list_is_yielded_to_and_named() -> Result<()> {
-    a_timer_is_yielded_to("atomictimer", Crd::new("Database").atomic()).await
+    a_timer_is_yielded_to("atomictimer", CrdBuilder::new("Database").atomic()).await
 }
 
 #[tokio::test]
 async fn a_controller_that_puts_a_status_of_its_own_is_yielded_to_and_named() -> Result<()> {
-    let (scene, running) = set("putstatus", Crd::new("Database"), json!({ "type": "Ready" })).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let (scene, running) = set("putstatus", CrdBuilder::new("Database"), json!({ "type": "Ready" })).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     scene.create(scene.custom("Database", "db")).await?;
     let address = scene.address("Database/db")?;
     let path = format!("{}/status?fieldManager=shop-controller", address.path());
@@ -159,8 +159,8 @@ async fn a_controller_that_puts_a_status_of_its_own_is_yielded_to_and_named() ->
 #[tokio::test]
 async fn a_ready_of_a_kopf_operator_stays_its_own_and_the_fallback_says_what_is() -> Result<()> {
     let fallback = json!({ "type": "Ready", "fallback": "ChildrenReady" });
-    let (scene, _running) = set("owner", Crd::new("Database"), fallback).await?;
-    let operator = scene.script("owner", Kopf::Current, OWNER, &[])?;
+    let (scene, _running) = set("owner", CrdBuilder::new("Database"), fallback).await?;
+    let operator = scene.script("owner", KopfVersion::Current, OWNER, &[])?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
     scene.until("Database/db", because("Ready", "Created")).await?;
@@ -186,15 +186,15 @@ def tick(patch, status, memo, **_):
 #[tokio::test]
 async fn where_ready_is_overwritten_again_and_again_the_fallback_takes_over_for_good() -> Result<()> {
     let fallback = json!({ "type": "Ready", "fallback": "ChildrenReady" });
-    let (scene, running) = set("purist", Crd::new("Database"), fallback).await?;
+    let (scene, running) = set("purist", CrdBuilder::new("Database"), fallback).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
     scene.until("Database/db", says("Ready", "False").and(has("ChildrenReady", false))).await?;
-    let operator = scene.script("purist", Kopf::Current, PURIST, &[])?;
+    let operator = scene.script("purist", KopfVersion::Current, PURIST, &[])?;
     let said = says("ChildrenReady", "False").and(mentions("ChildrenReady", "Deployment web"));
     scene.until("Database/db", said.and(has("Ready", false))).await?;
     yields(&scene, &running, "kopf").await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     scene.play("web", None).await?;
     scene.until("Database/db", says("ChildrenReady", "True").and(has("Ready", false))).await?;
     scene.until("Database/db", mentions("Synced", "tick 15.")).await?;

@@ -1,14 +1,14 @@
 //! With the last entry of Rollcall's goes a list that holds nothing else, and what the CRD's schema says by default shows again.
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::objects::{deployment, owned_by};
-use acceptance::rollcall::{Rollcall, policy_address, rollcall};
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, says};
+use acceptance::rollcall::{RollcallProcess, policy_address, rollcall};
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, says};
 use anyhow::Result;
 use serde_json::{Value, json};
 
-async fn ready_database(scene: &Scene) -> Result<(Value, Rollcall)> {
+async fn ready_database(scene: &TestTenant) -> Result<(Value, RollcallProcess)> {
     let policy = scene.policy("db", "Database", over_deployments(scene)).await?;
     let running = scene.rollcall(&[]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
@@ -17,19 +17,19 @@ async fn ready_database(scene: &Scene) -> Result<(Value, Rollcall)> {
     Ok((policy, running))
 }
 
-fn over_deployments(scene: &Scene) -> Value {
+fn over_deployments(scene: &TestTenant) -> Value {
     json!({ "children": [scene.child("Deployment")], "settle": "100ms" })
 }
 
 /// As a new object of that kind says, of which no policy was ever told.
-async fn untouched(scene: &Scene, kind: &str) -> Result<Value> {
+async fn untouched(scene: &TestTenant, kind: &str) -> Result<Value> {
     scene.create(scene.custom(kind, "untouched")).await?;
     Ok(scene.get(&format!("{kind}/untouched")).await?["status"].clone())
 }
 
-fn has_status(wanted: &Value) -> Wish {
+fn has_status(wanted: &Value) -> StateExpectation {
     let wanted = wanted.clone();
-    Wish::new("without a trace in its status", move |object| object["status"] == wanted)
+    StateExpectation::new("without a trace in its status", move |object| object["status"] == wanted)
 }
 
 fn version(object: &Value) -> &Value {
@@ -40,9 +40,9 @@ fn version(object: &Value) -> &Value {
 #[tokio::test]
 async fn where_a_policy_goes_the_default_of_the_crd_shows_again() -> Result<()> {
     for (word, crd) in
-        [("default-map", Crd::new("Database")), ("default-atom", Crd::new("Database").atomic())]
+        [("default-map", CrdBuilder::new("Database")), ("default-atom", CrdBuilder::new("Database").atomic())]
     {
-        let scene = Scene::set(word).await?;
+        let scene = TestTenant::set(word).await?;
         scene.crd_with_defaults(&crd).await?;
         let first = untouched(&scene, "Database").await?;
         assert_eq!(first["conditions"][0]["reason"], "ChildrenPending", "{first}");
@@ -61,8 +61,8 @@ async fn where_a_policy_goes_the_default_of_the_crd_shows_again() -> Result<()> 
 
 #[tokio::test]
 async fn without_a_default_nothing_is_left_and_what_others_say_stays() -> Result<()> {
-    let scene = Scene::set("last-entry").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("last-entry").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let (_, _running) = ready_database(&scene).await?;
     let beside = scene.create(scene.custom("Database", "beside")).await?;
     scene.create(owned_by(&beside, deployment("beside", 1))).await?;
@@ -78,8 +78,8 @@ async fn without_a_default_nothing_is_left_and_what_others_say_stays() -> Result
 
 #[tokio::test]
 async fn an_uninstall_brings_the_default_back_too_and_twice_it_writes_nothing() -> Result<()> {
-    let scene = Scene::set("default-release").await?;
-    scene.crd_with_defaults(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("default-release").await?;
+    scene.crd_with_defaults(&CrdBuilder::new("Database")).await?;
     let first = untouched(&scene, "Database").await?;
     let (policy, mut running) = ready_database(&scene).await?;
     assert!(running.terminate().await?.success());
@@ -99,8 +99,8 @@ async fn an_uninstall_brings_the_default_back_too_and_twice_it_writes_nothing() 
 
 #[tokio::test]
 async fn a_list_that_the_schema_requires_stays_and_is_empty() -> Result<()> {
-    let scene = Scene::set("required-list").await?;
-    let mut crd = Crd::new("Database").manifest(&scene.group);
+    let scene = TestTenant::set("required-list").await?;
+    let mut crd = CrdBuilder::new("Database").manifest(&scene.group);
     let status = "/spec/versions/0/schema/openAPIV3Schema/properties/status";
     if let Some(status) = crd.pointer_mut(status) {
         status["required"] = json!(["conditions"]);

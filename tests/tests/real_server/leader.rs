@@ -1,13 +1,13 @@
 //! Two replicas and one lease: one writes, the other knows everything and takes over.
 
-use acceptance::caller::{Caller, version_of};
-use acceptance::crd::Crd;
-use acceptance::gate::{Gate, Rule};
+use acceptance::caller::{ApiCaller, version_of};
+use acceptance::crd::CrdBuilder;
+use acceptance::gate::{ApiGate, GateRule};
 use acceptance::objects::{deployment, owned_by};
-use acceptance::recorder::Recorder;
-use acceptance::rollcall::Rollcall;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, says};
+use acceptance::recorder::StateRecorder;
+use acceptance::rollcall::RollcallProcess;
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, says};
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
@@ -16,9 +16,9 @@ use tokio::time::Instant;
 const ELECTED: [&str; 2] = ["--leader-elect", "--audit=0s"];
 
 /// A leader, a standby, and a parent that is ready.
-async fn two(word: &str) -> Result<(Scene, Rollcall, Rollcall)> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
+async fn two(word: &str) -> Result<(TestTenant, RollcallProcess, RollcallProcess)> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
     scene.policy("db", "Database", spec).await?;
     let leader = scene.rollcall(&ELECTED).await?;
@@ -33,19 +33,19 @@ async fn two(word: &str) -> Result<(Scene, Rollcall, Rollcall)> {
     Ok((scene, leader, standby))
 }
 
-async fn leads(one: &Rollcall) -> Result<()> {
+async fn leads(one: &RollcallProcess) -> Result<()> {
     one.until_metric("rollcall_leader", &[], |leads| leads > 0.5).await?;
     Ok(())
 }
 
 /// Writes that it tried, whatever became of them.
-async fn writes(one: &Rollcall) -> Result<f64> {
+async fn writes(one: &RollcallProcess) -> Result<f64> {
     one.metric("rollcall_writes_total", &[]).await
 }
 
-fn held_by_another(than: &Value) -> Wish {
+fn held_by_another(than: &Value) -> StateExpectation {
     let than = than["spec"]["holderIdentity"].clone();
-    Wish::new("held by another", move |lease| {
+    StateExpectation::new("held by another", move |lease| {
         let holder = &lease["spec"]["holderIdentity"];
         holder.as_str().is_some_and(|name| !name.is_empty()) && *holder != than
     })
@@ -80,7 +80,7 @@ async fn a_standby_writes_nothing_and_takes_over_from_a_leader_that_was_killed()
 async fn a_leader_that_is_told_to_stop_hands_over_at_once_and_nothing_is_written_at_rest() -> Result<()> {
     let (scene, mut leader, standby) = two("leader-stops").await?;
     let policy = scene.policy_name("db");
-    let whole = Wish::new("counted", |policy| policy["status"]["ready"] == json!(1));
+    let whole = StateExpectation::new("counted", |policy| policy["status"]["ready"] == json!(1));
     scene.until(&format!("ReadinessPolicy/{policy}"), whole).await?;
     let versions = async || -> Result<[u64; 2]> {
         let policy = scene.get(&format!("ReadinessPolicy/{policy}")).await?;
@@ -109,7 +109,7 @@ async fn a_leader_that_is_told_to_stop_hands_over_at_once_and_nothing_is_written
 #[tokio::test]
 async fn a_leader_that_slept_through_the_loss_of_its_lease_writes_nothing_when_it_wakes() -> Result<()> {
     let (scene, sleeper, standby) = two("leader-sleeps").await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     let written = writes(&sleeper).await?;
     sleeper.pause()?;
     // What it will find when it wakes: that all is not well, followed by that it is.
@@ -140,8 +140,8 @@ async fn a_leader_that_slept_through_the_loss_of_its_lease_writes_nothing_when_i
 async fn a_leader_that_cannot_renew_stops_before_another_begins() -> Result<()> {
     let (scene, mut first, mut second) = two("leader-cut-off").await?;
     assert!(first.terminate().await?.success() && second.terminate().await?.success());
-    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
-    let gate = Gate::open(&own).await?;
+    let own = ApiCaller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
+    let gate = ApiGate::open(&own).await?;
     let cut_off = scene.rollcall_at(&gate.url, &ELECTED).await?;
     leads(&cut_off).await?;
     let standby = scene.rollcall_at(scene.plane.url(), &ELECTED).await?;
@@ -149,7 +149,7 @@ async fn a_leader_that_cannot_renew_stops_before_another_begins() -> Result<()> 
     let printed = standby.output().len();
 
     // Everything passes but its renewals: it sees what it would have to write, and could.
-    gate.set(Rule::Hold(Method::PUT, "/leases/".to_owned()));
+    gate.set(GateRule::Hold(Method::PUT, "/leases/".to_owned()));
     cut_off.until_metric("rollcall_leader", &[], |leads| leads < 0.5).await?;
     let written = writes(&cut_off).await?;
     scene.play("web", Some("crash")).await?;
@@ -160,7 +160,7 @@ async fn a_leader_that_cannot_renew_stops_before_another_begins() -> Result<()> 
     let log = standby.output().split_off(printed);
     let place = |words: &str| log.find(words).with_context(|| format!("no {words:?} in\n{log}"));
     ensure!(place("lost leadership")? < place("\"became leader\"")?, "two led at once\n{log}");
-    gate.set(Rule::Pass);
+    gate.set(GateRule::Pass);
     cut_off.until_printed("\"standing by\"").await?;
     assert!(cut_off.metric("rollcall_leader", &[]).await? < 0.5);
     Ok(())

@@ -3,16 +3,16 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::objects::{config_map, deployment, owned_by, playing};
-use acceptance::scene::Scene;
+use acceptance::scene::TestTenant;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 /// A parent with one workload that is ready and one that is not; a policy in a file alone.
-async fn scene_with_shop(word: &str) -> Result<Scene> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
+async fn scene_with_shop(word: &str) -> Result<TestTenant> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     scene.create(owned_by(&db, playing("hold", deployment("slow", 1)))).await?;
@@ -21,7 +21,7 @@ async fn scene_with_shop(word: &str) -> Result<Scene> {
 }
 
 /// Runs the binary as the administrator in this scene: exit code, standard output, standard error.
-pub(crate) async fn run(scene: &Scene, args: &[&str]) -> Result<(i32, String, String)> {
+pub(crate) async fn run(scene: &TestTenant, args: &[&str]) -> Result<(i32, String, String)> {
     let admin = scene.plane.kubeconfig();
     let mut command = Command::new(acceptance::places::rollcall()?);
     command.args(args).args(["--kubeconfig", &admin.to_string_lossy(), "-n", &scene.name]);
@@ -146,9 +146,9 @@ async fn a_tree_that_is_watched_tells_what_changes_and_ends_with_the_last_state(
 
 #[tokio::test]
 async fn a_message_that_would_steer_a_terminal_does_no_harm() -> Result<()> {
-    let scene = Scene::set("hostile").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Part")).await?;
+    let scene = TestTenant::set("hostile").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
+    scene.crd(&CrdBuilder::new("Part")).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, scene.custom("Part", "part"))).await?;
     let message = "gone\u{1b}[2J\u{202e}evil";
@@ -167,8 +167,8 @@ async fn a_message_that_would_steer_a_terminal_does_no_harm() -> Result<()> {
 
 #[tokio::test]
 async fn a_tree_that_is_longer_than_any_pipe_ends_well_where_its_reader_has_seen_enough() -> Result<()> {
-    let scene = Scene::set("long").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("long").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     for at in 0..400 {
         scene.create(owned_by(&db, config_map(&format!("{}-{at:03}", "long".repeat(60))))).await?;

@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use acceptance::crd::Crd;
-use acceptance::kind::Address;
+use acceptance::crd::CrdBuilder;
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{condition, job, owned_by, playing, uid};
-use acceptance::recorder::Recorder;
-use acceptance::rollcall::Rollcall;
-use acceptance::scene::{Scene, TEST_TIMEOUT};
-use acceptance::wish::{Wish, because, current, gone, mentions, says, there};
+use acceptance::recorder::StateRecorder;
+use acceptance::rollcall::RollcallProcess;
+use acceptance::scene::{TEST_TIMEOUT, TestTenant};
+use acceptance::wish::{StateExpectation, because, current, gone, mentions, says, there};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
 /// A scene with a policy that remembers.
-pub(crate) async fn remembering(word: &str, after: &str) -> Result<Scene> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
+pub(crate) async fn remembering(word: &str, after: &str) -> Result<TestTenant> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let mut jobs = scene.child("Job");
     jobs["afterDeletion"] = json!(after);
     scene.policy("db", "Database", json!({ "children": [jobs], "settle": "100ms" })).await?;
@@ -31,14 +31,14 @@ pub(crate) fn fleeting(name: &str) -> Value {
 }
 
 /// The record of a parent, in the scene's namespace.
-pub(crate) fn record(scene: &Scene, parent: &Value) -> Result<Address> {
+pub(crate) fn record(scene: &TestTenant, parent: &Value) -> Result<ObjectAddress> {
     scene.address(&format!("ReadinessRecord/{}", uid(parent)))
 }
 
 /// One of its outcomes says so.
-pub(crate) fn records(job: &str, outcome: &str) -> Wish {
+pub(crate) fn records(job: &str, outcome: &str) -> StateExpectation {
     let (job, outcome) = (job.to_owned(), outcome.to_owned());
-    Wish::new(&format!("recorded: {job} {outcome}"), move |record| {
+    StateExpectation::new(&format!("recorded: {job} {outcome}"), move |record| {
         let outcomes = record["spec"]["outcomes"].as_array();
         outcomes.into_iter().flatten().any(|o| o["name"] == *job && o["outcome"] == *outcome)
     })
@@ -48,7 +48,7 @@ pub(crate) fn records(job: &str, outcome: &str) -> Wish {
 pub(crate) const ENDS: [&str; 2] = ["Completed", "BackoffLimitExceeded"];
 
 /// All Events about a Job, once one has one of these reasons.
-pub(crate) async fn events(scene: &Scene, job: &str, reasons: &[&str]) -> Result<Vec<Value>> {
+pub(crate) async fn events(scene: &TestTenant, job: &str, reasons: &[&str]) -> Result<Vec<Value>> {
     let query = format!("fieldSelector=involvedObject.name={job}");
     let told = async {
         loop {
@@ -63,15 +63,15 @@ pub(crate) async fn events(scene: &Scene, job: &str, reasons: &[&str]) -> Result
 }
 
 /// Nobody can know any more what these told.
-pub(crate) async fn forget(scene: &Scene, events: impl IntoIterator<Item = &Value>) -> Result<()> {
+pub(crate) async fn forget(scene: &TestTenant, events: impl IntoIterator<Item = &Value>) -> Result<()> {
     for event in events {
-        scene.admin.delete(&Address::of(event)?).await?;
+        scene.admin.delete(&ObjectAddress::of(event)?).await?;
     }
     Ok(())
 }
 
 /// Ends it in the middle, does something while it is away, and starts it again.
-async fn while_away(rollcall: &mut Rollcall, done: impl Future<Output = Result<()>>) -> Result<()> {
+async fn while_away(rollcall: &mut RollcallProcess, done: impl Future<Output = Result<()>>) -> Result<()> {
     rollcall.kill()?;
     done.await?;
     rollcall.again().await
@@ -81,7 +81,7 @@ async fn while_away(rollcall: &mut Rollcall, done: impl Future<Output = Result<(
 async fn a_finished_job_stays_finished() -> Result<()> {
     let scene = remembering("memory", "remember").await?;
     let mut rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, fleeting("migrate"))).await?;
     scene.until("Database/db", says("Ready", "True")).await?;
@@ -113,7 +113,7 @@ async fn a_job_that_is_created_again_starts_afresh() -> Result<()> {
     scene.until("Job/migrate", gone()).await?;
     let again = scene.create(owned_by(&db, playing("hold", fleeting("migrate")))).await?;
     scene.until("Database/db", says("Ready", "False").and(mentions("Ready", "migrate progressing"))).await?;
-    let running = Wish::new("the new one alone", {
+    let running = StateExpectation::new("the new one alone", {
         let of = uid(&again).to_owned();
         move |record| {
             let outcomes = record["spec"]["outcomes"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -155,7 +155,7 @@ async fn a_hook_that_is_deleted_right_after_its_end_is_remembered() -> Result<()
 async fn an_old_complete_does_not_satisfy_a_new_generation() -> Result<()> {
     let scene = remembering("generation", "rememberGeneration").await?;
     let mut rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, fleeting("migrate"))).await?;
     scene.until("Database/db", says("Ready", "True")).await?;
@@ -229,7 +229,7 @@ async fn a_record_that_people_touch_is_set_right_and_goes_with_its_parent() -> R
     assert!(right["metadata"]["ownerReferences"].is_null());
 
     scene.admin.delete(&place).await?;
-    let other = Wish::new("another one", {
+    let other = StateExpectation::new("another one", {
         let of = uid(&right).to_owned();
         move |record| uid(record) != of
     });
@@ -251,14 +251,14 @@ async fn a_record_that_people_touch_is_set_right_and_goes_with_its_parent() -> R
 #[tokio::test]
 async fn a_complete_job_that_somebody_else_holds_in_deletion_is_stuck() -> Result<()> {
     for after in ["remember", "forget"] {
-        let scene = Scene::set("hung").await?;
-        scene.crd(&Crd::new("Database")).await?;
+        let scene = TestTenant::set("hung").await?;
+        scene.crd(&CrdBuilder::new("Database")).await?;
         let mut jobs = scene.child("Job");
         jobs["afterDeletion"] = json!(after);
         let spec = json!({ "children": [jobs], "settle": "100ms", "limits": { "terminating": "3s" } });
         scene.policy("db", "Database", spec).await?;
         let _rollcall = scene.rollcall(&[]).await?;
-        let recorder = Recorder::start(&scene, &["Database"]).await?;
+        let recorder = StateRecorder::start(&scene, &["Database"]).await?;
         let db = scene.create(scene.custom("Database", "db")).await?;
         let mut hung = fleeting("migrate");
         hung["metadata"]["finalizers"] = json!(["argocd.argoproj.io/hook-finalizer"]);

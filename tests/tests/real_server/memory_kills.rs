@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::objects::{condition, owned_by, playing, uid};
-use acceptance::recorder::{Recorder, Recording};
-use acceptance::rollcall::Rollcall;
-use acceptance::scene::{Scene, TEST_TIMEOUT};
+use acceptance::recorder::{StateRecorder, StateRecording};
+use acceptance::rollcall::RollcallProcess;
+use acceptance::scene::{TEST_TIMEOUT, TestTenant};
 use acceptance::wish::gone;
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ fn random(key: u64, span: u64) -> u64 {
 }
 
 /// What is recorded of each Job, by its number. Nothing of it may be wrong.
-async fn recorded(scene: &Scene, truth: &Truth) -> Result<BTreeMap<u64, String>> {
+async fn recorded(scene: &TestTenant, truth: &Truth) -> Result<BTreeMap<u64, String>> {
     let (records, _) = scene.admin.list(&scene.kind("ReadinessRecord"), &scene.name, "").await?;
     let truth = truth.lock().map_err(|_| anyhow!("poisoned"))?;
     let mut words = BTreeMap::new();
@@ -104,7 +104,7 @@ fn a_job(n: u64, fails: bool) -> Value {
 }
 
 /// Creates a Job, for the first time or again.
-async fn run(scene: &Scene, truth: &Truth, n: u64, fails: bool) -> Result<()> {
+async fn run(scene: &TestTenant, truth: &Truth, n: u64, fails: bool) -> Result<()> {
     let db = scene.get(&format!("Database/db-{n}")).await?;
     let job = scene.create(owned_by(&db, a_job(n, fails))).await?;
     let right = if fails { "Failed" } else { "Complete" };
@@ -112,7 +112,7 @@ async fn run(scene: &Scene, truth: &Truth, n: u64, fails: bool) -> Result<()> {
     Ok(())
 }
 
-async fn work(scene: &Scene, truth: &Truth) -> Result<()> {
+async fn work(scene: &TestTenant, truth: &Truth) -> Result<()> {
     let mut born = Vec::new();
     for n in 0..JOBS + LAG {
         let ahead = (n + AHEAD).min(JOBS - 1);
@@ -139,7 +139,7 @@ async fn work(scene: &Scene, truth: &Truth) -> Result<()> {
 }
 
 /// Kills and starts again; one line for each.
-async fn kill(scene: &Scene, truth: &Truth, rollcall: &mut Rollcall) -> Result<String> {
+async fn kill(scene: &TestTenant, truth: &Truth, rollcall: &mut RollcallProcess) -> Result<String> {
     let mut table = "kill  after ms  away ms  running  complete  failed  unseen\n".to_owned();
     for round in 0..KILLS {
         let (after, away) = (random(1_000 + round as u64, 1_500), random(2_000 + round as u64, 1_200));
@@ -174,7 +174,7 @@ fn end(parent: &Value) -> Option<&'static str> {
 
 /// Once all Jobs are gone. Events come late where many Jobs end at once, and are asked again after
 /// 5 and 30 s: they are given a while to tell of what nobody saw.
-async fn settled(scene: &Scene) -> Result<BTreeMap<u64, &'static str>> {
+async fn settled(scene: &TestTenant) -> Result<BTreeMap<u64, &'static str>> {
     let mut rounds = 0;
     let ends = async {
         loop {
@@ -203,7 +203,7 @@ async fn settled(scene: &Scene) -> Result<BTreeMap<u64, &'static str>> {
 }
 
 /// Nobody was ever told the contrary of how its Job ended, where that ran once.
-fn never_wrong(scene: &Scene, recording: &Recording) -> Result<()> {
+fn never_wrong(scene: &TestTenant, recording: &StateRecording) -> Result<()> {
     for n in (0..JOBS).filter(|n| !runs_again(*n)) {
         let parent = scene.address(&format!("Database/db-{n}"))?;
         let (field, word) = if fails(n) { ("status", "True") } else { ("reason", "ChildrenFailed") };
@@ -216,14 +216,14 @@ fn never_wrong(scene: &Scene, recording: &Recording) -> Result<()> {
 
 #[tokio::test]
 async fn a_hundred_jobs_and_a_dozen_kills_leave_no_wrong_outcome() -> Result<()> {
-    let scene = Scene::set("kills").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("kills").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let mut jobs = scene.child("Job");
     jobs["afterDeletion"] = json!("remember");
     jobs["expect"] = json!({ "names": ["{parent.metadata.name}-job"] });
     scene.policy("db", "Database", json!({ "children": [jobs], "settle": "100ms" })).await?;
     let mut rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     let truth = Truth::default();
     let (worked, table) = tokio::join!(work(&scene, &truth), kill(&scene, &truth, &mut rollcall));
     worked?;

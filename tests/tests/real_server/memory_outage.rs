@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::objects::{owned_by, playing, uid};
-use acceptance::recorder::Recorder;
+use acceptance::recorder::StateRecorder;
 use acceptance::rollcall::policy_address;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, current, gone, has, mentions, says, there};
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, because, current, gone, has, mentions, says, there};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use crate::memory::{ENDS, events, fleeting, forget, record, records, remembering};
 
 /// A Database whose Job ran and is gone, and was written down.
-async fn ran(scene: &Scene, name: &str, job: Value) -> Result<Value> {
+async fn ran(scene: &TestTenant, name: &str, job: Value) -> Result<Value> {
     let db = scene.create(scene.custom("Database", name)).await?;
     let end =
         if job["spec"]["template"]["metadata"]["labels"]["play"] == "fail" { "Failed" } else { "Complete" };
@@ -28,7 +28,7 @@ async fn ran(scene: &Scene, name: &str, job: Value) -> Result<Value> {
 }
 
 /// Runs it again; the Job, which is gone by then, and of which the end was told.
-async fn runs_again(scene: &Scene, job: Value) -> Result<Value> {
+async fn runs_again(scene: &TestTenant, job: Value) -> Result<Value> {
     let job = scene.create(job).await?;
     let name = job["metadata"]["name"].as_str().context("a Job has a name")?;
     scene.until(&format!("Job/{name}"), gone()).await?;
@@ -37,9 +37,9 @@ async fn runs_again(scene: &Scene, job: Value) -> Result<Value> {
 }
 
 /// The outcome that counts, of the run that came last, is of this Job: those of earlier runs stand in the record too.
-fn is_of(job: &Value, outcome: &str) -> Wish {
+fn is_of(job: &Value, outcome: &str) -> StateExpectation {
     let (of, outcome) = (uid(job).to_owned(), outcome.to_owned());
-    Wish::new(&format!("the outcome of {of}: {outcome}"), move |record| {
+    StateExpectation::new(&format!("the outcome of {of}: {outcome}"), move |record| {
         let outcomes = record["spec"]["outcomes"].as_array().map(Vec::as_slice).unwrap_or_default();
         outcomes
             .iter()
@@ -66,7 +66,7 @@ fn a_run(name: &str, fails: bool) -> Value {
     if fails { playing("fail", job) } else { job }
 }
 
-fn done(fails: bool) -> Wish {
+fn done(fails: bool) -> StateExpectation {
     if fails { because("Ready", "ChildrenFailed") } else { says("Ready", "True") }
 }
 
@@ -80,7 +80,7 @@ async fn what_ran_in_an_outage_under_the_name_of_a_job_is_taken_for_nobodys_outc
         scene.until(&format!("Database/{parent}"), done(failed)).await?;
     }
     rollcall.kill()?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     let mut jobs = Vec::new();
     for ((_, job, _, fails, strangers), db) in AGAIN.iter().zip(&parents) {
         let mut run = a_run(job, *fails);
@@ -144,8 +144,8 @@ async fn an_outage_that_outlives_all_events_and_in_which_nothing_happened_change
 
 #[tokio::test]
 async fn a_job_that_its_policy_names_and_that_was_never_seen_is_told_of_by_its_events() -> Result<()> {
-    let scene = Scene::set("named").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("named").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let mut jobs = scene.child("Job");
     jobs["afterDeletion"] = json!("remember");
     jobs["expect"] = json!({ "names": ["{parent.metadata.name}-migrate"] });
@@ -201,7 +201,7 @@ async fn what_there_is_no_room_to_remember_is_counted_and_named() -> Result<()> 
     rollcall.until_metric("rollcall_outcomes_dropped_total", &[], |count| count >= 2.0).await?;
     rollcall.until_printed("too many Job outcomes for one parent").await?;
     scene.until("Database/db", says("Ready", "True")).await?;
-    let sixteen = Wish::new("sixteen that ended", |record| {
+    let sixteen = StateExpectation::new("sixteen that ended", |record| {
         let outcomes = record["spec"]["outcomes"].as_array();
         outcomes.is_some_and(|o| o.len() == 16 && o.iter().all(|o| o["outcome"] == "Complete"))
     });

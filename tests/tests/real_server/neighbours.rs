@@ -1,20 +1,20 @@
 //! Others write conditions too: their words stay theirs.
 
-use acceptance::caller::{Caller, code_of};
-use acceptance::crd::Crd;
-use acceptance::kind::Address;
+use acceptance::caller::{ApiCaller, code_of};
+use acceptance::crd::CrdBuilder;
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{condition, deployment, owned_by};
-use acceptance::recorder::Recorder;
+use acceptance::recorder::StateRecorder;
 use acceptance::rollcall::rollcall;
-use acceptance::scene::{Scene, TEST_TIMEOUT};
-use acceptance::wish::{Wish, because, has, mentions, says};
+use acceptance::scene::{TEST_TIMEOUT, TestTenant};
+use acceptance::wish::{StateExpectation, because, has, mentions, says};
 use anyhow::{Context, Result, bail};
 use http::Method;
 use serde_json::{Value, json};
 
 /// A neighbour that counts in its own entry, `rounds` times, through the same list that Rollcall writes; each
 /// round it must find its last word where it left it.
-async fn count_beside(admin: &Caller, parent: &Address, rounds: u32) -> Result<()> {
+async fn count_beside(admin: &ApiCaller, parent: &ObjectAddress, rounds: u32) -> Result<()> {
     let mut last: Option<String> = None;
     for round in 0..rounds {
         let word = format!("round {round}");
@@ -45,10 +45,10 @@ async fn count_beside(admin: &Caller, parent: &Address, rounds: u32) -> Result<(
     Ok(())
 }
 
-async fn survives(word: &str, crd: Crd) -> Result<()> {
-    let scene = Scene::set(word).await?;
+async fn survives(word: &str, crd: CrdBuilder) -> Result<()> {
+    let scene = TestTenant::set(word).await?;
     scene.crd(&crd).await?;
-    scene.crd(&Crd::new("Shard")).await?;
+    scene.crd(&CrdBuilder::new("Shard")).await?;
     let shards = json!([scene.child("Shard")]);
     let fast = json!({ "quiet": "5ms", "cap": "20ms" });
     let spec = json!({ "children": shards, "settle": "0s", "debounce": fast });
@@ -77,7 +77,7 @@ async fn survives(word: &str, crd: Crd) -> Result<()> {
     }
     let done = json!({ "type": "Ready", "status": "True", "observedGeneration": 1 });
     scene.change_status("Shard/one", json!({ "conditions": [done] })).await?;
-    let both = Wish::new("Neighbour at its last word", |db| {
+    let both = StateExpectation::new("Neighbour at its last word", |db| {
         condition(db, "Neighbour").is_some_and(|entry| entry["message"] == "round 999")
     });
     scene.until("Database/db", says("Ready", "True").and(both)).await?;
@@ -89,16 +89,16 @@ async fn survives(word: &str, crd: Crd) -> Result<()> {
 
 #[tokio::test]
 async fn a_thousand_writes_of_a_neighbour_survive_in_a_list_map() -> Result<()> {
-    survives("neighbour", Crd::new("Database")).await
+    survives("neighbour", CrdBuilder::new("Database")).await
 }
 
 #[tokio::test]
 async fn a_thousand_writes_of_a_neighbour_survive_in_an_atomic_list() -> Result<()> {
-    survives("atomicneighbour", Crd::new("Database").atomic()).await
+    survives("atomicneighbour", CrdBuilder::new("Database").atomic()).await
 }
 
 /// A `Ready` that an operator wrote under its own name.
-async fn written_by_operator(scene: &Scene, place: &str) -> Result<()> {
+async fn written_by_operator(scene: &TestTenant, place: &str) -> Result<()> {
     let address = scene.address(place)?;
     let entry = json!({
         "type": "Ready", "status": "True", "reason": "UpAndRunning", "message": "the operator says so",
@@ -112,7 +112,7 @@ async fn written_by_operator(scene: &Scene, place: &str) -> Result<()> {
 }
 
 /// A condition of an operator's own in a word that Rollcall uses too, put beside whatever stands there.
-async fn report_backup(scene: &Scene, place: &str) -> Result<()> {
+async fn report_backup(scene: &TestTenant, place: &str) -> Result<()> {
     let address = scene.address(place)?;
     loop {
         let now = scene.get(place).await?;
@@ -133,8 +133,8 @@ async fn report_backup(scene: &Scene, place: &str) -> Result<()> {
 }
 
 /// `BackupFailed` as its operator wrote it, and so many entries in all.
-fn backup_beside(others: usize) -> Wish {
-    Wish::new("BackupFailed as it was written, and nothing twice", move |db: &Value| {
+fn backup_beside(others: usize) -> StateExpectation {
+    StateExpectation::new("BackupFailed as it was written, and nothing twice", move |db: &Value| {
         let whole = condition(db, "BackupFailed").is_some_and(|entry| entry["message"] == "it took too long");
         whole && db["status"]["conditions"].as_array().map(Vec::len) == Some(others + 1)
     })
@@ -143,8 +143,8 @@ fn backup_beside(others: usize) -> Wish {
 #[tokio::test]
 async fn a_condition_of_an_operator_in_a_word_of_ours_outlives_a_run_its_policy_and_a_release() -> Result<()>
 {
-    let scene = Scene::set("backup").await?;
-    scene.crd(&Crd::new("Database").atomic()).await?;
+    let scene = TestTenant::set("backup").await?;
+    scene.crd(&CrdBuilder::new("Database").atomic()).await?;
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
     let policy = scene.policy("db", "Database", spec.clone()).await?;
     let mut running = scene.rollcall(&[]).await?;
@@ -170,7 +170,7 @@ async fn a_condition_of_an_operator_in_a_word_of_ours_outlives_a_run_its_policy_
 }
 
 /// The Event with this reason.
-async fn until_event(scene: &Scene, reason: &str) -> Result<Value> {
+async fn until_event(scene: &TestTenant, reason: &str) -> Result<Value> {
     let there = async {
         loop {
             let (events, _) = scene.admin.list(&scene.kind("Event"), &scene.name, "").await?;
@@ -185,8 +185,8 @@ async fn until_event(scene: &Scene, reason: &str) -> Result<Value> {
 
 #[tokio::test]
 async fn a_ready_of_somebody_else_is_not_taken() -> Result<()> {
-    let scene = Scene::set("foreign").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("foreign").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     written_by_operator(&scene, "Database/db").await?;
     let children = json!([scene.child("Deployment")]);
@@ -206,7 +206,8 @@ async fn a_ready_of_somebody_else_is_not_taken() -> Result<()> {
     assert!(note.contains(&policy.name) && note.contains("belongs to database-operator"), "{note}");
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     scene.until("Deployment/web", says("Available", "True")).await?;
-    let counted = Wish::new("judged all the same", |policy: &Value| policy["status"]["ready"] == 1);
+    let counted =
+        StateExpectation::new("judged all the same", |policy: &Value| policy["status"]["ready"] == 1);
     scene.until_at(&policy, &counted).await?;
     let now = scene.get("Database/db").await?;
     let entry = condition(&now, "Ready").context("Ready is gone")?;
@@ -221,8 +222,8 @@ async fn a_ready_of_somebody_else_is_not_taken() -> Result<()> {
 
 #[tokio::test]
 async fn where_ready_is_somebody_elses_the_fallback_is_used() -> Result<()> {
-    let scene = Scene::set("fallback").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("fallback").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     written_by_operator(&scene, "Database/db").await?;
     let condition_of = json!({ "type": "Ready", "fallback": "ChildrenReady" });
@@ -238,15 +239,15 @@ async fn where_ready_is_somebody_elses_the_fallback_is_used() -> Result<()> {
 
 #[tokio::test]
 async fn two_policies_on_one_parent_do_not_fight() -> Result<()> {
-    let scene = Scene::set("two").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("two").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let web = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
     let mut store = json!({ "children": [scene.child("StatefulSet")], "settle": "100ms" });
     store["condition"] = json!({ "type": "StoreReady" });
     scene.policy("web", "Database", web).await?;
     scene.policy("store", "Database", store).await?;
     let rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     scene.create(owned_by(&db, acceptance::objects::stateful_set("store", 1))).await?;

@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::objects::{condition, deployment, job, owned_by, owner_reference, pod};
-use acceptance::recorder::Recorder;
-use acceptance::rollcall::{Rollcall, policy_address};
-use acceptance::scene::Scene;
+use acceptance::recorder::StateRecorder;
+use acceptance::rollcall::{RollcallProcess, policy_address};
+use acceptance::scene::TestTenant;
 use acceptance::wish::{because, mentions, says};
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 /// A Database over Parts, which say of themselves what a test lets them say.
-async fn over_parts(word: &str, group: &Value, more: &Value) -> Result<(Scene, Rollcall, Value)> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Part")).await?;
+async fn over_parts(word: &str, group: &Value, more: &Value) -> Result<(TestTenant, RollcallProcess, Value)> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
+    scene.crd(&CrdBuilder::new("Part")).await?;
     let mut child = scene.child("Part");
     merge(&mut child, group);
     let mut spec = json!({ "children": [child], "settle": "100ms" });
@@ -33,12 +33,12 @@ fn merge(into: &mut Value, more: &Value) {
     }
 }
 
-async fn part(scene: &Scene, parent: &Value, name: &str) -> Result<()> {
+async fn part(scene: &TestTenant, parent: &Value, name: &str) -> Result<()> {
     scene.create(owned_by(parent, scene.custom("Part", name))).await?;
     Ok(())
 }
 
-async fn say(scene: &Scene, name: &str, kind: &str, status: &str) -> Result<()> {
+async fn say(scene: &TestTenant, name: &str, kind: &str, status: &str) -> Result<()> {
     let said = json!({ "conditions": [{ "type": kind, "status": status, "reason": "Test" }] });
     scene.change_status(&format!("Part/{name}"), said).await?;
     Ok(())
@@ -55,7 +55,7 @@ async fn a_quorum_of_a_number_holds_whatever_becomes_of_the_rest_and_then_no_mor
     scene.until("Database/db", says("Ready", "False").and(mentions("Ready", "of 3 not ready"))).await?;
     say(&scene, "b", "Ready", "True").await?;
     scene.until("Database/db", says("Ready", "True").and(mentions("Ready", "2 of 3 ready"))).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     // What is left may progress, fail and go: the quorum holds, and nothing but True is said.
     for (kind, status) in [("Ready", "False"), ("Failed", "True"), ("Stalled", "True"), ("Ready", "False")] {
         say(&scene, "c", kind, status).await?;
@@ -75,7 +75,7 @@ async fn a_quorum_of_a_number_holds_whatever_becomes_of_the_rest_and_then_no_mor
 #[tokio::test]
 async fn all_must_have_been_well_for_as_long_as_the_policy_holds() -> Result<()> {
     let (scene, _running, db) = over_parts("held", &json!({}), &json!({ "hold": "3s" })).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     part(&scene, &db, "a").await?;
     say(&scene, "a", "Ready", "True").await?;
     scene.until("Database/db", because("Ready", "ChildrenSettling")).await?;
@@ -94,8 +94,8 @@ async fn all_must_have_been_well_for_as_long_as_the_policy_holds() -> Result<()>
 
 #[tokio::test]
 async fn what_is_suspended_counts_for_neither_and_alone_it_is_not_enough() -> Result<()> {
-    let scene = Scene::set("suspended").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("suspended").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let few = |kind: &str| {
         let mut child = scene.child(kind);
         child["expect"] = json!({ "min": 0 });
@@ -121,7 +121,7 @@ async fn what_is_suspended_counts_for_neither_and_alone_it_is_not_enough() -> Re
 }
 
 /// A policy over a kind whose status is not for others to write.
-fn over(scene: &Scene, name: &str, group: &str, kind: &str) -> Value {
+fn over(scene: &TestTenant, name: &str, group: &str, kind: &str) -> Value {
     let mut policy = scene.policy_manifest(name, "Database", json!({ "children": [scene.child("Pod")] }));
     policy["spec"]["parent"] = json!({ "group": group, "kind": kind });
     policy
@@ -129,9 +129,9 @@ fn over(scene: &Scene, name: &str, group: &str, kind: &str) -> Value {
 
 #[tokio::test]
 async fn parents_whose_status_belongs_to_others_are_computed_and_their_policies_say_so() -> Result<()> {
-    let scene = Scene::set("others").await?;
+    let scene = TestTenant::set("others").await?;
     // What installs the kinds of Rollcall, and is not looked at.
-    scene.crd(&Crd::new("Database")).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     scene.policy("none", "Database", json!({ "children": [scene.child("Pod")] })).await?;
     let kinds = [
         ("built-in", "apps", "Deployment"),
@@ -164,9 +164,9 @@ async fn parents_whose_status_belongs_to_others_are_computed_and_their_policies_
 
 #[tokio::test]
 async fn a_parent_in_the_middle_that_is_told_nothing_counts_with_what_is_known_of_it() -> Result<()> {
-    let scene = Scene::set("middle").await?;
+    let scene = TestTenant::set("middle").await?;
     for kind in ["Platform", "Database", "Part"] {
-        scene.crd(&Crd::new(kind)).await?;
+        scene.crd(&CrdBuilder::new(kind)).await?;
     }
     let below =
         |kind: &str, mode: &str| json!({ "children": [scene.child(kind)], "settle": "100ms", "mode": mode });

@@ -5,12 +5,12 @@ use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
 
-use acceptance::crd::Crd;
-use acceptance::kind::Address;
+use acceptance::crd::CrdBuilder;
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{deployment, owned_by, playing};
 use acceptance::places;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, says};
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, says};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
@@ -195,8 +195,8 @@ fn every_alert_has_a_case_in_which_it_fires_and_one_in_which_it_does_not() -> Re
 
 #[tokio::test]
 async fn metrics_are_named_as_prometheus_wants_and_rules_use_no_others() -> Result<()> {
-    let scene = Scene::set("observed").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("observed").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let mut job = scene.child("Job");
     job["role"] = json!("optional");
     let spec = json!({ "children": [scene.child("Deployment"), job] });
@@ -210,7 +210,7 @@ async fn metrics_are_named_as_prometheus_wants_and_rules_use_no_others() -> Resu
     running.until_metric("rollcall_parent_not_ready_since_timestamp_seconds", &one, |at| at > 1e9).await?;
     let mut leaving = scene.custom("Database", "leaving");
     leaving["metadata"]["finalizers"] = json!(["example.com/held"]);
-    let leaving = Address::of(&scene.create(leaving).await?)?;
+    let leaving = ObjectAddress::of(&scene.create(leaving).await?)?;
     scene.admin.delete(&leaving).await?;
     let one = ["name=\"leaving\""];
     running.until_metric("rollcall_parent_terminating_since_timestamp_seconds", &one, |at| at > 1e9).await?;
@@ -238,15 +238,15 @@ async fn metrics_are_named_as_prometheus_wants_and_rules_use_no_others() -> Resu
 
 #[tokio::test]
 async fn a_new_generation_does_not_make_a_parent_look_freshly_broken() -> Result<()> {
-    let scene = Scene::set("since").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("since").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
     scene.policy("db", "Database", spec).await?;
     let running = scene.rollcall(&[]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
     let told = async |reason| {
-        let wish = Wish::new(reason, move |db| {
+        let wish = StateExpectation::new(reason, move |db| {
             let conditions = db["status"]["conditions"].as_array();
             conditions.is_some_and(|all| all.iter().any(|c| c["type"] == "Ready" && c["reason"] == reason))
         });

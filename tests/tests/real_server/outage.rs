@@ -2,35 +2,35 @@
 
 use std::sync::Arc;
 
-use acceptance::caller::{Caller, version_of};
-use acceptance::control_plane::{ControlPlane, Parts};
-use acceptance::crd::Crd;
-use acceptance::gate::{Gate, Rule};
+use acceptance::caller::{ApiCaller, version_of};
+use acceptance::control_plane::{ClusterParts, ControlPlane};
+use acceptance::crd::CrdBuilder;
+use acceptance::gate::{ApiGate, GateRule};
 use acceptance::half_open::HalfOpenProxy;
 use acceptance::objects::{condition, deployment, owned_by, playing};
-use acceptance::recorder::Recorder;
-use acceptance::scene::Scene;
+use acceptance::recorder::StateRecorder;
+use acceptance::scene::TestTenant;
 use acceptance::wish::says;
 use anyhow::{Context, Result};
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 /// A scene whose Rollcall talks through a gate.
-async fn gated(word: &str) -> Result<(Scene, Gate)> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
+async fn gated(word: &str) -> Result<(TestTenant, ApiGate)> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let children = json!([scene.child("Deployment")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
     scene.grant().await?;
-    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
-    let gate = Gate::open(&own).await?;
+    let own = ApiCaller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
+    let gate = ApiGate::open(&own).await?;
     Ok((scene, gate))
 }
 
 #[tokio::test]
 async fn it_waits_for_an_api_server_that_is_down_and_says_so() -> Result<()> {
     let (scene, gate) = gated("down").await?;
-    gate.set(Rule::Down);
+    gate.set(GateRule::Down);
     let mut running = scene.rollcall_at(&gate.url, &[]).await?;
     gate.caught().await?;
     gate.caught().await?;
@@ -38,7 +38,7 @@ async fn it_waits_for_an_api_server_that_is_down_and_says_so() -> Result<()> {
     assert_eq!(running.http("/readyz").await?.code, 503);
     assert_eq!(running.http("/api/v1/parents").await?.code, 200, "nothing is known, and that is an answer");
     assert!(running.output().to_lowercase().contains("failed to"), "{}", running.output());
-    gate.set(Rule::Pass);
+    gate.set(GateRule::Pass);
     running.until_ready().await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;
@@ -49,7 +49,7 @@ async fn it_waits_for_an_api_server_that_is_down_and_says_so() -> Result<()> {
 
 #[tokio::test]
 async fn it_ends_on_sigterm_while_it_waits_for_the_api_server() -> Result<()> {
-    let scene = Scene::set("nobody").await?;
+    let scene = TestTenant::set("nobody").await?;
     scene.apply_rights(&[])?;
     let free = acceptance::control_plane::free_ports(1)?[0];
     let mut running = scene.rollcall_at(&format!("http://127.0.0.1:{free}"), &[]).await?;
@@ -70,12 +70,12 @@ async fn an_outage_is_no_news_about_children_and_what_happened_meanwhile_is_foun
     scene.until("Database/db", says("Ready", "True")).await?;
     let before = scene.until("Database/kept", says("Ready", "True")).await?;
 
-    gate.set(Rule::Down);
+    gate.set(GateRule::Down);
     gate.caught().await?;
     scene.play("web", Some("crash")).await?;
     scene.until("Deployment/web", says("Available", "False")).await?;
     assert_eq!(running.http("/livez").await?.code, 200);
-    gate.set(Rule::Pass);
+    gate.set(GateRule::Pass);
     scene.until("Database/db", says("Ready", "False")).await?;
     let after = scene.get("Database/kept").await?;
     assert_eq!(before["metadata"]["resourceVersion"], after["metadata"]["resourceVersion"]);
@@ -90,7 +90,7 @@ async fn a_watch_that_lost_an_event_is_found_out_by_the_pass() -> Result<()> {
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
     scene.until("Database/db", says("Ready", "False")).await?;
-    gate.set(Rule::Mute);
+    gate.set(GateRule::Mute);
     scene.play("web", None).await?;
     scene.until("Database/db", says("Ready", "True")).await?;
     running.until_metric("rollcall_drift_total", &["found_by=\"resync\""], |count| count >= 1.0).await?;
@@ -99,10 +99,10 @@ async fn a_watch_that_lost_an_event_is_found_out_by_the_pass() -> Result<()> {
 
 #[tokio::test]
 async fn an_api_server_that_is_killed_and_comes_back_moves_nothing_but_what_moved() -> Result<()> {
-    let plane = Arc::new(ControlPlane::start(Parts::Storage).await?);
-    let scene = Scene::set_on(plane.clone(), "killed").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Shard")).await?;
+    let plane = Arc::new(ControlPlane::start(ClusterParts::Storage).await?);
+    let scene = TestTenant::set_on(plane.clone(), "killed").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
+    scene.crd(&CrdBuilder::new("Shard")).await?;
     let children = json!([scene.child("Shard")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
     let _running = scene.rollcall(&[]).await?;
@@ -128,10 +128,10 @@ async fn an_api_server_that_is_killed_and_comes_back_moves_nothing_but_what_move
 
 #[tokio::test]
 async fn a_restore_of_etcd_from_a_backup_is_followed_though_its_versions_were_seen_before() -> Result<()> {
-    let plane = Arc::new(ControlPlane::start(Parts::Storage).await?);
-    let scene = Scene::set_on(plane.clone(), "restored").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Shard")).await?;
+    let plane = Arc::new(ControlPlane::start(ClusterParts::Storage).await?);
+    let scene = TestTenant::set_on(plane.clone(), "restored").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
+    scene.crd(&CrdBuilder::new("Shard")).await?;
     let children = json!([scene.child("Shard")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
     let running = scene.rollcall(&[]).await?;
@@ -169,7 +169,7 @@ async fn a_restore_of_etcd_from_a_backup_is_followed_though_its_versions_were_se
     Ok(())
 }
 
-async fn set_ready(scene: &Scene, number: u32, status: &str) -> Result<()> {
+async fn set_ready(scene: &TestTenant, number: u32, status: &str) -> Result<()> {
     let entry = json!({ "type": "Ready", "status": status, "observedGeneration": 1 });
     scene.change_status(&format!("Shard/shard-{number}"), json!({ "conditions": [entry] })).await?;
     Ok(())
@@ -182,9 +182,9 @@ const FLIPS: u32 = 7;
 
 #[tokio::test]
 async fn a_flip_behind_half_open_connections_is_told_in_seconds() -> Result<()> {
-    let scene = Scene::set("half-open").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Shard")).await?;
+    let scene = TestTenant::set("half-open").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
+    scene.crd(&CrdBuilder::new("Shard")).await?;
     let children = json!([scene.child("Shard")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
     scene.grant().await?;
@@ -199,7 +199,7 @@ async fn a_flip_behind_half_open_connections_is_told_in_seconds() -> Result<()> 
     for number in 0..FLIPS {
         scene.until(&format!("Database/db-{number}"), says("Ready", "True")).await?;
     }
-    let recorder = Recorder::start(&scene, &["Database", "Shard"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database", "Shard"]).await?;
     let mut flipped = Vec::new();
     for (round, status) in ["False", "True", "False"].into_iter().enumerate() {
         proxy.swallow_existing();
@@ -242,9 +242,9 @@ fn transition_of(parent: &Value) -> Result<i64> {
 
 #[tokio::test]
 async fn a_definition_that_is_deleted_and_applied_again_is_seen_again_in_seconds() -> Result<()> {
-    let scene = Scene::set("reborn").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let shards = Crd::new("Shard").manifest(&scene.group);
+    let scene = TestTenant::set("reborn").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
+    let shards = CrdBuilder::new("Shard").manifest(&scene.group);
     scene.define(&shards).await?;
     let children = json!([scene.child("Shard")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
@@ -284,7 +284,7 @@ async fn a_definition_that_is_deleted_and_applied_again_is_seen_again_in_seconds
 }
 
 /// Switches the version of a definition on or off, and waits until lists say so.
-async fn serve_shards(scene: &Scene, definition: &str, served: bool) -> Result<()> {
+async fn serve_shards(scene: &TestTenant, definition: &str, served: bool) -> Result<()> {
     let admin = scene.plane.admin().await?;
     let switched = json!([{ "op": "replace", "path": "/spec/versions/0/served", "value": served }]);
     admin.json_patch(&scene.address(definition)?, "", &switched).await?;
@@ -296,16 +296,16 @@ async fn serve_shards(scene: &Scene, definition: &str, served: bool) -> Result<(
 
 #[tokio::test]
 async fn a_version_that_is_switched_off_and_on_makes_no_parent_ready_and_leaves_none_behind() -> Result<()> {
-    let scene = Scene::set("unserved").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    let shards = Crd::new("Shard").manifest(&scene.group);
+    let scene = TestTenant::set("unserved").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
+    let shards = CrdBuilder::new("Shard").manifest(&scene.group);
     scene.define(&shards).await?;
     let children = json!([scene.child("Shard")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
     let _running = scene.rollcall(&[]).await?;
     let definition =
         format!("CustomResourceDefinition/{}", shards["metadata"]["name"].as_str().unwrap_or_default());
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     for number in 0..10 {
         let parent = scene.create(scene.custom("Database", &format!("db-{number}"))).await?;
         for (shard, status) in [(2 * number, "True"), (2 * number + 1, "False")] {

@@ -1,16 +1,16 @@
 //! What does not wait for quiet, and what does.
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::objects::{owned_by, uid};
-use acceptance::recorder::Recorder;
+use acceptance::recorder::StateRecorder;
 use acceptance::rollcall::policy_address;
-use acceptance::scene::Scene;
+use acceptance::scene::TestTenant;
 use acceptance::wish::{because, mentions, says};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 /// A word of a Part about itself.
-async fn say(scene: &Scene, name: &str, conditions: Value) -> Result<()> {
+async fn say(scene: &TestTenant, name: &str, conditions: Value) -> Result<()> {
     scene.change_status(&format!("Part/{name}"), json!({ "conditions": conditions })).await?;
     Ok(())
 }
@@ -22,12 +22,12 @@ fn entry(kind: &str, status: &str, reason: &str) -> Value {
 /// With an hour of quiet to wait for, which no test has, only what does not wait is ever told.
 #[tokio::test]
 async fn what_has_failed_is_told_at_once_while_what_progresses_waits_for_quiet() -> Result<()> {
-    let scene = Scene::set("pace").await?;
-    scene.crd(&Crd::new("Site")).await?;
-    scene.crd(&Crd::new("Part")).await?;
+    let scene = TestTenant::set("pace").await?;
+    scene.crd(&CrdBuilder::new("Site")).await?;
+    scene.crd(&CrdBuilder::new("Part")).await?;
     scene.policy("site", "Site", json!({ "children": [scene.child("Part")], "settle": "100ms" })).await?;
     let mut running = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Site", "Part"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Site", "Part"]).await?;
     let site = scene.create(scene.custom("Site", "one")).await?;
     for name in ["chatty", "ill"] {
         scene.create(owned_by(&site, scene.custom("Part", name))).await?;
@@ -62,7 +62,7 @@ async fn what_has_failed_is_told_at_once_while_what_progresses_waits_for_quiet()
         state.is_some_and(|state| state["metadata"]["name"] == "chatty" && !state["status"].is_null())
     });
     let spoke = spoke.context("chatty never spoke")?;
-    let heard = |said: &&acceptance::recorder::Said| said.version > spoke.version;
+    let heard = |said: &&acceptance::recorder::ConditionWrite| said.version > spoke.version;
     let first = said.iter().find(heard).context("nothing is said after that")?;
     assert_eq!(first.entry["reason"], "ChildrenFailed", "{told}");
     assert_eq!(first.uid, uid(&site));

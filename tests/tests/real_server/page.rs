@@ -4,12 +4,12 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use acceptance::control_plane::free_ports;
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::objects::{config_map, deployment, owned_by, playing, uid};
 use acceptance::places;
-use acceptance::rollcall::Rollcall;
-use acceptance::scene::{Scene, TEST_TIMEOUT};
-use acceptance::wish::{Wish, says};
+use acceptance::rollcall::RollcallProcess;
+use acceptance::scene::{TEST_TIMEOUT, TestTenant};
+use acceptance::wish::{StateExpectation, says};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
@@ -53,7 +53,7 @@ async fn what_would_like_to_be_more_than_text_is_text() -> Result<()> {
 }
 
 /// A service account of the scene, with a role that grants these resources to be listed and got, and its token.
-async fn somebody(scene: &Scene, name: &str, resources: &[&str]) -> Result<String> {
+async fn somebody(scene: &TestTenant, name: &str, resources: &[&str]) -> Result<String> {
     scene
         .create(json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": name } }))
         .await?;
@@ -64,7 +64,7 @@ async fn somebody(scene: &Scene, name: &str, resources: &[&str]) -> Result<Strin
 }
 
 /// Grants a service account of the scene to list and get these resources in a namespace.
-async fn bind(scene: &Scene, name: &str, namespace: &str, resources: &[&str]) -> Result<()> {
+async fn bind(scene: &TestTenant, name: &str, namespace: &str, resources: &[&str]) -> Result<()> {
     let rbac = "rbac.authorization.k8s.io";
     let metadata = json!({ "name": name, "namespace": namespace });
     let groups = [&*scene.group, "apps", ""];
@@ -83,7 +83,7 @@ async fn bind(scene: &Scene, name: &str, namespace: &str, resources: &[&str]) ->
 }
 
 /// One GET of the API.
-async fn ask(running: &Rollcall, path: &str, token: &str) -> Result<(u16, Value)> {
+async fn ask(running: &RollcallProcess, path: &str, token: &str) -> Result<(u16, Value)> {
     let answer = running.http_as(path, token).await?;
     Ok((answer.code, serde_json::from_str(&answer.body).unwrap_or_default()))
 }
@@ -91,7 +91,7 @@ async fn ask(running: &Rollcall, path: &str, token: &str) -> Result<(u16, Value)
 const PARENTS: &str = "/api/v1/parents";
 
 /// One parent that is ready, one that failed, and another's in a namespace of their own: the first and the last.
-async fn sites(scene: &Scene, elsewhere: &str) -> Result<(Value, Value)> {
+async fn sites(scene: &TestTenant, elsewhere: &str) -> Result<(Value, Value)> {
     let site = scene.create(scene.custom("Site", "one")).await?;
     scene.create(owned_by(&site, deployment("web", 1))).await?;
     // Its name is the last, and it is the first to be seen.
@@ -105,16 +105,18 @@ async fn sites(scene: &Scene, elsewhere: &str) -> Result<(Value, Value)> {
     other["metadata"]["namespace"] = json!(elsewhere);
     let other = scene.admin.create(&other).await?;
     scene.until("Site/one", says("Ready", "True")).await?;
-    scene.until("Site/zoo", Wish::new("failed", |zoo| zoo.to_string().contains("ChildrenFailed"))).await?;
+    scene
+        .until("Site/zoo", StateExpectation::new("failed", |zoo| zoo.to_string().contains("ChildrenFailed")))
+        .await?;
     Ok((site, other))
 }
 
 #[tokio::test]
 async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
-    let scene = Scene::set("seen").await?;
+    let scene = TestTenant::set("seen").await?;
     let elsewhere = format!("{}-else", scene.name);
     let port = free_ports(1)?[0];
-    scene.crd(&Crd::new("Site")).await?;
+    scene.crd(&CrdBuilder::new("Site")).await?;
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
     scene.policy("site", "Site", spec).await?;
     let running = scene.rollcall(&[&format!("--listen=0.0.0.0:{port}")]).await?;
@@ -183,8 +185,8 @@ async fn each_sees_what_they_may_list_and_nothing_of_the_rest() -> Result<()> {
 
 #[tokio::test]
 async fn an_object_tells_who_holds_it_what_it_owns_and_since_when() -> Result<()> {
-    let scene = Scene::set("around").await?;
-    scene.crd(&Crd::new("Site")).await?;
+    let scene = TestTenant::set("around").await?;
+    scene.crd(&CrdBuilder::new("Site")).await?;
     // Who remembers Jobs may list Events.
     let jobs = json!({ "kind": { "group": "batch", "kind": "Job" }, "expect": { "min": 0 }, "afterDeletion": "remember" });
     let children = json!([scene.child("Deployment"), scene.child("ConfigMap"), jobs]);
@@ -199,7 +201,9 @@ async fn an_object_tells_who_holds_it_what_it_owns_and_since_when() -> Result<()
     scene.create(owned_by(&site, web)).await?;
     scene.until_pods("web", 1).await?;
     scene.delete("ConfigMap/held").await?;
-    scene.until("Site/one", Wish::new("held", |site| site.to_string().contains("hook-finalizer"))).await?;
+    scene
+        .until("Site/one", StateExpectation::new("held", |site| site.to_string().contains("hook-finalizer")))
+        .await?;
 
     let one = format!("{PARENTS}/{}", uid(&site));
     let about = |what: &str, label: &str, name: &str| {

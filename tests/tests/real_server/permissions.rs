@@ -1,18 +1,18 @@
 //! With exactly the rights that it prints, and with fewer.
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::objects::{deployment, owned_by, stateful_set};
 use acceptance::rollcall::policy_address;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, mentions, says};
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, because, mentions, says};
 use anyhow::Result;
 use serde_json::json;
 
 /// Two policies: one over Deployments, one over StatefulSets.
-async fn two_policies(word: &str) -> Result<Scene> {
-    let scene = Scene::set(word).await?;
+async fn two_policies(word: &str) -> Result<TestTenant> {
+    let scene = TestTenant::set(word).await?;
     for (parent, child) in [("Site", "Deployment"), ("Store", "StatefulSet")] {
-        scene.crd(&Crd::new(parent)).await?;
+        scene.crd(&CrdBuilder::new(parent)).await?;
         let spec = json!({ "children": [scene.child(child)], "settle": "100ms" });
         scene.policy(&parent.to_lowercase(), parent, spec).await?;
     }
@@ -66,7 +66,7 @@ async fn a_right_to_read_children_that_is_taken_away_ends_in_unknown() -> Result
 }
 
 /// Takes one resource out of all the roles of a scene.
-pub(crate) async fn revoke(scene: &Scene, resource: &str) -> Result<()> {
+pub(crate) async fn revoke(scene: &TestTenant, resource: &str) -> Result<()> {
     let mut aggregated = Vec::new();
     for word in ["ClusterRole", "Role"] {
         let kind = scene.kind(word);
@@ -77,7 +77,7 @@ pub(crate) async fn revoke(scene: &Scene, resource: &str) -> Result<()> {
                 continue;
             }
             if !role["aggregationRule"].is_null() {
-                aggregated.push(acceptance::kind::Address::of(&role)?);
+                aggregated.push(acceptance::kind::ObjectAddress::of(&role)?);
                 continue;
             }
             for rule in role["rules"].as_array_mut().into_iter().flatten() {
@@ -90,14 +90,16 @@ pub(crate) async fn revoke(scene: &Scene, resource: &str) -> Result<()> {
                 .into_iter()
                 .filter(|rule| rule["resources"].as_array().is_none_or(|r| !r.is_empty()))
                 .collect();
-            let place = acceptance::kind::Address::of(&role)?;
+            let place = acceptance::kind::ObjectAddress::of(&role)?;
             scene.admin.merge(&place, "", &json!({ "rules": kept })).await?;
         }
     }
     let word = format!("\"{resource}\"");
     for role in aggregated {
         let word = word.clone();
-        let gone = Wish::new("without that resource", move |role| !role["rules"].to_string().contains(&word));
+        let gone = StateExpectation::new("without that resource", move |role| {
+            !role["rules"].to_string().contains(&word)
+        });
         scene.until_at(&role, &gone).await?;
     }
     Ok(())
@@ -105,8 +107,8 @@ pub(crate) async fn revoke(scene: &Scene, resource: &str) -> Result<()> {
 
 #[tokio::test]
 async fn within_namespaces_roles_are_enough() -> Result<()> {
-    let scene = Scene::set("roles").await?;
-    scene.crd(&Crd::new("Site")).await?;
+    let scene = TestTenant::set("roles").await?;
+    scene.crd(&CrdBuilder::new("Site")).await?;
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
     let policy = scene.policy("site", "Site", spec).await?;
     // Policies live in the cluster, where a Role grants nothing: they come from a file.

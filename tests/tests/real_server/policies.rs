@@ -1,20 +1,20 @@
 //! Policies come, change and go while Rollcall runs.
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::rollcall::policy_address;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, gone, has, mentions, says};
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, because, gone, has, mentions, says};
 use anyhow::Result;
 use serde_json::{Value, json};
 
-async fn database_scene(word: &str) -> Result<Scene> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
+async fn database_scene(word: &str) -> Result<TestTenant> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     Ok(scene)
 }
 
-fn over_deployments(scene: &Scene) -> Value {
+fn over_deployments(scene: &TestTenant) -> Value {
     json!({ "children": [scene.child("Deployment")], "settle": "100ms" })
 }
 
@@ -143,8 +143,8 @@ async fn a_kind_that_is_not_there_yet_is_waited_for() -> Result<()> {
     let missing = says("Ready", "False").and(because("Ready", "ChildrenMissing"));
     scene.until("Database/db", missing.and(mentions("Ready", "Shard"))).await?;
 
-    scene.crd(&Crd::new("Shard")).await?;
-    scene.crd(&Crd::new("Later")).await?;
+    scene.crd(&CrdBuilder::new("Shard")).await?;
+    scene.crd(&CrdBuilder::new("Later")).await?;
     scene.create(owned_by(&db, scene.custom("Shard", "one"))).await?;
     let ready = json!({ "conditions": [{ "type": "Ready", "status": "True" }] });
     scene.change_status("Shard/one", ready).await?;
@@ -259,7 +259,7 @@ async fn a_policy_tells_how_many_parents_it_has_and_how_many_are_ready() -> Resu
     let one = scene.get("Database/one").await?;
     scene.create(owned_by(&one, deployment("web", 1))).await?;
     let policy = policy_address(&scene, "db")?;
-    let counts = Wish::new("1 of 2 ready", |policy: &Value| {
+    let counts = StateExpectation::new("1 of 2 ready", |policy: &Value| {
         policy["status"]["parents"] == 2 && policy["status"]["ready"] == 1
     });
     scene.until_at(&policy, &counts.and(says("Ready", "True")).and(says("Watching", "True"))).await?;

@@ -5,22 +5,22 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 
-use acceptance::control_plane::{ControlPlane, Parts};
-use acceptance::crd::Crd;
-use acceptance::helm::Waiting;
-use acceptance::kind::Address;
+use acceptance::control_plane::{ClusterParts, ControlPlane};
+use acceptance::crd::CrdBuilder;
+use acceptance::helm::HelmCommand;
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{condition, deployment, owned_by, playing};
 use acceptance::peers;
 use acceptance::places;
-use acceptance::recorder::{Recorder, Recording};
+use acceptance::recorder::{StateRecorder, StateRecording};
 use acceptance::rollcall::rollcall;
-use acceptance::scene::Scene;
+use acceptance::scene::TestTenant;
 use acceptance::wish::{because, current, says};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 /// Argo CD's ConfigMap as `rollcall health-lua` prints it for these policies.
-fn config_map(scene: &Scene, policies: &[Value], options: &[&str]) -> Result<PathBuf> {
+fn config_map(scene: &TestTenant, policies: &[Value], options: &[&str]) -> Result<PathBuf> {
     let (policies, file) = (scene.policies_file(policies)?, scene.folder.join("argocd-cm.yaml"));
     let policies = policies.to_string_lossy();
     let args = [&["health-lua", "-f", &*policies], options].concat();
@@ -31,10 +31,10 @@ fn config_map(scene: &Scene, policies: &[Value], options: &[&str]) -> Result<Pat
 /// Fails if Argo CD or kstatus took the parent for ready in a recorded state that does not say so itself, for its own
 /// generation.
 pub(crate) fn no_reader_is_early(
-    scene: &Scene,
+    scene: &TestTenant,
     policy: &Value,
-    recording: &Recording,
-    parent: &Address,
+    recording: &StateRecording,
+    parent: &ObjectAddress,
 ) -> Result<()> {
     let is = |state: &&Value| state["kind"] == parent.kind.kind && state["metadata"]["name"] == parent.name;
     let states: Vec<Value> =
@@ -80,7 +80,7 @@ const REASONS: [(&str, &str); 20] = [
 ];
 
 /// An object that says this, and what Argo CD is to make of it.
-struct State {
+struct ReaderCase {
     object: Value,
     health: &'static str,
 }
@@ -91,7 +91,7 @@ const DEGRADED: [&str; 5] =
 
 /// Every state that a parent of generation 2 can be in: each reason, about the present generation, an older one or none,
 /// with and without Stalled, being deleted or not; and statuses that nobody should write.
-fn states(group: &str, of: &str) -> Vec<State> {
+fn states(group: &str, of: &str) -> Vec<ReaderCase> {
     let object = |status: Value, deleted: bool| {
         let mut object = json!({
             "apiVersion": format!("{group}/v1"), "kind": "Database",
@@ -127,7 +127,7 @@ fn states(group: &str, of: &str) -> Vec<State> {
                 (2, "ChildrenSuspended") => "Suspended",
                 _ => "Progressing",
             };
-            all.push(State { object: object(json!({ "conditions": conditions }), deleted), health });
+            all.push(ReaderCase { object: object(json!({ "conditions": conditions }), deleted), health });
         }
     }
     let odd = [
@@ -146,12 +146,12 @@ fn states(group: &str, of: &str) -> Vec<State> {
         json!({ "conditions": [{ "type": of, "status": "True", "reason": "AllChildrenReady", "observedGeneration": "2" }] }),
         json!({ "conditions": [{ "type": of, "status": "False", "reason": 7, "message": [], "observedGeneration": 2 }] }),
     ];
-    all.extend(odd.map(|status| State { object: object(status, false), health: "Progressing" }));
+    all.extend(odd.map(|status| ReaderCase { object: object(status, false), health: "Progressing" }));
     all
 }
 
 /// Argo CD's own code and Rollcall's, over the same objects and the same script.
-fn ask_both(scene: &Scene, rules: &str, states: &[State]) -> Result<()> {
+fn ask_both(scene: &TestTenant, rules: &str, states: &[ReaderCase]) -> Result<()> {
     let objects: Vec<Value> = states.iter().map(|state| state.object.clone()).collect();
     let file = scene.folder.join("objects.json");
     let list = json!({ "apiVersion": "v1", "kind": "List", "items": objects });
@@ -175,7 +175,7 @@ fn ask_both(scene: &Scene, rules: &str, states: &[State]) -> Result<()> {
 
 #[tokio::test]
 async fn argo_cd_reads_every_state_of_a_parent() -> Result<()> {
-    let scene = Scene::set("states").await?;
+    let scene = TestTenant::set("states").await?;
     let policy = |spec| scene.policy_manifest("db", "Database", spec);
     let states_of_ready = states(&scene.group, "Ready");
     let plain = policy(json!({}));
@@ -195,8 +195,8 @@ async fn argo_cd_reads_every_state_of_a_parent() -> Result<()> {
 /// Whatever the definition does not know would be dropped without a word, or refused where that is asked for.
 #[tokio::test]
 async fn the_argo_cd_operator_takes_what_is_printed_for_it() -> Result<()> {
-    let plane = Arc::new(ControlPlane::start(Parts::Storage).await?);
-    let scene = Scene::set_on(plane, "operator").await?;
+    let plane = Arc::new(ControlPlane::start(ClusterParts::Storage).await?);
+    let scene = TestTenant::set_on(plane, "operator").await?;
     let definition = places::program("argocds.yaml")?;
     scene.plane.kubectl(&["create", "-f", &definition.to_string_lossy()])?;
     let crd = "CustomResourceDefinition/argocds.argoproj.io";
@@ -228,7 +228,7 @@ async fn the_argo_cd_operator_takes_what_is_printed_for_it() -> Result<()> {
 
 #[tokio::test]
 async fn argo_cd_looks_where_rollcall_falls_back_to_and_at_every_policy() -> Result<()> {
-    let scene = Scene::set("several").await?;
+    let scene = TestTenant::set("several").await?;
     let entry = |kind: &str, status: &str, reason: &str| json!({ "type": kind, "status": status, "reason": reason, "message": reason, "observedGeneration": 1 });
     let object = |conditions: &[Value]| {
         json!({
@@ -272,17 +272,17 @@ async fn argo_cd_looks_where_rollcall_falls_back_to_and_at_every_policy() -> Res
 
 #[tokio::test]
 async fn kubectl_waits_for_it_and_shows_it() -> Result<()> {
-    let scene = Scene::set("kubectl").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("kubectl").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "1s" });
     let policy = scene.policy("db", "Database", spec).await?;
     let running = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database", "Deployment"]).await?;
     let resource = format!("databases.{}/db", scene.group);
-    let wait = || -> Result<Waiting> {
+    let wait = || -> Result<HelmCommand> {
         let mut command = scene.plane.kubectl_command()?;
         command.args(["wait", "--for=condition=Ready", &resource, "-n", &scene.name, "--timeout=100s"]);
-        Waiting::on(command)
+        HelmCommand::on(command)
     };
     let columns = || scene.plane.kubectl(&["get", &resource, "-n", &scene.name]);
 
@@ -322,8 +322,8 @@ async fn kubectl_waits_for_it_and_shows_it() -> Result<()> {
 
 #[tokio::test]
 async fn kubectl_finds_it_as_a_plugin() -> Result<()> {
-    let scene = Scene::set("plugin").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("plugin").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
     let plugins = scene.folder.join("plugins");

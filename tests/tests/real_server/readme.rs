@@ -5,13 +5,13 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use acceptance::control_plane::{ControlPlane, Parts, free_ports};
-use acceptance::crd::Crd;
-use acceptance::guide::{Asked, Sentences};
+use acceptance::control_plane::{ClusterParts, ControlPlane, free_ports};
+use acceptance::crd::CrdBuilder;
+use acceptance::guide::{Asked, InlineCommands};
 use acceptance::objects::{condition, deployment, owned_by, stateful_set};
 use acceptance::places;
-use acceptance::process::Process;
-use acceptance::scene::Scene;
+use acceptance::process::LoggedProcess;
+use acceptance::scene::TestTenant;
 use acceptance::wish::{because, says};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
@@ -25,7 +25,7 @@ fn block(first: &str) -> Result<Vec<String>> {
 }
 
 /// The environment of a user who has `rollcall` and `kubectl` at hand, and is an administrator.
-fn user(scene: &Scene) -> Result<Vec<(String, String)>> {
+fn user(scene: &TestTenant) -> Result<Vec<(String, String)>> {
     let folder = |program: &Path| program.parent().unwrap_or(program).display().to_string();
     let (rollcall, kubectl) = (folder(&places::rollcall()?), folder(&places::program("kubectl")?));
     let path = format!("{rollcall}:{kubectl}:{}", std::env::var("PATH")?);
@@ -36,13 +36,13 @@ fn user(scene: &Scene) -> Result<Vec<(String, String)>> {
 }
 
 /// A folder as the README assumes it: the policy beside the repository's `deploy`.
-fn folder(scene: &Scene) -> Result<()> {
+fn folder(scene: &TestTenant) -> Result<()> {
     let policy = block("apiVersion: rollcall.dev/v1alpha1")?.join("\n");
     std::fs::write(scene.folder.join("policy.yaml"), policy)?;
     Ok(std::os::unix::fs::symlink(places::repository().join("deploy"), scene.folder.join("deploy"))?)
 }
 
-fn type_in(scene: &Scene, line: &str) -> Result<()> {
+fn type_in(scene: &TestTenant, line: &str) -> Result<()> {
     let mut shell = Command::new("bash");
     shell.args(["-o", "pipefail", "-c", line]).current_dir(&scene.folder).envs(user(scene)?);
     let done = shell.output().context("failed to run bash")?;
@@ -52,12 +52,12 @@ fn type_in(scene: &Scene, line: &str) -> Result<()> {
 
 #[tokio::test]
 async fn the_readme_leads_to_a_verdict() -> Result<()> {
-    let plane = Arc::new(ControlPlane::start(Parts::Storage).await?);
-    let mut scene = Scene::set_on(plane, "readme").await?;
+    let plane = Arc::new(ControlPlane::start(ClusterParts::Storage).await?);
+    let mut scene = TestTenant::set_on(plane, "readme").await?;
     "example.com".clone_into(&mut scene.group);
     "default".clone_into(&mut scene.name);
     folder(&scene)?;
-    scene.crd(&Crd::new("Database")).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     for line in block("kubectl apply --server-side -k deploy/kustomize")? {
         type_in(&scene, &line)?;
     }
@@ -68,7 +68,7 @@ async fn the_readme_leads_to_a_verdict() -> Result<()> {
     }
     let args = ["-c", "cd \"$0\" && exec rollcall run", &scene.folder.to_string_lossy()].map(str::to_owned);
     let log = scene.folder.join("rollcall.log");
-    let mut service = Process::start("rollcall", Path::new("/bin/bash"), &args, &user(&scene)?, &log)?;
+    let mut service = LoggedProcess::start("rollcall", Path::new("/bin/bash"), &args, &user(&scene)?, &log)?;
     let policy = scene.address("ReadinessPolicy/databases")?;
     let accepted =
         scene.until_at(&policy, &says("Accepted", "True").and(because("Accepted", "Shadow"))).await;
@@ -89,14 +89,14 @@ async fn the_readme_leads_to_a_verdict() -> Result<()> {
     what_it_says_at_a_glance(&scene)?;
     service.terminate()?;
     ensure!(service.end(Duration::from_secs(20)).await?.success(), "{}", service.tail(40));
-    Sentences::of("README.md")?.type_in(&scene, "rollcall release", &[])?;
+    InlineCommands::of("README.md")?.type_in(&scene, "rollcall release", &[])?;
     ensure!(condition(&scene.get("Database/orders").await?, "Ready").is_none(), "it was not released");
     Ok(())
 }
 
 /// The commands of the README's sentences, each with a reader's own words and some of the answer.
-fn what_it_says_at_a_glance(scene: &Scene) -> Result<()> {
-    let crd = Crd::new("Database").manifest("example.com");
+fn what_it_says_at_a_glance(scene: &TestTenant) -> Result<()> {
+    let crd = CrdBuilder::new("Database").manifest("example.com");
     std::fs::write(scene.folder.join("crd.yaml"), crd.to_string())?;
     let plugins = scene.folder.join("bin");
     std::fs::create_dir_all(&plugins)?;
@@ -118,5 +118,5 @@ fn what_it_says_at_a_glance(scene: &Scene) -> Result<()> {
         ("rollcall run --help", &[], "--listen"),
         ("rollcall demo", &[("demo", "demo --help")], "--once"),
     ];
-    Sentences::of("README.md")?.ask(scene, &asked)
+    InlineCommands::of("README.md")?.ask(scene, &asked)
 }

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use acceptance::caller::Caller;
-use acceptance::control_plane::{ControlPlane, Parts, free_ports};
-use acceptance::crd::Crd;
-use acceptance::kind::Kind;
+use acceptance::caller::ApiCaller;
+use acceptance::control_plane::{ClusterParts, ControlPlane, free_ports};
+use acceptance::crd::CrdBuilder;
+use acceptance::kind::ManifestKind;
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::places;
-use acceptance::process::Process;
-use acceptance::recorder::Recorder;
-use acceptance::scene::{Scene, TEST_TIMEOUT};
-use acceptance::wish::{Wish, says};
+use acceptance::process::LoggedProcess;
+use acceptance::recorder::StateRecorder;
+use acceptance::scene::{TEST_TIMEOUT, TestTenant};
+use acceptance::wish::{StateExpectation, says};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ use super::chart::{EVERYTHING, HOME, helm, values, words};
 use super::memory::fleeting;
 
 /// Helm as the administrator of the scene's cluster.
-fn operate(scene: &Scene, home: &str, args: &[&str]) -> Result<String> {
+fn operate(scene: &TestTenant, home: &str, args: &[&str]) -> Result<String> {
     let kubeconfig = scene.plane.kubeconfig().to_string_lossy().into_owned();
     let output = helm(&[args, &["-n", home, "--kubeconfig", &kubeconfig]].concat())?;
     let said = String::from_utf8_lossy(&output.stderr);
@@ -29,7 +29,7 @@ fn operate(scene: &Scene, home: &str, args: &[&str]) -> Result<String> {
 }
 
 /// What a container of the release is told to run, run here: with the rights of its service account.
-async fn as_deployed(scene: &Scene, home: &str, args: Vec<String>, name: &str) -> Result<Process> {
+async fn as_deployed(scene: &TestTenant, home: &str, args: Vec<String>, name: &str) -> Result<LoggedProcess> {
     let token = scene.plane.token_of(home, "rollcall").await?;
     let kubeconfig = scene.folder.join("chart.kubeconfig");
     scene.plane.kubeconfig_for(&kubeconfig, scene.plane.url(), &token, home)?;
@@ -47,7 +47,7 @@ async fn as_deployed(scene: &Scene, home: &str, args: Vec<String>, name: &str) -
     args.push(format!("--kubeconfig={}", kubeconfig.display()));
     // In a pod, its own namespace.
     let env = [("ROLLCALL_RECORDS_NAMESPACE".to_owned(), home.to_owned())];
-    Process::start(name, &places::rollcall()?, &args, &env, &scene.folder.join(format!("{name}.log")))
+    LoggedProcess::start(name, &places::rollcall()?, &args, &env, &scene.folder.join(format!("{name}.log")))
 }
 
 fn container(workload: &Value) -> &Value {
@@ -55,7 +55,7 @@ fn container(workload: &Value) -> &Value {
 }
 
 /// Everything in the cluster that carries our label or our name, of all kinds that can be listed.
-pub(super) fn ours(scene: &Scene) -> Result<String> {
+pub(super) fn ours(scene: &TestTenant) -> Result<String> {
     let kinds = scene.plane.kubectl(&["api-resources", "--verbs=list", "-o", "name"])?;
     // Events tell of the release, and expire.
     let kinds: Vec<_> = kinds.lines().filter(|kind| !kind.starts_with("events")).collect();
@@ -71,9 +71,9 @@ pub(super) fn ours(scene: &Scene) -> Result<String> {
 }
 
 /// A cluster with the Prometheus operator's kinds, a kind of parents, and a namespace that demands the restricted profile.
-async fn cluster() -> Result<Scene> {
-    let plane = Arc::new(ControlPlane::start(Parts::Everything).await?);
-    let mut scene = Scene::set_on(plane, "chart").await?;
+async fn cluster() -> Result<TestTenant> {
+    let plane = Arc::new(ControlPlane::start(ClusterParts::Everything).await?);
+    let mut scene = TestTenant::set_on(plane, "chart").await?;
     "example.com".clone_into(&mut scene.group);
     for plural in ["servicemonitors", "prometheusrules"] {
         let file = places::program(&format!("{plural}.yaml"))?;
@@ -81,8 +81,8 @@ async fn cluster() -> Result<Scene> {
         let crd = format!("CustomResourceDefinition/{plural}.monitoring.coreos.com");
         scene.until(&crd, says("Established", "True")).await?;
     }
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Cache")).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
+    scene.crd(&CrdBuilder::new("Cache")).await?;
     let restricted = json!({
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": { "name": HOME, "labels": { "pod-security.kubernetes.io/enforce": "restricted" } },
@@ -92,7 +92,7 @@ async fn cluster() -> Result<Scene> {
 }
 
 /// Installs, and runs what the release's Deployment says until a parent is told that it is ready.
-async fn comes(scene: &Scene, chart: &str, options: &[&str]) -> Result<Process> {
+async fn comes(scene: &TestTenant, chart: &str, options: &[&str]) -> Result<LoggedProcess> {
     let notes = operate(scene, HOME, &[&["install", "rollcall", chart], options].concat())?;
     ensure!(notes.contains("kubectl apply -f policy.yaml"), "{notes}");
     let deployed = deployed(scene)?;
@@ -112,24 +112,24 @@ async fn comes(scene: &Scene, chart: &str, options: &[&str]) -> Result<Process> 
         anyhow::Ok(())
     };
     tokio::time::timeout(TEST_TIMEOUT, remembered).await.context("nothing is remembered")??;
-    let own = Caller::from_kubeconfig(&scene.folder.join("chart.kubeconfig")).await?;
+    let own = ApiCaller::from_kubeconfig(&scene.folder.join("chart.kubeconfig")).await?;
     ensure!(own.list(&scene.kind("Secret"), "", "").await.is_err(), "it may read secrets");
     Ok(service)
 }
 
 /// So many records are in the release's namespace.
-async fn remembered(scene: &Scene) -> Result<usize> {
-    let records = Kind::new("rollcall.dev/v1alpha1", "ReadinessRecord");
+async fn remembered(scene: &TestTenant) -> Result<usize> {
+    let records = ManifestKind::new("rollcall.dev/v1alpha1", "ReadinessRecord");
     Ok(scene.admin.list(&records, HOME, "").await?.0.len())
 }
 
-fn deployed(scene: &Scene) -> Result<Value> {
+fn deployed(scene: &TestTenant) -> Result<Value> {
     let text = scene.plane.kubectl(&["get", "deployment", "rollcall", "-n", HOME, "-o", "json"])?;
     Ok(serde_json::from_str(&text)?)
 }
 
 /// What the Prometheus operator is told, it understands: each field is one of its own definitions, as it ships them.
-fn is_understood(scene: &Scene) -> Result<()> {
+fn is_understood(scene: &TestTenant) -> Result<()> {
     let manifest = operate(scene, HOME, &["get", "manifest", "rollcall"])?;
     let all: Vec<Value> = serde_saphyr::from_multiple(&manifest)?;
     let theirs = all.iter().filter(|object| object["apiVersion"] == "monitoring.coreos.com/v1");
@@ -156,7 +156,7 @@ fn is_understood(scene: &Scene) -> Result<()> {
 }
 
 /// The chart as it might have been before: its CRDs have another short name.
-fn older(scene: &Scene) -> Result<String> {
+fn older(scene: &TestTenant) -> Result<String> {
     let chart = scene.folder.join("older");
     let copied = std::process::Command::new("cp")
         .arg("-rL")
@@ -170,14 +170,14 @@ fn older(scene: &Scene) -> Result<String> {
     Ok(chart.to_string_lossy().into_owned())
 }
 
-async fn short_names(scene: &Scene) -> Result<Value> {
+async fn short_names(scene: &TestTenant) -> Result<Value> {
     let crd = scene.get("CustomResourceDefinition/readinesspolicies.rollcall.dev").await?;
     Ok(crd["spec"]["names"]["shortNames"].clone())
 }
 
 /// An upgrade that changes rights, arguments and a CRD: the one that runs leads on, its successor takes over, and the parent
 /// is told the same throughout. What is new works afterwards.
-async fn changes(scene: &Scene, mut old: Process) -> Result<Process> {
+async fn changes(scene: &TestTenant, mut old: LoggedProcess) -> Result<LoggedProcess> {
     let holder = "jsonpath={.spec.holderIdentity}";
     let lease = || scene.plane.kubectl(&["get", "lease", "rollcall", "-n", HOME, "-o", holder]);
     let account = format!("system:serviceaccount:{HOME}:rollcall");
@@ -192,7 +192,7 @@ async fn changes(scene: &Scene, mut old: Process) -> Result<Process> {
     ensure!(!may()?, "it may do already what the upgrade allows");
     assert_eq!(short_names(scene).await?, json!(["older"]));
     let told = condition(&scene.get("Database/db").await?, "Ready").cloned();
-    let recorder = Recorder::start(scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(scene, &["Database"]).await?;
 
     let more = "databases }, { group: example.com, resource: caches }]\nreplicas: 3\nresync: 20s";
     let file = values(&EVERYTHING.replace("databases }]", more), "upgraded")?;
@@ -222,13 +222,13 @@ async fn changes(scene: &Scene, mut old: Process) -> Result<Process> {
 }
 
 /// No kubelet runs what the hook says, so it is run here; afterwards Helm believes that it ran there.
-async fn goes(scene: &Scene) -> Result<()> {
+async fn goes(scene: &TestTenant) -> Result<()> {
     let hook: Value = serde_saphyr::from_str(&operate(scene, HOME, &["get", "hooks", "rollcall"])?)?;
     assert_eq!(hook["metadata"]["annotations"]["helm.sh/hook"], "pre-delete");
     let mut release = as_deployed(scene, HOME, words(&container(&hook)["args"]), "release").await?;
     let ended = release.end(Duration::from_secs(60)).await?;
     ensure!(ended.success(), "{}", release.tail(40));
-    let bare = Wish::new("without our entries", |db| db["status"]["conditions"].is_null());
+    let bare = StateExpectation::new("without our entries", |db| db["status"]["conditions"].is_null());
     scene.until("Database/db", bare).await?;
     assert_eq!(remembered(scene).await?, 0, "what was remembered is still there: {}", release.tail(20));
     // The service runs on, and sees a change that it would have to write.
@@ -258,7 +258,7 @@ async fn a_release_comes_works_changes_and_goes_without_a_trace() -> Result<()> 
     ensure!(service.end(Duration::from_secs(20)).await?.success(), "{}", service.tail(40));
 
     assert_eq!(ours(&scene)?, "");
-    let policies = Kind::new("rollcall.dev/v1alpha1", "ReadinessPolicy");
+    let policies = ManifestKind::new("rollcall.dev/v1alpha1", "ReadinessPolicy");
     ensure!(scene.admin.list(&policies, "", "").await.is_err(), "the CRD is still there");
     ensure!(condition(&scene.get("Database/db").await?, "Ready").is_none(), "it was written at the end");
     Ok(())
@@ -266,9 +266,9 @@ async fn a_release_comes_works_changes_and_goes_without_a_trace() -> Result<()> 
 
 #[tokio::test]
 async fn in_one_namespace_roles_are_enough() -> Result<()> {
-    let scene = Scene::set("chart-roles").await?;
+    let scene = TestTenant::set("chart-roles").await?;
     let home = scene.name.as_str();
-    scene.crd(&Crd::new("Database")).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let policy = scene.policy_manifest("db", "Database", json!({ "settle": "100ms" }));
     let wanted = json!({
         "namespaces": [home], "policies": { "databases": policy["spec"] },
@@ -286,7 +286,7 @@ async fn in_one_namespace_roles_are_enough() -> Result<()> {
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     scene.until("Database/db", says("Ready", "True")).await.with_context(|| service.tail(40))?;
-    let own = Caller::from_kubeconfig(&scene.folder.join("chart.kubeconfig")).await?;
+    let own = ApiCaller::from_kubeconfig(&scene.folder.join("chart.kubeconfig")).await?;
     for kind in ["Database", "Deployment", "ReadinessPolicy"] {
         ensure!(
             own.list(&scene.kind(kind), "", "").await.is_err(),
@@ -296,7 +296,7 @@ async fn in_one_namespace_roles_are_enough() -> Result<()> {
     let hook: Value = serde_saphyr::from_str(&operate(&scene, home, &["get", "hooks", "rollcall"])?)?;
     let mut release = as_deployed(&scene, home, words(&container(&hook)["args"]), "release").await?;
     ensure!(release.end(Duration::from_secs(60)).await?.success(), "{}", release.tail(40));
-    let bare = Wish::new("without our entries", |db| db["status"]["conditions"].is_null());
+    let bare = StateExpectation::new("without our entries", |db| db["status"]["conditions"].is_null());
     scene.until("Database/db", bare).await?;
     service.terminate()?;
     ensure!(service.end(Duration::from_secs(20)).await?.success(), "{}", service.tail(40));

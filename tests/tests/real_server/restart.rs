@@ -1,16 +1,16 @@
 //! Ends and beginnings of the process itself.
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::objects::{deployment, job, owned_by, playing, stateful_set};
-use acceptance::recorder::Recorder;
+use acceptance::recorder::StateRecorder;
 use acceptance::rollcall::policy_address;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, mentions, says};
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, mentions, says};
 use anyhow::Result;
 use serde_json::{Value, json};
 
 /// All objects that Rollcall could have written: resourceVersion and status of each.
-async fn written(scene: &Scene) -> Result<Vec<(Value, Value)>> {
+async fn written(scene: &TestTenant) -> Result<Vec<(Value, Value)>> {
     let (parents, _) = scene.admin.list(&scene.kind("Database"), &scene.name, "").await?;
     let policies = scene.policies().await?;
     let version_and_status =
@@ -20,8 +20,8 @@ async fn written(scene: &Scene) -> Result<Vec<(Value, Value)>> {
 
 #[tokio::test]
 async fn twenty_restarts_at_rest_write_nothing() -> Result<()> {
-    let scene = Scene::set("rest").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("rest").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let children = json!([scene.child("Deployment"), scene.child("Job")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
     let mut rollcall = scene.rollcall(&[]).await?;
@@ -38,7 +38,7 @@ async fn twenty_restarts_at_rest_write_nothing() -> Result<()> {
     assert!(rollcall.terminate().await?.success());
     rollcall.again().await?;
     settled(&rollcall).await?;
-    let counts = Wish::new("1 of 2 ready", |policy: &Value| {
+    let counts = StateExpectation::new("1 of 2 ready", |policy: &Value| {
         policy["status"]["parents"] == 2 && policy["status"]["ready"] == 1
     });
     scene
@@ -64,7 +64,7 @@ async fn twenty_restarts_at_rest_write_nothing() -> Result<()> {
 }
 
 /// It has judged both parents, and its own metric says so: whatever there is to write is written.
-async fn settled(rollcall: &acceptance::rollcall::Rollcall) -> Result<()> {
+async fn settled(rollcall: &acceptance::rollcall::RollcallProcess) -> Result<()> {
     rollcall.until_metric("rollcall_parents", &["verdict=\"Ready\""], |count| count >= 1.0).await?;
     rollcall.until_metric("rollcall_parents", &[], |count| count >= 2.0).await?;
     Ok(())
@@ -72,12 +72,12 @@ async fn settled(rollcall: &acceptance::rollcall::Rollcall) -> Result<()> {
 
 #[tokio::test]
 async fn a_kill_in_mid_rollout_ends_exact_all_the_same() -> Result<()> {
-    let scene = Scene::set("killed").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("killed").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let children = json!([scene.child("Deployment"), scene.child("StatefulSet")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
     let mut rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment", "StatefulSet"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database", "Deployment", "StatefulSet"]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, playing("hold", deployment("web", 1)))).await?;
     scene.create(owned_by(&db, playing("hold", stateful_set("store", 2)))).await?;
@@ -101,8 +101,8 @@ async fn a_kill_in_mid_rollout_ends_exact_all_the_same() -> Result<()> {
 
 #[tokio::test]
 async fn what_happened_while_it_was_away_is_found() -> Result<()> {
-    let scene = Scene::set("away").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("away").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let children = json!([scene.child("Deployment")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
     let mut rollcall = scene.rollcall(&[]).await?;

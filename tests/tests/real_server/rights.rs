@@ -2,21 +2,21 @@
 
 use std::process::Command;
 
-use acceptance::crd::Crd;
-use acceptance::kind::Address;
+use acceptance::crd::CrdBuilder;
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{deployment, job, owned_by};
 use acceptance::places;
 use acceptance::rollcall::policy_address;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, mentions, says};
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, because, mentions, says};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 
 /// A policy over Deployments for each of these kinds of parents.
-async fn policies_over(word: &str, parents: &[&str]) -> Result<Scene> {
-    let scene = Scene::set(word).await?;
+async fn policies_over(word: &str, parents: &[&str]) -> Result<TestTenant> {
+    let scene = TestTenant::set(word).await?;
     for parent in parents {
-        scene.crd(&Crd::new(parent)).await?;
+        scene.crd(&CrdBuilder::new(parent)).await?;
         let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
         scene.policy(&parent.to_lowercase(), parent, spec).await?;
     }
@@ -24,7 +24,7 @@ async fn policies_over(word: &str, parents: &[&str]) -> Result<Scene> {
 }
 
 /// `rollcall rbac` with these arguments, as the administrator; its exit code and what it prints.
-fn rbac(scene: &Scene, args: &[&str]) -> Result<(Option<i32>, String)> {
+fn rbac(scene: &TestTenant, args: &[&str]) -> Result<(Option<i32>, String)> {
     let mut command = Command::new(places::rollcall()?);
     command.args(["rbac", "--kubeconfig", &scene.plane.kubeconfig().to_string_lossy()]).args(args);
     let output = command.args(["-n", &scene.name, "--aggregate-to", &scene.name]).output()?;
@@ -32,8 +32,8 @@ fn rbac(scene: &Scene, args: &[&str]) -> Result<(Option<i32>, String)> {
     Ok((output.status.code(), String::from_utf8_lossy(&said).into_owned()))
 }
 
-fn no_rights_missing() -> Wish {
-    Wish::new("no rights missing", |policy: &Value| {
+fn no_rights_missing() -> StateExpectation {
+    StateExpectation::new("no rights missing", |policy: &Value| {
         policy["status"]["missingRights"].as_array().is_none_or(Vec::is_empty)
     })
 }
@@ -57,12 +57,14 @@ async fn rights_of_policies_add_up_and_are_taken_away_one_by_one() -> Result<()>
     drop(running);
     let role = format!("{}-rollcall-policy-{}", scene.name, scene.policy_name("store"));
     scene.plane.kubectl(&["delete", "clusterrole", &role])?;
-    let aggregated = Address {
+    let aggregated = ObjectAddress {
         kind: scene.kind("ClusterRole"),
         namespace: String::new(),
         name: format!("{0}-{0}", scene.name),
     };
-    let gone = Wish::new("without stores", |role: &Value| !role["rules"].to_string().contains("\"stores\""));
+    let gone = StateExpectation::new("without stores", |role: &Value| {
+        !role["rules"].to_string().contains("\"stores\"")
+    });
     scene.until_at(&aggregated, &gone).await?;
     let _running = scene.rollcall_at(scene.plane.url(), &[]).await?;
     let store = policy_address(&scene, "store")?;
@@ -131,8 +133,8 @@ async fn a_status_that_may_not_be_written_is_named_and_the_policy_is_not_ready()
 
 #[tokio::test]
 async fn a_records_namespace_that_does_not_exist_is_a_reason_until_it_does() -> Result<()> {
-    let scene = Scene::set("unkept").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("unkept").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let mut child = scene.child("Job");
     child["afterDeletion"] = json!("remember");
     scene.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;

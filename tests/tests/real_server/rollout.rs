@@ -1,25 +1,25 @@
 //! The one way that everything hangs on: children come up, break, recover, and their parent says so.
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::objects::{condition, deployment, job, owned_by, playing, stateful_set};
-use acceptance::recorder::Recorder;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, current, gone, has, mentions, says};
+use acceptance::recorder::StateRecorder;
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, because, current, gone, has, mentions, says};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 
 /// Children of the three kinds that the tests here play with.
-fn three_kinds(scene: &Scene) -> Value {
+fn three_kinds(scene: &TestTenant) -> Value {
     json!([scene.child("Deployment"), scene.child("StatefulSet"), scene.child("Job")])
 }
 
 #[tokio::test]
 async fn a_parent_goes_from_unknown_over_false_to_true_and_never_true_early() -> Result<()> {
-    let scene = Scene::set("rollout").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("rollout").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     scene.policy("db", "Database", json!({ "children": three_kinds(&scene), "settle": "200ms" })).await?;
     let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment", "StatefulSet", "Job"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database", "Deployment", "StatefulSet", "Job"]).await?;
 
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.until("Database/db", says("Ready", "Unknown").and(because("Ready", "ChildrenPending"))).await?;
@@ -51,8 +51,8 @@ async fn a_parent_goes_from_unknown_over_false_to_true_and_never_true_early() ->
 
 #[tokio::test]
 async fn kubectl_wait_returns_at_the_right_moment() -> Result<()> {
-    let scene = Scene::set("wait").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("wait").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     scene.policy("db", "Database", json!({ "children": three_kinds(&scene), "settle": "200ms" })).await?;
     let _rollcall = scene.rollcall(&[]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
@@ -79,8 +79,8 @@ async fn kubectl_wait_returns_at_the_right_moment() -> Result<()> {
 
 #[tokio::test]
 async fn a_child_that_breaks_later_is_named_in_the_message() -> Result<()> {
-    let scene = Scene::set("break").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("break").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let children = json!([scene.child("Deployment"), scene.child("StatefulSet")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
     let _rollcall = scene.rollcall(&[]).await?;
@@ -92,7 +92,9 @@ async fn a_child_that_breaks_later_is_named_in_the_message() -> Result<()> {
     scene.play("store", Some("crash")).await?;
     let named = mentions("Ready", "1 of 2 not ready").and(mentions("Ready", "StatefulSet store"));
     scene.until("Database/db", says("Ready", "False").and(named)).await?;
-    let stalled = Wish::new("not Stalled: a crash loop may recover", |db| condition(db, "Stalled").is_none());
+    let stalled = StateExpectation::new("not Stalled: a crash loop may recover", |db| {
+        condition(db, "Stalled").is_none()
+    });
     scene.until("Database/db", stalled).await?;
     scene.play("store", None).await?;
     scene.until("Database/db", says("Ready", "True")).await?;
@@ -101,8 +103,8 @@ async fn a_child_that_breaks_later_is_named_in_the_message() -> Result<()> {
 
 #[tokio::test]
 async fn a_job_that_failed_for_good_is_named_and_stalls_its_parent() -> Result<()> {
-    let scene = Scene::set("failed").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("failed").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     scene.policy("db", "Database", json!({ "children": [scene.child("Job")], "settle": "200ms" })).await?;
     let _rollcall = scene.rollcall(&[]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
@@ -115,9 +117,9 @@ async fn a_job_that_failed_for_good_is_named_and_stalls_its_parent() -> Result<(
 
 #[tokio::test]
 async fn a_child_that_the_garbage_collector_takes_is_missed() -> Result<()> {
-    let scene = Scene::set("garbage").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Backup")).await?;
+    let scene = TestTenant::set("garbage").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
+    scene.crd(&CrdBuilder::new("Backup")).await?;
     let children = json!([scene.child("Deployment")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
     let _rollcall = scene.rollcall(&[]).await?;
@@ -139,12 +141,12 @@ async fn a_child_that_the_garbage_collector_takes_is_missed() -> Result<()> {
 
 #[tokio::test]
 async fn a_parent_in_deletion_is_told_once_and_then_left_alone() -> Result<()> {
-    let scene = Scene::set("deletion").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("deletion").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let children = json!([scene.child("Deployment")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
     let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database", "Deployment"]).await?;
     let mut parent = scene.custom("Database", "db");
     parent["metadata"]["finalizers"] = json!(["example.com/held"]);
     let db = scene.create(parent).await?;
@@ -167,8 +169,8 @@ async fn a_parent_in_deletion_is_told_once_and_then_left_alone() -> Result<()> {
 
 #[tokio::test]
 async fn the_pass_looks_below_a_workload_and_says_why_it_is_not_ready() -> Result<()> {
-    let scene = Scene::set("why").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("why").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let children = json!([scene.child("Deployment")]);
     let limits = json!({ "pending": "8s" });
     let spec = json!({ "children": children, "settle": "200ms", "limits": limits });

@@ -4,24 +4,24 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use acceptance::caller::{Caller, version_of};
-use acceptance::crd::Crd;
-use acceptance::gate::{Gate, Rule};
+use acceptance::caller::{ApiCaller, version_of};
+use acceptance::crd::CrdBuilder;
+use acceptance::gate::{ApiGate, GateRule};
 use acceptance::objects::{deployment, owned_by};
 use acceptance::places;
-use acceptance::recorder::Recorder;
-use acceptance::rollcall::{Rollcall, policy_address};
-use acceptance::scene::Scene;
+use acceptance::recorder::StateRecorder;
+use acceptance::rollcall::{RollcallProcess, policy_address};
+use acceptance::scene::TestTenant;
 use acceptance::wish::{because, mentions, says};
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::{Value, json};
 
 /// `Database` over `Shard`s that are judged by `ready`; one of each exists once Rollcall runs.
-async fn judged_by(word: &str, ready: &Value) -> Result<(Scene, Rollcall)> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Shard").shapeless()).await?;
+async fn judged_by(word: &str, ready: &Value) -> Result<(TestTenant, RollcallProcess)> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
+    scene.crd(&CrdBuilder::new("Shard").shapeless()).await?;
     let mut child = scene.child("Shard");
     child["ready"] = ready.clone();
     scene.policy("db", "Database", json!({ "children": [child], "settle": "100ms" })).await?;
@@ -31,7 +31,7 @@ async fn judged_by(word: &str, ready: &Value) -> Result<(Scene, Rollcall)> {
     Ok((scene, rollcall))
 }
 
-async fn phase(scene: &Scene, phase: &str) -> Result<()> {
+async fn phase(scene: &TestTenant, phase: &str) -> Result<()> {
     scene.change_status("Shard/one", json!({ "phase": phase })).await?;
     Ok(())
 }
@@ -80,9 +80,9 @@ async fn a_peer_decides_as_it_does_at_home() -> Result<()> {
 
 #[tokio::test]
 async fn scripts_of_a_config_map_are_followed_as_it_changes() -> Result<()> {
-    let scene = Scene::set("library").await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Shard").shapeless()).await?;
+    let scene = TestTenant::set("library").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
+    scene.crd(&CrdBuilder::new("Shard").shapeless()).await?;
     let key = format!("resource.customizations.health.{}_Shard", scene.group);
     let script = |healthy: &str| {
         format!(
@@ -112,7 +112,7 @@ async fn a_changed_rule_judges_its_kind_anew_without_a_moment_of_false_ready() -
     let (scene, mut rollcall) = judged_by("changed-rule", &rule("Up")).await?;
     phase(&scene, "Up").await?;
     scene.until("Database/db", says("Ready", "True")).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     let policy = policy_address(&scene, "db")?;
     let child = |ready: Value| {
         let mut child = scene.child("Shard");
@@ -132,14 +132,14 @@ async fn a_changed_rule_judges_its_kind_anew_without_a_moment_of_false_ready() -
 }
 
 /// Databases `db`, with a Shard, and `plain`, without one, under a policy whose rule for Shards is `ready`; both ready.
-async fn two_databases(word: &str, ready: &str) -> Result<(Scene, Gate, Rollcall)> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
-    scene.crd(&Crd::new("Shard").shapeless()).await?;
+async fn two_databases(word: &str, ready: &str) -> Result<(TestTenant, ApiGate, RollcallProcess)> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
+    scene.crd(&CrdBuilder::new("Shard").shapeless()).await?;
     scene.policy("db", "Database", children_by(&scene, ready, "100ms")).await?;
     scene.grant().await?;
-    let own = Caller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
-    let gate = Gate::open(&own).await?;
+    let own = ApiCaller::from_kubeconfig(&scene.kubeconfig(scene.plane.url()).await?).await?;
+    let gate = ApiGate::open(&own).await?;
     let rollcall = scene.rollcall_at(&gate.url, &[]).await?;
     for name in ["db", "plain"] {
         let db = scene.create(scene.custom("Database", name)).await?;
@@ -155,21 +155,21 @@ async fn two_databases(word: &str, ready: &str) -> Result<(Scene, Gate, Rollcall
 }
 
 /// Spec of a policy that judges Shards by this expression.
-fn children_by(scene: &Scene, ready: &str, settle: &str) -> Value {
+fn children_by(scene: &TestTenant, ready: &str, settle: &str) -> Value {
     let mut child = scene.child("Shard");
     (child["ready"], child["expect"]) = (json!({ "cel": { "current": ready } }), json!({ "min": 0 }));
     json!({ "children": [child, scene.child("Deployment")], "settle": settle })
 }
 
-fn lists_of_shards() -> Rule {
-    Rule::Hold(Method::GET, "/shards?".to_owned())
+fn lists_of_shards() -> GateRule {
+    GateRule::Hold(Method::GET, "/shards?".to_owned())
 }
 
 #[tokio::test]
 async fn a_changed_rule_is_judged_beside_what_stands_and_an_answer_turns_once_if_it_moves() -> Result<()> {
     let (scene, gate, _rollcall) = two_databases("rule-swapped", "status.phase == 'Up'").await?;
     let policy = policy_address(&scene, "db")?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     // No answer moves: nothing is written, however the rule is edited and how slowly its kind is listed.
     for (ready, settle) in
         [("status.phase in ['Up', 'Serving']", "100ms"), ("status.phase != 'Down'", "200ms")]
@@ -178,7 +178,7 @@ async fn a_changed_rule_is_judged_beside_what_stands_and_an_answer_turns_once_if
         let spec = json!({ "spec": children_by(&scene, ready, settle) });
         scene.admin.merge(&policy, "", &spec).await?;
         gate.caught().await?;
-        gate.set(Rule::Pass);
+        gate.set(GateRule::Pass);
         // By the new rule alone it is not ready any more.
         phase(&scene, "Down").await?;
         scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
@@ -190,7 +190,7 @@ async fn a_changed_rule_is_judged_beside_what_stands_and_an_answer_turns_once_if
     let spec = json!({ "spec": children_by(&scene, "status.phase == 'Serving'", "100ms") });
     scene.admin.merge(&policy, "", &spec).await?;
     gate.caught().await?;
-    gate.set(Rule::Pass);
+    gate.set(GateRule::Pass);
     scene.until("Database/db", because("Ready", "ChildrenProgressing")).await?;
     phase(&scene, "Serving").await?;
     scene.until("Database/db", says("Ready", "True")).await?;
@@ -242,7 +242,7 @@ async fn edits_of_a_rule_write_nothing_on_two_hundred_parents_whose_answers_stan
 async fn edited_while_unlisted(word: &str, settle: &str, withdrawn: &[&str]) -> Result<[Vec<String>; 2]> {
     let (scene, gate, _rollcall) = two_databases(word, "status.phase == 'Up'").await?;
     let policy = policy_address(&scene, "db")?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     gate.set(lists_of_shards());
     let spec = json!({ "spec": children_by(&scene, "status.phase == 'Serving'", settle) });
     scene.admin.merge(&policy, "", &spec).await?;
@@ -250,7 +250,7 @@ async fn edited_while_unlisted(word: &str, settle: &str, withdrawn: &[&str]) -> 
         scene.until(name, because("Ready", "RuleChanged")).await?;
     }
     phase(&scene, "Serving").await?;
-    gate.set(Rule::Pass);
+    gate.set(GateRule::Pass);
     for name in withdrawn {
         scene.until(name, says("Ready", "True")).await?;
     }
@@ -278,8 +278,8 @@ async fn so_is_all_that_a_policy_said_before_it_became_another() -> Result<()> {
 
 #[tokio::test]
 async fn a_rule_that_does_not_compile_is_refused_with_its_place() -> Result<()> {
-    let scene = Scene::set("bad-rule").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("bad-rule").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let mut child = scene.child("Deployment");
     child["ready"] = json!({ "cel": { "current": "status.phase ==\n  frobnicate(1)" } });
     scene.policy("db", "Database", json!({ "children": [child] })).await?;
@@ -308,7 +308,7 @@ fn eval(kubeconfig: &Path, rules: &str, manifest: &Value) -> Result<(Option<i32>
 
 #[tokio::test]
 async fn eval_judges_by_the_scripts_of_a_live_config_map() -> Result<()> {
-    let scene = Scene::set("eval-live").await?;
+    let scene = TestTenant::set("eval-live").await?;
     // As Argo CD has it: its other settings beside, split keys, and the older block, in which wildcards stand.
     let block = "cache.example.com/Cache:\n  health.lua: |\n    return { status = 'Suspended', message = 'by the block' }\n\
                  '*.other.example.com/*':\n  health.lua: |\n    return { status = 'Healthy', message = 'by ' .. obj.kind }\n";

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use acceptance::control_plane::{Parts, free_ports};
-use acceptance::crd::Crd;
-use acceptance::guide::{Asked, Guide, Sentences};
+use acceptance::control_plane::{ClusterParts, free_ports};
+use acceptance::crd::CrdBuilder;
+use acceptance::guide::{Asked, GuidedSteps, InlineCommands};
 use acceptance::http_get::get;
 use acceptance::objects::{condition, deployment, owned_by};
-use acceptance::scene::{Scene, TEST_TIMEOUT};
+use acceptance::scene::{TEST_TIMEOUT, TestTenant};
 use acceptance::wish::{gone, says, there};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
@@ -19,14 +19,14 @@ use super::stories::reader;
 
 #[tokio::test]
 async fn what_the_readme_of_deploy_says_to_type_works() -> Result<()> {
-    let scene = reader(Parts::Everything, "deploy-guide", "example.com").await?;
+    let scene = reader(ClusterParts::Everything, "deploy-guide", "example.com").await?;
     scene.until("ServiceAccount/default", there()).await?;
-    let crd = Crd::new("Database");
+    let crd = CrdBuilder::new("Database");
     scene.crd(&crd).await?;
     let policy = scene.policy_manifest("db", "Database", json!({ "settle": "100ms" }));
     std::fs::write(scene.folder.join("policy.yaml"), policy.to_string())?;
     std::fs::write(scene.folder.join("crd.yaml"), crd.manifest("example.com").to_string())?;
-    let mut guide = Guide::open("deploy/README.md")?;
+    let mut guide = GuidedSteps::open("deploy/README.md")?;
     guide.follow(&scene, "kubectl apply --server-side -k")?;
     // As in its pods, it listens to everybody. No kubelet runs these: kwok plays them, and whoever asks one is led here.
     let service = installed_at(&scene, &format!("0.0.0.0:{}", scene.plane.forwarded()?)).await?;
@@ -39,7 +39,7 @@ async fn what_the_readme_of_deploy_says_to_type_works() -> Result<()> {
     events_are_shown(&scene).await?;
     drop(service);
     it_runs_without_a_deployment(&scene).await?;
-    let sentences = Sentences::of("deploy/README.md")?;
+    let sentences = InlineCommands::of("deploy/README.md")?;
     let name = scene.policy_name("db");
     let own = [("POLICY", name.as_str())];
     sentences.type_in(&scene, "kubectl delete clusterrole rollcall-policy-POLICY", &own)?;
@@ -59,8 +59,8 @@ async fn what_the_readme_of_deploy_says_to_type_works() -> Result<()> {
 }
 
 /// Commands of sentences of deploy/README.md, each with a reader's own words and some of the answer.
-fn what_can_be_asked_is_answered(scene: &Scene) -> Result<()> {
-    let sentences = Sentences::of("deploy/README.md")?;
+fn what_can_be_asked_is_answered(scene: &TestTenant) -> Result<()> {
+    let sentences = InlineCommands::of("deploy/README.md")?;
     let name = scene.policy_name("db");
     let asked: [Asked; 16] = [
         ("rollcall crd", &[], "name: readinesspolicies.rollcall.dev"),
@@ -86,8 +86,8 @@ fn what_can_be_asked_is_answered(scene: &Scene) -> Result<()> {
 }
 
 /// What deploy/README.md says of Events, which nobody waits for: they may be on their way.
-async fn events_are_shown(scene: &Scene) -> Result<()> {
-    let sentences = Sentences::of("deploy/README.md")?;
+async fn events_are_shown(scene: &TestTenant) -> Result<()> {
+    let sentences = InlineCommands::of("deploy/README.md")?;
     let shown = async {
         let asked: [Asked; 2] = [
             ("kubectl describe", &[("describe", "describe database orders")], "AllChildrenReady"),
@@ -101,12 +101,12 @@ async fn events_are_shown(scene: &Scene) -> Result<()> {
 }
 
 /// What dashboards/README.md says to type, while a service leads and there is a parent.
-fn the_runbooks_are_followed(scene: &Scene) -> Result<()> {
-    let mut guide = Guide::open("dashboards/README.md")?;
+fn the_runbooks_are_followed(scene: &TestTenant) -> Result<()> {
+    let mut guide = GuidedSteps::open("dashboards/README.md")?;
     guide.follow(scene, "kubectl get database orders")?;
     guide.follow(scene, "rollcall explain database/orders -n default")?;
     guide.is_done()?;
-    let sentences = Sentences::of("dashboards/README.md")?;
+    let sentences = InlineCommands::of("dashboards/README.md")?;
     let lease = sentences.type_in(scene, "kubectl get lease rollcall -n rollcall-system -o yaml", &[])?;
     ensure!(lease.contains("holderIdentity"), "nobody holds it: {lease}");
     let explained =
@@ -116,8 +116,8 @@ fn the_runbooks_are_followed(scene: &Scene) -> Result<()> {
 }
 
 /// What deploy/README.md says of `rollcall run` on one's own machine; on ports of our own, for 8080 may be another's.
-async fn it_runs_without_a_deployment(scene: &Scene) -> Result<()> {
-    let sentences = Sentences::of("deploy/README.md")?;
+async fn it_runs_without_a_deployment(scene: &TestTenant) -> Result<()> {
+    let sentences = InlineCommands::of("deploy/README.md")?;
     let ports = free_ports(2)?;
     let roles = "rollcall run --namespaces a,b --policies FILE";
     let own = [
@@ -147,8 +147,8 @@ async fn it_runs_without_a_deployment(scene: &Scene) -> Result<()> {
 }
 
 /// What deploy/README.md says of the page of a service in a cluster.
-async fn the_page_is_brought_here(scene: &Scene) -> Result<()> {
-    let sentences = Sentences::of("deploy/README.md")?;
+async fn the_page_is_brought_here(scene: &TestTenant) -> Result<()> {
+    let sentences = InlineCommands::of("deploy/README.md")?;
     let command = "kubectl -n rollcall-system port-forward service/rollcall 8080";
     // To a port of kubectl's own choice: another on this machine may have 8080.
     let forward = sentences.start(scene, command, &[("rollcall 8080", "rollcall :8080")])?;

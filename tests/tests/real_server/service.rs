@@ -1,17 +1,17 @@
 //! The process as an administrator meets it: listener, signals, generators.
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::objects::{deployment, owned_by, playing};
 use acceptance::rollcall::rollcall;
-use acceptance::scene::Scene;
+use acceptance::scene::TestTenant;
 use acceptance::wish::says;
 use anyhow::Result;
 use serde_json::json;
 
 #[tokio::test]
 async fn the_listener_tells_life_readiness_and_numbers() -> Result<()> {
-    let scene = Scene::set("listener").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("listener").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
     scene.policy("db", "Database", spec).await?;
     let mut running = scene.rollcall(&[]).await?;
@@ -37,7 +37,7 @@ async fn the_listener_tells_life_readiness_and_numbers() -> Result<()> {
 
 #[tokio::test]
 async fn what_it_prints_for_the_cluster_is_what_the_server_takes() -> Result<()> {
-    let scene = Scene::set("printed").await?;
+    let scene = TestTenant::set("printed").await?;
     for (name, printed) in [("crd", rollcall(&["crd"])?), ("rbac", rollcall(&["rbac", "-n", &scene.name])?)] {
         let file = scene.folder.join(name);
         std::fs::write(&file, printed)?;
@@ -49,8 +49,8 @@ async fn what_it_prints_for_the_cluster_is_what_the_server_takes() -> Result<()>
 
 #[tokio::test]
 async fn an_uninstall_takes_all_entries_off() -> Result<()> {
-    let scene = Scene::set("release").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("release").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
     let policy = scene.policy("db", "Database", spec).await?;
     let mut running = scene.rollcall(&[]).await?;

@@ -1,17 +1,17 @@
 //! In shadow everything is computed and shown, and nothing is written; where a parent says otherwise of itself is counted.
 
-use acceptance::crd::Crd;
+use acceptance::crd::CrdBuilder;
 use acceptance::objects::owned_by;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, says};
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, says};
 use anyhow::Result;
 use serde_json::json;
 
 #[tokio::test]
 async fn a_parent_that_says_ready_of_itself_while_a_child_is_not_is_a_disagreement() -> Result<()> {
-    let scene = Scene::set("disagree").await?;
-    scene.crd(&Crd::new("Site")).await?;
-    scene.crd(&Crd::new("Part")).await?;
+    let scene = TestTenant::set("disagree").await?;
+    scene.crd(&CrdBuilder::new("Site")).await?;
+    scene.crd(&CrdBuilder::new("Part")).await?;
     let spec = json!({ "children": [scene.child("Part")], "settle": "100ms", "mode": "shadow" });
     scene.policy("site", "Site", spec).await?;
     let said = |status: &str, reason: &str| json!({ "conditions": [{ "type": "Ready", "status": status, "reason": reason }] });
@@ -37,7 +37,7 @@ async fn a_parent_that_says_ready_of_itself_while_a_child_is_not_is_a_disagreeme
     disagreeing(|n| n < 0.1).await?;
     let after = scene.until("Site/loud", says("Ready", "True")).await?;
     assert_eq!(after["status"]["conditions"], loud["status"]["conditions"]);
-    let untouched = Wish::new("without a word of ours", |site| site["status"].is_null());
+    let untouched = StateExpectation::new("without a word of ours", |site| site["status"].is_null());
     scene.until("Site/silent", untouched).await?;
     Ok(())
 }

@@ -1,23 +1,23 @@
 //! Every shape of status that operators ship.
 
-use acceptance::crd::Crd;
-use acceptance::kind::Address;
+use acceptance::crd::CrdBuilder;
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{condition, deployment, job, owned_by, uid};
-use acceptance::recorder::{Recorder, Recording};
+use acceptance::recorder::{StateRecorder, StateRecording};
 use acceptance::rollcall::policy_address;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, says};
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, because, says};
 use anyhow::Result;
 use serde_json::{Value, json};
 
 /// A scene with one shape of `Database`, a policy and Rollcall; and the way from nothing to ready.
-async fn becomes_ready(word: &str, crd: Crd) -> Result<(Recording, Address)> {
-    let scene = Scene::set(word).await?;
+async fn becomes_ready(word: &str, crd: CrdBuilder) -> Result<(StateRecording, ObjectAddress)> {
+    let scene = TestTenant::set(word).await?;
     scene.crd(&crd).await?;
     let children = json!([scene.child("Deployment"), scene.child("Job")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
     let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database", "Deployment", "Job"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database", "Deployment", "Job"]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     scene.create(owned_by(&db, job("migrate"))).await?;
@@ -26,7 +26,7 @@ async fn becomes_ready(word: &str, crd: Crd) -> Result<(Recording, Address)> {
 }
 
 /// The same where each generation is one of the spec, and has its own first word.
-async fn becomes_ready_by_generation(word: &str, crd: Crd) -> Result<()> {
+async fn becomes_ready_by_generation(word: &str, crd: CrdBuilder) -> Result<()> {
     let (recording, parent) = becomes_ready(word, crd).await?;
     recording.first_word_is_unknown(&parent, "Ready")?;
     recording.no_false_ready(&parent, "Ready", &[("Deployment", 1), ("Job", 1)])
@@ -34,23 +34,23 @@ async fn becomes_ready_by_generation(word: &str, crd: Crd) -> Result<()> {
 
 #[tokio::test]
 async fn conditions_are_written_into_a_list_map() -> Result<()> {
-    becomes_ready_by_generation("listmap", Crd::new("Database")).await
+    becomes_ready_by_generation("listmap", CrdBuilder::new("Database")).await
 }
 
 #[tokio::test]
 async fn conditions_are_written_into_an_atomic_list() -> Result<()> {
-    becomes_ready_by_generation("atomic", Crd::new("Database").atomic()).await
+    becomes_ready_by_generation("atomic", CrdBuilder::new("Database").atomic()).await
 }
 
 #[tokio::test]
 async fn conditions_are_written_where_the_schema_says_nothing() -> Result<()> {
-    becomes_ready_by_generation("shapeless", Crd::new("Database").shapeless()).await
+    becomes_ready_by_generation("shapeless", CrdBuilder::new("Database").shapeless()).await
 }
 
 #[tokio::test]
 async fn conditions_are_written_without_a_status_subresource() -> Result<()> {
     // There every write moves the generation, ours too, so only the object as a whole has a first word.
-    let crd = Crd::new("Database").without_status_subresource();
+    let crd = CrdBuilder::new("Database").without_status_subresource();
     let (recording, parent) = becomes_ready("flat", crd).await?;
     let statuses = recording.statuses(&parent, "Ready");
     assert_eq!(statuses.first().map(String::as_str), Some("Unknown"), "{statuses:?}");
@@ -68,12 +68,12 @@ async fn conditions_are_written_without_a_status_subresource() -> Result<()> {
 
 #[tokio::test]
 async fn another_writer_of_a_status_without_subresource_is_no_reason_to_write() -> Result<()> {
-    let scene = Scene::set("noloop").await?;
-    scene.crd(&Crd::new("Database").without_status_subresource()).await?;
+    let scene = TestTenant::set("noloop").await?;
+    scene.crd(&CrdBuilder::new("Database").without_status_subresource()).await?;
     let children = json!([scene.child("Deployment")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
     let _rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     scene.until("Database/db", says("Ready", "True")).await?;
@@ -94,8 +94,8 @@ async fn another_writer_of_a_status_without_subresource_is_no_reason_to_write() 
 
 #[tokio::test]
 async fn a_schema_that_prunes_conditions_is_reported_and_not_tried_again() -> Result<()> {
-    let scene = Scene::set("pruned").await?;
-    scene.crd(&Crd::new("Database").pruning()).await?;
+    let scene = TestTenant::set("pruned").await?;
+    scene.crd(&CrdBuilder::new("Database").pruning()).await?;
     let children = json!([scene.child("Deployment")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
     let rollcall = scene.rollcall(&[]).await?;
@@ -109,7 +109,7 @@ async fn a_schema_that_prunes_conditions_is_reported_and_not_tried_again() -> Re
     let told = scene.get("Database/db").await?;
     assert!(told["status"].is_null() || told["status"] == json!({}), "{}", told["status"]);
     let policy = policy_address(&scene, "db")?;
-    let reported = Wish::new("reported in the policy", |policy: &Value| {
+    let reported = StateExpectation::new("reported in the policy", |policy: &Value| {
         let text = policy["status"]["conditions"].to_string();
         text.contains("prune") || text.contains("Pruned")
     });
@@ -119,8 +119,8 @@ async fn a_schema_that_prunes_conditions_is_reported_and_not_tried_again() -> Re
 
 #[tokio::test]
 async fn odd_statuses_are_left_alone_and_others_go_on() -> Result<()> {
-    let scene = Scene::set("odd").await?;
-    scene.crd(&Crd::new("Database").shapeless()).await?;
+    let scene = TestTenant::set("odd").await?;
+    scene.crd(&CrdBuilder::new("Database").shapeless()).await?;
     let children = json!([scene.child("Deployment")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
     let mut rollcall = scene.rollcall(&[]).await?;
@@ -148,12 +148,12 @@ async fn odd_statuses_are_left_alone_and_others_go_on() -> Result<()> {
 /// remembered, so that nothing is written twice. (It is forgotten at a restart; `crd-defaults` gives the CRD the field.)
 #[tokio::test]
 async fn conditions_without_a_generation_of_their_own_are_written_once_for_each_thing_to_say() -> Result<()> {
-    let scene = Scene::set("older").await?;
-    scene.crd(&Crd::new("Database").without_generation_of_conditions()).await?;
+    let scene = TestTenant::set("older").await?;
+    scene.crd(&CrdBuilder::new("Database").without_generation_of_conditions()).await?;
     let children = json!([scene.child("Deployment")]);
     scene.policy("db", "Database", json!({ "children": children, "settle": "200ms" })).await?;
     let rollcall = scene.rollcall(&[]).await?;
-    let recorder = Recorder::start(&scene, &["Database"]).await?;
+    let recorder = StateRecorder::start(&scene, &["Database"]).await?;
     let db = scene.create(scene.custom("Database", "db")).await?;
     scene.create(owned_by(&db, deployment("web", 1))).await?;
     scene.until("Database/db", says("Ready", "True")).await?;

@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use acceptance::control_plane::{ControlPlane, Parts};
-use acceptance::crd::Crd;
-use acceptance::guide::{Guide, Sentences};
-use acceptance::kopf::Kopf;
+use acceptance::control_plane::{ClusterParts, ControlPlane};
+use acceptance::crd::CrdBuilder;
+use acceptance::guide::{GuidedSteps, InlineCommands};
+use acceptance::kopf::KopfVersion;
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::places;
-use acceptance::scene::Scene;
-use acceptance::wish::{Wish, because, gone, says, there};
+use acceptance::scene::TestTenant;
+use acceptance::wish::{StateExpectation, because, gone, says, there};
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use super::guides::installed;
 
 /// A cluster of its own, with the names that the guides use: `default`, example.com, the repository's folders at hand.
-pub(super) async fn reader(parts: Parts, word: &str, group: &str) -> Result<Scene> {
+pub(super) async fn reader(parts: ClusterParts, word: &str, group: &str) -> Result<TestTenant> {
     let plane = Arc::new(ControlPlane::start(parts).await?);
-    let mut scene = Scene::set_on(plane, word).await?;
+    let mut scene = TestTenant::set_on(plane, word).await?;
     group.clone_into(&mut scene.group);
     "default".clone_into(&mut scene.name);
     for folder in ["deploy", "dashboards"] {
@@ -29,24 +29,24 @@ pub(super) async fn reader(parts: Parts, word: &str, group: &str) -> Result<Scen
 
 #[tokio::test]
 async fn kopf_and_argo_cd_from_start_to_end() -> Result<()> {
-    let scene = reader(Parts::Everything, "kopf-guide", "shop.example.com").await?;
+    let scene = reader(ClusterParts::Everything, "kopf-guide", "shop.example.com").await?;
     scene.until("ServiceAccount/default", there()).await?;
     let service = installed(&scene).await?;
     scene.plane.kubectl(&["create", "namespace", "argocd"])?;
     scene.plane.kubectl(&["create", "configmap", "argocd-cm", "-n", "argocd"])?;
-    let mut guide = Guide::open("deploy/guides/kopf-argocd.md")?;
+    let mut guide = GuidedSteps::open("deploy/guides/kopf-argocd.md")?;
     guide.follow(&scene, "kubectl apply --server-side")?;
     // No kubelet runs the operator's pod: it runs here, as its service account.
     let token = scene.plane.token_of("shop-system", "shop-operator").await?;
     let kubeconfig = scene.folder.join("operator.kubeconfig");
     scene.plane.kubeconfig_for(&kubeconfig, scene.plane.url(), &token, "default")?;
     let script = places::repository().join("deploy/examples/kopf/shop_operator.py");
-    let operator = scene.operator("operator", Kopf::Current, &script, &kubeconfig, &[])?;
+    let operator = scene.operator("operator", KopfVersion::Current, &script, &kubeconfig, &[])?;
     guide.follow(&scene, "kubectl apply -f").with_context(|| service.tail(40))?;
     guide.follow(&scene, "rollcall tree").with_context(|| service.tail(40))?;
     guide.is_done()?;
-    Sentences::of("deploy/guides/kopf-argocd.md")?.type_in(&scene, "rollcall doctor", &[])?;
-    let sentences = Sentences::of("deploy/examples/kopf/README.md")?;
+    InlineCommands::of("deploy/guides/kopf-argocd.md")?.type_in(&scene, "rollcall doctor", &[])?;
+    let sentences = InlineCommands::of("deploy/examples/kopf/README.md")?;
     let script = sentences.type_in(
         &scene,
         "rollcall health-lua -f policies.yaml",
@@ -68,30 +68,30 @@ async fn kopf_and_argo_cd_from_start_to_end() -> Result<()> {
     ] {
         scene.until(left, gone()).await.with_context(|| operator.tail(40))?;
     }
-    let mut guide = Guide::open("deploy/examples/kopf/README.md")?;
+    let mut guide = GuidedSteps::open("deploy/examples/kopf/README.md")?;
     guide.follow(&scene, "kubectl apply --server-side").with_context(|| operator.tail(40))?;
     guide.is_done()
 }
 
 #[tokio::test]
 async fn beside_crossplane_a_condition_of_its_own() -> Result<()> {
-    let scene = reader(Parts::Storage, "crossplane-guide", "example.org").await?;
+    let scene = reader(ClusterParts::Storage, "crossplane-guide", "example.org").await?;
     let service = installed(&scene).await?;
-    scene.crd(&Crd::new("XDatabase")).await?;
+    scene.crd(&CrdBuilder::new("XDatabase")).await?;
     let composite = scene.create(scene.custom("XDatabase", "orders")).await?;
     let theirs = json!({
         "type": "Ready", "status": "True", "reason": "Available", "lastTransitionTime": "2026-01-01T00:00:00Z",
     });
     scene.change_status("XDatabase/orders", json!({ "conditions": [theirs] })).await?;
     scene.create(owned_by(&composite, deployment("orders", 1))).await?;
-    let mut guide = Guide::open("deploy/guides/crossplane.md")?;
+    let mut guide = GuidedSteps::open("deploy/guides/crossplane.md")?;
     guide.follow(&scene, "rollcall check")?;
     let seen = scene.until("XDatabase/orders", says("ChildrenReady", "False")).await;
     let seen = seen.with_context(|| service.tail(40))?;
     assert_eq!(condition(&seen, "Ready").context("theirs is gone")?["reason"], "Available");
     scene.change_status("Deployment/orders", well()).await?;
     guide.follow(&scene, "kubectl wait").with_context(|| service.tail(40))?;
-    let sentences = Sentences::of("deploy/guides/crossplane.md")?;
+    let sentences = InlineCommands::of("deploy/guides/crossplane.md")?;
     let script = sentences.type_in(&scene, "rollcall health-lua -f policy.yaml", &[])?;
     ensure!(script.contains("ChildrenReady"), "a script that reads another condition: {script}");
     guide.is_done()
@@ -107,9 +107,9 @@ fn well() -> serde_json::Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn helm_alone_waits() -> Result<()> {
-    let scene = Arc::new(reader(Parts::Storage, "helm-guide", "example.com").await?);
+    let scene = Arc::new(reader(ClusterParts::Storage, "helm-guide", "example.com").await?);
     let service = installed(&scene).await?;
-    let mut guide = Guide::open("deploy/guides/helm-only.md")?;
+    let mut guide = GuidedSteps::open("deploy/guides/helm-only.md")?;
     guide.follow(&scene, "rollcall rbac")?;
     // An operator that takes its time.
     let operator = tokio::spawn({
@@ -140,7 +140,7 @@ async fn helm_alone_waits() -> Result<()> {
     assert_eq!(condition(&scene.get("Database/orders").await?, "Ready").context("none")?["status"], "True");
     guide.follow(&scene, "rollcall explain")?;
     guide.follow(&scene, "rollcall wait")?;
-    let sentences = Sentences::of("deploy/guides/helm-only.md")?;
+    let sentences = InlineCommands::of("deploy/guides/helm-only.md")?;
     let crd = sentences.type_in(&scene, "kubectl kustomize .", &[])?;
     ensure!(crd.contains("reason: ChildrenPending"), "a CRD without the default: {crd}");
     let wait = [("wait", "wait database/orders")];
@@ -152,21 +152,21 @@ async fn helm_alone_waits() -> Result<()> {
 
 #[tokio::test]
 async fn shadow_first_then_write_and_back() -> Result<()> {
-    let scene = reader(Parts::Storage, "shadow-guide", "example.com").await?;
+    let scene = reader(ClusterParts::Storage, "shadow-guide", "example.com").await?;
     let service = installed(&scene).await?;
-    scene.crd(&Crd::new("Database")).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let db = scene.create(scene.custom("Database", "orders")).await?;
     scene.create(owned_by(&db, deployment("orders", 1))).await?;
     scene.change_status("Deployment/orders", well()).await?;
-    let mut guide = Guide::open("deploy/guides/shadow.md")?;
+    let mut guide = GuidedSteps::open("deploy/guides/shadow.md")?;
     guide.follow(&scene, "rollcall check").with_context(|| service.tail(40))?;
     guide.follow(&scene, "rollcall tree")?;
-    let counted = Wish::new("ready in shadow", |policy| policy["status"]["ready"] == json!(1));
+    let counted = StateExpectation::new("ready in shadow", |policy| policy["status"]["ready"] == json!(1));
     scene.until("ReadinessPolicy/databases", counted).await.with_context(|| service.tail(40))?;
     ensure!(condition(&scene.get("Database/orders").await?, "Ready").is_none(), "shadow wrote");
     guide.follow(&scene, "sed -i 's/mode: shadow/").with_context(|| service.tail(40))?;
     guide.follow(&scene, "sed -i 's/mode: write/")?;
-    let bare = Wish::new("without our entries", |db| condition(db, "Ready").is_none());
+    let bare = StateExpectation::new("without our entries", |db| condition(db, "Ready").is_none());
     scene.until("Database/orders", bare).await.with_context(|| service.tail(40))?;
     guide.is_done()
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use acceptance::crd::Crd;
-use acceptance::kind::{Address, Kind};
+use acceptance::crd::CrdBuilder;
+use acceptance::kind::{ManifestKind, ObjectAddress};
 use acceptance::objects::{condition, deployment, job, owned_by, playing, pod, stateful_set};
-use acceptance::rollcall::Rollcall;
-use acceptance::scene::{Scene, TEST_TIMEOUT};
-use acceptance::wish::{Wish, because, gone, has, mentions, says};
+use acceptance::rollcall::RollcallProcess;
+use acceptance::scene::{TEST_TIMEOUT, TestTenant};
+use acceptance::wish::{StateExpectation, because, gone, has, mentions, says};
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
@@ -17,9 +17,9 @@ use super::explain::shell;
 use super::live::run;
 
 /// A Database with these kinds of children, all of them limited to a few seconds, and a quick pass over it.
-pub(crate) async fn limited(word: &str, kinds: &[&str]) -> Result<(Scene, Rollcall, Value)> {
-    let scene = Scene::set(word).await?;
-    scene.crd(&Crd::new("Database")).await?;
+pub(crate) async fn limited(word: &str, kinds: &[&str]) -> Result<(TestTenant, RollcallProcess, Value)> {
+    let scene = TestTenant::set(word).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let child = |kind: &&str| {
         let mut child = scene.child(kind);
         child["expect"] = json!({ "min": 0 });
@@ -36,7 +36,7 @@ pub(crate) async fn limited(word: &str, kinds: &[&str]) -> Result<(Scene, Rollca
 }
 
 /// Waits until the parent says that it is stuck, in these words, for good as far as its readers go.
-async fn until_stuck(scene: &Scene, words: &[&str]) -> Result<String> {
+async fn until_stuck(scene: &TestTenant, words: &[&str]) -> Result<String> {
     let mut wish = says("Ready", "False").and(because("Ready", "ChildrenStuck")).and(says("Stalled", "True"));
     for part in words {
         wish = wish.and(mentions("Ready", part));
@@ -60,8 +60,8 @@ async fn a_job_whose_pod_no_node_takes_is_stuck_in_the_schedulers_words() -> Res
 /// Its controller has no deadline, and nothing that it counts moves; a restart of Rollcall begins nothing anew.
 #[tokio::test]
 async fn a_stateful_set_that_crash_loops_is_stuck_once_nothing_has_moved_for_the_limit() -> Result<()> {
-    let scene = Scene::set("noprogress").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("noprogress").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let spec = json!({ "children": [scene.child("StatefulSet")], "settle": "100ms",
         "limits": { "pending": "1h", "progress": "8s" } });
     scene.policy("db", "Database", spec).await?;
@@ -90,8 +90,8 @@ async fn a_stateful_set_that_crash_loops_is_stuck_once_nothing_has_moved_for_the
 /// Whichever policy is planned first does not decide for the other.
 #[tokio::test]
 async fn each_policy_says_when_what_lies_below_a_workload_is_stuck() -> Result<()> {
-    let scene = Scene::set("patience").await?;
-    scene.crd(&Crd::new("Database")).await?;
+    let scene = TestTenant::set("patience").await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let policies = [("a-late", "Ready", "1h"), ("b-soon", "SoonReady", "3s"), ("c-late", "LateReady", "2h")];
     for (name, condition, pending) in policies {
         let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms",
@@ -114,7 +114,7 @@ async fn each_policy_says_when_what_lies_below_a_workload_is_stuck() -> Result<(
 }
 
 /// What a kubelet writes of a container whose image cannot be had.
-async fn cannot_pull(scene: &Scene, app: &str, reason: &str) -> Result<()> {
+async fn cannot_pull(scene: &TestTenant, app: &str, reason: &str) -> Result<()> {
     let query = format!("labelSelector=app={app}");
     let (pods, _) = scene.admin.list(&scene.kind("Pod"), &scene.name, &query).await?;
     let waiting = json!({ "waiting": { "reason": reason, "message": "Back-off pulling image \"example.com/main:1\"" } });
@@ -122,7 +122,7 @@ async fn cannot_pull(scene: &Scene, app: &str, reason: &str) -> Result<()> {
         "restartCount": 0, "state": waiting });
     let status = json!({ "status": { "phase": "Pending", "containerStatuses": [container] } });
     for pod in &pods {
-        scene.admin.merge(&Address::of(pod)?, "/status", &status).await?;
+        scene.admin.merge(&ObjectAddress::of(pod)?, "/status", &status).await?;
     }
     Ok(())
 }
@@ -176,23 +176,23 @@ async fn a_claim_that_nobody_binds_makes_itself_and_what_waits_for_it_stuck_unti
 }
 
 /// Not more than so many pods are admitted.
-async fn quota(scene: &Scene, pods: u32) -> Result<Address> {
+async fn quota(scene: &TestTenant, pods: u32) -> Result<ObjectAddress> {
     let quota = json!({ "apiVersion": "v1", "kind": "ResourceQuota", "metadata": { "name": "small", "namespace": scene.name },
         "spec": { "hard": { "pods": pods.to_string() } } });
-    let quota = Address::of(&scene.admin.create(&quota).await?)?;
+    let quota = ObjectAddress::of(&scene.admin.create(&quota).await?)?;
     counted(scene, &quota, pods).await?;
     Ok(quota)
 }
 
-async fn counted(scene: &Scene, quota: &Address, pods: u32) -> Result<()> {
+async fn counted(scene: &TestTenant, quota: &ObjectAddress, pods: u32) -> Result<()> {
     let pods = json!(pods.to_string());
-    let counted = Wish::new("counted", move |quota| quota["status"]["hard"]["pods"] == pods);
+    let counted = StateExpectation::new("counted", move |quota| quota["status"]["hard"]["pods"] == pods);
     scene.until_at(quota, &counted).await?;
     Ok(())
 }
 
 /// More are admitted. A controller tries again after twice as long each time: an annotation makes it look at once.
-async fn raise(scene: &Scene, quota: &Address, pods: u32, workload: &str) -> Result<()> {
+async fn raise(scene: &TestTenant, quota: &ObjectAddress, pods: u32, workload: &str) -> Result<()> {
     let hard = json!({ "spec": { "hard": { "pods": pods.to_string() } } });
     scene.admin.merge(quota, "", &hard).await?;
     counted(scene, quota, pods).await?;
@@ -269,7 +269,8 @@ async fn a_job_that_is_refused_some_of_its_pods_is_stuck_until_there_is_room() -
     raise(&scene, &quota, 3, "Job/seed").await?;
     scene.until_pods("seed", 3).await?;
     // They do not get far, but what was refused is over.
-    let freed = Wish::new("without the quota", |db| !db["status"].to_string().contains("exceeded quota"));
+    let freed =
+        StateExpectation::new("without the quota", |db| !db["status"].to_string().contains("exceeded quota"));
     scene.until("Database/db", freed).await?;
     scene.play("seed", None).await?;
     scene.until("Database/db", says("Ready", "True")).await?;
@@ -278,7 +279,7 @@ async fn a_job_that_is_refused_some_of_its_pods_is_stuck_until_there_is_room() -
 
 #[tokio::test]
 async fn a_daemon_set_that_is_refused_some_of_its_pods_is_stuck_until_there_is_room() -> Result<()> {
-    let scene = Scene::set("nodes").await?;
+    let scene = TestTenant::set("nodes").await?;
     // Nobody else's pods are to be scheduled there.
     let taint = json!({ "key": scene.name, "effect": "NoSchedule" });
     for number in 1..=3 {
@@ -297,8 +298,8 @@ async fn a_daemon_set_that_is_refused_some_of_its_pods_is_stuck_until_there_is_r
 }
 
 /// It takes the server a moment to take up a policy, and nothing tells when it has: it is asked.
-async fn until_refused(scene: &Scene, object: &Value) -> Result<()> {
-    let path = format!("{}?dryRun=All", Kind::of(object)?.path(&scene.name));
+async fn until_refused(scene: &TestTenant, object: &Value) -> Result<()> {
+    let path = format!("{}?dryRun=All", ManifestKind::of(object)?.path(&scene.name));
     let refused = async {
         let body = serde_json::to_vec(object).unwrap_or_default();
         while scene.admin.send(Method::POST, &path, "application/json", body.clone()).await.is_ok() {
@@ -342,7 +343,7 @@ async fn what_a_limit_range_and_an_admission_policy_refuse_is_told_in_their_word
 }
 
 /// Puts one more finalizer on it, in the name of a controller.
-pub(crate) async fn hold(scene: &Scene, place: &str, manager: &str, finalizer: &str) -> Result<()> {
+pub(crate) async fn hold(scene: &TestTenant, place: &str, manager: &str, finalizer: &str) -> Result<()> {
     let address = scene.address(place)?;
     let mut held = scene.get(place).await?["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
     held.push(json!(finalizer));

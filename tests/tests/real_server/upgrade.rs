@@ -5,13 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use acceptance::control_plane::{ControlPlane, Parts};
-use acceptance::crd::Crd;
-use acceptance::kind::Address;
+use acceptance::control_plane::{ClusterParts, ControlPlane};
+use acceptance::crd::CrdBuilder;
+use acceptance::kind::ObjectAddress;
 use acceptance::objects::{deployment, owned_by};
-use acceptance::recorder::Recorder;
-use acceptance::rollcall::{Rollcall, policy_address};
-use acceptance::scene::{Scene, TEST_TIMEOUT};
+use acceptance::recorder::StateRecorder;
+use acceptance::rollcall::{RollcallProcess, policy_address};
+use acceptance::scene::{TEST_TIMEOUT, TestTenant};
 use acceptance::wish::{because, mentions, says};
 use anyhow::{Result, anyhow, ensure};
 use serde_json::{Value, json};
@@ -23,9 +23,9 @@ const FIELDS: &str = "/spec/versions/0/schema/openAPIV3Schema/properties";
 
 /// A parent that is ready, one that is not, and a policy that was accepted, on a cluster of their own: the CRDs of
 /// Rollcall are for all of a cluster.
-async fn at_rest(word: &str) -> Result<(Scene, Rollcall)> {
-    let scene = Scene::set_on(Arc::new(ControlPlane::start(Parts::Storage).await?), word).await?;
-    scene.crd(&Crd::new("Database")).await?;
+async fn at_rest(word: &str) -> Result<(TestTenant, RollcallProcess)> {
+    let scene = TestTenant::set_on(Arc::new(ControlPlane::start(ClusterParts::Storage).await?), word).await?;
+    scene.crd(&CrdBuilder::new("Database")).await?;
     let spec = json!({ "children": [scene.child("Deployment")], "settle": "100ms" });
     scene.policy("db", "Database", spec).await?;
     let running = scene.rollcall(&ELECTED).await?;
@@ -46,7 +46,7 @@ async fn at_rest(word: &str) -> Result<(Scene, Rollcall)> {
 }
 
 /// It leads, and has evaluated at least so many parents.
-async fn leads_and_counts(one: &Rollcall, parents: f64) -> Result<()> {
+async fn leads_and_counts(one: &RollcallProcess, parents: f64) -> Result<()> {
     one.until_metric("rollcall_leader", &[], |leads| leads > 0.5).await?;
     one.until_metric("rollcall_parents", &["verdict=\"Ready\""], |count| count >= 1.0).await?;
     let enough = if parents > 2.5 { |count| count >= 3.0 } else { |count: f64| count >= 2.0 };
@@ -55,28 +55,28 @@ async fn leads_and_counts(one: &Rollcall, parents: f64) -> Result<()> {
 }
 
 /// The policy is in force for whom it sees first, and what was to be written before that is written.
-async fn evaluates_another(scene: &Scene, name: &str) -> Result<()> {
+async fn evaluates_another(scene: &TestTenant, name: &str) -> Result<()> {
     scene.create(scene.custom("Database", name)).await?;
     scene.until(&format!("Database/{name}"), because("Ready", "ChildrenMissing")).await?;
     Ok(())
 }
 
 /// What stands on the two parents: every write changes it.
-async fn versions(scene: &Scene) -> Result<[Value; 2]> {
+async fn versions(scene: &TestTenant) -> Result<[Value; 2]> {
     let version = async |name: &str| -> Result<Value> {
         Ok(scene.get(&format!("Database/{name}")).await?["metadata"]["resourceVersion"].clone())
     };
     Ok([version("well").await?, version("ill").await?])
 }
 
-async fn change_crd(scene: &Scene, operation: Value) -> Result<()> {
+async fn change_crd(scene: &TestTenant, operation: Value) -> Result<()> {
     let crd = scene.address("CustomResourceDefinition/readinesspolicies.rollcall.dev")?;
     scene.admin.json_patch(&crd, "", &json!([operation])).await?;
     Ok(())
 }
 
 /// Waits until the server answers by the changed CRD, which it takes up some time later and does not announce.
-async fn until_read(scene: &Scene, policy: &Address, holds: fn(&Value) -> bool) -> Result<()> {
+async fn until_read(scene: &TestTenant, policy: &ObjectAddress, holds: fn(&Value) -> bool) -> Result<()> {
     let read = async {
         while !scene.admin.get(policy).await?.is_some_and(|policy| holds(&policy)) {
             sleep(Duration::from_millis(50)).await;
@@ -90,7 +90,7 @@ async fn until_read(scene: &Scene, policy: &Address, holds: fn(&Value) -> bool) 
 async fn an_upgrade_and_the_way_back_write_no_parent_at_rest() -> Result<()> {
     let (scene, mut first) = at_rest("upgrade").await?;
     let policy = policy_address(&scene, "db")?;
-    let (before, recorder) = (versions(&scene).await?, Recorder::start(&scene, &["Database"]).await?);
+    let (before, recorder) = (versions(&scene).await?, StateRecorder::start(&scene, &["Database"]).await?);
 
     // The CRD goes first. It knows a field that the program does not, and says it of every policy.
     let field = format!("{FIELDS}/spec/properties/future");
@@ -131,7 +131,7 @@ async fn an_upgrade_and_the_way_back_write_no_parent_at_rest() -> Result<()> {
 async fn a_crd_that_lacks_what_this_version_reads_and_writes_costs_no_write_of_a_parent() -> Result<()> {
     let (scene, mut running) = at_rest("older-crd").await?;
     let policy = policy_address(&scene, "db")?;
-    let (before, recorder) = (versions(&scene).await?, Recorder::start(&scene, &["Database"]).await?);
+    let (before, recorder) = (versions(&scene).await?, StateRecorder::start(&scene, &["Database"]).await?);
 
     // As a CRD of before has it: a field of the spec with a default, and one of the status, are pruned.
     for field in ["spec/properties/grace", "status/properties/accepted"] {

@@ -7,12 +7,12 @@ use readiness::Level::{Failed, Progressing, Ready, Suspended, Terminating, Unkno
 use readiness::rollup::{ChildWeight, ParentReason};
 
 use crate::policy;
-use crate::server::Fate;
-use crate::world::{CHILDREN, World, weight};
+use crate::server::WriteFate;
+use crate::world::{CHILDREN, EngineHarness, weight};
 
 #[test]
 fn first_word_is_unknown() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.child("web", "db", Ready);
     w.run(60_000);
     w.parent("db");
@@ -26,7 +26,7 @@ fn first_word_is_unknown() {
 /// Each kind has a watch of its own: completion by the operator may be observed before the objects that it created.
 #[test]
 fn what_was_created_before_the_operator_said_so_may_be_heard_of_after_that() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(60_000);
@@ -42,8 +42,8 @@ fn what_was_created_before_the_operator_said_so_may_be_heard_of_after_that() {
 
 #[test]
 fn the_first_word_is_awaited_however_long_its_write_takes() {
-    let mut w = World::with(policy());
-    w.fates = vec![Fate::Retry(Duration::from_secs(2)); 6];
+    let mut w = EngineHarness::with(policy());
+    w.fates = vec![WriteFate::Retry(Duration::from_secs(2)); 6];
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(30_000);
@@ -54,7 +54,7 @@ fn the_first_word_is_awaited_however_long_its_write_takes() {
 
 #[test]
 fn an_entry_without_a_reason_of_ours_is_no_first_word() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.child("web", "db", Ready);
     w.run(60_000);
     w.parent_so("db", |_| {});
@@ -76,7 +76,7 @@ fn an_entry_without_a_reason_of_ours_is_no_first_word() {
 
 #[test]
 fn nothing_is_said_before_everything_was_seen() {
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(crate::world::POLICY, policy());
     w.parent("db");
     w.child("web", "db", Ready);
@@ -103,7 +103,7 @@ fn what_is_relisted_is_not_judged_meanwhile() {
 
 #[test]
 fn true_waits_until_the_last_child_has_settled_and_held() {
-    let mut w = World::with(EnginePolicy { hold: Duration::from_secs(3), ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { hold: Duration::from_secs(3), ..policy() });
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(8_000);
@@ -121,7 +121,7 @@ fn true_waits_until_the_last_child_has_settled_and_held() {
 
 #[test]
 fn a_flicker_that_is_over_before_anybody_is_told_restarts_the_hold() {
-    let mut w = World::with(EnginePolicy { hold: Duration::from_secs(3), ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { hold: Duration::from_secs(3), ..policy() });
     w.parent("db");
     w.child("web", "db", Progressing);
     w.run(20_000);
@@ -191,11 +191,11 @@ fn a_verdict_that_changes_by_itself_is_asked_for_again_in_time() {
 
 #[test]
 fn a_true_that_could_not_be_written_is_not_written_once_it_is_in_doubt() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(5_000);
-    w.fates = vec![Fate::Retry(Duration::from_millis(500))];
+    w.fates = vec![WriteFate::Retry(Duration::from_millis(500))];
     w.run(500);
     assert_eq!(
         (w.reason("db").unwrap().as_str(), w.says("db").as_str()),
@@ -209,8 +209,8 @@ fn a_true_that_could_not_be_written_is_not_written_once_it_is_in_doubt() {
 }
 
 /// A ready parent with one child.
-pub(crate) fn well() -> World {
-    let mut w = World::with(policy());
+pub(crate) fn well() -> EngineHarness {
+    let mut w = EngineHarness::with(policy());
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(20_000);

@@ -3,11 +3,11 @@
 use aggregator::PolicyId;
 use readiness::rollup::ParentReason;
 
-use crate::server::Entry;
-use crate::world::{POLICY, World};
+use crate::server::ParentEntry;
+use crate::world::{EngineHarness, POLICY};
 
 /// Queries.
-impl World {
+impl EngineHarness {
     /// Returns the reason on the parent for the policy, with `!` if it is stalled; empty if there is none.
     pub(crate) fn says(&self, name: &str) -> String {
         self.says_for(name, POLICY)
@@ -16,13 +16,13 @@ impl World {
     /// Returns the reason on the parent for a policy.
     pub(crate) fn says_for(&self, name: &str, policy: PolicyId) -> String {
         let entry = self.objects[name].parent.as_ref().unwrap().status.get(&policy);
-        entry.map(Entry::brief).unwrap_or_default()
+        entry.map(ParentEntry::brief).unwrap_or_default()
     }
 
     /// Returns every write to a parent for the policy: time and reason.
     pub(crate) fn told(&self, name: &str) -> Vec<(i64, String)> {
         let of = self.log.iter().filter(|w| w.parent == name);
-        of.map(|w| (w.at, w.after.get(&POLICY).map(Entry::brief).unwrap_or_default())).collect()
+        of.map(|w| (w.at, w.after.get(&POLICY).map(ParentEntry::brief).unwrap_or_default())).collect()
     }
 
     /// Returns the messages of all writes to a parent.

@@ -6,10 +6,10 @@ use aggregator::{DeliveryDecision, DeliveryOutcome, ParentDraft, PolicyId, Write
 use readiness::rollup::ParentReason;
 
 use crate::naive;
-use crate::server::{Entry, Fate, Flight, Status, digest};
-use crate::world::{World, Written, hash};
+use crate::server::{ParentEntry, PendingWrite, Status, WriteFate, digest};
+use crate::world::{AcceptedWrite, EngineHarness, hash};
 
-impl World {
+impl EngineHarness {
     /// Advances virtual time by this many milliseconds.
     pub(crate) fn run(&mut self, millis: u64) {
         let until = self.now + Duration::from_millis(millis);
@@ -78,7 +78,7 @@ impl World {
     fn send(&mut self, name: &str, ticket: WriteTicket, wanted: Status) {
         assert!(!self.standby, "a standby writes on {name}");
         let object = &self.objects[name];
-        let fate = if self.fates.is_empty() { Fate::Lands } else { self.fates.remove(0) };
+        let fate = if self.fates.is_empty() { WriteFate::Lands } else { self.fates.remove(0) };
         let before = object.parent.as_ref().unwrap().status.clone();
         for (policy, entry) in &wanted {
             self.check(name, *policy, before.get(policy), entry);
@@ -86,11 +86,11 @@ impl World {
         let (uid, generation, id) = (object.uid, object.generation, object.id);
         let lands = self.now + self.delay;
         let name = name.to_owned();
-        self.flights.push(Flight { lands, name, id, ticket, uid, generation, before, wanted, fate });
+        self.flights.push(PendingWrite { lands, name, id, ticket, uid, generation, before, wanted, fate });
     }
 
     /// Checks the invariants that every write must satisfy.
-    fn check(&self, name: &str, policy: PolicyId, before: Option<&Entry>, entry: &Entry) {
+    fn check(&self, name: &str, policy: PolicyId, before: Option<&ParentEntry>, entry: &ParentEntry) {
         if before == Some(entry) {
             return;
         }
@@ -111,7 +111,7 @@ impl World {
     /// Delivers writes to the server and their responses to the engine.
     fn land(&mut self) {
         let now = self.now;
-        let landing: Vec<Flight> = self.flights.extract_if(.., |f| f.lands <= now).collect();
+        let landing: Vec<PendingWrite> = self.flights.extract_if(.., |f| f.lands <= now).collect();
         for flight in landing {
             let outcome = self.accept(&flight);
             self.observe(&flight.name);
@@ -119,17 +119,17 @@ impl World {
         }
     }
 
-    fn accept(&mut self, flight: &Flight) -> DeliveryOutcome {
+    fn accept(&mut self, flight: &PendingWrite) -> DeliveryOutcome {
         let at = self.millis();
         let object = self.objects.get_mut(&flight.name).filter(|o| o.uid == flight.uid);
         let Some(object) = object else { return DeliveryOutcome::Gone };
         let generation = object.generation;
         let Some(parent) = &mut object.parent else { return DeliveryOutcome::Gone };
         match flight.fate {
-            Fate::Retry(after) => return DeliveryOutcome::Retry(after),
-            Fate::Conflict => return DeliveryOutcome::Conflict,
-            Fate::Pruned => return DeliveryOutcome::Pruned,
-            Fate::Lands | Fate::Unheard(_) => {}
+            WriteFate::Retry(after) => return DeliveryOutcome::Retry(after),
+            WriteFate::Conflict => return DeliveryOutcome::Conflict,
+            WriteFate::Pruned => return DeliveryOutcome::Pruned,
+            WriteFate::Lands | WriteFate::Unheard(_) => {}
         }
         if generation != flight.generation || parent.status != flight.before {
             return DeliveryOutcome::Conflict;
@@ -138,9 +138,9 @@ impl World {
         parent.status = flight.wanted.clone();
         object.generation += u32::from(self.moved_by_writes);
         let (parent, uid, life) = (flight.name.clone(), flight.uid, self.life);
-        self.log.push(Written { at, parent, uid, life, after: flight.wanted.clone() });
+        self.log.push(AcceptedWrite { at, parent, uid, life, after: flight.wanted.clone() });
         match flight.fate {
-            Fate::Unheard(after) => DeliveryOutcome::Retry(after),
+            WriteFate::Unheard(after) => DeliveryOutcome::Retry(after),
             _ => DeliveryOutcome::Written,
         }
     }

@@ -7,10 +7,10 @@ use readiness::Level::{Failed, Ready};
 
 use crate::answers::well;
 use crate::policy;
-use crate::world::{POLICY, World};
+use crate::world::{EngineHarness, POLICY};
 
 /// Number of writes to `name` in each minute since `from`.
-fn by_minute(w: &World, name: &str, from: i64) -> Vec<usize> {
+fn by_minute(w: &EngineHarness, name: &str, from: i64) -> Vec<usize> {
     let told = w.told(name);
     let minutes = (w.millis() - from) / 60_000;
     let within = |minute: i64| {
@@ -22,7 +22,7 @@ fn by_minute(w: &World, name: &str, from: i64) -> Vec<usize> {
 
 #[test]
 fn a_parent_whose_generation_moves_with_each_write_is_written_once_a_minute() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.moved_by_writes = true;
     w.parent("db");
     w.child("web", "db", Ready);
@@ -35,7 +35,7 @@ fn a_parent_whose_generation_moves_with_each_write_is_written_once_a_minute() {
 
 #[test]
 fn what_others_do_is_told_at_once_even_then() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.moved_by_writes = true;
     w.parent("db");
     w.child("web", "db", Ready);
@@ -49,7 +49,7 @@ fn what_others_do_is_told_at_once_even_then() {
 
 #[test]
 fn an_echo_that_has_ended_is_forgotten() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.moved_by_writes = true;
     w.parent("db");
     w.child("web", "db", Ready);
@@ -117,7 +117,7 @@ fn a_webhook_that_alters_what_we_write_is_not_argued_with() {
 
 #[test]
 fn an_echo_below_is_none_above() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("top");
     w.parent("mid");
     w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);

@@ -8,17 +8,17 @@ use proptest::test_runner::RngSeed;
 use readiness::rollup::ParentReason;
 
 use crate::naive;
-use crate::steps::{LEVELS, Step, step, take, world};
-use crate::world::World;
+use crate::steps::{HistoryStep, LEVELS, step, take, world};
+use crate::world::EngineHarness;
 
 /// Checks that hold at every moment.
-fn check_always(w: &World) {
+fn check_always(w: &EngineHarness) {
     assert_eq!(w.engine.reader().find_miscounted(), None);
     assert!(w.engine.reader().are_unready_children_consistent());
 }
 
 /// Checks that hold once nothing has happened for longer than any limit.
-fn check_quiet(w: &World) {
+fn check_quiet(w: &EngineHarness) {
     for (name, object) in &w.objects {
         let Some(of) = &object.parent else { continue };
         for policy in &of.policies {
@@ -47,7 +47,7 @@ fn check_quiet(w: &World) {
 }
 
 /// Within one generation and one process, no window of the cap contains more than the leading write and one more.
-fn check_pace(w: &World) {
+fn check_pace(w: &EngineHarness) {
     let mut times = BTreeMap::<_, Vec<i64>>::new();
     for written in &w.log {
         let about: Vec<u32> = written.after.values().map(|e| e.about).collect();
@@ -58,7 +58,7 @@ fn check_pace(w: &World) {
     }
 }
 
-fn play(steps: &[Step]) -> World {
+fn play(steps: &[HistoryStep]) -> EngineHarness {
     let mut w = world();
     for step in steps {
         take(&mut w, step);
@@ -102,7 +102,7 @@ proptest! {
         for late in 0..3 {
             // One kind is listed later than the others.
             let stands = w.kinds.insert(KindId(late), KindState::Listing).unwrap();
-            take(&mut w, &Step::Restart(steps.len() % 2 == 0));
+            take(&mut w, &HistoryStep::Restart(steps.len() % 2 == 0));
             w.run(5_000);
             w.kind(KindId(late), stands);
             w.run(25 * 60_000);

@@ -7,8 +7,8 @@ use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
 use crate::policy;
-use crate::server::Fate;
-use crate::world::World;
+use crate::server::WriteFate;
+use crate::world::EngineHarness;
 
 #[test]
 fn a_parent_that_was_recreated_hears_the_first_word_again() {
@@ -22,7 +22,9 @@ fn a_parent_that_was_recreated_hears_the_first_word_again() {
 
 #[test]
 fn a_write_meant_for_the_old_one_does_not_land_on_the_new_one() {
-    for fate in [Fate::Lands, Fate::Conflict, Fate::Retry(Duration::from_secs(9)), Fate::Pruned] {
+    for fate in
+        [WriteFate::Lands, WriteFate::Conflict, WriteFate::Retry(Duration::from_secs(9)), WriteFate::Pruned]
+    {
         let mut w = well();
         w.delay = Duration::from_secs(1);
         w.turn("web", Failed);
@@ -46,7 +48,7 @@ fn a_write_meant_for_the_old_one_does_not_land_on_the_new_one() {
 
 #[test]
 fn what_became_of_a_write_to_the_old_one_is_nothing_to_the_new_one_whichever_is_heard_first() {
-    for fate in [Fate::Conflict, Fate::Retry(Duration::from_secs(9)), Fate::Pruned] {
+    for fate in [WriteFate::Conflict, WriteFate::Retry(Duration::from_secs(9)), WriteFate::Pruned] {
         let mut w = well();
         w.delay = Duration::from_secs(5);
         w.turn("web", Failed);
@@ -77,7 +79,7 @@ fn what_became_of_a_write_to_the_old_one_is_nothing_to_the_new_one_whichever_is_
 
 #[test]
 fn what_was_known_of_the_old_one_is_not_held_against_the_new_one() {
-    let mut w = World::with(EnginePolicy { deadline: Some(Duration::from_mins(3)), ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { deadline: Some(Duration::from_mins(3)), ..policy() });
     w.parent_so("db", |p| p.evidence = HandledEvidence::NotYet);
     w.child("web", "db", Progressing);
     w.run(11 * 60_000);

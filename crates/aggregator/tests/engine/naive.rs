@@ -6,26 +6,26 @@ use aggregator::{EnginePolicy, GroupRole, HandledEvidence, KindState, PolicyId, 
 use readiness::Level::{Failed, Missing, Progressing, Ready, Stuck, Suspended, Terminating, Unknown};
 use readiness::rollup::{ChildWeight, ConditionStatus, ParentReason};
 
-use crate::object::{Object, Parent};
-use crate::world::World;
+use crate::object::{ParentState, StoredObject};
+use crate::world::EngineHarness;
 
 /// Expected reason and counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Naive {
+pub(crate) struct NaiveAnswer {
     pub(crate) reason: ParentReason,
     pub(crate) stalled: bool,
     pub(crate) total: usize,
     pub(crate) ready: usize,
 }
 
-impl Naive {
-    fn bare(reason: ParentReason) -> Naive {
-        Naive { reason, stalled: false, total: 0, ready: 0 }
+impl NaiveAnswer {
+    fn bare(reason: ParentReason) -> NaiveAnswer {
+        NaiveAnswer { reason, stalled: false, total: 0, ready: 0 }
     }
 }
 
 /// Returns the parents for which `child` counts, with policy and group; each once, however many links lead there.
-fn owners(world: &World, child: &Object) -> BTreeSet<(PolicyId, u8, String)> {
+fn owners(world: &EngineHarness, child: &StoredObject) -> BTreeSet<(PolicyId, u8, String)> {
     let mut owners: BTreeSet<_> = child.owners.iter().cloned().collect();
     for (policy, group, selector) in &child.labels {
         for (name, object) in &world.objects {
@@ -43,7 +43,7 @@ fn owners(world: &World, child: &Object) -> BTreeSet<(PolicyId, u8, String)> {
 }
 
 /// Returns `name` and all its ancestors.
-fn above(world: &World, name: &str) -> BTreeSet<String> {
+fn above(world: &EngineHarness, name: &str) -> BTreeSet<String> {
     let mut seen = BTreeSet::from([name.to_owned()]);
     loop {
         let objects = seen.iter().filter_map(|name| world.objects.get(name));
@@ -59,19 +59,19 @@ fn above(world: &World, name: &str) -> BTreeSet<String> {
 
 /// Returns the counted children of `parent` in one group of a policy.
 pub(crate) fn children(
-    world: &World,
+    world: &EngineHarness,
     parent: &str,
     policy: PolicyId,
     group: u8,
 ) -> Vec<(String, ChildWeight)> {
     let beyond = above(world, parent);
-    let counts = |child: &Object| owners(world, child).contains(&(policy, group, parent.to_owned()));
+    let counts = |child: &StoredObject| owners(world, child).contains(&(policy, group, parent.to_owned()));
     let children = world.objects.iter().filter(|(name, child)| counts(child) && !beyond.contains(*name));
     children.map(|(name, child)| (name.clone(), weight(world, name, child))).collect()
 }
 
 /// Returns the weight of a parent by its worst answer, unless it is being deleted.
-fn weight(world: &World, name: &str, object: &Object) -> ChildWeight {
+fn weight(world: &EngineHarness, name: &str, object: &StoredObject) -> ChildWeight {
     let own = object.weights[0];
     let Some(parent) = &object.parent else { return own };
     if parent.deleting && matches!(own.level(), Stuck | Terminating) {
@@ -82,7 +82,7 @@ fn weight(world: &World, name: &str, object: &Object) -> ChildWeight {
 }
 
 /// Returns the expected answer of `policy` about `parent` once nothing has happened for longer than any limit.
-pub(crate) fn answer(world: &World, name: &str, id: PolicyId) -> Naive {
+pub(crate) fn answer(world: &EngineHarness, name: &str, id: PolicyId) -> NaiveAnswer {
     let parent = world.objects[name].parent.as_ref().unwrap();
     let policy = &world.policies[&id];
     let groups: Vec<Vec<(String, ChildWeight)>> =
@@ -90,7 +90,7 @@ pub(crate) fn answer(world: &World, name: &str, id: PolicyId) -> Naive {
     let critical = |at: &usize| policy.groups[*at].role == GroupRole::Critical;
     let all = groups.iter().enumerate().filter(|(at, _)| critical(at)).flat_map(|(_, g)| g);
     let (total, ready) = all.fold((0, 0), |(t, r), (_, w)| (t + 1, r + usize::from(w.level() == Ready)));
-    let say = |reason| Naive { reason, stalled: false, total, ready };
+    let say = |reason| NaiveAnswer { reason, stalled: false, total, ready };
     if parent.deleting {
         return say(ParentReason::Terminating);
     }
@@ -98,7 +98,7 @@ pub(crate) fn answer(world: &World, name: &str, id: PolicyId) -> Naive {
         return say(ParentReason::TemplateFailed);
     }
     if parent.evidence == HandledEvidence::NotYet {
-        return Naive { stalled: true, ..Naive::bare(ParentReason::OperatorSilent) };
+        return NaiveAnswer { stalled: true, ..NaiveAnswer::bare(ParentReason::OperatorSilent) };
     }
     let (reason, stalled) = of_children(parent, policy, id, &groups);
     let blind = policy.kinds.iter().map(|kind| world.kinds[kind]);
@@ -114,13 +114,13 @@ pub(crate) fn answer(world: &World, name: &str, id: PolicyId) -> Naive {
                 ParentReason::KindNotVisible
             })
         }
-        _ => Naive { stalled, ..say(reason) },
+        _ => NaiveAnswer { stalled, ..say(reason) },
     }
 }
 
 /// Returns `true` if a condition that already says True may go on to: under a tolerant policy where whatever is not ready is
 /// steady, with grace where nothing failed.
-pub(crate) fn may_stay_ready(world: &World, name: &str, id: PolicyId) -> bool {
+pub(crate) fn may_stay_ready(world: &EngineHarness, name: &str, id: PolicyId) -> bool {
     let policy = &world.policies[&id];
     let groups = policy.indexed_groups().filter(|(_, group)| group.role == GroupRole::Critical);
     let children: Vec<_> = groups.flat_map(|(at, _)| children(world, name, id, at)).collect();
@@ -132,12 +132,12 @@ pub(crate) fn may_stay_ready(world: &World, name: &str, id: PolicyId) -> bool {
     tolerated || (!policy.grace.is_zero() && !failed)
 }
 
-fn forbidden(world: &World, policy: &EnginePolicy) -> bool {
+fn forbidden(world: &EngineHarness, policy: &EnginePolicy) -> bool {
     policy.kinds.iter().any(|kind| world.kinds[kind] == KindState::Forbidden)
 }
 
 fn of_children(
-    parent: &Parent,
+    parent: &ParentState,
     policy: &EnginePolicy,
     id: PolicyId,
     groups: &[Vec<(String, ChildWeight)>],

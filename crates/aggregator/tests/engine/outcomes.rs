@@ -6,13 +6,13 @@ use aggregator::DeliveryOutcome;
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
-use crate::server::{Flight, Status};
-use crate::world::{POLICY, World};
+use crate::server::{PendingWrite, Status};
+use crate::world::{EngineHarness, POLICY};
 
 const LOST: DeliveryOutcome = DeliveryOutcome::Retry(Duration::ZERO);
 
 /// A parent that is ready, whose writes stay on their way until they are answered by hand.
-fn by_hand() -> World {
+fn by_hand() -> EngineHarness {
     let mut w = well();
     w.run(60_000);
     w.delay = Duration::from_hours(100);
@@ -20,7 +20,7 @@ fn by_hand() -> World {
 }
 
 /// Waits for the next write and takes it off its way.
-fn next_write(w: &mut World) -> Flight {
+fn next_write(w: &mut EngineHarness) -> PendingWrite {
     for _ in 0..2_000 {
         if let Some(flight) = w.flights.pop() {
             return flight;
@@ -31,7 +31,7 @@ fn next_write(w: &mut World) -> Flight {
 }
 
 /// Answers a write; `found` is what the parent is seen to say before that.
-fn answer(w: &mut World, flight: &Flight, found: Option<Status>, outcome: DeliveryOutcome) {
+fn answer(w: &mut EngineHarness, flight: &PendingWrite, found: Option<Status>, outcome: DeliveryOutcome) {
     if let Some(found) = found {
         w.change_parent("db", |p| p.status = found);
     }
@@ -39,7 +39,7 @@ fn answer(w: &mut World, flight: &Flight, found: Option<Status>, outcome: Delive
 }
 
 /// The status that a write wanted, with another message or another `Stalled`.
-fn altered(flight: &Flight, message_alone: bool) -> Status {
+fn altered(flight: &PendingWrite, message_alone: bool) -> Status {
     let mut status = flight.wanted.clone();
     let entry = status.get_mut(&POLICY).unwrap();
     entry.message.push_str(" (altered)");
@@ -98,7 +98,7 @@ fn a_write_that_arrived_and_was_not_answered_is_overwritten_like_any_other() {
 #[test]
 fn other_conditions_than_those_that_were_dropped_are_tried_once_in_ten_minutes() {
     let mut w = well();
-    w.fates = vec![crate::server::Fate::Pruned];
+    w.fates = vec![crate::server::WriteFate::Pruned];
     w.turn("web", Failed);
     w.run(9 * 60_000);
     assert_eq!((w.says("db"), w.fates.len()), ("AllChildrenReady".to_owned(), 0));

@@ -6,8 +6,8 @@ use readiness::Level::{Failed, Progressing, Ready, Stuck, Unknown};
 
 use crate::answers::well;
 use crate::policy;
-use crate::server::Fate;
-use crate::world::{POLICY, START, World};
+use crate::server::WriteFate;
+use crate::world::{EngineHarness, POLICY, START};
 
 /// Largest number of writes in any window of this many milliseconds.
 fn densest(writes: &[(i64, String)], window: i64) -> usize {
@@ -74,7 +74,7 @@ fn what_has_failed_or_is_stuck_is_told_at_once_amid_whatever_chatter() {
 
 #[test]
 fn many_chatty_children_below_many_parents_of_one_do_not_add_up() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("top");
     for at in 0..20 {
         let (mid, leaf) = (format!("mid-{at}"), format!("leaf-{at}"));
@@ -98,8 +98,8 @@ fn many_chatty_children_below_many_parents_of_one_do_not_add_up() {
 }
 
 /// Four levels of parents over one leaf.
-fn tower() -> World {
-    let mut w = World::with(policy());
+fn tower() -> EngineHarness {
+    let mut w = EngineHarness::with(policy());
     for (level, above) in
         [("one", None), ("two", Some("one")), ("three", Some("two")), ("four", Some("three"))]
     {
@@ -119,7 +119,7 @@ fn a_cascade_of_four_levels_costs_one_debounce() {
     w.turn("leaf", Failed);
     let at = w.millis();
     w.run(0);
-    let told = |w: &World, level| w.told(level).last().unwrap().clone();
+    let told = |w: &EngineHarness, level| w.told(level).last().unwrap().clone();
     for level in ["one", "two", "three", "four"] {
         assert_eq!(told(&w, level), (at, "ChildrenFailed".to_owned()), "the first edge");
     }
@@ -194,14 +194,14 @@ fn words_climb_all_the_way() {
 
 #[test]
 fn words_climb_through_a_parent_that_is_not_written() {
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, policy());
     w.policy(aggregator::PolicyId(2), aggregator::EnginePolicy { shadow: true, ..policy() });
     w.sync();
     w.parent("top");
     w.parent_so("mid", |mid| mid.policies = vec![aggregator::PolicyId(2)]);
     w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
-    let leaf = |w: &mut World, name: &str| {
+    let leaf = |w: &mut EngineHarness, name: &str| {
         w.create(name, crate::world::CHILDREN, Failed, |leaf| {
             leaf.owners = vec![(aggregator::PolicyId(2), 0, "mid".to_owned())];
         });
@@ -234,7 +234,7 @@ fn yield_do_not_fight() {
 }
 
 /// Another client changes the condition.
-fn overwrite(w: &mut World) {
+fn overwrite(w: &mut EngineHarness) {
     w.change_parent("db", |p| {
         p.status.get_mut(&POLICY).unwrap().reason = readiness::rollup::ParentReason::ChildrenFailed;
     });
@@ -280,7 +280,7 @@ fn a_fight_that_is_over_is_forgotten() {
 #[test]
 fn a_conflict_is_answered_at_once_and_further_ones_ever_later() {
     let mut w = well();
-    w.fates = vec![Fate::Conflict; 12];
+    w.fates = vec![WriteFate::Conflict; 12];
     w.turn("web", Failed);
     w.run(300);
     assert!((1..=11).contains(&w.fates.len()));
@@ -292,7 +292,7 @@ fn a_conflict_is_answered_at_once_and_further_ones_ever_later() {
 #[test]
 fn a_refused_write_waits_as_long_as_it_is_told_to() {
     let mut w = well();
-    w.fates = vec![Fate::Retry(Duration::from_secs(7))];
+    w.fates = vec![WriteFate::Retry(Duration::from_secs(7))];
     w.turn("web", Failed);
     w.run(6_900);
     assert_eq!(w.says("db"), "AllChildrenReady");
@@ -302,8 +302,8 @@ fn a_refused_write_waits_as_long_as_it_is_told_to() {
 
 #[test]
 fn a_server_that_drops_what_is_written_is_not_asked_again() {
-    let mut w = World::with(policy());
-    w.fates = vec![Fate::Pruned; 100];
+    let mut w = EngineHarness::with(policy());
+    w.fates = vec![WriteFate::Pruned; 100];
     w.parent("db");
     w.child("web", "db", Ready);
     // Less than the ten minutes after which a mended schema is probed.
@@ -316,7 +316,7 @@ fn a_server_that_drops_what_is_written_is_not_asked_again() {
 fn a_write_whose_answer_was_lost_is_not_repeated_where_it_arrived() {
     let mut w = well();
     let before = w.told("db").len();
-    w.fates = vec![Fate::Unheard(Duration::from_secs(1))];
+    w.fates = vec![WriteFate::Unheard(Duration::from_secs(1))];
     w.turn("web", Failed);
     w.run(20_000);
     assert_eq!(w.told("db").len(), before + 1);

@@ -6,16 +6,16 @@ use aggregator::{EnginePolicy, HandledEvidence, KindId, KindState, PolicyId};
 use readiness::Level::{Failed, Ready};
 
 use crate::answers::well;
-use crate::server::Fate;
-use crate::world::{CHILDREN, POLICY, World};
+use crate::server::WriteFate;
+use crate::world::{CHILDREN, EngineHarness, POLICY};
 use crate::{group, groups, policy};
 
 const OTHER: PolicyId = PolicyId(2);
 const EXTRAS: KindId = KindId(2);
 
 /// `db` under two policies, the second of which has another kind of children.
-fn two() -> World {
-    let mut w = World::empty();
+fn two() -> EngineHarness {
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, policy());
     w.policy(OTHER, groups(vec![group(EXTRAS)]));
     w.sync();
@@ -51,7 +51,7 @@ fn one_write_has_what_both_policies_moved_in_one_turn() {
 
 #[test]
 fn a_policy_whose_kinds_are_not_listed_yet_holds_up_no_other() {
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, policy());
     w.policy(OTHER, groups(vec![group(EXTRAS)]));
     w.kind(crate::world::PARENTS, KindState::Synced);
@@ -80,7 +80,7 @@ fn a_policy_that_is_deleted_takes_its_entry_along_and_no_other() {
 
 #[test]
 fn a_policy_that_is_deleted_while_a_write_is_on_its_way_takes_its_entry_along_all_the_same() {
-    for fate in [Fate::Lands, Fate::Conflict, Fate::Unheard(Duration::from_secs(1))] {
+    for fate in [WriteFate::Lands, WriteFate::Conflict, WriteFate::Unheard(Duration::from_secs(1))] {
         let mut w = two();
         w.fates = vec![fate];
         w.turn("disk", Ready);
@@ -133,7 +133,7 @@ fn a_policy_that_now_expects_names_knows_those_that_were_there_before() {
 
 #[test]
 fn a_policy_in_the_shadow_judges_and_writes_nothing() {
-    let mut w = World::with(EnginePolicy { shadow: true, ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { shadow: true, ..policy() });
     w.parent("db");
     w.child("web", "db", Failed);
     w.run(20_000);
@@ -143,7 +143,7 @@ fn a_policy_in_the_shadow_judges_and_writes_nothing() {
 
 #[test]
 fn a_condition_of_somebody_else_is_judged_and_left_alone() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent_so("db", |p| p.owned = true);
     w.child("web", "db", Failed);
     w.run(20_000);
@@ -166,7 +166,7 @@ fn policies_answer_each_for_its_own_generation() {
 
 #[test]
 fn policies_of_a_parent_come_in_one_order_whatever_was_seen_first() {
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, policy());
     w.policy(OTHER, groups(vec![group(EXTRAS)]));
     w.sync();
@@ -183,7 +183,7 @@ fn no_limit_applies_to_what_is_recorded_nowhere_so_that_a_restart_takes_nothing_
     over_parents.settle = Duration::ZERO;
     let mut limited = groups(vec![group(EXTRAS)]);
     (limited.deadline, limited.pending) = (Some(Duration::from_mins(1)), Duration::from_secs(30));
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, over_parents);
     w.policy(OTHER, limited);
     w.sync();

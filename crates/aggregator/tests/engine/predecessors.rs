@@ -6,13 +6,13 @@ use aggregator::{EnginePolicy, HandledEvidence, KindState};
 use readiness::Level::{Progressing, Ready, Unknown};
 
 use crate::policy;
-use crate::server::Entry;
-use crate::world::{CHILDREN, PARENTS, POLICY, World};
+use crate::server::ParentEntry;
+use crate::world::{CHILDREN, EngineHarness, PARENTS, POLICY};
 
 #[test]
 fn what_a_predecessor_had_under_way_counts_like_what_stood_on_the_parent_before() {
     for (level, last) in [(Progressing, "ChildrenProgressing"), (Unknown, "ChildrenUnknown")] {
-        let mut w = World::with(policy());
+        let mut w = EngineHarness::with(policy());
         w.parent("db");
         w.child("web", "db", level);
         w.run(30);
@@ -42,7 +42,7 @@ fn what_a_predecessor_had_under_way_counts_like_what_stood_on_the_parent_before(
 fn what_a_predecessor_had_under_way_counts_until_something_of_this_process_own_stands() {
     for (evidence, is_hold) in [(HandledEvidence::Silent, false), (HandledEvidence::Handled, true)] {
         let hold = Duration::from_secs(if is_hold { 10 } else { 0 });
-        let mut w = World::with(EnginePolicy { hold, ..policy() });
+        let mut w = EngineHarness::with(EnginePolicy { hold, ..policy() });
         w.parent_so("db", |db| db.evidence = evidence);
         w.child("web", "db", Ready);
         w.run(30);
@@ -66,13 +66,14 @@ fn what_a_predecessor_had_under_way_counts_until_something_of_this_process_own_s
 #[test]
 fn what_a_policy_before_an_edit_had_under_way_counts_until_something_of_the_new_one_stands() {
     let edited = aggregator::PolicyId(2);
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent_so("db", |db| db.evidence = HandledEvidence::Silent);
     w.child("web", "db", Ready);
     w.delay = Duration::from_secs(2);
     // True is under way when the policy is replaced by one that has seen nothing yet.
-    let is_under_way =
-        |w: &World| w.flights.iter().any(|flight| flight.wanted[&POLICY].brief() == "AllChildrenReady");
+    let is_under_way = |w: &EngineHarness| {
+        w.flights.iter().any(|flight| flight.wanted[&POLICY].brief() == "AllChildrenReady")
+    };
     while !is_under_way(&w) {
         w.run(10);
     }
@@ -93,13 +94,14 @@ fn what_a_policy_before_an_edit_had_under_way_counts_until_something_of_the_new_
         status.extend(said.map(|said| (edited, said)));
     }
     w.run(60_000);
-    let words = w.log[before..].iter().map(|written| written.after.values().map(Entry::brief).collect());
+    let words =
+        w.log[before..].iter().map(|written| written.after.values().map(ParentEntry::brief).collect());
     assert_eq!(words.collect::<Vec<String>>(), ["AllChildrenReady"]);
 }
 
 #[test]
 fn an_answer_that_somebody_puts_in_place_of_what_this_process_wrote_is_not_taken_over() {
-    let mut w = World::with(EnginePolicy { settle: Duration::from_secs(30), ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { settle: Duration::from_secs(30), ..policy() });
     w.parent_so("db", |db| db.evidence = HandledEvidence::Silent);
     w.child("web", "db", Ready);
     w.run(60_000);
@@ -119,7 +121,7 @@ fn an_answer_that_somebody_puts_in_place_of_what_this_process_wrote_is_not_taken
 
 #[test]
 fn what_stood_before_a_list_and_is_not_in_it_is_not_taken_over() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent_so("db", |p| p.evidence = HandledEvidence::Silent);
     w.child("web", "db", Ready);
     w.run(60_000);

@@ -7,14 +7,14 @@ use aggregator::{EntriesDigest, GroupRole, ObjectId, PolicyAnswer, PolicyId, Wri
 use readiness::rollup::{self, ParentReason};
 use readiness::{Level, Time};
 
-use crate::world::{World, hash};
+use crate::world::{EngineHarness, hash};
 
 /// All conditions of one parent, by policy.
-pub(crate) type Status = BTreeMap<PolicyId, Entry>;
+pub(crate) type Status = BTreeMap<PolicyId, ParentEntry>;
 
 /// Condition on a parent for one policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct ParentEntry {
     pub(crate) reason: ParentReason,
     pub(crate) about: u32,
     pub(crate) stalled: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Entry {
     pub(crate) turned: Option<rollup::ConditionStatus>,
 }
 
-impl Entry {
+impl ParentEntry {
     pub(crate) fn status(&self) -> rollup::ConditionStatus {
         self.turned.unwrap_or(self.reason.condition_status())
     }
@@ -51,7 +51,7 @@ pub(crate) fn digest(status: &Status) -> EntriesDigest {
 
 /// Simulated outcome of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum WriteFate {
     /// Accepted, if its preconditions hold.
     Lands,
     /// Refused for now.
@@ -66,7 +66,7 @@ pub(crate) enum Fate {
 
 /// A write in flight.
 #[derive(Clone, Debug)]
-pub(crate) struct Flight {
+pub(crate) struct PendingWrite {
     pub(crate) lands: Time,
     pub(crate) name: String,
     pub(crate) id: ObjectId,
@@ -75,10 +75,10 @@ pub(crate) struct Flight {
     pub(crate) generation: u32,
     pub(crate) before: Status,
     pub(crate) wanted: Status,
-    pub(crate) fate: Fate,
+    pub(crate) fate: WriteFate,
 }
 
-impl World {
+impl EngineHarness {
     /// Renders the conditions of a parent from the engine's answers. A policy without an answer leaves its condition as
     /// it is.
     pub(crate) fn render(&self, name: &str) -> Option<Status> {
@@ -98,11 +98,11 @@ impl World {
         Some(wanted)
     }
 
-    fn entry(&self, name: &str, policy: PolicyId, answer: PolicyAnswer) -> Entry {
+    fn entry(&self, name: &str, policy: PolicyId, answer: PolicyAnswer) -> ParentEntry {
         let object = &self.objects[name];
         let told = object.parent.as_ref().and_then(|p| p.status.get(&policy));
         let stands = told.filter(|e| e.status() == answer.reason.condition_status());
-        Entry {
+        ParentEntry {
             reason: answer.reason,
             about: object.generation,
             stalled: answer.stalled,

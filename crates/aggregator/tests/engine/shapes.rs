@@ -7,16 +7,16 @@ use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
 use crate::policy;
-use crate::world::{POLICY, World};
+use crate::world::{EngineHarness, POLICY};
 
 /// Returns owner references that make `name` a child of each of `owners`.
-fn own(w: &mut World, name: &str, owners: &[&str]) {
+fn own(w: &mut EngineHarness, name: &str, owners: &[&str]) {
     w.change(name, |it| it.owners = owners.iter().map(|owner| (POLICY, 0, (*owner).to_owned())).collect());
 }
 
 #[test]
 fn five_levels_are_told_in_one_debounce() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     let names = ["one", "two", "three", "four", "five"];
     for (at, name) in names.iter().enumerate() {
         w.parent(name);
@@ -50,8 +50,8 @@ fn who_owns_itself_is_not_its_own_child() {
 }
 
 /// `a` and `b` own each other; each has a ready child of its own.
-fn ring(first: &str, second: &str) -> World {
-    let mut w = World::with(policy());
+fn ring(first: &str, second: &str) -> EngineHarness {
+    let mut w = EngineHarness::with(policy());
     for name in [first, second] {
         w.parent(name);
         w.child(&format!("of-{name}"), name, Ready);
@@ -101,7 +101,7 @@ fn a_recount_finds_nothing_wrong_with_edges_that_do_not_count() {
 
 #[test]
 fn a_long_ring_comes_to_rest() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     let names: Vec<String> = (0..200).map(|at| format!("p{at}")).collect();
     for name in &names {
         w.parent(name);
@@ -138,8 +138,8 @@ fn a_child_that_changes_hands_counts_for_its_new_owner_alone() {
 }
 
 /// `db` selects by labels that `web` carries.
-fn selected() -> World {
-    let mut w = World::with(policy());
+fn selected() -> EngineHarness {
+    let mut w = EngineHarness::with(policy());
     w.parent_so("db", |p| p.selects = vec![(POLICY, SelectorId(7))]);
     w.create("web", crate::world::CHILDREN, Ready, |web| web.labels = vec![(POLICY, 0, SelectorId(7))]);
     w.run(20_000);
@@ -174,8 +174,8 @@ fn a_child_that_is_found_in_two_ways_counts_once_and_until_both_have_ended() {
 }
 
 /// `set` is owned by `db` and lends selectors; `claim-7` and `claim-8` carry labels. The objects appear in any order.
-fn claimed(order: &[&str]) -> World {
-    let mut w = World::with(policy());
+fn claimed(order: &[&str]) -> EngineHarness {
+    let mut w = EngineHarness::with(policy());
     for name in order {
         match *name {
             "db" => w.parent("db"),
@@ -193,7 +193,7 @@ fn claimed(order: &[&str]) -> World {
     w
 }
 
-fn total(w: &mut World) -> u32 {
+fn total(w: &mut EngineHarness) -> u32 {
     let db = w.id("db");
     w.engine.group_tally(db, POLICY, 0).total_count()
 }
@@ -252,7 +252,7 @@ fn what_two_lend_is_lost_with_the_second_of_them() {
 
 #[test]
 fn children_may_be_seen_long_before_their_parent() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     for at in 0..50 {
         w.child(&format!("web-{at}"), "db", Ready);
     }
@@ -265,14 +265,14 @@ fn children_may_be_seen_long_before_their_parent() {
 
 #[test]
 fn a_parent_that_is_a_child_counts_with_what_is_known_of_it_not_with_what_it_says() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("top");
     w.parent("mid");
     own(&mut w, "mid", &["top"]);
     w.child("leaf", "mid", Ready);
     w.run(20_000);
     // Another client writes a false failure to its condition.
-    w.fates = vec![crate::server::Fate::Retry(Duration::from_mins(1))];
+    w.fates = vec![crate::server::WriteFate::Retry(Duration::from_mins(1))];
     w.change_parent("mid", |p| {
         p.status.get_mut(&POLICY).unwrap().reason = readiness::rollup::ParentReason::ChildrenFailed;
     });
@@ -284,7 +284,7 @@ fn a_parent_that_is_a_child_counts_with_what_is_known_of_it_not_with_what_it_say
 
 #[test]
 fn a_parent_that_is_being_deleted_counts_as_that_whatever_its_children_are() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("top");
     w.parent("mid");
     own(&mut w, "mid", &["top"]);
@@ -301,7 +301,7 @@ fn a_parent_that_is_being_deleted_counts_as_that_whatever_its_children_are() {
 
 #[test]
 fn a_parent_that_calls_itself_terminating_or_stuck_counts_with_what_is_known_of_it() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("top");
     w.parent("mid");
     own(&mut w, "mid", &["top"]);
@@ -328,13 +328,13 @@ fn edges_are_told_with_their_role() {
 
 #[test]
 fn a_child_on_a_ring_bears_its_name_once_the_ring_is_open() {
-    let mut w = World::with(aggregator::EnginePolicy { expects_names: true, ..policy() });
+    let mut w = EngineHarness::with(aggregator::EnginePolicy { expects_names: true, ..policy() });
     w.parent("a");
     w.parent("b");
     own(&mut w, "a", &["b"]);
     own(&mut w, "b", &["a"]);
     let is_named =
-        |w: &World| w.engine.reader().has_named_child(w.id("a"), POLICY, 0, crate::world::hash("b"));
+        |w: &EngineHarness| w.engine.reader().has_named_child(w.id("a"), POLICY, 0, crate::world::hash("b"));
     assert!(!is_named(&w), "what is on a ring does not count");
     own(&mut w, "a", &[]);
     assert!(is_named(&w));

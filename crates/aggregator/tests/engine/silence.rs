@@ -8,8 +8,8 @@ use readiness::rollup::{self, ChildWeight};
 
 use crate::answers::well;
 use crate::blindness::EXTRAS;
-use crate::server::Entry;
-use crate::world::{CHILDREN, PARENTS, POLICY, World};
+use crate::server::ParentEntry;
+use crate::world::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::{group, groups, policy};
 
 #[test]
@@ -26,7 +26,7 @@ fn no_echo() {
 
 #[test]
 fn a_chatty_child_that_stays_ready_moves_nobody_above_it() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("top");
     w.parent("mid");
     w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
@@ -45,7 +45,7 @@ fn a_chatty_child_that_stays_ready_moves_nobody_above_it() {
 
 #[test]
 fn a_chatty_child_that_stays_ready_does_not_restart_the_hold() {
-    let mut w = World::with(EnginePolicy { hold: Duration::from_secs(10), ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { hold: Duration::from_secs(10), ..policy() });
     w.parent("db");
     w.child("web", "db", Progressing);
     w.run(20_000);
@@ -71,7 +71,7 @@ fn a_write_that_is_seen_again_calls_for_no_other() {
 }
 
 /// Settles a cluster, restarts over it, and returns the writes after that.
-fn restarted(name: &str, reason: &str, mut w: World) {
+fn restarted(name: &str, reason: &str, mut w: EngineHarness) {
     w.run(15 * 60_000);
     assert_eq!(w.says("db"), reason, "{name}");
     let before = w.log.len();
@@ -87,8 +87,8 @@ fn restarted(name: &str, reason: &str, mut w: World) {
 }
 
 /// A parent `db` with a child `web` at this level.
-fn with(policy: EnginePolicy, level: readiness::Level) -> World {
-    let mut w = World::with(policy);
+fn with(policy: EnginePolicy, level: readiness::Level) -> EngineHarness {
+    let mut w = EngineHarness::with(policy);
     w.parent("db");
     w.child("web", "db", level);
     w
@@ -115,7 +115,7 @@ fn a_restart_at_rest_writes_nothing_whatever_is_said() {
 #[test]
 fn a_restart_leaves_alone_what_rests_on_a_parent_of_which_nothing_is_written() {
     let shadow = aggregator::PolicyId(2);
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, policy());
     w.policy(shadow, EnginePolicy { shadow: true, ..policy() });
     w.sync();
@@ -132,7 +132,7 @@ fn a_restart_leaves_alone_what_rests_on_a_parent_of_which_nothing_is_written() {
 #[test]
 fn a_restart_at_rest_writes_nothing_where_something_is_awaited() {
     let unhandled = |evidence| {
-        let mut w = World::with(EnginePolicy { pending: Duration::from_hours(1), ..policy() });
+        let mut w = EngineHarness::with(EnginePolicy { pending: Duration::from_hours(1), ..policy() });
         w.parent_so("db", |p| p.evidence = evidence);
         w.child("web", "db", Ready);
         w
@@ -141,7 +141,7 @@ fn a_restart_at_rest_writes_nothing_where_something_is_awaited() {
     let mut w = with(policy(), Ready);
     w.respecify("db", HandledEvidence::NotYet);
     restarted("silent", "OperatorSilent!", w);
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.parent("db");
     restarted("missing", "ChildrenMissing!", w);
     let deadline = Some(Duration::from_mins(3));
@@ -204,7 +204,7 @@ fn a_deletion_beyond_its_limit_is_told_once_and_then_left_alone() {
 
 #[test]
 fn what_a_deleted_parent_says_of_its_end_is_set_right_where_somebody_takes_or_turns_it() {
-    type Tamper = fn(&mut Entry);
+    type Tamper = fn(&mut ParentEntry);
     let cases: [(&str, Option<Tamper>); 3] = [
         ("taken away", None),
         ("turned", Some(|entry| entry.turned = Some(rollup::ConditionStatus::True))),
@@ -228,7 +228,7 @@ fn what_a_deleted_parent_says_of_its_end_is_set_right_where_somebody_takes_or_tu
 
 #[test]
 fn a_deadline_is_not_passed_by_a_restart_that_finds_an_old_unknown() {
-    let mut w = World::with(EnginePolicy { deadline: Some(Duration::from_mins(10)), ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { deadline: Some(Duration::from_mins(10)), ..policy() });
     w.parent("db");
     w.child("web", "db", Unknown);
     w.run(9 * 60_000);
@@ -249,7 +249,7 @@ fn a_restart_writes_nothing_above_a_parent_whose_condition_another_client_has() 
         for (hold, level, reason) in
             [(0, Ready, "AllChildrenReady"), (10, Ready, "AllChildrenReady"), (10, Failed, "ChildrenFailed")]
         {
-            let mut w = World::empty();
+            let mut w = EngineHarness::empty();
             w.policy(POLICY, groups(vec![group(PARENTS), group(EXTRAS)]));
             w.policy(below, EnginePolicy { hold: Duration::from_secs(hold), ..policy() });
             w.sync();
@@ -274,7 +274,7 @@ fn a_restart_writes_nothing_above_a_parent_whose_condition_another_client_has() 
 
 #[test]
 fn an_operator_is_silent_for_the_settle_time_only_where_that_was_seen() {
-    let mut w = World::with(EnginePolicy { settle: Duration::from_secs(30), ..policy() });
+    let mut w = EngineHarness::with(EnginePolicy { settle: Duration::from_secs(30), ..policy() });
     w.parent_so("db", |db| db.evidence = HandledEvidence::Silent);
     w.child("web", "db", Ready);
     w.run(1_000);
@@ -292,7 +292,7 @@ fn an_operator_is_silent_for_the_settle_time_only_where_that_was_seen() {
 #[test]
 fn a_restart_writes_nothing_above_a_parent_that_has_no_room_for_stalled() {
     let below = aggregator::PolicyId(2);
-    let mut w = World::empty();
+    let mut w = EngineHarness::empty();
     w.policy(POLICY, groups(vec![group(PARENTS), group(EXTRAS)]));
     w.policy(below, EnginePolicy { pending: Duration::from_mins(5), ..policy() });
     w.sync();

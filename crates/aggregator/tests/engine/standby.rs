@@ -4,11 +4,11 @@ use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
 use crate::policy;
-use crate::world::World;
+use crate::world::EngineHarness;
 
 #[test]
 fn who_stands_by_writes_nothing_and_says_it_all_once_it_leads() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.stand_by(true);
     w.parent("db");
     w.child("web", "db", Progressing);
@@ -74,7 +74,7 @@ fn what_another_leader_writes_is_no_fight() {
 
 #[test]
 fn a_parent_that_is_gone_is_held_no_more() {
-    let mut w = World::with(policy());
+    let mut w = EngineHarness::with(policy());
     w.stand_by(true);
     w.parent("db");
     w.run(20_000);

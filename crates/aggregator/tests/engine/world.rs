@@ -11,8 +11,8 @@ use readiness::rollup::{ChildWeight, ParentReason};
 use readiness::{Level, Time};
 use timer::Seed;
 
-use crate::object::{Object, Parent};
-use crate::server::{Fate, Flight, Status};
+use crate::object::{ParentState, StoredObject};
+use crate::server::{PendingWrite, Status, WriteFate};
 
 /// The kind of parents.
 pub(crate) const PARENTS: KindId = KindId(0);
@@ -34,7 +34,7 @@ pub(crate) fn hash(name: &str) -> u64 {
 
 /// A write that the server accepted.
 #[derive(Clone, Debug)]
-pub(crate) struct Written {
+pub(crate) struct AcceptedWrite {
     /// Milliseconds since the start.
     pub(crate) at: i64,
     pub(crate) parent: String,
@@ -45,23 +45,23 @@ pub(crate) struct Written {
 }
 
 /// The test cluster with the engine.
-pub(crate) struct World {
+pub(crate) struct EngineHarness {
     pub(crate) now: Time,
     pub(crate) engine: Engine,
     pub(crate) policies: BTreeMap<PolicyId, EnginePolicy>,
     pub(crate) kinds: BTreeMap<KindId, KindState>,
-    pub(crate) objects: BTreeMap<String, Object>,
+    pub(crate) objects: BTreeMap<String, StoredObject>,
     /// Duration of a write.
     pub(crate) delay: Duration,
     /// Outcomes of the next writes; all later writes succeed.
-    pub(crate) fates: Vec<Fate>,
-    pub(crate) flights: Vec<Flight>,
+    pub(crate) fates: Vec<WriteFate>,
+    pub(crate) flights: Vec<PendingWrite>,
     /// Index of the rule by which a policy judges children; 0 where absent.
     pub(crate) rule_indices: BTreeMap<PolicyId, u16>,
     /// How each parent is quoted by those above it.
     pub(crate) quotes: BTreeMap<ObjectId, String>,
     /// Every accepted write.
-    pub(crate) log: Vec<Written>,
+    pub(crate) log: Vec<AcceptedWrite>,
     /// For each write, the time of the first touch that led to it.
     pub(crate) called: Vec<Option<Time>>,
     /// Transitions: parent, previous reason, new reason.
@@ -77,20 +77,20 @@ pub(crate) struct World {
     uids: u32,
 }
 
-impl World {
+impl EngineHarness {
     /// A cluster with one policy, all of whose kinds are listed.
-    pub(crate) fn with(policy: EnginePolicy) -> World {
-        let mut world = World::empty();
+    pub(crate) fn with(policy: EnginePolicy) -> EngineHarness {
+        let mut world = EngineHarness::empty();
         world.policy(POLICY, policy);
         world.sync();
         world
     }
 
     /// A cluster without any policy.
-    pub(crate) fn empty() -> World {
-        World {
+    pub(crate) fn empty() -> EngineHarness {
+        EngineHarness {
             now: START,
-            engine: World::engine(),
+            engine: EngineHarness::engine(),
             policies: BTreeMap::new(),
             kinds: BTreeMap::new(),
             objects: BTreeMap::new(),
@@ -157,9 +157,12 @@ impl World {
     }
 
     /// Adds a parent, changed by `so` before it is observed.
-    pub(crate) fn parent_so(&mut self, name: &str, so: impl FnOnce(&mut Parent)) {
-        let mut parent =
-            Parent { policies: vec![POLICY], evidence: HandledEvidence::Handled, ..Parent::default() };
+    pub(crate) fn parent_so(&mut self, name: &str, so: impl FnOnce(&mut ParentState)) {
+        let mut parent = ParentState {
+            policies: vec![POLICY],
+            evidence: HandledEvidence::Handled,
+            ..ParentState::default()
+        };
         so(&mut parent);
         self.create(name, PARENTS, Level::Progressing, |object| object.parent = Some(parent));
     }
@@ -171,9 +174,15 @@ impl World {
     }
 
     /// Adds an object.
-    pub(crate) fn create(&mut self, name: &str, kind: KindId, level: Level, so: impl FnOnce(&mut Object)) {
+    pub(crate) fn create(
+        &mut self,
+        name: &str,
+        kind: KindId,
+        level: Level,
+        so: impl FnOnce(&mut StoredObject),
+    ) {
         self.uids += 1;
-        let mut object = Object {
+        let mut object = StoredObject {
             id: self.place(name),
             uid: self.uids,
             kind,
@@ -203,13 +212,13 @@ impl World {
     }
 
     /// Changes an object.
-    pub(crate) fn change(&mut self, name: &str, change: impl FnOnce(&mut Object)) {
+    pub(crate) fn change(&mut self, name: &str, change: impl FnOnce(&mut StoredObject)) {
         change(self.objects.get_mut(name).unwrap_or_else(|| panic!("no {name}")));
         self.observe(name);
     }
 
     /// Changes a parent.
-    pub(crate) fn change_parent(&mut self, name: &str, change: impl FnOnce(&mut Parent)) {
+    pub(crate) fn change_parent(&mut self, name: &str, change: impl FnOnce(&mut ParentState)) {
         self.change(name, |object| change(object.parent.as_mut().unwrap()));
     }
 
@@ -233,7 +242,7 @@ impl World {
         self.quotes.remove(&object.id);
         for at in 0..self.places.len() {
             let Some(place) = self.places[at].clone() else { continue };
-            let owned = |object: &Object| object.owners.iter().any(|(_, _, owner)| *owner == place);
+            let owned = |object: &StoredObject| object.owners.iter().any(|(_, _, owner)| *owner == place);
             if !self.objects.contains_key(&place) && !self.objects.values().any(owned) {
                 self.places[at] = None;
             }
@@ -274,7 +283,7 @@ impl World {
     /// Restarts Rollcall: it observes every object, in this order or (for those left out) by name, and then every kind
     /// is listed.
     pub(crate) fn restart(&mut self, order: &[&str]) {
-        self.engine = World::engine();
+        self.engine = EngineHarness::engine();
         self.engine.set_standby(self.now, self.standby);
         self.life += 1;
         self.flights.clear();

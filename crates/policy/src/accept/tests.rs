@@ -37,12 +37,12 @@ fn saying(condition: &str) -> Value {
 }
 
 #[derive(Default)]
-struct Decided {
+struct PolicyDecisions {
     book: PolicyBook,
     registry: IdRegistry,
 }
 
-impl Decided {
+impl PolicyDecisions {
     fn decide(&mut self, policies: &[FoundPolicy]) {
         let settings = PolicySettings::with_stuck_after(Duration::from_mins(10));
         self.book.decide(policies.iter(), &settings, &UnreadLibraries, &mut self.registry);
@@ -78,7 +78,7 @@ fn a_spec_that_is_refused_leaves_the_one_before_in_force() {
             "spec.settle",
         ),
     ] {
-        let mut decided = Decided::default();
+        let mut decided = PolicyDecisions::default();
         decided.decide(&[policy("a", 1, databases("status.ready"))]);
         let id = decided.book.in_use[0].id;
         decided.decide(&[policy("a", 2, wrong)]);
@@ -96,10 +96,10 @@ fn a_spec_that_is_refused_leaves_the_one_before_in_force() {
 
 #[test]
 fn what_was_accepted_is_found_in_the_status_after_a_restart() {
-    let mut before = Decided::default();
+    let mut before = PolicyDecisions::default();
     before.decide(&[policy("a", 1, databases("status.ready"))]);
     let kept = serde_json::to_value(&*before.book.accepted["a"].kept).expect("JSON");
-    let mut after = Decided::default();
+    let mut after = PolicyDecisions::default();
     after.decide(&[with_status("a", 2, databases("nonsense("), json!({ "accepted": kept }))]);
     assert!(after.in_force()[0].2.contains("status.ready"));
     assert_eq!(after.book.accepted["a"].kept, before.book.accepted["a"].kept);
@@ -108,7 +108,7 @@ fn what_was_accepted_is_found_in_the_status_after_a_restart() {
 
 #[test]
 fn a_policy_that_was_never_accepted_only_says_whose_entries_they_are() {
-    let mut decided = Decided::default();
+    let mut decided = PolicyDecisions::default();
     let mut unknown = saying("ChildrenReady");
     unknown["frobnicate"] = json!(1);
     decided.decide(&[policy("a", 1, unknown)]);
@@ -121,13 +121,13 @@ fn a_policy_that_was_never_accepted_only_says_whose_entries_they_are() {
 
 #[test]
 fn a_condition_stays_with_the_policy_that_was_accepted_with_it() {
-    let mut decided = Decided::default();
+    let mut decided = PolicyDecisions::default();
     let (older, younger) = (policy("a", 1, saying("A")), policy("b", 1, saying("B")));
     decided.decide(&[older.clone(), younger.clone()]);
     // Of two that are new, the younger one would give way.
     let edited = policy("a", 2, saying("B"));
     decided.decide(&[edited.clone(), younger]);
-    let claims = |decided: &Decided| -> Vec<_> {
+    let claims = |decided: &PolicyDecisions| -> Vec<_> {
         decided.in_force().into_iter().map(|(name, condition, _)| format!("{name} {condition}")).collect()
     };
     assert_eq!(claims(&decided), ["a A", "b B"]);
@@ -139,7 +139,7 @@ fn a_condition_stays_with_the_policy_that_was_accepted_with_it() {
 
 #[test]
 fn of_two_new_policies_for_one_condition_the_later_one_is_refused() {
-    let mut decided = Decided::default();
+    let mut decided = PolicyDecisions::default();
     decided.decide(&[policy("b", 1, saying("A")), policy("a", 1, saying("A"))]);
     assert_eq!(decided.in_force().len(), 1);
     assert_eq!(decided.in_force()[0].0, "a");
@@ -154,7 +154,7 @@ fn of_team(team: &str, mut spec: Value) -> Value {
 
 #[test]
 fn policies_that_choose_different_parents_are_all_in_force_the_oldest_first() {
-    let mut decided = Decided::default();
+    let mut decided = PolicyDecisions::default();
     decided.decide(&[
         policy("c", 1, saying("A")),
         policy("b", 1, of_team("y", saying("A"))),
@@ -169,7 +169,7 @@ fn policies_that_choose_different_parents_are_all_in_force_the_oldest_first() {
 
 #[test]
 fn a_policy_that_was_never_accepted_rules_nothing_that_another_one_does() {
-    let mut decided = Decided::default();
+    let mut decided = PolicyDecisions::default();
     let broken = |spec: Value| {
         let mut spec = spec;
         spec["frobnicate"] = json!(1);
@@ -190,7 +190,7 @@ fn a_policy_that_was_never_accepted_rules_nothing_that_another_one_does() {
 
 #[test]
 fn a_spec_that_is_too_large_is_not_kept_in_the_status_and_that_is_said() {
-    let mut decided = Decided::default();
+    let mut decided = PolicyDecisions::default();
     let long = format!("metadata.name != '{}'", "x".repeat(4_000));
     let child = |n: usize| json!({ "kind": { "group": "apps", "kind": format!("Kind{n}") }, "ready": { "cel": { "current": long } } });
     let mut large = databases("true");
@@ -206,7 +206,7 @@ fn a_spec_that_is_too_large_is_not_kept_in_the_status_and_that_is_said() {
 
 #[test]
 fn a_policy_of_the_same_name_inherits_nothing() {
-    let mut decided = Decided::default();
+    let mut decided = PolicyDecisions::default();
     decided.decide(&[policy("a", 1, databases("true"))]);
     let recreated = FoundPolicy { uid: "another".to_owned(), ..policy("a", 1, databases("nonsense(")) };
     decided.decide(&[recreated]);

@@ -4,15 +4,17 @@ use std::time::Duration;
 
 use watcher::{ApiFailureCause, FollowEvent};
 
-use crate::played::{Answer, Asked, Part, Scene, list, parameter, quiet, text, troubles};
+use crate::played::{
+    BodyPart, RecordedRequest, ScriptedFollow, ScriptedResponse, list, parameter, quiet, text, troubles,
+};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-fn lists(asked: &[Asked]) -> Vec<Duration> {
+fn lists(asked: &[RecordedRequest]) -> Vec<Duration> {
     asked.iter().filter(|asked| !asked.is_watch()).map(|asked| asked.at).collect()
 }
 
-fn watches(asked: &[Asked]) -> Vec<Duration> {
+fn watches(asked: &[RecordedRequest]) -> Vec<Duration> {
     asked.iter().filter(|asked| asked.is_watch()).map(|asked| asked.at).collect()
 }
 
@@ -26,7 +28,10 @@ fn is_watch(target: &str) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_ends_at_once_is_not_reopened_at_once() {
-    let mut scene = Scene::new(|target| if is_watch(target) { Answer::Parts(vec![]) } else { list(&[]) });
+    let mut scene =
+        ScriptedFollow::new(
+            |target| if is_watch(target) { ScriptedResponse::Parts(vec![]) } else { list(&[]) },
+        );
     let said = scene.for_span(10 * MINUTE).await;
     let asked = scene.asked();
     let gaps = gaps(&watches(&asked));
@@ -42,7 +47,7 @@ async fn a_watch_that_ends_at_once_is_not_reopened_at_once() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_ends_after_each_event_is_not_a_storm_either() {
     let mut version = 7;
-    let mut scene = Scene::new(move |target| {
+    let mut scene = ScriptedFollow::new(move |target| {
         if !is_watch(target) {
             return list(&[]);
         }
@@ -58,18 +63,18 @@ async fn a_watch_that_ends_after_each_event_is_not_a_storm_either() {
 #[tokio::test(start_paused = true)]
 async fn waits_grow_while_the_list_fails_and_start_anew_after_a_watch_has_stood() {
     let failures = [
-        || Answer::Status(500, None),
-        || Answer::NoConnection,
+        || ScriptedResponse::Status(500, None),
+        || ScriptedResponse::NoConnection,
         || text("{\"items\":["),
-        || Answer::Parts(vec![Part::Text("{\"items\":[".into()), Part::Break]),
+        || ScriptedResponse::Parts(vec![BodyPart::Text("{\"items\":[".into()), BodyPart::Break]),
     ];
     for failure in failures {
         let (mut listed, mut watched) = (0, 0);
-        let mut scene = Scene::new(move |target| {
+        let mut scene = ScriptedFollow::new(move |target| {
             if is_watch(target) {
                 watched += 1;
                 // The first watch stands until the server ends it; the second one gets 410.
-                return if watched == 1 { quiet(target) } else { Answer::Status(410, None) };
+                return if watched == 1 { quiet(target) } else { ScriptedResponse::Status(410, None) };
             }
             listed += 1;
             if listed == 8 { list(&[]) } else { failure() }
@@ -86,8 +91,9 @@ async fn waits_grow_while_the_list_fails_and_start_anew_after_a_watch_has_stood(
 #[tokio::test(start_paused = true)]
 async fn a_server_that_lists_well_and_refuses_every_watch_is_not_listed_in_a_storm() {
     for status in [410, 404, 400, 403, 500] {
-        let mut scene =
-            Scene::new(move |target| if is_watch(target) { Answer::Status(status, None) } else { list(&[]) });
+        let mut scene = ScriptedFollow::new(move |target| {
+            if is_watch(target) { ScriptedResponse::Status(status, None) } else { list(&[]) }
+        });
         scene.for_span(10 * MINUTE).await;
         let lists = lists(&scene.asked()).len();
         assert!((5..40).contains(&lists), "{lists} lists in ten minutes of {status}");
@@ -98,11 +104,11 @@ async fn a_server_that_lists_well_and_refuses_every_watch_is_not_listed_in_a_sto
 async fn a_place_in_the_history_that_is_refused_again_and_again_is_given_up() {
     // A server restored from a backup does not know the version: 504 and `Retry-After: 1` each time.
     let mut watched = 0;
-    let mut scene = Scene::new(move |target| {
+    let mut scene = ScriptedFollow::new(move |target| {
         watched += usize::from(is_watch(target));
         match watched {
             1 if is_watch(target) => quiet(target),
-            _ if is_watch(target) => Answer::Status(504, Some(1)),
+            _ if is_watch(target) => ScriptedResponse::Status(504, Some(1)),
             _ => list(&[]),
         }
     });
@@ -117,15 +123,15 @@ async fn a_place_in_the_history_that_is_refused_again_and_again_is_given_up() {
 async fn a_server_that_warms_up_is_asked_when_it_says_and_listed_once() {
     // Like kube-apiserver after a restart: 429 for a while, then 410.
     let mut watches = 0;
-    let mut scene = Scene::new(move |target| {
+    let mut scene = ScriptedFollow::new(move |target| {
         if !is_watch(target) {
             return list(&[]);
         }
         watches += 1;
         match watches {
-            1 => Answer::Parts(vec![Part::Silence(Duration::from_secs(20)), Part::Break]),
-            2..=5 => Answer::NoConnection,
-            6..=12 => Answer::Status(429, Some(7)),
+            1 => ScriptedResponse::Parts(vec![BodyPart::Silence(Duration::from_secs(20)), BodyPart::Break]),
+            2..=5 => ScriptedResponse::NoConnection,
+            6..=12 => ScriptedResponse::Status(429, Some(7)),
             13 => text(
                 "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"reason\":\"Expired\"}}\n",
             ),
@@ -147,12 +153,12 @@ async fn a_server_that_warms_up_is_asked_when_it_says_and_listed_once() {
 #[tokio::test(start_paused = true)]
 async fn a_list_that_is_throttled_is_asked_again_when_the_server_says() {
     let mut refusals = 5;
-    let mut scene = Scene::new(move |target| {
+    let mut scene = ScriptedFollow::new(move |target| {
         if is_watch(target) {
             return quiet(target);
         }
         refusals -= 1;
-        if refusals >= 0 { Answer::Status(429, Some(3)) } else { list(&[]) }
+        if refusals >= 0 { ScriptedResponse::Status(429, Some(3)) } else { list(&[]) }
     });
     let said = scene.for_span(MINUTE).await;
     let waits = gaps(&lists(&scene.asked()));
@@ -164,9 +170,9 @@ async fn a_list_that_is_throttled_is_asked_again_when_the_server_says() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_watch_is_reopened_every_60_to_100_seconds() {
     let silent = |target: &str| {
-        if is_watch(target) { Answer::Parts(vec![Part::SilenceForEver]) } else { list(&[]) }
+        if is_watch(target) { ScriptedResponse::Parts(vec![BodyPart::SilenceForEver]) } else { list(&[]) }
     };
-    let mut scene = Scene::new(silent);
+    let mut scene = ScriptedFollow::new(silent);
     let said = scene.for_span(15 * MINUTE).await;
     let asked = scene.asked();
     let waits = gaps(&watches(&asked));
@@ -178,7 +184,7 @@ async fn a_silent_watch_is_reopened_every_60_to_100_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn a_quiet_kind_beats_at_least_every_90_seconds() {
-    let mut scene = Scene::new(|target| if is_watch(target) { quiet(target) } else { list(&[]) });
+    let mut scene = ScriptedFollow::new(|target| if is_watch(target) { quiet(target) } else { list(&[]) });
     let begin = tokio::time::Instant::now();
     let mut beats = Vec::new();
     while begin.elapsed() < 20 * MINUTE {
@@ -197,11 +203,12 @@ async fn a_quiet_kind_beats_at_least_every_90_seconds() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_never_answers_or_stops_half_way_is_given_up_and_asked_again() {
-    for stalls in
-        [|| Answer::Never, || Answer::Parts(vec![Part::Text("{\"items\":[".into()), Part::SilenceForEver])]
-    {
+    for stalls in [
+        || ScriptedResponse::Never,
+        || ScriptedResponse::Parts(vec![BodyPart::Text("{\"items\":[".into()), BodyPart::SilenceForEver]),
+    ] {
         let mut first = true;
-        let mut scene = Scene::new(move |target| {
+        let mut scene = ScriptedFollow::new(move |target| {
             if is_watch(target) {
                 quiet(target)
             } else if std::mem::take(&mut first) {
@@ -222,13 +229,13 @@ async fn a_list_that_never_answers_or_stops_half_way_is_given_up_and_asked_again
 
 #[tokio::test(start_paused = true)]
 async fn the_same_seed_asks_at_the_same_instants_and_another_does_not() {
-    async fn run(seed: u64) -> Vec<Asked> {
+    async fn run(seed: u64) -> Vec<RecordedRequest> {
         let mut count = 0_u32;
-        let mut scene = Scene::seeded(seed, move |target| {
+        let mut scene = ScriptedFollow::seeded(seed, move |target| {
             count += 1;
             match count % 7 {
-                1 => Answer::Status(503, Some(2)),
-                4 => Answer::NoConnection,
+                1 => ScriptedResponse::Status(503, Some(2)),
+                4 => ScriptedResponse::NoConnection,
                 _ if is_watch(target) => quiet(target),
                 _ => list(&[]),
             }

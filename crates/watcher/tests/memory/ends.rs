@@ -7,12 +7,12 @@ use serde_json::json;
 use watcher::plan::OutcomeRetention;
 use watcher::reflector::{ParentOutcomes, RunEnd};
 
-use crate::world::{FAILED, NOW, READY, UNSEEN, WIDGET, World, job, uid};
+use crate::world::{FAILED, NOW, OutcomeMemoryHarness, READY, UNSEEN, WIDGET, job, uid};
 
 #[test]
 fn a_job_that_ended_counts_as_it_ended_once_it_is_gone() {
     for (ended, expected) in [("Complete", READY), ("Failed", FAILED)] {
-        let world = World::new(OutcomeRetention::Remember);
+        let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
         world.see(&job(1, "migrate", 5, ""));
         world.see(&job(1, "migrate", 6, ended));
         world.deleted(&job(1, "migrate", 7, ended));
@@ -22,7 +22,7 @@ fn a_job_that_ended_counts_as_it_ended_once_it_is_gone() {
 
 #[test]
 fn where_nobody_remembers_what_is_gone_is_gone() {
-    let world = World::new(OutcomeRetention::Forget);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Forget);
     world.see(&job(1, "migrate", 5, "Complete"));
     world.deleted(&job(1, "migrate", 7, "Complete"));
     assert_eq!(world.counts(1), None);
@@ -31,7 +31,7 @@ fn where_nobody_remembers_what_is_gone_is_gone() {
 
 #[test]
 fn the_deletion_itself_may_be_the_only_sight_of_its_end() {
-    let world = World::new(OutcomeRetention::Remember);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     world.see(&job(1, "migrate", 5, ""));
     world.deleted(&job(1, "migrate", 7, "Complete"));
     assert_eq!(world.counts(1), READY);
@@ -41,7 +41,7 @@ fn the_deletion_itself_may_be_the_only_sight_of_its_end() {
 
 #[test]
 fn a_job_that_was_deleted_before_its_end_has_no_outcome() {
-    let world = World::new(OutcomeRetention::Remember);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     world.see(&job(1, "migrate", 5, ""));
     world.deleted(&job(1, "migrate", 7, ""));
     assert_eq!(world.counts(1), None);
@@ -50,7 +50,7 @@ fn a_job_that_was_deleted_before_its_end_has_no_outcome() {
 
 #[test]
 fn what_a_list_does_not_have_any_more_ended_unseen_unless_its_end_was_seen() {
-    let world = World::new(OutcomeRetention::Remember);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     world.see(&job(1, "migrate", 5, ""));
     world.see(&job(2, "seed", 6, "Complete"));
     world.list(&[]);
@@ -61,7 +61,7 @@ fn what_a_list_does_not_have_any_more_ended_unseen_unless_its_end_was_seen() {
 
 #[test]
 fn evidence_ends_the_doubt_and_changes_no_certainty() {
-    let world = World::new(OutcomeRetention::Remember);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     world.see(&job(1, "migrate", 5, ""));
     world.see(&job(2, "seed", 6, "Failed"));
     world.list(&[]);
@@ -72,7 +72,7 @@ fn evidence_ends_the_doubt_and_changes_no_certainty() {
 
 #[test]
 fn a_live_read_that_finds_it_gone_does_not_hide_the_end_that_the_watch_brings_later() {
-    let world = World::new(OutcomeRetention::Remember);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     world.see(&job(1, "migrate", 5, ""));
     let id = world.reflector.find_object(&uid(1)).unwrap();
     world.reflector.apply_live_absence(id, 5);
@@ -81,7 +81,7 @@ fn a_live_read_that_finds_it_gone_does_not_hide_the_end_that_the_watch_brings_la
     assert_eq!(world.counts(1), UNSEEN, "the watch brings what was known");
     world.see(&job(1, "migrate", 6, "Complete"));
     assert_eq!(world.counts(1).map(|(level, _)| level), Some(Level::Ready));
-    let world = World::new(OutcomeRetention::Remember);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     world.see(&job(1, "migrate", 5, ""));
     world.reflector.apply_live_absence(world.reflector.find_object(&uid(1)).unwrap(), 5);
     world.deleted(&job(1, "migrate", 7, ""));
@@ -90,7 +90,7 @@ fn a_live_read_that_finds_it_gone_does_not_hide_the_end_that_the_watch_brings_la
 
 #[test]
 fn a_complete_job_counts_while_it_is_deleted_until_that_takes_too_long() {
-    let world = World::new(OutcomeRetention::Remember);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     let mut held = job(1, "migrate", 6, "Complete");
     held["metadata"]["deletionTimestamp"] = json!("2027-01-15T08:10:00Z");
     held["metadata"]["finalizers"] = json!(["example.com/hold"]);
@@ -104,7 +104,7 @@ fn a_complete_job_counts_while_it_is_deleted_until_that_takes_too_long() {
 
 #[test]
 fn with_its_parent_an_outcome_is_forgotten() {
-    let world = World::new(OutcomeRetention::Remember);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     world.see(&job(1, "migrate", 5, "Complete"));
     world.deleted(&job(1, "migrate", 7, "Complete"));
     _ = world.reflector.outcomes().take_dirty_parents();

@@ -6,11 +6,11 @@ use serde_json::json;
 use watcher::plan::{LabelMatchTerm, LabelMatcher, OutcomeRetention};
 use watcher::reflector::MAX_PARENT_OUTCOMES;
 
-use crate::world::{FAILED, JOBS, READY, World, job, jobs, uid};
+use crate::world::{FAILED, JOBS, OutcomeMemoryHarness, READY, job, jobs, uid};
 
 #[test]
 fn another_run_of_the_same_name_starts_afresh() {
-    let world = World::new(OutcomeRetention::Remember);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     world.see(&job(1, "migrate", 5, "Complete"));
     world.deleted(&job(1, "migrate", 7, "Complete"));
     world.see(&job(2, "migrate", 9, ""));
@@ -28,7 +28,7 @@ fn generated_names_are_runs_of_one_thing_and_the_newest_counts() {
         job["metadata"]["generateName"] = json!("migrate-");
         job
     };
-    let world = World::new(OutcomeRetention::Remember);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     world.see(&run(2, 5, "Complete"));
     world.see(&run(1, 6, "Failed"));
     world.deleted(&run(2, 7, "Complete"));
@@ -41,7 +41,7 @@ fn generated_names_are_runs_of_one_thing_and_the_newest_counts() {
 #[test]
 fn an_old_complete_does_not_satisfy_a_new_generation_where_the_policy_says_so() {
     for (after, then) in [(OutcomeRetention::Remember, READY), (OutcomeRetention::RememberGeneration, None)] {
-        let world = World::new(after);
+        let world = OutcomeMemoryHarness::new(after);
         world.see(&job(1, "migrate", 5, "Complete"));
         world.deleted(&job(1, "migrate", 7, "Complete"));
         assert_eq!(world.counts(1), READY);
@@ -63,7 +63,7 @@ fn an_old_complete_does_not_satisfy_a_new_generation_where_the_policy_says_so() 
 
 #[test]
 fn what_a_schedule_runs_is_never_remembered() {
-    let world = World::new(OutcomeRetention::Remember);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     let mut run = job(1, "nightly", 5, "Complete");
     let owner = json!({"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": uid(9)});
     run["metadata"]["ownerReferences"].as_array_mut().unwrap().push(owner);
@@ -75,7 +75,7 @@ fn what_a_schedule_runs_is_never_remembered() {
 
 #[test]
 fn what_a_policy_passes_over_is_not_remembered_by_it() {
-    let mut world = World::new(OutcomeRetention::Remember);
+    let mut world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     let hook = LabelMatchTerm::In("hook".into(), vec!["yes".into()]);
     world.jobs.child[0].ignore = Some(LabelMatcher { requirements: vec![hook] });
     world.reflector.set_interest(world.jobs.clone());
@@ -90,7 +90,7 @@ fn what_a_policy_passes_over_is_not_remembered_by_it() {
 
 #[test]
 fn only_so_many_are_remembered_and_what_failed_comes_first() {
-    let world = World::new(OutcomeRetention::Remember);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     world.see(&job(0, "first", 1, "Failed"));
     world.deleted(&job(0, "first", 2, "Failed"));
     for n in 1..40 {
@@ -108,7 +108,7 @@ fn only_so_many_are_remembered_and_what_failed_comes_first() {
 
 #[test]
 fn what_there_is_no_room_for_is_told_of_once() {
-    let world = World::new(OutcomeRetention::Remember);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     for n in 0..20 {
         // The last four are running; failed runs come before them.
         let ended = if n < 16 { "Failed" } else { "" };
@@ -122,7 +122,7 @@ fn what_there_is_no_room_for_is_told_of_once() {
 
 #[test]
 fn a_policy_that_does_not_remember_any_more_counts_nothing_that_is_gone() {
-    let mut world = World::new(OutcomeRetention::Remember);
+    let mut world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     world.see(&job(1, "migrate", 5, "Complete"));
     world.deleted(&job(1, "migrate", 7, "Complete"));
     for (after, counts) in [(OutcomeRetention::Forget, None), (OutcomeRetention::Remember, READY)] {

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 use watcher::plan::{OutcomeRetention, ParentTemplate};
 use watcher::reflector::{OutcomeParent, ParentOutcomes, RunEnd, RunTrace};
 
-use crate::world::{FAILED, JOBS, READY, UNSEEN, WIDGET, WIDGETS, World, job, read, uid, widget, widgets};
+use crate::world::{
+    FAILED, JOBS, OutcomeMemoryHarness, READY, UNSEEN, WIDGET, WIDGETS, job, read, uid, widget, widgets,
+};
 
 /// A Job whose Events include its creation.
 fn trace(n: u32, name: &str, version: u64, end: RunEnd) -> RunTrace {
@@ -28,15 +30,15 @@ fn failed() -> RunEnd {
 }
 
 /// One run of `migrate` completed successfully and is gone.
-fn remembering() -> World {
-    let world = World::new(OutcomeRetention::Remember);
+fn remembering() -> OutcomeMemoryHarness {
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     world.see(&job(1, "migrate", 5, "Complete"));
     world.deleted(&job(1, "migrate", 7, "Complete"));
     world
 }
 
 /// Applies traces like the service does, for objects that no longer exist.
-fn tell(world: &World, traces: &[RunTrace]) -> usize {
+fn tell(world: &OutcomeMemoryHarness, traces: &[RunTrace]) -> usize {
     let gone = world.reflector.outcomes().unheard_traces("shop", traces);
     world.reflector.outcomes().supersede_runs("shop", gone)
 }
@@ -132,7 +134,7 @@ fn what_is_learnt_of_a_run_below_one_that_was_heard_of_is_not_lost() {
     let mut stranger = generated(2, "backup-zzzzz", 12, "Failed");
     stranger["metadata"]["ownerReferences"] = json!([]);
     for (ended, expected) in [("Complete", READY), ("Failed", FAILED)] {
-        let world = World::new(OutcomeRetention::Remember);
+        let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
         world.list(&[generated(1, "backup-bcdfg", 5, "")]);
         assert_eq!(tell(&world, &[trace(2, "backup-zzzzz", 9, failed())]), 1);
         world.see(&generated(1, "backup-bcdfg", 10, ended));
@@ -145,7 +147,7 @@ fn what_is_learnt_of_a_run_below_one_that_was_heard_of_is_not_lost() {
 
 #[test]
 fn a_run_below_one_that_was_heard_of_is_of_the_generation_in_which_its_parent_is_first_read() {
-    let world = World::blind(OutcomeRetention::RememberGeneration);
+    let world = OutcomeMemoryHarness::blind(OutcomeRetention::RememberGeneration);
     world.list(&[generated(1, "backup-bcdfg", 5, "Complete")]);
     tell(&world, &[trace(2, "backup-zzzzz", 9, failed())]);
     world.widget(3, 1);
@@ -206,7 +208,7 @@ fn a_watch_that_was_blind_asks_again() {
     assert_eq!(world.reflector.outcomes().take_blind_namespaces(), [Box::from("shop")]);
     tell(&world, &[trace(2, "migrate", 9, failed())]);
     assert_eq!((world.counts(1), world.counts(2)), (None, UNSEEN));
-    let alive = World::new(OutcomeRetention::Remember);
+    let alive = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     alive.list(&[job(1, "migrate", 5, "")]);
     assert_eq!(
         alive.reflector.outcomes().take_blind_namespaces(),
@@ -243,7 +245,7 @@ fn what_is_there_is_for_its_watch_to_tell() {
 
 #[test]
 fn nothing_that_is_told_puts_another_in_the_place_of_what_is_there() {
-    let world = World::new(OutcomeRetention::Remember);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     world.see(&job(1, "migrate", 5, ""));
     assert_eq!(tell(&world, &[trace(2, "migrate", 90, RunEnd::Complete)]), 0);
     world.deleted(&job(1, "migrate", 7, "Failed"));
@@ -252,7 +254,7 @@ fn nothing_that_is_told_puts_another_in_the_place_of_what_is_there() {
 
 #[test]
 fn generated_names_are_known_by_their_prefix_and_their_beginning() {
-    let world = World::new(OutcomeRetention::Remember);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     world.see(&generated(1, "backup-bcdfg", 5, "Complete"));
     world.deleted(&generated(1, "backup-bcdfg", 7, "Complete"));
     let next = world.restarted();
@@ -273,7 +275,7 @@ fn generated_names_are_known_by_their_prefix_and_their_beginning() {
 
 #[test]
 fn one_that_went_while_a_stranger_was_taken_for_its_next_run_is_gone() {
-    let world = World::new(OutcomeRetention::Remember);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     world.see(&generated(1, "backup-bcdfg", 5, "Complete"));
     world.list(&[generated(1, "backup-bcdfg", 5, "Complete")]);
     assert_eq!(tell(&world, &[trace(2, "backup-zzzzz", 9, failed())]), 1);
@@ -298,7 +300,7 @@ fn where_it_may_be_the_next_run_of_two_parents_neither_is_known() {
 
 #[test]
 fn what_is_known_to_be_of_one_parent_is_no_run_of_another() {
-    let world = World::new(OutcomeRetention::Remember);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::Remember);
     world.see(&generated(1, "backup-bcdfg", 5, "Complete"));
     world.deleted(&generated(1, "backup-bcdfg", 7, "Complete"));
     let next = world.restarted();
@@ -313,7 +315,7 @@ fn what_is_known_to_be_of_one_parent_is_no_run_of_another() {
 
 #[test]
 fn a_run_that_nobody_saw_is_taken_for_one_under_the_generation_of_the_one_before_it() {
-    let world = World::new(OutcomeRetention::RememberGeneration);
+    let world = OutcomeMemoryHarness::new(OutcomeRetention::RememberGeneration);
     world.see(&job(1, "migrate", 5, "Failed"));
     world.deleted(&job(1, "migrate", 7, "Failed"));
     for (generation, expected) in [(1, UNSEEN), (2, None)] {
@@ -326,8 +328,8 @@ fn a_run_that_nobody_saw_is_taken_for_one_under_the_generation_of_the_one_before
 }
 
 /// Widgets that expect a Job named `migrate`; one of them was created at least a second before the first trace.
-fn expecting(generation: u32, after: OutcomeRetention) -> World {
-    let world = World::blind(after);
+fn expecting(generation: u32, after: OutcomeRetention) -> OutcomeMemoryHarness {
+    let world = OutcomeMemoryHarness::blind(after);
     world.list(&[]);
     let mut interest = widgets();
     interest.parent[0].names = vec![(0, vec![ParentTemplate::parse("migrate").unwrap()])];
@@ -384,7 +386,7 @@ fn without_versions_only_whole_seconds_tell_which_came_later() {
     let ParentOutcomes { parent: whose, mut outcomes } = world.memories();
     (outcomes[0].first_version, outcomes[0].created) = (0, Some(Time(1_800_000_000_900)));
     for (first, expected) in [(1_800_000_000_999, READY), (1_800_000_001_000, None)] {
-        let next = World::blind(OutcomeRetention::Remember);
+        let next = OutcomeMemoryHarness::blind(OutcomeRetention::Remember);
         next.reflector.outcomes().recall_record(whose.clone(), outcomes.clone());
         next.list(&[]);
         tell(&next, &[RunTrace { first_seen: Some(Time(first)), ..trace(2, "migrate", 9, failed()) }]);

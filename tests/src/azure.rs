@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use crate::control_plane::free_ports;
 use crate::object_store::BUCKET;
 use crate::process::LoggedProcess;
-use crate::scene::{TEST_TIMEOUT, TestTenant};
+use crate::tenant::{TEST_TIMEOUT, TestTenant};
 
 /// The emulator; killed when dropped.
 pub struct AzureEmulator {
@@ -21,14 +21,14 @@ pub struct AzureEmulator {
 
 impl AzureEmulator {
     /// Starts Azurite over a folder; `installed` is the folder into which `tests/azure` was installed.
-    pub async fn start(scene: &TestTenant, installed: &Path) -> Result<Self> {
+    pub async fn start(tenant: &TestTenant, installed: &Path) -> Result<Self> {
         let address = format!("127.0.0.1:{}", free_ports(1)?[0]);
         let (_, port) = address.split_once(':').unwrap_or_default();
-        let folder = scene.folder.join("azure");
+        let folder = tenant.folder.join("azure");
         let program = installed.join("check.mjs");
         let args =
             [&program, Path::new(port), &folder, Path::new(BUCKET)].map(|arg| arg.display().to_string());
-        let log = scene.folder.join("azure.log");
+        let log = tenant.folder.join("azure.log");
         let process = LoggedProcess::start("azurite", Path::new("node"), &args, &[], &log)?;
         let word = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let environment = vec![

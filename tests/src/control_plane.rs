@@ -233,14 +233,14 @@ impl ControlPlane {
     /// Requests a token of a service account.
     pub async fn token_of(&self, namespace: &str, service_account: &str) -> Result<String> {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token");
-        let wish = json!({
+        let expectation = json!({
             "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
             "spec": { "expirationSeconds": 7200, "audiences": ["https://kubernetes.default.svc"] },
         });
         let answer = self
             .admin()
             .await?
-            .send(Method::POST, &path, "application/json", serde_json::to_vec(&wish)?)
+            .send(Method::POST, &path, "application/json", serde_json::to_vec(&expectation)?)
             .await
             .context("failed to request a token")?;
         Ok(answer["status"]["token"].as_str().context("a TokenRequest without a token")?.to_owned())

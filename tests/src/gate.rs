@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::caller::ApiCaller;
-use crate::scene::TEST_TIMEOUT;
+use crate::tenant::TEST_TIMEOUT;
 
 /// Treatment of requests.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::places;
 use crate::process::LoggedProcess;
-use crate::scene::TestTenant;
+use crate::tenant::TestTenant;
 
 /// One step of a guide.
 #[derive(Debug)]
@@ -48,15 +48,15 @@ impl GuidedSteps {
     }
 
     /// Runs all steps up to and including the file of this name, or the commands whose first line begins so.
-    pub fn follow(&mut self, scene: &TestTenant, until: &str) -> Result<()> {
+    pub fn follow(&mut self, tenant: &TestTenant, until: &str) -> Result<()> {
         for step in self.steps.by_ref() {
             let there = match &step {
                 GuideStep::File { name, text } => {
-                    fs::write(scene.folder.join(name), text)?;
+                    fs::write(tenant.folder.join(name), text)?;
                     name == until
                 }
                 GuideStep::Commands(lines) => {
-                    lines.iter().try_for_each(|line| type_in(scene, line).map(drop))?;
+                    lines.iter().try_for_each(|line| type_in(tenant, line).map(drop))?;
                     lines.first().is_some_and(|line| line.starts_with(until))
                 }
             };
@@ -96,24 +96,24 @@ impl InlineCommands {
     }
 
     /// Runs a command of the page, with the reader's values for its placeholders; returns its output.
-    pub fn type_in(&self, scene: &TestTenant, command: &str, own: &[(&str, &str)]) -> Result<String> {
-        type_in(scene, &self.command(command, own)?)
+    pub fn type_in(&self, tenant: &TestTenant, command: &str, own: &[(&str, &str)]) -> Result<String> {
+        type_in(tenant, &self.command(command, own)?)
     }
 
     /// Runs several commands and checks that the output of each contains its text.
-    pub fn ask(&self, scene: &TestTenant, asked: &[Asked]) -> Result<()> {
+    pub fn ask(&self, tenant: &TestTenant, asked: &[Asked]) -> Result<()> {
         asked.iter().try_for_each(|(command, own, word)| {
-            let said = self.type_in(scene, command, own)?;
+            let said = self.type_in(tenant, command, own)?;
             ensure!(said.contains(word), "{command} does not say {word:?}: {said}");
             Ok(())
         })
     }
 
     /// Starts a command that runs until it is ended.
-    pub fn start(&self, scene: &TestTenant, command: &str, own: &[(&str, &str)]) -> Result<LoggedProcess> {
+    pub fn start(&self, tenant: &TestTenant, command: &str, own: &[(&str, &str)]) -> Result<LoggedProcess> {
         let line = format!("cd ~ && exec {}", self.command(command, own)?);
-        let log = scene.folder.join(format!("{}.log", command.replace([' ', '/'], "-")));
-        LoggedProcess::start(command, Path::new("/bin/bash"), &["-c".to_owned(), line], &user(scene)?, &log)
+        let log = tenant.folder.join(format!("{}.log", command.replace([' ', '/'], "-")));
+        LoggedProcess::start(command, Path::new("/bin/bash"), &["-c".to_owned(), line], &user(tenant)?, &log)
     }
 
     fn command(&self, command: &str, own: &[(&str, &str)]) -> Result<String> {
@@ -125,24 +125,24 @@ impl InlineCommands {
     }
 }
 
-/// Environment of an administrator with `rollcall`, `kubectl` and `helm` in the path, and the plugins in the scene's
+/// Environment of an administrator with `rollcall`, `kubectl` and `helm` in the path, and the plugins in the tenant's
 /// `bin`.
-fn user(scene: &TestTenant) -> Result<Vec<(String, String)>> {
+fn user(tenant: &TestTenant) -> Result<Vec<(String, String)>> {
     let folder = |program: &Path| program.parent().unwrap_or(program).display().to_string();
     let (rollcall, kubectl) = (folder(&places::rollcall()?), folder(&places::program("kubectl")?));
-    let (home, path) = (scene.folder.display().to_string(), std::env::var("PATH")?);
+    let (home, path) = (tenant.folder.display().to_string(), std::env::var("PATH")?);
     let pairs = [
         ("PATH", format!("{home}/bin:{rollcall}:{kubectl}:{path}")),
-        ("KUBECONFIG", scene.plane.kubeconfig().display().to_string()),
+        ("KUBECONFIG", tenant.plane.kubeconfig().display().to_string()),
         ("HOME", home),
     ];
     Ok(pairs.map(|(name, value)| (name.to_owned(), value)).to_vec())
 }
 
-/// Runs one line as that user in the scene's folder; returns its output.
-fn type_in(scene: &TestTenant, line: &str) -> Result<String> {
+/// Runs one line as that user in the tenant's folder; returns its output.
+fn type_in(tenant: &TestTenant, line: &str) -> Result<String> {
     let mut shell = Command::new("bash");
-    shell.args(["-o", "pipefail", "-c", line]).current_dir(&scene.folder).envs(user(scene)?);
+    shell.args(["-o", "pipefail", "-c", line]).current_dir(&tenant.folder).envs(user(tenant)?);
     let done = shell.output().context("failed to run bash")?;
     let said = String::from_utf8_lossy(&done.stdout).into_owned();
     ensure!(done.status.success(), "{line}: {said}{}", String::from_utf8_lossy(&done.stderr));

@@ -10,9 +10,9 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 use crate::places;
-use crate::scene::{TEST_TIMEOUT, TestTenant};
+use crate::tenant::{TEST_TIMEOUT, TestTenant};
 
-/// A chart in a scene's folder; its value `size` becomes `spec.size` of its object.
+/// A chart in a tenant's folder; its value `size` becomes `spec.size` of its object.
 pub struct HelmChart {
     folder: PathBuf,
     home: PathBuf,
@@ -28,8 +28,8 @@ pub struct HelmCommand {
 
 impl HelmChart {
     /// Returns a chart with `object`.
-    pub fn new(scene: &TestTenant, mut object: Value) -> Result<Self> {
-        let folder = scene.folder.join("chart");
+    pub fn new(tenant: &TestTenant, mut object: Value) -> Result<Self> {
+        let folder = tenant.folder.join("chart");
         fs::create_dir_all(folder.join("templates"))?;
         fs::write(folder.join("Chart.yaml"), "apiVersion: v2\nname: chart\nversion: 0.1.0\n")?;
         fs::write(folder.join("values.yaml"), "size: 1\n")?;
@@ -37,8 +37,8 @@ impl HelmChart {
         object["spec"]["size"] = Value::from("SIZE");
         let text = object.to_string().replace("\"SIZE\"", "{{ .Values.size }}");
         fs::write(folder.join("templates/object.yaml"), text)?;
-        let (home, kubeconfig) = (scene.folder.join("helm"), scene.plane.kubeconfig());
-        Ok(Self { folder, home, kubeconfig, namespace: scene.name.clone() })
+        let (home, kubeconfig) = (tenant.folder.join("helm"), tenant.plane.kubeconfig());
+        Ok(Self { folder, home, kubeconfig, namespace: tenant.name.clone() })
     }
 
     /// Starts `helm install|upgrade RELEASE CHART --wait …`.

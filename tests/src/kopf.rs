@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::places;
 use crate::process::LoggedProcess;
-use crate::scene::{TEST_TIMEOUT, TestTenant};
+use crate::tenant::{TEST_TIMEOUT, TestTenant};
 
 /// A running `kopf run`; killed when dropped.
 pub struct KopfOperator {
@@ -26,7 +26,7 @@ pub enum KopfVersion {
     Before144,
 }
 
-/// `deploy/examples/kopf`, in a scene's own API group.
+/// `deploy/examples/kopf`, in a tenant's own API group.
 pub struct KopfExample {
     /// Path of the operator's script.
     pub script: PathBuf,
@@ -65,7 +65,7 @@ impl TestTenant {
         Ok(KopfOperator { process })
     }
 
-    /// Starts a script of the test as the administrator. `GROUP` in it is replaced by the scene's API group.
+    /// Starts a script of the test as the administrator. `GROUP` in it is replaced by the tenant's API group.
     pub fn script(
         &self,
         name: &str,
@@ -79,7 +79,7 @@ impl TestTenant {
     }
 
     /// Installs the example: all objects of its kustomization except its Deployment, which runs here as a process. Only
-    /// names of cluster-scoped objects are changed, to names of the scene's own.
+    /// names of cluster-scoped objects are changed, to names of the tenant's own.
     pub async fn kopf_example(&self) -> Result<KopfExample> {
         let source = places::repository().join("deploy/examples/kopf");
         let built = self.plane.kubectl(&["kustomize", &source.to_string_lossy()])?;
@@ -134,7 +134,7 @@ impl KopfOperator {
         end.map_err(|_| anyhow!("{words:?} was not logged {times} times\n{}", self.process.tail(40)))
     }
 
-    /// Number of times that the operator and its predecessors in this scene have logged `words`.
+    /// Number of times that the operator and its predecessors in this tenant have logged `words`.
     pub fn logged(&self, words: &str) -> usize {
         self.process.output().matches(words).count()
     }

@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 use crate::control_plane::free_ports;
 use crate::places;
 use crate::process::LoggedProcess;
-use crate::scene::{TEST_TIMEOUT, TestTenant};
+use crate::tenant::{TEST_TIMEOUT, TestTenant};
 
 /// The existing bucket.
 pub const BUCKET: &str = "rollcall";
@@ -26,9 +26,9 @@ pub struct ObjectStore {
 
 impl ObjectStore {
     /// Starts the server with an empty bucket.
-    pub async fn start(scene: &TestTenant) -> Result<Self> {
+    pub async fn start(tenant: &TestTenant) -> Result<Self> {
         let address = format!("127.0.0.1:{}", free_ports(1)?[0]);
-        let (folder, aside) = (scene.folder.join("s3"), scene.folder.join("aside"));
+        let (folder, aside) = (tenant.folder.join("s3"), tenant.folder.join("aside"));
         fs::create_dir_all(folder.join(BUCKET))?;
         fs::create_dir_all(&aside)?;
         // Some file systems that tests run on have no extended attributes.
@@ -37,7 +37,7 @@ impl ObjectStore {
         let args: Vec<_> = args.into_iter().chain(folders).collect();
         let env = [("ROOT_ACCESS_KEY", KEY), ("ROOT_SECRET_KEY", SECRET)];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let log = scene.folder.join("s3.log");
+        let log = tenant.folder.join("s3.log");
         let process = LoggedProcess::start("versitygw", &places::program("versitygw")?, &args, &env, &log)?;
         let store = Self { process, address, folder: folder.join(BUCKET) };
         store.until_it_answers().await?;

@@ -16,7 +16,7 @@ use crate::caller::{ApiCaller, WatchedChange, version_of};
 use crate::judge;
 use crate::kind::{ManifestKind, ObjectAddress};
 use crate::objects::{condition, uid};
-use crate::scene::{TEST_TIMEOUT, TestTenant};
+use crate::tenant::{TEST_TIMEOUT, TestTenant};
 
 /// One state of one object; `None` means that it was deleted.
 #[derive(Clone, Debug)]
@@ -59,22 +59,22 @@ pub struct StateRecording {
 }
 
 impl StateRecorder {
-    /// Starts to record these kinds in a scene's namespace.
-    pub async fn start(scene: &TestTenant, kinds: &[&str]) -> Result<Self> {
+    /// Starts to record these kinds in a tenant's namespace.
+    pub async fn start(tenant: &TestTenant, kinds: &[&str]) -> Result<Self> {
         let tape = Tape::default();
-        let admin = scene.plane.admin().await?;
-        let kinds: Vec<ManifestKind> = kinds.iter().map(|word| scene.kind(word)).collect();
+        let admin = tenant.plane.admin().await?;
+        let kinds: Vec<ManifestKind> = kinds.iter().map(|word| tenant.kind(word)).collect();
         let mut tasks = Vec::new();
         for kind in &kinds {
-            let (there, from) = admin.list(kind, &scene.name, "").await?;
+            let (there, from) = admin.list(kind, &tenant.name, "").await?;
             for object in there {
                 note(&tape, &object, Some(object.clone()))?;
             }
             let (admin, kind, namespace, tape) =
-                (admin.clone(), kind.clone(), scene.name.clone(), tape.clone());
+                (admin.clone(), kind.clone(), tenant.name.clone(), tape.clone());
             tasks.push(tokio::spawn(async move { record(&admin, &kind, &namespace, from, &tape).await }));
         }
-        Ok(Self { admin, namespace: scene.name.clone(), kinds, tape, tasks })
+        Ok(Self { admin, namespace: tenant.name.clone(), kinds, tape, tasks })
     }
 
     /// Ends the recording once it contains the server's current state.

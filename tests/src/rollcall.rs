@@ -14,9 +14,9 @@ use crate::http_get::{HttpAnswer, get};
 use crate::kind::ObjectAddress;
 use crate::places;
 use crate::process::LoggedProcess;
-use crate::scene::{SCENE, TEST_TIMEOUT, TestTenant};
+use crate::tenant::{TENANT_LABEL, TEST_TIMEOUT, TestTenant};
 
-/// Name of every scene's service account.
+/// Name of every tenant's service account.
 const ACCOUNT: &str = "rollcall";
 
 /// A running `rollcall run`; killed when dropped.
@@ -26,8 +26,8 @@ pub struct RollcallProcess {
 }
 
 impl TestTenant {
-    /// Creates a policy for `parent`, a kind of this scene; `spec` has the other fields. The object's name contains the
-    /// scene's, because policies are cluster-scoped.
+    /// Creates a policy for `parent`, a kind of this tenant; `spec` has the other fields. The object's name contains the
+    /// tenant's, because policies are cluster-scoped.
     pub async fn policy(&self, name: &str, parent: &str, spec: Value) -> Result<Value> {
         install_crds(self).await?;
         self.admin.create(&self.policy_manifest(name, parent, spec)).await
@@ -40,29 +40,29 @@ impl TestTenant {
         spec["parent"]["kind"] = json!(kind.kind);
         json!({
             "apiVersion": "rollcall.dev/v1alpha1", "kind": "ReadinessPolicy",
-            "metadata": { "name": self.policy_name(name), "labels": { SCENE: self.name } },
+            "metadata": { "name": self.policy_name(name), "labels": { TENANT_LABEL: self.name } },
             "spec": spec,
         })
     }
 
-    /// Name of a policy of this scene in the cluster.
+    /// Name of a policy of this tenant in the cluster.
     pub fn policy_name(&self, name: &str) -> String {
         format!("{}-{name}", self.name)
     }
 
-    /// Returns a kind of this scene as a policy lists it in `children`.
+    /// Returns a kind of this tenant as a policy lists it in `children`.
     pub fn child(&self, kind: &str) -> Value {
         let kind = self.kind(kind);
         json!({ "kind": { "group": kind.group(), "kind": kind.kind } })
     }
 
-    /// Returns all policies of this scene from the cluster.
+    /// Returns all policies of this tenant from the cluster.
     pub async fn policies(&self) -> Result<Vec<Value>> {
-        let query = format!("labelSelector={SCENE}={}", self.name);
+        let query = format!("labelSelector={TENANT_LABEL}={}", self.name);
         Ok(self.admin.list(&self.kind("ReadinessPolicy"), "", &query).await?.0)
     }
 
-    /// Grants exactly what `rollcall rbac` prints for the scene's policies.
+    /// Grants exactly what `rollcall rbac` prints for the tenant's policies.
     pub async fn grant(&self) -> Result<()> {
         let policies = self.policies().await?;
         self.grant_for(&policies)
@@ -79,7 +79,7 @@ impl TestTenant {
         self.apply_rights(&options.iter().map(String::as_str).collect::<Vec<_>>())
     }
 
-    /// Path of a file with the CRDs installed in this scene.
+    /// Path of a file with the CRDs installed in this tenant.
     pub(crate) fn crds_file(&self) -> PathBuf {
         self.folder.join("own-crds.yaml")
     }
@@ -92,8 +92,8 @@ impl TestTenant {
         Ok(file)
     }
 
-    /// Applies the output of `rollcall rbac`, for itself and with these options, for the scene's own service account.
-    /// Only the names are changed: every scene has its own roles in the shared cluster. Returns when the server has
+    /// Applies the output of `rollcall rbac`, for itself and with these options, for the tenant's own service account.
+    /// Only the names are changed: every tenant has its own roles in the shared cluster. Returns when the server has
     /// aggregated them.
     pub fn apply_rights(&self, options: &[&str]) -> Result<()> {
         let own =
@@ -148,7 +148,7 @@ impl TestTenant {
         bail!("{name} has not been aggregated")
     }
 
-    /// Writes a kubeconfig of the scene's service account, for the server itself or a gate before it.
+    /// Writes a kubeconfig of the tenant's service account, for the server itself or a gate before it.
     pub async fn kubeconfig(&self, url: &str) -> Result<PathBuf> {
         let token = self.plane.token_of(&self.name, ACCOUNT).await?;
         let file = self.folder.join("rollcall.kubeconfig");
@@ -156,7 +156,7 @@ impl TestTenant {
         Ok(file)
     }
 
-    /// Grants the rights, starts Rollcall for this scene's policies, and waits until it is ready.
+    /// Grants the rights, starts Rollcall for this tenant's policies, and waits until it is ready.
     pub async fn rollcall(&self, options: &[&str]) -> Result<RollcallProcess> {
         install_crds(self).await?;
         self.grant().await?;
@@ -186,7 +186,7 @@ impl TestTenant {
             "run".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
             format!("--listen={listen}"),
-            format!("--policy-selector={SCENE}={}", self.name),
+            format!("--policy-selector={TENANT_LABEL}={}", self.name),
             "--log-format=json".to_owned(),
         ];
         if !options.iter().any(|option| option.starts_with("--records-namespace=")) {
@@ -282,7 +282,7 @@ impl RollcallProcess {
         end.map_err(|_| anyhow!("{words:?} was not printed\n{}", self.process.tail(40)))
     }
 
-    /// Returns all output of Rollcall and its predecessors in this scene.
+    /// Returns all output of Rollcall and its predecessors in this tenant.
     pub fn output(&self) -> String {
         self.process.output()
     }
@@ -341,21 +341,21 @@ pub fn rollcall(args: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Installs the output of `rollcall crd`, once for all scenes of a control plane, and waits until the kinds are served.
-async fn install_crds(scene: &TestTenant) -> Result<()> {
-    scene.plane.crds.get_or_try_init(|| install(scene)).await?;
+/// Installs the output of `rollcall crd`, once for all tenants of a control plane, and waits until the kinds are served.
+async fn install_crds(tenant: &TestTenant) -> Result<()> {
+    tenant.plane.crds.get_or_try_init(|| install(tenant)).await?;
     Ok(())
 }
 
-async fn install(scene: &TestTenant) -> Result<()> {
-    let file = scene.folder.join("crds.yaml");
+async fn install(tenant: &TestTenant) -> Result<()> {
+    let file = tenant.folder.join("crds.yaml");
     fs::write(&file, rollcall(&["crd"])?)?;
     let file = file.to_string_lossy();
-    scene.plane.kubectl(&["apply", "--server-side", "-f", &file])?;
-    scene.plane.kubectl(&["wait", "--for=condition=Established", "-f", &file, "--timeout=60s"])?;
-    let kind = scene.kind("ReadinessPolicy");
+    tenant.plane.kubectl(&["apply", "--server-side", "-f", &file])?;
+    tenant.plane.kubectl(&["wait", "--for=condition=Established", "-f", &file, "--timeout=60s"])?;
+    let kind = tenant.kind("ReadinessPolicy");
     let served = async {
-        while scene.admin.list(&kind, "", "limit=1").await.is_err() {
+        while tenant.admin.list(&kind, "", "limit=1").await.is_err() {
             sleep(Duration::from_millis(50)).await;
         }
     };
@@ -363,6 +363,6 @@ async fn install(scene: &TestTenant) -> Result<()> {
 }
 
 /// Returns the address of a policy.
-pub fn policy_address(scene: &TestTenant, name: &str) -> Result<ObjectAddress> {
-    scene.address(&format!("ReadinessPolicy/{}", scene.policy_name(name)))
+pub fn policy_address(tenant: &TestTenant, name: &str) -> Result<ObjectAddress> {
+    tenant.address(&format!("ReadinessPolicy/{}", tenant.policy_name(name)))
 }

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use acceptance::control_plane::free_ports;
 use acceptance::crd::CrdBuilder;
+use acceptance::expectation::says;
 use acceptance::objects::{deployment, job, owned_by, playing};
 use acceptance::places;
 use acceptance::process::LoggedProcess;
-use acceptance::scene::{TEST_TIMEOUT, TestTenant};
-use acceptance::wish::says;
+use acceptance::tenant::{TEST_TIMEOUT, TestTenant};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
@@ -172,36 +172,36 @@ pub(crate) const IN_A_FIGHT: [&str; 2] =
     ["rollcall_parent_yielding_info", "rollcall_parent_finalizers_flapping_info"];
 
 /// Two parents, one of them ready and one with a Job that failed.
-async fn story(scene: &TestTenant) -> Result<()> {
+async fn story(tenant: &TestTenant) -> Result<()> {
     for (name, part) in [("good", None), ("bad", Some("fail"))] {
-        let parent = scene.create(scene.custom("Database", name)).await?;
-        scene.create(owned_by(&parent, deployment(&format!("{name}-web"), 1))).await?;
+        let parent = tenant.create(tenant.custom("Database", name)).await?;
+        tenant.create(owned_by(&parent, deployment(&format!("{name}-web"), 1))).await?;
         let migrate = job(&format!("{name}-migrate"));
         let migrate = part.into_iter().fold(migrate, |job, part| playing(part, job));
-        scene.create(owned_by(&parent, migrate)).await?;
+        tenant.create(owned_by(&parent, migrate)).await?;
     }
-    scene.until("Database/good", says("Ready", "True")).await?;
-    scene.until("Job/bad-migrate", says("Failed", "True")).await?;
+    tenant.until("Database/good", says("Ready", "True")).await?;
+    tenant.until("Job/bad-migrate", says("Failed", "True")).await?;
     Ok(())
 }
 
 #[tokio::test]
 async fn every_panel_and_every_rule_has_data_while_a_story_plays() -> Result<()> {
-    let scene = TestTenant::set("dashboards").await?;
-    scene.crd(&CrdBuilder::new("Database")).await?;
-    let spec = json!({ "children": [scene.child("Deployment"), scene.child("Job")], "settle": "100ms" });
-    scene.policy("db", "Database", spec).await?;
-    let history = format!("--history=file://{}", scene.folder.join("history").display());
-    let running = scene.rollcall(&[&history, "--history-flush=500ms"]).await?;
-    let prometheus = PrometheusServer::start(&scene.folder, running.address(), "1s").await?;
+    let tenant = TestTenant::start("dashboards").await?;
+    tenant.crd(&CrdBuilder::new("Database")).await?;
+    let spec = json!({ "children": [tenant.child("Deployment"), tenant.child("Job")], "settle": "100ms" });
+    tenant.policy("db", "Database", spec).await?;
+    let history = format!("--history=file://{}", tenant.folder.join("history").display());
+    let running = tenant.rollcall(&[&history, "--history-flush=500ms"]).await?;
+    let prometheus = PrometheusServer::start(&tenant.folder, running.address(), "1s").await?;
     // What happens from then on is seen as a change.
     prometheus.answers("rollcall_build_info").await?;
-    story(&scene).await?;
+    story(&tenant).await?;
     let end = Instant::now() + 2 * TEST_TIMEOUT;
     let failed = "max by (name, verdict, reason) (rollcall_parent_not_ready_info{verdict=\"Failed\"})";
     prometheus.until(failed, end).await?;
 
-    let chosen = DashboardChoice::parent(&scene.policy_name("db"), &scene.name, "bad");
+    let chosen = DashboardChoice::parent(&tenant.policy_name("db"), &tenant.name, "bad");
     let mut missing = Vec::new();
     for name in BOARDS {
         let board = board(name)?;
@@ -225,7 +225,7 @@ async fn every_panel_and_every_rule_has_data_while_a_story_plays() -> Result<()>
     }
     assert!(missing.is_empty(), "{}", missing.join("\n"));
     rules_work(&prometheus, end).await?;
-    truth(&prometheus, &chosen, &scene.name).await
+    truth(&prometheus, &chosen, &tenant.name).await
 }
 
 /// Panels that the demo leaves empty: it keeps no history.

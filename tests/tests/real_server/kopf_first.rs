@@ -1,11 +1,11 @@
 //! The very first try of a handler, of which nothing is to be seen on its object.
 
 use acceptance::crd::CrdBuilder;
+use acceptance::expectation::{StateExpectation, because, says};
 use acceptance::kopf::KopfVersion;
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::recorder::{StateRecorder, StateRecording};
-use acceptance::scene::TestTenant;
-use acceptance::wish::{StateExpectation, because, says};
+use acceptance::tenant::TestTenant;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 
@@ -36,18 +36,18 @@ def look(**_):
     pass
 "#;
 
-async fn policy(scene: &TestTenant, kind: &str, evidence: &str) -> Result<()> {
-    scene.crd(&CrdBuilder::new(kind)).await?;
-    let spec = json!({ "children": [scene.child("Deployment")], "settle": "1s", "evidence": evidence });
-    scene.policy(&kind.to_lowercase(), kind, spec).await?;
+async fn policy(tenant: &TestTenant, kind: &str, evidence: &str) -> Result<()> {
+    tenant.crd(&CrdBuilder::new(kind)).await?;
+    let spec = json!({ "children": [tenant.child("Deployment")], "settle": "1s", "evidence": evidence });
+    tenant.policy(&kind.to_lowercase(), kind, spec).await?;
     Ok(())
 }
 
 /// A parent with a child that becomes ready at once.
-async fn parent(scene: &TestTenant, kind: &str, name: &str) -> Result<()> {
-    let parent = scene.create(scene.custom(kind, name)).await?;
+async fn parent(tenant: &TestTenant, kind: &str, name: &str) -> Result<()> {
+    let parent = tenant.create(tenant.custom(kind, name)).await?;
     let child = format!("{}-{name}", kind.to_lowercase());
-    scene.create(owned_by(&parent, deployment(&child, 1))).await?;
+    tenant.create(owned_by(&parent, deployment(&child, 1))).await?;
     Ok(())
 }
 
@@ -69,31 +69,31 @@ fn is_handled() -> StateExpectation {
 }
 
 async fn the_first_try_is_waited_for(word: &str, kopf: KopfVersion) -> Result<()> {
-    let scene = TestTenant::set(word).await?;
+    let tenant = TestTenant::start(word).await?;
     for (kind, evidence) in [("Database", "auto"), ("Cache", "kopf"), ("Shelf", "own")] {
-        policy(&scene, kind, evidence).await?;
+        policy(&tenant, kind, evidence).await?;
     }
-    let _running = scene.rollcall(&[]).await?;
-    let operator = scene.script("slow", kopf, SLOW, &[])?;
+    let _running = tenant.rollcall(&[]).await?;
+    let operator = tenant.script("slow", kopf, SLOW, &[])?;
     // What the operator leaves on one of them tells what it will leave on others.
-    parent(&scene, "Database", "quick").await?;
-    scene.until("Database/quick", says("Ready", "True").and(is_handled())).await?;
-    let recorder = StateRecorder::start(&scene, &["Database", "Cache", "Shelf"]).await?;
+    parent(&tenant, "Database", "quick").await?;
+    tenant.until("Database/quick", says("Ready", "True").and(is_handled())).await?;
+    let recorder = StateRecorder::start(&tenant, &["Database", "Cache", "Shelf"]).await?;
     for kind in ["Database", "Cache", "Shelf"] {
-        parent(&scene, kind, "slow").await?;
+        parent(&tenant, kind, "slow").await?;
     }
     for child in ["database-slow", "cache-slow", "shelf-slow"] {
-        scene.until(&format!("Deployment/{child}"), says("Available", "True")).await?;
+        tenant.until(&format!("Deployment/{child}"), says("Available", "True")).await?;
     }
     // Where the absence of a mark says nothing, quiet decides, and is wrong: so this is what it is about.
-    let early = scene.until("Shelf/slow", says("Ready", "True")).await?;
+    let early = tenant.until("Shelf/slow", says("Ready", "True")).await?;
     ensure!(!handled(&early), "the handler was quicker than the test: {early:#}");
     for place in ["Database/slow", "Cache/slow"] {
-        let waiting = scene.until(place, because("Ready", "ChildrenPending")).await?;
+        let waiting = tenant.until(place, because("Ready", "ChildrenPending")).await?;
         ensure!(!handled(&waiting), "{waiting:#}");
     }
     for place in ["Database/slow", "Cache/slow"] {
-        scene.until(place, says("Ready", "True").and(is_handled())).await?;
+        tenant.until(place, says("Ready", "True").and(is_handled())).await?;
     }
     let recording = recorder.stop().await?;
     for kind in ["Database", "Cache"] {
@@ -117,17 +117,17 @@ async fn a_handler_of_an_older_kopf_in_its_very_first_try_is_waited_for_too() ->
 
 #[tokio::test]
 async fn an_operator_that_leaves_no_marks_is_not_waited_for_though_its_finalizer_is_there() -> Result<()> {
-    let scene = TestTenant::set("unmarked").await?;
-    policy(&scene, "Database", "auto").await?;
-    let _running = scene.rollcall(&[]).await?;
-    let _operator = scene.script("timer", KopfVersion::Current, TIMER, &[])?;
+    let tenant = TestTenant::start("unmarked").await?;
+    policy(&tenant, "Database", "auto").await?;
+    let _running = tenant.rollcall(&[]).await?;
+    let _operator = tenant.script("timer", KopfVersion::Current, TIMER, &[])?;
     for name in ["one", "two"] {
-        parent(&scene, "Database", name).await?;
+        parent(&tenant, "Database", name).await?;
         let place = format!("Database/{name}");
         let finalizer = StateExpectation::new("held by Kopf", |state: &Value| {
             state["metadata"]["finalizers"][0] == "kopf.zalando.org/KopfFinalizerMarker"
         });
-        let ready = scene.until(&place, says("Ready", "True").and(finalizer)).await?;
+        let ready = tenant.until(&place, says("Ready", "True").and(finalizer)).await?;
         ensure!(!handled(&ready), "a timer left a mark: {ready:#}");
     }
     Ok(())

@@ -11,7 +11,7 @@ use acceptance::objects::owned_by;
 use acceptance::places;
 use acceptance::process::LoggedProcess;
 use acceptance::rollcall::rollcall;
-use acceptance::scene::TEST_TIMEOUT;
+use acceptance::tenant::TEST_TIMEOUT;
 use anyhow::{Context, Result, anyhow, ensure};
 use sandbox::{SandboxOptions, SandboxServer};
 use serde_json::{Value, json};

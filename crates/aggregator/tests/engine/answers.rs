@@ -6,9 +6,9 @@ use aggregator::{EnginePolicy, HandledEvidence, KindState};
 use readiness::Level::{Failed, Progressing, Ready, Suspended, Terminating, Unknown};
 use readiness::rollup::{ChildWeight, ParentReason};
 
+use crate::harness::{CHILDREN, EngineHarness, weight};
 use crate::policy;
 use crate::server::WriteFate;
-use crate::world::{CHILDREN, EngineHarness, weight};
 
 #[test]
 fn first_word_is_unknown() {
@@ -62,7 +62,7 @@ fn an_entry_without_a_reason_of_ours_is_no_first_word() {
     view.generation = 1;
     view.evidence = HandledEvidence::Handled;
     view.answers = [aggregator::AnswerView {
-        policy: crate::world::POLICY,
+        policy: crate::harness::POLICY,
         is_about_generation: true,
         ..aggregator::AnswerView::default()
     }]
@@ -77,11 +77,11 @@ fn an_entry_without_a_reason_of_ours_is_no_first_word() {
 #[test]
 fn nothing_is_said_before_everything_was_seen() {
     let mut w = EngineHarness::empty();
-    w.policy(crate::world::POLICY, policy());
+    w.policy(crate::harness::POLICY, policy());
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(10_000);
-    w.kind(crate::world::PARENTS, KindState::Synced);
+    w.kind(crate::harness::PARENTS, KindState::Synced);
     w.run(10_000);
     assert!(w.log.is_empty());
     w.kind(CHILDREN, KindState::Synced);
@@ -181,7 +181,7 @@ fn a_verdict_that_changes_by_itself_is_asked_for_again_in_time() {
     let mut w = well();
     w.change("web", |web| {
         web.weights = vec![weight(Progressing)];
-        web.then = Some((crate::world::START + Duration::from_secs(60), weight(Failed)));
+        web.then = Some((crate::harness::START + Duration::from_secs(60), weight(Failed)));
     });
     w.run(2_000);
     assert_eq!(w.says("db"), "ChildrenProgressing");

@@ -3,8 +3,8 @@
 use aggregator::PolicyId;
 use readiness::rollup::ParentReason;
 
+use crate::harness::{EngineHarness, POLICY};
 use crate::server::ParentEntry;
-use crate::world::{EngineHarness, POLICY};
 
 /// Queries.
 impl EngineHarness {

@@ -6,9 +6,9 @@ use aggregator::{EnginePolicy, HandledEvidence, KindState};
 use readiness::Level::{Failed, Progressing, Ready, Stuck, Suspended, Unknown};
 use readiness::rollup::{ChildWeight, ParentReason};
 
+use crate::harness::{CHILDREN, EngineHarness, POLICY, weight};
 use crate::object::ParentState;
 use crate::policy;
-use crate::world::{CHILDREN, EngineHarness, POLICY, weight};
 
 /// The reason on `db`, with `~` where it is reconciling and `!` where it is stalled.
 fn said(w: &EngineHarness) -> String {
@@ -66,7 +66,7 @@ fn a_parent_that_is_being_deleted_reconciles_nothing_and_is_stalled_once_that_is
     let deleted =
         |stuck_at| said_of(weight(Ready), policy(), 20, |p| (p.deleting, p.stuck_at) = (true, stuck_at));
     assert_eq!(deleted(None), "Terminating");
-    assert_eq!(deleted(Some(crate::world::START + Duration::from_mins(10))), "DeletionStuck!");
+    assert_eq!(deleted(Some(crate::harness::START + Duration::from_mins(10))), "DeletionStuck!");
 }
 
 #[test]

@@ -4,8 +4,8 @@ use aggregator::{EnginePolicy, KindId, KindState};
 use readiness::Level::{Failed, Progressing, Ready, Suspended};
 
 use crate::answers::well;
+use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::object::ParentState;
-use crate::world::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::{group, groups, policy};
 
 pub(crate) const EXTRAS: KindId = KindId(2);

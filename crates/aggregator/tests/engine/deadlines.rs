@@ -5,9 +5,9 @@ use std::time::Duration;
 use aggregator::{EnginePolicy, HandledEvidence, KindState};
 use readiness::Level::{Progressing, Ready};
 
+use crate::harness::{CHILDREN, EngineHarness, POLICY};
 use crate::object::ParentState;
 use crate::policy;
-use crate::world::{CHILDREN, EngineHarness, POLICY};
 
 const MINUTE: u64 = 60_000;
 

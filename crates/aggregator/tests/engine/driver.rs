@@ -5,9 +5,9 @@ use std::time::Duration;
 use aggregator::{DeliveryDecision, DeliveryOutcome, ParentDraft, PolicyId, WriteTicket};
 use readiness::rollup::ParentReason;
 
+use crate::harness::{AcceptedWrite, EngineHarness, hash};
 use crate::naive;
 use crate::server::{ParentEntry, PendingWrite, Status, WriteFate, digest};
-use crate::world::{AcceptedWrite, EngineHarness, hash};
 
 impl EngineHarness {
     /// Advances virtual time by this many milliseconds.

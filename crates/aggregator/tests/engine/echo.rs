@@ -6,8 +6,8 @@ use aggregator::HandledEvidence;
 use readiness::Level::{Failed, Ready};
 
 use crate::answers::well;
+use crate::harness::{EngineHarness, POLICY};
 use crate::policy;
-use crate::world::{EngineHarness, POLICY};
 
 /// Number of writes to `name` in each minute since `from`.
 fn by_minute(w: &EngineHarness, name: &str, from: i64) -> Vec<usize> {

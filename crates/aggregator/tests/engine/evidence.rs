@@ -4,8 +4,8 @@ use aggregator::HandledEvidence;
 use readiness::Level::{Ready, Unknown};
 
 use crate::answers::well;
+use crate::harness::EngineHarness;
 use crate::policy;
-use crate::world::EngineHarness;
 
 const MINUTE: u64 = 60_000;
 

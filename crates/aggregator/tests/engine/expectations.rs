@@ -3,7 +3,7 @@
 use aggregator::{ChildGroup, EnginePolicy, GroupRole, Quorum};
 use readiness::Level::{self, Failed, Progressing, Ready, Suspended};
 
-use crate::world::{CHILDREN, EngineHarness, POLICY};
+use crate::harness::{CHILDREN, EngineHarness, POLICY};
 use crate::{group, groups, policy};
 
 /// Returns the settled answer of a parent under `policy` with children at these levels.

@@ -7,9 +7,9 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use readiness::rollup::ParentReason;
 
+use crate::harness::EngineHarness;
 use crate::naive;
-use crate::steps::{HistoryStep, LEVELS, step, take, world};
-use crate::world::EngineHarness;
+use crate::steps::{HistoryStep, LEVELS, harness, step, take};
 
 /// Checks that hold at every moment.
 fn check_always(w: &EngineHarness) {
@@ -59,7 +59,7 @@ fn check_pace(w: &EngineHarness) {
 }
 
 fn play(steps: &[HistoryStep]) -> EngineHarness {
-    let mut w = world();
+    let mut w = harness();
     for step in steps {
         take(&mut w, step);
         check_always(&w);

@@ -6,9 +6,9 @@ use aggregator::{EnginePolicy, HandledEvidence};
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
+use crate::harness::EngineHarness;
 use crate::policy;
 use crate::server::WriteFate;
-use crate::world::EngineHarness;
 
 #[test]
 fn a_parent_that_was_recreated_hears_the_first_word_again() {
@@ -121,13 +121,13 @@ fn a_child_that_was_recreated_is_counted_once_as_it_is_now() {
     w.child("web", "db", Ready);
     w.run(20_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
-    assert_eq!(w.engine.group_tally(w.id("db"), crate::world::POLICY, 0).total_count(), 1);
+    assert_eq!(w.engine.group_tally(w.id("db"), crate::harness::POLICY, 0).total_count(), 1);
 }
 
 #[test]
 fn a_verdict_that_was_to_change_does_not_change_the_successor() {
     let mut w = well();
-    w.change("web", |web| web.then = Some((w_at(60_000), crate::world::weight(Failed))));
+    w.change("web", |web| web.then = Some((w_at(60_000), crate::harness::weight(Failed))));
     w.remove("web");
     w.child("web", "db", Ready);
     w.run(5 * 60_000);
@@ -135,7 +135,7 @@ fn a_verdict_that_was_to_change_does_not_change_the_successor() {
 }
 
 fn w_at(millis: u64) -> readiness::Time {
-    crate::world::START + Duration::from_millis(millis)
+    crate::harness::START + Duration::from_millis(millis)
 }
 
 #[test]

@@ -6,8 +6,8 @@ use aggregator::{HandledEvidence, KindId, KindState, PolicyId};
 use readiness::Level::{Failed, Missing, Progressing, Ready, Stuck, Suspended, Terminating, Unknown};
 
 use crate::answers::well;
+use crate::harness::{CHILDREN, EngineHarness, POLICY};
 use crate::server::WriteFate;
-use crate::world::{CHILDREN, EngineHarness, POLICY};
 use crate::{group, groups, policy};
 
 /// Checks that `db` is never reported ready after this.

@@ -15,6 +15,7 @@ mod driver;
 mod echo;
 mod evidence;
 mod expectations;
+mod harness;
 mod histories;
 mod identity;
 mod invariants;
@@ -41,14 +42,13 @@ mod timing;
 mod turns;
 mod unjudged;
 mod waiting;
-mod world;
 
 use std::time::Duration;
 
 use aggregator::{ChildGroup, EnginePolicy, GroupRole, KindId, Quorum};
 use timer::DebounceConfig;
 
-use crate::world::{CHILDREN, PARENTS};
+use crate::harness::{CHILDREN, PARENTS};
 
 /// A group with at least one child, all of which must be ready.
 fn group(kind: KindId) -> ChildGroup {

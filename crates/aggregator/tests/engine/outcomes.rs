@@ -6,8 +6,8 @@ use aggregator::DeliveryOutcome;
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
+use crate::harness::{EngineHarness, POLICY};
 use crate::server::{PendingWrite, Status};
-use crate::world::{EngineHarness, POLICY};
 
 const LOST: DeliveryOutcome = DeliveryOutcome::Retry(Duration::ZERO);
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 use readiness::Level::{Failed, Progressing, Ready, Stuck, Unknown};
 
 use crate::answers::well;
+use crate::harness::{EngineHarness, POLICY, START};
 use crate::policy;
 use crate::server::WriteFate;
-use crate::world::{EngineHarness, POLICY, START};
 
 /// Largest number of writes in any window of this many milliseconds.
 fn densest(writes: &[(i64, String)], window: i64) -> usize {
@@ -202,7 +202,7 @@ fn words_climb_through_a_parent_that_is_not_written() {
     w.parent_so("mid", |mid| mid.policies = vec![aggregator::PolicyId(2)]);
     w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
     let leaf = |w: &mut EngineHarness, name: &str| {
-        w.create(name, crate::world::CHILDREN, Failed, |leaf| {
+        w.create(name, crate::harness::CHILDREN, Failed, |leaf| {
             leaf.owners = vec![(aggregator::PolicyId(2), 0, "mid".to_owned())];
         });
     };

@@ -3,7 +3,7 @@
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
-use crate::world::{CHILDREN, EngineHarness, POLICY};
+use crate::harness::{CHILDREN, EngineHarness, POLICY};
 use crate::{group, groups, policy};
 
 /// Times of the resyncs of `name`, in seconds since `from`.

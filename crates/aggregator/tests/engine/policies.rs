@@ -6,8 +6,8 @@ use aggregator::{EnginePolicy, HandledEvidence, KindId, KindState, PolicyId};
 use readiness::Level::{Failed, Ready};
 
 use crate::answers::well;
+use crate::harness::{CHILDREN, EngineHarness, POLICY};
 use crate::server::WriteFate;
-use crate::world::{CHILDREN, EngineHarness, POLICY};
 use crate::{group, groups, policy};
 
 const OTHER: PolicyId = PolicyId(2);
@@ -54,7 +54,7 @@ fn a_policy_whose_kinds_are_not_listed_yet_holds_up_no_other() {
     let mut w = EngineHarness::empty();
     w.policy(POLICY, policy());
     w.policy(OTHER, groups(vec![group(EXTRAS)]));
-    w.kind(crate::world::PARENTS, KindState::Synced);
+    w.kind(crate::harness::PARENTS, KindState::Synced);
     w.kind(CHILDREN, KindState::Synced);
     w.parent_so("db", |p| p.policies.push(OTHER));
     w.child("web", "db", Ready);
@@ -179,7 +179,7 @@ fn policies_of_a_parent_come_in_one_order_whatever_was_seen_first() {
 
 #[test]
 fn no_limit_applies_to_what_is_recorded_nowhere_so_that_a_restart_takes_nothing_back() {
-    let mut over_parents = groups(vec![group(crate::world::PARENTS)]);
+    let mut over_parents = groups(vec![group(crate::harness::PARENTS)]);
     over_parents.settle = Duration::ZERO;
     let mut limited = groups(vec![group(EXTRAS)]);
     (limited.deadline, limited.pending) = (Some(Duration::from_mins(1)), Duration::from_secs(30));

@@ -5,9 +5,9 @@ use std::time::Duration;
 use aggregator::{EnginePolicy, HandledEvidence, KindState};
 use readiness::Level::{Progressing, Ready, Unknown};
 
+use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::policy;
 use crate::server::ParentEntry;
-use crate::world::{CHILDREN, EngineHarness, PARENTS, POLICY};
 
 #[test]
 fn what_a_predecessor_had_under_way_counts_like_what_stood_on_the_parent_before() {

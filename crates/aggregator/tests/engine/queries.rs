@@ -10,8 +10,8 @@ use readiness::Level::{Failed, Progressing, Ready, Unknown};
 use readiness::rollup::{ChildWeight, ParentReason};
 
 use crate::answers::well;
+use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY, hash};
 use crate::server::WriteFate;
-use crate::world::{CHILDREN, EngineHarness, PARENTS, POLICY, hash};
 use crate::{group, groups, policy};
 
 const OTHER: PolicyId = PolicyId(2);
@@ -386,7 +386,7 @@ fn an_unready_child_is_listed_by_the_rule_of_its_group() {
     let (db, web) = (w.id("db"), w.id("web"));
     let target = aggregator::LinkTarget::Object(db);
     let links = [0, 1].map(|group| aggregator::ChildLink::new(POLICY, group, u16::from(group), target));
-    let weights = [Failed, Unknown].map(crate::world::weight);
+    let weights = [Failed, Unknown].map(crate::harness::weight);
     let kind = CHILDREN;
     let view = aggregator::ObjectView {
         kind,

@@ -4,7 +4,7 @@ use aggregator::{Acceptance, EnginePolicy, PolicyId};
 use readiness::Level::{Failed, Progressing, Ready};
 use readiness::rollup::{ConditionStatus, ParentReason};
 
-use crate::world::{CHILDREN, EngineHarness, PARENTS, POLICY};
+use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::{group, groups, policy};
 
 /// All that is known of such a policy: nothing about children.

@@ -7,7 +7,7 @@ use readiness::Level::{Failed, Progressing, Ready};
 use readiness::rollup::ParentReason;
 
 use crate::answers::well;
-use crate::world::{CHILDREN, EngineHarness, PARENTS, POLICY};
+use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::{group, groups, policy};
 
 /// Number of evaluations since the last call.
@@ -128,7 +128,7 @@ fn an_exhaustion_that_others_ended_is_not_waited_for() {
 fn a_verdict_that_changes_now_has_changed() {
     let mut w = well();
     let (now, id) = (w.now, w.id("web"));
-    let weights = [crate::world::weight(Ready)];
+    let weights = [crate::harness::weight(Ready)];
     let view = aggregator::ObjectView {
         kind: CHILDREN,
         weights: &weights,
@@ -145,7 +145,7 @@ fn a_verdict_that_is_not_to_change_any_more_is_not_asked_for_again() {
     let mut w = well();
     w.run(60_000);
     let at = w.now + Duration::from_mins(1);
-    w.change("web", |web| web.then = Some((at, crate::world::weight(Failed))));
+    w.change("web", |web| web.then = Some((at, crate::harness::weight(Failed))));
     w.run(1_000);
     assert_eq!(w.engine.next_deadline(), Some(at));
     w.change("web", |web| web.then = None);

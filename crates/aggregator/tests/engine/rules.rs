@@ -3,8 +3,8 @@
 use aggregator::{ChildGroup, KindId, KindState, PolicyId};
 use readiness::Level::{Failed, Progressing, Ready, Unknown};
 
+use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::server::Status;
-use crate::world::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::{group, groups, policy};
 
 const EXTRAS: KindId = KindId(2);

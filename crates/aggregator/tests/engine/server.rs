@@ -7,7 +7,7 @@ use aggregator::{EntriesDigest, GroupRole, ObjectId, PolicyAnswer, PolicyId, Wri
 use readiness::rollup::{self, ParentReason};
 use readiness::{Level, Time};
 
-use crate::world::{EngineHarness, hash};
+use crate::harness::{EngineHarness, hash};
 
 /// All conditions of one parent, by policy.
 pub(crate) type Status = BTreeMap<PolicyId, ParentEntry>;

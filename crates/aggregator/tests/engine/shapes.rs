@@ -6,8 +6,8 @@ use aggregator::{PolicyId, SelectorId};
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
+use crate::harness::{EngineHarness, POLICY};
 use crate::policy;
-use crate::world::{EngineHarness, POLICY};
 
 /// Returns owner references that make `name` a child of each of `owners`.
 fn own(w: &mut EngineHarness, name: &str, owners: &[&str]) {
@@ -95,7 +95,7 @@ fn what_is_left_of_a_cycle_that_is_broken_counts_again() {
 #[test]
 fn a_recount_finds_nothing_wrong_with_edges_that_do_not_count() {
     let mut w = ring("one", "two");
-    assert_eq!(w.engine.recount_kind(w.now, crate::world::PARENTS), aggregator::RecountResult::default());
+    assert_eq!(w.engine.recount_kind(w.now, crate::harness::PARENTS), aggregator::RecountResult::default());
     assert!(w.engine.reader().cyclic_edge_count(w.id("one"), POLICY) > 0);
 }
 
@@ -141,7 +141,7 @@ fn a_child_that_changes_hands_counts_for_its_new_owner_alone() {
 fn selected() -> EngineHarness {
     let mut w = EngineHarness::with(policy());
     w.parent_so("db", |p| p.selects = vec![(POLICY, SelectorId(7))]);
-    w.create("web", crate::world::CHILDREN, Ready, |web| web.labels = vec![(POLICY, 0, SelectorId(7))]);
+    w.create("web", crate::harness::CHILDREN, Ready, |web| web.labels = vec![(POLICY, 0, SelectorId(7))]);
     w.run(20_000);
     w
 }
@@ -179,13 +179,13 @@ fn claimed(order: &[&str]) -> EngineHarness {
     for name in order {
         match *name {
             "db" => w.parent("db"),
-            "set" => w.create("set", crate::world::CHILDREN, Ready, |set| {
+            "set" => w.create("set", crate::harness::CHILDREN, Ready, |set| {
                 set.owners = vec![(POLICY, 0, "db".to_owned())];
                 set.lends = vec![(POLICY, SelectorId(7))];
             }),
             claim => {
                 let selector = SelectorId(claim.rsplit('-').next().unwrap().parse().unwrap());
-                w.create(claim, crate::world::CHILDREN, Ready, |c| c.labels = vec![(POLICY, 0, selector)]);
+                w.create(claim, crate::harness::CHILDREN, Ready, |c| c.labels = vec![(POLICY, 0, selector)]);
             }
         }
     }
@@ -236,7 +236,7 @@ fn what_is_lent_is_lost_with_the_lender_its_owner_and_what_it_lends() {
 #[test]
 fn what_two_lend_is_lost_with_the_second_of_them() {
     let mut w = claimed(&["db", "set", "claim-7"]);
-    w.create("twin", crate::world::CHILDREN, Ready, |twin| {
+    w.create("twin", crate::harness::CHILDREN, Ready, |twin| {
         twin.owners = vec![(POLICY, 0, "db".to_owned())];
         twin.lends = vec![(POLICY, SelectorId(7))];
     });
@@ -333,8 +333,9 @@ fn a_child_on_a_ring_bears_its_name_once_the_ring_is_open() {
     w.parent("b");
     own(&mut w, "a", &["b"]);
     own(&mut w, "b", &["a"]);
-    let is_named =
-        |w: &EngineHarness| w.engine.reader().has_named_child(w.id("a"), POLICY, 0, crate::world::hash("b"));
+    let is_named = |w: &EngineHarness| {
+        w.engine.reader().has_named_child(w.id("a"), POLICY, 0, crate::harness::hash("b"))
+    };
     assert!(!is_named(&w), "what is on a ring does not count");
     own(&mut w, "a", &[]);
     assert!(is_named(&w));

@@ -8,8 +8,8 @@ use readiness::rollup::{self, ChildWeight};
 
 use crate::answers::well;
 use crate::blindness::EXTRAS;
+use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::server::ParentEntry;
-use crate::world::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::{group, groups, policy};
 
 #[test]

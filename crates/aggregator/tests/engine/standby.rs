@@ -3,8 +3,8 @@
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
+use crate::harness::EngineHarness;
 use crate::policy;
-use crate::world::EngineHarness;
 
 #[test]
 fn who_stands_by_writes_nothing_and_says_it_all_once_it_leads() {

@@ -8,7 +8,7 @@ use readiness::Steadiness;
 use readiness::rollup::{ChildWeight, ParentReason};
 use timer::Seed;
 
-use crate::world::{CHILDREN, EngineHarness, POLICY};
+use crate::harness::{CHILDREN, EngineHarness, POLICY};
 use crate::{group, policy};
 
 const AVAILABLE: ChildWeight = steady(Steadiness::Available);
@@ -76,7 +76,7 @@ fn what_stands_on_less_than_ready_children_is_counted_as_ready_above() {
     for (below, weight) in [(tolerant(), AVAILABLE), (graceful, ChildWeight::of(Progressing))] {
         let over = aggregator::PolicyId(2);
         let mut w = EngineHarness::with(below);
-        w.policy(over, crate::groups(vec![group(crate::world::PARENTS)]));
+        w.policy(over, crate::groups(vec![group(crate::harness::PARENTS)]));
         w.sync();
         w.parent_so("top", |top| top.policies = vec![over]);
         w.parent("db");

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use readiness::Level;
 use readiness::rollup::ChildWeight;
 
+use crate::harness::{CHILDREN, EngineHarness, POLICY};
 use crate::server::WriteFate;
-use crate::world::{CHILDREN, EngineHarness, POLICY};
 use crate::{group, groups};
 
 /// The second policy.
@@ -80,9 +80,9 @@ pub(crate) fn step() -> impl Strategy<Value = HistoryStep> {
 
 /// Parents count for each other under both policies; the second one has a quorum, a maximum, an optional group and
 /// names.
-pub(crate) fn world() -> EngineHarness {
+pub(crate) fn harness() -> EngineHarness {
     let mut w = EngineHarness::empty();
-    let parents = |min| ChildGroup { min, ..group(crate::world::PARENTS) };
+    let parents = |min| ChildGroup { min, ..group(crate::harness::PARENTS) };
     w.policy(POLICY, groups(vec![ChildGroup { min: 0, ..group(CHILDREN) }, parents(0)]));
     let most = ChildGroup { min: 0, max: Some(3), quorum: Quorum::Percent(60), ..group(CHILDREN) };
     let beside = ChildGroup { role: GroupRole::Optional, min: 0, ..group(EXTRAS) };
@@ -108,7 +108,7 @@ fn take_policy(w: &mut EngineHarness, on: bool) {
     if !on {
         return w.forget(OTHER);
     }
-    let other = world().policies[&OTHER].clone();
+    let other = harness().policies[&OTHER].clone();
     w.policy(OTHER, other);
     for name in w.objects.keys().cloned().collect::<Vec<_>>() {
         w.change(&name, |object| {

@@ -5,8 +5,8 @@ use readiness::Level::{Failed, Progressing, Ready};
 use readiness::Time;
 
 use crate::answers::well;
+use crate::harness::{EngineHarness, POLICY};
 use crate::policy;
-use crate::world::{EngineHarness, POLICY};
 
 impl EngineHarness {
     fn first_ready(&mut self) -> Option<Time> {

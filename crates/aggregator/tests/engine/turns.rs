@@ -3,8 +3,8 @@
 use readiness::Level::{Failed, Progressing, Ready};
 use readiness::rollup::ParentReason;
 
+use crate::harness::EngineHarness;
 use crate::policy;
-use crate::world::EngineHarness;
 
 /// Returns the transitions of `db` since the last call, as text.
 fn turns(w: &mut EngineHarness) -> Vec<String> {

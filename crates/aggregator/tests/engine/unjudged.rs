@@ -4,7 +4,7 @@ use aggregator::{ChildGroup, GroupRole, Quorum};
 use readiness::Level::{Failed, Progressing, Ready, Unknown};
 use readiness::rollup::ChildWeight;
 
-use crate::world::{CHILDREN, EngineHarness, PARENTS};
+use crate::harness::{CHILDREN, EngineHarness, PARENTS};
 use crate::{group, groups, policy};
 
 const UNJUDGED: ChildWeight = ChildWeight::of(Ready).unjudged();
@@ -85,7 +85,7 @@ fn an_optional_child_that_awaits_its_rule_holds_nobody_back() {
     w.parent("db");
     w.child("web", "db", Ready);
     w.create("extra", CHILDREN, Ready, |extra| {
-        extra.owners = vec![(crate::world::POLICY, 1, "db".to_owned())];
+        extra.owners = vec![(crate::harness::POLICY, 1, "db".to_owned())];
     });
     weigh(&mut w, "extra", UNJUDGED);
     w.run(60_000);

@@ -4,7 +4,7 @@ use aggregator::{EnginePolicy, HandledEvidence, KindId, KindState, PolicyId};
 use readiness::Level::{self, Failed, Progressing, Ready, Stuck, Unknown};
 
 use crate::answers::well;
-use crate::world::{CHILDREN, EngineHarness, PARENTS, POLICY};
+use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::{group, groups, policy};
 
 const OTHER: PolicyId = PolicyId(2);

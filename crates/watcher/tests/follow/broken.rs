@@ -9,7 +9,7 @@ use watcher::wire::WireMeta;
 use watcher::{ApiFailureCause, FollowEvent, ParentObject, WireObject};
 
 use crate::cluster::{ConsumerMirror, FollowedCluster, deployment, hasty};
-use crate::played::{ScriptedFollow, list, parameter, quiet, text};
+use crate::scripted_server::{ScriptedFollow, list, parameter, quiet, text};
 
 /// Decodes only exactly matching objects, like the types of most programs.
 #[derive(Clone, Debug, Deserialize)]
@@ -185,18 +185,18 @@ async fn a_list_that_is_no_json_is_asked_again() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_talks_nonsense_is_not_listed_in_a_storm() {
     let minutes = 10;
-    let mut scene = ScriptedFollow::new(|target| {
+    let mut follow = ScriptedFollow::new(|target| {
         if parameter(target, "watch").is_some() { text("nonsense\n") } else { list(&[]) }
     });
-    scene.for_span(Duration::from_secs(minutes * 60)).await;
-    let lists = scene.asked().iter().filter(|asked| !asked.is_watch()).count();
+    follow.for_span(Duration::from_secs(minutes * 60)).await;
+    let lists = follow.asked().iter().filter(|asked| !asked.is_watch()).count();
     assert!((5..40).contains(&lists), "{lists} lists in {minutes} minutes");
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_object_without_a_version_does_not_lose_the_place_in_the_history() {
     let mut watched = 0;
-    let mut scene = ScriptedFollow::new(move |target| {
+    let mut follow = ScriptedFollow::new(move |target| {
         if parameter(target, "watch").is_none() {
             return list(&[]);
         }
@@ -206,8 +206,8 @@ async fn an_object_without_a_version_does_not_lose_the_place_in_the_history() {
             _ => quiet(target),
         }
     });
-    let said = scene.for_span(Duration::from_secs(30)).await;
-    let asked = scene.asked();
+    let said = follow.for_span(Duration::from_secs(30)).await;
+    let asked = follow.asked();
     assert_eq!(asked.len(), 3, "one list, two watches: {asked:?}");
     assert_eq!(parameter(&asked[2].target, "resourceVersion"), Some("7"));
     assert!(said.iter().any(|event| matches!(event, FollowEvent::Apply(_))));

@@ -82,16 +82,16 @@ pub(crate) struct OutcomeMemoryHarness {
 impl OutcomeMemoryHarness {
     /// A reflector that has observed nothing.
     pub(crate) fn blind(after: OutcomeRetention) -> OutcomeMemoryHarness {
-        let world = OutcomeMemoryHarness { reflector: Reflector::new(|| ()), jobs: jobs(after) };
-        world.reflector.set_interest(world.jobs.clone());
-        world
+        let harness = OutcomeMemoryHarness { reflector: Reflector::new(|| ()), jobs: jobs(after) };
+        harness.reflector.set_interest(harness.jobs.clone());
+        harness
     }
 
     pub(crate) fn new(after: OutcomeRetention) -> OutcomeMemoryHarness {
-        let world = OutcomeMemoryHarness::blind(after);
-        world.list(&[]);
-        world.widget(1, 1);
-        world
+        let harness = OutcomeMemoryHarness::blind(after);
+        harness.list(&[]);
+        harness.widget(1, 1);
+        harness
     }
 
     pub(crate) fn list(&self, jobs: &[Value]) {

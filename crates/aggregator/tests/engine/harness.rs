@@ -80,10 +80,10 @@ pub(crate) struct EngineHarness {
 impl EngineHarness {
     /// A cluster with one policy, all of whose kinds are listed.
     pub(crate) fn with(policy: EnginePolicy) -> EngineHarness {
-        let mut world = EngineHarness::empty();
-        world.policy(POLICY, policy);
-        world.sync();
-        world
+        let mut harness = EngineHarness::empty();
+        harness.policy(POLICY, policy);
+        harness.sync();
+        harness
     }
 
     /// A cluster without any policy.

@@ -15,20 +15,20 @@ use tokio::time::timeout;
 use crate::caller::{ApiCaller, WatchedChange};
 use crate::control_plane::{ClusterParts, ControlPlane, shared};
 use crate::crd::CrdBuilder;
+use crate::expectation::{StateExpectation, says, there};
 use crate::kind::{ManifestKind, ObjectAddress};
 use crate::places;
 use crate::rollcall::rollcall;
-use crate::wish::{StateExpectation, says, there};
 
 /// Longest time that a test waits for an expected state. 180 s: states come in seconds, on a busy machine in a minute.
 pub const TEST_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Label by which a scene's Rollcall selects its policies among those of other tests.
-pub const SCENE: &str = "scene";
+/// Label by which a tenant's Rollcall selects its policies among those of other tests.
+pub const TENANT_LABEL: &str = "tenant";
 
 /// Environment of one test.
 pub struct TestTenant {
-    /// The namespace, also the value of the scene's label.
+    /// The namespace, also the value of the tenant's label.
     pub name: String,
     /// API group of its custom kinds.
     pub group: String,
@@ -42,13 +42,13 @@ pub struct TestTenant {
 }
 
 impl TestTenant {
-    /// Creates a scene on the control plane that all tests share.
-    pub async fn set(word: &str) -> Result<Self> {
-        Self::set_on(shared().await?, word).await
+    /// Creates a tenant on the control plane that all tests share.
+    pub async fn start(word: &str) -> Result<Self> {
+        Self::start_on(shared().await?, word).await
     }
 
-    /// Creates a scene on the given control plane.
-    pub async fn set_on(plane: Arc<ControlPlane>, word: &str) -> Result<Self> {
+    /// Creates a tenant on the given control plane.
+    pub async fn start_on(plane: Arc<ControlPlane>, word: &str) -> Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("{word}-{}", COUNT.fetch_add(1, Ordering::Relaxed));
         let folder = places::run_folder()?.join(&name);
@@ -58,15 +58,15 @@ impl TestTenant {
         admin
             .create(&json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } }))
             .await?;
-        let scene = Self { name, group, plane, admin, folder, logs: Mutex::new(Vec::new()) };
-        if scene.plane.parts() == ClusterParts::Everything {
+        let tenant = Self { name, group, plane, admin, folder, logs: Mutex::new(Vec::new()) };
+        if tenant.plane.parts() == ClusterParts::Everything {
             // Without it no pod is admitted.
-            scene.until("ServiceAccount/default", there()).await?;
+            tenant.until("ServiceAccount/default", there()).await?;
         }
-        Ok(scene)
+        Ok(tenant)
     }
 
-    /// Installs a custom kind of this scene and waits until the server serves it.
+    /// Installs a custom kind of this tenant and waits until the server serves it.
     pub async fn crd(&self, crd: &CrdBuilder) -> Result<()> {
         self.define(&crd.manifest(&self.group)).await
     }
@@ -96,7 +96,7 @@ impl TestTenant {
         timeout(TEST_TIMEOUT, served).await.map_err(|_| anyhow!("{} is not served", kind.kind))
     }
 
-    /// Returns a kind by name: a built-in one, or else one of this scene.
+    /// Returns a kind by name: a built-in one, or else one of this tenant.
     pub fn kind(&self, word: &str) -> ManifestKind {
         let api_version = match word {
             "ConfigMap"
@@ -119,7 +119,7 @@ impl TestTenant {
         ManifestKind::new(api_version, word)
     }
 
-    /// Parses `Kind/name`: an object in this scene's namespace, or a cluster-scoped one.
+    /// Parses `Kind/name`: an object in this tenant's namespace, or a cluster-scoped one.
     pub fn address(&self, place: &str) -> Result<ObjectAddress> {
         let (word, name) = place.split_once('/').with_context(|| format!("{place} is not Kind/name"))?;
         let kind = self.kind(word);
@@ -127,7 +127,7 @@ impl TestTenant {
         Ok(ObjectAddress { kind, namespace, name: name.to_owned() })
     }
 
-    /// Returns a manifest of one of this scene's kinds.
+    /// Returns a manifest of one of this tenant's kinds.
     pub fn custom(&self, kind: &str, name: &str) -> Value {
         json!({
             "apiVersion": format!("{}/v1", self.group), "kind": kind,
@@ -135,7 +135,7 @@ impl TestTenant {
         })
     }
 
-    /// Creates an object in this scene's namespace.
+    /// Creates an object in this tenant's namespace.
     pub async fn create(&self, mut object: Value) -> Result<Value> {
         if !ManifestKind::of(&object)?.is_cluster_scoped() && object["metadata"]["namespace"].is_null() {
             object["metadata"]["namespace"] = json!(self.name);
@@ -200,9 +200,9 @@ impl TestTenant {
         timeout(TEST_TIMEOUT, enough).await.map_err(|_| anyhow!("fewer than {count} pods of {app}"))?
     }
 
-    /// Waits by a watch until the wish holds for `Kind/name`; returns the object.
-    pub async fn until(&self, place: &str, wish: StateExpectation) -> Result<Value> {
-        self.until_at(&self.address(place)?, &wish).await
+    /// Waits by a watch until the expectation holds for `Kind/name`; returns the object.
+    pub async fn until(&self, place: &str, expectation: StateExpectation) -> Result<Value> {
+        self.until_at(&self.address(place)?, &expectation).await
     }
 
     /// Waits until a query finds an object of this kind; an empty namespace means all namespaces.
@@ -221,15 +221,15 @@ impl TestTenant {
     }
 
     /// Like [`TestTenant::until`], for any address.
-    pub async fn until_at(&self, address: &ObjectAddress, wish: &StateExpectation) -> Result<Value> {
+    pub async fn until_at(&self, address: &ObjectAddress, expectation: &StateExpectation) -> Result<Value> {
         let last: Mutex<Value> = Mutex::default();
-        if let Ok(result) = timeout(TEST_TIMEOUT, self.follow(address, wish, &last)).await {
-            return result.with_context(|| format!("while waiting for {address}: {}", wish.words));
+        if let Ok(result) = timeout(TEST_TIMEOUT, self.follow(address, expectation, &last)).await {
+            return result.with_context(|| format!("while waiting for {address}: {}", expectation.words));
         }
         let last = last.lock().map_err(|_| anyhow!("poisoned"))?.take();
         bail!(
             "{address} is not {} after {TEST_TIMEOUT:?}; last seen: {:#}\n{}",
-            wish.words,
+            expectation.words,
             trimmed(last),
             self.log_tails()
         )
@@ -238,7 +238,7 @@ impl TestTenant {
     async fn follow(
         &self,
         address: &ObjectAddress,
-        wish: &StateExpectation,
+        expectation: &StateExpectation,
         last: &Mutex<Value>,
     ) -> Result<Value> {
         let query = format!("fieldSelector=metadata.name={}", address.name);
@@ -246,7 +246,7 @@ impl TestTenant {
             if let Ok(mut last) = last.lock() {
                 *last = object.cloned().unwrap_or_default();
             }
-            wish.holds(object)
+            expectation.holds(object)
         };
         loop {
             let (items, version) = self.admin.list(&address.kind, &address.namespace, &query).await?;
@@ -269,7 +269,7 @@ impl TestTenant {
         }
     }
 
-    /// Returns the last lines of output of this scene's programs.
+    /// Returns the last lines of output of this tenant's programs.
     pub fn log_tails(&self) -> String {
         let logs = self.logs.lock().map(|logs| logs.clone()).unwrap_or_default();
         let tail = |file: &PathBuf| {

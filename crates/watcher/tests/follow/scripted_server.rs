@@ -108,12 +108,12 @@ impl<F: FnMut(&str) -> ScriptedResponse + Send + 'static> Service<Request<Body>>
             if let Some(seconds) = come_back {
                 response = response.header("Retry-After", seconds);
             }
-            Ok(response.body(StreamBody::new(stream::iter(parts).filter_map(played).boxed()))?)
+            Ok(response.body(StreamBody::new(stream::iter(parts).filter_map(scripted_server).boxed()))?)
         })
     }
 }
 
-async fn played(part: BodyPart) -> Option<Result<Frame<Bytes>, BoxError>> {
+async fn scripted_server(part: BodyPart) -> Option<Result<Frame<Bytes>, BoxError>> {
     match part {
         BodyPart::Text(text) => Some(Ok(Frame::data(text.into()))),
         // Time is paused: the server is silent for this long, and no timeout is expected meanwhile.

@@ -6,10 +6,11 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use tokio::time::{sleep, timeout};
 
+use crate::TEST_TIMEOUT;
 use crate::control_plane::free_ports;
 use crate::object_store::BUCKET;
 use crate::process::LoggedProcess;
-use crate::tenant::{TEST_TIMEOUT, TestTenant};
+use crate::tenant::TestTenant;
 
 /// The emulator; killed when dropped.
 pub struct AzureEmulator {

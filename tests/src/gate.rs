@@ -16,8 +16,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+use crate::TEST_TIMEOUT;
 use crate::caller::ApiCaller;
-use crate::tenant::TEST_TIMEOUT;
 
 /// Treatment of requests.
 #[derive(Clone, Debug, PartialEq)]

@@ -9,8 +9,9 @@ use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
+use crate::TEST_TIMEOUT;
 use crate::places;
-use crate::tenant::{TEST_TIMEOUT, TestTenant};
+use crate::tenant::TestTenant;
 
 /// A chart in a tenant's folder; its value `size` becomes `spec.size` of its object.
 pub struct HelmChart {

@@ -8,9 +8,11 @@ use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
+use crate::TEST_TIMEOUT;
 use crate::places;
+use crate::policies::TenantPolicies as _;
 use crate::process::LoggedProcess;
-use crate::tenant::{TEST_TIMEOUT, TestTenant};
+use crate::tenant::TestTenant;
 
 /// A running `kopf run`; killed when dropped.
 pub struct KopfOperator {
@@ -36,9 +38,29 @@ pub struct KopfExample {
     pub argocd: PathBuf,
 }
 
-impl TestTenant {
+/// A tenant's operators in Kopf.
+pub trait TenantKopf {
     /// Starts an operator. `env` is added to the environment of its identity.
-    pub fn operator(
+    fn operator(
+        &self,
+        name: &str,
+        kopf: KopfVersion,
+        script: &Path,
+        kubeconfig: &Path,
+        env: &[(&str, &str)],
+    ) -> Result<KopfOperator>;
+
+    /// Starts a script of the test as the administrator. `GROUP` in it is replaced by the tenant's API group.
+    fn script(&self, name: &str, kopf: KopfVersion, text: &str, env: &[(&str, &str)])
+    -> Result<KopfOperator>;
+
+    /// Installs the example: all objects of its kustomization except its Deployment, which runs here as a process. Only
+    /// names of cluster-scoped objects are changed, to names of the tenant's own.
+    fn kopf_example(&self) -> impl Future<Output = Result<KopfExample>> + Send;
+}
+
+impl TenantKopf for TestTenant {
+    fn operator(
         &self,
         name: &str,
         kopf: KopfVersion,
@@ -65,8 +87,7 @@ impl TestTenant {
         Ok(KopfOperator { process })
     }
 
-    /// Starts a script of the test as the administrator. `GROUP` in it is replaced by the tenant's API group.
-    pub fn script(
+    fn script(
         &self,
         name: &str,
         kopf: KopfVersion,
@@ -78,12 +99,11 @@ impl TestTenant {
         self.operator(name, kopf, &file, &self.plane.kubeconfig(), env)
     }
 
-    /// Installs the example: all objects of its kustomization except its Deployment, which runs here as a process. Only
-    /// names of cluster-scoped objects are changed, to names of the tenant's own.
-    pub async fn kopf_example(&self) -> Result<KopfExample> {
+    async fn kopf_example(&self) -> Result<KopfExample> {
         let source = places::repository().join("deploy/examples/kopf");
         let built = self.plane.kubectl(&["kustomize", &source.to_string_lossy()])?;
-        let objects: Vec<Value> = serde_saphyr::from_multiple(&self.own(&built)).context("no YAML")?;
+        let objects: Vec<Value> =
+            serde_saphyr::from_multiple(&in_group_of(self, &built)).context("no YAML")?;
         for object in objects {
             match object["kind"].as_str().unwrap_or_default() {
                 "CustomResourceDefinition" => self.define(&object).await?,
@@ -93,33 +113,34 @@ impl TestTenant {
                     self.policy(name.as_str().unwrap_or("?"), parent.as_str().unwrap_or("?"), spec).await?;
                 }
                 "Namespace" => {}
-                "Deployment" => self.would_be_taken(&object)?,
+                "Deployment" => would_be_taken(self, &object)?,
                 _ => _ = self.admin.create(&object).await?,
             }
         }
         let script = self.folder.join("shop_operator.py");
-        fs::write(&script, self.own(&fs::read_to_string(source.join("shop_operator.py"))?))?;
+        fs::write(&script, in_group_of(self, &fs::read_to_string(source.join("shop_operator.py"))?))?;
         fs::copy(source.join("rollcall_kopf.py"), self.folder.join("rollcall_kopf.py"))?;
         let kubeconfig = self.folder.join("operator.kubeconfig");
         let token = self.plane.token_of(&self.name, &format!("{}-operator", self.name)).await?;
         self.plane.kubeconfig_for(&kubeconfig, self.plane.url(), &token, &self.name)?;
         let argocd = self.folder.join("argocd-cm.yaml");
-        fs::write(&argocd, self.own(&fs::read_to_string(source.join("argocd-cm.yaml"))?))?;
+        fs::write(&argocd, in_group_of(self, &fs::read_to_string(source.join("argocd-cm.yaml"))?))?;
         Ok(KopfExample { script, kubeconfig, argocd })
     }
+}
 
-    fn would_be_taken(&self, object: &Value) -> Result<()> {
-        let file = self.folder.join("operator.json");
-        fs::write(&file, object.to_string())?;
-        let file = file.to_string_lossy();
-        self.plane.kubectl(&["apply", "--dry-run=server", "--validate=strict", "-f", &file])?;
-        Ok(())
-    }
+fn would_be_taken(tenant: &TestTenant, object: &Value) -> Result<()> {
+    let file = tenant.folder.join("operator.json");
+    fs::write(&file, object.to_string())?;
+    let file = file.to_string_lossy();
+    tenant.plane.kubectl(&["apply", "--dry-run=server", "--validate=strict", "-f", &file])?;
+    Ok(())
+}
 
-    fn own(&self, text: &str) -> String {
-        let text = text.replace("shop.example.com", &self.group);
-        text.replace("shop-operator", &format!("{}-operator", self.name)).replace("shop-system", &self.name)
-    }
+/// Names of a text from the example, as they are in this tenant.
+fn in_group_of(tenant: &TestTenant, text: &str) -> String {
+    let text = text.replace("shop.example.com", &tenant.group);
+    text.replace("shop-operator", &format!("{}-operator", tenant.name)).replace("shop-system", &tenant.name)
 }
 
 impl KopfOperator {

@@ -20,7 +20,15 @@ pub mod object_store;
 pub mod objects;
 pub mod peers;
 pub mod places;
+pub mod policies;
 pub mod process;
 pub mod recorder;
+pub mod rights;
 pub mod rollcall;
+pub mod rollcall_command;
 pub mod tenant;
+
+use std::time::Duration;
+
+/// Longest time that a test waits for an expected state. 180 s: states come in seconds, on a busy machine in a minute.
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(180);

@@ -7,10 +7,11 @@ use anyhow::{Result, anyhow};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
+use crate::TEST_TIMEOUT;
 use crate::control_plane::free_ports;
 use crate::places;
 use crate::process::LoggedProcess;
-use crate::tenant::{TEST_TIMEOUT, TestTenant};
+use crate::tenant::TestTenant;
 
 /// The existing bucket.
 pub const BUCKET: &str = "rollcall";

@@ -12,11 +12,12 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::{Duration, sleep, timeout};
 
+use crate::TEST_TIMEOUT;
 use crate::caller::{ApiCaller, WatchedChange, version_of};
 use crate::judge;
 use crate::kind::{ManifestKind, ObjectAddress};
 use crate::objects::{condition, uid};
-use crate::tenant::{TEST_TIMEOUT, TestTenant};
+use crate::tenant::TestTenant;
 
 /// One state of one object; `None` means that it was deleted.
 #[derive(Clone, Debug)]

@@ -12,16 +12,14 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use crate::TEST_TIMEOUT;
 use crate::caller::{ApiCaller, WatchedChange};
 use crate::control_plane::{ClusterParts, ControlPlane, shared};
 use crate::crd::CrdBuilder;
 use crate::expectation::{StateExpectation, says, there};
 use crate::kind::{ManifestKind, ObjectAddress};
 use crate::places;
-use crate::rollcall::rollcall;
-
-/// Longest time that a test waits for an expected state. 180 s: states come in seconds, on a busy machine in a minute.
-pub const TEST_TIMEOUT: Duration = Duration::from_secs(180);
+use crate::rollcall_command::rollcall;
 
 /// Label by which a tenant's Rollcall selects its policies among those of other tests.
 pub const TENANT_LABEL: &str = "tenant";
@@ -94,6 +92,11 @@ impl TestTenant {
             }
         };
         timeout(TEST_TIMEOUT, served).await.map_err(|_| anyhow!("{} is not served", kind.kind))
+    }
+
+    /// Path of a file with the CRDs installed in this tenant.
+    pub(crate) fn crds_file(&self) -> PathBuf {
+        self.folder.join("own-crds.yaml")
     }
 
     /// Returns a kind by name: a built-in one, or else one of this tenant.

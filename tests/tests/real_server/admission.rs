@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use acceptance::places;
-use acceptance::rollcall::rollcall;
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rollcall_command::rollcall;
 use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};

@@ -3,8 +3,10 @@
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, mentions, says};
 use acceptance::objects::{deployment, owned_by, playing, stateful_set};
+use acceptance::policies::TenantPolicies as _;
 use acceptance::recorder::StateRecorder;
 use acceptance::rollcall::RollcallProcess;
+use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
 use anyhow::Result;
 use serde_json::{Value, json};

@@ -3,7 +3,9 @@
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, mentions, says, there};
 use acceptance::objects::{owned_by, stateful_set};
+use acceptance::policies::TenantPolicies as _;
 use acceptance::recorder::StateRecorder;
+use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
 use anyhow::Result;
 use serde_json::{Value, json};

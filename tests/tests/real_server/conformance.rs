@@ -4,6 +4,8 @@ use acceptance::control_plane::{self, ControlPlane};
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::has;
 use acceptance::places;
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result};
 use sandbox::conformance::{CaseOutcome, ServerEndpoint, all_cases, find_differences, run_cases};

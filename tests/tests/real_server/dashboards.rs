@@ -5,13 +5,16 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::control_plane::free_ports;
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::says;
 use acceptance::objects::{deployment, job, owned_by, playing};
 use acceptance::places;
+use acceptance::policies::TenantPolicies as _;
 use acceptance::process::LoggedProcess;
-use acceptance::tenant::{TEST_TIMEOUT, TestTenant};
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};

@@ -4,12 +4,16 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::control_plane::{ClusterParts, ControlPlane};
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, says};
 use acceptance::kopf::KopfVersion;
+use acceptance::kopf::TenantKopf as _;
 use acceptance::objects::{deployment, job, owned_by};
-use acceptance::tenant::{TEST_TIMEOUT, TestTenant};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rights::TenantRights as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::{Value, json};

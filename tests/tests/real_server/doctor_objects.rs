@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::control_plane::{ClusterParts, ControlPlane};
 use acceptance::crd::CrdBuilder;
 use acceptance::kind::ObjectAddress;
 use acceptance::objects::{config_map, deployment, owner_reference};
-use acceptance::tenant::{TEST_TIMEOUT, TestTenant};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result};
 use http::Method;
 use serde_json::{Value, json};

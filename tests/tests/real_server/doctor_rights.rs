@@ -3,6 +3,9 @@
 use std::process::Command;
 
 use acceptance::crd::CrdBuilder;
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rights::TenantRights as _;
+use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};

@@ -1,10 +1,14 @@
 //! Kubernetes Events on parents.
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::says;
 use acceptance::kind::ManifestKind;
 use acceptance::objects::{owned_by, uid};
-use acceptance::tenant::{TEST_TIMEOUT, TestTenant};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rights::TenantRights as _;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Result, anyhow};
 use futures::{StreamExt, TryStreamExt};
 use serde_json::{Value, json};

@@ -3,11 +3,13 @@
 use std::process::Command;
 use std::time::Duration;
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, gone, says};
 use acceptance::kind::ObjectAddress;
 use acceptance::objects::{deployment, job, owned_by, playing, stateful_set};
-use acceptance::tenant::{TEST_TIMEOUT, TestTenant};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use tokio::time::timeout;

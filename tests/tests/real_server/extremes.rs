@@ -3,6 +3,8 @@
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{because, mentions, says};
 use acceptance::objects::{condition, deployment, owned_by};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};

@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::azure::AzureEmulator;
 use acceptance::caller::WatchedChange;
 use acceptance::crd::CrdBuilder;
@@ -10,8 +11,11 @@ use acceptance::expectation::{StateExpectation, because, current, says};
 use acceptance::object_store::{BUCKET, ObjectStore, files};
 use acceptance::objects::{condition, owned_by};
 use acceptance::places;
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rights::TenantRights as _;
 use acceptance::rollcall::RollcallProcess;
-use acceptance::tenant::{TEST_TIMEOUT, TestTenant};
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use futures::StreamExt;
 use futures::stream::BoxStream;

@@ -2,11 +2,15 @@
 
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, current, gone, mentions, says};
+use acceptance::kopf::TenantKopf as _;
 use acceptance::kopf::{KopfExample, KopfOperator, KopfVersion};
 use acceptance::objects::{condition, config_map, deployment, owned_by, uid};
 use acceptance::peers;
+use acceptance::policies::TenantPolicies as _;
+use acceptance::policies::policy_address;
 use acceptance::recorder::{ConditionWrite, RecordedState, StateRecorder, StateRecording};
-use acceptance::rollcall::{policy_address, rollcall};
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::rollcall_command::rollcall;
 use acceptance::tenant::TestTenant;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -225,7 +229,7 @@ async fn a_handler_that_is_tried_again_says_why_on_its_parent() -> Result<()> {
     // Beyond the settle time of an operator that leaves no marks at all: this one is under way.
     operator.until_logged("handling create of Shop books", 7).await?;
     tenant.until("Shop/books", because("Ready", "ChildrenPending")).await?;
-    let policy = acceptance::rollcall::policy_address(&tenant, "shops")?;
+    let policy = acceptance::policies::policy_address(&tenant, "shops")?;
     tenant.admin.merge(&policy, "", &json!({ "spec": { "limits": { "pending": "1s" } } })).await?;
     tenant.until("Shop/books", because("Ready", "OperatorSilent").and(mentions("Ready", why))).await?;
     tenant.create(config_map("hours")).await?;

@@ -3,8 +3,11 @@
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, says};
 use acceptance::kopf::KopfVersion;
+use acceptance::kopf::TenantKopf as _;
 use acceptance::objects::{condition, deployment, owned_by};
+use acceptance::policies::TenantPolicies as _;
 use acceptance::recorder::{StateRecorder, StateRecording};
+use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};

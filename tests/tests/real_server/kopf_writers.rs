@@ -6,9 +6,13 @@ use acceptance::caller::code_of;
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{because, has, mentions, says};
 use acceptance::kopf::KopfVersion;
+use acceptance::kopf::TenantKopf as _;
 use acceptance::objects::{condition, deployment, owned_by, playing};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::policies::policy_address;
 use acceptance::recorder::{StateRecorder, StateRecording};
-use acceptance::rollcall::{RollcallProcess, policy_address};
+use acceptance::rollcall::RollcallProcess;
+use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use http::Method;
@@ -90,7 +94,7 @@ async fn yields(tenant: &TestTenant, running: &RollcallProcess, manager: &str) -
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let note = tokio::time::timeout(acceptance::tenant::TEST_TIMEOUT, told).await.context("no Event")??;
+    let note = tokio::time::timeout(acceptance::TEST_TIMEOUT, told).await.context("no Event")??;
     ensure!(note.contains(manager), "{note}");
     Ok(())
 }

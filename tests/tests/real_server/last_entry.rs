@@ -3,7 +3,11 @@
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, says};
 use acceptance::objects::{deployment, owned_by};
-use acceptance::rollcall::{RollcallProcess, policy_address, rollcall};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::policies::policy_address;
+use acceptance::rollcall::RollcallProcess;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::rollcall_command::rollcall;
 use acceptance::tenant::TestTenant;
 use anyhow::Result;
 use serde_json::{Value, json};

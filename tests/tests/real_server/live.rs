@@ -5,6 +5,9 @@ use std::process::{Command, Stdio};
 
 use acceptance::crd::CrdBuilder;
 use acceptance::objects::{config_map, deployment, owned_by, playing};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rights::TenantRights as _;
+use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -130,9 +133,7 @@ async fn a_tree_that_is_watched_tells_what_changes_and_ends_with_the_last_state(
             }
             anyhow::bail!("it ended before {parts:?}")
         };
-        tokio::time::timeout(acceptance::tenant::TEST_TIMEOUT, all)
-            .await
-            .with_context(|| format!("{parts:?}"))?
+        tokio::time::timeout(acceptance::TEST_TIMEOUT, all).await.with_context(|| format!("{parts:?}"))?
     };
     until(&["Deployment", "slow", "Progressing"]).await?;
     tenant.play("slow", None).await?;

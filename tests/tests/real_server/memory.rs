@@ -2,13 +2,16 @@
 
 use std::time::Duration;
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, current, gone, mentions, says, there};
 use acceptance::kind::ObjectAddress;
 use acceptance::objects::{condition, job, owned_by, playing, uid};
+use acceptance::policies::TenantPolicies as _;
 use acceptance::recorder::StateRecorder;
 use acceptance::rollcall::RollcallProcess;
-use acceptance::tenant::{TEST_TIMEOUT, TestTenant};
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};

@@ -6,12 +6,15 @@ use std::fmt::Write as _;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::gone;
 use acceptance::objects::{condition, owned_by, playing, uid};
+use acceptance::policies::TenantPolicies as _;
 use acceptance::recorder::{StateRecorder, StateRecording};
 use acceptance::rollcall::RollcallProcess;
-use acceptance::tenant::{TEST_TIMEOUT, TestTenant};
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, sleep_until, timeout};

@@ -1,13 +1,16 @@
 //! Others write conditions too: their words stay theirs.
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::caller::{ApiCaller, code_of};
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, has, mentions, says};
 use acceptance::kind::ObjectAddress;
 use acceptance::objects::{condition, deployment, owned_by};
+use acceptance::policies::TenantPolicies as _;
 use acceptance::recorder::StateRecorder;
-use acceptance::rollcall::rollcall;
-use acceptance::tenant::{TEST_TIMEOUT, TestTenant};
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::rollcall_command::rollcall;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, bail};
 use http::Method;
 use serde_json::{Value, json};
@@ -156,7 +159,7 @@ async fn a_condition_of_an_operator_in_a_word_of_ours_outlives_a_run_its_policy_
     tenant.until("Database/db", says("Ready", "False").and(has("BackupFailed", true))).await?;
     tenant.play("web", None).await?;
     tenant.until("Database/db", says("Ready", "True").and(backup_beside(1))).await?;
-    tenant.admin.delete(&acceptance::rollcall::policy_address(&tenant, "db")?).await?;
+    tenant.admin.delete(&acceptance::policies::policy_address(&tenant, "db")?).await?;
     tenant.until("Database/db", has("Ready", false).and(backup_beside(0))).await?;
     tenant.policy("db", "Database", spec).await?;
     tenant.until("Database/db", says("Ready", "True").and(backup_beside(1))).await?;
@@ -192,7 +195,7 @@ async fn a_ready_of_somebody_else_is_not_taken() -> Result<()> {
     let children = json!([tenant.child("Deployment")]);
     tenant.policy("db", "Database", json!({ "children": children, "settle": "100ms" })).await?;
     let rollcall = tenant.rollcall(&[]).await?;
-    let policy = acceptance::rollcall::policy_address(&tenant, "db")?;
+    let policy = acceptance::policies::policy_address(&tenant, "db")?;
     let named = because("Ready", "ConditionOwned").and(mentions("Ready", "1 parents by database-operator"));
     tenant.until_at(&policy, &named).await?;
     rollcall.until_metric("rollcall_parents_owned", &[], |parents| parents >= 1.0).await?;

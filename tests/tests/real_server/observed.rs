@@ -10,6 +10,8 @@ use acceptance::expectation::{StateExpectation, says};
 use acceptance::kind::ObjectAddress;
 use acceptance::objects::{deployment, owned_by, playing};
 use acceptance::places;
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

@@ -3,8 +3,10 @@
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{because, mentions, says};
 use acceptance::objects::{owned_by, uid};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::policies::policy_address;
 use acceptance::recorder::StateRecorder;
-use acceptance::rollcall::policy_address;
+use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

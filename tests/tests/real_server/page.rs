@@ -3,13 +3,16 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::control_plane::free_ports;
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, says};
 use acceptance::objects::{config_map, deployment, owned_by, playing, uid};
 use acceptance::places;
+use acceptance::policies::TenantPolicies as _;
 use acceptance::rollcall::RollcallProcess;
-use acceptance::tenant::{TEST_TIMEOUT, TestTenant};
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};

@@ -4,14 +4,14 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::control_plane::free_ports;
 use acceptance::crd::CrdBuilder;
 use acceptance::http_get::get;
 use acceptance::objects::owned_by;
 use acceptance::places;
 use acceptance::process::LoggedProcess;
-use acceptance::rollcall::rollcall;
-use acceptance::tenant::TEST_TIMEOUT;
+use acceptance::rollcall_command::rollcall;
 use anyhow::{Context, Result, anyhow, ensure};
 use sandbox::{SandboxOptions, SandboxServer};
 use serde_json::{Value, json};

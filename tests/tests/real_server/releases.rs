@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::caller::ApiCaller;
 use acceptance::control_plane::{ClusterParts, ControlPlane, free_ports};
 use acceptance::crd::CrdBuilder;
@@ -10,9 +11,10 @@ use acceptance::expectation::{StateExpectation, says};
 use acceptance::kind::ManifestKind;
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::places;
+use acceptance::policies::TenantPolicies as _;
 use acceptance::process::LoggedProcess;
 use acceptance::recorder::StateRecorder;
-use acceptance::tenant::{TEST_TIMEOUT, TestTenant};
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 

@@ -3,7 +3,9 @@
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, current, gone, has, mentions, says};
 use acceptance::objects::{condition, deployment, job, owned_by, playing, stateful_set};
+use acceptance::policies::TenantPolicies as _;
 use acceptance::recorder::StateRecorder;
+use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result};
 use serde_json::{Value, json};

@@ -2,13 +2,15 @@
 
 use std::time::Duration;
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::control_plane::{ClusterParts, free_ports};
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{gone, says, there};
 use acceptance::guide::{Asked, GuidedSteps, InlineCommands};
 use acceptance::http_get::get;
 use acceptance::objects::{condition, deployment, owned_by};
-use acceptance::tenant::{TEST_TIMEOUT, TestTenant};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 use tokio::time::{sleep, timeout};

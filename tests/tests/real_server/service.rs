@@ -3,7 +3,9 @@
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::says;
 use acceptance::objects::{deployment, owned_by, playing};
-use acceptance::rollcall::rollcall;
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::rollcall_command::rollcall;
 use acceptance::tenant::TestTenant;
 use anyhow::Result;
 use serde_json::json;

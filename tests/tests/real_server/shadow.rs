@@ -3,6 +3,8 @@
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, says};
 use acceptance::objects::owned_by;
+use acceptance::policies::TenantPolicies as _;
+use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;
 use anyhow::Result;
 use serde_json::json;

@@ -7,6 +7,7 @@ use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, gone, says, there};
 use acceptance::guide::{GuidedSteps, InlineCommands};
 use acceptance::kopf::KopfVersion;
+use acceptance::kopf::TenantKopf as _;
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::places;
 use acceptance::tenant::TestTenant;

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, gone, has, mentions, says};
 use acceptance::kind::{ManifestKind, ObjectAddress};
 use acceptance::objects::{condition, deployment, job, owned_by, playing, pod, stateful_set};
+use acceptance::policies::TenantPolicies as _;
 use acceptance::rollcall::RollcallProcess;
-use acceptance::tenant::{TEST_TIMEOUT, TestTenant};
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use http::Method;
 use serde_json::{Value, json};

@@ -5,14 +5,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use acceptance::TEST_TIMEOUT;
 use acceptance::control_plane::{ClusterParts, ControlPlane};
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{because, mentions, says};
 use acceptance::kind::ObjectAddress;
 use acceptance::objects::{deployment, owned_by};
+use acceptance::policies::TenantPolicies as _;
+use acceptance::policies::policy_address;
 use acceptance::recorder::StateRecorder;
-use acceptance::rollcall::{RollcallProcess, policy_address};
-use acceptance::tenant::{TEST_TIMEOUT, TestTenant};
+use acceptance::rollcall::RollcallProcess;
+use acceptance::rollcall::TenantRollcall as _;
+use acceptance::tenant::TestTenant;
 use anyhow::{Result, anyhow, ensure};
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};

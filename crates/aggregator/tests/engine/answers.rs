@@ -6,6 +6,8 @@ use aggregator::{EnginePolicy, HandledEvidence, KindState};
 use readiness::Level::{Failed, Progressing, Ready, Suspended, Terminating, Unknown};
 use readiness::rollup::{ChildWeight, ParentReason};
 
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, weight};
 use crate::policy;
 use crate::server::WriteFate;
@@ -43,7 +45,7 @@ fn what_was_created_before_the_operator_said_so_may_be_heard_of_after_that() {
 #[test]
 fn the_first_word_is_awaited_however_long_its_write_takes() {
     let mut w = EngineHarness::with(policy());
-    w.fates = vec![WriteFate::Retry(Duration::from_secs(2)); 6];
+    w.server.fates = vec![WriteFate::Retry(Duration::from_secs(2)); 6];
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(30_000);
@@ -83,7 +85,7 @@ fn nothing_is_said_before_everything_was_seen() {
     w.run(10_000);
     w.kind(crate::harness::PARENTS, KindState::Synced);
     w.run(10_000);
-    assert!(w.log.is_empty());
+    assert!(w.server.log.is_empty());
     w.kind(CHILDREN, KindState::Synced);
     w.run(10_000);
     assert_eq!(w.words("db"), ["ChildrenPending", "AllChildrenReady"]);
@@ -195,7 +197,7 @@ fn a_true_that_could_not_be_written_is_not_written_once_it_is_in_doubt() {
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(5_000);
-    w.fates = vec![WriteFate::Retry(Duration::from_millis(500))];
+    w.server.fates = vec![WriteFate::Retry(Duration::from_millis(500))];
     w.run(500);
     assert_eq!(
         (w.reason("db").unwrap().as_str(), w.says("db").as_str()),

@@ -6,6 +6,8 @@ use aggregator::{EnginePolicy, HandledEvidence, KindState};
 use readiness::Level::{Failed, Progressing, Ready, Stuck, Suspended, Unknown};
 use readiness::rollup::{ChildWeight, ParentReason};
 
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, POLICY, weight};
 use crate::object::ParentState;
 use crate::policy;
@@ -82,7 +84,7 @@ fn what_cannot_be_seen_is_taken_for_work() {
 #[test]
 fn a_parent_whose_status_cannot_hold_conditions_is_judged_all_the_same() {
     let mut w = EngineHarness::with(policy());
-    w.fates = vec![crate::server::WriteFate::Pruned; 100];
+    w.server.fates = vec![crate::server::WriteFate::Pruned; 100];
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(60_000);

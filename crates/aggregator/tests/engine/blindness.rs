@@ -4,6 +4,8 @@ use aggregator::{EnginePolicy, KindId, KindState};
 use readiness::Level::{Failed, Progressing, Ready, Suspended};
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::object::ParentState;
 use crate::{group, groups, policy};
@@ -117,9 +119,9 @@ fn blindness_of_a_kind_is_nothing_to_policies_that_do_not_look_at_it() {
     let mut w = well();
     w.policy(aggregator::PolicyId(2), EnginePolicy { shadow: true, ..groups(vec![group(EXTRAS)]) });
     w.kind(EXTRAS, KindState::Forbidden);
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.run(60_000);
-    assert_eq!(w.log.len(), before);
+    assert_eq!(w.server.log.len(), before);
 }
 
 #[test]
@@ -158,7 +160,7 @@ fn a_true_that_was_not_written_before_a_list_is_awaited_is_not_written_while_it_
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(5_000);
-    w.fates = vec![crate::server::WriteFate::Retry(std::time::Duration::from_millis(500))];
+    w.server.fates = vec![crate::server::WriteFate::Retry(std::time::Duration::from_millis(500))];
     w.run(200);
     assert_eq!(w.reason("db").unwrap().as_str(), "AllChildrenReady");
     w.kind(CHILDREN, KindState::Listing);
@@ -183,12 +185,16 @@ fn a_parent_below_that_is_being_deleted_is_known_to_be_before_everything_was_lis
     w.change_parent("mid", |p| p.deleting = true);
     w.run(20_000);
     assert_eq!(w.says("top"), "ChildrenTerminating");
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.restart(&[]);
     w.run(20_000);
     w.kind(EXTRAS, KindState::Synced);
     w.run(20_000);
-    assert!(w.log[before..].iter().all(|written| written.parent == "mid"), "{:?}", &w.log[before..]);
+    assert!(
+        w.server.log[before..].iter().all(|written| written.parent == "mid"),
+        "{:?}",
+        &w.server.log[before..]
+    );
 }
 
 #[test]
@@ -217,10 +223,10 @@ fn what_a_parent_below_said_before_a_restart_makes_nothing_ready_before_everythi
     w.create("other leaf", CHILDREN, Failed, |leaf| leaf.owners = vec![(below, 0, "mid".to_owned())]);
     w.run(20_000);
     assert_eq!(w.says("top"), "ChildrenFailed");
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.kind(CHILDREN, KindState::Synced);
     w.run(20_000);
-    assert!(!w.words("top").iter().any(|word| word == "AllChildrenReady"), "{:?}", &w.log[before..]);
+    assert!(!w.words("top").iter().any(|word| word == "AllChildrenReady"), "{:?}", &w.server.log[before..]);
     w.turn("other leaf", Ready);
     w.run(20_000);
     assert_eq!(
@@ -250,10 +256,10 @@ fn what_a_parent_below_said_before_its_children_are_listed_anew_makes_nothing_re
     assert_eq!(w.says("top"), "ChildrenProgressing");
     w.turn("leaf", Failed);
     w.run(20_000);
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.kind(CHILDREN, KindState::Synced);
     w.run(20_000);
-    assert_eq!(w.says("top"), "ChildrenFailed", "{:?}", &w.log[before..]);
+    assert_eq!(w.says("top"), "ChildrenFailed", "{:?}", &w.server.log[before..]);
     assert!(!w.words("top").iter().any(|word| word == "AllChildrenReady"), "{:?}", w.told("top"));
 }
 
@@ -269,12 +275,12 @@ fn a_true_above_stands_while_children_further_below_are_listed_anew() {
     w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
     w.create("leaf", CHILDREN, Ready, |leaf| leaf.owners = vec![(below, 0, "mid".to_owned())]);
     w.run(20_000);
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.kind(CHILDREN, KindState::Listing);
     w.run(20_000);
     w.kind(CHILDREN, KindState::Synced);
     w.run(20_000);
-    assert!(w.log[before..].is_empty(), "{:?}", &w.log[before..]);
+    assert!(w.server.log[before..].is_empty(), "{:?}", &w.server.log[before..]);
 }
 
 #[test]
@@ -349,7 +355,7 @@ fn a_parent_that_is_being_deleted_is_not_told_so_before_everything_was_listed() 
     w.kind(PARENTS, KindState::Synced);
     w.parent_so("db", |p| p.deleting = true);
     w.run(20_000);
-    assert!(w.log.is_empty(), "{:?}", w.log);
+    assert!(w.server.log.is_empty(), "{:?}", w.server.log);
     w.kind(CHILDREN, KindState::Synced);
     w.run(20_000);
     assert_eq!(w.words("db"), ["Terminating"]);

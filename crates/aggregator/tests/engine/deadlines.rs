@@ -5,6 +5,8 @@ use std::time::Duration;
 use aggregator::{EnginePolicy, HandledEvidence, KindState};
 use readiness::Level::{Progressing, Ready};
 
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, POLICY};
 use crate::object::ParentState;
 use crate::policy;

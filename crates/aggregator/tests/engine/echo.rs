@@ -6,6 +6,8 @@ use aggregator::HandledEvidence;
 use readiness::Level::{Failed, Ready};
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
 use crate::harness::{EngineHarness, POLICY};
 use crate::policy;
 
@@ -23,7 +25,7 @@ fn by_minute(w: &EngineHarness, name: &str, from: i64) -> Vec<usize> {
 #[test]
 fn a_parent_whose_generation_moves_with_each_write_is_written_once_a_minute() {
     let mut w = EngineHarness::with(policy());
-    w.moved_by_writes = true;
+    w.server.moved_by_writes = true;
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(30 * 60_000);
@@ -36,7 +38,7 @@ fn a_parent_whose_generation_moves_with_each_write_is_written_once_a_minute() {
 #[test]
 fn what_others_do_is_told_at_once_even_then() {
     let mut w = EngineHarness::with(policy());
-    w.moved_by_writes = true;
+    w.server.moved_by_writes = true;
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(5 * 60_000 + 10_000);
@@ -50,11 +52,11 @@ fn what_others_do_is_told_at_once_even_then() {
 #[test]
 fn an_echo_that_has_ended_is_forgotten() {
     let mut w = EngineHarness::with(policy());
-    w.moved_by_writes = true;
+    w.server.moved_by_writes = true;
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(5 * 60_000);
-    w.moved_by_writes = false;
+    w.server.moved_by_writes = false;
     w.run(3 * 60_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
     w.run(6 * 60_000);
@@ -68,14 +70,14 @@ fn an_echo_that_has_ended_is_forgotten() {
 #[test]
 fn an_operator_that_answers_each_write_with_another_mark_does_not_keep_us_busy() {
     let mut w = well();
-    w.delay = Duration::ZERO;
+    w.server.delay = Duration::ZERO;
     let from = w.millis();
-    let mut seen = w.log.len();
+    let mut seen = w.server.log.len();
     w.change_parent("db", |p| p.evidence = HandledEvidence::NotYet);
     for _ in 0..6_000 {
         w.run(100);
-        if w.log.len() > seen {
-            seen = w.log.len();
+        if w.server.log.len() > seen {
+            seen = w.server.log.len();
             w.change_parent("db", |p| {
                 p.evidence = if p.evidence == HandledEvidence::NotYet {
                     HandledEvidence::Handled
@@ -95,14 +97,14 @@ fn an_operator_that_answers_each_write_with_another_mark_does_not_keep_us_busy()
 fn a_webhook_that_alters_what_we_write_is_not_argued_with() {
     for alter_gist in [false, true] {
         let mut w = well();
-        w.delay = Duration::ZERO;
+        w.server.delay = Duration::ZERO;
         let from = w.millis();
-        let mut seen = w.log.len();
+        let mut seen = w.server.log.len();
         w.turn("web", Failed);
         for _ in 0..60_000 {
             w.run(10);
-            if w.log.len() > seen {
-                seen = w.log.len();
+            if w.server.log.len() > seen {
+                seen = w.server.log.len();
                 w.change_parent("db", |p| {
                     let entry = p.status.get_mut(&POLICY).unwrap();
                     entry.message.push_str(" (altered)");
@@ -123,7 +125,7 @@ fn an_echo_below_is_none_above() {
     w.change("mid", |mid| mid.owners = vec![(POLICY, 0, "top".to_owned())]);
     w.child("leaf", "mid", Ready);
     w.run(20_000);
-    w.moved_by_writes = true;
+    w.server.moved_by_writes = true;
     w.turn("leaf", Failed);
     w.run(20 * 60_000);
     for name in ["top", "mid"] {

@@ -4,6 +4,8 @@ use aggregator::HandledEvidence;
 use readiness::Level::{Ready, Unknown};
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
 use crate::harness::EngineHarness;
 use crate::policy;
 

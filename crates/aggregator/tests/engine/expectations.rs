@@ -3,6 +3,8 @@
 use aggregator::{ChildGroup, EnginePolicy, GroupRole, Quorum};
 use readiness::Level::{self, Failed, Progressing, Ready, Suspended};
 
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, POLICY};
 use crate::{group, groups, policy};
 

@@ -11,8 +11,9 @@ use readiness::rollup::{ChildWeight, ParentReason};
 use readiness::{Level, Time};
 use timer::Seed;
 
+use crate::conditions::hash;
 use crate::object::{ParentState, StoredObject};
-use crate::server::{PendingWrite, Status, WriteFate};
+use crate::server::StatusServer;
 
 /// The kind of parents.
 pub(crate) const PARENTS: KindId = KindId(0);
@@ -27,23 +28,6 @@ pub(crate) fn weight(level: Level) -> ChildWeight {
     ChildWeight::of(level)
 }
 
-/// Hash of a name, as the reflector computes it.
-pub(crate) fn hash(name: &str) -> u64 {
-    name.bytes().fold(7, |hash, byte| Seed(hash).number_for(u64::from(byte)))
-}
-
-/// A write that the server accepted.
-#[derive(Clone, Debug)]
-pub(crate) struct AcceptedWrite {
-    /// Milliseconds since the start.
-    pub(crate) at: i64,
-    pub(crate) parent: String,
-    pub(crate) uid: u32,
-    /// Process that wrote it, counted by restarts.
-    pub(crate) life: u32,
-    pub(crate) after: Status,
-}
-
 /// The test cluster with the engine.
 pub(crate) struct EngineHarness {
     pub(crate) now: Time,
@@ -51,17 +35,11 @@ pub(crate) struct EngineHarness {
     pub(crate) policies: BTreeMap<PolicyId, EnginePolicy>,
     pub(crate) kinds: BTreeMap<KindId, KindState>,
     pub(crate) objects: BTreeMap<String, StoredObject>,
-    /// Duration of a write.
-    pub(crate) delay: Duration,
-    /// Outcomes of the next writes; all later writes succeed.
-    pub(crate) fates: Vec<WriteFate>,
-    pub(crate) flights: Vec<PendingWrite>,
+    pub(crate) server: StatusServer,
     /// Index of the rule by which a policy judges children; 0 where absent.
     pub(crate) rule_indices: BTreeMap<PolicyId, u16>,
     /// How each parent is quoted by those above it.
     pub(crate) quotes: BTreeMap<ObjectId, String>,
-    /// Every accepted write.
-    pub(crate) log: Vec<AcceptedWrite>,
     /// For each write, the time of the first touch that led to it.
     pub(crate) called: Vec<Option<Time>>,
     /// Transitions: parent, previous reason, new reason.
@@ -69,8 +47,6 @@ pub(crate) struct EngineHarness {
     /// Resyncs that were due: time and parent.
     pub(crate) passes: Vec<(i64, String)>,
     pub(crate) places: Vec<Option<String>>,
-    /// Each write to a parent increments its generation.
-    pub(crate) moved_by_writes: bool,
     /// Another replica is the leader.
     pub(crate) standby: bool,
     pub(crate) life: u32,
@@ -94,17 +70,13 @@ impl EngineHarness {
             policies: BTreeMap::new(),
             kinds: BTreeMap::new(),
             objects: BTreeMap::new(),
-            delay: Duration::from_millis(5),
-            fates: Vec::new(),
-            flights: Vec::new(),
+            server: StatusServer::new(),
             rule_indices: BTreeMap::new(),
             quotes: BTreeMap::new(),
-            log: Vec::new(),
             called: Vec::new(),
             turns: Vec::new(),
             passes: Vec::new(),
             places: Vec::new(),
-            moved_by_writes: false,
             standby: false,
             life: 0,
             uids: 0,
@@ -286,7 +258,7 @@ impl EngineHarness {
         self.engine = EngineHarness::engine();
         self.engine.set_standby(self.now, self.standby);
         self.life += 1;
-        self.flights.clear();
+        self.server.flights.clear();
         self.quotes.clear();
         for (id, policy) in &self.policies {
             self.engine.set_policy(self.now, *id, Some(policy.clone()));

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use readiness::rollup::ParentReason;
 
+use crate::driver::EngineDriver as _;
 use crate::harness::EngineHarness;
 use crate::naive;
 use crate::steps::{HistoryStep, LEVELS, harness, step, take};
@@ -49,7 +50,7 @@ fn check_quiet(w: &EngineHarness) {
 /// Within one generation and one process, no window of the cap contains more than the leading write and one more.
 fn check_pace(w: &EngineHarness) {
     let mut times = BTreeMap::<_, Vec<i64>>::new();
-    for written in &w.log {
+    for written in &w.server.log {
         let about: Vec<u32> = written.after.values().map(|e| e.about).collect();
         times.entry((written.uid, written.life, about)).or_default().push(written.at);
     }
@@ -98,7 +99,7 @@ proptest! {
     #[test]
     fn a_restart_at_rest_writes_nothing_whatever_happened(steps in proptest::collection::vec(step(), 1..40)) {
         let mut w = play(&steps);
-        let before = w.log.len();
+        let before = w.server.log.len();
         for late in 0..3 {
             // One kind is listed later than the others.
             let stands = w.kinds.insert(KindId(late), KindState::Listing).unwrap();
@@ -107,6 +108,6 @@ proptest! {
             w.kind(KindId(late), stands);
             w.run(25 * 60_000);
         }
-        prop_assert_eq!(w.log.len(), before, "{:?}", &w.log[before..]);
+        prop_assert_eq!(w.server.log.len(), before, "{:?}", &w.server.log[before..]);
     }
 }

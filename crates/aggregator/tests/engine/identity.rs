@@ -6,6 +6,8 @@ use aggregator::{EnginePolicy, HandledEvidence};
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
 use crate::harness::EngineHarness;
 use crate::policy;
 use crate::server::WriteFate;
@@ -26,20 +28,20 @@ fn a_write_meant_for_the_old_one_does_not_land_on_the_new_one() {
         [WriteFate::Lands, WriteFate::Conflict, WriteFate::Retry(Duration::from_secs(9)), WriteFate::Pruned]
     {
         let mut w = well();
-        w.delay = Duration::from_secs(1);
+        w.server.delay = Duration::from_secs(1);
         w.turn("web", Failed);
         w.run(10);
-        assert_eq!(w.flights.len(), 1);
-        w.flights[0].fate = fate;
+        assert_eq!(w.server.flights.len(), 1);
+        w.server.flights[0].fate = fate;
         w.remove("db");
         w.parent("db");
         w.turn("web", Ready);
-        w.delay = Duration::from_millis(1_500);
+        w.server.delay = Duration::from_millis(1_500);
         w.run(500);
-        assert_eq!(w.flights.len(), 2, "the new one is told something while that is on its way");
+        assert_eq!(w.server.flights.len(), 2, "the new one is told something while that is on its way");
         let before = w.told("db").len();
         w.run(700);
-        assert_eq!(w.flights.len(), 1, "{fate:?}: and not twice, whatever became of the old write");
+        assert_eq!(w.server.flights.len(), 1, "{fate:?}: and not twice, whatever became of the old write");
         w.run(20_000);
         assert_eq!(w.words("db")[before..], ["ChildrenPending", "AllChildrenReady"], "{fate:?}");
         assert!(w.engine.evaluation_states().all(|state| !state.pruned));
@@ -50,17 +52,17 @@ fn a_write_meant_for_the_old_one_does_not_land_on_the_new_one() {
 fn what_became_of_a_write_to_the_old_one_is_nothing_to_the_new_one_whichever_is_heard_first() {
     for fate in [WriteFate::Conflict, WriteFate::Retry(Duration::from_secs(9)), WriteFate::Pruned] {
         let mut w = well();
-        w.delay = Duration::from_secs(5);
+        w.server.delay = Duration::from_secs(5);
         w.turn("web", Failed);
         w.run(10);
-        w.flights[0].fate = fate;
+        w.server.flights[0].fate = fate;
         w.remove("db");
         w.parent("db");
         w.turn("web", Ready);
-        w.delay = Duration::from_millis(5);
+        w.server.delay = Duration::from_millis(5);
         let before = w.told("db").len();
         w.run(4_000);
-        assert_eq!(w.flights.len(), 1, "that write is still on its way");
+        assert_eq!(w.server.flights.len(), 1, "that write is still on its way");
         assert_eq!(
             w.words("db")[before..],
             ["ChildrenPending", "AllChildrenReady"],

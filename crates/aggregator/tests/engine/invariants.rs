@@ -6,6 +6,8 @@ use aggregator::{HandledEvidence, KindId, KindState, PolicyId};
 use readiness::Level::{Failed, Missing, Progressing, Ready, Stuck, Suspended, Terminating, Unknown};
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, POLICY};
 use crate::server::WriteFate;
 use crate::{group, groups, policy};
@@ -61,23 +63,23 @@ fn only_our_own_entries() {
         w.run(20_000);
         assert_eq!(held(&w), before, "what is said for another policy is not touched");
     }
-    let touched = w.log.iter().filter(|written| written.parent != "db");
+    let touched = w.server.log.iter().filter(|written| written.parent != "db");
     assert_eq!(touched.count(), 0, "nor is what is no parent");
 }
 
 #[test]
 fn identity_is_the_uid() {
     let mut w = well();
-    w.delay = Duration::from_secs(2);
+    w.server.delay = Duration::from_secs(2);
     w.turn("web", Failed);
     w.run(1_000);
     w.remove("db");
     w.remove("web");
     w.parent_so("db", |p| p.evidence = HandledEvidence::Silent);
     w.child("web", "db", Ready);
-    let (uid, before) = (w.objects["db"].uid, w.log.len());
+    let (uid, before) = (w.objects["db"].uid, w.server.log.len());
     w.run(60_000);
-    let news = &w.log[before..];
+    let news = &w.server.log[before..];
     assert!(news.iter().all(|written| written.uid == uid));
     assert_eq!(w.words("db")[before..], ["ChildrenPending", "ChildrenSettling", "AllChildrenReady"]);
     assert!(news[1].at - news[0].at >= 3_000, "what its predecessor was told is no evidence");
@@ -123,15 +125,19 @@ fn blindness_is_not_readiness() {
 #[test]
 fn bounded() {
     let mut w = well();
-    w.fates = vec![WriteFate::Retry(Duration::ZERO); 1_000];
+    w.server.fates = vec![WriteFate::Retry(Duration::ZERO); 1_000];
     w.turn("web", Failed);
     w.run(60_000);
-    assert!(w.fates.len() > 900, "a server that refuses at once is not asked at once: {}", w.fates.len());
+    assert!(
+        w.server.fates.len() > 900,
+        "a server that refuses at once is not asked at once: {}",
+        w.server.fates.len()
+    );
     let mut w = well();
     for round in 0..10_000 {
         w.turn("web", [Failed, Progressing][round % 2]);
     }
     w.run(0);
-    assert_eq!(w.flights.len(), 1, "one write at a time to one parent");
+    assert_eq!(w.server.flights.len(), 1, "one write at a time to one parent");
     assert_eq!(w.engine.counted_children().count(), 1);
 }

@@ -7,8 +7,8 @@ use aggregator::{
 use readiness::Time;
 use readiness::rollup::ChildWeight;
 
-use crate::harness::hash;
-use crate::server::{Status, digest};
+use crate::conditions::hash;
+use crate::conditions::{Status, digest};
 
 /// An object as the API server stores it.
 #[derive(Clone, Debug)]

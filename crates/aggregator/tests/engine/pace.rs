@@ -5,6 +5,8 @@ use std::time::Duration;
 use readiness::Level::{Failed, Progressing, Ready, Stuck, Unknown};
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
 use crate::harness::{EngineHarness, POLICY, START};
 use crate::policy;
 use crate::server::WriteFate;
@@ -34,7 +36,7 @@ fn a_chatty_child_cannot_starve_its_parent() {
 #[test]
 fn what_follows_the_first_edge_is_told_once_it_is_quiet() {
     let mut w = well();
-    w.delay = Duration::ZERO;
+    w.server.delay = Duration::ZERO;
     w.turn("web", Failed);
     w.run(200);
     let before = w.told("db").len();
@@ -52,7 +54,7 @@ fn what_follows_the_first_edge_is_told_once_it_is_quiet() {
 fn what_has_failed_or_is_stuck_is_told_at_once_amid_whatever_chatter() {
     for (level, reason) in [(Failed, "ChildrenFailed"), (Stuck, "ChildrenStuck!")] {
         let mut w = well();
-        w.delay = Duration::ZERO;
+        w.server.delay = Duration::ZERO;
         w.child("job", "db", Progressing);
         w.run(5_000);
         for level in [Unknown, Progressing, Unknown] {
@@ -115,7 +117,7 @@ fn tower() -> EngineHarness {
 #[test]
 fn a_cascade_of_four_levels_costs_one_debounce() {
     let mut w = tower();
-    w.delay = Duration::ZERO;
+    w.server.delay = Duration::ZERO;
     w.turn("leaf", Failed);
     let at = w.millis();
     w.run(0);
@@ -158,11 +160,11 @@ fn the_top_does_not_turn_ready_while_something_below_is_known_to_be_ill() {
 #[test]
 fn a_flicker_inside_one_turn_is_never_written() {
     let mut w = tower();
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.turn("leaf", Failed);
     w.turn("leaf", Ready);
     w.run(5_000);
-    assert_eq!(w.log.len(), before);
+    assert_eq!(w.server.log.len(), before);
 }
 
 #[test]
@@ -243,13 +245,13 @@ fn overwrite(w: &mut EngineHarness) {
 #[test]
 fn a_neighbour_who_always_comes_first_is_yielded_to_as_well() {
     let mut w = well();
-    w.delay = Duration::from_millis(50);
+    w.server.delay = Duration::from_millis(50);
     let mut sent = vec![];
     for round in 0..12_000 {
         overwrite(&mut w);
-        let flights = w.flights.len();
+        let flights = w.server.flights.len();
         w.run(25);
-        if w.flights.len() > flights {
+        if w.server.flights.len() > flights {
             sent.push(w.millis());
         }
         w.change_parent("db", |p| {
@@ -280,10 +282,10 @@ fn a_fight_that_is_over_is_forgotten() {
 #[test]
 fn a_conflict_is_answered_at_once_and_further_ones_ever_later() {
     let mut w = well();
-    w.fates = vec![WriteFate::Conflict; 12];
+    w.server.fates = vec![WriteFate::Conflict; 12];
     w.turn("web", Failed);
     w.run(300);
-    assert!((1..=11).contains(&w.fates.len()));
+    assert!((1..=11).contains(&w.server.fates.len()));
     assert_eq!(w.says("db"), "AllChildrenReady");
     w.run(120_000);
     assert_eq!(w.says("db"), "ChildrenFailed");
@@ -292,7 +294,7 @@ fn a_conflict_is_answered_at_once_and_further_ones_ever_later() {
 #[test]
 fn a_refused_write_waits_as_long_as_it_is_told_to() {
     let mut w = well();
-    w.fates = vec![WriteFate::Retry(Duration::from_secs(7))];
+    w.server.fates = vec![WriteFate::Retry(Duration::from_secs(7))];
     w.turn("web", Failed);
     w.run(6_900);
     assert_eq!(w.says("db"), "AllChildrenReady");
@@ -303,12 +305,12 @@ fn a_refused_write_waits_as_long_as_it_is_told_to() {
 #[test]
 fn a_server_that_drops_what_is_written_is_not_asked_again() {
     let mut w = EngineHarness::with(policy());
-    w.fates = vec![WriteFate::Pruned; 100];
+    w.server.fates = vec![WriteFate::Pruned; 100];
     w.parent("db");
     w.child("web", "db", Ready);
     // Less than the ten minutes after which a mended schema is probed.
     w.run(590_000);
-    assert_eq!(w.fates.len(), 99);
+    assert_eq!(w.server.fates.len(), 99);
     assert!(w.engine.evaluation_states().all(|state| state.pruned));
 }
 
@@ -316,7 +318,7 @@ fn a_server_that_drops_what_is_written_is_not_asked_again() {
 fn a_write_whose_answer_was_lost_is_not_repeated_where_it_arrived() {
     let mut w = well();
     let before = w.told("db").len();
-    w.fates = vec![WriteFate::Unheard(Duration::from_secs(1))];
+    w.server.fates = vec![WriteFate::Unheard(Duration::from_secs(1))];
     w.turn("web", Failed);
     w.run(20_000);
     assert_eq!(w.told("db").len(), before + 1);

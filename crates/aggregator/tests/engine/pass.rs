@@ -3,6 +3,7 @@
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
+use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, POLICY};
 use crate::{group, groups, policy};
 

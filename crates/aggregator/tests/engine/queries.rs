@@ -10,7 +10,10 @@ use readiness::Level::{Failed, Progressing, Ready, Unknown};
 use readiness::rollup::{ChildWeight, ParentReason};
 
 use crate::answers::well;
-use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY, hash};
+use crate::ask::HarnessQueries as _;
+use crate::conditions::hash;
+use crate::driver::EngineDriver as _;
+use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::server::WriteFate;
 use crate::{group, groups, policy};
 
@@ -271,7 +274,7 @@ fn a_parent_whose_writes_fail_is_written_after_others() {
     let mut w = well();
     let failing = |w: &EngineHarness| w.engine.is_write_failing(w.id("db"));
     assert!(!failing(&w) && !w.engine.is_write_failing(w.id("web")));
-    w.fates = vec![WriteFate::Retry(Duration::from_secs(5))];
+    w.server.fates = vec![WriteFate::Retry(Duration::from_secs(5))];
     w.turn("web", Failed);
     w.run(1_000);
     assert!(failing(&w));
@@ -374,7 +377,7 @@ fn a_first_word_and_a_last_one_are_said_although_changes_are_known_that_were_not
     w.turn("web", Ready);
     w.change_parent("db", |p| p.deleting = true);
     w.run(3);
-    let wanted: Vec<_> = w.flights.iter().map(|flight| flight.wanted[&POLICY].reason).collect();
+    let wanted: Vec<_> = w.server.flights.iter().map(|flight| flight.wanted[&POLICY].reason).collect();
     assert_eq!(wanted, [ParentReason::Terminating, ParentReason::ChildrenPending]);
 }
 

@@ -4,6 +4,8 @@ use aggregator::{Acceptance, EnginePolicy, PolicyId};
 use readiness::Level::{Failed, Progressing, Ready};
 use readiness::rollup::{ConditionStatus, ParentReason};
 
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::{group, groups, policy};
 
@@ -21,19 +23,19 @@ fn what_stands_stays_and_true_is_taken_back_after_a_while() {
     }
     w.run(20_000);
     assert_eq!((w.says("db"), w.says("sick")), ("AllChildrenReady".to_owned(), "ChildrenFailed".to_owned()));
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.policies.insert(POLICY, refused(Acceptance::Refused));
     w.restart(&[]);
     w.run(600_000);
-    assert_eq!(w.log.len(), before, "it is left as it is");
+    assert_eq!(w.server.log.len(), before, "it is left as it is");
 
     w.policy(POLICY, refused(Acceptance::RefusedForLong));
     w.run(10_000);
     assert_eq!((w.says("db"), w.says("sick")), ("PolicyRefused".to_owned(), "ChildrenFailed".to_owned()));
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.restart(&[]);
     w.run(600_000);
-    assert_eq!(w.log.len(), before, "nothing is said twice");
+    assert_eq!(w.server.log.len(), before, "nothing is said twice");
 
     w.policy(POLICY, policy());
     w.sync();
@@ -176,8 +178,8 @@ fn a_true_on_a_parent_that_is_deleted_under_a_refused_policy_is_taken_back_too()
     w.policy(POLICY, refused(Acceptance::RefusedForLong));
     w.run(10_000);
     assert_eq!(w.says("db"), "Terminating");
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.restart(&[]);
     w.run(600_000);
-    assert_eq!(w.log.len(), before, "nothing is said twice");
+    assert_eq!(w.server.log.len(), before, "nothing is said twice");
 }

@@ -7,6 +7,8 @@ use readiness::Level::{Failed, Progressing, Ready};
 use readiness::rollup::ParentReason;
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::{group, groups, policy};
 
@@ -105,12 +107,12 @@ fn of_parents_that_are_gone_nothing_is_waited_for() {
 #[test]
 fn an_exhaustion_that_others_ended_is_not_waited_for() {
     let mut w = EngineHarness::with(policy());
-    w.moved_by_writes = true;
+    w.server.moved_by_writes = true;
     w.parent("db");
     w.child("web", "db", Ready);
     w.run(60_000);
     assert!(w.engine.evaluation_states().all(|held| held.yielding));
-    w.moved_by_writes = false;
+    w.server.moved_by_writes = false;
     w.turn("web", Failed);
     w.run(2_000);
     w.turn("web", Ready);

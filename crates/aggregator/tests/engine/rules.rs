@@ -3,8 +3,10 @@
 use aggregator::{ChildGroup, KindId, KindState, PolicyId};
 use readiness::Level::{Failed, Progressing, Ready, Unknown};
 
+use crate::ask::HarnessQueries as _;
+use crate::conditions::Status;
+use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
-use crate::server::Status;
 use crate::{group, groups, policy};
 
 const EXTRAS: KindId = KindId(2);
@@ -184,7 +186,7 @@ fn a_policy_that_became_another_takes_back_what_may_rest_on_an_old_rule() {
     // Both policies use the same condition type, from which the earlier answer is read.
     let renamed =
         |status: &Status| -> Status { status.values().map(|entry| (NEXT, entry.clone())).collect() };
-    w.log.iter_mut().for_each(|written| written.after = renamed(&written.after));
+    w.server.log.iter_mut().for_each(|written| written.after = renamed(&written.after));
     for db in ["db", "plain"] {
         w.change_parent(db, |p| {
             p.policies = vec![NEXT];

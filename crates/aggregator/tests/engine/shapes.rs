@@ -6,6 +6,8 @@ use aggregator::{PolicyId, SelectorId};
 use readiness::Level::{Failed, Progressing, Ready};
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
 use crate::harness::{EngineHarness, POLICY};
 use crate::policy;
 
@@ -24,7 +26,7 @@ fn five_levels_are_told_in_one_debounce() {
     }
     w.child("leaf", "five", Ready);
     w.run(60_000);
-    w.delay = Duration::ZERO;
+    w.server.delay = Duration::ZERO;
     w.turn("leaf", Failed);
     w.run(500);
     w.turn("leaf", Progressing);
@@ -72,10 +74,10 @@ fn no_edge_of_a_cycle_counts_whichever_was_seen_first() {
         for name in ["a", "b"] {
             assert_eq!(w.engine.reader().cyclic_edge_count(w.id(name), POLICY), 1, "{name}");
         }
-        let before = w.log.len();
+        let before = w.server.log.len();
         w.restart(&[second, first]);
         w.run(20_000);
-        assert_eq!(w.log.len(), before);
+        assert_eq!(w.server.log.len(), before);
     }
 }
 
@@ -112,9 +114,9 @@ fn a_long_ring_comes_to_rest() {
     w.child("leaf", "p0", Ready);
     w.run(20_000);
     assert_eq!((w.says("p0"), w.says("p100")), ("AllChildrenReady".into(), "ChildrenMissing".into()));
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.run(60_000);
-    assert_eq!(w.log.len(), before);
+    assert_eq!(w.server.log.len(), before);
 }
 
 #[test]
@@ -272,7 +274,7 @@ fn a_parent_that_is_a_child_counts_with_what_is_known_of_it_not_with_what_it_say
     w.child("leaf", "mid", Ready);
     w.run(20_000);
     // Another client writes a false failure to its condition.
-    w.fates = vec![crate::server::WriteFate::Retry(Duration::from_mins(1))];
+    w.server.fates = vec![crate::server::WriteFate::Retry(Duration::from_mins(1))];
     w.change_parent("mid", |p| {
         p.status.get_mut(&POLICY).unwrap().reason = readiness::rollup::ParentReason::ChildrenFailed;
     });
@@ -334,7 +336,7 @@ fn a_child_on_a_ring_bears_its_name_once_the_ring_is_open() {
     own(&mut w, "a", &["b"]);
     own(&mut w, "b", &["a"]);
     let is_named = |w: &EngineHarness| {
-        w.engine.reader().has_named_child(w.id("a"), POLICY, 0, crate::harness::hash("b"))
+        w.engine.reader().has_named_child(w.id("a"), POLICY, 0, crate::conditions::hash("b"))
     };
     assert!(!is_named(&w), "what is on a ring does not count");
     own(&mut w, "a", &[]);

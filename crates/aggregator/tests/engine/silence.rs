@@ -7,21 +7,23 @@ use readiness::Level::{Failed, Progressing, Ready, Stuck, Suspended, Terminating
 use readiness::rollup::{self, ChildWeight};
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
 use crate::blindness::EXTRAS;
+use crate::conditions::ParentEntry;
+use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
-use crate::server::ParentEntry;
 use crate::{group, groups, policy};
 
 #[test]
 fn no_echo() {
     let mut w = well();
-    let before = w.log.len();
+    let before = w.server.log.len();
     for _ in 0..50 {
         w.observe("web");
         w.observe("db");
         w.run(333);
     }
-    assert_eq!(w.log.len(), before);
+    assert_eq!(w.server.log.len(), before);
 }
 
 #[test]
@@ -33,14 +35,14 @@ fn a_chatty_child_that_stays_ready_moves_nobody_above_it() {
     w.child("leaf", "mid", Ready);
     w.run(20_000);
     assert_eq!(w.says("top"), "AllChildrenReady");
-    let before = w.log.len();
+    let before = w.server.log.len();
     for _ in 0..50 {
         w.observe("leaf");
         w.run(33);
         let held = w.engine.group_tally(w.id("top"), POLICY, 0);
         assert_eq!(held.count_at(Ready), 1, "mid is not in doubt");
     }
-    assert_eq!(w.log.len(), before);
+    assert_eq!(w.server.log.len(), before);
 }
 
 #[test]
@@ -62,11 +64,11 @@ fn a_write_that_is_seen_again_calls_for_no_other() {
     let mut w = well();
     for level in [Failed, Progressing, Ready] {
         w.turn("web", level);
-        let before = w.log.len();
+        let before = w.server.log.len();
         w.run(20_000);
         w.observe("db");
         w.run(20_000);
-        assert_eq!(w.log.len(), before + 1, "{level}");
+        assert_eq!(w.server.log.len(), before + 1, "{level}");
     }
 }
 
@@ -74,7 +76,7 @@ fn a_write_that_is_seen_again_calls_for_no_other() {
 fn restarted(name: &str, reason: &str, mut w: EngineHarness) {
     w.run(15 * 60_000);
     assert_eq!(w.says("db"), reason, "{name}");
-    let before = w.log.len();
+    let before = w.server.log.len();
     for order in [&[][..], &["db", "web"], &["web", "db"]] {
         w.restart(order);
         w.run(60_000);
@@ -83,7 +85,7 @@ fn restarted(name: &str, reason: &str, mut w: EngineHarness) {
     }
     w.run(20 * 60_000);
     assert_eq!(w.says("db"), reason, "{name}");
-    assert_eq!(w.log.len(), before, "{name}: {:?}", w.told("db"));
+    assert_eq!(w.server.log.len(), before, "{name}: {:?}", w.told("db"));
 }
 
 /// A parent `db` with a child `web` at this level.
@@ -172,12 +174,12 @@ fn a_parent_that_is_deleted_is_told_once_and_then_left_alone() {
     w.change_parent("db", |p| p.deleting = true);
     w.run(1_000);
     assert_eq!(w.says("db"), "Terminating");
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.turn("web", Terminating);
     w.run(1_000);
     w.remove("web");
     w.run(1_000);
-    assert_eq!(w.log.len(), before);
+    assert_eq!(w.server.log.len(), before);
 }
 
 #[test]
@@ -187,14 +189,18 @@ fn a_deletion_beyond_its_limit_is_told_once_and_then_left_alone() {
     w.change_parent("db", |p| (p.deleting, p.stuck_at) = (true, Some(limit)));
     w.run(9 * 60_000);
     assert_eq!(w.says("db"), "Terminating");
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.run(2 * 60_000);
-    assert_eq!((&*w.says("db"), w.log.len()), ("DeletionStuck!", before + 1), "nothing but time has passed");
+    assert_eq!(
+        (&*w.says("db"), w.server.log.len()),
+        ("DeletionStuck!", before + 1),
+        "nothing but time has passed"
+    );
     w.turn("web", Terminating);
     w.run(1_000);
     w.remove("web");
     w.run(60_000);
-    assert_eq!(w.log.len(), before + 1);
+    assert_eq!(w.server.log.len(), before + 1);
     let mut w = well();
     w.change_parent("db", |p| (p.deleting, p.stuck_at) = (true, Some(readiness::Time(0))));
     w.run(1_000);
@@ -214,13 +220,13 @@ fn what_a_deleted_parent_says_of_its_end_is_set_right_where_somebody_takes_or_tu
         let mut w = well();
         w.change_parent("db", |p| p.deleting = true);
         w.run(1_000);
-        let before = w.log.len();
+        let before = w.server.log.len();
         w.change_parent("db", |p| match tamper {
             None => p.status.clear(),
             Some(tamper) => p.status.values_mut().for_each(tamper),
         });
         w.run(60_000);
-        assert_eq!(w.log.len(), before + 1, "{what}: set right once");
+        assert_eq!(w.server.log.len(), before + 1, "{what}: set right once");
         assert_eq!(w.says("db"), "Terminating", "{what}");
         assert_eq!(w.objects["db"].parent.as_ref().unwrap().status[&POLICY].turned, None, "{what}");
     }
@@ -264,10 +270,14 @@ fn a_restart_writes_nothing_above_a_parent_whose_condition_another_client_has() 
             w.create("disk", EXTRAS, level, |disk| disk.owners = vec![(POLICY, 1, "top".to_owned())]);
             w.run(60_000);
             assert_eq!(w.says("top"), reason, "{evidence:?}");
-            let before = w.log.len();
+            let before = w.server.log.len();
             w.restart(&[]);
             w.run(60_000);
-            assert!(w.log[before..].is_empty(), "{evidence:?}, hold {hold} s: {:?}", &w.log[before..]);
+            assert!(
+                w.server.log[before..].is_empty(),
+                "{evidence:?}, hold {hold} s: {:?}",
+                &w.server.log[before..]
+            );
         }
     }
 }
@@ -314,8 +324,8 @@ fn a_restart_writes_nothing_above_a_parent_that_has_no_room_for_stalled() {
     w.run(10 * 60_000);
     let said = ("ChildrenMissing!".to_owned(), "ChildrenFailed!".to_owned());
     assert_eq!((w.says_for("mid", below), w.says("top")), said, "nobody brings it back");
-    let before = w.log.len();
+    let before = w.server.log.len();
     w.restart(&[]);
     w.run(10 * 60_000);
-    assert!(w.log[before..].is_empty(), "{:?}", &w.log[before..]);
+    assert!(w.server.log[before..].is_empty(), "{:?}", &w.server.log[before..]);
 }

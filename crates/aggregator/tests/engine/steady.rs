@@ -8,6 +8,8 @@ use readiness::Steadiness;
 use readiness::rollup::{ChildWeight, ParentReason};
 use timer::Seed;
 
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, POLICY};
 use crate::{group, policy};
 
@@ -231,11 +233,11 @@ fn a_restart_keeps_what_stands_on_available_children() {
     let mut w = ready_with(tolerant());
     weigh(&mut w, "web", AVAILABLE);
     w.run(20_000);
-    let writes = w.log.len();
+    let writes = w.server.log.len();
     w.restart(&[]);
     w.run(60_000);
     assert_eq!(w.says("db"), "AllChildrenReady");
-    assert_eq!(w.log.len(), writes, "nothing is written");
+    assert_eq!(w.server.log.len(), writes, "nothing is written");
     w.run(10 * 60_000);
     assert_eq!(w.says("db"), "ChildrenProgressing");
     w.restart(&[]);

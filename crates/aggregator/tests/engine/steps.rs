@@ -9,6 +9,7 @@ use proptest::prelude::*;
 use readiness::Level;
 use readiness::rollup::ChildWeight;
 
+use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, POLICY};
 use crate::server::WriteFate;
 use crate::{group, groups};
@@ -189,7 +190,7 @@ pub(crate) fn take(w: &mut EngineHarness, step: &HistoryStep) {
                 2 => WriteFate::Unheard(Duration::from_secs(2)),
                 _ => WriteFate::Lands,
             };
-            w.fates.extend(fates.iter().map(fate));
+            w.server.fates.extend(fates.iter().map(fate));
         }
         HistoryStep::Policy(on) => take_policy(w, on),
         HistoryStep::Standby(on) => w.stand_by(on),

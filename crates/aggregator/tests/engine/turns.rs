@@ -3,6 +3,7 @@
 use readiness::Level::{Failed, Progressing, Ready};
 use readiness::rollup::ParentReason;
 
+use crate::driver::EngineDriver as _;
 use crate::harness::EngineHarness;
 use crate::policy;
 
@@ -55,7 +56,7 @@ fn in_shadow_they_are_told_too_though_nothing_is_written() {
     w.turn("web", Failed);
     w.run(60_000);
     assert_eq!(turns(&mut w), ["ChildrenProgressing → ChildrenFailed"]);
-    assert!(w.log.is_empty());
+    assert!(w.server.log.is_empty());
 }
 
 #[test]

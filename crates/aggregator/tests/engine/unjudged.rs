@@ -4,6 +4,8 @@ use aggregator::{ChildGroup, GroupRole, Quorum};
 use readiness::Level::{Failed, Progressing, Ready, Unknown};
 use readiness::rollup::ChildWeight;
 
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, PARENTS};
 use crate::{group, groups, policy};
 

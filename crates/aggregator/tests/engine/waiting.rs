@@ -4,6 +4,8 @@ use aggregator::{EnginePolicy, HandledEvidence, KindId, KindState, PolicyId};
 use readiness::Level::{self, Failed, Progressing, Ready, Stuck, Unknown};
 
 use crate::answers::well;
+use crate::ask::HarnessQueries as _;
+use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::{group, groups, policy};
 
@@ -108,15 +110,23 @@ fn above_a_shadow(leaf: Level) -> EngineHarness {
 fn who_is_above_a_parent_of_which_nothing_is_written_waits_for_its_first_answer() {
     for respecified in [false, true] {
         let mut w = above_a_shadow(Ready);
-        let before = w.log.len();
+        let before = w.server.log.len();
         if respecified {
             w.respecify("mid", HandledEvidence::Silent);
         }
         w.observe("own");
         w.run(3_000);
-        assert_eq!((w.says("db").as_str(), w.log.len()), ("AllChildrenReady", before), "{respecified}");
+        assert_eq!(
+            (w.says("db").as_str(), w.server.log.len()),
+            ("AllChildrenReady", before),
+            "{respecified}"
+        );
         w.run(60_000);
-        assert_eq!((w.says("db").as_str(), w.log.len()), ("AllChildrenReady", before), "{respecified}");
+        assert_eq!(
+            (w.says("db").as_str(), w.server.log.len()),
+            ("AllChildrenReady", before),
+            "{respecified}"
+        );
     }
 }
 
@@ -220,7 +230,7 @@ fn who_is_above_a_parent_that_only_waits_for_quiet_does_not_wait_whatever_is_lis
     w.run(10);
     w.turn("leaf", Progressing);
     assert_eq!(w.engine.debounced_count(), 1);
-    w.delay = std::time::Duration::ZERO;
+    w.server.delay = std::time::Duration::ZERO;
     w.turn("own", Failed);
     w.run(0);
     assert_eq!(w.says("top"), "ChildrenFailed");

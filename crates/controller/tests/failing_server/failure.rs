@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::Method;
 
-use crate::server::ApiRequest;
+use crate::request::ApiRequest;
 
 /// How a request fails. Unless it says otherwise, what was asked is not done.
 #[derive(Clone, Copy, Debug)]

@@ -9,6 +9,7 @@
 mod cost;
 mod failure;
 mod objects;
+mod request;
 mod server;
 
 use std::sync::Arc;

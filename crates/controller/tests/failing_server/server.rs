@@ -19,16 +19,9 @@ use tower_service::Service;
 
 use crate::failure::{FailureScope, RequestFailure};
 use crate::objects::ServedObjects;
+use crate::request::ApiRequest;
 
 pub(crate) type Answer = Response<UnsyncBoxBody<Bytes, io::Error>>;
-
-/// What is asked.
-pub(crate) struct ApiRequest {
-    pub(crate) method: Method,
-    pub(crate) path: String,
-    query: String,
-    body: Bytes,
-}
 
 /// The server.
 #[derive(Clone)]

@@ -9,9 +9,8 @@ use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use crate::TEST_TIMEOUT;
-use crate::places;
 use crate::tenant::TestTenant;
+use crate::{TEST_TIMEOUT, places};
 
 /// A chart in a tenant's folder; its value `size` becomes `spec.size` of its object.
 pub struct HelmChart {

@@ -8,11 +8,10 @@ use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use crate::TEST_TIMEOUT;
-use crate::places;
 use crate::policies::TenantPolicies as _;
 use crate::process::LoggedProcess;
 use crate::tenant::TestTenant;
+use crate::{TEST_TIMEOUT, places};
 
 /// A running `kopf run`; killed when dropped.
 pub struct KopfOperator {

@@ -8,10 +8,9 @@ use acceptance::expectation::{StateExpectation, because, says};
 use acceptance::guide::{GuidedSteps, InlineCommands};
 use acceptance::kind::ObjectAddress;
 use acceptance::objects::{deployment, owned_by};
-use acceptance::peers;
-use acceptance::places;
 use acceptance::process::LoggedProcess;
 use acceptance::tenant::TestTenant;
+use acceptance::{peers, places};
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
 

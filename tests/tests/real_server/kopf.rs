@@ -2,12 +2,10 @@
 
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, current, gone, mentions, says};
-use acceptance::kopf::TenantKopf as _;
-use acceptance::kopf::{KopfExample, KopfOperator, KopfVersion};
+use acceptance::kopf::{KopfExample, KopfOperator, KopfVersion, TenantKopf as _};
 use acceptance::objects::{condition, config_map, deployment, owned_by, uid};
 use acceptance::peers;
-use acceptance::policies::TenantPolicies as _;
-use acceptance::policies::policy_address;
+use acceptance::policies::{TenantPolicies as _, policy_address};
 use acceptance::recorder::{ConditionWrite, RecordedState, StateRecorder, StateRecording};
 use acceptance::rollcall::TenantRollcall as _;
 use acceptance::rollcall_command::rollcall;

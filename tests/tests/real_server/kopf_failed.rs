@@ -4,8 +4,7 @@ use std::fs;
 
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, current, mentions, says};
-use acceptance::kopf::KopfVersion;
-use acceptance::kopf::TenantKopf as _;
+use acceptance::kopf::{KopfVersion, TenantKopf as _};
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::places;
 use acceptance::policies::TenantPolicies as _;

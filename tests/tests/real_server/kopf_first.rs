@@ -2,8 +2,7 @@
 
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, says};
-use acceptance::kopf::KopfVersion;
-use acceptance::kopf::TenantKopf as _;
+use acceptance::kopf::{KopfVersion, TenantKopf as _};
 use acceptance::objects::{condition, deployment, owned_by};
 use acceptance::policies::TenantPolicies as _;
 use acceptance::recorder::{StateRecorder, StateRecording};

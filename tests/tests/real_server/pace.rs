@@ -3,8 +3,7 @@
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{because, mentions, says};
 use acceptance::objects::{owned_by, uid};
-use acceptance::policies::TenantPolicies as _;
-use acceptance::policies::policy_address;
+use acceptance::policies::{TenantPolicies as _, policy_address};
 use acceptance::recorder::StateRecorder;
 use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;

@@ -3,8 +3,7 @@
 use acceptance::crd::CrdBuilder;
 use acceptance::expectation::{StateExpectation, because, mentions, says};
 use acceptance::objects::{deployment, owned_by, stateful_set};
-use acceptance::policies::TenantPolicies as _;
-use acceptance::policies::policy_address;
+use acceptance::policies::{TenantPolicies as _, policy_address};
 use acceptance::rights::TenantRights as _;
 use acceptance::rollcall::TenantRollcall as _;
 use acceptance::tenant::TestTenant;

@@ -11,13 +11,12 @@ use acceptance::expectation::{because, current, says};
 use acceptance::helm::HelmCommand;
 use acceptance::kind::ObjectAddress;
 use acceptance::objects::{condition, deployment, owned_by, playing};
-use acceptance::peers;
-use acceptance::places;
 use acceptance::policies::TenantPolicies as _;
 use acceptance::recorder::{StateRecorder, StateRecording};
 use acceptance::rollcall::TenantRollcall as _;
 use acceptance::rollcall_command::rollcall;
 use acceptance::tenant::TestTenant;
+use acceptance::{peers, places};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 

@@ -8,8 +8,7 @@ use acceptance::expectation::{StateExpectation, because, gone, has, mentions, sa
 use acceptance::kind::{ManifestKind, ObjectAddress};
 use acceptance::objects::{condition, deployment, job, owned_by, playing, pod, stateful_set};
 use acceptance::policies::TenantPolicies as _;
-use acceptance::rollcall::RollcallProcess;
-use acceptance::rollcall::TenantRollcall as _;
+use acceptance::rollcall::{RollcallProcess, TenantRollcall as _};
 use acceptance::tenant::TestTenant;
 use anyhow::{Context, Result, ensure};
 use http::Method;

@@ -11,11 +11,10 @@ use readiness::rollup::{ChildWeight, ParentReason};
 
 use crate::answers::well;
 use crate::ask::HarnessQueries as _;
-use crate::conditions::hash;
 use crate::driver::EngineDriver as _;
 use crate::harness::{CHILDREN, EngineHarness, PARENTS, POLICY};
 use crate::server::WriteFate;
-use crate::{group, groups, policy};
+use crate::{conditions, group, groups, policy};
 
 const OTHER: PolicyId = PolicyId(2);
 const EXTRAS: KindId = KindId(2);
@@ -112,7 +111,7 @@ fn as_many_are_expected_as_the_minimum_or_the_quorum_asks_for() {
 fn a_name_is_there_in_the_group_of_the_child_that_bears_it() {
     let mut w = two_groups();
     let has = |w: &EngineHarness, group, name| {
-        w.engine.reader().has_named_child(w.id("db"), POLICY, group, hash(name))
+        w.engine.reader().has_named_child(w.id("db"), POLICY, group, conditions::hash(name))
     };
     assert!(has(&w, 0, "web") && has(&w, 1, "extra"));
     assert!(!has(&w, 1, "web") && !has(&w, 0, "db"));

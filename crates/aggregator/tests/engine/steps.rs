@@ -242,7 +242,7 @@ fn take_parents(w: &mut EngineHarness, step: &HistoryStep) {
         }),
         HistoryStep::Respecify { evidence: marks, .. } => w.respecify(&name, evidence(marks)),
         HistoryStep::Evidence { evidence: marks, .. } => {
-            w.change_parent(&name, |p| p.evidence = evidence(marks))
+            w.change_parent(&name, |p| p.evidence = evidence(marks));
         }
         HistoryStep::Delete(_) => w.change_parent(&name, |p| p.deleting = true),
         HistoryStep::Expect { child: expected, .. } => {
